@@ -22,8 +22,10 @@ endif
 ifneq ($(SANITIZE),)
 SAN     := -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
 endif
-CFLAGS  += -std=c11 -D_GNU_SOURCE -g $(OPT) $(WARN) $(SAN) -I. -MMD -MP -fPIC -ffp-contract=off
-LDFLAGS += $(SAN)
+# What makes a mistake in memory harder to use. Sanitizers bring their own checks of library calls.
+HARD    := -fstack-protector-strong $(if $(SANITIZE),,-D_FORTIFY_SOURCE=3)
+CFLAGS  += -std=c11 -D_GNU_SOURCE -g $(OPT) $(HARD) $(WARN) $(SAN) -I. -MMD -MP -fPIC -ffp-contract=off
+LDFLAGS += -pie -Wl,-z,relro,-z,now $(SAN)
 MPI_CFLAGS := $(shell $(MPICC) --showme:compile 2>/dev/null)
 MPI_LIBS   := $(shell $(MPICC) --showme:link 2>/dev/null)
 KERNEL_FLAGS := -O3 $(MARCH) -fopenmp -fno-math-errno

@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/daemon.h"
 #include "common/host.h"
+#include "common/packages.h"
 #include "common/path.h"
 #include "common/probe.h"
 #include "common/proc.h"
@@ -35,9 +37,9 @@ static const struct opt table[] = {
     {"host", "NAME", OPT_STRING, NULL, 0, 0,
      "name of this host in the cluster (default: the host's name)"},
     {"data-dir", "DIR", OPT_STRING, "./evenstep-agent-data", 0, 0,
-     "where received data sets are kept"},
+     "where received data sets and programs are kept"},
     {"data-limit", "MB", OPT_INT, "20000", 0, 1e9,
-     "received data sets use at most this much, the oldest go first"},
+     "received data sets and programs use at most this much, the oldest go first"},
     {"interface", "SUBNET", OPT_STRING, NULL, 0, 0,
      "network for Open MPI: a subnet or an interface's name (default: where the store is)"},
     {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0,
@@ -178,7 +180,7 @@ static int add_node(struct agent_config *c, const struct gpus *gpus, const char 
 
 static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct err *e)
 {
-    char text[80], here[PATH_MAX], worker[PATH_MAX + 32];
+    char text[80], here[PATH_MAX], worker[PATH_MAX + 32], path[PATH_MAX];
     struct probe probed;
     struct err ignored = {0};
     int rc = 0, given = opt_count(c->options, "node");
@@ -204,6 +206,9 @@ static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct er
         node_take_precisions(c->nodes, probed.precisions);
         probe_release(&probed);
     }
+    json_t *packages = rc == 0 ? packages_find(daemon_path(path), &ignored) : NULL;
+    node_set_packages(c->nodes, packages);
+    json_decref(packages);
     return rc;
 }
 

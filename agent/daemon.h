@@ -4,6 +4,8 @@
 #ifndef AGENT_DAEMON_H
 #define AGENT_DAEMON_H
 
+#include <limits.h>
+
 #include "agent/request.h"
 #include "common/sign.h"
 #include "store/store.h"
@@ -18,6 +20,9 @@ struct daemon_config {
     const char *ports;      /* "FIRST-LAST", or NULL: any */
     int64_t cache_bytes;    /* received data sets may use so much */
 };
+
+/* The PATH of daemons and of what they start, programs of users too. */
+char *daemon_path(char out[PATH_MAX]);
 
 struct daemons; /* those that run */
 struct daemons *daemons_new(const struct daemon_config *config, struct err *e);

@@ -98,6 +98,14 @@ static void inherit(struct words *w, const char *name)
     }
 }
 
+char *daemon_path(char out[PATH_MAX])
+{
+    char here[PATH_MAX];
+    path_program_dir(here);
+    snprintf(out, PATH_MAX, "%.4000s:/usr/local/bin:/usr/bin:/bin", here);
+    return out;
+}
+
 static void write_env(struct words *w, const struct daemon_config *c, const struct request *r)
 {
     static const char *const kept[] = {"HOME",
@@ -111,12 +119,11 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
                                        "NVIDIA_VISIBLE_DEVICES",
                                        "OMP_PROC_BIND",
                                        "OMP_PLACES"};
-    char here[PATH_MAX], shm[64];
-    path_program_dir(here);
+    char path[PATH_MAX], shm[64];
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         inherit(w, kept[i]);
     }
-    word(w, "PATH=%s:/usr/local/bin:/usr/bin:/bin", here);
+    word(w, "PATH=%s", daemon_path(path));
     word(w, "LANG=C.UTF-8");
     word(w, "CUDA_DEVICE_ORDER=PCI_BUS_ID"); /* as NVML counts (gpu.c) */
     word(w, "OMP_WAIT_POLICY=passive");

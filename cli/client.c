@@ -12,11 +12,8 @@
 
 enum { MOST_BYTES = 64 << 20, TOKEN_BYTES = 4096 };
 
-int client_open(struct client *c, const struct opt_values *options, struct err *e)
+static int take_url(struct client *c, const char *url, struct err *e)
 {
-    const char *url = opt_string(options, "url"), *file = opt_string(options, "token-file"),
-               *token = getenv("EVENSTEP_TOKEN");
-    memset(c, 0, sizeof *c);
     size_t n = strlen(url);
     while (n > 0 && url[n - 1] == '/') {
         n--;
@@ -26,8 +23,18 @@ int client_open(struct client *c, const struct opt_values *options, struct err *
         return err_set(e, ERR_INVALID, "'%.80s' is no address: http://HOST:PORT is wanted", url);
     }
     memcpy(c->url, url, n);
-    if (file) {
-        c->token = path_read_line(file, TOKEN_BYTES, e);
+    return 0;
+}
+
+int client_open_at(struct client *c, const char *url, const char *token_file, struct err *e)
+{
+    const char *token = getenv("EVENSTEP_TOKEN");
+    memset(c, 0, sizeof *c);
+    if (take_url(c, url, e) < 0) {
+        return -(int)e->code;
+    }
+    if (token_file) {
+        c->token = path_read_line(token_file, TOKEN_BYTES, e);
     } else if (token) {
         c->token = strdup(token);
     } else {
@@ -42,17 +49,16 @@ int client_open(struct client *c, const struct opt_values *options, struct err *
     return c->token ? 0 : -(int)e->code;
 }
 
+int client_open(struct client *c, const struct opt_values *options, struct err *e)
+{
+    return client_open_at(c, opt_string(options, "url"), opt_string(options, "token-file"), e);
+}
+
 void client_close(struct client *c)
 {
     free(c->token);
     free(c->problems);
     c->token = c->problems = NULL;
-}
-
-static size_t take(char *bytes, size_t size, size_t n, void *ctx)
-{
-    buf_add(ctx, bytes, size * n);
-    return ((struct buf *)ctx)->failed ? 0 : size * n;
 }
 
 /* Every problem on a line of its own, however many there are. */
@@ -127,56 +133,176 @@ static bool is_loopback(const char *url)
     return false;
 }
 
-json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body,
-                    struct err *e)
+/* ---- one request ----------------------------------------------------------------------------- */
+
+/* What is asked, and where the answer goes. */
+struct exchange {
+    const char *method, *path, *type; /* type: of the body */
+    const void *body;                 /* NULL: none */
+    size_t bytes;
+    int64_t from; /* only what follows so many bytes is wanted; 0: all */
+    bool bulk;    /* it may take as long as it likes while bytes move */
+    FILE *file;   /* gets the content of a success; NULL: `text` does */
+    CURL *curl;
+    struct buf text;
+    long status;
+};
+
+static size_t take(char *bytes, size_t size, size_t n, void *ctx)
 {
-    char url[1536], authorization[TOKEN_BYTES + 32], why[CURL_ERROR_SIZE] = "";
-    struct buf answer;
-    char *text = body ? jsonx_dump(body, false, NULL) : NULL;
-    struct curl_slist *headers = NULL;
-    json_t *out = NULL;
+    struct exchange *x = ctx;
     long status = 0;
-    CURL *curl = curl_easy_init();
-    buf_init(&answer, MOST_BYTES);
-    snprintf(url, sizeof url, "%s%s", c->url, path);
-    snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", c->token);
-    headers = curl_slist_append(headers, authorization);
-    headers = curl_slist_append(headers, "Content-Type: application/json");
-    if (!curl || !headers || (body && !text)) {
-        err_set(e, ERR_MEMORY, "cannot ask the service: memory ran out");
-        goto out;
+    curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (x->file && status >= 200 && status < 300) {
+        return fwrite(bytes, size, n, x->file) * size;
     }
+    buf_add(&x->text, bytes, size * n);
+    return x->text.failed ? 0 : size * n;
+}
+
+static void set_options(const struct client *c, const struct exchange *x, const char *url)
+{
+    CURL *curl = x->curl;
     curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 120L);
+    if (x->bulk) {
+        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 120L);
+    } else {
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT, 120L);
+    }
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     if (is_loopback(c->url)) {
         curl_easy_setopt(curl, CURLOPT_PROXY,
                          ""); /* whatever http_proxy says, nobody else reaches our loopback */
     }
-    if (text || strcmp(method, "POST") == 0) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text ? text : "");
+    if (x->body || strcmp(x->method, "POST") == 0) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->bytes);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, x->body ? x->body : "");
     }
-    CURLcode rc = curl_easy_perform(curl);
-    if (rc != CURLE_OK) {
-        err_set(e, ERR_UNAVAILABLE, "cannot reach %s: %s", c->url,
-                *why ? why : curl_easy_strerror(rc));
-        err_hint(e,
-                 "is `evenstep serve` running there? EVENSTEP_URL or --url names another address");
+}
+
+static struct curl_slist *make_headers(const struct client *c, const struct exchange *x)
+{
+    char line[TOKEN_BYTES + 32];
+    struct curl_slist *list = NULL;
+    snprintf(line, sizeof line, "Authorization: Bearer %s", c->token);
+    list = curl_slist_append(list, line);
+    if (x->from > 0) {
+        snprintf(line, sizeof line, "Range: bytes=%lld-", (long long)x->from);
+        list = curl_slist_append(list, line);
+    }
+    snprintf(line, sizeof line, "Content-Type: %s", x->type);
+    return curl_slist_append(list, line);
+}
+
+/* x->text needs release_exchange either way. */
+static int perform(struct client *c, struct exchange *x, struct err *e)
+{
+    char url[1536], why[CURL_ERROR_SIZE] = "";
+    int rc = 0;
+    buf_init(&x->text, MOST_BYTES);
+    x->curl = curl_easy_init();
+    struct curl_slist *headers = make_headers(c, x);
+    if (!x->curl || !headers) {
+        rc = err_set(e, ERR_MEMORY, "cannot ask the service: memory ran out");
         goto out;
     }
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    out = read_answer(c, &answer, status, e);
+    snprintf(url, sizeof url, "%s%s", c->url, x->path);
+    set_options(c, x, url);
+    curl_easy_setopt(x->curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(x->curl, CURLOPT_ERRORBUFFER, why);
+    CURLcode code = curl_easy_perform(x->curl);
+    curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &x->status);
+    /* a service that refuses a long body may close the connection before it has read all of it */
+    if (code != CURLE_OK && !(code == CURLE_SEND_ERROR && x->status >= 400)) {
+        rc = err_set(e, ERR_UNAVAILABLE, "cannot reach %s: %s", c->url,
+                     *why ? why : curl_easy_strerror(code));
+        err_hint(e,
+                 "is `evenstep serve` running there? EVENSTEP_URL or --url names another address");
+    }
 out:
     curl_slist_free_all(headers);
-    curl_easy_cleanup(curl);
-    buf_release(&answer);
+    curl_easy_cleanup(x->curl);
+    return rc;
+}
+
+/* ---- what commands ask ----------------------------------------------------------------------- */
+
+static json_t *exchange_json(struct client *c, struct exchange *x, struct err *e)
+{
+    json_t *out = perform(c, x, e) < 0 ? NULL : read_answer(c, &x->text, x->status, e);
+    buf_release(&x->text);
+    return out;
+}
+
+json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body,
+                    struct err *e)
+{
+    size_t n = 0;
+    char *text = body ? jsonx_dump(body, false, &n) : NULL;
+    struct exchange x = {
+        .method = method, .path = path, .type = "application/json", .body = text, .bytes = n};
+    if (body && !text) {
+        err_set(e, ERR_MEMORY, "cannot ask the service: memory ran out");
+        return NULL;
+    }
+    json_t *out = exchange_json(c, &x, e);
     free(text);
     return out;
+}
+
+json_t *client_upload(struct client *c, const char *path, const char *type, const void *bytes,
+                      size_t n, struct err *e)
+{
+    struct exchange x = {
+        .method = "POST", .path = path, .type = type, .body = bytes, .bytes = n, .bulk = true};
+    return exchange_json(c, &x, e);
+}
+
+int client_download(struct client *c, const char *path, FILE *file, struct err *e)
+{
+    struct exchange x = {
+        .method = "GET", .path = path, .type = "application/json", .bulk = true, .file = file};
+    int rc = perform(c, &x, e);
+    if (rc == 0 && (x.status < 200 || x.status >= 300)) {
+        json_decref(read_answer(c, &x.text, x.status, e));
+        rc = -(int)e->code;
+    }
+    buf_release(&x.text);
+    return rc;
+}
+
+char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e)
+{
+    struct exchange x = {.method = "GET", .path = path, .type = "application/json", .from = from};
+    char *out = NULL;
+    if (perform(c, &x, e) == 0) {
+        bool nothing = x.status == 416 || (x.status == 200 && from > 0);
+        if (nothing) {
+            buf_reset(&x.text);
+        }
+        if (nothing || (x.status >= 200 && x.status < 300)) {
+            out = buf_take(&x.text, n);
+        } else {
+            json_decref(read_answer(c, &x.text, x.status, e));
+        }
+    }
+    buf_release(&x.text);
+    return out;
+}
+
+bool client_is_there(const char *url)
+{
+    char none[] = "";
+    struct client c = {.token = none};
+    struct exchange x = {.method = "GET", .path = "/healthz", .type = "application/json"};
+    bool there = take_url(&c, url, NULL) == 0 && perform(&c, &x, NULL) == 0 && x.status == 200 &&
+                 x.text.len > 0 && strstr(x.text.data, "\"status\"");
+    buf_release(&x.text);
+    return there;
 }

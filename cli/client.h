@@ -4,6 +4,9 @@
 #define CLI_CLIENT_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "common/opt.h"
 
@@ -13,33 +16,47 @@ struct client {
     char *problems; /* of the last refusal, a line each; owned, or NULL */
 };
 
-/* Options that every command has: --url, --token-file, --json. */
-#define CLIENT_OPTIONS                                                                \
-    {"url",                                                                           \
-     "URL",                                                                           \
-     OPT_STRING,                                                                      \
-     "http://127.0.0.1:8080",                                                         \
-     0,                                                                               \
-     0,                                                                               \
-     "address of the service (EVENSTEP_URL)"},                                        \
-        {"token-file",                                                                \
-         "FILE",                                                                      \
-         OPT_STRING,                                                                  \
-         NULL,                                                                        \
-         0,                                                                           \
-         0,                                                                           \
-         "file with the token; else EVENSTEP_TOKEN, else ./evenstep-data/token"},     \
-        {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints the service's answer as it is"}, \
-    {                                                                                 \
-        "help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"                        \
+/* Where the service is, and how it knows us. */
+#define CLIENT_ADDRESS                                                             \
+    {"url",                                                                        \
+     "URL",                                                                        \
+     OPT_STRING,                                                                   \
+     "http://127.0.0.1:8080",                                                      \
+     0,                                                                            \
+     0,                                                                            \
+     "address of the service (EVENSTEP_URL)"},                                     \
+    {                                                                              \
+        "token-file", "FILE", OPT_STRING, NULL, 0, 0,                              \
+            "file with the token; else EVENSTEP_TOKEN, else ./evenstep-data/token" \
     }
+#define CLIENT_HELP                                            \
+    {                                                          \
+        "help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text" \
+    }
+/* Options that commands have which print an answer: --url, --token-file, --json, --help. */
+#define CLIENT_OPTIONS                                                                            \
+    CLIENT_ADDRESS, {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints the service's answer as it is"}, \
+        CLIENT_HELP
 
 /* Reads address and token. Negative if there is no token. */
 int client_open(struct client *c, const struct opt_values *options, struct err *e);
+/* The same with an address of the caller's; token_file NULL: EVENSTEP_TOKEN, else
+ * ./evenstep-data/token. c needs client_close either way, as after client_open. */
+int client_open_at(struct client *c, const char *url, const char *token_file, struct err *e);
 void client_close(struct client *c);
+/* Does a service of ours answer at this address? No token is needed. */
+bool client_is_there(const char *url);
 /* `body` may be NULL. The answer (new reference), json_null where it has no body; NULL after an
  * error. What a problem+json answer says of single places of the document is in c->problems. */
 json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body,
                     struct err *e);
+/* POST of n bytes of this type; the answer as client_call gives it. */
+json_t *client_upload(struct client *c, const char *path, const char *type, const void *bytes,
+                      size_t n, struct err *e);
+/* Appends what stands at `path` to an open file. */
+int client_download(struct client *c, const char *path, FILE *file, struct err *e);
+/* The text at `path` behind its first `from` bytes, "" if there is no more of it: NUL-terminated,
+ * of *n bytes; the caller frees. NULL after an error. */
+char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e);
 
 #endif

@@ -80,7 +80,7 @@ int command_submit(int argc, char **argv)
     json_decref(answer);
     json_decref(spec);
     fflush(stdout);
-    int status = watch && id[0] ? watch_job(&s, id) : 0;
+    int status = watch && id[0] ? watch_job(&s, id, NULL) : 0;
     rc = session_close(&s, s.err.code != ERR_NONE);
     return rc ? rc : status;
 }

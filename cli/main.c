@@ -13,6 +13,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"serve", "[options]", "runs the service: REST, page, scheduler", serve_main},
+    {"run", "FILE [ARGS]", "runs a program of yours as a job", command_run},
     {"submit", "FILE|-", "submits a job, prints its id", command_submit},
     {"jobs", "", "lists jobs", command_jobs},
     {"show", "ID", "shows a job and its workers", command_show},

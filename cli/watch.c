@@ -68,6 +68,7 @@ static void describe(const json_t *job, double left, char *out, size_t size)
 }
 
 struct view {
+    FILE *out;
     bool terminal;
     int tenth; /* printed last, without a terminal */
     char state[32];
@@ -91,12 +92,12 @@ static void show(struct view *v, const json_t *job)
     }
     describe(job, left, line, sizeof line);
     if (v->terminal) {
-        printf("\r\033[K%s", line);
+        fprintf(v->out, "\r\033[K%s", line);
     } else if ((int)(fraction * 10) != v->tenth) {
         v->tenth = (int)(fraction * 10);
-        printf("%s\n", line);
+        fprintf(v->out, "%s\n", line);
     }
-    fflush(stdout);
+    fflush(v->out);
 }
 
 static int result(struct session *s, struct view *v, const json_t *job)
@@ -105,7 +106,7 @@ static int result(struct session *s, struct view *v, const json_t *job)
     v->tenth = -1;
     show(v, job);
     if (v->terminal) {
-        printf("\n");
+        fprintf(v->out, "\n");
     }
     if (strcmp(state_of(job), "failed") == 0) {
         err_set(&s->err, ERR_INTERNAL, "the job failed: %s", why ? why : "no reason is known");
@@ -113,9 +114,10 @@ static int result(struct session *s, struct view *v, const json_t *job)
     return strcmp(state_of(job), "succeeded") == 0 ? 0 : 1;
 }
 
-int watch_job(struct session *s, const char *id)
+int watch_job(struct session *s, const char *id, const struct watch *how)
 {
-    struct view v = {.terminal = isatty(STDOUT_FILENO), .tenth = -1};
+    FILE *out = how ? how->out : stdout;
+    struct view v = {.out = out, .terminal = isatty(fileno(out)), .tenth = -1};
     char path[256];
     int failures = 0, status = job_path(s, id, "", path);
     for (bool ended = status < 0; !ended; clock_sleep(ended ? 0 : period)) {
@@ -126,6 +128,10 @@ int watch_job(struct session *s, const char *id)
         if (job) {
             failures = 0;
             err_clear(&s->err);
+        }
+        if (job && how && how->seen && (status = how->seen(how->ctx, job)) < 0) {
+            ended = true;
+        } else if (job) {
             ended = has_ended(state_of(job));
             if (ended) {
                 status = result(s, &v, job);
@@ -146,7 +152,7 @@ int command_watch(int argc, char **argv)
     if (rc > 0) {
         return rc == 1 ? 0 : rc;
     }
-    int status = watch_job(&s, opt_positional(s.options, 0));
+    int status = watch_job(&s, opt_positional(s.options, 0), NULL);
     rc = session_close(&s, s.err.code != ERR_NONE);
     return rc ? rc : status;
 }

@@ -10,7 +10,7 @@ $(BUILD)/libclient.a: $(es_objects)
 	@rm -f $@
 	ar rcs $@ $^
 $(es_library): $(es_objects) client/lib/evenstep.map
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libevenstep.so.$(ES_ABI) -Wl,--version-script=client/lib/evenstep.map \
+	$(CC) $(filter-out -pie,$(LDFLAGS)) -shared -Wl,-soname,libevenstep.so.$(ES_ABI) -Wl,--version-script=client/lib/evenstep.map \
 	    -Wl,-z,defs -Wl,-z,relro,-z,now -o $@ $(es_objects)
 	@ln -sf libevenstep.so $@.$(ES_ABI)
 $(BUILD)/client/examples/%: $(BUILD)/client/examples/%.o $(es_library)

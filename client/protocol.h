@@ -60,7 +60,9 @@ enum wire_type {
     WIRE_START,        /* the block's parameters are those to start from */
     WIRE_SLICE,        /* .slice: the samples of a step of this rank */
     WIRE_GO,           /* answers GRADIENTS: flags say what the program does now */
-    WIRE_SAVE,         /* only after BEGIN, EPOCH_END or LEAVE while held: give your state */
+    WIRE_SAVE,         /* only after BEGIN, EPOCH_END or LEAVE while held, or, where JOIN's "state"
+                          is true, after GRADIENTS (another rank's program is started again and
+                          goes on from this one's state): give your state */
     WIRE_CONTINUE,     /* ends a hold */
     WIRE_REFUSED       /* fd: a sentence: why the program cannot join or go on. The rank closes */
 };
@@ -83,15 +85,17 @@ enum wire_flags {
                               RUN_LAST or STOP. Without it a count of 0 is a step with gradients of
                               zero, in which the optimizer uses what the other ranks had */
     WIRE_AGAIN = 1024,     /* BEGIN: one more backward pass over the slice before (.slice.number is
-                              its own): its gradients, to which the program has added what GO left
-                              in the block, are summed like a step's; no new samples count. For
-                              strategies that sum gradients; others refuse, or answer GO at once
-                              where gradients stay local */
+                              its own): its gradients alone are summed like a step's, and the program
+                              adds what the GO before left in the block; no new samples count. All
+                              ranks do it, or none. For strategies that sum gradients; others answer
+                              GO at once where gradients stay local, or refuse */
     WIRE_HELD_BACK = 2048, /* GRADIENTS: the program keeps what this slice gave and adds a later
                               slice's to it (no_sync): nothing is summed, the samples count as done.
                               The program makes no optimizer step before a slice without it */
-    WIRE_VOID = 4096       /* GRADIENTS: the backward pass failed half way: nobody makes this step.
-                              GO says SKIP_STEP on every rank and the parameters stay */
+    WIRE_VOID = 4096       /* GRADIENTS: the backward pass failed half way. Where gradients are
+                              summed nobody makes this step: GO says VOID and SKIP_STEP on every
+                              rank, and the parameters stay; else this rank alone leaves its step
+                              out. The samples count as done */
 };
 
 struct wire_message {
@@ -125,7 +129,8 @@ struct wire_message {
         struct {
             int64_t number;       /* of its slice */
             int64_t samples;      /* what the program really had in it */
-            double weight;        /* what its gradient weighs: samples, or tokens (weight(n)) */
+            double weight;        /* what its gradient weighs: samples, or tokens (weight(n)); 0 or
+                                     more, and 0: it is left out */
             double loss;          /* mean over the samples; NaN: not known */
             double correct;       /* samples classified correctly; negative: not known */
             double learning_rate; /* of the first parameter group; NaN: not known */
@@ -154,8 +159,10 @@ struct wire_bucket {
  *    "statistics": [{"name": "bn1.running_mean", "shape": [64], "mean_of": -1},
  *                   {"name": "bn1.running_var", "shape": [64], "mean_of": 0}, …]}
  * "samples" null: a stream without a known length. "reduction": with "mean" the sum over ranks is
- * sum(weight x gradient) / sum(weight); with "sum" it is the sum of the gradients, those of weight 0
- * left out. A program whose slice is empty sends zeros with weight 0. "state": SAVE is worth asking.
+ * sum(weight x gradient) / sum(weight); with "sum" it is sum(weight x gradient), where a weight is 1
+ * unless the program says otherwise; where gradients stay local, or are pushed, the sum over a slice
+ * is made that of the whole step, by samples. A program whose slice is empty sends zeros with weight
+ * 0. "state": SAVE is worth asking.
  * "stack_signal": this signal makes the program write its stacks to stderr (0: none does).
  * "optimizer"."type" is "sgd" where the server's rule can make the same update (one rate, one decay
  * for all that decays, no dampening), else "other". "statistics" of a variance name the entry that

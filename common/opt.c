@@ -326,6 +326,28 @@ const char *opt_positional(const struct opt_values *v, int i)
     return i >= 0 && i < v->n_positionals ? v->positionals[i] : NULL;
 }
 
+bool opt_given(const struct opt_values *v, const char *name)
+{
+    return get(v, name)->source > FROM_DEFAULT;
+}
+
+int opt_first_positional(const struct opt *table, int argc, char **argv)
+{
+    for (int a = 0; a < argc; a++) {
+        const char *name = argv[a] + 2;
+        if (strncmp(argv[a], "--", 2) != 0) {
+            return a;
+        }
+        if (!*name) {
+            return a + 1;
+        }
+        int i = find(table, name, strlen(name)); /* none with `=` is found, which has its value */
+        bool has_value = i >= 0 ? table[i].kind != OPT_FLAG : strcmp(name, "config") == 0;
+        a += has_value ? 1 : 0;
+    }
+    return argc;
+}
+
 void opt_help(const struct opt *table, const char *usage, FILE *out)
 {
     fprintf(out, "usage: %s\n\n", usage);

@@ -39,8 +39,12 @@ double opt_real(const struct opt_values *v, const char *name);
 bool opt_flag(const struct opt_values *v, const char *name);
 int opt_count(const struct opt_values *v, const char *name); /* of an OPT_LIST */
 const char *opt_item(const struct opt_values *v, const char *name, int i);
+bool opt_given(const struct opt_values *v, const char *name); /* anywhere, not by default */
 int opt_positionals(const struct opt_values *v);
 const char *opt_positional(const struct opt_values *v, int i);
+/* Where the first positional stands, for a command of which it and all behind it are another
+ * program's and not parsed; argc or more: there is none. */
+int opt_first_positional(const struct opt *table, int argc, char **argv);
 void opt_help(const struct opt *table, const char *usage, FILE *out);
 void opt_example(const struct opt *table,
                  FILE *out); /* configuration file with every default, commented */

@@ -24,8 +24,8 @@ _Noreturn static void run_child(const struct proc_spec *spec, int report)
     } else {
         setpgid(0, 0);
     }
-    if (spec->die_with_parent) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (spec->die_with_parent || spec->end_with_parent) {
+        prctl(PR_SET_PDEATHSIG, spec->die_with_parent ? SIGKILL : SIGTERM);
     }
     int in = open("/dev/null", O_RDONLY);
     const char *out_path = spec->stdout_path ? spec->stdout_path : "/dev/null";

@@ -18,6 +18,7 @@ struct proc_spec {
     const char *cwd;         /* NULL: ours */
     bool new_session;        /* setsid: it survives our terminal and our death */
     bool die_with_parent;    /* PR_SET_PDEATHSIG (fires when the *thread* that forked ends) */
+    bool end_with_parent;    /* the same, with SIGTERM in place of SIGKILL */
 };
 /* Starts a child; exec failures are reported here, through a pipe. Returns its pid or a negative
  * code. */

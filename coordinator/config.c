@@ -1,6 +1,6 @@
 /* Options of `evenstep serve` (DESIGN.md section 9, SEMANTICS.md 9 and 14) and what follows from
- * them: folders and programs. Nodes are in config_nodes.c. Nothing stops at the first mistake: all
- * are told together, so that they can be mended in one go.
+ * them: folders and programs. Nodes are in config_nodes.c. Every mistake is reported in one
+ * message, so that the user can correct all of them at once.
  */
 #include "coordinator/config.h"
 

@@ -1,5 +1,5 @@
-/* The nodes of this host: what --local-node and --label say, and the machine itself where nothing
- * is said (see config.h). */
+/* The nodes of this host: what --local-node and --label say, or the machine itself where neither is
+ * given (see config.h). */
 #include "coordinator/config.h"
 
 #include <stdarg.h>

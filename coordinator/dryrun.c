@@ -1,6 +1,6 @@
-/* Dry runs and data sets: see dryrun.h. Data sets, strategies and the files that `init` names are
- * the worker's business, so its program is asked (`--check`, `--datasets`), with a limit of 5 s;
- * placement and profiles are ours.
+/* Dry runs and data sets: see dryrun.h. The worker's program checks data sets, strategies and the
+ * files that `init` names (`--check`, `--datasets`), within 5 s; the coordinator itself checks
+ * placement and profiles.
  */
 #include "coordinator/dryrun.h"
 
@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/proc.h"
+#include "coordinator/needs.h"
 #include "coordinator/planner.h"
 #include "coordinator/profiles.h"
 #include "coordinator/programs.h"
@@ -71,8 +72,8 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-/* Asks the worker's program, or the simulator's, what is wrong with a spec; the worker's also with
- * the file that its `init` is (NULL: none). Release `out` in any case. */
+/* Asks the worker's program, or the simulator's, what is wrong with a spec. The worker's also
+ * checks the file of its `init` (NULL: none). Release `out` in any case. */
 static int check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator,
                       struct checked *out, struct err *e)
 {
@@ -158,8 +159,8 @@ static bool has_agent(const json_t *nodes)
     return false;
 }
 
-/* Where no node can come, a job that asks for more than there are would wait for ever: that is said
- * at once. Elsewhere it waits for hosts to join. */
+/* Where no host can join, a job that asks for more nodes than there are would wait for ever: this
+ * is an error. Elsewhere it waits for hosts to join. */
 static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask,
                             const char *waiting, struct jsonx_problems *problems)
 {
@@ -173,27 +174,43 @@ static bool is_never_enough(const struct dryrun *d, const struct placement_ask *
     return true;
 }
 
-/* As if every node were free; then as it is, to say whether it starts now. */
+static void tell_lacking(const json_t *node, const struct placement_ask *ask,
+                         struct jsonx_problems *problems)
+{
+    char needs[NEEDS_TEXT];
+    if (needs_met(node, ask->manifest)) {
+        jsonx_problem(problems, "/precision",
+                      "node '%s' (%s) does not compute in %s, and too few others do",
+                      node_name(node), node_device(node), ask->spec->precision);
+    } else {
+        jsonx_problem(problems, "/program", "%s; too few others have it",
+                      needs_sentence(node, ask->manifest, needs));
+    }
+}
+
+/* Places the job as if every node were free, then as the nodes are now, to say whether it starts at
+ * once. */
 static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec,
                      const struct checked *checked, struct jsonx_problems *problems, struct err *e)
 {
-    json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL;
+    json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL,
+           *manifest = programs_manifest(spec, d->data_dir);
     struct placement_ask ask = {.nodes = nodes,
                                 .local_host = d->local_host,
                                 .spec = spec,
+                                .manifest = manifest,
                                 .attempt = 1,
                                 .ignore_claims = true};
     struct placement all = {0}, now = {0};
     char starts[300] = "now";
     if (!nodes) {
         json_decref(warnings);
+        json_decref(manifest);
         return NULL;
     }
     const json_t *lacking = placement_lacking(&ask);
     if (lacking) {
-        jsonx_problem(problems, "/precision",
-                      "node '%s' (%s) does not compute in %s, and too few others do",
-                      node_name(lacking), node_device(lacking), spec->precision);
+        tell_lacking(lacking, &ask, problems);
     }
     if (spec->batching.global_batch == 0) {
         json_array_append_new(warnings, json_string("minibatches are shared out once the program "
@@ -214,11 +231,12 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
     placement_release(&all);
     placement_release(&now);
     json_decref(nodes);
+    json_decref(manifest);
     return json_pack("{s:o, s:o, s:s}", "nodes", placed ? placed : json_array(), "warnings",
                      warnings, "starts", starts);
 }
 
-/* It takes no node; what it may lack is memory on this host. */
+/* A virtual job takes no node, but this host may have too little memory for it. */
 static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
                             struct jsonx_problems *problems, struct err *e)
 {
@@ -248,8 +266,7 @@ json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_p
     if (!spec || !store || jobspec_parse(spec, json, problems) < 0) {
         goto out;
     }
-    if (spec->program
-            .given) { /* it brings network and samples, which nobody knows before it runs */
+    if (spec->program.given) { /* it brings network and samples, which are unknown before it runs */
         const struct program_rights rights = {.allowed = d->allow_programs, .any = programs};
         programs_check(spec, d->data_dir, rights, problems);
         plan = place(d, store, spec, &checked, problems, e);

@@ -1,8 +1,8 @@
 /* Hosts that join: see hosts.h.
  *
- * A join may be sent again by whoever can write to the store. A
- * second one with the same nonce, or one from before this process started, would give the host
- * another key and shut out its agent; so both are refused.
+ * Anyone who can write to the store can replay a join. A replay would give the host another key and
+ * shut out its agent. So a join with a known nonce, or from before this process started, is
+ * refused.
  */
 #include "coordinator/hosts.h"
 
@@ -54,7 +54,7 @@ static int check_instance(struct hosts *h, const struct joining_ask *ask, struct
     return rc;
 }
 
-/* Does another host that lives offer this node? */
+/* Does another host that is alive offer this node? */
 static bool is_theirs(const json_t *node, const char *host)
 {
     return strcmp(node_state(node), "lost") != 0 && node_beat_age(node) < 4 &&
@@ -125,7 +125,7 @@ static void answer(struct hosts *h, const char *nonce, const struct joining_answ
     json_decref(body);
 }
 
-/* What a host calls itself, if that is a name: anybody may have said it. */
+/* What a host calls itself, if that is a valid name: the message may be forged. */
 static const char *name_of(const struct joining_ask *ask)
 {
     const char *host = ask->host;

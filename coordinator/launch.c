@@ -3,9 +3,8 @@
  *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► monitor takes over what is left
  *     ─► plan, control, no heartbeats, into the store ─► launcher ─► record of the process
  *
- * The order matters: a coordinator that dies between two of these leaves a state from which
- * recover.c can go on. The process is started last, and until it is recorded it is known by its
- * environment.
+ * The order matters: if the coordinator dies between two of these, recover.c can go on from what it
+ * left. The process is started last; until it is recorded, its environment identifies it.
  */
 #include "coordinator/launch.h"
 
@@ -28,7 +27,7 @@ static void release_placed(struct attempts *a, const char *job, const struct pla
     }
 }
 
-/* 1: all are ours; 0: another was faster. */
+/* 1: all are ours; 0: another job claimed one first. */
 static int claim_nodes(struct attempts *a, const char *job, const struct placement *p,
                        struct err *e)
 {
@@ -42,7 +41,7 @@ static int claim_nodes(struct attempts *a, const char *job, const struct placeme
     return 1;
 }
 
-/* Versions of assignments run on over attempts. */
+/* Versions of assignments count on across attempts. */
 static int next_version(struct attempts *a, const char *job)
 {
     json_t *all = store_assignments(a->store, job, NULL);
@@ -51,7 +50,7 @@ static int next_version(struct attempts *a, const char *job)
     return version;
 }
 
-/* The nodes cannot run this spec (too small a batch, no `init`): it will not get better by waiting.
+/* The nodes cannot run this spec (too small a batch, no `init`), and waiting does not help.
  */
 static void refuse(struct attempts *a, const char *job, int attempt, const struct err *why)
 {
@@ -122,7 +121,7 @@ static int write_documents(struct attempts *a, const struct plan *plan,
     if (rc < 0 || (rc = store_beats_clear(a->store, plan->from.job, e)) < 0) {
         return rc;
     }
-    if (plan->n_workers == 0) { /* virtual: the simulator decides, and tells */
+    if (plan->n_workers == 0) { /* virtual: the simulator decides, and reports it */
         return 0;
     }
     rc = write_control(a, plan, e);
@@ -176,7 +175,7 @@ static void tell_program(struct attempts *a, const struct run *r)
     free(by);
 }
 
-/* What fails now is the attempt's failure, and run_tick() deals with it as with any other. */
+/* What fails from here on is a failure of the attempt; run_tick() handles it as any other. */
 static void start_process(struct attempts *a, struct run *r, const struct assignment *first,
                           double now)
 {
@@ -184,7 +183,7 @@ static void start_process(struct attempts *a, struct run *r, const struct assign
     char quoted[600];
     if (start(a, r, first, now, &e) < 0) {
         char told[sizeof e.message + sizeof e.hint +
-                  2]; /* the job's error has no other place for what to do */
+                  2]; /* the job's error has no field for a hint */
         snprintf(told, sizeof told, "%s%s%s", e.message, e.hint[0] ? "; " : "", e.hint);
         r->failed = true;
         r->failure = failure_of(e.code, told, COORDINATOR, NULL, r->attempt.number);

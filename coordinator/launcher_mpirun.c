@@ -4,10 +4,10 @@
  *   evenstep serve ─ mpirun (own session) ─┬─ evenstep-worker on nodes of this host, the keeper
  *                                          └─ evenstep-launch per other host ─ store ─ its agent ─ orted ─ evenstep-worker
  *
- * For this host mpirun is itself the daemon; every host with an agent, this one's included, takes
- * the second road. Hosts go by the names "es-HOST", which no resolver knows, so that mpirun never
- * takes one for its own machine. Ranks are placed one by one (the `seq` mapper): rank i on the i-th
- * host of the list. The program goes by its name alone, because every host looks for its own.
+ * For this host mpirun is itself the daemon; a host with an agent, this one included, is started
+ * through its agent. Hosts are named "es-HOST", which no resolver knows, so that mpirun never takes
+ * one for its own machine. Ranks are placed one by one (the `seq` mapper): rank i on the i-th host
+ * of the list. The program is given by name only, because every host has it in a folder of its own.
  *
  * The options come from measurements (PLATFORM.md): ranks outnumber cores, so they are not bound
  * and yield; containers refuse the shared-memory single copy. Open MPI's own files go to a short
@@ -32,7 +32,7 @@
 
 enum { WORDS = 96, PAIRS = 24, RANKS_BYTES = 100000 };
 
-/* What mpirun is started with; pointers are borrowed but for `kept`. */
+/* What mpirun is started with; all pointers but `kept` are borrowed. */
 struct command {
     const char *argv[WORDS], *env[PAIRS];
     int n, m;
@@ -84,7 +84,7 @@ static char *session_dir(char out[64], const char *parent, const struct attempt 
     return out;
 }
 
-/* Ours alone, new: a folder that somebody else put there is not used. */
+/* A new folder of ours: one that another user put there is not used. */
 static bool make_session_dir(const char *path)
 {
     proc_remove_tree(path, NULL);
@@ -100,7 +100,7 @@ static void clean(const struct attempt *a)
 
 /* ---- where the ranks go ---------------------------------------------------------------------- */
 
-/* The first worker on a host with an agent, or NULL: everything runs here. */
+/* The first worker on a host with an agent; NULL: everything runs here. */
 static const struct plan_worker *first_remote(const struct plan *plan)
 {
     for (int i = 0; i < plan->n_workers; i++) {
@@ -141,7 +141,7 @@ static char *host_list(const struct plan *plan)
 
 static void common_options(struct command *c, const struct attempt *a)
 {
-    /* inside the jobs of Slurm and Grid Engine the hosts are still ours to name (`ras`) */
+    /* we name the hosts inside jobs of Slurm and Grid Engine too (`ras`) */
     static const char *const fixed[] = {"mpirun",
                                         "--tag-output",
                                         "--oversubscribe",
@@ -188,8 +188,8 @@ static void port_pairs(struct command *c, const char *ports)
     pair(c, print(c, "EVENSTEP_MCA_btl_tcp_port_range_v4=%ld", last - first + 1));
 }
 
-/* What differs from host to host reaches the ranks as EVENSTEP_MCA_… in their daemon's environment
- * (agent/daemon_line.c does the same). */
+/* Settings that differ between hosts reach the ranks as EVENSTEP_MCA_… in their daemon's
+ * environment (agent/daemon_line.c does the same). */
 static int remote_options(struct command *c, const struct launcher_config *l,
                           const struct attempt *a, const struct plan *plan, struct err *e)
 {
@@ -225,8 +225,8 @@ static int remote_options(struct command *c, const struct launcher_config *l,
     }
     pair(c, print(c, "EVENSTEP_HOSTS=%s/hosts", l->data_dir));
     pair(c, print(c, "EVENSTEP_MCA_btl_tcp_if_include=%s", network));
-    pair(c, "RES_OPTIONS=timeout:1 attempts:2"); /* the hosts' names are looked up, and nobody knows
-                                                    them */
+    pair(c, "RES_OPTIONS=timeout:1 attempts:2"); /* Open MPI looks the hosts' names up, and no
+                                                    server knows them */
     if (make_session_dir(session_dir(shm, "/dev/shm", a))) {
         pair(c, print(c, "EVENSTEP_MCA_btl_vader_backing_directory=%s", shm));
     }

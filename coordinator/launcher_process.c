@@ -1,9 +1,9 @@
 /* What launchers share: an attempt is a process in a session of its own, whose output goes to a
  * file, so that it outlives the coordinator and is found again by pid and start time.
  *
- * What a newcomer would get wrong: when mpirun is killed its ranks are sometimes left behind
- * (PLATFORM.md). They end by PR_SET_PDEATHSIG as a rule; what is left is found by its environment,
- * EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other process has, and never by a name alone.
+ * Ranks of an mpirun that is killed sometimes stay (PLATFORM.md). Most end by PR_SET_PDEATHSIG; the
+ * others are found by their environment, EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other process
+ * has, and never by name alone.
  */
 #include "coordinator/launcher.h"
 
@@ -87,7 +87,7 @@ bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code,
     if (a->pid > 0 && proc_alive(a->pid, a->start_ticks)) {
         return false;
     }
-    *exit_code = -1; /* nobody knows the code of a process that was not ours */
+    *exit_code = -1; /* the exit code of another process's child is unknown */
     if (a->pid > 0) {
         proc_poll(a->pid, exit_code);
     }
@@ -97,7 +97,7 @@ bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code,
 
 /* ---- stragglers ------------------------------------------------------------------------------ */
 
-/* Sends a signal to all that belong to the attempt; how many there are. */
+/* Sends a signal to all processes of the attempt; returns how many there are. */
 static int signal_stragglers(const struct attempt *a, int sig)
 {
     char job[64], number[64];

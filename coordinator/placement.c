@@ -1,8 +1,7 @@
 /* Which nodes an attempt gets: see placement.h.
  *
- * A restart does not grab what is free at once. It takes fewer
- * workers than the spec asks for only if that many nodes are not alive at all; otherwise it waits
- * for busy ones like everybody else.
+ * A restart runs with fewer workers than the spec asks for only if too few nodes are alive;
+ * otherwise it waits for busy nodes as any other job does.
  */
 #include "coordinator/placement.h"
 
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/needs.h"
 #include "job/device_kind.h"
 #include "job/node.h"
 
@@ -35,10 +35,11 @@ static bool matches(const json_t *node, const char *wanted)
 
 static bool fits(const json_t *node, const struct placement_ask *ask)
 {
-    return node_offers(node, ask->spec->precision[0] ? ask->spec->precision : "fp32");
+    return node_offers(node, ask->spec->precision[0] ? ask->spec->precision : "fp32") &&
+           needs_met(node, ask->manifest);
 }
 
-/* May it run there, whatever the precision? */
+/* May it run there, whatever the precision and what its program needs? */
 static bool is_meant(const json_t *node, const struct placement_ask *ask)
 {
     const struct jobspec *spec = ask->spec;
@@ -92,7 +93,7 @@ static int faster_first(const void *a, const void *b)
     return x->speed > y->speed ? -1 : x->speed < y->speed ? 1 : strcmp(x->name, y->name);
 }
 
-/* Counts of what could ever be used, what is alive, what is free. */
+/* Counts the nodes that could ever be used, those alive, and those free. */
 struct census {
     int known, alive, free_now;
 };
@@ -120,13 +121,13 @@ int placement_known(const struct placement_ask *ask)
 static void explain(struct placement *out, const struct placement_ask *ask, const struct census *c,
                     int wanted)
 {
-    char named[80];
+    char named[80 + NEEDS_TEXT], needs[NEEDS_TEXT];
     bool any = strcmp(ask->spec->precision, "fp32") == 0 || !ask->spec->precision[0];
-    snprintf(named, sizeof named, "%s%s%s", ask->spec->n_nodes ? " that the spec names" : "",
+    snprintf(named, sizeof named, "%s%s%s%s", ask->spec->n_nodes ? " that the spec names" : "",
              any                  ? ""
              : ask->spec->n_nodes ? " and with precision "
                                   : " with precision ",
-             any ? "" : ask->spec->precision);
+             any ? "" : ask->spec->precision, needs_list(ask->manifest, needs));
     if (c->known < wanted) {
         snprintf(out->waiting, sizeof out->waiting,
                  "it asks for %d workers, and there %s %d node%s%s", wanted,
@@ -143,8 +144,8 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
     }
 }
 
-/* How many workers it would get if they were free. A restart goes on with fewer if the others are
- * not alive at all. */
+/* How many workers it would get if all nodes were free. A restart goes on with fewer if too few are
+ * alive. */
 static int workers_wanted(const struct placement_ask *ask, const struct census *c)
 {
     int wanted = ask->spec->workers,
@@ -188,7 +189,7 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask)
 {
     struct census c = count(ask);
     if (c.alive < workers_wanted(ask, &c)) {
-        return; /* it waits for nodes that are not there: what is there need not stand idle */
+        return; /* it waits for nodes that are not alive, so those that are alive need not idle */
     }
     size_t i;
     json_t *node;

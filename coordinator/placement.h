@@ -29,6 +29,7 @@ struct placement_ask {
     const json_t *nodes;    /* of store_nodes() */
     const char *local_host; /* the only host that can be reached without an agent; NULL: any */
     const struct jobspec *spec;
+    const json_t *manifest; /* of the spec's program, for what it needs; may be NULL */
     int attempt;            /* that is about to start; from the second one on fewer workers may do
                                (min_workers) */
     const json_t *reserved; /* object: names that a job ahead waits for; may be NULL */
@@ -44,8 +45,8 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask);
 /* How many of the nodes this spec may run on, alive or not. */
 int placement_known(const struct placement_ask *ask);
 
-/* The first node that the spec may run on but for its precision, which the node lacks; NULL if
- * enough workers have it, or all that could. */
+/* The first node that the spec may run on but for its precision, or for what its program needs,
+ * which the node lacks; NULL if enough workers have it, or all that could. */
 const json_t *placement_lacking(const struct placement_ask *ask);
 
 #endif

@@ -4,9 +4,9 @@
  *   nodes of the placement ─► profiles a + k*b ─► cluster file ─┐
  *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate --timing-only, once per strategy ─► a row each
  *
- * Approximate, and said to be: profiles know computing alone, so links are those of ranks on one
- * host; a run ends after some thousand events. A job with a `cluster` of its own is predicted on
- * that. Each call has its own processes, a folder of its own, and a limit in time.
+ * The answer says that it is approximate: profiles hold computing alone, so links are those of
+ * ranks on one host, and a run ends after some thousand events. A job with a `cluster` of its own
+ * is predicted on that. Each call has its own processes, a folder of its own, and a limit in time.
  */
 #include "coordinator/predict.h"
 
@@ -51,7 +51,7 @@ static int write_json(const char *dir, const char *name, const json_t *j, struct
     return rc;
 }
 
-/* Virtual nodes of the placement, or NULL with the name of one that has no profile. */
+/* The placement's nodes as virtual ones; NULL with the name of one that has no profile. */
 static json_t *cluster_of(const struct placement *p, struct profile *const *profiles,
                           const char **unmeasured)
 {
@@ -188,7 +188,7 @@ static json_t *read_row(const struct prediction *p, const char *path, const char
     return row;
 }
 
-/* NULL where this strategy makes no sense for the job. */
+/* NULL if the strategy cannot run this job. */
 static json_t *simulate(const struct prediction *p, const char *strategy, bool chosen,
                         struct err *e)
 {

@@ -169,6 +169,23 @@ int programs_plan(struct plan *plan, const struct jobspec *spec, const char *dat
     return 0;
 }
 
+json_t *programs_manifest(const struct jobspec *spec, const char *data_dir)
+{
+    const struct program_spec *p = &spec->program;
+    json_t *manifest =
+        p->name[0] || p->digest[0] ? read_manifest(p, data_dir, NULL) : json_object();
+    if (!p->given || !json_is_object(manifest)) {
+        json_decref(manifest);
+        manifest = p->given ? json_object() : NULL;
+    }
+    const json_t *command = p->command ? p->command : json_object_get(manifest, "command");
+    const char *first = json_string_value(json_array_get(command, 0));
+    if (first && strcmp(first, "python3") == 0 && !json_object_get(manifest, "needs")) {
+        json_object_set_new(manifest, "needs", json_pack("{s:s}", "python3", ""));
+    }
+    return manifest;
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /* What everybody may see of a manifest; not its environment. */

@@ -28,6 +28,10 @@ void programs_check(const struct jobspec *spec, const char *data_dir, struct pro
  * and environment filled in, and where the program lies. An uploaded one counts as used now. */
 int programs_plan(struct plan *plan, const struct jobspec *spec, const char *data_dir,
                   struct err *e);
+/* The manifest of the spec's program, for what it asks of nodes (needs.h): a new reference, NULL if
+ * there is none. A program that is started by `python3` needs that, if it does not say what it
+ * needs. */
+json_t *programs_manifest(const struct jobspec *spec, const char *data_dir);
 /* All that a job can name, as the schema Program says: a new reference. */
 json_t *programs_list(const char *data_dir, struct err *e);
 /* One that was uploaded (uploads_get), as that schema says: a new reference. */

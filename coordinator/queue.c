@@ -2,11 +2,10 @@
  *
  *   in order of priority, then age:   job A (2 of 4 nodes free)  waits     job B (1 node)  starts
  *
- * A job that waits for busy nodes does not hold up smaller ones behind it, but if that went on for
- * ever it would starve: its nodes are kept from jobs of lower priority, and after a minute from all
- * behind it. Of a long queue a part is looked at in one turn: its head each time, the rest in
- * windows that move on, so that a hundred jobs that wait for a missing node do not hide the one that
- * could run.
+ * Smaller jobs may overtake one that waits for busy nodes. So that it does not starve, its nodes
+ * are kept from jobs of lower priority, and after a minute from all jobs behind it. One turn tries
+ * a part of a long queue: its head each time, the rest in windows that move on, so that a hundred
+ * jobs that wait for a missing node do not hide one that could run.
  */
 #include "coordinator/queue.h"
 
@@ -16,6 +15,7 @@
 
 #include "common/log.h"
 #include "coordinator/launch.h"
+#include "coordinator/programs.h"
 #include "job/node.h"
 
 enum { WINDOW = 64 };
@@ -64,7 +64,7 @@ static void say_waiting(struct attempts *a, const char *job, const char *why)
     free(old);
 }
 
-/* Seconds for which it has been seen waiting in this queue. */
+/* For how many seconds it has waited in this queue. */
 static double waited(const struct round *round, const char *job)
 {
     json_t *all = round->queue->waiting_since, *since = json_object_get(all, job);
@@ -74,7 +74,7 @@ static double waited(const struct round *round, const char *job)
     return since ? round->now - json_real_value(since) : 0;
 }
 
-/* Who is not in the queue any more does not wait. */
+/* Forgets jobs that have left the queue. */
 static void forget_waiting(struct queue *q, const json_t *ids)
 {
     json_t *kept = json_object(), *id;
@@ -89,7 +89,7 @@ static void forget_waiting(struct queue *q, const json_t *ids)
     q->waiting_since = kept;
 }
 
-/* Everything a job of this priority must leave alone. */
+/* The nodes that a job of this priority must not use. */
 static json_t *reserved_for(const struct round *round, int priority)
 {
     json_t *out = json_copy(round->reserved), *ahead;
@@ -117,7 +117,7 @@ static void wait_for_nodes(struct round *round, const char *job, const struct pl
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
-/* A spec that can never run fails; it cannot be repaired in the queue. */
+/* A job whose spec can never run fails. */
 static void fail_queued(struct attempts *a, const char *job, const struct err *why)
 {
     char quoted[600];
@@ -160,10 +160,12 @@ static int start_real(struct round *round, const char *job, struct jobspec *spec
 {
     struct attempts *a = round->attempts;
     char *attempt = store_job_field(a->store, job, "attempt", e);
-    json_t *reserved = reserved_for(round, spec->priority);
+    json_t *reserved = reserved_for(round, spec->priority),
+           *manifest = programs_manifest(spec, a->data_dir);
     struct placement_ask ask = {.nodes = round->nodes,
                                 .local_host = a->local_host[0] ? a->local_host : NULL,
                                 .spec = spec,
+                                .manifest = manifest,
                                 .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1,
                                 .reserved = reserved};
     struct placement placement;
@@ -177,10 +179,11 @@ static int start_real(struct round *round, const char *job, struct jobspec *spec
     free(attempt);
     placement_release(&placement);
     json_decref(reserved);
+    json_decref(manifest);
     return rc;
 }
 
-/* The spec's priority is what was asked at submission; PATCH changes the job's. */
+/* The spec has the priority that was asked for at submission; PATCH changes the job's. */
 static void current_priority(struct attempts *a, const char *job, struct jobspec *spec)
 {
     char *text = store_job_field(a->store, job, "priority", NULL);
@@ -194,7 +197,7 @@ static int try_start(struct round *round, const char *job, struct err *e)
 {
     struct attempts *a = round->attempts;
     if (attempts_find(a, job)) {
-        return 0; /* its last attempt has still to give back its nodes */
+        return 0; /* its last attempt still holds its nodes */
     }
     struct jobspec *spec = attempts_spec(a, job, e);
     if (spec) {
@@ -263,8 +266,7 @@ static int try_all(struct round *round, const json_t *ids, struct err *e)
     return 0;
 }
 
-/* As long as nodes and queue stay the same, so does the answer: then it is enough to try now and
- * then. */
+/* While nodes and queue stay the same, so does the answer, and trying now and then is enough. */
 static int try_if_due(struct round *round, const json_t *ids, struct err *e)
 {
     struct queue *q = round->queue;

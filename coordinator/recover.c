@@ -1,10 +1,9 @@
 /* What was running when the coordinator died: see recover.h.
  *
- * A job whose process lives is adopted; one whose process has ended is taken all the same, and its
- * first turn sees it to its end by the facts in the store: an attempt that finished while nobody
- * looked has succeeded. Between `launching` and the record of its process a process may exist that
- * nobody knows; it is found by its environment and ended. So is an attempt whose documents this
- * version of the program cannot read.
+ * Every job with an attempt is adopted. If its process has ended, the first turn settles it by the
+ * facts in the store: an attempt that finished while no coordinator ran has succeeded. Between
+ * `launching` and the record of its process there may be an unrecorded process; it is found by its
+ * environment and ended. So is an attempt whose documents this version of the program cannot read.
  */
 #include "coordinator/recover.h"
 
@@ -62,8 +61,8 @@ static int read_plan(struct attempts *a, const struct sender *ours, struct plan 
     return found;
 }
 
-/* Nothing of this attempt can be used: whatever is left of it ends, and the job waits for its next
- * one. It counts as one that was lost. */
+/* Nothing of this attempt can be used: ends what is left of it, and the job waits for its next
+ * attempt. It counts as lost. */
 static int start_over(struct attempts *a, const struct sender *ours, enum job_state state,
                       struct err *e)
 {
@@ -164,7 +163,7 @@ static bool holds_nodes(struct attempts *a, const char *job)
            state == JOB_CANCELLING;
 }
 
-/* Nodes whose user has no attempt any more are free. */
+/* Frees nodes whose job has no attempt any more. */
 static int release_orphans(struct attempts *a, struct err *e)
 {
     json_t *nodes = store_nodes(a->store, e), *node;

@@ -4,10 +4,10 @@
  *               pruned  pruned │ kept  kept  kept
  *                              └─ --keep-jobs 3, or as many as --max-disk has room for
  *
- * `pruned` is set first, then the files go: whoever comes after a death in between finds a pruned
- * job with files, and removes them. A job that ended may still be needed: another one that waits or
- * runs may begin from its checkpoints (`init`). Such a job is passed over. And a job that runs is
- * never touched, however much it takes: then only a warning is left.
+ * `pruned` is set before the files are removed: if the process dies in between, the next one finds
+ * a pruned job with files and removes them. A finished job that another one, waiting or running,
+ * begins from (`init`) is skipped. A running job is never touched, however large it is: then there
+ * is only a warning.
  */
 #include "coordinator/retention.h"
 
@@ -40,7 +40,7 @@ struct retention {
     char data_dir[PATH_MAX - 64];
     int keep_jobs;
     int64_t max_disk;
-    struct ended *jobs; /* owned; by `finished` after a look */
+    struct ended *jobs; /* owned; sorted by `finished` once they are listed */
     int n, size;
     bool complained;
     pthread_t thread;
@@ -271,7 +271,7 @@ static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
     return done;
 }
 
-/* What a process that died had begun to remove. */
+/* Removes the rest of what a process that died had begun to remove. */
 static int finish_pruning(struct retention *r, struct err *e)
 {
     int rc = 0;
@@ -306,7 +306,7 @@ static void *run(void *arg)
     while (!atomic_load(&r->stopping)) {
         struct err e = {0};
         if (clock_now() >= next) {
-            /* a store that is away is the scheduler's to tell; it is tried again */
+            /* the scheduler reports that the store is away; this is tried again */
             retention_turn(r, &e);
             next = clock_now() + turn_seconds;
         }

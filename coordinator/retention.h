@@ -21,7 +21,7 @@ struct retention_config {
 };
 
 struct retention;
-/* Without starting a thread: whoever has it calls retention_turn. */
+/* Without a thread: the caller calls retention_turn. */
 struct retention *retention_new(const struct retention_config *config, struct err *e);
 /* Looks at all jobs once, and prunes. The number of jobs that were pruned, or negative: the store
  * is away. */

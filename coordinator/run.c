@@ -1,7 +1,8 @@
-/* One attempt's turn: what users asked, what the ranks report, and whether its process lives.
+/* One attempt's turn: follows users' requests, reads what the ranks report, and checks that its
+ * process is alive.
  *
- * Every step here may fail because the store is away: then nothing has been decided, and the next
- * turn does it again.
+ * Any step may fail because the store is away: then nothing is decided, and the next turn repeats
+ * it.
  */
 #include "coordinator/run.h"
 
@@ -16,7 +17,7 @@ static void stop_process(struct run *r, double grace)
 
 /* ---- while it runs --------------------------------------------------------------------------- */
 
-/* From when on somebody waits for the process to end. */
+/* Since when a request waits for the process to end. */
 static void note_requests(struct attempts *a, struct run *r, enum job_state state, double now)
 {
     if ((state == JOB_CANCELLING || r->expired) && r->cancel_at == 0) {
@@ -29,7 +30,7 @@ static void note_requests(struct attempts *a, struct run *r, enum job_state stat
 
 void run_enforce(struct run *r, double now)
 {
-    /* who has not stepped yet, or is virtual, has no checkpoint to write */
+    /* a job that has not stepped yet, or is virtual, has no checkpoint to write */
     bool early = !r->monitor || !monitor_stepped(r->monitor);
     bool slow = (r->cancel_at > 0 && now - r->cancel_at > (early ? 0 : cancel_patience)) ||
                 (r->drain_at > 0 && now - r->drain_at > drain_patience);
@@ -113,8 +114,8 @@ static bool poll_process(struct run *r)
 
 /* ---- the turn -------------------------------------------------------------------------------- */
 
-/* As the scheduler saw it; of a run that came since, or where something has changed, asked of the
- * store. */
+/* As the scheduler saw it; for a run that is newer than that, or after a change, the store is
+ * asked. */
 static int read_state(struct attempts *a, const struct run *r, const json_t *states,
                       enum job_state *state, struct err *e)
 {
@@ -148,8 +149,8 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
     if (r->launcher == a->simulator) {
         run_virtual_tick(a, r);
     }
-    /* a full disk must not keep anybody from stopping the job: the trouble is told at the end of
-     * the turn */
+    /* a full disk must not keep a user from stopping the job, so it is reported at the end of the
+     * turn */
     if (r->monitor && monitor_tick(r->monitor, now, &trouble) < 0 &&
         attempts_store_away(&trouble)) {
         *e = trouble;

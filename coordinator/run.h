@@ -25,8 +25,8 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e);
  * job is in. */
 int run_lost(struct attempts *a, const char *job, const struct jobspec *spec, enum job_state state,
              const struct failure *why, struct err *e);
-/* It has to give its nodes back, and nobody is to blame: the coordinator stops, or one of its
- * hosts. */
+/* Must it give its nodes back without a failure, because the coordinator or one of its hosts stops?
+ */
 bool run_is_draining(const struct attempts *a, const struct run *r);
 
 /* run_virtual.c: tells what the simulator wrote since. */

@@ -41,8 +41,7 @@ static bool told_why(const struct run *r)
            end->code != ERR_TIMEOUT;
 }
 
-/* What is told about an attempt that did not go well: what the coordinator saw, what a rank said,
- * what mpirun said. */
+/* Why an attempt failed: what the coordinator saw, what a rank reported, what mpirun printed. */
 static struct failure attempt_failure(const struct run *r)
 {
     const struct ended *end = outcome_of(r);
@@ -71,7 +70,7 @@ static struct failure attempt_failure(const struct run *r)
     return failure_of(ERR_PEER, message, COORDINATOR, NULL, number);
 }
 
-/* Errors that another attempt meets again. */
+/* Errors that another attempt would run into again. */
 static bool is_incurable(enum err_code code)
 {
     switch (code) {
@@ -125,7 +124,7 @@ int run_lost(struct attempts *a, const char *job, const struct jobspec *spec, en
     return rc;
 }
 
-/* `succeeded` has one arrow into it, from `running`: whatever the state, the job walks there. */
+/* A job reaches `succeeded` only from `running`, so other states pass through `running` first. */
 static int succeed(struct attempts *a, struct run *r, enum job_state state, struct err *e)
 {
     const char *job = r->attempt.job;
@@ -153,7 +152,7 @@ static int time_is_up(struct attempts *a, struct run *r, enum job_state state, s
     return move(a, r->attempt.job, state, JOB_FAILED, &why, e);
 }
 
-/* Where the job goes. Reads the state anew, so that a user's request of the last moment counts. */
+/* Moves the job on. Reads the state again, so that a late request of a user counts. */
 static int settle(struct attempts *a, struct run *r, const struct ended *end, struct err *e)
 {
     enum job_state state;
@@ -191,8 +190,8 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, st
     return run_lost(a, r->attempt.job, r->spec, state, &why, e);
 }
 
-/* The last rows, facts and documents. A disk that refuses the history for long does not keep a job
- * from ending: its rows stay in the store. */
+/* Reads the last rows, facts and documents. If the disk refuses the history for long, the job ends
+ * all the same, and its rows stay in the store. */
 static int read_last(struct run *r, double now, struct err *e)
 {
     int rc = monitor_tick(r->monitor, now, e);

@@ -1,7 +1,7 @@
 /* A virtual job's attempt: it has no ranks that report to the store. Its live document and its
  * assignments come from the simulator's files in the job's folder (job/documents/summary.h),
  * progress.json while it runs and summary.json in the end; its rows are in the job's history
- * already. A file that an earlier attempt left is passed over.
+ * already. A file of an earlier attempt is ignored.
  */
 #include "coordinator/run.h"
 

@@ -2,9 +2,9 @@
  *
  *   is the store there? ─► sweep: jobs that nobody has in hand ─► a turn of each run ─► the queue
  *
- * Nothing here may decide on what could not be seen. With the store away nothing is done but to end
- * what was seen to be cancelled; when it is back, ages of heartbeats mean nothing for 10 s, and
- * nodes look lost until they have reported again.
+ * No decision is made without the store. While it is away, only processes of jobs known to be
+ * cancelled are ended. For 10 s after it is back, ages of heartbeats are ignored, since nodes
+ * appear lost until they have reported again.
  */
 #include "coordinator/scheduler.h"
 
@@ -25,10 +25,10 @@ struct sched {
     struct attempts attempts;
     struct queue queue;
     double last_tick, sweep_at, leaving_at;
-    /* nothing starts before: nodes have still to report to a store that is back */
+    /* nothing starts before this: nodes must first report to a store that is back */
     double quiet_until;
     bool store_away;
-    /* store_overview() as of overview_at, or NULL: what was seen does not hold any more; owned */
+    /* store_overview() as of overview_at, or NULL: it is out of date; owned */
     json_t *overview;
     double overview_at;
 };
@@ -74,7 +74,7 @@ bool sched_store_away(const struct sched *s)
 
 /* ---- the turn -------------------------------------------------------------------------------- */
 
-/* The first failure is told, then one every half minute, with how many there were. */
+/* Logs the first failure, then one every half minute with the count. */
 static void complain(struct run *r, double now, const struct err *why)
 {
     char quoted[600];
@@ -99,8 +99,7 @@ static void tick_runs(struct sched *s, double now)
             sched_woken(s);
         } else if (rc < 0) {
             complain(r, now, &e);
-            s->store_away |=
-                e.code == ERR_UNAVAILABLE; /* it answered to begin with, and then no more */
+            s->store_away |= e.code == ERR_UNAVAILABLE; /* the store went away during the turn */
         } else {
             r->failures = 0;
         }
@@ -121,7 +120,7 @@ static bool uses(const struct plan *plan, const char *node)
     return false;
 }
 
-/* Hosts that are about to stop say so in their nodes; attempts that use one give way. */
+/* Hosts that are about to stop mark their nodes; attempts that use one are drained. */
 static void watch_leaving(struct sched *s, double now)
 {
     struct run *runs = s->attempts.runs;
@@ -153,9 +152,8 @@ static void give_grace(struct sched *s, double until)
     }
 }
 
-/* The queue, who is cancelled, and the state of each job in hand. They change by what we do
- * ourselves, and by requests, after which we are woken; so it is enough to look twice a second
- * otherwise. */
+/* The queue, cancelled jobs, and the state of each job with an attempt. They change only by our own
+ * actions and by requests that wake us, so reading them twice a second is enough otherwise. */
 static int read_overview(struct sched *s, double now, struct err *e)
 {
     json_t *ids = json_array();
@@ -172,8 +170,8 @@ static int read_overview(struct sched *s, double now, struct err *e)
     return fresh ? 0 : -(int)e->code;
 }
 
-/* Is the store there? When it comes back, or when this process itself had no CPU, ages of
- * heartbeats mean nothing for a while. */
+/* Is the store there? After it was away, or after this process got no CPU time, ages of heartbeats
+ * are ignored for a while. */
 static bool check_store(struct sched *s, double now)
 {
     struct err e = {0};
@@ -196,7 +194,7 @@ static bool check_store(struct sched *s, double now)
     return !away;
 }
 
-/* A job that was cancelled before it ran belongs to no run: it is swept at once. */
+/* A job cancelled before it ran has no run: it is swept at once. */
 static bool has_orphan(struct sched *s)
 {
     json_t *id;

@@ -4,9 +4,8 @@
  *   store (private or given) ─► local nodes ─► HTTP ─► "ready" ─► sched_tick … ─► on SIGTERM: drain, stop
  *
  * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGKILL they go on,
- * and the next coordinator adopts them. The private redis-server ends only in the first case. What
- * a newcomer would get wrong: mpirun processes die with the *thread* that forked only where
- * PR_SET_PDEATHSIG is set, so it is not set for them.
+ * and the next coordinator adopts them. The private redis-server ends only in the first case.
+ * PR_SET_PDEATHSIG would end mpirun with the *thread* that forked it, so it is not set for mpirun.
  */
 #include "job/node.h"
 #include "coordinator/coordinator.h"
@@ -24,6 +23,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/packages.h"
 #include "coordinator/config.h"
 #include "coordinator/dryrun.h"
 #include "coordinator/hosts.h"
@@ -69,8 +69,9 @@ struct service {
     struct store *store;
     struct launcher mpirun, simulator;
     bool simulates, is_private;
-    bool was_there;                     /* the private store, when we came: jobs may be using it */
-    bool ready;                         /* everything stands */
+    bool was_there;                     /* the private store ran already when we started: jobs may
+                                           be using it */
+    bool ready;                         /* everything is started */
     double store_retry, store_retry_at; /* seconds between attempts to bring the private store back;
                                            when the next is due */
     int lock; /* of the data directory, held as long as we live; -1: not held */
@@ -132,7 +133,7 @@ static int start_sched(struct service *s, struct err *e)
     return s->sched ? 0 : -(int)e->code;
 }
 
-/* Our own, left behind by a coordinator that was killed, does not count. */
+/* Our own nodes, left by a coordinator that was killed, do not count. */
 static bool others_offer_nodes(struct service *s, const json_t *own)
 {
     json_t *nodes = store_nodes(s->store, NULL), *node;
@@ -167,6 +168,11 @@ static int start_nodes(struct service *s, struct err *e)
            0); /* as NVML counts (common/gpu.c); workers inherit it */
     if (serve_config_probe(c->nodes, c->worker, e) < 0) {
         return -(int)e->code;
+    }
+    if (opt_flag(c->options, "allow-programs")) {
+        json_t *packages = packages_find(NULL, NULL);
+        node_set_packages(c->nodes, packages);
+        json_decref(packages);
     }
     if (opt_count(c->options, "local-node") > 0) {
         double factor = serve_config_overload(c->nodes, cores > 0 ? (int)cores : 1);
@@ -234,8 +240,8 @@ static void announce(struct service *s)
     }
 }
 
-/* Two coordinators on one data directory would both run its jobs, and the one that ends would take
- * the store with it. */
+/* Two coordinators on one data directory would both run its jobs, and the first to end would stop
+ * the store. */
 static int lock_dir(struct service *s, struct err *e)
 {
     char path[PATH_MAX + 16];
@@ -282,9 +288,9 @@ static int start(struct service *s, struct err *e)
 
 /* ---- run and stop ---------------------------------------------------------------------------- */
 
-/* Turns come right after those of the ranks' pulses (worker/pulse.c), by the clock on the wall:
- * what they report is on its way to the browsers 15 ms later. Where a host's clock is wrong that
- * takes up to a turn longer, and nothing else. */
+/* Turns follow those of the ranks' pulses (worker/pulse.c) by 15 ms of wall-clock time, so that
+ * what they report reaches browsers soon. If a host's clock is wrong, that takes up to a turn
+ * longer. */
 static void wait_turn(struct service *s)
 {
     struct pollfd p = {.fd = wake_fd, .events = POLLIN};
@@ -297,8 +303,8 @@ static void wait_turn(struct service *s)
     }
 }
 
-/* A private store that has died (killed, or its disk was full) is started again. What it had
- * accepted is in its append-only file. */
+/* A private store that has died (killed, or its disk was full) is started again. Its append-only
+ * file has what it accepted. */
 static void watch_store(struct service *s)
 {
     struct err e = {0};
@@ -344,7 +350,7 @@ static void stop(struct service *s)
         log_info("serve", "stopping", "running=%d", sched_running(s->sched));
         sched_drain(s->sched);
         double until = clock_now() + drain_seconds;
-        turn(s); /* takes what we have not yet seen running */
+        turn(s); /* takes over jobs that have no run yet */
         while (sched_running(s->sched) && clock_now() < until) {
             turn(s);
             clock_sleep(0.05);

@@ -1,6 +1,6 @@
-/* Parts of a job: workers, staleness, assignments, evaluations, logs, artifacts. What is on disk
- * (logs, artifacts) is read without asking the store, so that it can be seen while the store is
- * away; only a job without a folder must be asked for.
+/* Parts of a job: workers, staleness, assignments, evaluations, logs, artifacts. Files on disk
+ * (logs, artifacts) are served without the store, so they can be seen while it is away; only for a
+ * job without a folder is the store asked.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Jobs as a whole: submit, list, show, change, ask, delete. The store does the work; what belongs
- * here is how a request becomes a spec that was checked twice: by job/spec.c for what needs no
- * machine, by the coordinator's hook for what does. Both add to one list of problems, so a user
- * sees every mistake at once.
+/* Jobs as a whole: submit, list, show, change, ask, delete. The store does the work. This file
+ * turns a request into a spec that is checked twice: by job/spec.c for what needs no machine, by
+ * the coordinator's hook for what does. Both add to one list of problems, so a user sees every
+ * mistake at once.
  */
 #include <microhttpd.h>
 #include <stdio.h>
@@ -35,7 +35,8 @@ static int not_valid(struct request *q, struct err *e)
                    q->problems.items[0].message);
 }
 
-/* What only machines know: placement, data, `init`. NULL without problems: it could not be asked.
+/* Checks that need the machines: placement, data, `init`. NULL without problems: the check could
+ * not be made.
  */
 static json_t *ask_plan(struct request *q, const json_t *spec, struct err *e)
 {
@@ -44,7 +45,7 @@ static json_t *ask_plan(struct request *q, const json_t *spec, struct err *e)
     return hooks->plan ? hooks->plan(hooks->ctx, spec, programs, &q->problems, e) : json_object();
 }
 
-/* A prediction is a courtesy: where it cannot be made the answer goes without, and says why. */
+/* If no prediction can be made, the answer has none, and says why. */
 static json_t *ask_prediction(struct request *q, const struct jobspec *spec, const json_t *plan)
 {
     const struct http_hooks *hooks = &q->server->hooks;
@@ -126,8 +127,7 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, co
                : e->code ? -(int)e->code
                          : err_set(e, ERR_INTERNAL, "cannot plan the job");
     }
-    if (!plan) { /* the scheduler will find out; a job that is valid is not refused because this
-                    could not be asked */
+    if (!plan) { /* the scheduler will find out; a failed check does not refuse a valid job */
         log_warn("http", "a job is queued without having asked where it would run", "reason=\"%s\"",
                  e->message);
     }

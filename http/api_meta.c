@@ -77,7 +77,7 @@ int api_session_get(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, identity_json(&q->who), e);
 }
 
-/* Over TLS (a proxy's) the cookie must not travel without it. */
+/* Behind a proxy with TLS the cookie must not travel without TLS. */
 static void set_cookie(struct request *q, struct reply *out, const char *session, int seconds)
 {
     char cookie[256];
@@ -187,7 +187,7 @@ int api_readyz(struct request *q, struct reply *out, struct err *e)
     struct err away;
     struct store *store = request_store(q, &away);
     bool ready = store && store_ping(store, &away) >= 0;
-    if (!ready) { /* open to everybody, so it does not say why */
+    if (!ready) { /* open without a token, so it does not say why */
         return err_set(e, ERR_UNAVAILABLE, "the store cannot be reached");
     }
     return reply_set_json(out, 200, json_pack("{s:s}", "status", "ready"), e);

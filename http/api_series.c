@@ -1,6 +1,6 @@
 /* Curves and the last steps of a job, read from its history on disk (store/history.h); neither
- * needs the store, so charts can be looked at while it is away. A job that is known but has no
- * history yet has empty series, not an error.
+ * needs the store, so charts are available while it is away. A job that is known but has no history
+ * yet has empty series, not an error.
  */
 #include <math.h>
 #include <stdio.h>

@@ -115,7 +115,7 @@ bool auth_cookie(const char *cookie, int port, char session[AUTH_TOKEN])
     return false;
 }
 
-/* Keeps a session in memory; the one that ends first makes room. */
+/* Keeps a session in memory in place of the one that ends first. */
 static void session_keep(struct auth *a, const char *session, const struct identity *who,
                          double seconds)
 {
@@ -176,7 +176,7 @@ static const char *token_or_dash(const char *id)
     return id[0] ? id : "-";
 }
 
-/* Sessions of an earlier run of the server are known to the store alone. */
+/* Sessions of an earlier run of the server are only in the store. */
 static int session_of_store(struct auth *a, struct store *s, const char *session,
                             struct identity *who, struct err *e)
 {

@@ -1,4 +1,5 @@
-/* Each thread's connection to the store hangs on the thread, and goes with it; see connections.h.
+/* Each thread's connection to the store is thread-specific data, freed with the thread; see
+ * connections.h.
  */
 #include "http/connections.h"
 

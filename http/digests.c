@@ -1,5 +1,5 @@
 /* SHA-256 of artifacts, remembered by path, size and time: a model is hashed once, not with each
- * look at a job's page. The lock is not held while a file is read, so two requests may hash the
+ * view of a job's page. The lock is not held while a file is read, so two requests may hash the
  * same file once each; both get the same answer.
  */
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-/* Sending files; see files.h. The ETag is made of time and size, so that no file is read for it. With
- * If-Range, a range is sent only if the file is still the one of which the client has the beginning.
+/* Sending files; see files.h. The ETag is made of time and size, so that no file is read for it.
+ * With If-Range, a range is sent only if the file has not changed since the client got its
+ * beginning.
  */
 #include "http/files.h"
 

@@ -1,6 +1,6 @@
 /* Deadlines of connections; see guard.h. One thread wakes once a second. The list's lock is held
  * while a socket is shut down, and guard_leave() takes it before libmicrohttpd closes the socket:
- * so the number cannot belong to anybody else yet.
+ * so the number cannot belong to another connection yet.
  */
 #include "http/guard.h"
 

@@ -1,7 +1,7 @@
 /* Deadlines of connections. libmicrohttpd's own timeout counts from the last byte, so a client that
- * sends one byte now and then could hold a connection for ever. The guard notes for each connection
- * until when its request must be complete, and shuts the socket down past that; libmicrohttpd then
- * sees an end of file and cleans up.
+ * sends one byte now and then could hold a connection for ever. The guard keeps a deadline for each
+ * connection's request and shuts the socket down after it; libmicrohttpd then sees an end of file
+ * and cleans up.
  *
  *   accepted ──10 s──► header complete ──60 s──► body complete ── no deadline ──► answered ──60 s──► next header
  */

@@ -1,4 +1,4 @@
-/* Who a request says it is talking to, and where it comes from (SEMANTICS.md 14). Pure.
+/* The Host and Origin of a request (SEMANTICS.md 14). Pure.
  *
  * The Host header is compared with the listen address, its loopback names and the allowed hosts, so
  * that a name that was rebound to our address is refused. An address written in digits cannot be
@@ -30,8 +30,8 @@ int hosts_init(struct hosts *h, const char *listen, int port, const char *const 
                struct err *e);
 bool hosts_allowed(const struct hosts *h, const char *host_header);
 bool hosts_own_origin(const char *origin, const char *host_header);
-/* "127.0.0.1:8080": what a browser on this machine, or the first allowed host, would be told to
- * open. */
+/* "127.0.0.1:8080": the address that a browser on this machine, or of the first allowed host,
+ * opens. */
 void hosts_address(const struct hosts *h, char *out, size_t bytes);
 
 #endif

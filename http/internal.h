@@ -11,13 +11,13 @@
 #include "http/server.h"
 
 enum {
-    HTTP_THREADS = 2,          /* event threads: sockets, the gate, what is quick */
+    HTTP_THREADS = 2,          /* event threads: sockets, the gate, quick handlers */
     HTTP_WORKERS = 6,          /* handlers that wait for the store, the disk or the coordinator */
     HTTP_BODY_BYTES = 4 << 20, /* a larger body: 413 */
     HTTP_STRANGER_BYTES = 4 << 10, /* where no token is asked for: 413 */
     HTTP_BODIES_BYTES = 64 << 20,  /* all bodies together: 503 */
     HTTP_DISCARD_BYTES =
-        256 << 20, /* a body past this is not even read to its end: the connection is closed */
+        256 << 20, /* a longer body is not read to its end: the connection is closed */
     HTTP_CONNECTIONS = 4096,
     HTTP_HEADER_BYTES = 32 << 10, /* request line and headers; more: 431 */
 };

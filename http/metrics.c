@@ -105,7 +105,7 @@ static void add_nodes(struct buf *b, const json_t *nodes)
     }
 }
 
-/* GPUs, as their driver tells; nodes whose GPU tells nothing have no line. */
+/* GPUs, as their driver reports them; a node whose GPU reports nothing has no line. */
 static const struct {
     const char *name, *key, *help;
 } gpu_metrics[] = {

@@ -49,7 +49,7 @@ static json_t *param_schema(const struct route_param *p)
     return j;
 }
 
-/* What stands in braces, and the query. */
+/* Parameters in braces, and those of the query. */
 static json_t *params_json(const struct route *r)
 {
     json_t *list = json_array();

@@ -1,5 +1,5 @@
 /* See recent.h. A few answers under one lock: queueing a response is short, and a response may only
- * be given up while nobody queues it. */
+ * be freed while no thread queues it. */
 #include "http/recent.h"
 
 #include <microhttpd.h>

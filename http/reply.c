@@ -89,7 +89,7 @@ static json_t *safe_text(const char *text)
     return j ? j : json_string("");
 }
 
-/* The list of the problems; an error of the request that has none is its own only problem. */
+/* The list of the problems; an error without problems becomes the only problem. */
 static json_t *errors_json(int status, const char *detail, const struct jsonx_problems *problems)
 {
     json_t *list = problems && problems->count > 0 ? jsonx_problems_json(problems) : json_array();

@@ -28,7 +28,7 @@ int reply_set_json(struct reply *r, int status, json_t *body, struct err *e);
 int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len,
                    struct err *e);
 int reply_set_empty(struct reply *r, int status, struct err *e);
-/* Replaces whatever is in r. problems and hint may be NULL. Never fails but for memory, when
+/* Replaces the contents of r. problems and hint may be NULL. Never fails but for memory, when
  * r->response is NULL. */
 void reply_problem(struct reply *r, int status, const char *slug, const char *title,
                    const char *detail, const char *hint, const struct jsonx_problems *problems);

@@ -27,14 +27,14 @@ struct request {
     const char *method, *path; /* borrowed from the connection; the path is decoded */
     bool begun;                /* the header was looked at */
     bool done;                 /* the handler has run, `reply` can be sent */
-    bool bad_path; /* what was sent could be read in two ways (an encoded slash or NUL) */
+    bool bad_path;             /* the path is ambiguous (an encoded slash or NUL) */
     struct identity who;
     bool unsure; /* only the store knows its session: it is asked on a thread of work.h */
     struct buf body;
     size_t counted;       /* bytes of `body`'s memory in server->body_bytes */
     struct upload upload; /* the body of a route that takes a file */
     size_t discarded;     /* bytes of a body that is not kept */
-    long generation;      /* of what others change, when the making of `reply` began (recent.h) */
+    long generation;      /* the cache's generation when `reply` was begun (recent.h) */
     bool refused;         /* `reply` was decided before the body; the body is read and dropped */
     struct reply reply;
     struct jsonx_problems problems; /* go into the answer if the handler fails */
@@ -56,7 +56,7 @@ json_t *request_json(struct request *q, struct err *e);
 /* The body as an object with no keys but `keys` (NULL-terminated). */
 json_t *request_object(struct request *q, const char *const *keys, struct err *e);
 struct store *request_store(const struct request *q, struct err *e); /* the thread's own */
-/* The job id of the path: what cannot be an id is ERR_NOT_FOUND, so it is safe in file names. */
+/* The job id of the path: a malformed id is ERR_NOT_FOUND, so an id is safe in file names. */
 const char *request_job(const struct request *q, struct err *e);
 /* DATA_DIR/jobs/ID[/sub] into out. */
 int request_job_path(const struct request *q, const char *sub, char *out, size_t bytes,

@@ -1,5 +1,5 @@
 /* The one table of routes, and finding a request's line in it; see routes.h. Patterns that end in
- * "/" and a star stand for every path below and are tried only when nothing else fits, so that the
+ * "/" and a star match every path below and are tried only when nothing else matches, so that the
  * dashboard's files never hide a route. A path that is known under other methods is 405, not 404,
  * and the answer lists them.
  */

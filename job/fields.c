@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
+
 const char *fields_show(char out[48], const json_t *v)
 {
     char *text = v != NULL ? jsonx_dump(v, false, NULL) : NULL;
@@ -276,11 +278,10 @@ const char *fields_text(struct fields *f, const char *key, bool required, size_t
                        fields_show(shown, v));
         return NULL;
     }
-    for (size_t i = 0; i < n; i++) {
-        if ((unsigned char)text[i] < 32 || text[i] == 127) {
-            fields_problem(f, key, "'%s' contains a control character at byte %zu", key, i);
-            return NULL;
-        }
+    size_t unsafe = text_unsafe(text, n);
+    if (unsafe < n) {
+        fields_problem(f, key, "'%s' contains a control character at byte %zu", key, unsafe);
+        return NULL;
     }
     json_object_set_new(f->full, key, json_string(text));
     return text;

@@ -227,6 +227,22 @@ const json_t *node_labels(const json_t *node)
     return json_object_get(node, "labels");
 }
 
+const json_t *node_packages(const json_t *node)
+{
+    return json_object_get(node, "packages");
+}
+
+void node_set_packages(json_t *nodes, json_t *packages)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach(nodes, i, node) {
+        if (packages) {
+            json_object_set(node, "packages", packages);
+        }
+    }
+}
+
 bool node_has_agent(const json_t *node)
 {
     return json_is_true(json_object_get(node, "agent"));

@@ -48,6 +48,9 @@ double node_slowdown(const json_t *node);     /* >= 1 */
 int node_threads(const json_t *node);         /* 1 … 4095 */
 int64_t node_memory_bytes(const json_t *node);
 const json_t *node_labels(const json_t *node); /* object of texts, or NULL */
+/* Versions by name (common/packages.h), or NULL: the node does not tell. */
+const json_t *node_packages(const json_t *node);
+void node_set_packages(json_t *nodes, json_t *packages); /* of the host, for all of an array */
 bool node_has_agent(const json_t *node);
 bool node_is_leaving(const json_t *node); /* its host is about to stop */
 /* What the store adds. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/packages.h"
 #include "job/device_kind.h"
 #include "job/spec_parts.h"
 
@@ -59,7 +60,9 @@ static void read_needs(struct fields *f)
         return;
     }
     json_object_foreach((json_t *)given, name, version) {
-        if (!is_version(json_string_value(version))) {
+        if (!packages_known(name)) {
+            fields_problem(f, "needs", "nodes do not tell whether they have '%.60s'", name);
+        } else if (!is_version(json_string_value(version))) {
             fields_problem(f, "needs",
                            "the least version of '%.60s' must be a text like \"2.1\", or \"\"",
                            name);
@@ -74,9 +77,11 @@ static void read_device(struct fields *f)
 {
     const char *device = fields_text(f, "device", false, 32);
     char forms[200] = "";
-    if (device && !device_kind_of(device)) {
+    const struct device_kind *kind = device ? device_kind_of(device) : NULL;
+    if (device && (!kind || strcmp(kind->name, device) != 0)) {
         device_kind_forms(forms, sizeof forms);
-        fields_problem(f, "device", "'%s' is no kind of device: %s", device, forms);
+        fields_problem(f, "device", "'%s' is no kind of device, which are written %s", device,
+                       forms);
     } else if (device) {
         json_object_set_new(f->full, "device", json_string(device));
     }

@@ -6,8 +6,8 @@
  *    "device": "cpu", "needs": {"python3": "3.9", "torch": ""}}
  *
  * arguments: what a job may give, each with the type of its value: number, integer, text, or flag,
- * which has none. device: the kind of node that it runs on. needs: what a node must have, each with
- * the least version ("" is any). Every key may be left out, `command` by an uploaded one alone.
+ * which has none. device: the kind of node that it runs on. needs: what a node must have
+ * (common/packages.h), each with the least version ("" is any). Every key may be left out, `command` by an uploaded one alone.
  */
 #ifndef JOB_PROGRAM_MANIFEST_H
 #define JOB_PROGRAM_MANIFEST_H

@@ -80,10 +80,11 @@ struct dev_input {
     bool training; /* false: forward and loss only, dropout off, running statistics used */
 };
 struct dev_result {
-    double loss;     /* sum over the samples */
+    double loss;     /* sum over the samples; NaN: a user's program did not tell it */
     int64_t correct; /* samples classified correctly; negative: not known */
     bool finite;     /* loss is finite */
     bool absent;     /* a user's program has ended: its samples are not in the gradients */
+    int given;       /* absent: buckets of theirs that had gone before */
 };
 
 typedef void dev_mark_fn(void *ctx, int bucket);

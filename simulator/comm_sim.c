@@ -1,5 +1,5 @@
 /* Transport on a virtual clock: see comm_sim.h. Ranks in fibers, their operations, and the loop
- * over events; what messages, links and rings do stands in files of their own (world.h).
+ * over events; messages, links and rings have files of their own (world.h).
  *
  * An operation that was started is stepped when one of its messages is through, also while the
  * rank's fiber computes, as the communication thread does over MPI. */
@@ -57,8 +57,8 @@ static int step_op(struct sim_rank *r, struct comm_op *op)
     return rc;
 }
 
-/* Steps what has got further. An operation that has ended is still there: its owner's fiber runs
- * only after this. */
+/* Steps the operations whose messages got through. An operation that has ended still exists: its
+ * owner's fiber runs only after this. */
 static void step_ops(struct sim_rank *r)
 {
     for (int i = 0; i < r->n_ready; i++) {
@@ -93,7 +93,7 @@ static int sim_wait(struct transport *t, struct comm_op *op, int parts, double d
     r->blocked = true;
     r->deadline_passed = false;
     r->wait_generation++;
-    /* virtual waits may be long where nodes are slow: only a deadlock ends them, see world_run */
+    /* virtual waits may be long with slow nodes: only a deadlock ends them, see world_run() */
     (void)deadline;
     (void)parts;
     fiber_yield();
@@ -376,7 +376,7 @@ void world_step_begin(struct world *w, int rank)
 }
 
 /* An evaluation in which all workers take part is a barrier, and still costs nothing: each goes on
- * at the time at which it came. So the clock goes back to the first of them, which nobody sees: all
+ * at the time at which it came. So the clock goes back to the first of them. No rank notices: all
  * have left before one goes on, and no message between them is under way. */
 static void give_back(struct sim_rank *r)
 {

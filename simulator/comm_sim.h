@@ -20,7 +20,8 @@ void world_free(struct world *w);
 struct transport *world_transport(struct world *w, int rank);
 /* What rank runs; called once per rank before world_run. */
 int world_set(struct world *w, int rank, void (*fn)(void *arg), void *arg, struct err *e);
-/* Runs until every rank has ended. Deadlock (nobody can go on) is an error that names who waits. */
+/* Runs until every rank has ended. A deadlock (no rank can go on) is an error that names the ranks
+ * that wait. */
 int world_run(struct world *w, struct err *e);
 double world_now(const struct world *w);
 int64_t world_events(const struct world *w);

@@ -1,7 +1,7 @@
 /* Fibers: see fiber.h. ucontext makes a fiber's stack and enters it the first time; from then on
  * _setjmp and _longjmp switch, because swapcontext asks the kernel for the signal mask each time.
- * The running fiber is a thread-local, so several schedulers may live in one process.
- * AddressSanitizer is told of each switch (leave, arrive), or it would take a fiber's stack for a
+ * The running fiber is a thread-local, so several schedulers may live in one process. leave() and
+ * arrive() report each switch to AddressSanitizer, which would otherwise take a fiber's stack for a
  * thread's that grew by gigabytes. */
 #include "simulator/fiber.h"
 
@@ -22,7 +22,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-/* a stack that is not being run on: where it lies, and what AddressSanitizer keeps of it */
+/* a stack that does not run: where it is, and AddressSanitizer's record of it */
 struct stack {
     const void *bottom;
     size_t bytes;
@@ -35,7 +35,7 @@ struct fiber {
     bool begun;
     void (*fn)(void *arg);
     void *arg;
-    void (*outside)(void *arg); /* NULL, or what it wants to be run before it is resumed */
+    void (*outside)(void *arg); /* NULL, or what to run before it is resumed */
     void *outside_arg;
     char *stack;
     size_t bytes;
@@ -45,8 +45,8 @@ struct fiber {
 
 static _Thread_local struct fiber *running;
 
-/* Around each switch: `from` is left for `to`, and not come back to if `last`; then, on `to`: it
- * came from `from`. */
+/* Around each switch: leaves `from` for `to`, for good if `last`; then, on `to`, arrives from
+ * `from`. */
 static void leave(struct stack *from, const struct stack *to, bool last)
 {
 #ifdef WITH_ASAN
@@ -70,7 +70,7 @@ static void begin(void)
     fiber_yield();
 }
 
-/* Apart, because getcontext may return twice in the eyes of the compiler. */
+/* A function of its own, because the compiler assumes that getcontext() may return twice. */
 static bool prepare(struct fiber *f, size_t page)
 {
     if (getcontext(&f->first) != 0) {

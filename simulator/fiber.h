@@ -16,8 +16,8 @@ struct fiber *fiber_new(void (*fn)(void *arg), void *arg, size_t stack_bytes, st
 void fiber_free(struct fiber *f);
 void fiber_resume(struct fiber *f); /* from the scheduler; returns when the fiber yields or ends */
 void fiber_yield(void);             /* from within a fiber */
-/* Runs fn, which does not yield, on the stack of the scheduler: what needs more than a fiber's
- * small one. */
+/* Runs fn, which does not yield, on the stack of the scheduler, for calls that need more than a
+ * fiber's small one. */
 void fiber_outside(void (*fn)(void *arg), void *arg);
 bool fiber_ended(const struct fiber *f);
 

@@ -80,7 +80,7 @@ static void print_problems(const char *what, const struct jsonx_problems *p)
     }
 }
 
-/* The groups are the cluster's; a group_size beside them may say no more than they do. */
+/* The cluster's groups decide; a group_size as well must agree with them. */
 static int check_groups(struct simulation *s)
 {
     int size = s->spec.strategy.group_size, members[CLUSTER_NODES] = {0}, rc = 0;
@@ -137,7 +137,7 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
     if (opt_string(v, "seed")) {
         s->cluster.seed = (uint64_t)opt_int(v, "seed");
     }
-    s->spec.checkpoint_every_seconds = 0; /* of virtual seconds: nobody would start from them */
+    s->spec.checkpoint_every_seconds = 0; /* of virtual seconds: no run would start from them */
     jsonx_problems_release(&of_job);
     jsonx_problems_release(&of_cluster);
     json_decref(job);
@@ -236,7 +236,8 @@ static int first_failure(const struct simulation *s, int ranks, struct err *e)
     return err_prefix(e, "rank %d", found);
 }
 
-/* What an earlier run left would be gone on with: a history by its rows, a job by its checkpoints.
+/* A run would otherwise continue what an earlier one left: a history by its rows, a job by its
+ * checkpoints.
  */
 static int empty_out(const struct simulation *s, struct err *e)
 {
@@ -266,8 +267,8 @@ static int publish_model(const struct simulation *s, struct err *e)
                : err_errno(e, ERR_IO, "cannot put the model at '%s'", to);
 }
 
-/* What the run will need, compared with what is there, before the data are read or a node is made.
- * Timing alone needs next to nothing: the need is told, and not compared. */
+/* Compares the memory that the run will need with what is there, before the data are read or a node
+ * is made. A timing-only run needs almost nothing: its need is reported and not compared. */
 static int check_memory(struct simulation *s, const struct opt_values *v, struct memory_need *need,
                         struct err *e)
 {
@@ -293,7 +294,7 @@ static int check_memory(struct simulation *s, const struct opt_values *v, struct
     return rc;
 }
 
-/* --check: mistakes that only this program can know, as JSON with their pointers. */
+/* --check: mistakes that only this program can find, as JSON with their pointers. */
 static int check(struct simulation *s, const struct opt_values *v, struct err *e)
 {
     struct memory_need need = {0};

@@ -3,11 +3,11 @@
  *
  *   on every node      parameters, gradients, optimizer state, running statistics,
  *                      decay mask (1 byte each), its minibatch
- *   by the strategy    what it tells itself (worker/exchange/footprint.h)
+ *   by the strategy    the blocks that it names (worker/exchange/footprint.h)
  *   on every core      programs: kernels' copies of the weights, activations and their gradients
  *
- * It is a bound, a few percent above what is used, and it counts no page twice: tests/simulator
- * compares it with what a run really takes. */
+ * It is an upper bound, a few percent above the real use, and counts no page twice: tests/simulator
+ * compares it with what a run takes. */
 #include "simulator/memory.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void add_strategy(struct counting *c, const struct jobspec *spec)
 }
 
 /* Kernels' copies of the weights, activations and gradients of one minibatch: what
- * dev_memory_needed counts beside the node's blocks. */
+ * dev_memory_needed() counts besides the node's blocks. */
 static double program_bytes(const struct jobspec *spec, int batch)
 {
     return 3.0 * (double)spec->network.n_params * sizeof(float) +
@@ -77,7 +77,7 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
     for (int i = 0; i < spec->workers; i++) {
         largest = sizes[i] > largest ? sizes[i] : largest;
     }
-    /* a replica has it wherever the update is made */
+    /* every replica has it, wherever the update is made */
     c.optim = (double)dev_optim_floats(net, &spec->optimizer);
     add_nodes(&c, "parameters", c.n);
     add_nodes(&c, "gradients", c.n);

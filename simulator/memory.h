@@ -20,8 +20,8 @@ struct memory_need {
                           server's not included */
 };
 
-/* sizes: [spec->workers] first minibatches. data: what dataset_peek tells; NULL: none is held.
- * threads: gradients at a time. */
+/* sizes: [spec->workers] first minibatches. data: from dataset_peek(); NULL: none is held. threads:
+ * gradients at a time. */
 void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes,
                   const struct dataset *data, int threads);
 /* An error that names every block of 1 % or more if that is more than `there` bytes. */

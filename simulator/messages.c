@@ -1,12 +1,12 @@
 /* Messages of a virtual world. One exists from send until it is matched by a receive of its
  * destination (sender and tag agree, in order of arrival). Its bytes stay with the sender until
- * then: the send is done when they were taken. What the sender lends is not copied then either: the
- * receiver reads it where it stands.
+ * then; the send is done when the receiver has taken them. Bytes that the sender lends are not
+ * copied even then: the receiver reads them in place.
  *
- * A worker's way out is one link to its group and one to the others: messages to other workers
- * leave one after the other, so that reductions of several buckets under way at once take no less
- * time than their bytes do. Headers and what costs no bytes pass by. What goes to or from a server
- * takes the server's link (server_link.c). */
+ * A worker sends over one link to its group and one to the others: messages to other workers leave
+ * one after the other, so that concurrent reductions of several buckets take at least the time of
+ * their bytes. Headers and messages without cost do not queue. Messages to or from a server take
+ * the server's link (server_link.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ void messages_arrive(struct sim_rank *to, struct parcel *p)
     to->arrived_tail[header] = &p->next;
 }
 
-/* When the last of so many bytes to another worker has left. */
+/* When the last of these bytes to another worker has left. */
 static double leaves_at(const struct world *w, struct sim_rank *r, int to, double bytes)
 {
     double *out_free = &r->out_free[world_same_group(w, r->rank, to)],
@@ -99,7 +99,7 @@ int messages_send(struct transport *t, int to, int tag, const void *data, size_t
     }
     int server = to >= w->workers ? to : r->rank;
     bool control =
-        (tag & TRANSPORT_CONTROL) != 0; /* a header rides ahead of its body: latency alone */
+        (tag & TRANSPORT_CONTROL) != 0; /* a header precedes its body and costs the latency alone */
     if (server < w->workers) {
         events_push(w,
                     leaves_at(w, r, to, control ? 0 : cost) +

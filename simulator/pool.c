@@ -3,13 +3,13 @@
  *   node's fiber   compute ─► queue ─► pace (other nodes run) ─► fetch: helps or waits ─► …        one thread runs all fibers
  *   core's thread             └─► idle program of this size, or a new one ─► kernels ─► done
  *
- * Who waits for a gradient computes what is queued meanwhile, on the scheduler's stack; so there is
- * a thread for each core but one, and few switches between them.
+ * A fiber that waits for a gradient computes queued ones meanwhile, on the scheduler's stack. So
+ * there is a thread for each core but one, and few switches between them.
  *
  * A program works on whatever replica its head names (kernels/cpu/prim.c binds the blocks when it
- * runs), so one that is idle serves any node. What a newcomer would get wrong: nobody but the job
- * may touch the replica's blocks from compute to its end. The trainer doesn't: a strategy asks for
- * gradients by fetch, which waits, and moves parameters only after compute has returned.
+ * runs), so an idle one serves any node. Only the job may touch the replica's blocks from compute
+ * to its end. The trainer keeps to this: a strategy asks for gradients by fetch, which waits, and
+ * changes parameters only after compute has returned.
  */
 #include "simulator/pool.h"
 
@@ -21,7 +21,7 @@
 #include "common/host.h"
 #include "simulator/fiber.h"
 
-struct idle { /* a program that nobody runs */
+struct idle { /* a program that no thread runs */
     struct dev_program *program;
     int batch;
     struct idle *next; /* longer idle */
@@ -29,7 +29,7 @@ struct idle { /* a program that nobody runs */
 
 struct pool_job {
     struct dev_replica inner; /* the node's blocks, as the CPU device sees them */
-    float *own[DEV_BLOCKS];   /* its own memory, wherever a block stands */
+    float *own[DEV_BLOCKS];   /* its own memory, also where a block is lent */
     int batch;
     size_t bucket_bytes;
     struct dev_input in;
@@ -45,7 +45,7 @@ struct pool {
     struct device base;
     struct device *inner;
     pthread_t *threads;
-    int n_threads;        /* beside the one that runs the fibers */
+    int n_threads;        /* without the one that runs the fibers */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t queued, done;
     struct pool_job *first, *last;
@@ -54,7 +54,7 @@ struct pool {
     bool stopping;
 };
 
-struct pool_program { /* a node's: only its size and where buckets lie */
+struct pool_program { /* of a node: only its size and the limits of its buckets */
     struct dev_program_head head;
     size_t bucket_bytes;
 };
@@ -81,8 +81,8 @@ static struct dev_program *take_idle(struct pool *p, int batch)
     return NULL;
 }
 
-/* Gives a program back; the one that has been idle longest goes if there are too many: to be freed
- * by the caller. */
+/* Gives a program back. If there are too many, returns the one that has been idle longest, for the
+ * caller to free. */
 static struct dev_program *give_idle(struct pool *p, struct dev_program *program, int batch)
 {
     struct idle *one = malloc(sizeof *one);
@@ -169,7 +169,7 @@ static void submit(struct pool *p, struct pool_job *job)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Until the gradient is there: what is queued, then the wait for who has it. */
+/* Until the gradient is there: computes queued ones, then waits for the thread that computes it. */
 static void help(void *arg)
 {
     const struct dev_replica *r = arg;
@@ -269,7 +269,7 @@ static void free_program(struct dev_program *program)
     free(own);
 }
 
-/* Where buckets lie is asked of a real program, which waits for its use afterwards. */
+/* A real program tells the limits of the buckets, and is kept for use. */
 static struct dev_program *new_program(struct dev_replica *r, int batch, size_t bucket_bytes,
                                        struct err *e)
 {

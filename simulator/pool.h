@@ -3,9 +3,9 @@
  *
  * Programs (kernels, activations, copies of weights) belong to cores, not to nodes: a node has its
  * blocks alone. A gradient is begun when its node's step begins and waited for when the node first
- * needs it, which on the virtual clock is at the end of the step; what other nodes begin meanwhile
- * is computed beside it. The bits are those of the CPU device with one thread: which core computes,
- * and when, changes nothing.
+ * needs it, which on the virtual clock is at the end of the step; gradients that other nodes begin
+ * meanwhile are computed at the same time. The bits are those of the CPU device with one thread:
+ * which core computes, and when, changes nothing.
  */
 #ifndef SIMULATOR_POOL_H
 #define SIMULATOR_POOL_H

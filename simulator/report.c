@@ -1,5 +1,6 @@
-/* What a virtual job leaves: see report.h. What stays is free of the real clock, so a rerun writes
- * the same bytes; progress.json alone is written by it, and goes when the summary comes. */
+/* What a virtual job leaves: see report.h. The files that stay do not depend on the real clock, so
+ * a rerun writes the same bytes. Only progress.json depends on it, and it is removed when the
+ * summary is written. */
 #include "simulator/report.h"
 
 #include <math.h>
@@ -161,7 +162,7 @@ static void on_control(void *ctx, struct control *out)
     }
 }
 
-/* A coordinator that started this run says for which attempt (launcher_sim.c). */
+/* The coordinator that started this run names the attempt (launcher_sim.c). */
 static void note_attempt(struct sender *from)
 {
     const char *job = getenv("EVENSTEP_JOB"), *attempt = getenv("EVENSTEP_ATTEMPT");
@@ -370,8 +371,9 @@ static int write_json(const struct report *r, const char *name, json_t *j, struc
     return rc;
 }
 
-/* What a page shows while the job still runs: as the summary, now and then, by the real clock. A
- * thousand nodes with long histograms are megabytes: it takes a twentieth of the time at most. */
+/* What a page shows while the job runs: the same as the summary, now and then, by the real clock.
+ * With a thousand nodes and long histograms it has megabytes, so writing it takes at most a
+ * twentieth of the time. */
 static void tell_progress(struct report *r)
 {
     double now = clock_now();

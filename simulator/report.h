@@ -20,7 +20,7 @@ void report_free(struct report *r);
 /* One telemetry per rank; owned by the report. */
 struct telemetry *report_telemetry(struct report *r, int rank);
 const struct assignment *report_assignment(const struct report *r);
-/* What the node with the largest minibatch would need as a real rank; told with the summary. */
+/* What the node with the largest minibatch would need as a real rank; part of the summary. */
 void report_memory(struct report *r, double rank_bytes);
 /* After the run: writes history and summary.json. */
 int report_write(struct report *r, struct err *e);

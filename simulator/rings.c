@@ -1,7 +1,7 @@
 /* An all-reduce round a ring as one event. With equal links a ring of S members that pass S chunks
  * ends 2(S-1) messages of the largest chunk after its last member came: that chunk goes round
- * without a pause, and nobody can be faster than it. So more than a few members need no messages:
- * S(S-1) events become one. The sums are added in the order of the messages
+ * without a pause, and no other can be faster. So rings of more than a few members need no
+ * messages: S(S-1) events become one. The sums are added in the order of the messages
  * (worker/exchange/transport/ring.c), so the bits are theirs. */
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static bool links_are_equal(const struct world *w, const struct transport_ring *
     return true;
 }
 
-/* The one that others have come to, or a new one; NULL if its links are not all the same. */
+/* The ring that other members have joined, or a new one; NULL if its links differ. */
 static struct ring *ring_find(struct world *w, const struct transport_ring *ring)
 {
     struct ring *spare = NULL;
@@ -119,7 +119,7 @@ static void ring_add(struct world *w, struct ring *r)
     }
 }
 
-/* When a ring that takes so long ends: after those that its members' links still carry. */
+/* When a ring of this duration ends: after those that its members' links still carry. */
 static double ring_reserve(struct world *w, const struct ring *r, double seconds)
 {
     int same = world_same_group(w, r->who[0].rank, r->who[1].rank);
@@ -168,7 +168,7 @@ void rings_end(struct world *w, uint64_t serial)
     for (int i = 0; i < r->size; i++) {
         world_through(&w->ranks[r->who[i].rank], r->who[i].req, REQ_DONE);
     }
-    r->joined = -1; /* nobody joins, nobody takes it, until all have been woken */
+    r->joined = -1; /* no rank joins or takes it until all have been woken */
     for (int i = 0; i < r->size; i++) {
         world_wake(&w->ranks[r->who[i].rank]);
     }

@@ -4,10 +4,9 @@
  *      here       next ─────────► pace(share), on_bucket; pace(1) ───► on_gradients ─► next …
  *
  * A replica without floats goes through the same calls as a full one; the transport charges for the
- * floats it should have. The times are those of a full run only if
- * the same phases are told (what is free depends on them) and the buckets are cut as the device
- * cuts them, by the work of the layers. Results of evaluations are unknown, so no `target` is ever
- * reached. */
+ * floats it should have. The times equal those of a full run only if the same phases are reported
+ * (they decide what is free) and the buckets have the device's limits, by the work of the layers.
+ * Results of evaluations are unknown, so no `target` is ever reached. */
 #include "simulator/timing.h"
 
 #include <stdlib.h>
@@ -116,7 +115,7 @@ static int cut_buckets(struct timing *t, struct err *e)
     return 0;
 }
 
-/* What every all-reduce and every pushed block stands for. */
+/* How many floats every all-reduce and every pushed block represents. */
 static void make_hollow(struct timing *t)
 {
     const struct jobspec *spec = t->env->spec;
@@ -198,7 +197,7 @@ static int train(struct timing *t, const struct work *w, struct err *e)
             c->hollow[COMM_ALL] = t->floats[b];
         }
         double since = comm_now(c);
-        t->strategy->ops->on_bucket(t->strategy, &t->buckets[b], b, t->n_buckets);
+        t->strategy->ops->on_bucket(t->strategy, w, &t->buckets[b], b, t->n_buckets);
         handing += comm_now(c) - since;
     }
     comm_pace(c, 1, count);

@@ -1,4 +1,4 @@
-/* What the files of the virtual transport share, and nobody else includes: the world with its
+/* What the files of the virtual transport share, and no other file includes: the world with its
  * ranks, events, messages, links and rings.
  *
  *   comm_sim.c      ranks in fibers, operations, the loop over events        events.c        the events in their order
@@ -46,14 +46,14 @@ struct event {
     uint64_t generation; /* of a link or a wait: older ones are void; of a ring: which */
 };
 
-/* An all-reduce round a ring that is run as one event: who has come to it so far. */
+/* An all-reduce round a ring that is run as one event, with the members that joined so far. */
 struct ring {
     uint64_t serial; /* 0: free */
     int tag, first, size, joined;
     size_t n, hollow, light;
     struct ring_member {
         int rank;
-        float *data, **sum; /* sum: NULL, or where it is told where the sum stands */
+        float *data, **sum; /* sum: NULL, or gets the address of the sum */
         struct transport_req *req;
     } * who; /* [size] by place in the ring */
     int room;
@@ -78,7 +78,7 @@ struct sim_rank {
     int rank;
     struct fiber *fiber;
     struct comm_op *waiting, *stepping;
-    struct comm_op **ready; /* those with a message that is through; may stand there twice */
+    struct comm_op **ready; /* those with a message that got through; one may be listed twice */
     int n_ready, ready_room;
     bool again; /* a message of the one that is being stepped came through meanwhile */
     bool blocked, deadline_passed, free_sends, runnable;
@@ -90,7 +90,7 @@ struct sim_rank {
     double step_start, step_factor;
     double free_since; /* when what costs nothing began */
     bool gathered;     /* it met all the other workers there */
-    /* when what was sent by then has left: to others, to members of its group */
+    /* when everything sent so far has left: to others, to members of its group */
     double out_free[2];
     int64_t steps;
 };

@@ -1,9 +1,9 @@
 /* Events: one stream for all who watch.
  *
- * The stream is capped: a reader is told of a gap where the event that follows its last one has
- * been trimmed. A reader's place may also lie in the future, if it is of another store (one that
- * was emptied, or at another address): no event would ever come after it, so the reader starts
- * anew, with a gap. Redis is asked for both once per connection, not with every read.
+ * The stream is capped: if the event after a reader's last one has been trimmed, the reader gets a
+ * gap. A reader's position may also lie in the future, if it comes from another store (one that was
+ * emptied, or at another address). No event would ever follow it, so the reader starts anew, with a
+ * gap. Both are checked once per connection, not with every read.
  */
 #include "store/internal.h"
 #include "store/lua.h"
@@ -95,7 +95,7 @@ static json_t *event_json(const struct stream_entry *at)
                      type ? type : "", "data", text ? text : "{}");
 }
 
-/* "$" becomes the newest id, so that nothing between two calls is missed; an id from the future
+/* "$" becomes the newest id, so that no event between two calls is missed; an id from the future
  * (another store) starts anew. */
 static int event_place(struct store *s, char last[STORE_PLACE], bool *gap, struct err *e)
 {
@@ -112,7 +112,7 @@ static int event_place(struct store *s, char last[STORE_PLACE], bool *gap, struc
     return rc;
 }
 
-/* Is what follows `last` not there any more? */
+/* Has the event after `last` been trimmed? */
 static int find_gap(struct store *s, const char *last, bool *gap, struct err *e)
 {
     char first[STORE_PLACE];
@@ -145,7 +145,7 @@ json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, in
     redisReply *r = read_after(s, last, count, block_ms, e);
     const redisReply *list = NULL;
     int n = r ? reply_only_stream(r, &list, e) : -1, rc = n < 0 ? -1 : 0;
-    /* the stream keeps more than are read at once: who follows, and gets fewer, has got all of them
+    /* the stream keeps more than one read returns, so a reader that got fewer has got all of them
      */
     if (n > 0 && (!follows || n == count)) {
         rc = find_gap(s, last, &missed, e);

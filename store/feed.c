@@ -4,9 +4,9 @@
  *   rows of ranks ─┴─► one XREAD for all of them ─► history's buffer ─► disk ─► trimmed here
  *
  * Streams carry only the live tail: rows leave Redis once history.c has them on disk, and every
- * stream has a cap, so a coordinator that is away for long costs memory only up to it. Facts go
- * first: while one waits, no rows are handed out, since the fact may decide what becomes of them
- * (it may say from which checkpoint an attempt went on).
+ * stream has a cap, so a coordinator that is away for long costs memory only up to it. Facts come
+ * first: while one waits, no rows are handed out, since the fact may decide whether they count (it
+ * may name the checkpoint from which an attempt went on).
  */
 #include "store/internal.h"
 #include "store/lua.h"
@@ -62,8 +62,8 @@ static int reading_init(struct reading *out, const char *id, const char *facts,
     return rc;
 }
 
-/* How long each packed row of an entry is: as it says, or as rows of the first version were. 0:
- * the entry is none of ours. */
+/* The length of each packed row of an entry: the one that it names, else that of the first version.
+ * 0: the entry is malformed. */
 static int bytes_of_each(const struct stream_entry *at, size_t len)
 {
     const char *text = reply_field(at->fields, "bytes", NULL);
@@ -94,8 +94,8 @@ static int take_entry(const struct stream_entry *at, int rank, store_rows_fn *fn
     return rc;
 }
 
-/* Hands out the rows of one stream, and moves its place behind what was taken. Returns how many
- * entries it saw. */
+/* Hands out the rows of one stream, and moves its position past those that were taken. Returns how
+ * many entries it saw. */
 static int take_rows(const redisReply *list, int n, const struct store_tail *tail,
                      store_rows_fn *fn, void *ctx, struct err *e)
 {
@@ -167,7 +167,7 @@ int store_rows_read(struct store *s, const char *id, const struct store_tail *ta
     return rc;
 }
 
-/* The first place that stays when everything up to `upto` goes. */
+/* The first position that stays when everything up to `upto` is trimmed. */
 static void place_after(const char *upto, char first[64])
 {
     char *dash = NULL;

@@ -3,10 +3,10 @@
  * series.c and last_rows.c.
  *
  * A step of the job is complete once every rank has passed it; until then its sum waits in
- * `pending`. The sums are never saved: whoever opens the history, reader or writer, makes them from
+ * `pending`. The sums are never saved: a reader or writer that opens the history makes them from
  * the rows past the last step in steps.bin. Rows that come twice (the coordinator died between
- * writing them and trimming them from Redis) are known by attempt, step and local step, and rows of
- * an attempt that has been given up are not taken.
+ * writing them and trimming them from Redis) are recognized by attempt, step and local step; rows
+ * of an attempt that was given up are ignored.
  */
 #include "store/history.h"
 
@@ -23,7 +23,7 @@
 #include "store/pyramid.h"
 
 enum {
-    /* steps that wait for a rank; beyond it the oldest are taken as they are */
+    /* most steps that wait for a rank; beyond it the oldest are written as they are */
     PENDING_MOST = 65536
 };
 
@@ -74,7 +74,7 @@ static void track_name(char out[32], int rank)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Which node each rank is from here on, if that changed. */
+/* Records which node each rank is from here on, if that changed. */
 static int add_layout(struct history *h, const char *const *nodes, struct err *e)
 {
     json_t *layouts = json_object_get(h->meta, "layouts"), *names = json_array(),
@@ -143,8 +143,8 @@ static void find_frontier(struct history *h)
 }
 
 /* What is known after opening: the last row of each rank, and the steps that are not merged yet. An
- * earlier layout may have had more ranks: where each step is of one worker (asynchronous
- * strategies), steps of those are nowhere else. */
+ * earlier layout may have had more ranks: in asynchronous strategies, where each step is of one
+ * worker, the steps of those ranks are in no other file. */
 static int recall(struct history *h, struct err *e)
 {
     struct row last;
@@ -287,7 +287,7 @@ static int append_one(struct history *h, const struct row *row, struct err *e)
     }
     struct rank_state *rank = &h->ranks[row->rank];
     if (row->attempt > h->attempt) {
-        /* Late rows of the attempt before, that came after its end had been told. */
+        /* Late rows of the previous attempt, which came after its end was reported. */
         int rc = h->version >= 0 && h->since_restart ? history_supersede(h, h->version, e) : 0;
         if (rc < 0) {
             return rc;
@@ -441,7 +441,8 @@ static int supersede_evaluations(struct history *h, int64_t version, struct err 
     return rc;
 }
 
-/* Steps up to the version that no row tells of: they were in the memory of a rank that was killed.
+/* Steps up to the version without any row: the rank that made them was killed before it reported
+ * them.
  */
 static int count_missing(struct history *h, int64_t version, struct err *e)
 {
@@ -461,7 +462,7 @@ int64_t history_missing(const struct history *h)
 int history_supersede(struct history *h, int64_t version, struct err *e)
 {
     int rc =
-        emit(h, version, PENDING_MOST, e); /* what counts of the steps that wait; the rest goes */
+        emit(h, version, PENDING_MOST, e); /* of the steps that wait, those that count are kept */
     if (rc < 0 || (rc = history_flush(h, e)) < 0) {
         return rc;
     }

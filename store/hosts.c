@@ -2,9 +2,9 @@
  * (common/sign.h), leases, and counts of what was refused.
  *
  * A host is a hash like a node: its document and its last heartbeat by Redis's clock; whether it is
- * lost is worked out when it is read. Nothing here trusts anybody: whoever can write to the store
- * can put anything into a box, and the signatures decide. A lease is a key that its owner renews;
- * where it is gone, the owner is gone or cannot reach the store.
+ * lost is computed when it is read. Anyone who can write to the store can put anything into a box,
+ * so only signatures count. A lease is a key that its owner renews; once it has expired, the owner
+ * is gone or cannot reach the store.
  */
 #include "store/internal.h"
 #include "store/lua.h"

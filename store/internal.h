@@ -1,6 +1,6 @@
-/* What the files of store/ share and nobody else sees: the connection, commands whose replies were
- * checked, scripts (store/lua), keys. A redisReply's fields mean something only after its type was
- * looked at: the reply_… readers turn a wrong type into an error.
+/* What the files of store/ share and no other file includes: the connection, commands with checked
+ * replies, scripts (store/lua), keys. A redisReply's fields are valid only for its type: the
+ * reply_… readers turn a wrong type into an error.
  */
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
@@ -41,7 +41,7 @@ struct store {
 };
 
 /* A Lua script: LUA_NAME of store/lua.h, which the build makes of store/lua/NAME.lua, behind the
- * functions that it uses. The hash is computed at first use, by whichever thread comes first. */
+ * functions that it uses. The first thread that uses it computes the hash. */
 struct script {
     const char *text;
     char sha[41];
@@ -60,19 +60,19 @@ int store_append(struct store *s, struct err *e, const char *fmt, ...);
 int store_replies(struct store *s, redisReply **out, struct err *e);
 /* On the second connection; waits block_ms beyond the usual. */
 redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e);
-/* the second connection stands, since the last call at least */
+/* the second connection has been open since the last call at least */
 bool store_follows(struct store *s);
 /* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are
  * NUL-terminated strings, except that lens (if not NULL) gives lengths of args. */
 redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,
                          int nargs, const char **args, const size_t *lens, struct err *e);
 
-/* What a call returns that got no reply: the error's code, negative. */
+/* The return value of a call without reply: the error's code, negative. */
 static inline int store_failed(const struct err *e)
 {
     return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
 }
-/* Frees a reply that says nothing but that it was done: 0, or store_failed() where there is none.
+/* Frees a reply that only confirms the command: 0, or store_failed() if there is none.
  */
 int store_done(redisReply *r, const struct err *e);
 

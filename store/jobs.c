@@ -199,7 +199,8 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
                        "a job can be asked to cancel, pause or resume, not to '%.40s'", what);
     }
     int rc = 0;
-    for (int attempt = 0; attempt < 8; attempt++) { /* the state may change between look and try */
+    for (int attempt = 0; attempt < 8; attempt++) { /* the state may change between reading and
+                                                       moving it */
         enum job_state now;
         if ((rc = store_job_state(s, id, &now, e)) < 0) {
             return rc;

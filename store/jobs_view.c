@@ -1,10 +1,9 @@
 /* A job as DESIGN.md section 9 prints it, and lists of jobs.
  *
- * The hash has what the store knows for certain (state, times, spec); the live document is the
- * monitor's and may be missing, old or incomplete. Merged, the answer always has the same keys with
- * values of the same kinds, so that nobody who reads it has to ask whether a key is there. Lists
- * walk an index of light entries (name, priority) first and read whole jobs only for the page that
- * is asked for.
+ * The hash holds what is certain (state, times, spec); the live document is the monitor's and may
+ * be missing, old or incomplete. The merged answer always has the same keys with values of the same
+ * types, so that clients need not check for missing keys. Lists walk an index of light entries
+ * (name, priority) first and read whole jobs only for the page that is asked for.
  */
 #include "store/internal.h"
 #include "store/lua.h"
@@ -56,7 +55,7 @@ static json_t *number_or_zero(json_t *j)
     return json_is_number(j) ? json_incref(j) : json_integer(0);
 }
 
-/* The monitor's part of a job before the monitor has written any. */
+/* The monitor's part of a job before the monitor has written one. */
 static json_t *empty_live(const json_t *spec)
 {
     json_t *epochs = number_or_zero(json_object_get(spec, "epochs"));
@@ -70,7 +69,7 @@ static json_t *empty_live(const json_t *spec)
         "assignment", "version", 0, "global_batch", batch, "servers", "workers");
 }
 
-/* Adds to `job` the keys of the live document; a value of another kind than expected is left out.
+/* Adds to `job` the keys of the live document; a value of an unexpected type is left out.
  */
 static void merge_live(json_t *job, json_t *base, const json_t *live)
 {
@@ -146,7 +145,7 @@ static redisReply *ask_jobs(struct store *s, int n, const char **ids, struct err
     return r;
 }
 
-/* Whole jobs of these ids, in their order; those that are gone meanwhile are left out. */
+/* Whole jobs of these ids, in their order; those deleted meanwhile are left out. */
 static json_t *read_jobs(struct store *s, int n, const char **ids, struct err *e)
 {
     json_t *out = json_array();

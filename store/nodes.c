@@ -1,9 +1,9 @@
 /* Nodes, who uses them, and what is known of their speed.
  *
  * A node is a hash: its document, the time of its last heartbeat by Redis's clock, and what an
- * operator asked (drained, disabled). Its state is worked out when it is read, never stored: a node
- * that stops sending is lost without anybody having to notice. A claim is a key of its own, taken
- * by compare-and-set, so two schedulers cannot place two jobs on one node.
+ * operator asked (drained, disabled). Its state is computed when it is read, never stored: a node
+ * that stops sending becomes lost without any process marking it. A claim is a key of its own,
+ * taken by compare-and-set, so two schedulers cannot place two jobs on one node.
  */
 #include "store/internal.h"
 #include "store/lua.h"
@@ -14,7 +14,7 @@
 
 #include "common/jsonx.h"
 
-enum { GPU_SECONDS = 10 }; /* what a node that went silent told of its GPU is forgotten */
+enum { GPU_SECONDS = 10 }; /* GPU statistics of a silent node expire */
 
 static int count_and_free(redisReply *r, int64_t *n, struct err *e)
 {

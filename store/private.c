@@ -8,9 +8,9 @@
  *   DIR/redis.lock   held while it is being started, so that two coordinators do not start two
  *
  * It is a daemon of its own: it outlives a killed coordinator, and the next one finds it by the
- * socket. What is written is synced before it is answered (appendfsync always): an accepted job
- * survives a power cut. A socket nobody answers on is stale and goes; a server of this folder that
- * has lost its socket is ended first, for two on one append-only file destroy it.
+ * socket. It syncs each write before it answers (appendfsync always), so an accepted job survives a
+ * power cut. A socket on which no server answers is stale and is removed. A server of this folder
+ * that has lost its socket is ended first, because two servers would destroy the append-only file.
  */
 #include "store/internal.h"
 
@@ -31,7 +31,7 @@
 #include "common/proc.h"
 
 enum { SOCKET_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) }; /* 108, with the NUL */
-static const double START_S = 60; /* a long append-only file takes its time to load */
+static const double START_S = 60; /* a long append-only file takes this long to load */
 
 struct place {
     char dir[PATH_MAX];        /* absolute */
@@ -68,7 +68,7 @@ static int place_find(struct place *p, const char *dir, struct err *e)
     return 0;
 }
 
-/* The socket goes into a short folder of its own, and its path into DIR/redis.path. */
+/* Puts the socket into a short folder of its own, and its path into DIR/redis.path. */
 static int place_short(struct place *p, struct err *e)
 {
     char folder[] = "/tmp/evenstep-XXXXXX";

@@ -1,8 +1,8 @@
 /* Tracks of rows with their summary: see pyramid.h for the picture.
  *
  * Everything is written at a computed offset, never appended, so a write that was cut short (a full
- * disk, a crash) is simply made again at the same place. Floats that are not finite (a diverged
- * loss) are counted in no minimum, maximum or mean.
+ * disk, a crash) is repeated at the same offset. Infinite or NaN values (a diverged loss) count in
+ * no minimum, maximum or mean.
  */
 #include "store/pyramid.h"
 
@@ -152,7 +152,7 @@ static int write_at(const char *base, int level, off_t offset, const char *at, s
     return rc;
 }
 
-/* The rows that are buffered, at the end of the track. */
+/* Writes the buffered rows at the end of the track. */
 static int write_rows(struct pyramid_writer *w, bool sync, struct err *e)
 {
     char raw[PYRAMID_FAN * ROW_BYTES];
@@ -185,7 +185,7 @@ static int64_t rows_per_bucket(int level)
     return n;
 }
 
-/* At a multiple of 64 rows: the buckets that end here. */
+/* At a multiple of 64 rows: writes the buckets that end here. */
 static int close_buckets(struct pyramid_writer *w, struct err *e)
 {
     for (int l = 0; l < PYRAMID_LEVELS; l++) {
@@ -234,9 +234,9 @@ int pyramid_writer_add(struct pyramid_writer *w, const struct row *row, struct e
     return rc;
 }
 
-/* After a power cut a level may hold zeroes: it ends before the first bucket that has not its
- * number of rows. And no level is ahead of the one below: its last buckets are made again together
- * with those that they are made of. */
+/* After a power cut a level may hold zeroes: it ends before the first bucket whose number of rows
+ * is wrong. No level may be ahead of the one below, so its last buckets are computed again together
+ * with those below them. */
 static void keep_sound_levels(struct pyramid_reader *r)
 {
     for (int l = 1; l <= PYRAMID_LEVELS; l++) {
@@ -265,8 +265,8 @@ int pyramid_writer_open(struct pyramid_writer *w, const char *base, int row_byte
     pyramid_reader_open(&r, base, row_bytes);
     keep_sound_levels(&r);
     int rc = 0;
-    /* Buckets of l1 are read or made again; the upper levels follow from them, whether their files
-     * agree or not. */
+    /* Reads the buckets of l1 or computes them again; the upper levels follow from them, whatever
+     * their files hold. */
     for (int64_t b = 0; b < r.count[0] / PYRAMID_FAN && rc == 0; b++) {
         w->rows = (b + 1) * PYRAMID_FAN;
         if (b < r.count[1]) {

@@ -256,7 +256,7 @@ fail:
     return NULL;
 }
 
-/* Did the server close it, or send what nobody asked for? */
+/* Did the server close it, or send something unasked? */
 static bool still_good(redisContext *c)
 {
     char byte;
@@ -322,7 +322,7 @@ int store_append(struct store *s, struct err *e, const char *fmt, ...)
     }
     va_list ap;
     va_start(ap, fmt);
-    redisvAppendCommand(s->redis, fmt, ap); /* where memory ran out, taking the replies says so */
+    redisvAppendCommand(s->redis, fmt, ap); /* if memory ran out, taking the replies reports it */
     va_end(ap);
     s->appended++;
     return 0;

@@ -1,5 +1,5 @@
-/* Reading replies, and making keys: nothing that came from Redis is used before its type was looked
- * at, and nothing that a user typed becomes part of a key before its characters were.
+/* Reading replies, and making keys: the type of every reply is checked before its value is used,
+ * and the characters of every name before it becomes part of a key.
  */
 #include "store/internal.h"
 

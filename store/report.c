@@ -1,9 +1,8 @@
 /* What a rank reports to the store: packed rows and its heartbeat, in one round trip that brings
  * the control document back; and facts.
  *
- * Every turn of a pulse is one script, because what costs is the round trip and the sync of Redis's
- * file behind it, not the rows. Times of heartbeats are Redis's own, so clocks of hosts need not
- * agree.
+ * Every turn of a pulse is one script, because the round trip and the sync of Redis's file cost
+ * time, not the rows. Times of heartbeats are Redis's own, so clocks of hosts need not agree.
  */
 #include "store/internal.h"
 #include "store/lua.h"
@@ -54,7 +53,7 @@ static char *pack_rows(int rank, const struct store_report *r, struct err *e)
     return packed;
 }
 
-/* A damaged control document is as good as none: the rows of the report were taken all the same. */
+/* A damaged control document counts as none; the rows of the report were taken anyway. */
 static int take_report(const char *id, const redisReply *r, struct store_report *report,
                        struct err *e)
 {

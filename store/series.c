@@ -25,7 +25,8 @@
 enum { POINTS_MOST = 20000, POINTS_USUAL = 600, WINDOWS = 4 };
 enum kind { KIND_NODE, KIND_JOB, KIND_TEST, KIND_RATE };
 
-/* What a request may name: the columns of a row that have a series, and what is made of several. */
+/* What a request may name: the columns of a row that have a series, and series computed from
+ * several columns. */
 #define SERIES_NONE(name)
 #define SERIES_NODE(name) {#name, KIND_NODE, ROW_##name},
 #define SERIES_JOB(name) {"train_" #name, KIND_JOB, ROW_##name},
@@ -94,7 +95,7 @@ static void series_put(json_t *series, const struct query *q, double x, double m
 
 /* The series of one name over a source, as it fills. */
 struct filling {
-    json_t *series; /* borrowed; NULL: the name is not of this kind, or older rows have it not */
+    json_t *series; /* borrowed; NULL: the name is of another kind, or older rows lack it */
     int value;      /* enum row_value */
     bool whole;
 };
@@ -174,7 +175,7 @@ static void answer_points(struct query *q, int k, const struct point *points, in
 
 /* Samples per second of the job: over windows of steps, samples of a window by the time from the
  * last step before it to its last. A window has at least four steps, or with a step for each
- * gradient two gradients of every worker: single steps of several workers may be apart by nothing.
+ * gradient two gradients of every worker: single steps of several workers may end at the same time.
  */
 static int answer_rate(struct query *q, int k, int workers, struct err *e)
 {
@@ -211,7 +212,7 @@ static int answer_rate(struct query *q, int k, int workers, struct err *e)
     return 0;
 }
 
-/* Test figures; they are few and are read whole. */
+/* Test figures; they are few, so all are read. */
 static int answer_tests(struct query *q, struct err *e)
 {
     char path[HISTORY_PATH + 32];

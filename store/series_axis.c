@@ -50,7 +50,7 @@ int axis_make_table(struct series_axis *x, struct source *steps, struct err *e)
         struct pyramid_bucket bucket;
         pyramid_empty(&bucket);
         source_range(steps, a, b, &bucket);
-        if (a == 0 && stride > 1) { /* so that the first stretch is straight too */
+        if (a == 0 && stride > 1) { /* so that interpolation begins at the first step */
             struct row first = source_row(steps, 0);
             x->step[x->n] = first.step;
             x->samples[x->n++] = first.batch;

@@ -1,8 +1,8 @@
-/* The axis of series: where a row stands on it, and which rows lie in a range of it. Inside store/
+/* The x axis of series: the value of a row on it, and the rows in a range of it. Inside store/
  * only.
  *
- * By samples, a row stands at the samples of all steps up to its own; those come from a table of the
- * job's steps, with straight lines between its entries.
+ * By samples, the value of a row is the number of samples of all steps up to its own, interpolated
+ * linearly from a table of the job's steps.
  */
 #ifndef STORE_SERIES_AXIS_H
 #define STORE_SERIES_AXIS_H

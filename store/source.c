@@ -143,7 +143,7 @@ static int64_t layout_end(const json_t *layouts, size_t k, size_t rank)
     return -1;
 }
 
-/* Every row of a node, whatever ranks it was. */
+/* Every row of a node, under all ranks that it had. */
 int source_node(struct source *s, const char *node, struct err *e)
 {
     const json_t *layouts = json_object_get(s->meta, "layouts");

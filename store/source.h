@@ -2,10 +2,10 @@
  * store/ only.
  *
  *   source = parts of tracks, one after the other:   rows-1 [0, 80)  rows-0 [100, 190)  …
- * A node may have been another rank before a restart, and what a restart superseded is left out;
- * whoever reads a source sees rows 0 … rows-1 without gaps. Steps that are not in steps.bin yet,
- * because some rank has still to report, are merged from the ends of the ranks' files, so a reader
- * is never behind the rows.
+ * A node may have been another rank before a restart, and superseded rows are left out; a reader of
+ * a source sees rows 0 … rows-1 without gaps. Steps that are not in steps.bin yet, because a rank
+ * has not reported them, are merged from the ends of the ranks' files, so a reader is never behind
+ * the rows.
  */
 #ifndef STORE_SOURCE_H
 #define STORE_SOURCE_H

@@ -1,8 +1,8 @@
 /* Counters of the service for /metrics, and small secrets with a lifetime (links and sessions of
  * the dashboard).
  *
- * Secrets are taken with GETDEL: of two browsers that come with one code, one gets it. Whoever
- * stores a token here stores its hash; this file does not look into values.
+ * Secrets are taken with GETDEL: of two browsers with the same code, one gets the session. Callers
+ * store a token's hash, never the token; this file does not read values.
  */
 #include "store/internal.h"
 #include "store/lua.h"

@@ -5,8 +5,8 @@
  * Redis away they return ERR_UNAVAILABLE, and the next call tries to connect again. The keys are
  * listed in store/keys.def, what is in them in docs/store-schema.md.
  *
- * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so nobody
- * brings pieces of a deleted one back. Needs Redis 6.2 or newer.
+ * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so no late
+ * writer brings pieces of a deleted one back. Needs Redis 6.2 or newer.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -101,7 +101,7 @@ struct store_tail {
 };
 /* Takes the n rows of an entry; negative: it is not taken, and the reading ends with that. */
 typedef int store_rows_fn(void *ctx, int rank, const struct row *rows, int n, struct err *e);
-/* Calls fn for the entries of n ranks beyond their places, at most `count` of each. Returns how
+/* Calls fn for the entries of n ranks past their positions, at most `count` of each. Returns how
  * many the busiest had. With facts_at, none are handed out where a fact waits beyond that place:
  * *facts is set. Else both are NULL. */
 int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n,
@@ -116,7 +116,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
 json_t *store_beats(struct store *s, const char *id, struct err *e);
 int store_beats_clear(struct store *s, const char *id, struct err *e);
 
-/* ---- events (events.c): what browsers are told ----------------------------------------------- */
+/* ---- events (events.c): what browsers receive ----------------------------------------------- */
 /* job may be "" (nodes). Types: "job" "live" "rows" "evaluation" "assignment" "staleness" "node"
  * "log" "deleted". */
 int store_event(struct store *s, const char *job, const char *type, const json_t *body,

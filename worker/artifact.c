@@ -1,10 +1,10 @@
-/* See artifact.h. Which tensors a file holds and what it says of itself; and the way back, from a
- * file into a network, tensor by tensor.
+/* See artifact.h. Writes a network's tensors and their description into a file, and reads them back
+ * tensor by tensor.
  *
- * What a newcomer would get wrong: a file that was written elsewhere may have statistics of all
- * norms or of none (a server has none); one that has some must have all. What `allow` names is left
- * as it was, and said. Reading and checking are one walk over the tensors: whoever reads ends at
- * the first that does not fit, whoever checks hears of all.
+ * A file may have the running statistics of all norms or of none (a server has none); a file with
+ * some of them must have all. Tensors that `allow` names keep their values, and a message names
+ * them. Reading and checking are one walk over the tensors: reading ends at the first that does not
+ * fit, checking lists all of them.
  */
 #include "worker/artifact.h"
 
@@ -167,7 +167,8 @@ static bool checks_only(const struct taking *t)
     return t->problems;
 }
 
-/* Something does not fit: an error, which ends the reading, or one of a check's problems. */
+/* Reports a tensor that does not fit: as an error, which ends reading, or as one of a check's
+ * problems. */
 __attribute__((format(printf, 4, 5))) static int refuse(struct taking *t, enum err_code code,
                                                         struct err *e, const char *fmt, ...)
 {
@@ -199,7 +200,7 @@ static void leave_out(struct taking *t, const char *name, const char *why)
     buf_addf(&t->left_out, "%s%s (%s)", t->n_left_out++ > 0 ? ", " : "", name, why);
 }
 
-/* Does the tensor fit? If not, *why tells what it is instead. */
+/* Does the tensor fit? If not, *why says how it differs. */
 static bool fits(const struct safetensor *from, const struct tensor *t, char why[300])
 {
     char have[120], want[120];

@@ -1,6 +1,6 @@
-/* Artifacts: a network's parameters and running statistics as a safetensors file, with what it
- * takes to use them (the network, what samples must have gone through) in its metadata. A
- * checkpoint is such a file with more in it (checkpoint.h), so either can be read as an artifact.
+/* Artifacts: a network's parameters and running statistics as a safetensors file, with what is
+ * needed to use them (the network, how samples are normalised) in its metadata. A checkpoint is
+ * such a file with more in it (checkpoint.h), so either can be read as an artifact.
  *
  *   JOBDIR/artifacts/model.safetensors  best.safetensors
  */
@@ -15,12 +15,12 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
                    const struct run_state *state, struct err *e);
 /* Reads parameters and statistics of `net` from an artifact (or checkpoint): a missing, extra or
  * misshapen tensor is named. stats absent: kept. `how` (NULL: strictly): tensors that its `allow`
- * names may be any of these; then what is there stays, and a line of the log names them. Returns
- * how many were left out. */
+ * names may be any of these; they keep their values, and a line of the log names them. Returns how
+ * many were left out. */
 int artifact_read(const char *path, const struct network *net, const struct init_spec *how,
                   float *params, float *stats, struct err *e);
-/* What artifact_read would not take, without reading numbers: every tensor that does not fit, each
- * a problem at `pointer`. */
+/* Lists what artifact_read() would refuse, without reading numbers: each tensor that does not fit
+ * is a problem at `pointer`. */
 void artifact_check(const char *path, const struct network *net, const struct init_spec *how,
                     const char *pointer, struct jsonx_problems *problems);
 
@@ -28,8 +28,8 @@ void artifact_check(const char *path, const struct network *net, const struct in
 
 #define ARTIFACT_OPTIMIZER \
     "optimizer.state" /* the tensor with the optimizer's state as one vector */
-/* The network, what its samples must have gone through, and where they came from: enough to
- * evaluate the file. New reference. */
+/* The network, and the origin and normalisation of its samples: enough to evaluate the file. New
+ * reference. */
 json_t *artifact_describe(const char *kind, const struct jobspec *spec);
 /* Puts a value into metadata as JSON text; takes the reference. */
 void artifact_set(json_t *meta, const char *key, json_t *value);

@@ -1,6 +1,6 @@
 /* The worker's configuration (see config.h). The plan comes from the coordinator through the store;
- * it is checked all the same, because a worker and a coordinator of different versions must fail
- * with a sentence and not with a crash.
+ * it is checked anyway, because a worker and a coordinator of different versions must fail with a
+ * message and not with a crash.
  */
 #include "worker/config.h"
 
@@ -134,7 +134,7 @@ static int check_sizes(const struct worker_config *c, struct err *e)
                          c->spec->batching.global_batch);
 }
 
-/* An agent that started us says what its host has of its own. */
+/* An agent that started us passes settings of its host. */
 static int take_host(struct worker_config *c, struct err *e)
 {
     const char *own = getenv("EVENSTEP_NODE_DATA"), *bytes = getenv("EVENSTEP_NODE_CACHE_BYTES"),

@@ -1,5 +1,5 @@
-/* What a worker process is told: its command line, and the plan of the attempt that it reads from
- * the store (or, with --local, makes itself from a spec).
+/* A worker process's configuration: its command line, and the plan of the attempt, which it reads
+ * from the store (or, with --local, makes from a spec).
  */
 #ifndef WORKER_CONFIG_H
 #define WORKER_CONFIG_H

@@ -1,5 +1,5 @@
-/* Engine: what computes a rank's gradients. The trainer's loop over a strategy is one; behind this
- * seam stand our own networks (worker/model/engine.c: loader, network, device) and a user's own
+/* Engine: what computes a rank's gradients. The trainer has one loop over a strategy; behind this
+ * interface are our own networks (worker/model/engine.c: loader, network, device) and a user's own
  * program (worker/program/engine.c: a child process that computes).
  *
  *     open ─► prepare ─► ┌ load ─► compute, marks each bucket ─┐ … evaluate … ─► end ─► free
@@ -23,7 +23,13 @@ struct engine {
     int64_t test_samples; /* that the strategy shares out for an evaluation; 0: it asks for none */
     int ahead;            /* steps of which slices are fixed before their turn; 0: none */
     double job_start;     /* comm_now() at the job's time 0; there once the strategy has begun */
-    double idle;          /* seconds of the last `compute` that were no computing */
+    bool weighed, sums;   /* as rank_env's; there once opened */
+    /* The trainer's, once the strategy has begun: one more backward pass over the last step has its
+     * gradients in the replica, weighed `weight`; `voided`: it failed. Blocks until all ranks' are
+     * summed. */
+    int (*further)(void *ctx, double weight, bool voided, struct err *e);
+    void *further_ctx;
+    double idle; /* seconds of the last `compute` that were not computing */
 };
 
 struct engine_ops {
@@ -35,8 +41,9 @@ struct engine_ops {
     /* Fetches what the step needs and makes `buckets` hold; no part of its computing time. */
     int (*load)(struct engine *g, const struct work *w, struct err *e);
     /* Gradients of w->slice, a mean over its samples, into the replica; of an empty slice they are
-     * zero. Calls mark for each bucket in order. Sets w->updated if the update is made too, and
-     * w->learning_rate if the rate is not the spec's. */
+     * zero. Calls mark for each bucket in order. Sets w->updated if the update is made too,
+     * w->learning_rate if the rate is not the spec's, and, if `weighed`, w->weight before the first
+     * mark, and w->voided. */
     int (*compute)(struct engine *g, struct work *w, struct dev_result *out, dev_mark_fn *mark,
                    void *ctx, struct err *e);
     /* Sums of loss and correct over the range of the test set; may change w->eval_count to what it
@@ -45,6 +52,10 @@ struct engine_ops {
     /* NULL, or: what this rank keeps beside the replica, once the last step is made; the caller
      * releases it. */
     int (*own_state)(struct engine *g, struct own_state *out, struct err *e);
+    /* As rank_env's; NULL: what computes does not end by itself. */
+    int (*give)(struct engine *g, struct own_state *out, struct err *e);
+    int (*resume)(struct engine *g, struct work *w, const struct own_state *state,
+                  struct dev_result *out, double *compute_s, struct err *e);
     /* NULL, or: the strategy has finished with this action. */
     int (*end)(struct engine *g, enum action why, struct err *e);
     void (*free)(struct engine *g);

@@ -1,6 +1,6 @@
-/* Evaluates a model's file (see evaluate.h). The file says what the network is and what its
- * pictures must have gone through; the three become a job spec, which the same code reads that
- * reads a job's, so nothing has to be checked a second time:
+/* Evaluates a model's file (see evaluate.h). The file has the network and the normalisation of its
+ * samples. With --spec and --data they become a job spec, which the code for job specs reads and
+ * checks:
  *
  *   metadata (network, normalize, crop, data, seed) or --spec, then --data   ─►   job spec   ─►   network, samples   ─►   device
  */
@@ -48,7 +48,7 @@ static json_t *meta_json(const struct safetensors *s, const char *key)
     return text ? jsonx_parse(text, strlen(text), NULL) : NULL;
 }
 
-/* New reference; what neither the file nor --spec tells is not in it. */
+/* New reference; keys that neither the file nor --spec has are missing. */
 static json_t *base_spec(const struct evaluate_ask *ask, const struct safetensors *s, struct err *e)
 {
     json_t *base = ask->spec ? jsonx_load(ask->spec, SPEC_MAX, e) : json_object();
@@ -144,7 +144,7 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
 static int parse_spec(struct evaluate *v, const json_t *base, struct err *e)
 {
     static const char *const kept[] = {"model", "data", "augment",
-                                       "seed"}; /* whatever else --spec has is of no matter here */
+                                       "seed"}; /* the other keys of --spec have no effect here */
     json_t *spec = json_pack("{s:{s:i}}", "batching", "global_batch", v->ask->batch);
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (json_object_get(base, kept[i])) {
@@ -335,8 +335,8 @@ static int pass(struct evaluate *v, struct err *e)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* The lines of a file beside the data that names the classes; NULL if there is none with enough of
- * them. New reference. */
+/* The names of the classes, from the lines of a file in the data set's folder; NULL if no file has
+ * enough lines. New reference. */
 static json_t *class_names(const struct evaluate *v)
 {
     static const char *const files[] = {"classes.txt", "batches.meta.txt", "fine_label_names.txt",

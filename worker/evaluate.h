@@ -17,7 +17,7 @@ struct evaluate_ask {
     const char *roots;
     int batch;
 };
-/* Prints job/documents/scored.h on standard output, or why it failed; then it is negative too. */
+/* Prints job/documents/scored.h on standard output, also if it fails, and then returns negative. */
 int evaluate_run(const struct evaluate_ask *ask, struct err *e);
 
 #endif

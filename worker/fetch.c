@@ -1,4 +1,4 @@
-/* Who needs the keeper's data set, and how it travels: see fetch.h.
+/* Finds out which ranks need the keeper's data set, and sends it: see fetch.h.
  *
  *     everybody ── have it, with this digest / have it not ──► keeper
  *     keeper    ── nobody needs it   or   digest, key, files ─► everybody
@@ -6,9 +6,9 @@
  *     keeper    ── how many; if any, the files in pieces ────► everybody, those who need them write
  *
  * Pieces go to all ranks along the tree of a broadcast: a rank that needs none drops them, and no
- * rank can wait for one that never comes. Usually everybody has the same data set, and a few words
- * are all that is exchanged. The digest is over values, so a host whose files are packed otherwise
- * keeps its own; what arrives is opened and its digest compared like everybody's.
+ * rank can wait for one that never comes. Usually all ranks have the same data set, and only a few
+ * words are exchanged. The digest is over values, so a host whose files are packed differently
+ * keeps its own; a data set that arrives is opened and its digest compared as well.
  */
 #include "worker/fetch.h"
 
@@ -57,7 +57,7 @@ static int take_report(struct trip *t, int from, int tag, struct report *r, stru
     return comm_wait(t->f->comm, &m.op, e);
 }
 
-/* `bytes` of `data` from the keeper to everybody. */
+/* `bytes` of `data` from the keeper to all ranks. */
 static int hand_out(struct trip *t, void *data, size_t bytes, struct err *e)
 {
     return comm_broadcast(t->f->comm, t->f->comm->workers, data, bytes, e);
@@ -111,7 +111,7 @@ static int open_received(struct trip *t, struct err *e)
 
 /* ---- who needs what -------------------------------------------------------------------------- */
 
-/* On the keeper: does anybody lack it, or have another one than the others? */
+/* On the keeper: does a rank lack it, or have a different one? */
 static int ask_all(struct trip *t, bool *wanted, struct err *e)
 {
     const struct comm *c = t->f->comm;
@@ -136,7 +136,7 @@ static int ask_all(struct trip *t, bool *wanted, struct err *e)
     return 0;
 }
 
-/* What everybody is told where somebody wants the data set. */
+/* The offer to all ranks if one needs the data set. */
 static void make_offer(struct trip *t, const struct err *own)
 {
     const struct fetch *f = t->f;
@@ -157,7 +157,7 @@ static void make_offer(struct trip *t, const struct err *own)
     }
 }
 
-/* The text of the keeper's offer, to everybody: first how long it is. */
+/* Sends the text of the keeper's offer to all ranks: first its length. */
 static int pass_text(struct trip *t, char **text, int64_t *bytes, struct err *e)
 {
     int rc = hand_out(t, bytes, sizeof(*bytes), e);
@@ -257,7 +257,7 @@ static void tell_received(const struct trip *t, int64_t bytes, int64_t of_bytes)
     }
 }
 
-/* Shows how far it is: in the keeper's log every tenth, in the heartbeat of whoever receives it. */
+/* Shows progress: in the keeper's log every tenth, in the heartbeat of a rank that receives. */
 static void show_progress(const struct trip *t, int64_t done, int64_t piece, int64_t all,
                           bool receives)
 {
@@ -359,8 +359,8 @@ int fetch_dataset(const struct fetch *f, bool trains, struct dataset *d, struct 
     }
     if (shared) {
         double deadline = f->comm->deadline;
-        f->comm->deadline = 0; /* a large data set takes its time; who does nothing meanwhile is
-                                  found by the heartbeats */
+        f->comm->deadline = 0; /* a large data set takes long; heartbeats find a rank that hangs
+                                  meanwhile */
         rc = share(&t, &own, e);
         f->comm->deadline = deadline;
     }

@@ -1,4 +1,4 @@
-/* The keeper: rank W, without a device. It starts the run for everybody, then is the first server
+/* The keeper: rank W, without a device. It starts the run for all ranks, then is the first server
  * (or, where a strategy needs none, takes states from rank 0), and is the only one that writes
  * checkpoints and artifacts. Further servers (rank > W) run the same code without the files.
  *
@@ -108,8 +108,8 @@ static int save_checkpoint(struct keeper *k, const struct run_state *state, stru
     return rc;
 }
 
-/* A full disk costs safety, not the run: what was saved before stands, and it is tried again the
- * next time. */
+/* A full disk does not end the run: the previous checkpoint stays, and the next save tries again.
+ */
 static int pass_over(const struct run_state *state, struct err *e)
 {
     char quoted[600];
@@ -196,8 +196,8 @@ int keeper_run(struct trainer_env *env, struct err *e)
 out:
     t->phase(t->ctx, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
-        return rc; /* the communication thread may still work on our blocks, and this process ends:
-                      free nothing beneath it */
+        return rc; /* the communication thread may still use our blocks; the process ends, so
+                      nothing is freed */
     }
     start_release(&k->start);
     free(decay);

@@ -15,7 +15,7 @@ __attribute__((format(printf, 1, 2))) static void print_line(const char *fmt, ..
     va_end(args);
     n = n < (int)sizeof(line) ? n : (int)sizeof(line) - 1;
     ssize_t wrote = write(STDOUT_FILENO, line, (size_t)n);
-    (void)wrote; /* a reader that is gone is no reason to stop training */
+    (void)wrote; /* training goes on without a reader */
 }
 
 static void on_phase(void *ctx, enum phase p)

@@ -4,10 +4,10 @@
  *
  *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device ─► trainer or keeper ─► "ended" ─► MPI_Finalize
  *
- * Two things must happen before anything else. OpenMP's threads would burn the cores that other
- * ranks compute on while they wait, and the runtime reads OMP_WAIT_POLICY as it is loaded: so the
- * program sets it and executes itself again. And a rank must not outlive the daemon that started
- * it: PR_SET_PDEATHSIG. Exit codes are hints; what happened is in the store.
+ * Two things come first. Waiting OpenMP threads would take cores from other ranks, and the runtime
+ * reads OMP_WAIT_POLICY when it is loaded, so the program sets it and executes itself again.
+ * PR_SET_PDEATHSIG ends a rank with the daemon that started it. Exit codes are hints; the store has
+ * the outcome.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -69,8 +69,8 @@ static void wait_passively(char **argv)
     }
 }
 
-/* What holds for this host alone comes as EVENSTEP_MCA_…: mpirun overwrites OMPI_MCA_… with what
- * holds for all. */
+/* Settings of this host alone come as EVENSTEP_MCA_…, because mpirun overwrites OMPI_MCA_… with
+ * those of all hosts. */
 static void adopt_host_settings(void)
 {
     static const char prefix[] = "EVENSTEP_MCA_";
@@ -241,8 +241,8 @@ static int copy_program(struct process *w, const char **folder, struct err *e)
     return rc;
 }
 
-/* Programs bring samples and network with them; the first minibatches follow if the job left the
- * batch to them. */
+/* Programs bring samples and network; if the job left the batch to them, the first minibatches
+ * follow from theirs. */
 static int join_programs(struct process *w, const char *node, struct err *e)
 {
     struct worker_config *c = &w->config;
@@ -365,8 +365,7 @@ static int run_rank(struct process *w, struct err *e)
     return rc;
 }
 
-/* The keeper speaks last: when all went well, only it tells the outcome, after its last file is
- * written. */
+/* When all went well, only the keeper reports the outcome, after its last file is written. */
 static void say_goodbye(struct process *w, int rc, const struct err *e)
 {
     static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,

@@ -1,8 +1,8 @@
 /* The pulse's thread, which owns the connection to the store (see pulse.h; pulse_trainer.c has the
  * calls of the thread that trains).
  *
- * A row leaves the queue once the store has taken it. The queue may have dropped that very row
- * meanwhile, so rows are known by their number since the start and never by their place in the
+ * A row leaves the queue once the store has taken it. The queue may have dropped that row
+ * meanwhile, so rows are identified by their number since the start and never by their index in the
  * ring.
  */
 #include "worker/pulse_parts.h"
@@ -17,7 +17,7 @@
 enum { ROWS_AT_ONCE = 512 };
 static const int64_t turn_ns = 160000000;
 static const double beat_seconds = 0.4;
-static const double WORKING = 0.01; /* share of a core: less is a thread that waits */
+static const double WORKING = 0.01; /* share of a core: a thread below it waits */
 
 /* ---- the thread's side ----------------------------------------------------------------------- */
 
@@ -83,7 +83,7 @@ static json_t *make_beat(struct pulse *p)
     return j;
 }
 
-/* It is told at the first time, the second, the fourth … */
+/* Logged at the first time, the second, the fourth … */
 static void drop_control(struct pulse *p, const char *why)
 {
     char quoted[600];
@@ -153,8 +153,8 @@ static int report(struct pulse *p, bool beats)
     }
 }
 
-/* Rows go before facts, for the fact that ends a job comes last; and heartbeats after them, for
- * what a heartbeat tells (a phase) is made sense of by facts. */
+/* Rows go before facts, because the fact that ends a job comes last; heartbeats go after facts,
+ * because facts explain the phase in a heartbeat. */
 static int send_all(struct pulse *p, bool beats)
 {
     pthread_mutex_lock(&p->lock);
@@ -166,9 +166,9 @@ static int send_all(struct pulse *p, bool beats)
     return report(p, beats);
 }
 
-/* Sleeps until the next turn, or until something urgent is queued. Turns are at the same moments in
- * all ranks, by the clock on the wall: what comes to Redis together is synced to its file together,
- * and the coordinator reads it right after. Returns whether the pulse is to end. */
+/* Sleeps until the next turn, or until something urgent is queued. All ranks take their turns at
+ * the same times of the wall clock: Redis syncs what arrives together at once, and the coordinator
+ * reads it right after. Returns whether the pulse is to end. */
 static bool sleep_turn(struct pulse *p)
 {
     struct timespec wall, until;

@@ -5,8 +5,8 @@
  * Rows wait in a bounded queue until Redis took them; when it is full the oldest is dropped and
  * counted. Counters (samples, updates, staleness) are cumulative and travel in the heartbeat, so
  * that accounting never depends on rows. With Redis away everything goes on, with the last control
- * that was read. A control document of another attempt is dropped and counted: this rank is a
- * leftover, or the document is.
+ * that was read. A control document of another attempt is dropped and counted: this rank or the
+ * document is left over.
  */
 #ifndef WORKER_PULSE_H
 #define WORKER_PULSE_H
@@ -23,14 +23,15 @@ struct pulse_config {
     const char *job, *node;     /* copied */
     int rank, attempt, workers;
     bool reads_control;            /* rank 0 and the keeper */
-    int first_version;             /* what control says until the document was read */
+    int first_version;             /* the control until the document was read */
     const int *first_sizes;        /* [workers] */
     double (*comm_age)(void *ctx); /* age of the communication thread's last turn; may be NULL */
     void *comm_ctx;
     const volatile sig_atomic_t *stop; /* set by SIGTERM: control says stop. May be NULL */
 };
 
-/* Called by the thread that trains: the heartbeat tells how long it has not been working. */
+/* Called by the thread that trains, so that the heartbeat says for how long it has not been
+ * working. */
 struct pulse *pulse_start(const struct pulse_config *config, struct err *e);
 /* Sends what is queued, waiting `grace` seconds at most, and ends the thread. */
 void pulse_stop(struct pulse *p, double grace);

@@ -1,5 +1,5 @@
 /* The trainer's side of the pulse (see pulse.h): telemetry calls, made by the thread that trains.
- * They copy into queues and counters under a lock that nobody holds while it waits.
+ * They copy into queues and counters under a lock that no thread holds while it waits.
  */
 #include "worker/pulse_parts.h"
 
@@ -13,8 +13,8 @@ static void on_phase(void *ctx, enum phase phase)
     pthread_mutex_lock(&p->lock);
     p->phase = phase;
     p->progress_at = clock_now();
-    if (phase == PHASE_CHECKPOINT) { /* rows of the steps that it covers are nowhere else once this
-                                        rank is killed */
+    if (phase == PHASE_CHECKPOINT) { /* rows of the steps that it covers would be lost with this
+                                        rank */
         pthread_cond_signal(&p->wake);
     }
     pthread_mutex_unlock(&p->lock);
@@ -61,7 +61,7 @@ static void tell(struct pulse *p, const struct fact *fact)
 {
     json_t *j = fact_json(fact);
     pthread_mutex_lock(&p->lock);
-    if (p->n_facts == PULSE_FACTS) { /* Redis has been away for long: the oldest goes */
+    if (p->n_facts == PULSE_FACTS) { /* Redis has been away for long: the oldest is dropped */
         json_decref(p->facts[0]);
         memmove(p->facts, p->facts + 1, sizeof(p->facts[0]) * --p->n_facts);
     }
@@ -84,7 +84,7 @@ static void on_evaluated(void *ctx, const struct evaluation *v)
     tell(ctx, &f);
 }
 
-/* Minibatches that the coordinator tells have a higher version than these. */
+/* Minibatches from the coordinator have a higher version than these. */
 static void on_joined(void *ctx, const struct joined *program, const int *first_sizes)
 {
     struct pulse *p = ctx;

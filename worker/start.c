@@ -1,6 +1,6 @@
-/* The start of a run (see start.h). Blocks travel as they stand in memory; the header tells their
- * lengths, so that a rank whose replica is of another size sees it. If the keeper cannot start, its
- * sentence travels in place of the progress: every rank then ends with the cause, instead of
+/* The start of a run (see start.h). Blocks travel as they are in memory; the header has their
+ * lengths, so that a rank with a replica of another size notices. If the keeper cannot start, its
+ * error message travels in place of the progress: every rank then ends with the cause, instead of
  * waiting for a sender that is gone.
  */
 #include "worker/start.h"
@@ -69,7 +69,7 @@ static int check_same(const char *what, const char *then, int now, struct err *e
     return -ERR_INVALID;
 }
 
-/* Whether a job can go on from this checkpoint. */
+/* Can a job go on from this checkpoint? */
 static int check_continues(const struct start *s, const struct jobspec *spec, int64_t samples,
                            struct err *e)
 {
@@ -89,8 +89,8 @@ static int check_continues(const struct start *s, const struct jobspec *spec, in
     return rc;
 }
 
-/* `init.continue`: as if the job that ended had been given our number of epochs, from its newest
- * checkpoint on. */
+/* `init.continue`: goes on from the newest checkpoint of a job that ended, with our number of
+ * epochs. */
 static int continue_job(struct start *s, struct trainer_env *env, int64_t samples, struct err *e)
 {
     struct cursor *c = &s->from.state.cursor;
@@ -181,8 +181,8 @@ static int hand_out_blocks(struct start *s, struct trainer_env *env, struct err 
     return rc;
 }
 
-/* Ranks prepare for different times from here on, 20 seconds and more under a quota; what they tell
- * has one clock. */
+/* Ranks prepare for different times from here on, 20 seconds and more under a quota; their rows
+ * share one time 0. */
 static int begin(struct start *s, struct trainer_env *env, struct err *e)
 {
     int rc = env->virtual_time ? 0 : comm_meet(env->comm, e);
@@ -190,7 +190,7 @@ static int begin(struct start *s, struct trainer_env *env, struct err *e)
     return rc;
 }
 
-/* What the keeper found goes to everybody: header and text, then the blocks, unless the text says
+/* Sends what the keeper found to all ranks: header and text, then the blocks, unless the text says
  * why there are none. */
 static int give_found(struct start *s, struct trainer_env *env, char *text, int found,
                       const struct err *why, struct err *e)
@@ -249,7 +249,7 @@ static int check_head(const struct start_head *head, const char *text, const str
     return 0;
 }
 
-/* The text's room is the caller's to free. */
+/* The caller frees the text. */
 static int receive_head(struct trainer_env *env, struct start_head *head, char **text,
                         struct err *e)
 {

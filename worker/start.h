@@ -12,22 +12,21 @@ struct start {
     struct checkpoint from; /* blocks and progress; state.version 0: a fresh run */
     bool restored;          /* from a checkpoint */
     double elapsed;         /* seconds of the job before this attempt */
-    double began; /* comm_now() when all ranks had the start: the attempt's time 0, the same moment
-                     everywhere */
+    double began; /* comm_now() when all ranks had the start: the attempt's time 0 on all ranks */
 };
 
-/* On rank W: finds the start and gives it away. Elsewhere: receives it. `samples` of the training
- * part go into a fresh cursor. */
+/* On rank W: finds the start and sends it. Elsewhere: receives it. `samples` of the training part
+ * go into a fresh cursor. */
 int start_give(struct start *s, struct trainer_env *env, int64_t samples, struct err *e);
 int start_receive(struct start *s, struct trainer_env *env, struct err *e);
 void start_release(struct start *s);
-/* Before a job runs: what would keep it from starting with the file at `init_path`, each a problem
- * at /init. samples: of the training part; 0: not known, then it is not compared. */
+/* Before a job runs: each reason that keeps it from starting with the file at `init_path` is a
+ * problem at /init. samples: of the training part; 0: not known, then it is not compared. */
 void start_check_init(const struct jobspec *spec, const char *init_path, int64_t samples,
                       struct jsonx_problems *problems);
-/* Rank 0 tells its data set's digest to all ranks; an error where ours (NULL: none) differs. */
+/* Rank 0 sends its data set's digest to all ranks; an error if ours (NULL: none) differs. */
 int start_compare_data(struct trainer_env *env, const char *digest, struct err *e);
-/* Fills what both halves tell a strategy the same way. */
+/* Fills the fields that are the same on workers and keeper. */
 void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct start *s,
                     int64_t train, int64_t test, uint8_t *decay, int32_t *mean_of);
 /* [n_params] 1 where weight decay applies; the caller frees. */

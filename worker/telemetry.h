@@ -1,5 +1,5 @@
-/* Where a trainer's facts go and its orders come from: the pulse (Redis) in a worker, the report in
- * the simulator. */
+/* The interface for a trainer's facts and orders: the pulse (Redis) in a worker, the report in the
+ * simulator. */
 #ifndef WORKER_TELEMETRY_H
 #define WORKER_TELEMETRY_H
 
@@ -22,7 +22,7 @@ struct telemetry {
     /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
     void (*received)(void *ctx, int64_t bytes, int64_t of_bytes);
     /* Programs have joined: what they bring, and the first minibatches [workers], which hold until
-     * the coordinator tells others; may be NULL */
+     * the coordinator sends others; may be NULL */
     void (*joined)(void *ctx, const struct joined *program, const int *first_sizes);
     void (*tuned)(void *ctx, json_t *tuning); /* what the device measured (dev_tuning); a reference
                                                  is taken over; may be NULL */

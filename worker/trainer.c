@@ -4,12 +4,12 @@
  *     receive start ─► prepare ─► strategy start ─► ┌ next ─► load ─► compute ─► on_gradients ┐
  *                                                   └────────────────────◄─────────────────────┘
  *
- * Which samples, how many, when to evaluate and when to end: all of that is the strategy's. What
- * computes is an engine (worker/engine.h): a network of ours on a device, or a user's own program.
- * Buckets of gradients leave while the engine still computes the rest. Time spent
- * computing is measured here, up to the last gradient and without the time spent handing buckets
- * over: under a barrier everybody's step takes equally long, and only this figure tells who is slow
- * (DESIGN.md decision 10). Nothing is allocated in a step.
+ * The strategy decides which samples, how many, when to evaluate and when to end. An engine
+ * (worker/engine.h) computes: a network of ours on a device, or a user's own program. Buckets of
+ * gradients leave while the engine still computes the rest. Time spent computing is measured here,
+ * up to the last gradient and without the time spent handing buckets over: under a barrier all
+ * steps take equally long, and only this figure shows which rank is slow (DESIGN.md decision 10).
+ * Nothing is allocated in a step.
  */
 #include "worker/trainer.h"
 
@@ -30,7 +30,7 @@ struct trainer {
     int32_t *mean_of;
     int64_t local_step;
     /* of the step under way */
-    int count;
+    const struct work *work;
     double handing; /* seconds spent in on_bucket */
 };
 
@@ -76,6 +76,19 @@ static int own_state(void *ctx, struct own_state *out, struct err *e)
     return g->ops->own_state(g, out, e);
 }
 
+static int give(void *ctx, struct own_state *out, struct err *e)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    return g->ops->give(g, out, e);
+}
+
+static int resume(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
+                  double *compute_s, struct err *e)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    return g->ops->resume(g, w, state, out, compute_s, e);
+}
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static int prepare(struct trainer *t, struct err *e)
@@ -95,6 +108,39 @@ static int prepare(struct trainer *t, struct err *e)
     t->decay = start_decay(net, e);
     t->mean_of = start_mean_of(net, e);
     return t->decay && t->mean_of ? 0 : -ERR_MEMORY;
+}
+
+/* A bucket that the device did not give out must not be missing, or old, in a sum. */
+static int check_handed(const struct trainer *t, struct err *e)
+{
+    const struct err *failed = &t->strategy->failed;
+    if (failed->code != ERR_NONE) {
+        *e = *failed;
+        return err_prefix(e, "cannot hand over the gradients of step %lld",
+                          (long long)t->local_step);
+    }
+    return 0;
+}
+
+/* What the engine asks for: see engine.h. */
+static int sum_further(void *ctx, double weight, bool voided, struct err *e)
+{
+    struct trainer *t = ctx;
+    const struct strategy_ops *ops = t->strategy->ops;
+    struct engine *g = t->engine;
+    struct work w = {.action = DO_TRAIN, .weight = weight, .voided = voided, .further = true};
+    if (!ops->on_further) {
+        err_set(e, ERR_UNSUPPORTED,
+                "one more backward pass cannot join the step's gradients, which '%s' has taken",
+                catalog_get(ops->id)->name);
+        err_hint(e, "add the losses and make one backward pass, or take the strategy sync");
+        return -ERR_UNSUPPORTED;
+    }
+    for (int b = 0; b < g->n_buckets; b++) {
+        ops->on_bucket(t->strategy, &w, &g->buckets[b], b, g->n_buckets);
+    }
+    int rc = check_handed(t, e);
+    return rc < 0 ? rc : ops->on_further(t->strategy, &w, e);
 }
 
 static void free_start(struct trainer *t)
@@ -118,6 +164,8 @@ static int start_strategy(struct trainer *t, struct err *e)
                    t->decay, t->mean_of);
     t->rank.replica = t->engine->replica;
     t->rank.ahead = t->engine->ahead;
+    t->rank.weighed = t->engine->weighed;
+    t->rank.sums = t->engine->sums;
     t->rank.ctx = t;
     t->rank.row = tell_row;
     t->rank.evaluated = tell_evaluated;
@@ -125,10 +173,16 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.ready = is_ready;
     t->rank.aside = set_aside;
     t->rank.own_state = own_state;
+    if (t->engine->ops->resume) {
+        t->rank.give = give;
+        t->rank.resume = resume;
+    }
     if (t->start->restored && t->env->telemetry->restored) {
         t->env->telemetry->restored(t->env->telemetry->ctx, state);
     }
     t->engine->job_start = t->rank.job_start;
+    t->engine->further = sum_further;
+    t->engine->further_ctx = t;
     t->strategy = ops->start(&t->rank, state, e);
     free_start(t);
     return t->strategy ? 0 : -(int)e->code;
@@ -140,9 +194,9 @@ static void hand_over(void *ctx, int bucket)
 {
     struct trainer *t = ctx;
     const struct dev_bucket *b = &t->engine->buckets[bucket];
-    comm_pace(t->env->comm, b->work_done, t->count);
+    comm_pace(t->env->comm, b->work_done, (int)t->work->slice.count);
     double begin = comm_now(t->env->comm);
-    t->strategy->ops->on_bucket(t->strategy, b, bucket, t->engine->n_buckets);
+    t->strategy->ops->on_bucket(t->strategy, t->work, b, bucket, t->engine->n_buckets);
     t->handing += comm_now(t->env->comm) - begin;
 }
 
@@ -160,18 +214,6 @@ static int check_finite(const struct trainer *t, const struct work *w, const str
     return -ERR_DATA;
 }
 
-/* A bucket that the device did not give out must not be missing, or old, in a sum. */
-static int check_handed(const struct trainer *t, struct err *e)
-{
-    const struct err *failed = &t->strategy->failed;
-    if (failed->code != ERR_NONE) {
-        *e = *failed;
-        return err_prefix(e, "cannot hand over the gradients of step %lld",
-                          (long long)t->local_step);
-    }
-    return 0;
-}
-
 static int train(struct trainer *t, struct work *w, struct err *e)
 {
     struct trainer_env *env = t->env;
@@ -182,7 +224,7 @@ static int train(struct trainer *t, struct work *w, struct err *e)
     if ((rc = g->ops->load(g, w, e)) < 0) {
         return rc;
     }
-    t->count = (int)w->slice.count;
+    t->work = w;
     t->handing = 0;
     t->local_step++;
     g->idle = 0;
@@ -267,8 +309,8 @@ int trainer_run(struct trainer_env *env, struct err *e)
     }
     set_phase(t, PHASE_DONE);
     if (rc < 0 && !env->virtual_time) {
-        return rc; /* the communication thread may still work on our blocks, and this process ends:
-                      free nothing beneath it */
+        return rc; /* the communication thread may still use our blocks; the process ends, so
+                      nothing is freed */
     }
     if (t->strategy) {
         t->strategy->ops->free(t->strategy);

@@ -35,7 +35,7 @@ struct trainer_env {
     void (*calibrated)(void *ctx, struct profile *p);
     void *step_ctx;
 };
-/* Runs to the end: enum run_outcome, or negative (e says why). Workers call it on ranks < W. */
+/* Runs to the end: enum run_outcome, or negative. Workers call it on ranks < W. */
 int trainer_run(struct trainer_env *env, struct err *e);
 /* Rank W and up. Reads checkpoint or init, hands out the start, serves, writes checkpoints and
  * artifacts. */

@@ -76,7 +76,7 @@ struct es_about {
     int drop_last;         /* 1: an epoch's last, smaller step is left out */
     int in_order;          /* 1: samples are visited in their order, not shuffled */
     int sums;              /* 1: gradients are sums over samples; 0: means */
-    int has_state;         /* 1: es_begin and its like may answer ES_SAVE */
+    int has_state;         /* 1: es_begin and its like may answer ES_SAVE, es_gradients ES_GO_SAVE */
     int stack_signal;      /* makes the program write its stacks to stderr; 0: nothing does */
     double epochs;         /* 0: not known yet, or until the job's own end */
     uint64_t seed;         /* of the order of samples when alone */
@@ -141,10 +141,15 @@ int es_begin(int64_t number);
  * elsewhere and copies them. */
 int es_holds(void);
 
-/* One more backward pass over the slice begun last, whose gradients are to be summed too. */
+/* One more backward pass over the slice begun last, before its optimizer step: its gradients alone
+ * go into run.grads and are summed too, and the program adds what es_gradients left there before.
+ * All ranks make the same number of passes. It weighs the slice's samples, or what es_weight says.
+ * For strategies in which the optimizer steps on gradients; others end the job with a sentence. */
 int es_again(void);
 
-/* What this slice's gradient weighs if not its number of samples (tokens). Before es_ready. */
+/* What this pass's gradient weighs in the mean over ranks, if not its number of samples (tokens).
+ * Before es_ready. 0: it is left out. With a loss that is a sum, what it is multiplied with: 1 unless
+ * it is set. */
 int es_weight(double weight);
 
 /* Gradients of parameter tensor `index` are in the block; once for each, in any order. The exchange
@@ -160,11 +165,16 @@ struct es_result {
 };
 
 enum es_go {
-    ES_GO_STEP = 0,      /* make the optimizer step with what is in run.grads now */
-    ES_GO_SKIP = 1,      /* leave it out: run.params are new already */
-    ES_GO_DIFFERENCE = 2 /* make it with your own gradients, then put parameters before minus after
+    ES_GO_STEP = 0,       /* make the optimizer step with what is in run.grads now */
+    ES_GO_SKIP = 1,       /* leave it out: run.params are new already */
+    ES_GO_DIFFERENCE = 2, /* make it with your own gradients, then put parameters before minus after
                             into run.grads and the parameters back to what they were before, and
                             call es_difference */
+    ES_GO_VOID = 3, /* leave it out: the backward pass failed on some rank. run.params stay, and
+                      run.grads mean nothing */
+    ES_GO_SAVE = 4 /* with has_state: a program of another rank is started again and needs the state
+                      as it is now, before this slice's step: give it by es_state, then call the same
+                      function again */
 };
 /* All gradients are in the block: tensors of which es_ready was not called count as ready. Blocks
  * until the rank answers (sync: until all ranks' gradients are summed). result may be NULL. */
@@ -174,10 +184,11 @@ int es_gradients(const struct es_result *result);
 int es_difference(void);
 
 /* Instead of es_gradients: the program keeps this slice's gradients and adds a later slice's
- * (accumulation). It makes no optimizer step before that. */
+ * (accumulation). It makes no optimizer step before that. 0, or ES_GO_SAVE. */
 int es_held_back(const struct es_result *result);
 
-/* Instead of es_gradients: the pass failed half way. No rank makes this step; always ES_GO_SKIP. */
+/* Instead of es_gradients: the pass failed half way. Where gradients are summed no rank makes this
+ * step, else this one alone leaves it out; always ES_GO_SKIP. */
 int es_abort(void);
 
 /* The loop over an epoch's slices has ended. Blocks until what follows (an evaluation) sees
@@ -195,7 +206,7 @@ int es_step(struct es_slice *slice);
  * be a job's target. Never blocks for other ranks. */
 int es_log(const char *json);
 
-/* Answers ES_SAVE: the program's own state (optimizer, random numbers), any bytes; it gets them
+/* Answers ES_SAVE and ES_GO_SAVE: the program's own state (optimizer, random numbers), any bytes; it gets them
  * back as run.state when it is started again. Copied; NULL, 0: it has none. */
 int es_state(const void *bytes, size_t n);
 

@@ -43,6 +43,7 @@ struct session {
     double weight;
     bool hold;     /* GO said that the next BEGIN, EPOCH_END or LEAVE waits */
     int holding;   /* the message that waits for CONTINUE; 0: none does */
+    bool waiting;  /* GRADIENTS is sent, and GO has not come */
     bool saving;   /* SAVE came, and es_state is still to be called */
     int64_t ended; /* es_step: the epoch whose end is to be told; -1 */
 

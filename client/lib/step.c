@@ -108,8 +108,7 @@ PUBLIC int es_weight(double weight)
     return 0;
 }
 
-/* Sends GRADIENTS with these flags and waits for GO: an enum es_go. */
-static int gradients(struct session *s, const struct es_result *r, uint32_t flags, const char *call)
+static int send_gradients(struct session *s, const struct es_result *r, uint32_t flags)
 {
     struct wire_message m = {.type = WIRE_GRADIENTS, .flags = flags};
     const struct wire_message *slice = &s->taken[s->begun % s->welcome.welcome.slots];
@@ -121,11 +120,38 @@ static int gradients(struct session *s, const struct es_result *r, uint32_t flag
     m.gradients.correct = r ? r->correct : -1;
     m.gradients.learning_rate = r ? r->learning_rate : NAN;
     s->open = false;
-    if (talk_send(s, &m, -1) < 0 || talk_expect(s, &m, WIRE_GO, call) < 0) {
+    return talk_send(s, &m, -1);
+}
+
+/* Sends GRADIENTS with these flags, unless that is done, and waits for GO: an enum es_go. */
+static int gradients(struct session *s, const struct es_result *r, uint32_t flags, const char *call)
+{
+    struct wire_message m;
+
+    if (!s->waiting && send_gradients(s, r, flags) < 0) {
         return -1;
     }
+    s->waiting = true;
+    if (s->saving && es_state(NULL, 0) < 0) {
+        return -1;
+    }
+    do {
+        if (talk_receive(s, &m, NULL) < 0) {
+            return -1;
+        }
+        s->saving = m.type == WIRE_SAVE;
+        if (s->saving && s->has_state) {
+            return ES_GO_SAVE;
+        }
+    } while (m.type == WIRE_SLICE || (s->saving && es_state(NULL, 0) == 0));
+    s->waiting = false;
+    if (m.type != WIRE_GO) {
+        return es_fail("%s: the rank sent message %u where an answer was due", call, m.type);
+    }
+    s->over = s->over || (m.flags & WIRE_STOP);
     s->hold = (m.flags & WIRE_HOLD) != 0;
     return m.flags & WIRE_DIFFERENCE  ? ES_GO_DIFFERENCE
+           : m.flags & WIRE_VOID      ? ES_GO_VOID
            : m.flags & WIRE_SKIP_STEP ? ES_GO_SKIP
                                       : ES_GO_STEP;
 }
@@ -135,7 +161,7 @@ static int opened(struct session *s, const char *call)
     if (es_usable(call) < 0) {
         return -1;
     }
-    return s->open ? 0 : es_fail("%s: no slice was begun", call);
+    return s->open || s->waiting ? 0 : es_fail("%s: no slice was begun", call);
 }
 
 PUBLIC int es_gradients(const struct es_result *result)
@@ -143,7 +169,7 @@ PUBLIC int es_gradients(const struct es_result *result)
     struct session *s = &es_session;
     bool finite = !result || isnan(result->loss) || isfinite(result->loss);
 
-    if (opened(s, "es_gradients") < 0 || buckets_close(s) < 0) {
+    if (opened(s, "es_gradients") < 0 || (s->open && buckets_close(s) < 0)) {
         return -1;
     }
     return gradients(s, result, finite ? 0 : WIRE_NOT_FINITE, "es_gradients");
@@ -159,18 +185,27 @@ PUBLIC int es_difference(void)
 
 PUBLIC int es_held_back(const struct es_result *result)
 {
+    int rc;
+
     if (opened(&es_session, "es_held_back") < 0) {
         return -1;
     }
-    return gradients(&es_session, result, WIRE_HELD_BACK, "es_held_back") < 0 ? -1 : 0;
+    rc = gradients(&es_session, result, WIRE_HELD_BACK, "es_held_back");
+    return rc < 0 || rc == ES_GO_SAVE ? rc : 0;
 }
 
+/* A pass that failed has no state worth giving: asked for one, the program says that it has none. */
 PUBLIC int es_abort(void)
 {
+    int rc;
+
     if (opened(&es_session, "es_abort") < 0) {
         return -1;
     }
-    return gradients(&es_session, NULL, WIRE_VOID, "es_abort") < 0 ? -1 : ES_GO_SKIP;
+    do {
+        rc = gradients(&es_session, NULL, WIRE_VOID, "es_abort");
+    } while (rc == ES_GO_SAVE);
+    return rc < 0 ? -1 : ES_GO_SKIP;
 }
 
 PUBLIC int es_step(struct es_slice *slice)

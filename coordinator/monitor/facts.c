@@ -1,8 +1,8 @@
-/* Facts of ranks (job/documents/fact.h), each taken to the part that it concerns.
+/* Facts of ranks (job/documents/fact.h), each handed to the part of the monitor that it concerns.
  *
- * A fact counts for the attempt that told it. Facts that an attempt left behind are read when the
- * next one is opened, and of those only the results count (evaluations, saved files, what a device
- * measured). Later ones come from processes that should be gone: they are dropped and counted.
+ * A fact counts for the attempt whose rank sent it. Facts that an attempt left unread are read when
+ * the next one is opened; of those only results count (evaluations, saved files, what a device
+ * measured). Later ones come from processes that should have ended: they are dropped and counted.
  */
 #include "coordinator/monitor/parts.h"
 
@@ -14,7 +14,7 @@
 
 enum { FACTS_AT_ONCE = 100 };
 
-/* Training samples seen at an epoch: known for drawn data, else from what was counted. */
+/* Training samples seen at an epoch: known for generated data, else from the counters. */
 static double samples_at(const struct monitor *m, double epoch)
 {
     if (m->spec->data.format == CAT_FORMAT_GLYPHS) {
@@ -35,7 +35,7 @@ static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct 
     if (rc < 0) {
         return rc;
     }
-    /* one of the same step was told before, by a coordinator that could not write down that it was */
+    /* an earlier coordinator published one of the same step, and could not save that it had */
     evaluations_drop(&m->results.evaluations, ev->step - 1);
     json_t *body = evaluation_json(evaluations_add(&m->results.evaluations, ev, (int64_t)samples));
     rc = results_save(&m->results, m->store, m->ours.job, e);
@@ -82,8 +82,8 @@ static void on_joined(struct monitor *m, const struct joined *program)
     monitor_take_batch(m);
 }
 
-/* A worker measured its node at two sizes. Or it could not, for want of memory: then k is 0, and
- * the limit is what it tells. */
+/* A worker measured its node at two sizes. If memory was too small for that, k is 0 and only the
+ * limit is known. */
 static void on_profile(struct monitor *m, const struct fact *f)
 {
     double k = f->profile.k;
@@ -112,7 +112,7 @@ static int on_saved(struct monitor *m, const struct fact *f, struct err *e)
     return rc;
 }
 
-/* Of an attempt that is over: what stays true. */
+/* What stays true of an attempt that is over. */
 static int on_old(struct monitor *m, const struct fact *f, struct err *e)
 {
     switch (f->type) {
@@ -145,7 +145,8 @@ static int on_own(struct monitor *m, const struct fact *f, struct err *e)
     }
 }
 
-/* `disk`: what came before it was taken. Its end is known even where the disk refuses that. */
+/* `disk`: the disk took everything before it. The end of an attempt counts even if the disk did
+ * not. */
 static int on_fact(struct monitor *m, const struct fact *f, bool old_attempt, bool disk,
                    struct err *e)
 {
@@ -209,8 +210,8 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
     }
 }
 
-/* Its keeper serves, and no fact "restored" came before that. A fact and a heartbeat made in the
- * same turn may overtake each other, so a second heartbeat is waited for. */
+/* The keeper serves, and no fact "restored" came before that. A fact and a heartbeat of the same
+ * turn may overtake each other, so the gate waits for a second heartbeat. */
 int monitor_watch_gate(struct monitor *m, struct err *e)
 {
     const struct rank *keeper = &m->ranks.all[m->ranks.workers];

@@ -44,7 +44,7 @@ static void append(const struct logs *l, int rank, const struct buf *text)
     }
 }
 
-/* Whole lines only; returns how many bytes were told apart. */
+/* Whole lines only; returns how many bytes were split by rank. */
 static size_t split(const struct logs *l, char *text, size_t n)
 {
     int slots = l->ranks + 1;

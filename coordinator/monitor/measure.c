@@ -61,7 +61,7 @@ double recent_speed(const struct recent_rows *r, double seconds)
             first_samples = row->batch;
         }
     }
-    /* the first row ends where the span begins: its samples were computed before */
+    /* the first row ends where the span begins, so its samples do not belong to it */
     return r->time > first ? (samples - first_samples) / (r->time - first) : 0;
 }
 
@@ -121,7 +121,7 @@ void thin_add(struct thinned *t, const struct row *row)
     if (t->seen++ % t->stride != 0) {
         return;
     }
-    if (t->count == t->most) { /* every other one stays, and from now on every other one comes in */
+    if (t->count == t->most) { /* drops every second one, and from now on takes every second one */
         for (size_t i = 0; 2 * i < (size_t)t->count; i++) {
             t->rows[i] = t->rows[2 * i];
         }

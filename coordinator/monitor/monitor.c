@@ -1,7 +1,7 @@
 /* The monitor's turn (see monitor.h): facts, rows and heartbeats are read, minibatches decided,
  * documents written. parts.h shows the parts.
  *
- * A disk that refuses the history stops neither the minibatches nor what people see: rows wait in
+ * If the disk refuses the history, minibatches and the published figures go on, and rows wait in
  * the store.
  */
 #include "coordinator/monitor/parts.h"
@@ -30,7 +30,8 @@ int monitor_save(struct monitor *m, struct err *e)
     return rc;
 }
 
-/* Rows leave the store only after they are on disk, and after their place was written down. */
+/* Rows are trimmed from the store only after they are on disk and the bookmark past them is saved.
+ */
 static int flush_rows(struct monitor *m, struct err *e)
 {
     int rc = feed_settle(&m->feed, e);
@@ -40,8 +41,7 @@ static int flush_rows(struct monitor *m, struct err *e)
     return feed_trim(&m->feed, e);
 }
 
-/* Readers of the history, and of the logs, see what has come; now and then it is synced, and leaves
- * the store. */
+/* Shows new rows and log lines to readers; now and then syncs the history and trims the store. */
 static int keep_rows(struct monitor *m, double now, struct err *e)
 {
     long logs = m->logs.offset;
@@ -50,14 +50,14 @@ static int keep_rows(struct monitor *m, double now, struct err *e)
     logs_read(&m->logs, false);
     return rc >= 0 && m->logs.offset != logs
                ? monitor_save(m, e)
-               : rc; /* so that the next coordinator does not tell them apart again */
+               : rc; /* so that the next coordinator does not split them again */
 }
 
 /* ---- the turn -------------------------------------------------------------------------------- */
 
-/* At most some reads of rows, so that a long backlog does not make one turn long: other jobs, and
- * whoever cancels this one, wait for it. A fact is rare: rows tell on the way whether one waits.
- * Then it goes first, and they are read after it. */
+/* Limits the reads of rows, so that a long backlog does not make one turn long: other jobs, and a
+ * user who cancels this one, wait for it. Reading rows also tells whether a fact waits, which is
+ * rare; the fact is then read first, and the rows after it. */
 static int read_all(struct monitor *m, double now, struct err *e)
 {
     bool facts = !m->gate_open;
@@ -89,7 +89,7 @@ static int publish(struct monitor *m, double now, struct err *e)
     return publisher_tick(&m->publisher, &view, now, e);
 }
 
-/* A failure of the disk is kept for the end of the turn. */
+/* Keeps a failure of the disk for the end of the turn. */
 static int put_off(int rc, struct err *disk, struct err *e)
 {
     if (rc == -ERR_IO && e) {
@@ -126,8 +126,8 @@ int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
 {
     m->beats_at = -1e9;
     int rc = read_all(m, now, e);
-    /* all rows; where the gate is closed the attempt ended before anybody knew: its rows, if any,
-     * stand where they are */
+    /* all rows; if the gate is still closed, the attempt ended before it opened, and its rows stay
+     * in the store */
     if (rc >= 0) {
         rc = feed_read(&m->feed, FEED_ALL, NULL, e);
     }

@@ -50,7 +50,7 @@ const struct ended *monitor_outcome(const struct monitor *m);
 bool monitor_lost(struct monitor *m, double now, struct failure *out);
 /* Ages count from here on: the store was away, or this process was. */
 void monitor_grace(struct monitor *m, double until);
-/* What the workers are told. */
+/* What the coordinator tells the workers. */
 int monitor_ask(struct monitor *m, bool stop, bool pause, struct err *e);
 const char *monitor_node(const struct monitor *m, int rank); /* "keeper" for servers; "" for none */
 

@@ -1,6 +1,5 @@
-/* The monitor of one attempt is opened and closed here (see monitor.h), from its plan, from what
- * the store remembers of it, and, for a new attempt, after what the old one left behind has been
- * taken over.
+/* Opens and closes the monitor of one attempt (see monitor.h): from its plan and from its bookmark
+ * in the store. Of a new attempt it first takes over what the previous one left.
  */
 #include "coordinator/monitor/parts.h"
 
@@ -47,8 +46,8 @@ static int open_parts(struct monitor *m, const struct monitor_config *config, st
     return 0;
 }
 
-/* Goes on where an earlier coordinator had read to: of this attempt, if it is adopted, else of the
- * one before. */
+/* Goes on where an earlier coordinator stopped reading: of this attempt if it is adopted, else of
+ * the previous one. */
 static void resume(struct monitor *m, bool adopted, const struct bookmark *b)
 {
     feed_resume(&m->feed, b);
@@ -61,8 +60,8 @@ static void resume(struct monitor *m, bool adopted, const struct bookmark *b)
     }
 }
 
-/* A bookmark that cannot be read is as good as none: everything is read again, and what the history
- * has already it does not take twice. */
+/* Without a readable bookmark everything is read again; the history ignores rows that it already
+ * has. */
 static int load(struct monitor *m, bool adopted, struct err *e)
 {
     struct bookmark b;
@@ -86,7 +85,7 @@ static int load(struct monitor *m, bool adopted, struct err *e)
     return 0;
 }
 
-/* Of a new attempt: what the one before left in the store. */
+/* For a new attempt: takes over what the previous one left in the store. */
 static int take_over(struct monitor *m, struct err *e)
 {
     int rc = feed_read(&m->feed, FEED_ALL, NULL, e);

@@ -43,8 +43,8 @@ void orders_close(struct orders *o)
     memset(o, 0, sizeof *o);
 }
 
-/* An adopted attempt has other minibatches than its plan says where the coordinator that is gone had
- * changed them. */
+/* The previous coordinator may have changed the minibatches of an adopted attempt since its plan
+ * was written. */
 void orders_adopt(struct orders *o)
 {
     json_t *j = store_doc_get(o->store, o->ranks->ours.job, "control", NULL);
@@ -133,7 +133,7 @@ static int write_control(const struct orders *o, struct err *e)
     return rc;
 }
 
-/* The workers first: it is in force whether or not people can read about it. */
+/* The workers come first: the assignment holds whether or not it can be published. */
 static int tell_assignment(struct orders *o, struct err *e)
 {
     char when[32], quoted[300];

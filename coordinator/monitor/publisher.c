@@ -56,7 +56,7 @@ static struct live_server server_of(const struct publisher *p, const struct publ
 
 /* ---- the live document ----------------------------------------------------------------------- */
 
-/* What a program has told holds from then on. */
+/* What a program reported holds from then on. */
 static double epochs_of(const struct publisher_view *v)
 {
     return v->program ? v->program->epochs : v->spec->epochs;
@@ -67,8 +67,8 @@ static int batch_of(const struct publisher_view *v)
     return v->program ? v->program->global_batch : v->spec->batching.global_batch;
 }
 
-/* Where a job ends that has succeeded: after its epochs, or at the evaluation that reached its
- * target. */
+/* Where a job that succeeded ended: after its epochs, or at the evaluation that reached its target.
+ */
 static double end_epoch(const struct publisher_view *v)
 {
     double epochs = epochs_of(v);

@@ -108,7 +108,7 @@ static void take_beat(struct ranks *r, struct rank *w, const struct beat *fresh)
     r->epoch = fresh->epoch > r->epoch ? fresh->epoch : r->epoch;
 }
 
-/* It stays in the store until the rank writes its next one, and is counted once. */
+/* A late one stays in the store until the rank writes its next; it is counted once. */
 static void drop_beat(struct ranks *r, struct rank *w, const struct beat *beat, const char *why)
 {
     if (beat->at == 0 || beat->at != w->stray_at) {

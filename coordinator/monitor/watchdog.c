@@ -1,12 +1,12 @@
 /* See watchdog.h.
  *
- * While stepping the deadline is that of the measured steps, ten times that for a rank that works:
- * whose speed halves is not lost, the balancer will see to it. Loading, preparing, evaluating and
- * writing checkpoints have fixed ones.
+ * While stepping, the deadline follows from the measured steps, and is ten times as long for a rank
+ * that works: a rank whose speed halves is not lost, and the balancer adapts to it. Loading,
+ * preparing, evaluating and writing checkpoints have fixed deadlines.
  *
  * One stuck rank makes all others wait, and strategies differ in how long a healthy rank may wait
- * for slower ones (a whole round of steps). So whoever waits in the exchange is suspected only once
- * nobody in the attempt has made progress, and then the rank with the oldest sign of life is to
+ * for slower ones (a whole round of steps). So a rank that waits in the exchange is suspected only
+ * once no rank of the attempt makes progress, and then the rank with the oldest sign of life is to
  * blame, not the one that waits.
  */
 #include "coordinator/monitor/watchdog.h"
@@ -17,10 +17,10 @@
 
 static const double start_limit = 120, slow_phase_limit = 300, silence_most = 20,
                     unmeasured_limit = 60, comm_least = 5, confirm_seconds = 1.0;
-static const double fresh_seconds = 1.5; /* three heartbeats and more: who is older than that does
-                                            not just happen to be between two */
+static const double fresh_seconds = 1.5; /* more than three heartbeats, so no rank gets this old
+                                            between two of them */
 static const double slow_times =
-    10; /* so much slower than before a step of a rank that works may be */
+    10; /* how much slower than before a step of a working rank may be */
 
 enum kind { KIND_STARTING, KIND_SLOW, KIND_COMPUTING, KIND_WAITING, KIND_SERVING, KIND_DONE };
 enum fault { FAULT_NONE, FAULT_WAITS, FAULT_STUCK, FAULT_SILENT }; /* the last one weighs most */
@@ -59,7 +59,8 @@ static void accuse(struct signs *s, enum fault fault, double age, double limit)
     }
 }
 
-/* What can be told of a rank by itself; who waits for others is judged together with them. */
+/* What can be judged from one rank alone; a rank that waits for others is judged together with
+ * them. */
 static struct signs signs_of(const struct watchdog *dog, const struct ranks *ranks, int r,
                              double slowest, double now)
 {
@@ -106,7 +107,7 @@ static bool is_worse(const struct signs *a, const struct signs *b)
     return a->fault != b->fault ? a->fault > b->fault : a->age - a->limit > b->age - b->limit;
 }
 
-/* All wait for each other: whose sign of life is the oldest? `server`: the one that all of them may
+/* All wait for each other: finds the oldest sign of life. `server`: the one that all of them may
  * wait for, or NULL. */
 static void blame(const struct signs *s, int n, const struct signs *server, struct signs *worst)
 {
@@ -132,7 +133,7 @@ static void blame(const struct signs *s, int n, const struct signs *server, stru
     *worst = oldest;
 }
 
-/* The rank that is to blame, if any is over its deadline. */
+/* The rank to blame, if one is over its deadline. */
 static bool find_worst(const struct watchdog *dog, const struct ranks *ranks, bool uses_server,
                        double now, struct signs *worst)
 {

@@ -16,7 +16,7 @@
 struct watchdog {
     double launched_at;
     double grace_until;   /* ages mean nothing before: the store was away, or this process was */
-    double suspect_since; /* -1: nobody is suspected */
+    double suspect_since; /* -1: no rank is suspected */
 };
 
 void watchdog_init(struct watchdog *w, double now, double grace);
@@ -24,6 +24,6 @@ void watchdog_grace(struct watchdog *w, double until);
 /* Is a rank over its deadline, and was it a second ago? Then *out says which, and why. */
 bool watchdog_lost(struct watchdog *w, const struct ranks *ranks, const struct jobspec *spec,
                    double now, struct failure *out);
-void watchdog_calm(struct watchdog *w); /* nobody is to be suspected now */
+void watchdog_calm(struct watchdog *w); /* suspects no rank from now on */
 
 #endif

@@ -60,12 +60,13 @@ async function request(method, path, options = {}) {
  * @param {Options} options
  */
 async function send(method, path, {headers, body, signal}) {
-  const type = body === undefined ? null : {'Content-Type': 'application/json'};
+  const blob = body instanceof Blob ? body : null;
+  const type = body === undefined ? null : {'Content-Type': blob?.type || 'application/json'};
   try {
     return await fetch(path, {
       method,
       headers: {Accept: 'application/json', ...headers, ...type},
-      body: typeof body === 'string' ? body : JSON.stringify(body),
+      body: blob || (typeof body === 'string' ? body : JSON.stringify(body)),
       signal,
       credentials: 'same-origin',
       cache: 'no-store'
@@ -131,7 +132,7 @@ export function getText(path, params) {
 
 /**
  * @param {string} path
- * @param {unknown} [body] a text goes as it is
+ * @param {unknown} [body] a text or a Blob goes as it is
  * @param {Options} [options]
  */
 export function post(path, body, options) {

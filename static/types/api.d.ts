@@ -117,7 +117,7 @@ declare namespace Api {
     name?: string;
     model?: string|{layers?: unknown[]};
     /** A user's own program, in place of model and data. */
-    program?: {name?: string, command?: string[], args?: string[]};
+    program?: {name?: string, digest?: string, command?: string[], args?: string[]};
     data?: {format?: string, path?: string, samples?: number, test_samples?: number};
     optimizer?: {type?: string, learning_rate?: number, momentum?: number, schedule?: Schedule};
     strategy?: {type?: string};
@@ -129,6 +129,16 @@ declare namespace Api {
     epochs?: number;
     seed?: number;
     max_restarts?: number;
+  }
+
+  /** A program that jobs can name: an operator's, or one that was uploaded. */
+  interface Program {
+    kind: string;
+    name?: string;
+    digest?: string;
+    files?: number;
+    by?: string;
+    description?: string;
   }
 
   interface Schedule {

@@ -18,6 +18,7 @@ from real_rank import rows_of, run_local
 HERE = os.path.join(ROOT, "tests/client")
 CASE = os.path.join(HERE, "case.py")
 UNEQUAL = {"sgd_momentum": 5e-7, "adamw": 2e-5, "clipping": 5e-7, "odd_parameters": 5e-6}
+UNEQUAL |= {"token_weighted": 1e-6, "token_weighted_twice": 1e-6, "sum_reduction": 2e-6, "two_backwards": 1e-6, "two_heads": 1e-6}
 
 
 def alone(python, tmp_path, case):
@@ -52,6 +53,31 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(python, tmp_path, case):
     found = difference(results[0], alone(python, tmp_path, case))
     print("%s: %.1e" % (case, found))
     assert found < UNEQUAL[case]
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_drop_last_leaves_out_other_samples_in_each_epoch(python, tmp_path, strategy):
+    results, _ = on_ranks(python, tmp_path, "drop_last", [20, 12], {"type": strategy})
+    assert sum(r["sizes"].sum() for r in results) == 3 * 192
+    if strategy == "sync":
+        assert [len(r["sizes"]) for r in results] == [18, 18]
+        epochs = [np.concatenate([np.split(r["seen"], 3)[i] for r in results]) for i in range(3)]
+        assert all(len(set(seen)) == 192 for seen in epochs)
+        assert len({frozenset(seen) for seen in epochs}) == 3
+
+
+def test_an_exception_that_one_rank_catches_leaves_the_step_out_everywhere(python, tmp_path):
+    results, rows = on_ranks(python, tmp_path, "fails_in_backward", [700, 500], {"type": "sync"})
+    assert len(rows) == 2 * 4 and bit_identical(results)
+    assert difference(results[0], alone(python, tmp_path, "fails_in_backward")) < 5e-7  # the three other steps
+
+
+@pytest.mark.parametrize("strategy", [{"type": "local-sgd", "k": 1}, {"type": "asgd"}], ids=lambda s: s["type"])
+def test_token_weights_and_sums_train_where_gradients_are_not_summed_over_ranks(python, tmp_path, strategy):
+    for case, sizes in (("token_weighted", [700, 500]), ("sum_loss", [700, 500])):
+        results, rows = on_ranks(python, tmp_path, case, sizes, strategy)
+        end, first = alone(python, tmp_path, case), alone(python, tmp_path, "untrained")
+        assert rows and difference(results[0], end) < 0.5 * difference(first, end)
 
 
 @pytest.mark.parametrize(

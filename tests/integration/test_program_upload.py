@@ -1,8 +1,10 @@
 """Uploaded programs: what is taken and what is refused, who may, what is kept, and that a job runs one by its digest on this host and on others."""
+import fcntl
 import hashlib
 import io
 import json
 import os
+import shutil
 import socket
 import tarfile
 import time
@@ -250,6 +252,23 @@ def test_a_job_runs_it_in_a_folder_of_its_own(service):
     assert "left-here.txt" not in service.get(f"jobs/{again}/logs", params={"rank": 0}).text
 
 
+def test_what_a_killed_rank_left_behind_goes_with_the_next_run_and_what_is_used_stays(service):
+    digest = taken(service, counting())
+    left, used = service.dir / "uploads/.run-left", service.dir / "uploads/.run-used"
+    for folder in (left, used):
+        folder.mkdir()
+        (folder / "train.py").write_text("1")
+        os.utime(folder, (0, 0))
+    held = os.open(used, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        service.wait(service.submit(job(digest=digest, command=COMMAND)), "succeeded")
+        assert not left.exists() and (used / "train.py").exists()
+    finally:
+        os.close(held)
+        shutil.rmtree(used)
+
+
 def test_a_program_that_a_job_needs_is_not_deleted(service):
     digest = taken(service, counting(**{"wait.txt": "for a node"}))
     service.post("nodes/a/disable")
@@ -262,6 +281,20 @@ def test_a_program_that_a_job_needs_is_not_deleted(service):
     finally:
         service.post("nodes/a/enable")
     assert service.ask("DELETE", "programs/" + digest).status_code == 204
+
+
+def test_nodes_tell_what_they_have_and_a_program_says_what_it_needs(service):
+    """A mismatch names both."""
+    has = service.get("nodes/a").json()["packages"]
+    assert has["python3"].startswith("3.")
+
+    def asking(needs):
+        return taken(service, counting(**{"evenstep.json": json.dumps({"command": COMMAND, "needs": needs, "device": "cpu"})}))
+    told = errors(service.post("jobs", job(digest=asking({"python3": "99.1"}))))["/program"]
+    assert f"needs python3 99.1, and node 'a' has python3 {has['python3']}" in told or f"and node 'b' has python3 {has['python3']}" in told, told
+    service.wait(service.submit(job(digest=asking({"python3": "3"}))), "succeeded")
+    answer = upload(service, packed({"evenstep.json": json.dumps({"needs": {"python3": "new", "left-pad": ""}, "device": "abacus"})}))
+    assert answer.status_code == 422 and len(answer.json()["errors"]) == 3, answer.text
 
 
 @pytest.fixture(scope="module")

@@ -14,17 +14,23 @@ import numpy as np
 
 import wire
 
+GOES = []  # what each step's GO said
 SHAPES = {"first.weight": [40, 50], "first.bias": [40], "second.weight": [10, 40], "second.bias": [10]}
 N = sum(int(np.prod(s)) for s in SHAPES.values())
 
 
+def tokens(i):
+    """What a sample counts with --tokens."""
+    return 1 + int(i) % 3 if ARGS.tokens else 1
+
+
 def gradient(indices, params):
-    """Mean over the samples of a gradient of whole numbers, and a part that depends on the parameters."""
+    """Mean over the samples (or their tokens, or a sum) of a gradient of whole numbers, and a part that depends on the parameters."""
     j = np.arange(N, dtype=np.int64)
     total = np.zeros(N, np.float64)
     for i in indices:
-        total += (int(i) * 7 + j * 3) % 17 - 8
-    mean = (total / max(len(indices), 1)).astype(np.float32)
+        total += tokens(i) * ((int(i) * 7 + j * 3) % 17 - 8)
+    mean = (total / (1 if ARGS.reduction == "sum" else max(sum(map(tokens, indices)), 1))).astype(np.float32)
     return mean + np.float32(0.25) * params if ARGS.curved else mean
 
 
@@ -51,13 +57,14 @@ class Optimizer:
 
 def describe(optimizer):
     return {"framework": "plain", "samples": ARGS.samples, "global_batch": ARGS.batch, "ahead": ARGS.ahead, "shuffle": True, "epochs": ARGS.epochs,
-            "state": ARGS.state, "reduction": "mean", "optimizer": optimizer.about(), "statistics": [{"name": "mean", "shape": [3], "mean_of": -1}],
+            "state": ARGS.state, "reduction": ARGS.reduction, "optimizer": optimizer.about(), "statistics": [{"name": "mean", "shape": [3], "mean_of": -1}],
             "parameters": [{"name": k, "shape": s, "decay": True} for k, s in SHAPES.items()]}
 
 
 def faulty(number):
     """Whether this process has its fault at this slice."""
-    here, incarnation = ARGS.on is None or ARGS.on == int(os.environ["EVENSTEP_RANK"]), int(os.environ["EVENSTEP_INCARNATION"])
+    rank, incarnation = int(os.environ["EVENSTEP_RANK"]), int(os.environ["EVENSTEP_INCARNATION"])
+    here = ARGS.on in (None, rank) and ARGS.but != rank
     due = number == ARGS.every * (incarnation + 1) if ARGS.every else number == ARGS.after
     return ARGS.fault and here and due and incarnation < ARGS.times
 
@@ -96,19 +103,50 @@ def fault(w, name, s):
             print(f"refused: {why}", flush=True)
 
 
-def one_step(w, s, optimizer):
-    grads = gradient(s.indices, w.params)
-    if ARGS.fault == "nan" and faulty(s.number):
-        return w.gradients(s, float("nan"), flags=wire.NOT_FINITE)
-    samples = s.count + 1 if ARGS.fault == "samples" and faulty(s.number) else None
-    w.grads[:] = grads
-    w.stats[:] = s.number
+def weight_of(w, s):
+    if w.rank == ARGS.silent or ARGS.silent == -2:
+        return 0.0
+    if ARGS.reduction == "sum":
+        return float(s.count > 0)
+    return float(sum(map(tokens, s.indices)))
+
+
+def one_pass(w, s, optimizer, grads):
+    """Gradients, bucket by bucket; those that weigh nothing are no numbers."""
+    weight, now = weight_of(w, s), s.number == ARGS.after and (not ARGS.fault or faulty(s.number))
+    loss = float("nan") if ARGS.no_loss else float(np.abs(grads).mean())
+    w.grads[:] = grads if weight > 0 or s.count == 0 else np.nan
     for b in range(len(w.buckets)):
         if s.count:
-            w.bucket(b, s.count)
+            w.bucket(b, -1.0 if ARGS.fault == "weight" and now else weight)
+        if w.rank == ARGS.void and now:
+            w.grads[:] = np.nan
+            return w.gradients(s, float("nan"), flags=wire.VOID, weight=weight)
         if b == 0:
             at("half", w, s)
-    go = w.gradients(s, float(np.abs(grads).mean()), float(optimizer.rate), s.count // 2, samples=samples)
+    if ARGS.fault == "unsteady" and now:
+        weight += 1
+    samples = s.count + 1 if ARGS.fault == "samples" and now else None
+    return w.gradients(s, loss, float(optimizer.rate), s.count // 2, samples=samples, weight=weight)
+
+
+def more_passes(w, s, optimizer, go):
+    """Each adds half of the gradient to what GO left."""
+    passes = 2 if ARGS.fault == "further" and w.rank == 1 and s.number == ARGS.after else ARGS.passes
+    for _ in range(1, passes):
+        before = w.grads.copy()
+        w.again(s)
+        go = one_pass(w, s, optimizer, gradient(s.indices, w.params) / 2)
+        w.grads[:] += before
+    return go
+
+
+def one_step(w, s, optimizer):
+    if ARGS.fault == "nan" and faulty(s.number):
+        return w.gradients(s, float("nan"), flags=wire.NOT_FINITE)
+    w.stats[:] = s.number
+    go = more_passes(w, s, optimizer, one_pass(w, s, optimizer, gradient(s.indices, w.params)))
+    GOES.append(go & (wire.SKIP_STEP | wire.VOID))
     if go & wire.DIFFERENCE:
         before = w.params.copy()
         optimizer.step(w.params, w.grads.copy())
@@ -185,7 +223,7 @@ def main():
     train(w, optimizer)
     out = os.path.join(os.environ["EVENSTEP_OUTPUT"], f"rank-{rank}.json")
     with open(out, "w") as f:
-        json.dump({"seen": all_seen(rank), "params": w.params.tolist(), "resumed": w.resumed, "incarnation": incarnation, "epoch": w.epoch}, f)
+        json.dump({"seen": all_seen(rank), "params": w.params.tolist(), "resumed": w.resumed, "incarnation": incarnation, "epoch": w.epoch, "goes": GOES}, f)
     w.leave()
 
 
@@ -201,11 +239,18 @@ if __name__ == "__main__":
     parser.add_argument("--everyone", action="store_true")
     parser.add_argument("--accuracy", type=float, default=0.25)
     parser.add_argument("--state", action="store_true")
+    parser.add_argument("--reduction", default="mean")
+    parser.add_argument("--tokens", action="store_true", help="samples weigh 1, 2 or 3")
+    parser.add_argument("--silent", type=int, default=-1, help="this rank's batches weigh 0; -2: all do")
+    parser.add_argument("--no-loss", action="store_true")
+    parser.add_argument("--passes", type=int, default=1)
+    parser.add_argument("--void", type=int, default=-1, help="this rank's pass fails half way in step --after")
     parser.add_argument("--fault")
     parser.add_argument("--after", type=int, default=3)
     parser.add_argument("--point", default="before", choices=["before", "begun", "half", "step", "after", "evaluation"])
     parser.add_argument("--every", type=int, help="in place of --after: the next process goes that much further")
     parser.add_argument("--on", type=int)
+    parser.add_argument("--but", type=int)
     parser.add_argument("--times", type=int, default=99)
     parser.add_argument("--becomes-another", action="store_true")
     ARGS = parser.parse_args()

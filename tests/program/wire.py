@@ -102,16 +102,23 @@ class Wire:
             self.send(STATE, blob=self.save())
 
     def begin(self, s):
-        self.send(BEGIN, body=struct.pack("<q", s.epoch) + struct.pack("<q", s.number))
+        self.send(BEGIN, body=struct.pack("<qq", s.epoch, s.number))
         return self.hold()
+
+    def again(self, s):
+        """One more backward pass over this slice; nobody is held before it."""
+        self.send(BEGIN, AGAIN, struct.pack("<qq", s.epoch, s.number))
 
     def bucket(self, index, weight):
         self.send(BUCKET, body=struct.pack("<di", weight, index))
 
-    def gradients(self, s, loss, rate=float("nan"), correct=-1, flags=0, samples=None):
+    def gradients(self, s, loss, rate=float("nan"), correct=-1, flags=0, samples=None, weight=None):
         n = s.count if samples is None else samples
-        self.send(GRADIENTS, flags, struct.pack("<qqdddd", s.number, n, n, loss, correct, rate))
-        go, _, _ = self.receive(GO)
+        self.send(GRADIENTS, flags, struct.pack("<qqdddd", s.number, n, n if weight is None else weight, loss, correct, rate))
+        go, _, _ = self.receive(GO, SAVE)
+        while self.last == SAVE:
+            self.send(STATE, blob=self.save())
+            go, _, _ = self.receive(GO, SAVE)
         self.held = bool(go & HOLD)
         return go
 

@@ -74,8 +74,8 @@ static int torn(gzFile f, const char *name, int64_t at, int64_t of, struct err *
                    (long long)at, (long long)of);
 }
 
-/* Reads `want` bytes, or with -1 up to the end. Memory grows with what comes, not with what a
- * header promises. */
+/* Reads `want` bytes, or with -1 up to the end. Memory grows with the bytes read, not with the size
+ * in a header. */
 static int read_raw(gzFile f, const char *name, int64_t want, bool peek, struct raw *out,
                     struct err *e)
 {
@@ -138,7 +138,7 @@ static int read_folder(const struct cifar *c, struct raw *raw, const char *roots
 /* ---- the archive (POSIX 1003.1 ustar: a block of header before each member, members padded to
  * whole blocks) -- */
 
-/* The member's size, or -1 for a number that is none. */
+/* The member's size, or -1 if it is no number. */
 static int64_t octal(const uint8_t *p, int n)
 {
     int64_t v = 0;

@@ -109,7 +109,7 @@ int dataset_file(const char *roots, const char *dir, const char *name, char *out
     }
     struct stat st;
     if (rc > 0 && stat(out, &st) == 0 &&
-        !S_ISREG(st.st_mode)) { /* opening a pipe would wait for its other end */
+        !S_ISREG(st.st_mode)) { /* opening a pipe would wait for a writer */
         return err_set(e, ERR_DATA, "'%s' is no regular file", name);
     }
     return rc < 0 ? rc : 0;

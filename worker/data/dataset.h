@@ -51,8 +51,8 @@ struct gzFile_s *dataset_open_file(const char *path, const char *name, struct er
 json_t *dataset_list(const char *roots, const char *cache, double seconds, struct err *e);
 
 /* One format: reads into d. `dir` is the folder that path led to ("" for glyphs); files in it are
- * found by dataset_file. peek: shapes, counts and classes only. `markers` are files any of which
- * tells a folder of this format; none: it needs no folder. */
+ * found by dataset_file. peek: shapes, counts and classes only. Any file of `markers` identifies a
+ * folder of this format; none: it needs no folder. */
 struct dataset_format {
     int id;                 /* CAT_FORMAT_… */
     const char *markers[3]; /* ends with NULL */
@@ -66,7 +66,7 @@ extern const struct dataset_format *const dataset_formats[]; /* ends with NULL *
 /* SHA-256 over shapes, counts and all values. */
 void dataset_digest(const struct dataset *d, char out[65]);
 
-/* When a sample is visited: what is random about it depends on these and on its index alone. */
+/* When a sample is visited: its random choices depend on these and on its index alone. */
 struct visit {
     bool training; /* false: nothing is random, windows come from the middle */
     uint64_t seed;

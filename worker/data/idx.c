@@ -42,7 +42,8 @@ static int read_exactly(struct idx_file *in, void *to, int64_t bytes, int64_t at
     return 0;
 }
 
-/* All bytes were read: is that its end? Only there zlib compares the checksum of a packed file. */
+/* All bytes were read: checks that the file ends here. Only there does zlib compare the checksum of
+ * a packed file. */
 static int check_end(struct idx_file *in, int64_t at, struct err *e)
 {
     char more;
@@ -59,7 +60,7 @@ static int check_end(struct idx_file *in, int64_t at, struct err *e)
                          (long long)at, why);
 }
 
-/* Does a file of this size hold so many bytes? */
+/* Can a file of this size hold that many bytes? */
 static int check_size(struct idx_file *in, const char *path, struct err *e)
 {
     struct stat st;

@@ -1,9 +1,9 @@
 /* Which data sets are there, for the page's form and to compare nodes. A folder is a data set of a
  * format if it has one of the format's markers in it.
  *
- * A digest needs every value, which takes seconds for a large set, and the coordinator does not
- * wait for long. So digests are kept in a file, under the folder's name with names, sizes and times
- * of its files. When the time is over, the remaining data sets are listed without a digest, and the
+ * A digest takes reading every value, seconds for a large set, and the coordinator does not wait
+ * for long. So digests are cached in a file, by the folder's name with names, sizes and times of
+ * its files. When the time is over, the remaining data sets are listed without a digest, and the
  * next call goes on from there.
  */
 #include <dirent.h>

@@ -24,7 +24,7 @@ static void slot_release(const struct loader *l, struct loader_slot *s)
     memset(s, 0, sizeof *s);
 }
 
-/* x of a slot: a feed's, if the device takes samples so and has memory for it. */
+/* x of a slot: a feed's, if the device has feeds and memory for one. */
 static float *slot_x(const struct loader *l, struct loader_slot *s, size_t floats)
 {
     struct err why = {0};
@@ -188,7 +188,7 @@ int loader_keep(struct loader *l, struct device *dev, struct err *e)
     l->train = train;
     l->test = test;
     l->dev = dev;
-    slots_release(l); /* they are made anew, without room for pictures */
+    slots_release(l); /* they are allocated again, without room for pictures */
     log_info("loader", "the device keeps the data set", "bytes=%.0f", bytes);
     return 1;
 }

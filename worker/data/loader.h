@@ -1,6 +1,6 @@
 /* The loader: a thread gathers the next slice while the device computes the one before. The
- * strategy's hint says what probably comes next; a wrong hint costs the time of gathering, never a
- * wrong sample.
+ * strategy's hint predicts the next slice; a wrong hint costs the time of gathering, never a wrong
+ * sample.
  *
  * Two buffers take turns: the samples of a loader_get stay valid until the next loader_get, while
  * the thread fills the other buffer and sends it to a device that has memory of its own
@@ -55,8 +55,7 @@ int loader_start(struct loader *l, const struct dataset *data, const struct data
  * not, negative: an error that is none of memory. */
 int loader_keep(struct loader *l, struct device *dev, struct err *e);
 /* Where the device does not keep them: samples go through its feeds, if it has any. Before the
- * first hint. A feed for which there is no memory is none: samples then are copied in the step that
- * uses them. */
+ * first hint. Without memory for a feed, samples are copied in the step that uses them. */
 void loader_feed(struct loader *l, struct device *dev);
 void loader_stop(struct loader *l);
 /* Points in->x, y, sample, count and epoch at the slice's samples, waiting for them or gathering

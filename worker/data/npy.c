@@ -106,7 +106,7 @@ static bool read_bytes(struct npy_file *in, void *to, size_t n)
     return gzread(in->f, to, (unsigned)n) == (int)n;
 }
 
-/* What zlib has against a packed file, or NULL. It reads ahead: a wrong checksum at the end of a
+/* zlib's complaint about a packed file, or NULL. It reads ahead: a wrong checksum at the end of a
  * small file is found at its begin. */
 static const char *damage(struct npy_file *in)
 {
@@ -159,7 +159,7 @@ static int read_head(struct npy_file *in, struct err *e)
     return rc;
 }
 
-/* Does a file of this size hold so many values? */
+/* Can a file of this size hold that many values? */
 static int check_size(struct npy_file *in, const char *path, struct err *e)
 {
     struct stat st;
@@ -280,7 +280,8 @@ static int put_value(const struct npy_file *in, char to, void *out, int64_t at, 
     return 0;
 }
 
-/* All values were read: is that the end? Only there zlib compares the checksum of a packed file. */
+/* All values were read: checks that the file ends here. Only there does zlib compare the checksum
+ * of a packed file. */
 static int check_end(struct npy_file *in, int64_t at, struct err *e)
 {
     char more;

@@ -1,5 +1,5 @@
-/* See received.h. A data set is complete when it has its name: until then it is DIR/.KEY.part,
- * under the lock DIR/.KEY.lock.
+/* See received.h. A data set that arrives is DIR/.KEY.part, under the lock DIR/.KEY.lock; it gets
+ * its name once it is complete.
  *
  * Names of files come from another host. They are letters, digits and a few signs, in at most one
  * folder, and never begin with a dot, so that none leads out of DIR.
@@ -67,8 +67,8 @@ void received_drop(const struct received *r, const char *key)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* The bytes of all complete ones but `key`, and the one that was not used for longest into
- * oldest[KEY_CHARS + 1] ("": none). */
+/* The bytes of all complete ones but `key`, and the least recently used one into oldest[KEY_CHARS +
+ * 1] ("": none). */
 static int64_t survey(const struct received *r, const char *key, char *oldest)
 {
     DIR *d = opendir(r->dir);

@@ -20,13 +20,13 @@ struct received {
 bool received_find(const struct received *r, const char *key, char *out);
 void received_drop(const struct received *r, const char *key);
 
-/* One that arrives. Only one rank of a host writes; the others' writes do nothing, and their end
- * waits for its end. */
+/* A data set that arrives. Only one rank of a host writes it; the others' writes do nothing, and
+ * received_end() waits for the writer. */
 struct incoming;
 /* Makes room for `bytes`. NULL with an error: more than the limit. */
 struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes,
                                 struct err *e);
-/* What follows belongs to this file: "NAME" or "FOLDER/NAME". */
+/* The bytes that follow belong to this file: "NAME" or "FOLDER/NAME". */
 int received_file(struct incoming *in, const char *name, struct err *e);
 int received_write(struct incoming *in, const void *bytes, size_t n, struct err *e);
 /* Complete, or not (`rc` negative); frees. */

@@ -1,5 +1,5 @@
-/* Sizes that all strategies reckon with: see footprint.h. The words are those of lockstep
- * strategies: seven, and three for each rank. */
+/* Sizes that all strategies use: see footprint.h. The words are those of lockstep strategies:
+ * seven, and three for each rank. */
 #include "worker/exchange/footprint.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* What a strategy keeps in memory and what its all-reduces carry, told from a job's spec alone,
+/* What a strategy keeps in memory and what its all-reduces carry, computed from a job's spec alone,
  * before anything is allocated. The simulator adds the blocks up (simulator/memory.c) and charges
- * for all-reduces that have no numbers (evenstep-simulate --timing-only). Each strategy fills it in
- * beside the code that allocates: strategy_ops.footprint. */
+ * for all-reduces that have no numbers (evenstep-simulate --timing-only). Each strategy fills it
+ * in, next to the code that allocates: strategy_ops.footprint. */
 #ifndef WORKER_EXCHANGE_FOOTPRINT_H
 #define WORKER_EXCHANGE_FOOTPRINT_H
 
@@ -26,11 +26,11 @@ struct footprint {
     bool by_bucket; /* instead of that, each bucket of gradients is an all-reduce */
 };
 
-/* The job's part; `summed` is one block of parameters until the strategy tells something else. */
+/* The job's part; `summed` is one block of parameters unless the strategy sets it. */
 void footprint_init(struct footprint *f, const struct jobspec *spec);
 /* A block that every worker has. */
 void footprint_add_workers(struct footprint *f, const char *name, double floats);
-/* A block that is there `times` times in the job. */
+/* A block of which the job has `times`. */
 void footprint_add(struct footprint *f, const char *name, double floats, double times);
 
 #endif

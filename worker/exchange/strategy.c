@@ -1,5 +1,5 @@
-/* The table of strategies, one for each line of the catalogue (strategy_table.h), and what they
- * read of a state that a run goes on from. */
+/* The table of strategies, one for each line of the catalogue (strategy_table.h), and helpers that
+ * they share. */
 #include "worker/exchange/strategy.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
-/* Strategy: how a rank's gradients become everybody's parameters. One file each; one line in
+/* Strategy: how the gradients of all ranks become parameters. One file each; one line in
  * job/catalog.def.
  *
  * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a
- * data set. Whoever trains (worker/trainer.c, simulator/timing.c) drives it by this loop, the same
- * on every transport:
+ * data set. worker/trainer.c and simulator/timing.c drive it by this loop, the same on every
+ * transport:
  *
  *     start ─► next ─┬─ DO_TRAIN     compute ─► on_bucket … on_gradients ─┬─► next …
  *                    ├─ DO_EVALUATE  compute ─► on_evaluated ─────────────┘
@@ -28,7 +28,7 @@
 #include "worker/exchange/transport/comm.h"
 
 enum {
-    /* out at a time: of workers, of a group, and left from before a restart */
+    /* most at a time: of workers, of a group, and left from before a restart */
     RUN_SLICES = SPEC_WORKERS * 4
 };
 
@@ -46,8 +46,14 @@ struct work {
     struct slice slice;             /* DO_TRAIN: count may be 0 (make no step, still take part) */
     int64_t eval_first, eval_count; /* DO_EVALUATE: range of the test set */
     double learning_rate;
+    /* DO_TRAIN: what the slice's gradient counts in a mean: slice.count, unless a user's program
+     * says otherwise before the first bucket. 0: its gradient is zero, and the rank makes no step of
+     * its own */
+    double weight;
+    bool voided;       /* a user's program could not end its backward pass; weight is 0 */
+    bool further;      /* one more backward pass over the last step (strategy_ops.on_further) */
     int batch;         /* the minibatch to have a program for (slice.count <= batch) */
-    struct slice hint; /* what probably comes next (count 0: unknown), so that loading overlaps */
+    struct slice hint; /* the probable next slice (count 0: unknown), so that loading overlaps */
     int next_batch;    /* a size to prepare in the background, 0: none */
     /* [n_parts] this step's and those after it, at most 1 + rank_env.ahead, fewer only at the run's
      * end; NULL if that is 0. Borrowed until the next `next` */
@@ -106,8 +112,8 @@ struct rank_env {
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
     bool (*ready)(void *ctx,
                   int batch); /* is a program for this size there? starts preparing it if not */
-    /* What follows (until false) belongs to an evaluation or a checkpoint and to no step: shown as
-     * such, and free on a virtual clock. */
+    /* The calls that follow (until false) belong to an evaluation or a checkpoint and to no step:
+     * shown as such, and free on a virtual clock. */
     void (*aside)(void *ctx, bool on);
     /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the
      * call. */
@@ -117,7 +123,17 @@ struct rank_env {
     bool keeps_own;
     /* Worker: this rank's, at the end of the step that was made last; the caller releases it. */
     int (*own_state)(void *ctx, struct own_state *out, struct err *e);
-    int ahead;        /* steps whose slices are told before their turn, and then hold; 0: none */
+    /* Where a user's program may have ended and be started again (dev_result.absent); else NULL.
+     * give: this rank's own state as it was when the gradients of this step were computed; the
+     * caller releases it. resume: starts the program again, from the parameters in the replica and
+     * that state; its gradients of w are in the replica then, *w, *out and *compute_s as after any
+     * step. state NULL: no rank has one; the error says how the program ended. */
+    int (*give)(void *ctx, struct own_state *out, struct err *e);
+    int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
+                  double *compute_s, struct err *e);
+    int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
+    bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
+    bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* servers: after an update; may be NULL */
@@ -131,8 +147,7 @@ struct footprint; /* worker/exchange/footprint.h */
 struct strategy_ops {
     int id;      /* CAT_STRATEGY_… */
     bool server; /* rank W runs serve() as a parameter server */
-    /* An update is made of this rank's gradients alone, as they stand on the device. NULL: it never
-     * is. */
+    /* Does an update use this rank's gradients alone, as they are on the device? NULL: never. */
     bool (*alone)(const struct comm *c);
     /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank
      * (workers have received it). */
@@ -140,10 +155,15 @@ struct strategy_ops {
     int (*next)(struct strategy *s, struct work *out, struct err *e);
     /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. What cannot be
      * taken from there is told in `failed`. */
-    void (*on_bucket)(struct strategy *s, const struct dev_bucket *b, int index, int n_buckets);
+    void (*on_bucket)(struct strategy *s, const struct work *w, const struct dev_bucket *b,
+                      int index, int n_buckets);
     /* All gradients of the slice are there; result and compute seconds (waits excluded). */
     int (*on_gradients)(struct strategy *s, const struct work *w, const struct dev_result *r,
                         double compute_s, struct err *e);
+    /* After on_bucket for all buckets of one more backward pass over the last step: the same
+     * exchange, but no step, no samples and no row. It may come within `next`, when parameters are
+     * fetched. NULL: gradients of a step are used once. */
+    int (*on_further)(struct strategy *s, const struct work *w, struct err *e);
     int (*on_evaluated)(struct strategy *s, const struct work *w, const struct dev_result *r,
                         struct err *e);
     int (*finish)(struct strategy *s, struct err *e); /* after DO_END, DO_PAUSE or DO_STOP */
@@ -162,7 +182,7 @@ struct strategy {
 };
 
 const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */
-/* A row's accuracy; NAN if `correct` is negative: a user's program does not tell. */
+/* A row's accuracy; NAN if `correct` is negative: a user's program does not report it. */
 float strategy_accuracy(double correct, double samples);
 
 #endif

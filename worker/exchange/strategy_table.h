@@ -1,6 +1,6 @@
 /* The strategies of the catalogue, by their identifiers there: a line ENTRY(STRATEGY, ASGD, …) in
- * job/catalog.def stands for `strategy_ASGD`, which some file of lockstep/ or server/ defines. A
- * line without such a file does not link. Inside worker/exchange only. */
+ * job/catalog.def names `strategy_ASGD`, which a file of lockstep/ or server/ defines. A line
+ * without such a file does not link. Inside worker/exchange only. */
 #ifndef WORKER_EXCHANGE_STRATEGY_TABLE_H
 #define WORKER_EXCHANGE_STRATEGY_TABLE_H
 

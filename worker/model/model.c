@@ -12,7 +12,7 @@
 
 static const double mib = 1024.0 * 1024.0;
 
-/* The largest minibatch up to the global batch whose program fits. */
+/* The largest minibatch, up to the global batch, whose program fits. */
 static int largest_fitting(const struct model *m, size_t memory)
 {
     const struct network *net = &m->spec->network;
@@ -85,8 +85,8 @@ static int make_place(struct model *m, struct dev_program **old)
     return place;
 }
 
-/* Under the lock. Frees the least recently used program, the one that is held only if it is about
- * to be given up; false: there is none. */
+/* Under the lock. Frees the least recently used program; the held one only if it is about to be
+ * replaced; false: there is none. */
 static bool make_room(struct model *m, bool given_up)
 {
     int oldest = find_oldest(m, m->held);
@@ -100,9 +100,8 @@ static bool make_room(struct model *m, bool given_up)
     return true;
 }
 
-/* Under the lock. taken: it replaces the one that is held; else it is for later, and the
- * lock is given up while a thread makes it. What is kept for later must not keep out what is wanted
- * now. */
+/* Under the lock. taken: it replaces the held one; else it is for later, and the lock is released
+ * while a thread makes it. Programs kept for later must not block one that is needed now. */
 static struct dev_program *build(struct model *m, int batch, bool taken, struct err *e)
 {
     struct dev_program *p = NULL;
@@ -120,8 +119,8 @@ static struct dev_program *build(struct model *m, int batch, bool taken, struct 
     return p;
 }
 
-/* Under the lock. The estimate promised memory that the device did not have: the limit is somewhere
- * between what runs and what does not. */
+/* Under the lock. The estimate was too high: the limit is between the sizes that ran and those that
+ * did not. */
 static void refuse(struct model *m, int batch, const struct err *e)
 {
     int runs = 1;
@@ -284,7 +283,7 @@ int model_largest_program(struct model *m)
 
 int model_find_limit(struct model *m, int batch)
 {
-    enum { NEAR = 16 }; /* a part of it more is not worth another program */
+    enum { NEAR = 16 }; /* one sixteenth more is not worth another program */
     int fits = 0, fails = batch;
     pthread_mutex_lock(&m->lock);
     int next =

@@ -1,8 +1,8 @@
 /* A rank's model: its replica on the device, and the programs for the minibatch sizes it has used.
  *
  * A program is built for one size. While training goes on with the old size, a thread prepares the
- * new one (model_ready starts it and says when it is ready), so that a new assignment never pauses
- * a step. A few programs are kept; the least recently used is evicted when the cache or the
+ * new one (model_ready() starts it and reports when it is ready), so that a new assignment never
+ * pauses a step. A few programs are kept; the least recently used is evicted when the cache or the
  * device's memory is full.
  */
 #ifndef WORKER_MODEL_MODEL_H
@@ -30,8 +30,8 @@ struct model {
     } cache[MODEL_PROGRAMS];
     uint64_t uses;
     const struct dev_program *held; /* the one that was taken last */
-    int largest; /* minibatch that fits into the device's memory: an estimate, and less once one of
-                    them did not */
+    int largest; /* largest minibatch that fits into the device's memory: an estimate, lowered once
+                    one did not fit */
     int wanted, building; /* sizes; 0: none */
     int refused;          /* a size that could not be built, with the reason; 0: none */
     struct err failure;
@@ -51,8 +51,8 @@ struct dev_program *model_program(struct model *m, int batch, struct err *e);
 bool model_ready(struct model *m, int batch);
 /* The largest minibatch that the device's memory holds, as far as is known now. */
 int model_limit(struct model *m);
-/* Finds by trying how much less than `batch`, which did not fit, does: the limit from now on. 0:
- * nothing fits, or memory is not what is short. */
+/* Finds by trying the largest size below `batch` (which did not fit) that fits: the limit from now
+ * on. 0: nothing fits, or memory was not the problem. */
 int model_find_limit(struct model *m, int batch);
 /* The largest size that has a program now (0: none): good for evaluation. */
 int model_largest_program(struct model *m);

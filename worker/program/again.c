@@ -87,7 +87,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
 {
     char why[600];
     const struct telemetry *t = g->base.env->telemetry;
-    if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->source == FROM_OTHERS) {
+    if (!g->p->link.gone || g->answered < 0 || g->doing == GONE) {
         return rc;
     }
     g->crashes = g->good >= GOOD_STEPS ? 1 : g->crashes + 1;
@@ -101,6 +101,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     if (t->crashed) {
         t->crashed(t->ctx, e->message);
     }
+    g->why = *e;
     err_clear(e);
     bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
     rc = g->lost || older ? 0 : keep(g, e);
@@ -148,9 +149,8 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
     struct program *p = g->p;
     struct description about;
     bool end = ends_epoch(g, first) || first >= g->sent;
-    const struct entry at = {.resumed = true,
-                             .epoch = sent(g, end ? first - 1 : first)->slice.epoch,
-                             .step = first};
+    const struct entry at = {
+        .resumed = true, .epoch = sent(g, end ? first - 1 : first)->slice.epoch, .step = first};
     int rc;
     program_phase(p, PHASE_LOAD);
     enter_undo(p, 0);
@@ -208,6 +208,9 @@ static int make_step_again(struct program_engine *g, uint32_t hold, struct err *
         }
         g->own_step = OWN_STEP; /* still to be made */
     } while (m.type != WIRE_GRADIENTS);
+    if (!g->summed) {
+        pass_make_whole(g);
+    }
     return talk_say(g, WIRE_GO, hold, e);
 }
 
@@ -241,10 +244,11 @@ int again_settle(struct program_engine *g, int rc, struct err *e)
 }
 
 /* This rank takes part in the step with nothing: buckets that were not handed over are zero. */
-static int stand_aside(struct program_engine *g, struct dev_result *out, dev_mark_fn *mark,
-                       void *ctx)
+static int stand_aside(struct program_engine *g, struct work *w, struct dev_result *out,
+                       dev_mark_fn *mark, void *ctx)
 {
-    *out = (struct dev_result){.correct = -1, .finite = true, .absent = true};
+    *out = (struct dev_result){.finite = true, .absent = true, .given = g->marked};
+    w->weight = 0;
     for (; g->marked < g->base.n_buckets; g->marked++) {
         const struct dev_bucket *b = &g->base.buckets[g->marked];
         memset(g->replica.host[DEV_GRADS] + b->first, 0, b->count * sizeof(float));
@@ -273,7 +277,7 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
     g->marked = 0;
     for (;;) {
         if (g->lost && g->source == FROM_OTHERS) {
-            return stand_aside(g, out, mark, ctx);
+            return stand_aside(g, w, out, mark, ctx);
         }
         if (g->lost && g->source == FROM_SERVER) {
             rc = wait_for_server(g, e);
@@ -295,6 +299,58 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
             return rc;
         }
     }
+}
+
+static void mark_nothing(void *ctx, int bucket)
+{
+    (void)ctx;
+    (void)bucket;
+}
+
+/* The gradients go into sums that the strategy holds; nothing is handed over on the way. */
+static int resume(struct program_engine *g, struct work *w, struct dev_result *out,
+                  double *compute_s, struct err *e)
+{
+    struct comm *c = g->base.env->comm;
+    int rc;
+    if ((rc = enter(g, g->number, e)) < 0 || (rc = begin(g, g->number, e)) < 0) {
+        return rc;
+    }
+    double began = comm_now(c);
+    g->base.idle = 0;
+    program_phase(g->p, PHASE_COMPUTE);
+    rc = pass_compute(g, w, out, mark_nothing, NULL, e);
+    *compute_s = comm_now(c) - began - g->base.idle;
+    program_phase(g->p, PHASE_EXCHANGE);
+    return rc;
+}
+
+int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
+                 struct dev_result *out, double *compute_s, struct err *e)
+{
+    int rc;
+    if (!state) {
+        *e = g->why;
+        return err_prefix(e, "the programs of all ranks ended in one step; here");
+    }
+    if (!g->p->about.stateless && state->n == 0) {
+        err_set(e, ERR_UNSUPPORTED,
+                "%s cannot go on: its optimizer '%s' keeps a state from step to step, which the "
+                "programs do not give",
+                g->p->link.who, g->p->about.optimizer_name);
+        err_hint(e, "a program gives its state where it says has_state (es_join), as Python's do");
+        return -ERR_UNSUPPORTED;
+    }
+    own_state_release(&g->p->state);
+    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = keep(g, e)) < 0) {
+        return rc;
+    }
+    do {
+        if ((rc = resume(g, w, out, compute_s, e)) >= 0) {
+            return rc;
+        }
+    } while ((rc = again_survive(g, rc, e)) >= 0);
+    return rc;
 }
 
 int again_load(struct program_engine *g, struct err *e)

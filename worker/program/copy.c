@@ -173,6 +173,14 @@ static FILE *open_archive(const struct copy_ask *ask, int64_t *bytes, struct err
     return f;
 }
 
+/* In the heartbeat of whoever receives it: how far it is. */
+static void tell_received(const struct copy_ask *ask, int64_t bytes, int64_t of_bytes)
+{
+    if (ask->telemetry->received) {
+        ask->telemetry->received(ask->telemetry->ctx, bytes, of_bytes);
+    }
+}
+
 static int pass_piece(const struct copy_ask *ask, FILE *from, struct incoming *in, char *piece,
                       size_t n, struct err *e)
 {
@@ -201,6 +209,12 @@ static int pass_archive(const struct copy_ask *ask, FILE *from, int64_t bytes, b
                             : 0;
     for (int64_t left = bytes; rc == 0 && left > 0; left -= CHUNK) {
         rc = pass_piece(ask, from, in, piece, left < CHUNK ? (size_t)left : CHUNK, e);
+        if (in) {
+            tell_received(ask, left < CHUNK ? bytes : bytes - left + CHUNK, bytes);
+        }
+    }
+    if (in) {
+        tell_received(ask, 0, 0);
     }
     free(piece);
     return in ? received_end(in, rc, e) : rc;

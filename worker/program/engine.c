@@ -112,6 +112,10 @@ static int end_run(struct program_engine *g, enum action why, struct err *e)
         }
         if (m.type == WIRE_LEAVE) {
             g->doing = GONE;
+        } else if (m.type == WIRE_BEGIN && (m.flags & WIRE_AGAIN)) {
+            if ((rc = pass_further(g, stop, e)) < 0) {
+                return rc;
+            }
         } else if (m.type == WIRE_EPOCH_END || m.type == WIRE_BEGIN) {
             if (m.type == WIRE_EPOCH_END && (rc = talk_say(g, WIRE_CONTINUE, stop, e)) < 0) {
                 return rc;
@@ -140,6 +144,17 @@ static int own_state(struct engine *base, struct own_state *out, struct err *e)
     return state_take(of(base), out, e);
 }
 
+static int give(struct engine *base, struct own_state *out, struct err *e)
+{
+    return state_give(of(base), out, e);
+}
+
+static int resume(struct engine *base, struct work *w, const struct own_state *state,
+                  struct dev_result *out, double *compute_s, struct err *e)
+{
+    return again_resume(of(base), w, state, out, compute_s, e);
+}
+
 static void release(struct engine *base)
 {
     program_leave(of(base)->p);
@@ -154,6 +169,8 @@ static const struct engine_ops program_engine_ops = {
     .compute = compute,
     .evaluate = evaluate,
     .own_state = own_state,
+    .give = give,
+    .resume = resume,
     .end = end,
     .free = release,
 };
@@ -171,6 +188,10 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->number = -1;
     g->rate = spec->optimizer.learning_rate;
     g->differences = !p->about.plain && (server || spec->strategy.type == CAT_STRATEGY_HPSGD);
+    g->summed = spec->strategy.type == CAT_STRATEGY_SYNC;
+    g->of_sum = 1;
+    g->base.weighed = true;
+    g->base.sums = p->about.sums;
     program_device_init(&g->device, p);
     g->device.ctx = g;
     g->device.settle = settle;

@@ -42,6 +42,9 @@ struct program_engine {
     bool holding;                  /* WORKS: it was told to wait at what it says next */
     uint32_t go;                   /* flags of the GO that is due */
     bool differences;              /* the strategy gets them in place of gradients */
+    bool summed;                   /* it sums gradients before it lets the optimizer step */
+    double of_sum;                 /* what this rank's sum over its samples is multiplied with to be
+                                      that of the whole step; 1: its loss is a mean, or `summed` */
     int64_t number, sent;          /* of the step under way; slices that were sent */
     uint32_t told[AHEAD_MOST + 2]; /* by number modulo p->slots: EPOCH_LAST and RUN_LAST of slices
                                       that were sent */
@@ -59,11 +62,12 @@ struct program_engine {
     enum source source;
     enum own_step own_step;
     int64_t answered, begun_last; /* slices: GRADIENTS came, BEGIN came; -1: none */
-    float *kept;   /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
-    bool lost;     /* the process has ended; another one is started when it is needed */
-    bool returned; /* FROM_SERVER: another one waits for START; still lost */
-    int crashes;   /* in a row */
-    int64_t good;  /* steps since the last one */
+    float *kept;    /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
+    bool lost;      /* the process has ended; another one is started when it is needed */
+    bool returned;  /* FROM_SERVER: another one waits for START; still lost */
+    struct err why; /* it ended last */
+    int crashes;    /* in a row */
+    int64_t good;   /* steps since the last one */
 };
 
 /* ---- talk.c ---------------------------------------------------------------------------------- */
@@ -94,6 +98,12 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
 
 /* ---- pass.c ---------------------------------------------------------------------------------- */
 
+/* What stands as gradients in the block becomes what the program steps on, in strategies that do
+ * not sum them. */
+void pass_make_whole(struct program_engine *g);
+/* The program began one more backward pass over the step before (WIRE_AGAIN): follows it to its GO,
+ * which has these flags too. */
+int pass_further(struct program_engine *g, uint32_t flags, struct err *e);
 /* As engine_ops.compute. */
 int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                  dev_mark_fn *mark, void *ctx, struct err *e);
@@ -111,6 +121,9 @@ void again_begun(struct program_engine *g);
 int again_survive(struct program_engine *g, int rc, struct err *e);
 /* The same in talk_settle; the program that stands still may be another one by then. */
 int again_settle(struct program_engine *g, int rc, struct err *e);
+/* FROM_OTHERS, as engine_ops.resume. */
+int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
+                 struct dev_result *out, double *compute_s, struct err *e);
 /* Are the parameters in the block those after the last step? */
 bool again_is_known(const struct program_engine *g);
 /* Before slices are sent, and before the run's end: a process that waits goes on. */
@@ -121,5 +134,9 @@ int again_end(struct program_engine *g, struct err *e);
 /* As engine_ops.own_state: asks the program, which stands still where its next step begins or where
  * it leaves. */
 int state_take(struct program_engine *g, struct own_state *out, struct err *e);
+/* The same of a program that waits for GO: its state before that step. */
+int state_give(struct program_engine *g, struct own_state *out, struct err *e);
+/* *out is overwritten. */
+int state_copy(struct own_state *out, const struct own_state *from, struct err *e);
 
 #endif

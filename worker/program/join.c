@@ -125,8 +125,7 @@ static int find_resume(struct program *p, struct resume *r, const struct program
 static int welcome(struct program *p, const struct resume *r, struct err *e)
 {
     const struct jobspec *spec = p->ask.spec;
-    const struct entry at = {
-        .resumed = r->found != 0, .epoch = r->epoch, .step = r->version};
+    const struct entry at = {.resumed = r->found != 0, .epoch = r->epoch, .step = r->version};
     int rc = block_init(&p->block, &spec->network, spec->bucket_bytes, p->slots,
                         spec->batching.global_batch, e);
     return rc < 0 ? rc : enter_welcome(p, &at, e);

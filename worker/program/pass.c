@@ -4,27 +4,76 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "kernels/flat.h"
 #include "worker/program/engine_parts.h"
 
 struct pass { /* one backward pass of the program */
     bool ready[256];
+    double weight;     /* as it told; negative: not yet */
+    struct work *work; /* gets the weight before the first mark; NULL, as mark: a further pass */
     double begin, cpu; /* of its computing, evaluations between epochs left out */
     dev_mark_fn *mark;
     void *ctx;
 };
 
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* The weight as strategies take it. A sum was made that of a whole step (of_sum), and as a mean it
+ * weighs its samples; where sums are summed they count as they are. */
+static double weight_of(const struct program_engine *g, const struct work *w, double told)
+{
+    bool made_whole = g->base.sums && !g->summed;
+    return made_whole && told > 0 ? (double)w->slice.count : told;
+}
+
+/* A pass has one weight: with the first bucket others begin to sum by it. */
+static int take_weight(struct program_engine *g, struct pass *pass, double weight, struct err *e)
+{
+    if (!isfinite(weight) || weight < 0) {
+        return err_set(e, ERR_PEER,
+                       "%s gives step %lld a weight of %g: a weight is a number of 0 or more",
+                       g->p->link.who, (long long)g->number, weight);
+    }
+    if (pass->weight >= 0 && pass->weight != weight) {
+        return err_set(e, ERR_PEER,
+                       "%s changed the weight of step %lld from %g to %g within a backward pass",
+                       g->p->link.who, (long long)g->number, pass->weight, weight);
+    }
+    pass->weight = weight;
+    if (pass->work) {
+        pass->work->weight = weight_of(g, pass->work, weight);
+    }
+    return 0;
+}
+
+/* ---- messages of a pass ---------------------------------------------------------------------- */
+
+/* A bucket that weighs nothing is zero, since 0 x NaN is not. Buckets that were marked before may
+ * be under way. */
+static void mark_next(struct program_engine *g, struct pass *pass, bool zero)
+{
+    const struct dev_bucket *b = &g->base.buckets[g->marked];
+    if (zero) {
+        memset(g->replica.host[DEV_GRADS] + b->first, 0, b->count * sizeof(float));
+    }
+    pass->mark(pass->ctx, g->marked++);
+}
+
 /* Buckets come in any order and are marked in theirs. */
 static int take_bucket(struct program_engine *g, struct pass *pass, const struct wire_message *m,
                        struct err *e)
 {
-    int i = m->bucket.index;
+    int i = m->bucket.index, rc;
     if (i < 0 || i >= g->base.n_buckets || pass->ready[i]) {
         return err_set(e, ERR_PEER, "%s reported bucket %d of %d, or reported it twice",
                        g->p->link.who, i, g->base.n_buckets);
     }
+    if ((rc = take_weight(g, pass, m->bucket.weight, e)) < 0) {
+        return rc;
+    }
     pass->ready[i] = true;
-    while (!g->differences && g->marked < g->base.n_buckets && pass->ready[g->marked]) {
-        pass->mark(pass->ctx, g->marked++);
+    while (g->summed && pass->mark && g->marked < g->base.n_buckets && pass->ready[g->marked]) {
+        mark_next(g, pass, pass->weight <= 0);
     }
     return 0;
 }
@@ -51,12 +100,6 @@ static void end_watch(struct program_engine *g)
 
 static int check_begin(struct program_engine *g, const struct wire_message *m, struct err *e)
 {
-    if (m->flags & WIRE_AGAIN) {
-        return err_set(e, ERR_UNSUPPORTED,
-                       "%s made a second backward pass before its optimizer's step, which this "
-                       "version does not sum",
-                       g->p->link.who);
-    }
     if (m->slice.number != g->number) {
         return err_set(e, ERR_PEER, "%s began slice %lld where slice %lld was due", g->p->link.who,
                        (long long)m->slice.number, (long long)g->number);
@@ -67,16 +110,12 @@ static int check_begin(struct program_engine *g, const struct wire_message *m, s
     return 0;
 }
 
-static int check_gradients(struct program_engine *g, const struct wire_message *m,
-                           const struct work *w, struct err *e)
+static int check_gradients(struct program_engine *g, struct pass *pass,
+                           const struct wire_message *m, const struct work *w, struct err *e)
 {
     if (!g->begun || m->gradients.number != g->number) {
         return err_set(e, ERR_PEER, "%s sent gradients of slice %lld, which it had not begun",
                        g->p->link.who, (long long)m->gradients.number);
-    }
-    if (m->flags & WIRE_VOID) {
-        return err_set(e, ERR_PEER, "the backward pass of %s failed half way in step %lld",
-                       g->p->link.who, (long long)g->number);
     }
     if (m->gradients.samples != w->slice.count) {
         return err_set(e, ERR_PEER,
@@ -85,15 +124,77 @@ static int check_gradients(struct program_engine *g, const struct wire_message *
                        g->p->link.who, (long long)m->gradients.samples, (long long)g->number,
                        (long long)w->slice.count);
     }
-    if (w->slice.count > 0 && m->gradients.weight != (double)w->slice.count) {
-        return err_set(e, ERR_UNSUPPORTED,
-                       "%s gives step %lld a weight of %g; this version weighs a step by its "
-                       "samples, %lld",
-                       g->p->link.who, (long long)g->number, m->gradients.weight,
-                       (long long)w->slice.count);
-    }
-    return 0;
+    return take_weight(g, pass, m->gradients.weight, e);
 }
+
+/* GO's flags if no update is made: in a strategy that sums, that is so if a pass failed. */
+static uint32_t no_step(const struct program_engine *g, bool voided)
+{
+    return WIRE_SKIP_STEP | (g->summed || voided ? WIRE_VOID : 0);
+}
+
+void pass_make_whole(struct program_engine *g)
+{
+    float *grads = g->replica.host[DEV_GRADS];
+    if (g->of_sum != 1) {
+        flat_scale(grads, grads, (float)g->of_sum, g->replica.count[DEV_GRADS]);
+    }
+}
+
+/* ---- a further pass -------------------------------------------------------------------------- */
+
+/* Until its GRADIENTS. */
+static int follow_further(struct program_engine *g, struct pass *pass, struct wire_message *m,
+                          struct err *e)
+{
+    int rc;
+    while ((rc = talk_hear(g, m, e)) >= 0 && m->type == WIRE_BUCKET) {
+        if ((rc = take_bucket(g, pass, m, e)) < 0) {
+            return rc;
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    return m->type == WIRE_GRADIENTS ? take_weight(g, pass, m->gradients.weight, e)
+                                     : talk_unexpected(g, m, e);
+}
+
+/* All ranks' programs do the same, so all sum, wherever each rank is: in its next step, or reading
+ * parameters. A step that was left out stays so. */
+int pass_further(struct program_engine *g, uint32_t flags, struct err *e)
+{
+    struct comm *c = g->base.env->comm;
+    struct dev_replica *r = &g->replica;
+    struct pass pass = {.weight = -1};
+    struct wire_message m;
+    int rc = follow_further(g, &pass, &m, e);
+    if (rc < 0) {
+        return rc;
+    }
+    bool voided = m.flags & WIRE_VOID, was_voided = g->go & WIRE_VOID;
+    double begin = comm_now(c), weight = voided ? 0 : pass.weight;
+    if (weight <= 0 || (m.flags & WIRE_HELD_BACK)) {
+        memset(r->host[DEV_GRADS], 0, r->count[DEV_GRADS] * sizeof(float));
+    }
+    pass_make_whole(g);
+    if (g->summed) {
+        g->go = no_step(g, voided);
+    }
+    if ((rc = g->base.further(g->base.further_ctx, weight, voided, e)) < 0) {
+        err_prefix(e, "%s", g->p->link.who);
+        return rc;
+    }
+    if (voided || was_voided) {
+        g->go = no_step(g, true);
+    }
+    if (g->base.idle >= 0) {
+        g->base.idle += comm_now(c) - begin;
+    }
+    return talk_say(g, WIRE_GO, g->go | flags, e);
+}
+
+/* ---- differences, results -------------------------------------------------------------------- */
 
 /* The program's own step is made, and its difference takes the gradients' place. */
 static int take_difference(struct program_engine *g, struct err *e)
@@ -114,7 +215,7 @@ static void take_result(struct program_engine *g, const struct wire_message *m, 
         g->rate = m->gradients.learning_rate;
     }
     w->learning_rate = g->differences ? 1 : g->rate;
-    out->loss = isnan(loss) ? 0 : loss * n;
+    out->loss = n > 0 ? loss * n : 0; /* NaN: not told */
     out->correct = correct >= 0 ? (int64_t)correct : -1;
     out->finite = !(m->flags & WIRE_NOT_FINITE);
 }
@@ -145,6 +246,10 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
             }
             break;
         case WIRE_BEGIN:
+            if (m->flags & WIRE_AGAIN) {
+                rc = g->begun ? talk_unexpected(g, m, e) : pass_further(g, 0, e);
+                break;
+            }
             rc = check_begin(g, m, e);
             if (g->base.idle < 0) {
                 g->base.idle = comm_now(env->comm) - pass->begin;
@@ -196,12 +301,41 @@ static void measure(struct program_engine *g, const struct pass *pass, int64_t s
     }
 }
 
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+/* The gradients as strategies take them: what the pass did not give is zero, a sum is that of a
+ * whole step, and in place of gradients there may be a difference. */
+static int settle_gradients(struct program_engine *g, struct pass *pass,
+                            const struct wire_message *m, struct work *w, struct err *e)
+{
+    struct dev_replica *r = &g->replica;
+    bool zero = w->weight <= 0 || (m->flags & (WIRE_HELD_BACK | WIRE_VOID));
+    double whole = w->parts[0].whole > 0 ? (double)w->parts[0].whole
+                                         : (double)g->base.env->spec->batching.global_batch;
+    if (m->flags & WIRE_VOID) {
+        w->voided = true;
+        w->weight = 0;
+    }
+    if (!g->summed && zero) {
+        memset(r->host[DEV_GRADS], 0, r->count[DEV_GRADS] * sizeof(float));
+    } else if (!g->summed) {
+        g->of_sum = g->base.sums ? whole / (double)w->slice.count : 1;
+        pass_make_whole(g);
+    }
+    int rc = g->differences && !zero ? take_difference(g, e) : 0;
+    while (rc >= 0 && g->marked < g->base.n_buckets) {
+        mark_next(g, pass, g->summed && zero);
+    }
+    return rc;
+}
+
 int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                  dev_mark_fn *mark, void *ctx, struct err *e)
 {
     struct engine *base = &g->base;
-    struct dev_replica *r = &g->replica;
-    struct pass pass = {.begin = comm_now(base->env->comm),
+    struct pass pass = {.weight = -1,
+                        .work = w,
+                        .begin = comm_now(base->env->comm),
                         .cpu = child_cpu(&g->p->child),
                         .mark = mark,
                         .ctx = ctx};
@@ -214,23 +348,18 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
         again_begun(g);
     }
     if ((rc = talk_go_on(g, 0, e)) < 0 || (rc = follow(g, &pass, &m, e)) < 0 ||
-        (rc = check_gradients(g, &m, w, e)) < 0) {
+        (rc = check_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;
     }
     end_watch(g);
     take_result(g, &m, w, out);
-    if (w->slice.count == 0 || (m.flags & WIRE_HELD_BACK)) {
-        memset(r->host[DEV_GRADS], 0, r->count[DEV_GRADS] * sizeof(float));
-    } else if (g->differences && (rc = take_difference(g, e)) < 0) {
+    if ((rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;
-    }
-    while (g->marked < base->n_buckets) {
-        mark(ctx, g->marked++);
     }
     g->doing = AWAITS_GO;
     g->answered = g->number;
     g->good++;
-    g->go = WIRE_SKIP_STEP; /* unless the strategy updates */
+    g->go = no_step(g, w->voided); /* unless the strategy updates */
     g->metrics.time = comm_now(base->env->comm) - base->job_start;
     g->metrics.step = g->number + 1;
     g->metrics.epoch = (double)w->slice.epoch +

@@ -25,7 +25,7 @@ static int stand(struct program_engine *g, struct err *e)
     return rc;
 }
 
-static int copy(struct own_state *out, const struct own_state *from, struct err *e)
+int state_copy(struct own_state *out, const struct own_state *from, struct err *e)
 {
     int rc = from->n > 0 ? own_state_alloc(out, from->n, e) : 0;
     if (rc >= 0 && from->n > 0) {
@@ -51,6 +51,12 @@ static int ask(struct program_engine *g, struct own_state *out, struct err *e)
     return rc;
 }
 
+int state_give(struct program_engine *g, struct own_state *out, struct err *e)
+{
+    *out = (struct own_state){0};
+    return g->p->about.state ? ask(g, out, e) : 0;
+}
+
 /* A program that ended well without saying that it leaves has nothing more to save. */
 static bool ended_well(struct program_engine *g)
 {
@@ -62,7 +68,7 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e)
 {
     *out = (struct own_state){0};
     if (g->number < 0) { /* no step was made: what it goes on from still holds */
-        return copy(out, &g->p->state, e);
+        return state_copy(out, &g->p->state, e);
     }
     int rc;
     do {
@@ -78,9 +84,13 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e)
         err_clear(e);
         return 0;
     }
+    if (rc >= 0 && g->lost && g->source == FROM_OTHERS) {
+        return err_set(e, ERR_PEER, "%s ended before it gave its state to a checkpoint",
+                       g->p->link.who);
+    }
     if (rc < 0 || g->lost) {
-        return rc < 0 ? rc : copy(out, &g->p->state, e); /* it comes back with that one */
+        return rc < 0 ? rc : state_copy(out, &g->p->state, e); /* it comes back with that one */
     }
     own_state_release(&g->p->state);
-    return copy(&g->p->state, out, e);
+    return state_copy(&g->p->state, out, e);
 }

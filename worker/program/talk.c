@@ -32,7 +32,8 @@ int talk_hear_with(struct program_engine *g, struct wire_message *m, int *fd, st
         }
     } while (rc == 1);
     if (rc >= 0) {
-        g->own_step = m->type == WIRE_BUCKET ? g->own_step : NO_STEP; /* it is made */
+        bool more = m->type == WIRE_BUCKET || (m->type == WIRE_BEGIN && (m->flags & WIRE_AGAIN));
+        g->own_step = more ? g->own_step : NO_STEP; /* it is made */
     }
     return rc;
 }
@@ -102,6 +103,18 @@ static int settled_by(struct program_engine *g, const struct wire_message *m, st
     }
 }
 
+/* What it says when its step is complete. */
+static int hear_settled(struct program_engine *g, struct wire_message *m, struct err *e)
+{
+    int rc;
+    while ((rc = talk_hear(g, m, e)) >= 0 && m->type == WIRE_BEGIN && (m->flags & WIRE_AGAIN)) {
+        if ((rc = pass_further(g, WIRE_HOLD, e)) < 0) {
+            return rc;
+        }
+    }
+    return rc;
+}
+
 static int settle(struct program_engine *g, struct err *e)
 {
     struct wire_message m;
@@ -112,7 +125,7 @@ static int settle(struct program_engine *g, struct err *e)
     if (g->doing != WORKS || !g->holding) {
         return 0; /* it is held, has left, or has not begun its first step */
     }
-    if ((rc = talk_hear(g, &m, e)) < 0 || (rc = settled_by(g, &m, e)) < 0) {
+    if ((rc = hear_settled(g, &m, e)) < 0 || (rc = settled_by(g, &m, e)) < 0) {
         return rc;
     }
     g->doing = HELD;

@@ -6,15 +6,24 @@
     service.wait(job["id"])
     loss = service.series(job["id"], "train_loss")["train_loss"]   # x, mean, min, max
 
+A program of one's own, as `evenstep run` does it:
+
+    job = service.run("train.py", "--lr", "0.1", workers=4, strategy={"type": "dbs-sgd"})
+    service.wait(job["id"])
+    service.fetch(job["id"], "results")
+
 An answer that is an error is raised as ServiceError, with the sentences of the service.
 """
 
 import json
 import os
+import shutil
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+
+from .pack import pack
 
 ENDED = ("succeeded", "failed", "cancelled")
 
@@ -44,21 +53,24 @@ class Client:
 
     def ask(self, method, path, body=None, **query):
         """Any route beneath /api/v1; what it answers as JSON (None: nothing)."""
+        data = None if body is None else json.dumps(body).encode()
+        with self._open(method, path, data, "application/json", query) as answer:
+            content = answer.read()
+        return json.loads(content) if content else None
+
+    def _open(self, method, path, data=None, kind=None, query=None):
         url = "%s/api/v1%s" % (self.url, path)
         if query:
             url += "?" + urllib.parse.urlencode(query)
-        request = urllib.request.Request(url, method=method)
+        request = urllib.request.Request(url, data, method=method)
         if self.token:
             request.add_header("Authorization", "Bearer " + self.token)
-        if body is not None:
-            request.data = json.dumps(body).encode()
-            request.add_header("Content-Type", "application/json")
+        if data is not None:
+            request.add_header("Content-Type", kind)
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-                content = answer.read()
+            return urllib.request.urlopen(request, timeout=self.timeout)
         except urllib.error.HTTPError as e:
             raise ServiceError(e.code, self._problem(e.read())) from None
-        return json.loads(content) if content else None
 
     @staticmethod
     def _problem(content):
@@ -71,6 +83,46 @@ class Client:
     def submit(self, spec):
         """The job's document; its "id" names it in every other call."""
         return self.ask("POST", "/jobs", spec)
+
+    def upload(self, folder, leave_out=None):
+        """Packs a program's folder as `evenstep run` does; its "digest" names it in a spec."""
+        data = pack(folder, leave_out)
+        with self._open("POST", "/programs", data, "application/x-tar") as answer:
+            return json.load(answer)
+
+    def run(self, file, *args, folder=None, python="python3", output=None, **spec):
+        """Uploads the folder that the program lies in (or `folder` above it) and submits the job.
+
+        spec: the job's other keys, such as workers=4, strategy={"type": "sync"}. output: a folder
+        for results, which is not uploaded. A file that does not end in .py is executed itself.
+        """
+        file = os.path.join(os.path.realpath(os.path.dirname(file) or "."), os.path.basename(file))
+        folder = os.path.realpath(folder or os.path.dirname(file))
+        if not file.startswith(folder + "/"):
+            raise ValueError("the program '%s' is not in the folder '%s'" % (file, folder))
+        name = file[len(folder) + 1 :]
+        command = [python, name] if name.endswith(".py") else ["./" + name]
+        program = {
+            "digest": self.upload(folder, output)["digest"],
+            "command": command,
+            "args": [str(a) for a in args],
+        }
+        spec.setdefault("name", os.path.basename(file).removesuffix(".py"))
+        return self.submit({**spec, "program": program})
+
+    def fetch(self, id, folder):
+        """Writes the job's artifacts into a folder; their paths."""
+        path, paths = "/jobs/%s/artifacts" % urllib.parse.quote(id), []
+        os.makedirs(folder, exist_ok=True)
+        for artifact in self.ask("GET", path)["artifacts"]:
+            name = artifact["name"]
+            if name != os.path.basename(name) or name.startswith("."):
+                raise ValueError("an artifact cannot be named '%s'" % name)
+            paths.append(os.path.join(folder, name))
+            with self._open("GET", path + "/" + urllib.parse.quote(name)) as answer:
+                with open(paths[-1], "wb") as file:
+                    shutil.copyfileobj(answer, file)
+        return paths
 
     def job(self, id):
         return self.ask("GET", "/jobs/" + urllib.parse.quote(id))

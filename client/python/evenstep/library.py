@@ -11,7 +11,7 @@ from ctypes import c_int64, c_size_t, c_uint64, c_void_p
 
 ABI = 1
 SAVE, OVER = 1, 2
-STEP, SKIP, DIFFERENCE = 0, 1, 2
+STEP, SKIP, DIFFERENCE, VOID, GO_SAVE = 0, 1, 2, 3, 4
 
 
 class Error(RuntimeError):
@@ -183,4 +183,4 @@ def tensors(entries):
 
 
 __all__ = ["About", "Error", "Library", "Optimizer", "Result", "RunInfo", "Slice", "byref"]
-__all__ += ["ctypes", "tensors", "SAVE", "OVER", "STEP", "SKIP", "DIFFERENCE"]
+__all__ += ["ctypes", "tensors", "SAVE", "OVER", "STEP", "SKIP", "DIFFERENCE", "VOID", "GO_SAVE"]

@@ -16,9 +16,9 @@ import traceback
 from collections import namedtuple
 
 from . import library
-from .library import DIFFERENCE, OVER, SAVE, SKIP, STEP, Error, byref, ctypes
+from .library import DIFFERENCE, GO_SAVE, OVER, SAVE, SKIP, STEP, VOID, Error, byref, ctypes
 
-__all__ = ["DIFFERENCE", "SKIP", "STEP", "Error", "Run", "Slice", "alone", "run"]
+__all__ = ["DIFFERENCE", "SKIP", "STEP", "VOID", "Error", "Run", "Slice", "alone", "run"]
 
 Slice = namedtuple("Slice", "epoch number start count step_count indices epoch_last")
 
@@ -118,10 +118,12 @@ class Run:
         self._library.weight(weight)
 
     def gradients(self, samples=-1, loss=math.nan, learning_rate=math.nan):
-        return self._library.gradients(byref(library.Result(samples, loss, -1, learning_rate)))
+        result = library.Result(samples, loss, -1, learning_rate)
+        return self._asked(GO_SAVE, self._library.gradients, byref(result))
 
     def held_back(self, samples=-1, loss=math.nan, learning_rate=math.nan):
-        self._library.held_back(byref(library.Result(samples, loss, -1, learning_rate)))
+        result = library.Result(samples, loss, -1, learning_rate)
+        self._asked(GO_SAVE, self._library.held_back, byref(result))
 
     def difference(self):
         self._library.difference()
@@ -133,7 +135,11 @@ class Run:
         self._held(self._library.epoch_end, epoch)
 
     def _held(self, call, *args):
-        while (answer := call(*args)) == SAVE:
+        return self._asked(SAVE, call, *args)
+
+    def _asked(self, asks, call, *args):
+        """The call's answer, once the rank has been given the program's own state if it asks."""
+        while (answer := call(*args)) == asks:
             state = self.save() if self.save else b""
             self._library.state(state, len(state))
         return answer

@@ -163,6 +163,29 @@ static void every_wrong_option_is_named_at_once(void **state)
     assert_non_null(strstr(e.message, "--data-dir needs a value"));
 }
 
+static void the_first_positional_is_no_value_of_an_option(void **state)
+{
+    static const struct {
+        const char *argv[6];
+        int argc, first;
+    } cases[] = {{{"a.py", "--port", "2"}, 3, 0},
+                 {{"--port", "2", "a.py", "--port"}, 4, 2},
+                 {{"--port=2", "a.py"}, 2, 1},
+                 {{"--verbose", "a.py"}, 2, 1},
+                 {{"--config", "file", "a.py"}, 3, 2},
+                 {{"--verbose", "--", "--a.py"}, 3, 2},
+                 {{"--verbose"}, 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(opt_first_positional(table, cases[i].argc, (char **)cases[i].argv),
+                         cases[i].first);
+    }
+    const char *argv[] = {"--port", "80"};
+    struct opt_values *v = opt_parse(table, 2, (char **)argv, NULL);
+    assert_true(opt_given(v, "port"));
+    assert_false(opt_given(v, "data-dir"));
+    opt_free(v);
+}
+
 static void levels_of_the_log_have_names(void **state)
 {
     struct err e;
@@ -264,6 +287,7 @@ int main(void)
         cmocka_unit_test(pointers_escape_and_names_have_neighbours),
         cmocka_unit_test(options_come_from_line_environment_and_file_in_that_order),
         cmocka_unit_test(every_wrong_option_is_named_at_once),
+        cmocka_unit_test(the_first_positional_is_no_value_of_an_option),
         cmocka_unit_test(levels_of_the_log_have_names),
         cmocka_unit_test(data_roots_are_absolute_where_they_are_there),
         cmocka_unit_test(a_process_is_told_from_its_successor),

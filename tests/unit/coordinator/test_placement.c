@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "coordinator/config.h"
+#include "coordinator/needs.h"
 #include "coordinator/placement.h"
+#include "job/node.h"
 
 static json_t *nodes_of(const char *text)
 {
@@ -227,6 +229,38 @@ static void emulated_nodes_that_ask_for_more_than_the_cores_have_are_noticed(voi
     json_decref(nodes);
 }
 
+static void a_program_gets_nodes_that_have_what_it_needs(void **state)
+{
+    (void)state;
+    struct jobspec spec = {.workers = 1};
+    char text[NEEDS_TEXT];
+    json_t *nodes = nodes_of(
+        "[{\"name\": \"old\", \"device\": \"cpu:4\", \"threads\": 4, \"state\": \"ready\", \"packages\": {\"python3\": \"3.7.1\", \"torch\": \"1.13\"}},"
+        " {\"name\": \"bare\", \"device\": \"cpu:2\", \"threads\": 2, \"state\": \"ready\", \"packages\": {}},"
+        " {\"name\": \"new\", \"device\": \"cpu:1\", \"threads\": 1, \"state\": \"ready\", \"packages\": {\"python3\": \"3.11\", \"torch\": \"2.1.0\"}}]");
+    json_t *manifest = nodes_of("{\"needs\": {\"python3\": \"\", \"torch\": \"2.1\"}}");
+    struct placement_ask ask = {.nodes = nodes, .spec = &spec, .attempt = 1, .manifest = manifest};
+    expect(&ask, "new");
+    assert_null(placement_lacking(&ask));
+    spec.workers = 2;
+    expect(&ask, "waits: it asks for 2 workers, and there is 1 node with python3 and torch 2.1");
+    assert_string_equal(node_name(placement_lacking(&ask)), "old");
+    assert_string_equal(needs_sentence(json_array_get(nodes, 0), manifest, text),
+                        "the program needs torch 2.1, and node 'old' has torch 1.13");
+    assert_string_equal(needs_sentence(json_array_get(nodes, 1), manifest, text),
+                        "the program needs python3, and node 'bare' has none");
+    json_object_del(json_array_get(nodes, 1), "packages"); /* it does not tell: it may have any */
+    expect(&ask, "bare new");
+    json_object_set_new(manifest, "device", json_string("cuda"));
+    expect(&ask,
+           "waits: it asks for 2 workers, and there are 0 nodes with the device cuda and "
+           "python3 and torch 2.1");
+    assert_string_equal(needs_sentence(json_array_get(nodes, 2), manifest, text),
+                        "the program needs a device of the kind cuda, and node 'new' is cpu:1");
+    json_decref(manifest);
+    json_decref(nodes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_node_is_read_from_its_option),
         cmocka_unit_test(a_precision_is_computed_where_it_is_offered),
         cmocka_unit_test(emulated_nodes_that_ask_for_more_than_the_cores_have_are_noticed),
+        cmocka_unit_test(a_program_gets_nodes_that_have_what_it_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,8 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
         {"{\"precision\": \"bf16\", \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}",
          "/precision", "simulator"},
         {"{\"name\": \"a\\u0007b\"}", "/name", "control character"},
+        {"{\"name\": \"a\\u009bb\"}", "/name", "control character"},
+        {"{\"name\": \"gnp.\\u202eexe\"}", "/name", "control character"},
         {"{\"optimizer\": {\"schedule\": {\"type\": \"step\", \"at_epochs\": [4, 4]}}}",
          "/optimizer/schedule/at_epochs", "must rise"},
         {"{\"optimizer\": {\"schedule\": {\"type\": \"step\"}}}", "/optimizer/schedule/at_epochs",

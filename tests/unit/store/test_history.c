@@ -209,6 +209,34 @@ static void updates_of_a_server_are_steps_of_their_own(void **state)
     history_close(h);
 }
 
+/* Of 13 steps the first only begins the time. Two workers have windows of four, three of six: two
+ * gradients of each. */
+static void a_rate_is_over_two_gradients_of_every_asynchronous_worker(void **state)
+{
+    static const char *const nodes[] = {"a", "b", "c"};
+    static const int workers[] = {2, 3}, windows[] = {3, 2};
+    for (size_t n = 0; n < 2; n++) {
+        struct history *h = history_open(dir, workers[n], nodes, &err_);
+        for (int i = 1; i <= 13; i++) {
+            struct row row = a_row(i % workers[n], i);
+            row.batch = 10;
+            OK(history_append(h, &row, 1, &err_));
+        }
+        OK(history_flush(h, &err_));
+        json_t *j = series("samples_per_second", "step", NAN, NAN, 1000);
+        assert_int_equal(number_at(j, "/series/0/total_points"), windows[n]);
+        assert_int_equal(json_array_size(at(j, "/series/0/mean")), windows[n]);
+        for (int i = 0; i < windows[n]; i++) { /* 10 samples each 10 ms */
+            json_t *mean = json_array_get(at(j, "/series/0/mean"), (size_t)i);
+            assert_float_equal(json_number_value(mean), 1000, 1e-6);
+        }
+        json_decref(j);
+        history_close(h);
+        OK(proc_remove_tree(dir, NULL));
+        OK(proc_mkdirs(dir, 0755, NULL));
+    }
+}
+
 static void a_torn_tail_is_not_read_and_is_written_over(void **state)
 {
     char path[128];
@@ -637,6 +665,7 @@ int main(void)
         EACH(any_cut_of_a_series_equals_what_its_rows_say),
         EACH(training_loss_is_the_mean_over_ranks_weighted_by_samples),
         EACH(updates_of_a_server_are_steps_of_their_own),
+        EACH(a_rate_is_over_two_gradients_of_every_asynchronous_worker),
         EACH(a_torn_tail_is_not_read_and_is_written_over),
         EACH(rows_past_the_checkpoint_leave_every_series),
         EACH(a_node_keeps_its_series_when_a_restart_gives_it_another_rank),

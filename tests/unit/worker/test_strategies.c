@@ -198,7 +198,7 @@ static int step(struct alone *a, enum dev_block fails)
     broken = DEV_BLOCKS;
     OK(ops->next(s, &work, &err_));
     assert_int_equal(work.action, DO_TRAIN);
-    ops->on_bucket(s, &bucket, 0, 1);
+    ops->on_bucket(s, &work, &bucket, 0, 1);
     assert_int_equal(s->failed.code, ERR_NONE);
     broken = fails;
     err_clear(&err_);

@@ -3,10 +3,10 @@
  *      device   block ─► buffer ══ message ══► another rank's buffer, or its host's memory
  *      host                         words ┘
  *
- * Each rank decides for itself. What a message holds, and in which order sums are added, is the
- * same with and without a buffer, so ranks of both kinds get along and get the same bits. A
- * library's current device is a setting of the thread: the communication thread is told once,
- * before the first message, which device the pointers belong to. */
+ * Each rank decides for itself. Messages and the order of additions are the same with and without a
+ * buffer, so ranks of both kinds work together and get the same bits. The current device is a
+ * per-thread setting of the library: the communication thread sets it once, before the first
+ * message. */
 #include "worker/exchange/gradients/device_buffer.h"
 
 #include <string.h>

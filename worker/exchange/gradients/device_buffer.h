@@ -13,12 +13,12 @@ struct device_buffer {
     float *words;  /* [words] pinned: what the host adds to a message, and reads of one; owned */
 };
 
-/* Asks whether there can be one, takes the memory, and logs what it did or why it could not. True
- * if there is one. A worker's, before its first step. */
+/* Allocates one if MPI and the device allow it, and logs the result or the reason. True if there is
+ * one. Called by a worker before its first step. */
 bool device_buffer_open(struct device_buffer *b, struct rank_env *env, size_t floats, size_t words);
 void device_buffer_close(struct device_buffer *b);
 
-/* Where a whole block of the replica is exchanged: `memory`, or the host mirror. */
+/* The memory from which a whole block of the replica is exchanged: `memory`, or the host mirror. */
 float *device_buffer_block(const struct device_buffer *b, struct dev_replica *r,
                            enum dev_block block);
 /* Floats [first, first + n) of the replica's block to that place, and from there. */
@@ -29,8 +29,8 @@ int device_buffer_store(const struct device_buffer *b, struct dev_replica *r, en
 
 /* Whether this device can read a block of host memory where it is. */
 bool device_reads_in_place(const struct dev_replica *r);
-/* From now on the block's values are those at `at`, which stay as they are; NULL: the replica's own
- * again. Nothing where the device cannot. */
+/* From now on the block's values are those at `at`, which do not change; NULL: the replica's own
+ * again. Does nothing if the device cannot. */
 void device_read_at(struct dev_replica *r, enum dev_block block, float *at);
 
 #endif

@@ -1,5 +1,6 @@
-/* The front of gradients.h: which way a rank's gradients are summed, and what all ways have in
- * common: how buckets lie, and how running statistics of batch norm travel with the sums. */
+/* The front of gradients.h: chooses the way in which a rank's gradients are summed, and does what
+ * all ways share: limits of buckets, and running statistics of batch norm, which travel with the
+ * sums. */
 #include "worker/exchange/gradients/gradients.h"
 
 #include <stdlib.h>
@@ -13,10 +14,11 @@ bool gradients_are_alone(const struct comm *c)
     return c->workers == 1;
 }
 
-/* An optimizer that clips has to know all gradients before it updates any parameter. */
+/* An optimizer that clips has to know all gradients before it updates any parameter, and gradients
+ * that are weighed have to know all weights, which come with the last bucket. */
 static bool updates_by_part(const struct rank_env *env)
 {
-    return env->replica->dev->ops->parts && env->spec->optimizer.clip_norm <= 0;
+    return env->replica->dev->ops->parts && env->spec->optimizer.clip_norm <= 0 && !env->weighed;
 }
 
 static const struct gradients_way *choose(struct gradients *g)
@@ -52,6 +54,12 @@ no_memory:
     return NULL;
 }
 
+void gradients_set_judge(struct gradients *g, gradients_judge_fn *judge, void *ctx)
+{
+    g->judge = judge;
+    g->judge_ctx = ctx;
+}
+
 void gradients_free(struct gradients *g)
 {
     if (!g) {
@@ -60,6 +68,7 @@ void gradients_free(struct gradients *g)
     for (int i = 0; i < g->n_buckets; i++) {
         allreduce_release(&g->buckets[i].sum);
     }
+    gradients_late_free(g);
     device_buffer_close(&g->buffer);
     free(g->buckets);
     free(g->last);
@@ -136,10 +145,26 @@ static int settle_statistics(struct gradients *g, struct err *e)
     return n > 0 ? r->dev->ops->store(r, DEV_STATS, 0, n, e) : 0;
 }
 
+static bool judge(const struct gradients *g, double *scale)
+{
+    *scale = 1;
+    return !g->judge || g->judge(g->judge_ctx, g->sums + g->env->n_stats, scale);
+}
+
+int gradients_apply(struct gradients *g, double learning_rate, struct err *e)
+{
+    struct dev_replica *r = g->env->replica;
+    double scale;
+    return judge(g, &scale) ? r->dev->ops->update(r, learning_rate, scale, e) : 0;
+}
+
+/* The only gradient is the mean, whatever it weighs. */
 static int update_alone(struct gradients *g, const struct work *w, struct err *e)
 {
     struct dev_replica *r = g->env->replica;
-    return w->updated ? 0 : r->dev->ops->update(r, w->learning_rate, 1.0, e);
+    double scale;
+    bool update = !w->updated && judge(g, &scale);
+    return update ? r->dev->ops->update(r, w->learning_rate, 1.0, e) : 0;
 }
 
 int gradients_update(struct gradients *g, const struct work *w, double share, const float **sums,

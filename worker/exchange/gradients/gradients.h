@@ -7,9 +7,9 @@
  *      gradients_update                                         last sum starts, sums end, update
  *
  * In one step: gradients_add for each bucket, then the caller writes gradients_words, then
- * gradients_update. What an update is made of is the weighted sum of all ranks' gradients; with
- * them travel the running statistics, which are merged, and the words, whose sums the caller gets.
- * All workers do the same in the same order. Results have the same bits in every way. */
+ * gradients_update. An update uses the weighted sum of all ranks' gradients. With the gradients
+ * travel the running statistics, which are merged, and the words, whose sums the caller gets. All
+ * workers do the same in the same order. Results have the same bits in every way. */
 #ifndef WORKER_EXCHANGE_GRADIENTS_H
 #define WORKER_EXCHANGE_GRADIENTS_H
 
@@ -21,20 +21,44 @@ struct gradients;
  * out. */
 struct gradients *gradients_new(struct rank_env *env, size_t words, struct err *e);
 void gradients_free(struct gradients *g); /* NULL is allowed */
+/* Where ranks may say what their gradients weigh (rank_env.weighed): asked in each step, with the
+ * sums of the words, before the update. *scale is what the gradients are multiplied with, 1 unless
+ * it is set. False: the update is left out. */
+typedef bool gradients_judge_fn(void *ctx, const float *sums, double *scale);
+void gradients_set_judge(struct gradients *g, gradients_judge_fn *judge, void *ctx);
 
-/* strategy_ops.alone of a strategy that uses this: no other rank's gradients join. */
+/* strategy_ops.alone of a strategy that uses this: no other rank's gradients are added. */
 bool gradients_are_alone(const struct comm *c);
 
 /* Bucket `index` is ready on the device; `share` weighs this rank's gradient among all. The first
- * step shows how the buckets lie; they are the same in every step. */
+ * step sets the limits of the buckets; they are the same in every step. */
 int gradients_add(struct gradients *g, const struct dev_bucket *b, int index, int n_buckets,
                   double share, struct err *e);
 /* [words] room for the caller's words of this step, once all buckets were added. */
 float *gradients_words(struct gradients *g);
 /* Ends the sums and makes one update of the replica with them, at w's learning rate, unless the
- * device has made it already. *sums: [words] the sums of the words, until the next step. */
+ * device has made it already. `share` weighs this rank's statistics. *sums: [words] the sums of the
+ * words, until the next step. */
 int gradients_update(struct gradients *g, const struct work *w, double share, const float **sums,
                      struct err *e);
+
+/* ---- ranks that join late -------------------------------------------------------------------- */
+
+/* Called within gradients_update with the sums of the words, before anything is used. Ways that sum
+ * in host memory and update at the end have it, which a user's program takes. */
+typedef int gradients_late_fn(void *ctx, float *words, struct err *e);
+void gradients_set_late(struct gradients *g, gradients_late_fn *late, void *ctx);
+/* Within that function, on all ranks alike, the sums are added to. First _begin: `mine`, this rank
+ * sets its sums aside, so that its replica may be used for the gradient that it lacked. Then the
+ * caller fills gradients_join_words [words], then gradients_join with this rank's part, or NULL. */
+struct late_part {
+    double share, stats_share; /* what its gradient and its statistics weigh */
+    int given;                 /* buckets that it gave in the step */
+};
+int gradients_join_begin(struct gradients *g, bool mine, struct err *e);
+float *gradients_join_words(struct gradients *g);
+int gradients_join(struct gradients *g, const struct late_part *mine, struct err *e);
+
 /* Bytes that a rank sends in a step. */
 uint64_t gradients_bytes(const struct gradients *g);
 

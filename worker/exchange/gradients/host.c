@@ -63,17 +63,19 @@ void gradients_host_take_last(struct gradients *g)
 static int update(struct gradients *g, double learning_rate, struct err *e)
 {
     struct dev_replica *r = g->env->replica;
-    const struct device_ops *ops = r->dev->ops;
     int rc;
     gradients_host_send_last(g);
     if ((rc = gradients_wait(g, e)) < 0) {
         return rc;
     }
     gradients_host_take_last(g);
-    if ((rc = ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e)) < 0) {
+    if (g->late && (rc = g->late(g->late_ctx, g->written + g->env->n_stats, e)) < 0) {
         return rc;
     }
-    return ops->update(r, learning_rate, 1.0, e);
+    if ((rc = r->dev->ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e)) < 0) {
+        return rc;
+    }
+    return gradients_apply(g, learning_rate, e);
 }
 
 const struct gradients_way gradients_host = {

@@ -20,7 +20,7 @@ static int update(struct gradients *g, double learning_rate, struct err *e)
     }
     g->sums = b->sum.sum + b->floats;
     device_read_at(r, DEV_GRADS, b->sum.sum);
-    rc = r->dev->ops->update(r, learning_rate, 1.0, e);
+    rc = gradients_apply(g, learning_rate, e);
     device_read_at(r, DEV_GRADS, NULL);
     return rc;
 }

@@ -78,13 +78,12 @@ static int store_sums(struct gradients *g, struct err *e)
 
 static int update(struct gradients *g, double learning_rate, struct err *e)
 {
-    struct dev_replica *r = g->env->replica;
     int rc;
     if ((rc = send_last(g, e)) < 0 || (rc = gradients_wait(g, e)) < 0 ||
         (rc = take_last(g, e)) < 0 || (rc = store_sums(g, e)) < 0) {
         return rc;
     }
-    return r->dev->ops->update(r, learning_rate, 1.0, e);
+    return gradients_apply(g, learning_rate, e);
 }
 
 const struct gradients_way gradients_on_device = {

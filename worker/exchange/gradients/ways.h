@@ -30,13 +30,21 @@ struct gradients {
     float *written;        /* [trailer] as the host writes it: behind `last`, or pinned memory */
     const float *sums;     /* [trailer] summed: as `written`, or memory of the transport */
     struct device_buffer buffer; /* [trailer + n_params], of on_device */
+    gradients_judge_fn *judge;   /* NULL: every update is made, with scale 1 */
+    void *judge_ctx;
+    gradients_late_fn *late; /* NULL: none comes late */
+    void *late_ctx;
+    struct allreduce join;
+    float *joining; /* [n_params + trailer] of ranks that come late; owned; NULL: none came yet */
+    float *aside;   /* [n_params] sums, while this rank computes again; owned; may be NULL */
 };
 
 struct gradients_way {
     const char *name;
-    /* A bucket's first time: room for its sum. */
+    /* Allocates room for a bucket's sum, in the first step. */
     int (*lay_out)(struct gradients *g, struct bucket *b, struct err *e);
-    /* Fetches a bucket's gradients, weighs them, and starts their sum, but that of the last. */
+    /* Fetches a bucket's gradients, weighs them, and starts their sum, except for the last bucket.
+     */
     int (*add)(struct gradients *g, struct bucket *b, float share, struct err *e);
     /* Starts the last sum with the trailer, ends all, updates; leaves `sums`. */
     int (*update)(struct gradients *g, double learning_rate, struct err *e);
@@ -50,14 +58,21 @@ static inline struct bucket *gradients_last(const struct gradients *g)
     return &g->buckets[g->n_buckets - 1];
 }
 
+/* ---- gradients.c ------------------------------------------------------------------------------ */
+/* The update with all sums, which are there, `sums` too; for the ways that make one. */
+int gradients_apply(struct gradients *g, double learning_rate, struct err *e);
+
+/* ---- late.c ---------------------------------------------------------------------------------- */
+void gradients_late_free(struct gradients *g);
+
 /* ---- host.c, for the ways that sum in host memory -------------------------------------------- */
 int gradients_host_lay_out(struct gradients *g, struct bucket *b, struct err *e);
 int gradients_host_add(struct gradients *g, struct bucket *b, float share, struct err *e);
-/* The last bucket's sum starts, with the trailer. */
+/* Starts the last bucket's sum, with the trailer. */
 void gradients_host_send_last(struct gradients *g);
 /* Waits for all sums. */
 int gradients_wait(struct gradients *g, struct err *e);
-/* The last bucket's sums to those of the others, the trailer's to `sums`. */
+/* Copies the last bucket's sums to those of the others, and the trailer's to `sums`. */
 void gradients_host_take_last(struct gradients *g);
 
 #endif

@@ -1,6 +1,6 @@
 /* How ranks that step together agree without a collective of their own: words behind a reduction's
  * floats (SEMANTICS.md 7). Rank 0 alone reads the store and contributes version, sizes, stop, pause
- * and checkpoint; everybody contributes its time and whether it is not ready for new sizes.
+ * and checkpoint; each rank contributes its time and whether it is not ready for new sizes.
  *
  *      step      s             s+1                      s+2
  *      words     announced     not ready: 0 of W        in use
@@ -12,7 +12,7 @@
 
 size_t lockstep_words(const struct lockstep *l)
 {
-    return WORDS + 2 * (size_t)l->env->comm->workers;
+    return WORDS + 2 * (size_t)l->env->comm->workers + (l->env->weighed ? WEIGHED_WORDS : 0);
 }
 
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead)

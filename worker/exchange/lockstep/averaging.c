@@ -1,11 +1,11 @@
 /* Averaging of parameters, for `local-sgd`, `hier-sgd` and their like: see averaging.h.
  *
- * Every worker steps by itself with its own optimizer; the policy says after which steps who
- * averages. Parameters weigh as the samples that each worker took since the last average
- * (SEMANTICS.md 3, 6). Optimizer state is averaged with the parameters over all workers only, where
- * words travel too: sizes change and a job pauses there. The job ends with an average over all. An
- * evaluation or the best checkpoint between two such averages is made of an average that changes no
- * replica. */
+ * Every worker steps by itself with its own optimizer; the policy decides after which steps which
+ * workers average. Parameters are weighted by the samples that each worker took since the last
+ * average (SEMANTICS.md 3, 6), or by what a user's program says that they weigh; running statistics
+ * always by samples. Only averages over all workers include optimizer state and words, so sizes
+ * change and a job pauses there. The job ends with an average over all. An evaluation or the best
+ * checkpoint between two such averages uses an average that changes no replica. */
 #include "worker/exchange/lockstep/averaging.h"
 
 #include <math.h>
@@ -15,14 +15,20 @@
 #include "kernels/flat.h"
 #include "worker/exchange/moments.h"
 
+/* What was taken since an average. */
+struct interval {
+    double samples, mine; /* by all who average; by this rank */
+    double weight;        /* of this rank's gradients */
+};
+
 struct averaging {
     struct strategy base;
     struct lockstep l;
     const struct averaging_policy *policy;
-    double group_samples, all_samples; /* taken since the last average: by the group, by all */
-    double mine_in_group, mine_in_all; /* by this rank */
+    struct interval group_since, all_since; /* the last average of the group, of all */
     struct allreduce group, all;
-    float *sum; /* [n] what is summed: parameters, optimizer state, statistics, words; owned */
+    /* [n] what is summed: parameters, optimizer state, statistics, then words or a weight; owned */
+    float *sum;
     float *own; /* [n_params + n_stats] this rank's replica while the average is evaluated; owned */
     size_t n_params, n_optim, n_stats;
     float distance; /* of this rank's replica from the last average over all, just before it; NaN:
@@ -60,7 +66,7 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
     allreduce_init(&s->all, env->comm, COMM_ALL, all);
     int rc = set_groups(env, e);
     if (rc >= 0 && env->comm->n_members[COMM_MINE] > 1) {
-        allreduce_init(&s->group, env->comm, COMM_MINE, s->n_params + s->n_stats);
+        allreduce_init(&s->group, env->comm, COMM_MINE, s->n_params + s->n_stats + env->weighed);
     }
     return rc;
 }
@@ -107,21 +113,28 @@ static int fetch(struct averaging *s, bool optim, struct err *e)
     return rc < 0 || s->n_stats == 0 ? rc : ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
 }
 
+static float share_of(double mine, const struct interval *since)
+{
+    return since->samples > 0 ? (float)(mine / since->samples) : 0;
+}
+
 /* Blocks, weighed by this rank's share, into the buffer; *floats: how many. */
-static int gather(struct averaging *s, bool optim, double share, size_t *floats, struct err *e)
+static int gather(struct averaging *s, bool optim, const struct interval *since, size_t *floats,
+                  struct err *e)
 {
     const struct dev_replica *r = s->l.env->replica;
+    float share = share_of(since->weight, since), by_samples = share_of(since->mine, since);
     size_t n = s->n_params;
     int rc = fetch(s, optim, e);
     if (rc < 0) {
         return rc;
     }
-    flat_scale(s->sum, r->host[DEV_PARAMS], (float)share, s->n_params);
+    flat_scale(s->sum, r->host[DEV_PARAMS], share, s->n_params);
     if (optim) {
-        flat_scale(s->sum + n, r->host[DEV_OPTIM], (float)share, s->n_optim);
+        flat_scale(s->sum + n, r->host[DEV_OPTIM], share, s->n_optim);
         n += s->n_optim;
     }
-    moments_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, (float)share);
+    moments_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, by_samples);
     *floats = n + s->n_stats;
     return 0;
 }
@@ -146,44 +159,73 @@ static int load(struct averaging *s, bool optim, struct err *e)
     return rc;
 }
 
-static double share_of(double mine, double all)
+/* Sums what was gathered, n floats, where no words go along; a weight does, where ranks have one. */
+static int sum(struct averaging *s, struct allreduce *over, size_t n, const struct interval *since,
+               struct err *e)
 {
-    return all > 0 ? mine / all : 0;
+    size_t weights = s->l.env->weighed;
+    if (weights > 0) {
+        s->sum[n] = (float)since->weight;
+    }
+    allreduce_start(over, s->sum, n + weights, weights);
+    return comm_wait(s->l.env->comm, &over->op, e);
+}
+
+/* The sum becomes a mean: gradients weighed `weight` in all, and not as the samples. If nothing,
+ * then nobody has made a step since the last average, and the replica is the mean. */
+static void correct(struct averaging *s, bool optim, const struct interval *since, double weight)
+{
+    const struct dev_replica *r = s->l.env->replica;
+    size_t n_optim = optim ? s->n_optim : 0;
+    if (!s->l.env->weighed || weight == since->samples) {
+        return;
+    }
+    if (weight > 0) {
+        flat_scale(s->sum, s->sum, (float)(since->samples / weight), s->n_params + n_optim);
+        return;
+    }
+    memcpy(s->sum, r->host[DEV_PARAMS], s->n_params * sizeof(float));
+    if (n_optim > 0) {
+        memcpy(s->sum + s->n_params, r->host[DEV_OPTIM], n_optim * sizeof(float));
+    }
 }
 
 static int average_group(struct averaging *s, struct err *e)
 {
     struct comm *c = s->l.env->comm;
     size_t n;
-    if (c->n_members[COMM_MINE] < 2 || s->group_samples <= 0) {
+    struct interval *since = &s->group_since;
+    int rc;
+    if (c->n_members[COMM_MINE] < 2 || since->samples <= 0) {
         return 0;
     }
-    int rc = gather(s, false, share_of(s->mine_in_group, s->group_samples), &n, e);
-    if (rc < 0) {
+    if ((rc = gather(s, false, since, &n, e)) < 0 || (rc = sum(s, &s->group, n, since, e)) < 0) {
         return rc;
     }
-    allreduce_start(&s->group, s->sum, n, 0);
-    if ((rc = comm_wait(c, &s->group.op, e)) < 0) {
-        return rc;
-    }
-    s->group_samples = s->mine_in_group = 0;
+    correct(s, false, since, s->sum[n]);
+    *since = (struct interval){0};
     return load(s, false, e);
 }
 
 static int average_all(struct averaging *s, double step_seconds, struct err *e)
 {
     size_t n, n_words = lockstep_words(&s->l);
-    int rc = gather(s, true, share_of(s->mine_in_all, s->all_samples), &n, e);
+    struct interval *since = &s->all_since;
+    int rc = gather(s, true, since, &n, e);
     if (rc < 0) {
         return rc;
     }
     float *words = s->sum + n;
     lockstep_write(&s->l, words, step_seconds, 0);
+    lockstep_weigh(&s->l, words, since->weight, false, false);
     allreduce_start(&s->all, s->sum, n + n_words, n_words);
     if ((rc = comm_wait(s->l.env->comm, &s->all.op, e)) < 0) {
         return rc;
     }
-    s->group_samples = s->mine_in_group = s->all_samples = s->mine_in_all = 0;
+    if (s->l.env->weighed) {
+        correct(s, true, since, lockstep_weighed(&s->l, words)[WORD_WEIGHT]);
+    }
+    s->group_since = s->all_since = (struct interval){0};
     lockstep_agree(&s->l, words);
     if (s->n_params > 0) { /* else there are no numbers */
         const float *own = s->l.env->replica->host[DEV_PARAMS];
@@ -192,16 +234,16 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     return load(s, true, e);
 }
 
-/* The average into the device's blocks for an evaluation; the replica waits in `own`. */
+/* Loads the average into the device's blocks for an evaluation, and saves the replica in `own`. */
 static int load_average(struct averaging *s, struct err *e)
 {
     struct rank_env *env = s->l.env;
     const struct dev_replica *r = env->replica;
     size_t n;
-    if (s->all_samples <= 0) {
+    if (s->all_since.samples <= 0) {
         return 0; /* the replicas are equal */
     }
-    int rc = gather(s, false, share_of(s->mine_in_all, s->all_samples), &n, e);
+    int rc = gather(s, false, &s->all_since, &n, e);
     if (rc < 0) {
         return rc;
     }
@@ -210,13 +252,13 @@ static int load_average(struct averaging *s, struct err *e)
         memcpy(s->own + s->n_params, r->host[DEV_STATS], s->n_stats * sizeof(float));
     }
     env->aside(env->ctx, true);
-    allreduce_start(&s->all, s->sum, n, 0);
-    rc = comm_wait(env->comm, &s->all.op, e);
+    rc = sum(s, &s->all, n, &s->all_since, e);
     env->aside(env->ctx, false);
     s->average_loaded = true;
     if (rc < 0) {
         return rc;
     }
+    correct(s, false, &s->all_since, s->sum[n]);
     return load(s, false, e);
 }
 
@@ -247,7 +289,7 @@ int averaging_next(struct strategy *base, struct work *out, struct err *e)
     if (lockstep_leaves(l, out)) {
         return 0;
     }
-    if (lockstep_over(l) && s->all_samples > 0) { /* the target came between two averages */
+    if (lockstep_over(l) && s->all_since.samples > 0) { /* the target came between two averages */
         if ((rc = average_all(s, 0, e)) < 0) {
             return rc;
         }
@@ -262,24 +304,39 @@ int averaging_next(struct strategy *base, struct work *out, struct err *e)
     return rc;
 }
 
-void averaging_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+void averaging_bucket(struct strategy *base, const struct work *w, const struct dev_bucket *b,
+                      int index, int n_buckets)
 {
     (void)base; /* gradients stay here */
+    (void)w;
     (void)b;
     (void)index;
     (void)n_buckets;
 }
 
-static void count_samples(struct averaging *s)
+int averaging_further(struct strategy *base, const struct work *w, struct err *e)
+{
+    (void)base; /* what it adds to them too */
+    (void)w;
+    (void)e;
+    return 0;
+}
+
+static void count_mine(struct interval *since, const struct work *w)
+{
+    since->mine += (double)w->slice.count;
+    since->weight += w->slice.count > 0 ? w->weight : 0;
+}
+
+static void count_samples(struct averaging *s, const struct work *w)
 {
     const struct lockstep *l = &s->l;
     const struct comm *c = l->env->comm;
-    double mine = (double)l->counts[c->rank];
-    s->mine_in_group += mine;
-    s->mine_in_all += mine;
-    s->all_samples += (double)l->slice.count;
+    count_mine(&s->group_since, w);
+    count_mine(&s->all_since, w);
+    s->all_since.samples += (double)l->slice.count;
     for (int i = 0; i < c->n_members[COMM_MINE]; i++) {
-        s->group_samples += (double)l->counts[c->members[COMM_MINE][i]];
+        s->group_since.samples += (double)l->counts[c->members[COMM_MINE][i]];
     }
 }
 
@@ -292,11 +349,11 @@ bool averaging_is_alone(const struct comm *c)
 static int update(struct averaging *s, const struct work *w, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
-    bool done = w->updated || w->slice.count == 0;
+    bool done = w->updated || w->slice.count == 0 || w->weight <= 0;
     return done ? 0 : r->dev->ops->update(r, w->learning_rate, 1.0, e);
 }
 
-/* The average that the step ends with; *floats: of each replica that were averaged. */
+/* Makes the average that the step ends with; *floats: how many of each replica. */
 static int average(struct averaging *s, double step_seconds, size_t *floats, struct err *e)
 {
     const struct lockstep *l = &s->l;
@@ -327,7 +384,7 @@ int averaging_gradients(struct strategy *base, const struct work *w, const struc
     if (rc < 0) {
         return rc;
     }
-    count_samples(s);
+    count_samples(s, w);
     s->distance = NAN;
     lockstep_done(l);
     if ((rc = average(s, compute_s, &floats, e)) < 0) {

@@ -1,5 +1,5 @@
-/* Strategies that average parameters (averaging.c). What makes one differ from the next is its
- * policy: after which steps who averages. Inside worker/exchange only. */
+/* Strategies that average parameters (averaging.c). They differ by their policy: after which steps
+ * which workers average. Inside worker/exchange only. */
 #ifndef WORKER_EXCHANGE_AVERAGING_H
 #define WORKER_EXCHANGE_AVERAGING_H
 
@@ -9,8 +9,8 @@ enum average { AVERAGE_NONE, AVERAGE_GROUP, AVERAGE_ALL };
 
 struct averaging_policy {
     /* The average that step `step` ends with; steps count from 1. `epoch`: of training done by
-     * then. The answer is the same on all ranks. The job's last step ends with AVERAGE_ALL by
-     * itself. */
+     * then. The answer is the same on all ranks. The job's last step always ends with AVERAGE_ALL.
+     */
     enum average (*after)(const struct jobspec *spec, int64_t step, double epoch);
     bool groups; /* AVERAGE_GROUP is among the answers */
 };
@@ -20,9 +20,11 @@ struct strategy *averaging_start(const struct strategy_ops *ops,
                                  const struct run_state *state, struct err *e);
 bool averaging_is_alone(const struct comm *c);
 int averaging_next(struct strategy *s, struct work *out, struct err *e);
-void averaging_bucket(struct strategy *s, const struct dev_bucket *b, int index, int n_buckets);
+void averaging_bucket(struct strategy *s, const struct work *w, const struct dev_bucket *b,
+                      int index, int n_buckets);
 int averaging_gradients(struct strategy *s, const struct work *w, const struct dev_result *r,
                         double compute_s, struct err *e);
+int averaging_further(struct strategy *s, const struct work *w, struct err *e);
 int averaging_evaluated(struct strategy *s, const struct work *w, const struct dev_result *r,
                         struct err *e);
 int averaging_finish(struct strategy *s, struct err *e);
@@ -46,6 +48,7 @@ void averaging_footprint(const struct averaging_policy *policy, struct footprint
                                                   .next = averaging_next,              \
                                                   .on_bucket = averaging_bucket,       \
                                                   .on_gradients = averaging_gradients, \
+                                                  .on_further = averaging_further,     \
                                                   .on_evaluated = averaging_evaluated, \
                                                   .finish = averaging_finish,          \
                                                   .free = averaging_free,              \

@@ -8,12 +8,15 @@
  *      compute: K_r local steps x ← x − eta·g on the replica
  *      w² = w¹ − eta·Σ(n_j/n)·G⁰_j        w³ = w² − eta·Σ(n_j/n)·G¹_j
  *
- * So a gradient is always one round old, and an exchange costs nothing as long as it takes no
- * longer than K_r steps. With `k: auto` the reduction that starts with round r carries the slowest
- * time of the last finished reduction and of a step, from which K of round r+1 follows, the same on
- * all ranks; rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end
- * only, where evaluations and checkpoints happen too: there every rank has the same w. The last
- * round is reduced as well.
+ * So a gradient is always one round old, and an exchange that takes no longer than K_r steps is
+ * hidden. With `k: auto` the reduction that starts with round r carries the slowest time of the
+ * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks;
+ * rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end only, where
+ * evaluations and checkpoints happen too: there every rank has the same w. The last round is
+ * reduced as well.
+ *
+ * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed G
+ * is corrected by the samples and the weights of the whole round (weights.c).
  *
  * The learning rate goes into G with each gradient, because rounds may straddle a change of the
  * rate. A checkpoint holds the sum that is under way, as its optimizer state, so that a restart
@@ -45,6 +48,8 @@ struct hpsgd {
     int given_k;    /* 0: auto */
     int k, done;    /* local steps of this round; done of them */
     double step_seconds, reduction_seconds;
+    double weight, samples; /* of this rank's gradients in the round; planned, of all ranks */
+    double flying_samples;  /* `samples` of the sum under way */
 };
 
 static void release(struct strategy *base)
@@ -106,7 +111,7 @@ static float *words_of(const struct hpsgd *s)
     return s->flying + s->n + s->n_stats;
 }
 
-/* Launches the sum of the last round's gradients; with round 0 there is none. */
+/* Launches the sum of the last round's gradients; round 0 has none. */
 static int launch(struct hpsgd *s, struct err *e)
 {
     struct lockstep *l = &s->l;
@@ -125,6 +130,9 @@ static int launch(struct hpsgd *s, struct err *e)
     memcpy(s->flying, s->g, s->n * sizeof(float));
     memset(s->g, 0, s->n * sizeof(float));
     lockstep_write(l, words, s->step_seconds, 0);
+    lockstep_weigh(l, words, s->weight, false, false);
+    s->flying_samples = s->samples;
+    s->weight = s->samples = 0;
     memset(reductions, 0, (size_t)W * sizeof(float));
     reductions[l->env->comm->rank] = (float)s->reduction_seconds;
     s->in_flight = true;
@@ -138,8 +146,12 @@ static int land(struct hpsgd *s, struct err *e)
 {
     int rc = s->landed ? 0 : comm_wait(s->l.env->comm, &s->sum.op, e);
     if (rc >= 0 && !s->landed) {
+        double scale = lockstep_correct(&s->l, words_of(s), s->flying_samples);
         s->landed = true;
         s->reduction_seconds = s->sum.op.finished - s->sum.op.started;
+        if (scale != 1) {
+            flat_scale(s->flying, s->flying, (float)scale, s->n);
+        }
     }
     return rc;
 }
@@ -184,8 +196,8 @@ static int merge_stats(struct hpsgd *s, struct err *e)
     return r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
 }
 
-/* Waits for the sum under way, moves w by it, and puts w in place of the replica. Without one w
- * stays: round 0 ends where it began. */
+/* Waits for the sum under way, updates w with it, and makes w the replica. Without a sum w stays:
+ * round 0 ends where it began. */
 static int merge(struct hpsgd *s, struct err *e)
 {
     struct dev_replica *r = s->l.env->replica;
@@ -235,8 +247,8 @@ static int drain(struct hpsgd *s, struct err *e)
 
 /* ---- the strategy ---------------------------------------------------------------------------- */
 
-/* A state holds the sum under way, so it has to be there: launched before its time, it is merged
- * when it would have been. */
+/* A state holds the sum under way, so the sum is launched early if need be, and merged at its usual
+ * time. */
 static int prepare_state(struct hpsgd *s, struct err *e)
 {
     struct rank_env *env = s->l.env;
@@ -249,7 +261,7 @@ static int prepare_state(struct hpsgd *s, struct err *e)
     return rc;
 }
 
-/* What a state has in place of an optimizer state. */
+/* The floats that a state has in place of an optimizer state. */
 static float *state_of(const struct hpsgd *s, size_t *n)
 {
     *n = s->in_flight ? s->n : 0;
@@ -267,7 +279,7 @@ static int checkpoint(struct hpsgd *s, struct err *e)
     return lockstep_checkpoint(&s->l, sum, n, e);
 }
 
-/* After the last step: the rounds that are not merged yet. */
+/* After the last step: merges the rounds that are left. */
 static int end_rounds(struct hpsgd *s, struct err *e)
 {
     if (s->in_flight) {
@@ -310,26 +322,29 @@ static int next(struct strategy *base, struct work *out, struct err *e)
     return 0;
 }
 
-static void on_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+static void on_bucket(struct strategy *base, const struct work *w, const struct dev_bucket *b,
+                      int index, int n_buckets)
 {
     struct dev_replica *r = ((struct hpsgd *)base)->l.env->replica;
+    (void)w;
     (void)index;
     (void)n_buckets;
     r->dev->ops->fetch(r, DEV_GRADS, b->first, b->count, &base->failed);
 }
 
-/* One step on the replica, and its gradient into the round's sum. */
-static int local_step(struct hpsgd *s, double rate, struct err *e)
+/* Makes one step on the replica and adds its gradient to the round's sum. */
+static int local_step(struct hpsgd *s, const struct work *w, struct err *e)
 {
     const struct rank_env *env = s->l.env;
     struct dev_replica *r = env->replica;
     float *x = r->host[DEV_PARAMS];
     const float *g = r->host[DEV_GRADS];
     double clip = dev_clip(g, s->n, 1, env->spec->optimizer.clip_norm);
-    struct flat_step step = {.scale = (float)clip,
-                             .decay = (float)env->spec->optimizer.weight_decay,
-                             .rate = (float)rate,
-                             .weight = (float)(rate * lockstep_share(&s->l))};
+    struct flat_step step = {
+        .scale = (float)clip,
+        .decay = (float)env->spec->optimizer.weight_decay,
+        .rate = (float)w->learning_rate,
+        .weight = (float)(w->learning_rate * (w->weight / (double)s->l.slice.count))};
     flat_descend(x, s->g, g, env->decay, &step, s->n);
     return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
 }
@@ -340,13 +355,15 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct hpsgd *s = (struct hpsgd *)base;
     struct lockstep *l = &s->l;
     double begin = comm_now(l->env->comm);
-    int rc = w->slice.count > 0 ? local_step(s, w->learning_rate, e) : 0;
+    int rc = w->weight > 0 ? local_step(s, w, e) : 0;
     if (rc < 0) {
         return rc;
     }
     bool first = s->done == 0 && s->in_flight;
     int k = s->k; /* of this round */
     s->step_seconds = compute_s;
+    s->weight += w->weight;
+    s->samples += (double)l->slice.count;
     s->done++;
     lockstep_done(l);
     bool last = cursor_done(&l->cursor);

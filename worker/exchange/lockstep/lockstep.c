@@ -7,8 +7,8 @@
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* The parts of a full step are the sizes themselves: known once per assignment, since a thousand
- * ranks ask at every step. */
+/* The parts of a full step are the sizes themselves. They are computed once per assignment, since a
+ * thousand ranks ask at every step. */
 void lockstep_adopt(struct lockstep *l, int version, const int *sizes)
 {
     const struct comm *c = l->env->comm;
@@ -93,7 +93,7 @@ static struct slice my_part(struct lockstep *l, const struct slice *whole, const
     return mine;
 }
 
-/* Cuts one more step by the sizes of now; false at the run's end. */
+/* Cuts one more step by the current sizes; false at the run's end. */
 static bool cut_step(struct lockstep *l)
 {
     struct advance *a = &l->advance;
@@ -112,7 +112,7 @@ static bool cut_step(struct lockstep *l)
     return true;
 }
 
-/* The step that was cut first is under way from now on, and the ring is filled up behind it. */
+/* Begins the step that was cut first, and fills the ring up behind it. */
 static void take_cut(struct lockstep *l, struct work *out)
 {
     struct advance *a = &l->advance;
@@ -134,7 +134,7 @@ static void take_next(struct lockstep *l, struct work *out)
 {
     int B = l->env->spec->batching.global_batch;
     BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
-    struct cursor ahead = l->cursor; /* what probably comes next, for the loader */
+    struct cursor ahead = l->cursor; /* the probable next slice, for the loader */
     struct slice next;
     if (cursor_take(&ahead, B, &next)) {
         out->hint = my_part(l, &next, &l->counts);
@@ -157,6 +157,7 @@ void lockstep_train(struct lockstep *l, struct work *out)
         take_next(l, out);
     }
     out->action = DO_TRAIN;
+    out->weight = (double)out->slice.count;
     out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
     out->learning_rate =
         jobspec_rate(&l->env->spec->optimizer, slice_epoch(&l->slice, l->env->train_samples));
@@ -174,6 +175,8 @@ double lockstep_share(const struct lockstep *l)
 void lockstep_done(struct lockstep *l)
 {
     l->step++;
+    l->done_count = l->slice.count;
+    l->done_share = lockstep_share(l);
     l->local_step += l->counts[l->env->comm->rank] > 0;
     l->applied += l->slice.count;
     l->evaluated_here = false;

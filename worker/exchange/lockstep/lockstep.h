@@ -1,9 +1,10 @@
 /* What strategies without a parameter server have in common: all ranks go through the same steps,
  * cut each step's samples by the same assignment, and agree by words that travel with a reduction.
- * Rank 0 gives states to the keeper, whose half stands here too.
+ * Rank 0 gives states to the keeper, whose half is here too.
  *
  *   lockstep.c    steps, each rank's part of them, evaluation
  *   agreement.c   the words
+ *   weights.c     what gradients weigh, where a user's program says it
  *   states.c      states from rank 0 to the keeper
  *
  * Inside worker/exchange only. */
@@ -15,8 +16,8 @@
 #include "worker/exchange/strategy_table.h"
 #include "worker/exchange/transport/allreduce.h"
 
-/* Words behind a reduction's floats; then W sizes, then W times. A sum over ranks makes them common
- * knowledge. */
+/* Words behind a reduction's floats; then W sizes, then W times. After the sum over ranks every
+ * rank knows them. */
 enum {
     WORD_LOSS,
     WORD_CORRECT,
@@ -28,8 +29,12 @@ enum {
     WORDS
 };
 
-/* Steps that were cut before their turn (rank_env.ahead): their samples hold, whatever the
- * assignment is by then. */
+/* Behind those, where rank_env.weighed: what this rank's gradient weighs, whether its backward pass
+ * failed, and whether it is one more pass over a step. */
+enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WEIGHED_WORDS };
+
+/* Steps that were cut in advance (rank_env.ahead): their samples do not change with later
+ * assignments. */
 struct advance {
     struct cursor cut;     /* behind the last step that was cut */
     struct cursor *behind; /* [1 + ahead] a ring of steps: the cursor behind each; owned, as all */
@@ -54,7 +59,9 @@ struct lockstep {
     int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
     int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
     int64_t full_before;        /* samples of lower ranks in a full step */
-    struct advance advance;     /* where slices are told before their turn */
+    int64_t done_count;         /* samples of the step that was done last */
+    double done_share;          /* and this rank's part of them */
+    struct advance advance;     /* where slices are announced in advance */
     struct allreduce sums;      /* of an evaluation */
     float sum_words[3];
     double last_loss, last_accuracy, best;
@@ -80,7 +87,7 @@ bool lockstep_over(const struct lockstep *l);
 bool lockstep_evaluates(const struct lockstep *l, struct work *out);
 /* Takes the next step from the cursor: *out is this rank's part of it, or the end. */
 void lockstep_train(struct lockstep *l, struct work *out);
-/* This rank's part of a step's samples: what its gradient weighs. */
+/* This rank's part of a step's samples. */
 double lockstep_share(const struct lockstep *l);
 /* The step under way is done. */
 void lockstep_done(struct lockstep *l);
@@ -99,11 +106,22 @@ size_t lockstep_words(const struct lockstep *l); /* how many */
 /* Fills words[lockstep_words()]; `time` is this rank's entry among the times. `ahead`: steps that
  * will be done when they are summed. */
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead);
-/* Takes the sums: adopts what was announced earlier if everybody was ready for it, takes note of
- * what is announced now. */
+/* Takes the sums: adopts what was announced earlier if every rank was ready, and notes what is
+ * announced now. */
 void lockstep_agree(struct lockstep *l, const float *words);
 /* The largest of the ranks' times among the summed words. */
 float lockstep_slowest(const struct lockstep *l, const float *words);
+
+/* ---- weights.c ------------------------------------------------------------------------------- */
+
+/* The summed WORD_WEIGHT, …; needs rank_env.weighed. */
+const float *lockstep_weighed(const struct lockstep *l, const float *words);
+/* Writes this rank's; nothing without rank_env.weighed. */
+void lockstep_weigh(const struct lockstep *l, float *words, double weight, bool voided,
+                    bool further);
+/* What a sum of weight / planned x gradient is multiplied with to be the mean: planned / weight, by
+ * the summed words. 0: everything weighs 0, and so is the sum. 1 without rank_env.weighed. */
+double lockstep_correct(const struct lockstep *l, const float *words, double planned);
 
 /* ---- states.c -------------------------------------------------------------------------------- */
 

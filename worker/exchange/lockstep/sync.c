@@ -7,22 +7,29 @@
  *
  * Whatever the minibatches, an update equals the one a single worker with the whole batch would
  * make (SEMANTICS.md 1, 3). Words travel with the gradients: rank 0 alone reads the store and
- * contributes the assignment and what was asked; everybody contributes its loss, its time and
- * whether it is not ready for a new minibatch. All ranks see the same sums and so agree without a
- * collective of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on,
- * or later while anyone is not ready.
+ * contributes the assignment and requests; each rank contributes its loss, its time and whether it
+ * is not ready for a new minibatch. All ranks see the same sums and so agree without a collective
+ * of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on, or later
+ * while any rank is not ready.
+ *
+ * A rank whose user's program has ended joins the sums late (absence.h).
  *
  * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "worker/exchange/gradients/gradients.h"
-#include "worker/exchange/lockstep/lockstep.h"
+#include "common/log.h"
+#include "worker/exchange/lockstep/absence.h"
 
 struct sync {
     struct strategy base;
     struct lockstep l;
     struct gradients *gradients;
+    struct absence absence;
+    /* of the sum under way: its step, and the samples planned for it */
+    int64_t summed;
+    double planned;
 };
 
 static void release(struct strategy *base)
@@ -32,6 +39,57 @@ static void release(struct strategy *base)
     lockstep_release(&s->l);
     free(s);
 }
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* Samples of the step that a gradient belongs to. */
+static double planned(const struct lockstep *l, const struct work *w)
+{
+    return (double)(w->further ? l->done_count : l->slice.count);
+}
+
+/* What a gradient is multiplied with before it is summed (weights.c). */
+static double share_of(const struct lockstep *l, const struct work *w)
+{
+    return l->env->sums ? w->weight : w->weight / planned(l, w);
+}
+
+static bool judge(void *ctx, const float *sums, double *scale)
+{
+    struct sync *s = ctx;
+    const struct lockstep *l = &s->l;
+    const float *words = lockstep_weighed(l, sums);
+    bool voided = words[WORD_VOIDED] > 0, first = l->env->comm->rank == 0;
+    if (!l->env->sums) {
+        *scale = lockstep_correct(l, sums, s->planned);
+    }
+    if (first && voided) {
+        log_warn("sync", "no node makes this step: a backward pass failed", "step=%lld nodes=%g",
+                 (long long)s->summed, words[WORD_VOIDED]);
+    } else if (first && words[WORD_WEIGHT] <= 0) {
+        log_warn("sync", "all gradients weigh 0: the step's are zero", "step=%lld",
+                 (long long)s->summed);
+    }
+    return !voided;
+}
+
+/* Programs that do not make the same backward passes sum what does not belong together. */
+static int check_further(const struct lockstep *l, const struct work *w, const float *sums,
+                         struct err *e)
+{
+    int n = l->env->weighed ? (int)lockstep_weighed(l, sums)[WORD_FURTHER] : 0;
+    int W = l->env->comm->workers;
+    if (n == (w->further ? W : 0)) {
+        return 0;
+    }
+    err_set(e, ERR_DATA,
+            "%d of %d nodes made one more backward pass in step %lld, and the others none", n, W,
+            (long long)l->step);
+    err_hint(e, "each node's program makes the same number of backward passes in a step");
+    return -ERR_DATA;
+}
+
+/* ---- the strategy ---------------------------------------------------------------------------- */
 
 static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
 {
@@ -46,6 +104,13 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     if (!s->gradients) {
         release(&s->base);
         return NULL;
+    }
+    if (env->weighed) {
+        gradients_set_judge(s->gradients, judge, s);
+    }
+    if (env->resume && env->comm->workers > 1) {
+        s->absence = (struct absence){.l = &s->l, .gradients = s->gradients, .share = share_of};
+        gradients_set_late(s->gradients, absence_end, &s->absence);
     }
     return &s->base;
 }
@@ -63,13 +128,14 @@ static int next(struct strategy *base, struct work *out, struct err *e)
     return rc;
 }
 
-static void on_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+static void on_bucket(struct strategy *base, const struct work *w, const struct dev_bucket *b,
+                      int index, int n_buckets)
 {
     struct sync *s = (struct sync *)base;
-    gradients_add(s->gradients, b, index, n_buckets, lockstep_share(&s->l), &base->failed);
+    gradients_add(s->gradients, b, index, n_buckets, share_of(&s->l, w), &base->failed);
 }
 
-/* A rank's own share of the exchange is what is left when the slowest rank's gradients are there.
+/* A rank's own exchange time is what remains after the slowest rank's gradients have arrived.
  */
 static void report(struct sync *s, const struct work *w, const float *words, double compute_s,
                    double ready)
@@ -94,21 +160,44 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     double ready = comm_now(l->env->comm);
     float *words = gradients_words(s->gradients);
     const float *sums;
-    lockstep_write(l, words, ready - l->began, 1);
+    struct absence *a = &s->absence;
+    a->work = *w;
+    a->result = *r;
+    a->compute_s = compute_s;
+    lockstep_write(l, words, r->absent ? ABSENCE_TIME : ready - l->began, 1);
+    lockstep_weigh(l, words, w->weight, w->voided, w->further);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
-    int rc = gradients_update(s->gradients, w, lockstep_share(l), &sums, e);
-    if (rc < 0) {
+    s->planned = planned(l, w);
+    s->summed = l->step + 1;
+    int rc;
+    if ((rc = gradients_update(s->gradients, w, r->absent ? 0 : lockstep_share(l), &sums, e)) < 0 ||
+        (rc = check_further(l, w, sums, e)) < 0) {
         return rc;
     }
-    if (!isfinite(sums[WORD_LOSS])) {
+    if (!isfinite(sums[WORD_LOSS]) && !(l->env->weighed && isnan(sums[WORD_LOSS]))) {
         return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld",
                        (long long)(l->step + 1));
     }
     lockstep_done(l);
     lockstep_agree(l, sums);
-    report(s, w, sums, compute_s, ready);
+    report(s, w, sums, a->compute_s, ready);
     return 0;
+}
+
+static int on_further(struct strategy *base, const struct work *w, struct err *e)
+{
+    struct sync *s = (struct sync *)base;
+    struct lockstep *l = &s->l;
+    float *words = gradients_words(s->gradients);
+    const float *sums;
+    int rc;
+    memset(words, 0, lockstep_words(l) * sizeof(float)); /* nothing is agreed */
+    lockstep_weigh(l, words, w->weight, w->voided, w->further);
+    s->planned = planned(l, w);
+    s->summed = l->step;
+    rc = gradients_update(s->gradients, w, l->done_share, &sums, e);
+    return rc < 0 ? rc : check_further(l, w, sums, e);
 }
 
 static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
@@ -129,6 +218,7 @@ const struct strategy_ops strategy_SYNC = {
     .next = next,
     .on_bucket = on_bucket,
     .on_gradients = on_gradients,
+    .on_further = on_further,
     .on_evaluated = on_evaluated,
     .finish = finish,
     .free = release,

@@ -5,9 +5,9 @@
  *
  * Factor: SEMANTICS.md 1, rule: kernels/rules/sgd.h.
  *
- * Nobody waits for anybody; the price is staleness: W - 1 versions on average over updates,
- * whatever the speeds, but for a slow node V/v_i - 1 (V the sum of all rates). Minibatches that fit
- * the speeds make it W - 1 for every node. */
+ * No worker waits for another; the price is staleness: W - 1 versions on average over updates,
+ * whatever the speeds, but for a slow node V/v_i - 1 (V the sum of all rates). With minibatches
+ * that match the speeds it is W - 1 for every node. */
 #include "worker/exchange/server/push_worker.h"
 
 static const struct server_policy policy = {0};

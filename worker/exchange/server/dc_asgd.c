@@ -1,6 +1,6 @@
 /* Strategy `dc-asgd` (Zheng et al., ICML 2017): asgd whose server corrects each gradient for the
- * way that the weights went since the worker pulled them: kernels/rules/dc_asgd.h. The server keeps
- * what each worker pulled; one mean square if `adaptive`. */
+ * change of the weights since the worker pulled them: kernels/rules/dc_asgd.h. The server keeps the
+ * weights that each worker pulled, and one mean square if `adaptive`. */
 #include "worker/exchange/server/push_worker.h"
 
 static void parameters(const struct rank_env *env, struct rule_args *a)

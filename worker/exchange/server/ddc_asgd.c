@@ -1,11 +1,11 @@
-/* Strategy `ddc-asgd` (Qu 2021; ALGORITHMS.md 4.2, NMDC-ASGD): how far the step before and the
- * gradient that comes are trusted follows from the delay tau of each gradient:
+/* Strategy `ddc-asgd` (Qu 2021; ALGORITHMS.md 4.2, NMDC-ASGD): the weights of the previous step and
+ * of the new gradient follow from the delay tau of each gradient:
  *
  *   d <- tau/(tau+q) * d - q/(tau+q) * eta*g        w <- w + d
  *
  * with q = 1/(1-mu), by default max(1, W-1).
  *
- * A gradient without delay is plain SGD; one with a very long delay is not trusted at all. Rule:
+ * A gradient without delay is plain SGD; one with a very long delay has almost no weight. Rule:
  * kernels/rules/trust.h. */
 #include "worker/exchange/server/push_worker.h"
 

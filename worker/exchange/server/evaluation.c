@@ -1,5 +1,5 @@
-/* Evaluation by a server (SEMANTICS.md 4): it sets the weights aside at the boundary, and test
- * slices are handed out until all are done. */
+/* Evaluation by a server (SEMANTICS.md 4): it takes a snapshot of the weights at the boundary and
+ * hands out test slices until all are done. */
 #include "worker/exchange/server/parts.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The server's own picture, shared by server.c, slices.c, evaluation.c and states.c.
+/* The server's state, shared by server.c, slices.c, evaluation.c and states.c.
  */
 #ifndef WORKER_EXCHANGE_SERVER_PARTS_H
 #define WORKER_EXCHANGE_SERVER_PARTS_H
@@ -8,8 +8,8 @@
 struct client {        /* a worker as the server sees it */
     struct slice out;  /* count 0: none; this, kept and evaluating change by server_set_… alone,
                           which count */
-    struct slice kept; /* its next one, while it evaluates (slices go in the order of pulls), or
-                          that it was told in advance (rank_env.ahead) */
+    struct slice kept; /* its next one: kept while it evaluates (slices go in the order of pulls),
+                          or announced in advance (rank_env.ahead) */
     bool again;        /* `out` is handed to it once more */
     bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
@@ -66,14 +66,13 @@ struct server {
 int server_init(struct server *s, struct rank_env *env, const struct run_state *from,
                 struct err *e);
 void server_release(struct server *s);
-/* What the further servers have to do as well. */
+/* What the further servers do as well. */
 int server_order(struct server *s, enum order_kind kind, int rank, struct err *e);
-/* A state of all servers goes to the keeper: the newest weights, or those under evaluation
- * (SAVE_BEST). */
+/* Saves a state of all servers: the newest weights, or those under evaluation (SAVE_BEST). */
 int server_save(struct server *s, enum save_why why, struct err *e);
 
 /* slices.c */
-/* Nothing is left to be handed out; slices are kept for workers who evaluate. */
+/* Is nothing left to be handed out? Slices are kept for workers that evaluate. */
 bool server_nothing_left(const struct server *s);
 bool server_slices_kept(const struct server *s);
 /* A client's slice that is out, that is kept, its test slice; NULL and 0: none any more. */
@@ -82,7 +81,7 @@ void server_set_kept(struct server *s, struct client *k, const struct slice *sli
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
 /* A worker computed nothing of what is out: it gets that once more, unless the job leaves off. */
 void server_take_back(struct server *s, int rank);
-/* A worker waits from now on; all who wait get what there is for them. */
+/* Parks a worker; answers all parked workers for which there is something. */
 void server_park(struct server *s, int rank);
 int server_serve_parked(struct server *s, struct err *e);
 

@@ -1,5 +1,5 @@
-/* What workers and servers say to each other: the headers of a push and of its reply. Host byte
- * order: all ranks of a job run the same build. */
+/* Messages between workers and servers: the headers of a push and of its reply. Host byte order:
+ * all ranks of a job run the same build. */
 #ifndef WORKER_EXCHANGE_PUSH_H
 #define WORKER_EXCHANGE_PUSH_H
 
@@ -31,7 +31,8 @@ struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and r
     int32_t kind, rank;
     int64_t version; /* the gradient was computed on */
     struct slice slice;
-    double loss; /* sum over the samples */
+    double weight; /* of the gradient (work.weight) */
+    double loss;   /* sum over the samples; of an unknown one 0 */
     int64_t correct;
     double compute_s;
     double learning_rate; /* the worker's: the reply's, or what a user's program steps with */
@@ -44,9 +45,9 @@ struct reply_head { /* server → worker; weights (and statistics) follow unless
     int32_t staleness;  /* of the gradient that this answers, -1: it answers none */
     int64_t version;    /* of the weights that follow */
     int64_t step;       /* version after that gradient was applied */
-    double epoch, time; /* at that moment; time in seconds since the job's start */
-    /* of that gradient's update: how long the step is beside the plain gradient's; NaN: the rule
-     * compensates nothing */
+    double epoch, time; /* then; time in seconds since the job's start */
+    /* of that gradient's update: length of the step relative to the plain gradient's; NaN: the rule
+     * does not compensate */
     float strategy_value;
     double parked_s; /* how long the server let the worker wait */
     double learning_rate;

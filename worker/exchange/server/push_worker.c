@@ -7,11 +7,11 @@
  * weights are received there; running statistics and headers are the host's. A gradient that is to
  * be clipped goes through the host, which measures it there.
  *
- * A worker never asks: the server's first reply comes by itself at the start. What a worker may not
- * do is hold a gradient while it evaluates: a test slice comes in place of a training slice
- * (SEMANTICS.md 4). */
+ * A worker never asks for work: the server sends the first reply at the start. A worker holds no
+ * gradient while it evaluates: a test slice comes in place of a training slice (SEMANTICS.md 4). */
 #include "worker/exchange/server/push_worker.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,9 @@
 #include "worker/exchange/server/push.h"
 #include "worker/exchange/server/shard.h"
 
-/* What is under way between this rank and the servers: a block, a range per server, and the running
- * statistics, whose place is the first server. All at once, so that together they cost one latency.
+/* The transfers under way between this rank and the servers: a range of the block per server, and
+ * the running statistics, which the first server has. All start at once, so that together they cost
+ * one latency.
  */
 struct transfer {
     struct message ranges[SERVERS_MOST], stats;
@@ -35,9 +36,9 @@ struct push_worker {
     struct part parts[2];
     struct transfer transfer;
     int64_t local_step;
-    bool waiting; /* a gradient was pushed and is not answered */
+    bool waiting; /* a pushed gradient has no answer yet */
     double pushed_at;
-    struct row row; /* of the pushed gradient, but for what the reply tells */
+    struct row row; /* of the pushed gradient, without what the reply fills in */
 };
 
 struct strategy *push_worker_start(const struct strategy_ops *ops, struct rank_env *env,
@@ -100,7 +101,7 @@ static int end_transfer(struct push_worker *s, struct err *e)
 {
     struct comm *c = s->env->comm;
     int rc = 0, one;
-    for (int i = 0; i < c->servers; i++) { /* all of them, so that none is left under way */
+    for (int i = 0; i < c->servers; i++) { /* waits for all, so that none is left under way */
         one = comm_wait(c, &s->transfer.ranges[i].op, rc < 0 ? NULL : e);
         rc = rc < 0 ? rc : one;
     }
@@ -141,7 +142,7 @@ static int pull(struct push_worker *s, struct err *e)
     return n_stats > 0 ? r->dev->ops->store(r, DEV_STATS, 0, n_stats, e) : 0;
 }
 
-/* The server's answer to the last push, as long as the others may make it wait. */
+/* Waits for the server's answer to the last push, which may depend on other workers. */
 static int receive_reply(struct push_worker *s, struct err *e)
 {
     struct comm *c = s->env->comm;
@@ -155,7 +156,7 @@ static int receive_reply(struct push_worker *s, struct err *e)
     return rc;
 }
 
-/* The slice and the one that is kept for this worker: without one nothing else will come. */
+/* This slice and the one kept for this worker; without a kept one no other will come. */
 static void tell_parts(struct push_worker *s, struct work *out)
 {
     const struct slice *now = &s->reply.slice, *next = &s->reply.hint;
@@ -187,6 +188,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     }
     out->action = (enum action)reply->action;
     out->slice = reply->slice;
+    out->weight = (double)reply->slice.count;
     out->hint = reply->hint;
     tell_parts(s, out);
     out->batch = reply->batch;
@@ -197,9 +199,11 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     return 0;
 }
 
-void push_worker_bucket(struct strategy *base, const struct dev_bucket *b, int index, int n_buckets)
+void push_worker_bucket(struct strategy *base, const struct work *w, const struct dev_bucket *b,
+                        int index, int n_buckets)
 {
     const struct push_worker *s = (struct push_worker *)base;
+    (void)w;
     (void)index;
     (void)n_buckets;
     device_buffer_fetch(&s->buffer, s->env->replica, DEV_GRADS, b->first, b->count, &base->failed);
@@ -261,7 +265,8 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
                              .rank = env->comm->rank,
                              .version = s->reply.version,
                              .slice = w->slice,
-                             .loss = r->loss,
+                             .weight = w->weight,
+                             .loss = isnan(r->loss) ? 0 : r->loss,
                              .correct = r->correct,
                              .compute_s = compute_s,
                              .learning_rate = w->learning_rate};

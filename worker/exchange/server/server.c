@@ -10,13 +10,14 @@
  *
  * A slice is done when its gradient was applied; slices that are out are in every checkpoint and
  * are handed out again after a restart. There is no barrier at an epoch's end. At an evaluation's
- * boundary the weights are set aside and test slices are handed out before training slices, which
- * are kept for the evaluating workers, so that an evaluation changes nobody's samples. A worker for
- * whom there is nothing, or who has to wait by the strategy's policy, is parked: it gets no answer
- * until there is one. Several that are released at one moment are answered by rank.
+ * boundary the server takes a snapshot of the weights and hands out test slices before training
+ * slices, which are kept for the evaluating workers, so that an evaluation changes no worker's
+ * samples. A worker for which there is no slice, or which the strategy's policy makes wait, is
+ * parked: it gets no answer until there is one. Workers that are released together are answered by
+ * rank.
  *
- * Here is the loop; what is handed out stands in slices.c, evaluation in evaluation.c,
- * start, end and states in states.c. */
+ * This file has the loop; slices.c decides what is handed out, evaluation.c evaluates, start, end
+ * and states in states.c. */
 #include "worker/exchange/server/server.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* The slices of an update that was made are done. */
+/* Marks the slices of an update that was made as done. */
 static void settle(struct server *s)
 {
     for (int i = 0; i < s->n_grouped; i++) {
@@ -59,7 +60,8 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
     if (rc < 0) {
         return rc;
     }
-    bool updated = updates_add(&s->updates, g, k->held->w, &push->slice, push->learning_rate, tau);
+    bool updated = updates_add(&s->updates, g, k->held->w, push->weight, push->slice.count,
+                               push->learning_rate, tau);
     BUG_ON(s->n_grouped == SPEC_WORKERS);
     s->grouped_by[s->n_grouped] = push->rank;
     s->grouped[s->n_grouped++] = push->slice;
@@ -82,7 +84,7 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* The job is over: every gradient is applied, and the weights are evaluated where they can be. */
+/* The job is over: every gradient is applied, and the weights are evaluated if that is possible. */
 static int end_job(struct server *s, struct err *e)
 {
     int rc;
@@ -103,7 +105,7 @@ static int end_job(struct server *s, struct err *e)
     return server_save(s, SAVE_FINAL, e);
 }
 
-/* It was asked to stop or to pause, and no gradient is out any more. */
+/* The job was asked to stop or to pause, and no gradient is outstanding. */
 static int leave_job(struct server *s, struct err *e)
 {
     bool stop = s->control.stop;
@@ -118,7 +120,7 @@ static bool checkpoint_due(struct server *s)
             agenda_checkpoint(&s->agenda, s->updates.version, comm_now(s->env->comm)));
 }
 
-/* After every push: is something due, or is it over? */
+/* After every push: starts what is due, and ends a job that is over. */
 static int decide(struct server *s, struct err *e)
 {
     bool asked = s->control.pause || s->control.stop, idle = s->n_out == 0 && s->n_evaluating == 0;
@@ -134,7 +136,7 @@ static int decide(struct server *s, struct err *e)
     return rc >= 0 && checkpoint_due(s) ? server_save(s, SAVE_CHECKPOINT, e) : rc;
 }
 
-/* Who speaks next: whoever comes, unless the order was given. */
+/* The rank whose push is next: any, unless the order is prescribed. */
 static int whose_turn(const struct server *s, int *rank, struct err *e)
 {
     const json_t *next = json_array_get(s->env->order, (size_t)s->taken);
@@ -158,7 +160,7 @@ static int receive_gradient(struct server *s, int rank, const float **g, struct 
         message_recv(&stats, c, rank, TAG_STATS, &no_head, 1, s->pushed_stats, s->n_stats);
     }
     int rc = comm_wait(c, &gradient.op, e), of_stats = 0;
-    if (s->n_stats > 0) { /* waited for in any case: it lies on this stack */
+    if (s->n_stats > 0) { /* waited for in any case: it is on this stack */
         of_stats = comm_wait(c, &stats.op, rc < 0 ? NULL : e);
     }
     *g = gradient.body;
@@ -203,7 +205,7 @@ static int answer(struct server *s, const struct push_head *push, const float *g
     return server_serve_parked(s, e);
 }
 
-/* The last answers must have left before the buffers go. */
+/* The last answers must have left before the buffers are freed. */
 static int flush(struct server *s, struct err *e)
 {
     int rc = 0;
@@ -224,7 +226,7 @@ static void tell_busy(struct server *s, double waited, double worked)
     }
 }
 
-/* What every worker waits for at the start: its first weights and slice. */
+/* Sends every worker its first weights and slice. */
 static int greet(struct server *s, struct err *e)
 {
     s->env->control(s->env->ctx, &s->control);
@@ -275,11 +277,12 @@ int server_serve(const struct server_policy *policy, struct rank_env *env,
     }
     s->policy = policy;
     double deadline = env->comm->deadline;
-    env->comm->deadline = 0; /* the next push may be long in coming; heartbeats tell who is alive */
+    env->comm->deadline = 0; /* the next push may take long; heartbeats show which ranks are alive
+                              */
     int rc;
     if ((rc = server_init(s, env, from, e)) < 0 || (rc = greet(s, e)) < 0 ||
         (rc = serve_pushes(s, e)) < 0 || (rc = flush(s, e)) < 0 || (rc = order_end(s, e)) < 0) {
-        comm_abandon(env->comm); /* answers that are on their way lie in what goes now */
+        comm_abandon(env->comm); /* answers under way use memory that is freed now */
     } else {
         rc = s->outcome;
     }

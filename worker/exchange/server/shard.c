@@ -1,6 +1,5 @@
-/* Ranges of the flat block on further servers: see shard.h. An
- * order to apply names the worker, and the gradient is received from that worker then; gradients of
- * other workers that came earlier wait in the transport. */
+/* Ranges of the flat block on further servers: see shard.h. An order to apply names a worker, whose
+ * gradient is then received; gradients of other workers that came earlier wait in the transport. */
 #include "worker/exchange/server/shard.h"
 
 #include <stdlib.h>
@@ -106,8 +105,8 @@ static int apply(struct shard *s, const struct order *o, struct err *e)
     message_recv(&m, s->env->comm, o->push.rank, TAG_GRADIENT, &none, 1, s->g, s->count);
     int rc = comm_wait(s->env->comm, &m.op, e);
     if (rc >= 0) {
-        updates_add(&s->updates, m.body, s->held[o->push.rank]->w, &o->push.slice,
-                    o->push.learning_rate, o->tau);
+        updates_add(&s->updates, m.body, s->held[o->push.rank]->w, o->push.weight,
+                    o->push.slice.count, o->push.learning_rate, o->tau);
     }
     return rc;
 }
@@ -192,7 +191,7 @@ int shard_serve(const struct server_policy *policy, struct rank_env *env,
     struct order order = {0};
     double deadline = env->comm->deadline;
     env->comm->deadline =
-        0; /* the next order may be long in coming; heartbeats tell who is alive */
+        0; /* the next order may take long; heartbeats show which ranks are alive */
     int rc = init(&s, policy, from, e);
     while (rc >= 0 && order.kind != ORDER_END) {
         rc = take_order(&s, &order, e);

@@ -1,5 +1,5 @@
 /* What a server hands out: training slices in the order of pulls, test slices at an evaluation's
- * boundary, an end; and who waits for what. */
+ * boundary, an end; and which workers wait for what. */
 #include "worker/exchange/server/parts.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static int size_of(const struct server *s, int rank)
     return size > 0 ? size : 1;
 }
 
-/* The next slice of at most `want` samples: first what has to be done again, then the cursor's. */
+/* The next slice of at most `want` samples: first those to be done again, then the cursor's. */
 static bool take_slice(struct server *s, int64_t want, struct slice *out)
 {
     if (s->n_redo > 0) {
@@ -34,7 +34,7 @@ bool server_nothing_left(const struct server *s)
     return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor));
 }
 
-/* For one worker: what was kept for it is left to it. */
+/* For one worker: its kept slice stays its own. */
 static bool nothing_left_for(const struct server *s, int rank)
 {
     const struct client *k = &s->clients[rank];
@@ -46,7 +46,7 @@ bool server_slices_kept(const struct server *s)
     return !s->target_reached && s->n_kept > 0;
 }
 
-/* Counted at each change, because a thousand clients would have to be asked after every push. */
+/* Counted at each change, because counting a thousand clients after every push takes too long. */
 static void set_slice(struct slice *of_client, int *n, const struct slice *slice)
 {
     bool is = slice && slice->count > 0;
@@ -95,7 +95,7 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
     k->evaluating = samples;
 }
 
-/* The client pushed again, so its last answer is through: this only takes note of it. */
+/* The client pushed again, so its last answer has arrived; notes this. */
 static int settle_reply(struct comm *c, struct client *k, struct err *e)
 {
     int rc = comm_wait(c, &k->head.op, e);
@@ -158,7 +158,7 @@ static int hand_test_slice(struct server *s, int rank, struct err *e)
     return rc;
 }
 
-/* A user's program is told its next slice in advance, so that slice is no other worker's. */
+/* A user's program gets its next slice in advance, so no other worker may get that slice. */
 static void keep_next(struct server *s, struct client *k, int size)
 {
     struct slice next;
@@ -197,8 +197,8 @@ static int hand_slice(struct server *s, int rank, struct err *e)
         keep_next(s, k, size);
         return send_reply(s, rank, s->updates.now, s->stats, e);
     }
-    /* a guess: what would come if all others pulled once before; loading it early is never wrong,
-     * only useless */
+    /* a guess: the slice that would come if all others pulled once before; if it is wrong, loading
+     * it was in vain */
     int64_t others = s->env->spec->batching.global_batch - size;
     if ((others > 0 && !cursor_take(&ahead, others, &k->reply.hint)) ||
         !cursor_take(&ahead, size, &k->reply.hint)) {
@@ -219,7 +219,7 @@ static int end_client(struct server *s, int rank, struct err *e)
     return send_reply(s, rank, NULL, NULL, e);
 }
 
-/* Does the strategy let this worker go on? */
+/* Does the strategy's policy let this worker go on? */
 static bool may_pull(struct server *s, int rank)
 {
     const struct server_policy *policy = s->policy;
@@ -254,7 +254,7 @@ void server_park(struct server *s, int rank)
     s->clients[rank].parked_at = comm_now(s->env->comm);
 }
 
-/* Answers a worker with what there is for it, if there is anything. */
+/* Answers a worker if there is anything for it. */
 static int serve_client(struct server *s, int rank, struct err *e)
 {
     bool asked = s->control.pause || s->control.stop;
@@ -283,7 +283,7 @@ int server_serve_parked(struct server *s, struct err *e)
     for (int i = 0; i < n && rc >= 0; i++) {
         int rank = s->parked[i];
         rc = serve_client(s, rank, e);
-        if (s->clients[rank].parked) { /* nobody parks meanwhile: who was answered speaks again
+        if (s->clients[rank].parked) { /* no worker parks meanwhile: an answered one comes back
                                           through the loop alone */
             s->parked[still++] = rank;
         }

@@ -1,5 +1,5 @@
 /* Strategy `softsync` (n-softsync: Gupta et al. 2015; Zhang, Gupta, Lian, Liu 2016): the first c =
- * floor(W/n) gradients that arrive make an update together, whosever they are.
+ * floor(W/n) gradients that arrive make an update together, whichever workers sent them.
  *
  *   n = W: c = 1, which is asgd      n = 1: c = W, and with a blocking pull it is sync
  *

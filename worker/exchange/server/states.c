@@ -10,7 +10,7 @@ static size_t blocks_of(const struct server *s)
     return s->n > 0 ? s->updates.n_optim / s->n : 0;
 }
 
-/* What the further servers have to do as well. */
+/* What the further servers do as well. */
 int server_order(struct server *s, enum order_kind kind, int rank, struct err *e)
 {
     struct order o = {.kind = kind, .rank = rank};
@@ -96,7 +96,7 @@ static json_t *dump_staleness(const struct server *s)
     return list;
 }
 
-/* A slice that is not done; pieces of one that was split come together again. */
+/* Adds a slice that is not done; joins pieces of one that was split. */
 static void add_out(struct run_state *state, const struct slice *slice)
 {
     struct slice *last = state->n_out > 0 ? &state->out[state->n_out - 1] : NULL;
@@ -111,8 +111,8 @@ static void add_out(struct run_state *state, const struct slice *slice)
     state->out[state->n_out++] = *slice;
 }
 
-/* All ranges into one block. `params` is this server's, of the newest weights or those under
- * evaluation; on return all of them, as is `optim`. */
+/* Collects all ranges into one block. `params` is this server's, of the newest weights or those
+ * under evaluation; on return all of them, as is `optim`. */
 static int collect(struct server *s, bool evaluated, const float **params, const float **optim,
                    struct err *e)
 {

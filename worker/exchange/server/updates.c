@@ -2,14 +2,17 @@
  *
  *   factor = s * c_i, then as the policy has it        s: 1/W or 1        c_i: W*n_i/B or 1
  *
+ * Of a gradient that does not weigh its samples (a user's program counts tokens) n_i is its weight
+ * in samples of the mean weight so far. One of weight 0 changes nothing but what momentum does.
+ *
  *   one by one      w <- rule(w, g, factor)
  *   in groups of c  sum <- sum + factor*g   …   w <- rule(w, sum, 1)
  *
  * With `per_update` a group's factor has a 1/c, so that the sum is a mean.
  *
  * The learning rate is that of the epoch of each gradient's slice. Gradients of one group may
- * belong to two epochs: each then goes into the sum in proportion of its own rate to that of the
- * group's first. */
+ * belong to two epochs: each is then scaled by the ratio of its own rate to that of the group's
+ * first. */
 #include "worker/exchange/server/updates.h"
 
 #include <math.h>
@@ -108,7 +111,7 @@ void updates_hold(struct updates *u, struct version **holder, struct version *v)
     }
 }
 
-/* The rule makes the next version: where the newest is, if nobody holds that one. */
+/* Makes the next version by the rule: in place of the newest, if no rank holds that one. */
 static void make_version(struct updates *u, const struct rule_args *args)
 {
     struct version *old = u->now;
@@ -124,13 +127,20 @@ static void make_version(struct updates *u, const struct rule_args *args)
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-static double factor_of(const struct updates *u, int64_t count, int64_t tau)
+/* A weight in samples: itself where everything weighs its samples. */
+static double in_samples(struct updates *u, double weight, int64_t samples)
+{
+    u->weights += weight;
+    u->samples += weight > 0 ? (double)samples : 0;
+    return u->weights > 0 ? weight * (u->samples / u->weights) : 0;
+}
+
+static double factor_of(const struct updates *u, double count, int64_t tau)
 {
     const struct jobspec *spec = u->env->spec;
     double W = u->env->comm->workers;
-    double c = spec->strategy.weighting == WEIGHT_SAMPLE
-                   ? W * (double)count / spec->batching.global_batch
-                   : 1;
+    double c = spec->strategy.weighting == WEIGHT_SAMPLE ? W * count / spec->batching.global_batch
+                                                         : count > 0;
     double factor = spec->strategy.scale == SCALE_GLOBAL ? c / W : c / u->group;
     return u->policy->factor ? u->policy->factor(spec, factor, tau) : factor;
 }
@@ -151,7 +161,7 @@ static size_t sampled(const struct updates *u, size_t i)
     return i * u->n / UPDATES_SAMPLE;
 }
 
-/* What the rule made of a gradient: |w after - w before| over lr * factor * |g|. */
+/* How much the rule changed a gradient: |w after - w before| over lr * factor * |g|. */
 static float stretch_of(const struct updates *u, const struct rule_args *a)
 {
     double moved = 0, plain = 0;
@@ -174,11 +184,11 @@ static void apply_one(struct updates *u, const struct rule_args *args)
     u->stretch = u->before ? stretch_of(u, args) : NAN;
 }
 
-bool updates_add(struct updates *u, const float *g, const float *pulled, const struct slice *slice,
-                 double rate, int64_t tau)
+bool updates_add(struct updates *u, const float *g, const float *pulled, double weight,
+                 int64_t samples, double rate, int64_t tau)
 {
     const struct optimizer_spec *o = &u->env->spec->optimizer;
-    double factor = factor_of(u, slice->count, tau);
+    double factor = factor_of(u, in_samples(u, weight, samples), tau);
     struct rule_args args = {.g = g,
                              .pulled = pulled,
                              .lr = (float)rate,

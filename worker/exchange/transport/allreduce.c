@@ -1,5 +1,6 @@
-/* The front of the all-reduce (allreduce.h): which way a sum goes, and what the ways share. One
- * implementation for every transport, so that the order of additions is the same everywhere. */
+/* The front of the all-reduce (allreduce.h): chooses the way of a sum, and does what the ways
+ * share. One implementation for every transport, so that the order of additions is the same
+ * everywhere. */
 #include "worker/exchange/transport/allreduce.h"
 
 #include <stdlib.h>

@@ -22,19 +22,19 @@ struct allreduce {
     enum comm_group group;
 
     /* Set by the caller, before it starts. */
-    bool lent;   /* it reads the sum at `sum`, and is done with it before it begins another one in
-                    this group; all members alike */
-    bool shares; /* others are under way at the same time, for which it leaves room on a link */
+    bool lent;   /* the caller reads the sum at `sum` and is done with it before it begins another
+                    one in this group, as all members */
+    bool shares; /* others are under way at the same time, so it leaves them room on a link */
 
     /* Of the sum under way. */
     float *data; /* [n] the caller's; belongs to the op until it ended */
-    float *sum;  /* once done: data, or of a `lent` one perhaps memory of the transport, only to be
-                    read */
+    float *sum;  /* once done: data, or for a `lent` one perhaps memory of the transport, read-only
+                  */
     size_t n;
     size_t light;   /* the last floats, which are words: on a virtual link they cost nothing, as a
                       few words after a gradient do on a real one (SEMANTICS.md 7) */
     size_t hollow;  /* floats in front that cost time and do not exist (comm.h) */
-    int mine, size; /* this rank's place among the members; how many there are */
+    int mine, size; /* this rank's index among the members; how many there are */
     uint32_t serial;
     bool begun;
     int taken; /* parts that the caller has been given */
@@ -44,7 +44,7 @@ struct allreduce {
             bool whole; /* the transport runs it as one event */
             int pieces; /* messages of a chunk */
             int window; /* how many may be under way at once in one direction */
-            int ahead;  /* how many may have gone out beyond those that came */
+            int ahead;  /* how many more may have been sent than received */
             int sent, sent_done, got, got_done; /* begun and ended, in the order of messages */
             size_t slot;                        /* floats of scratch for a piece that is added */
         } ring;
@@ -66,8 +66,8 @@ struct allreduce {
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats);
 void allreduce_release(struct allreduce *a); /* one that was never initialised is allowed */
 /* From now on `data` is in the memory of this device, which adds it. Other members need not do the
- * same: messages and the order of additions stay what they are. Never with comm.native. Negative:
- * it has no memory for it, and nothing has changed. */
+ * same: messages and the order of additions do not change. Never with comm.native. Negative: it has
+ * no memory for it, and nothing has changed. */
 int allreduce_place(struct allreduce *a, struct device *dev, struct err *e);
 /* `data` is in this device's memory (allreduce_place), not the host's. */
 bool allreduce_on_device(const struct allreduce *a);

@@ -1,8 +1,8 @@
 /* Comm, the front that strategies see: groups, messages, broadcast. It holds no thread and no
  * library: an operation is a small state machine that the transport runs (transport.h).
  *
- * Tags: strategies use 0 … 999. Above them stand the collectives, with a serial number in the tag
- * so that two of them under way at once never take each other's messages. */
+ * Tags: strategies use 0 … 999. Collectives have higher tags, with a serial number, so that two of
+ * them under way at once never take each other's messages. */
 #include "worker/exchange/transport/comm.h"
 
 #include <limits.h>
@@ -187,7 +187,7 @@ static int send_step(struct comm_op *op, struct transport *t)
     return rc < 0 ? fail(m, "sending to") : rc;
 }
 
-/* Who sent the header also sends the body. */
+/* The sender of the header also sends the body. */
 static int recv_step(struct comm_op *op, struct transport *t)
 {
     struct message *m = (struct message *)op;
@@ -268,7 +268,7 @@ int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct er
     return rc < 0 ? err_prefix(e, "cannot hand out the start") : 0;
 }
 
-/* Dissemination (Hensgen, Finkel & Manber, 1988): after round k everybody has heard of the 2^k
+/* Dissemination (Hensgen, Finkel & Manber, 1988): after round k every rank has heard from the 2^k
  * ranks before it. */
 int comm_meet(struct comm *c, struct err *e)
 {

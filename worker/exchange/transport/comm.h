@@ -40,10 +40,10 @@ int comm_test(struct comm_op *op);
 /* At the deadline (ERR_TIMEOUT) the exchange is abandoned, since `op` may lie on the caller's
  * stack. */
 int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
-/* As comm_wait, but until so many parts have come. */
+/* As comm_wait(), but returns once this many parts have come. */
 int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e);
-/* The end of all exchange of a rank that failed: nothing under way is touched any more, so that it
- * may be freed; whatever is started fails. */
+/* Ends all exchange of a rank that failed: operations under way are no longer touched, so that they
+ * may be freed, and new ones fail. */
 void comm_abandon(struct comm *c);
 
 /* Messages: a fixed header and a body of floats, a transfer each, both under way at once. Both
@@ -52,12 +52,12 @@ void comm_abandon(struct comm *c);
 struct message {
     struct comm_op op;
     struct comm *comm;
-    int peer, tag; /* peer: TRANSPORT_ANY to receive from whoever comes first; then who it was */
+    int peer, tag; /* peer: TRANSPORT_ANY to receive from any rank; then that rank */
     bool sending;
     void *head;
     size_t head_bytes;
-    float *body;       /* of a receive: room; then where it is, which of a lent one is perhaps the
-                          sender's block */
+    float *body;       /* of a receive: the buffer; then the address of the body, for a lent one
+                          perhaps the sender's block */
     size_t body_bytes; /* of a receive: room; then what came */
     size_t hollow;
     struct transport_req r[2];

@@ -1,8 +1,8 @@
 /* Transport over Open MPI: see comm_mpi.h. Every call of MPI but start and stop is made by one
  * thread per process (comm_thread.c), whose operations are here.
  *
- * Over TCP a message up to btl_tcp_eager_limit goes without being asked for, and of what a read
- * finds beyond a message's header no more than btl_tcp_endpoint_cache is copied once more. */
+ * Over TCP a message up to btl_tcp_eager_limit is sent without a request, and at most
+ * btl_tcp_endpoint_cache bytes that a read finds beyond a message's header are copied once more. */
 #include "worker/exchange/transport/comm_mpi.h"
 
 #include <limits.h>
@@ -231,8 +231,8 @@ void comm_mpi_prepare(void)
     setenv("OMPI_MCA_btl_tcp_endpoint_cache", "4096", 0);
 }
 
-/* A host is what shares memory, as Open MPI sees it: two agents on one machine are two hosts. It is
- * named after its first rank too. */
+/* Ranks that share memory, as Open MPI sees it, are on one host: two agents on one machine are two
+ * hosts. It is named after its first rank too. */
 static int learn_hosts(struct comm_mpi *m, struct err *e)
 {
     MPI_Comm host;

@@ -32,13 +32,12 @@ enum {
     LARGE_BYTES = 1 << 16
 };
 enum {
-    /* so often sockets may have something and no message comes of it, before the thread sleeps in
-     * between */
+    /* how often sockets may wake the thread without a message before it sleeps between polls */
     VAIN = 1000
 };
 static const double DOZE_SECONDS = 0.05;
 static const double SECONDS_PER_BYTE =
-    3e-10; /* of a transfer in pieces: how long it is worth yielding instead of sleeping */
+    3e-10; /* for how long yielding pays more than sleeping during a transfer in pieces */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
@@ -76,8 +75,8 @@ static void tell_parts(struct comm_thread *c, const struct comm_op *op, int told
     }
 }
 
-/* Takes what was queued; with nothing under way it waits for more. False: stop, whatever is under
- * way if it was abandoned. */
+/* Takes the queued operations; waits for some if none is under way. False: stop, also with
+ * operations under way if they were abandoned. */
 static bool take_queue(struct comm_thread *c, struct comm_op **running)
 {
     pthread_mutex_lock(&c->lock);

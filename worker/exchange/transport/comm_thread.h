@@ -24,15 +24,15 @@ struct comm_thread {
     bool dozing;         /* it waits for sockets */
     struct mpi_sockets sockets;
     /* the thread's own */
-    bool moved;       /* a message came through since it last looked */
+    bool moved;       /* a message got through since the last check */
     int vain;         /* waits in a row that ended with a socket and brought no message */
-    double hot_until; /* large messages that were posted may be moving until then */
+    double hot_until; /* large messages that were posted may be under way until then */
 };
 
 /* apart: no other rank is on this host. */
 int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool apart,
                       struct err *e);
-/* Ends what was started, then the thread. */
+/* Finishes the operations under way, then ends the thread. */
 void comm_thread_stop(struct comm_thread *c);
 
 /* transport_ops.start, .wait and .abandon. Any thread. */

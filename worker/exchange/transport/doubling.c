@@ -9,7 +9,7 @@
  *      R = 1      back   1 ─► 0 */
 #include "worker/exchange/transport/allreduce_ways.h"
 
-/* P = 2^L members are left after 2R members have made R of themselves. */
+/* P = 2^L members are left after 2R members have folded into R. */
 struct shape {
     int P, L, R;
 };
@@ -25,13 +25,13 @@ static struct shape shape_of(int size)
     return s;
 }
 
-/* Whom this member sends to and receives from in a round; -1: nobody. */
+/* The members that this one sends to and receives from in a round; -1: none. */
 struct meeting {
     int to, from;
 };
 
-/* Round 0 folds the even ones of the first 2R into the odd ones, rounds 1 to L meet the partner
- * whose bit is the other, round L+1 gives the sum back to those that were folded away. */
+/* Round 0 folds the even ones of the first 2R into the odd ones, rounds 1 to L exchange with the
+ * partner whose bit differs, round L+1 gives the sum back to those that were folded away. */
 static struct meeting meeting_of(const struct allreduce *a, const struct shape *s)
 {
     int i = a->mine, R = s->R, round = a->doubling.round;

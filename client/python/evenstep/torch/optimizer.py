@@ -7,7 +7,7 @@ gradient is None, and keeps its momentum as it was.
 import torch
 import torch.optim.optimizer as optim
 
-from ..run import SKIP, Error
+from ..run import SKIP, VOID, Error
 
 
 def describe(optimizers):
@@ -65,7 +65,7 @@ class _Watch:
                 "from the loader that prepare() returned, each with a backward pass, and the last "
                 "pass before a step stands outside no_sync()"
             )
-        if passes.answer == SKIP:
+        if passes.answer in (SKIP, VOID):
             params = [p for g in optimizer.param_groups for p in g["params"]]
             self.hidden = [(p, p.grad) for p in params]
             for p in params:

@@ -10,8 +10,12 @@
 Nested backwards (checkpointing) belong to the outermost one. Where autograd is entered by a way that
 loss.py does not see, the first hook opens the pass and an engine callback ends it.
 
-The rank answers what the optimizer does: step on the sum, leave its step out (a server made it), or
-step on the local gradients and send the difference, which is taken when the next slice begins.
+The rank answers what the optimizer does: step on the sum, leave its step out (a server made it, or
+a pass failed on some rank), or step on the local gradients and send the difference, which is taken
+when the next slice begins.
+
+A further pass over the same slice sends its own gradients alone. What param.grad held before, which
+is summed already, is set aside and added to the new sum.
 
 A slice is settled once its gradients were sent. Within no_sync they are kept, and settled as held
 back when the next slice begins. A slice without samples (another rank had them all) still gives the
@@ -22,7 +26,7 @@ import math
 
 import torch
 
-from ..run import DIFFERENCE, SKIP, STEP, Error
+from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
 
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
 
@@ -42,6 +46,7 @@ class Passes:
         self.open = False
         self.loss = self.scaler = None
         self._stash = None
+        self._before = None  # gradients of former passes over this slice
         self._fired = [False] * len(blocks.slots)
         self._hooked = [False] * len(blocks.slots)
         self.hook()
@@ -126,7 +131,7 @@ class Passes:
         if self.slice is None:
             return
         if self.settled and not self.keeping:
-            self.run.again()
+            self._begin_further()
         self.open = True
         self.loss = loss
         self._fired = [False] * len(self._fired)
@@ -174,8 +179,15 @@ class Passes:
         self.answer = self.run.gradients(self.samples, self._loss(), self._rate())
         self.settled = self.stepped = True
         self.kept = 0.0
+        self._follow()
+        self._add_before()
+
+    def _follow(self):
+        """What the rank's answer means for gradients and parameters."""
         if self.answer == STEP:
             self._give_back()
+        elif self.answer == VOID:
+            return  # the optimizer's step is left out, and nothing has changed
         elif self.scaler is not None:
             raise Error(
                 "a GradScaler's gradients are scaled, and a server's rule cannot know by how much: "
@@ -184,14 +196,36 @@ class Passes:
         elif self.answer == SKIP:
             self.blocks.refresh()
         else:
+            if self.sums:
+                self._give_back()  # a sum over this rank's samples, made that of a whole step
             self.blocks.remember()
 
     def abandon(self):
         """An exception ended the pass: no rank makes the step of this slice."""
         self.open, self.settled, self.kept = False, False, 0.0
+        self._before = None
         self._unstash()
 
     # ---- parts of it
+
+    def _begin_further(self):
+        self.run.again()
+        if self.slice.count:
+            self.run.weight(self.mine)
+        self._before = [slot.tensor.grad for slot in self.blocks.slots]
+        for i, slot in enumerate(self.blocks.slots):
+            grad, in_block = slot.tensor.grad, self.blocks.gradients[i]
+            if grad is not None and grad.data_ptr() == in_block.data_ptr():
+                self._before[i] = grad.clone()  # the block takes the next sum
+            slot.tensor.grad = None
+
+    @torch.no_grad()
+    def _add_before(self):
+        before, self._before = self._before, None
+        for slot, grad in zip(self.blocks.slots, before or ()):
+            if grad is not None:
+                sum_ = slot.tensor.grad
+                slot.tensor.grad = grad if sum_ is None else grad.add_(sum_)
 
     def _share(self):
         """What this slice's gradient counts in its step's mean."""

@@ -63,15 +63,16 @@ export class Expectation {
   drawFoot(answer, samples) {
     const global = answer.spec?.batching?.global_batch;
     const steps = Math.ceil(samples / (global || 1));
+    const {parameters} = answer; /* 0 of a program, which brings them */
     say(this.foot,
         [
-          known(answer.parameters) && whole(answer.parameters) + ' parameters',
+          known(parameters) && parameters > 0 && whole(parameters) + ' parameters',
           known(samples) && whole(samples) + ' training samples',
           known(steps) &&
               'about ' + plural(steps, 'step') + ' of ' + whole(global) + ' samples in an epoch'
         ].filter(Boolean)
-                .join(', ') +
-            '.');
+            .join(', ')
+            .replace(/.$/, '$&.'));
   }
 
   /* The text is not valid any more: what is shown belongs to an earlier version. */

@@ -7,7 +7,7 @@ import {icon} from '../../icons.js';
 
 /** @typedef {(pointer: string, value: unknown) => void} OnChange */
 /**
- * @typedef {{kind?: 'text' | 'number' | 'list' | 'names', help?: string, aside?: string,
+ * @typedef {{kind?: 'text' | 'number' | 'list' | 'names' | 'words', help?: string, aside?: string,
  *            placeholder?: string, list?: string, onChange: OnChange}} InputOptions
  */
 /** @typedef {{choices: [string, string][], help?: string, onChange: OnChange}} SelectOptions */
@@ -42,7 +42,8 @@ const READ = {
   text: (t) => (t === '' ? undefined : t),
   number: parseNumber,
   list: (t) => parseList(t, parseNumber),
-  names: (t) => parseList(t, String)
+  names: (t) => parseList(t, String),
+  words: (t) => t.match(/\S+/g) || undefined
 };
 
 /** @param {unknown} value */

@@ -27,6 +27,11 @@ const FALLBACK = {
   '/optimizer/type': 'sgd',
   '/optimizer/schedule/type': 'constant'
 };
+/* Fields that have no meaning for a program. */
+const NETWORK = [
+  '/model', '/data/format', '/optimizer/type', '/optimizer/learning_rate',
+  '/optimizer/schedule/type', '/init', '/evaluate/every_epochs'
+];
 /* Further numbers: pointer, label, help, placeholder. */
 const TOP = [
   ['/seed', 'Seed', 'of everything random', '1'],
@@ -49,11 +54,13 @@ export class Form {
    * @param {Api.Dataset[]} datasets
    * @param {Api.Node[]} nodes
    * @param {OnChange} onChange
+   * @param {AnyField[]} program the fields of a program
    */
-  constructor(catalog, datasets, nodes, onChange) {
+  constructor(catalog, datasets, nodes, onChange, program) {
     this.catalog = catalog;
     this.datasets = datasets;
     this.onChange = onChange;
+    this.program = program;
     /** @type {Map<string, AnyField>} */
     this.fields = new Map();
     this.what = this.makeWhat();
@@ -172,7 +179,8 @@ export class Form {
     const epochs =
         this.input('/epochs', 'Epochs', {kind: 'number', help: 'passes over the training set'});
     const {model, format, path} = this.what;
-    return [name, model, format, epochs, path, this.parameters.format];
+    const program = this.program.map((f) => this.own(f));
+    return [...program, name, model, format, epochs, path, this.parameters.format];
   }
 
   whereNodes() {
@@ -195,10 +203,11 @@ export class Form {
   show(spec) {
     const at = (/** @type {string} */ pointer) => getAt(spec, pointer) ?? FALLBACK[pointer];
     const {parameters} = this;
-    parameters.format.show(at('/data/format'));
+    const own = (/** @type {string} */ pointer) => (spec.program ? '' : at(pointer));
+    parameters.format.show(own('/data/format'));
     parameters.strategy.show(at('/strategy/type'));
-    parameters.optimizer.show(at('/optimizer/type'));
-    parameters.schedule.show(at('/optimizer/schedule/type'));
+    parameters.optimizer.show(own('/optimizer/type'));
+    parameters.schedule.show(own('/optimizer/schedule/type'));
     this.showModel(spec);
     this.showData(spec);
     this.showNotes(at);
@@ -206,6 +215,7 @@ export class Form {
       if (f !== this.what.model) {
         f.show(at(f.pointer), spec);
       }
+      f.node.hidden = NETWORK.includes(f.pointer) ? Boolean(spec.program) : f.node.hidden;
     }
   }
 

@@ -34,6 +34,17 @@ function firstSpec(datasets, nodes) {
   };
 }
 
+/* What a program brings with it, so that no spec of one has it. */
+const NETWORK = ['model', 'data', 'augment', 'init', 'optimizer', 'evaluate', 'precision'];
+
+/**
+ * @param {Api.Spec} spec
+ * @param {string[]} keys
+ * @returns {Api.Spec}
+ */
+const without = (spec, keys) =>
+    Object.fromEntries(Object.entries(spec).filter(([key]) => !keys.includes(key)));
+
 /* A request that is sent twice makes one job. */
 function freshKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -49,6 +60,11 @@ export class SubmitModel extends EventTarget {
     this.nodes = [];
     /** @type {Api.Dataset[]} */
     this.datasets = [];
+    /** @type {Api.Program[]} */
+    this.programs = [];
+    /** The spec with a network, while a program is chosen. */
+    /** @type {Api.Spec | null} */
+    this.network = null;
     /** The job that this one begins from. */
     /** @type {Api.Job | null} */
     this.earlier = null;
@@ -63,11 +79,11 @@ export class SubmitModel extends EventTarget {
 
   /** @param {string | null} from the id of an earlier job */
   async load(from) {
-    const [catalog, {nodes}, datasets, earlier] = await Promise.all([
+    const [catalog, {nodes}, datasets, programs, earlier] = await Promise.all([
       get('catalog'), get('nodes'), get('datasets').then((d) => d.datasets).catch(() => []),
-      from ? get(path(from)) : null
+      get('programs').then((d) => d.programs).catch(() => []), from ? get(path(from)) : null
     ]);
-    Object.assign(this, {catalog, nodes, datasets, earlier});
+    Object.assign(this, {catalog, nodes, datasets, programs, earlier});
     this.spec = earlier ? earlier.spec : firstSpec(datasets, nodes);
     this.text = print(this.spec);
   }
@@ -83,10 +99,32 @@ export class SubmitModel extends EventTarget {
    * @param {unknown} value
    */
   change(pointer, value) {
-    this.spec = setAt(this.spec, pointer, value);
-    this.text = print(this.spec);
+    this.replace(setAt(this.spec, pointer, value));
+  }
+
+  /** @param {Api.Spec} spec */
+  replace(spec) {
+    this.spec = spec;
+    this.text = print(spec);
     this.dispatchEvent(new Event('spec'));
     this.checkSoon();
+  }
+
+  /**
+   * A program takes the place of the network; null brings back the one that there was.
+   * @param {Api.Spec['program'] | null} program
+   */
+  train(program) {
+    const {name, batching, ...rest} = without(this.spec, ['program', ...NETWORK]);
+    if (!this.spec.program) {
+      this.network = this.spec;
+    }
+    if (program) {
+      const {global_batch: ignored, ...policy} = batching || {};
+      this.replace({name, program, ...rest, batching: policy});
+    } else {
+      this.replace({...(this.network || firstSpec(this.datasets, this.nodes)), name});
+    }
   }
 
   /**

@@ -9,6 +9,7 @@ import {Expectation} from './expectation.js';
 import {loadButton, saveButton} from './files.js';
 import {Form} from './form.js';
 import {SubmitModel} from './model.js';
+import {programFields} from './program.js';
 import {Understood} from './understood.js';
 import {Verdict} from './verdict.js';
 
@@ -25,9 +26,10 @@ class SubmitView {
     this.root = root;
     this.data = data;
     this.editor = new Editor((text) => data.type(text));
+    const change = (/** @type {string} */ at, /** @type {unknown} */ value) =>
+        data.change(at, value);
     this.parts = {
-      form:
-          new Form(data.catalog, data.datasets, data.nodes, (at, value) => data.change(at, value)),
+      form: new Form(data.catalog, data.datasets, data.nodes, change, programFields(data, change)),
       verdict: new Verdict(this.editor),
       understood: new Understood(),
       expectation: new Expectation()

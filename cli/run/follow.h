@@ -1,0 +1,16 @@
+/* A job of `evenstep run` until its end: its progress and what rank 0's program prints on stderr,
+ * and the signals that end it early. */
+#ifndef CLI_RUN_FOLLOW_H
+#define CLI_RUN_FOLLOW_H
+
+#include "cli/session.h"
+
+/* From now on SIGINT, SIGTERM and SIGHUP end nothing by themselves: follow_job sees them. One that
+ * is ignored stays so. */
+void follow_catch_signals(void);
+int follow_signal(void); /* the first of them that came; 0: none */
+/* Shows a job until it ends. The first signal cancels it, and its end is waited for; the second one
+ * ends the waiting. state: the last that was seen. Negative: s->err says what is wrong. */
+int follow_job(struct session *s, const char *id, char state[32]);
+
+#endif

@@ -1,0 +1,12 @@
+/* Reads lines as common/log.h writes them: ts=… level=info mod=program msg=says line="…". */
+#ifndef CLI_RUN_LOGLINE_H
+#define CLI_RUN_LOGLINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The value of a key, without its quotes and escapes, cut to fit. False: the line has no such key.
+ */
+bool logline_value(const char *line, const char *key, char *out, size_t size);
+
+#endif

@@ -1,0 +1,223 @@
+/* `evenstep run FILE`: a program of the user's as a job, from the folder that it lies in to the
+ * results that it wrote.
+ *
+ *     pack the folder ─► a service, or one for this run ─► upload ─► submit ─► follow ─► artifacts
+ *
+ * The first line of stdout is the job's id and nothing else is there; everything for people is on
+ * stderr. The exit status says how it ended (enum status).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/run/artifacts.h"
+#include "cli/run/follow.h"
+#include "cli/run/pack.h"
+#include "cli/run/private.h"
+#include "cli/run/spec.h"
+#include "cli/session.h"
+
+/* What scripts rely on (docs/configuration.md). 128 + N: signal N ended it, the job was cancelled.
+ */
+enum status { SUCCEEDED, FAILED, WRONG, NO_SERVICE, CANCELLED, NOT_FETCHED, SIGNALLED = 128 };
+
+static const char usage[] = "evenstep run [OPTIONS] FILE [ARGS …]";
+
+static const struct opt options[] = {
+    {"workers", "N", OPT_INT, "1", 1, 1024, "nodes that the program runs on"},
+    {"strategy", "NAME", OPT_STRING, NULL, 0, 0,
+     "how they train together (`evenstep catalog` lists them; default: the service's)"},
+    {"set", "POINTER=VALUE", OPT_LIST, NULL, 0, 0,
+     "a place of the job's spec, such as /batching/policy=equal"},
+    {"python", "PATH", OPT_STRING, "python3", 0, 0,
+     "interpreter of a FILE that ends in .py, as the nodes find it; another FILE runs itself"},
+    {"name", "NAME", OPT_STRING, NULL, 0, 0, "name of the job (default: the file's)"},
+    {"folder", "DIR", OPT_STRING, NULL, 0, 0,
+     "folder that goes to the nodes and that the program runs in (default: the file's)"},
+    {"output", "DIR", OPT_STRING, NULL, 0, 0, "the job's artifacts are brought back into it"},
+    {"detach", NULL, OPT_FLAG, NULL, 0, 0, "ends when the job is submitted"},
+    CLIENT_ADDRESS,
+    CLIENT_HELP,
+    {0},
+};
+
+struct run {
+    struct session session;
+    struct run_program program;
+    struct pack pack;
+    struct private_service own;
+    json_t *spec;
+    char id[64];
+};
+
+static struct err *err_of(struct run *r)
+{
+    return &r->session.err;
+}
+
+/* ---- a service ------------------------------------------------------------------------------- */
+
+static int start_own(struct run *r, const struct opt_values *o)
+{
+    if (opt_flag(o, "detach")) {
+        err_set(err_of(r), ERR_UNAVAILABLE,
+                "no service is running that the job could be left with");
+        return err_hint(err_of(r), "`evenstep serve --allow-programs` starts one");
+    }
+    int nodes = (int)opt_int(o, "workers");
+    fprintf(stderr, "no service is running: starting one for this run\n");
+    int rc = private_start(&r->own, nodes, err_of(r));
+    return rc < 0 ? rc
+                  : client_open_at(&r->session.client, r->own.url, r->own.token_file, err_of(r));
+}
+
+/* An address that was named is the one that is meant; the default address may have nobody. */
+static int connect_service(struct run *r)
+{
+    const struct opt_values *o = r->session.options;
+    return opt_given(o, "url") || client_is_there(opt_string(o, "url"))
+               ? client_open(&r->session.client, o, err_of(r))
+               : start_own(r, o);
+}
+
+/* ---- upload and submit ----------------------------------------------------------------------- */
+
+static int upload(struct run *r)
+{
+    json_t *answer = client_upload(&r->session.client, "/api/v1/programs", "application/x-tar",
+                                   r->pack.bytes, r->pack.n, err_of(r));
+    json_t *digest = json_object_get(answer, "digest");
+    if (answer && !json_is_string(digest)) {
+        err_set(err_of(r), ERR_DATA, "the service did not tell the program's digest");
+    }
+    json_object_set(json_object_get(r->spec, "program"), "digest", digest);
+    json_decref(answer);
+    return -(int)err_of(r)->code;
+}
+
+static int submit(struct run *r)
+{
+    json_t *job = client_call(&r->session.client, "POST", "/api/v1/jobs", r->spec, err_of(r));
+    const char *id = json_string_value(json_object_get(job, "id"));
+    if (job && !id) {
+        err_set(err_of(r), ERR_DATA, "the service did not tell the job's id");
+    }
+    snprintf(r->id, sizeof r->id, "%s", id ? id : "");
+    json_decref(job);
+    if (id) {
+        printf("%s\n", r->id);
+        fflush(stdout);
+    }
+    return -(int)err_of(r)->code;
+}
+
+/* The page, and where we may ask for it, an address that signs a browser in. */
+static void tell_page(struct run *r)
+{
+    struct err ignored = {0};
+    struct client *c = &r->session.client;
+    json_t *answer = *r->own.link ? NULL : client_call(c, "POST", "/api/v1/link", NULL, &ignored);
+    const char *made = json_string_value(json_object_get(answer, "url")),
+               *link = *r->own.link ? r->own.link : made;
+    fprintf(stderr, "page: %s/#/jobs/%s\n", c->url, r->id);
+    if (link) {
+        fprintf(stderr, "to sign in: %s\n", link);
+    }
+    json_decref(answer);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static enum status prepare(struct run *r, const char *file)
+{
+    const struct opt_values *o = r->session.options;
+    if (opt_flag(o, "detach") && opt_string(o, "output")) {
+        err_set(err_of(r), ERR_INVALID, "--output waits for the job's end, and --detach does not");
+        return WRONG;
+    }
+    if (run_program_find(&r->program, file, opt_string(o, "folder"), err_of(r)) < 0 ||
+        !(r->spec = run_spec(&r->program, o, err_of(r))) ||
+        pack_folder(&r->pack, r->program.folder, r->program.file, opt_string(o, "output"),
+                    err_of(r)) < 0) {
+        return WRONG;
+    }
+    fprintf(stderr, "packed %zu files%s of %s, %.1f KiB\n", r->pack.files,
+            r->pack.by_git ? " that git knows" : "", r->program.folder, (double)r->pack.n / 1024);
+    return SUCCEEDED;
+}
+
+static enum status follow(struct run *r)
+{
+    const char *output = opt_string(r->session.options, "output");
+    char state[32];
+    int fetched = 0;
+    int status = follow_job(&r->session, r->id, state);
+    bool succeeded = strcmp(state, "succeeded") == 0;
+    if (status < 0 && !follow_signal()) {
+        return NO_SERVICE;
+    }
+    if (output && status >= 0) { /* what a failed job wrote is wanted too */
+        struct err failed = *err_of(r);
+        fetched = artifacts_fetch(&r->session, r->id, output);
+        if (fetched >= 0) {
+            fprintf(stderr, "%d artifacts in %s\n", fetched, output);
+        }
+        *err_of(r) = failed.code ? failed : *err_of(r);
+    }
+    if (follow_signal() && !succeeded) {
+        return (enum status)(SIGNALLED + follow_signal());
+    }
+    return !succeeded    ? strcmp(state, "cancelled") == 0 ? CANCELLED : FAILED
+           : fetched < 0 ? NOT_FETCHED
+                         : SUCCEEDED;
+}
+
+static enum status run(struct run *r, const char *file)
+{
+    enum status status = prepare(r, file);
+    if (status != SUCCEEDED) {
+        return status;
+    }
+    if (connect_service(r) < 0 || upload(r) < 0) {
+        return NO_SERVICE;
+    }
+    follow_catch_signals();
+    if (submit(r) < 0) {
+        return NO_SERVICE;
+    }
+    tell_page(r);
+    return opt_flag(r->session.options, "detach") ? SUCCEEDED : follow(r);
+}
+
+int command_run(int argc, char **argv)
+{
+    static struct run r; /* too large for a stack */
+    int first = opt_first_positional(options, argc, argv);
+    memset(&r, 0, sizeof r);
+    r.own.lifeline = -1;
+    int rc = opt_begin(options, usage, first < argc ? first : argc, argv, &r.session.options,
+                       err_of(&r));
+    if (rc != 0) {
+        if (rc < 0) {
+            session_complain(err_of(&r), NULL);
+        }
+        return rc < 0 ? WRONG : SUCCEEDED;
+    }
+    enum status status = WRONG;
+    if (first >= argc) {
+        fprintf(stderr, "usage: %s\n", usage);
+    } else {
+        r.program.args = argv + first + 1;
+        r.program.n_args = argc - first - 1;
+        status = run(&r, argv[first]);
+    }
+    if (err_of(&r)->code) {
+        session_complain(err_of(&r), r.session.client.problems);
+    }
+    client_close(&r.session.client);
+    opt_free(r.session.options);
+    private_stop(&r.own);
+    pack_release(&r.pack);
+    json_decref(r.spec);
+    return (int)status;
+}

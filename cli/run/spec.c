@@ -1,0 +1,191 @@
+/* The job that `evenstep run` submits: see spec.h. */
+#include "cli/run/spec.h"
+
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/jsonx.h"
+
+enum { KEY_BYTES = 200 };
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+/* The file's own folder, or the one that was given. */
+static int find_folder(struct run_program *p, const char *real, const char *folder, struct err *e)
+{
+    if (folder) {
+        return realpath(folder, p->folder)
+                   ? 0
+                   : err_errno(e, ERR_NOT_FOUND, "cannot find the folder '%.300s'", folder);
+    }
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", real);
+    snprintf(p->folder, sizeof p->folder, "%s", dirname(copy));
+    return 0;
+}
+
+/* A link is run by its own name, in the folder where it stands. */
+static int find_file(const char *file, char out[PATH_MAX], struct err *e)
+{
+    char copy[PATH_MAX], folder[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", file);
+    if (!realpath(dirname(copy), folder)) {
+        return err_errno(e, ERR_NOT_FOUND, "cannot find the program '%.300s'", file);
+    }
+    snprintf(copy, sizeof copy, "%s", file);
+    int n = snprintf(out, PATH_MAX, "%s/%s", strcmp(folder, "/") ? folder : "", basename(copy));
+    struct stat st;
+    if (n >= PATH_MAX || stat(out, &st) < 0) {
+        return err_errno(e, ERR_NOT_FOUND, "cannot find the program '%.300s'", file);
+    }
+    return S_ISREG(st.st_mode) ? 0
+                               : err_set(e, ERR_INVALID, "the program '%.300s' is no file", file);
+}
+
+int run_program_find(struct run_program *p, const char *file, const char *folder, struct err *e)
+{
+    char real[PATH_MAX];
+    int rc = find_file(file, real, e);
+    if (rc < 0 || (rc = find_folder(p, real, folder, e)) < 0) {
+        return rc;
+    }
+    size_t n = strlen(p->folder);
+    if (strncmp(real, p->folder, n) != 0 || real[n] != '/') {
+        return err_set(e, ERR_INVALID, "the program '%.200s' is not in the folder '%.200s'", file,
+                       p->folder);
+    }
+    snprintf(p->file, sizeof p->file, "%s", real + n + 1);
+    p->is_python = ends_with(p->file, ".py");
+    if (!p->is_python && access(real, X_OK) != 0) {
+        err_set(e, ERR_INVALID, "the program '%.300s' does not end in .py and is not executable",
+                file);
+        return err_hint(e, "chmod +x makes it executable");
+    }
+    const char *last = strrchr(real, '/') + 1;
+    snprintf(p->name, sizeof p->name, "%.*s", (int)strlen(last) - (p->is_python ? 3 : 0), last);
+    return 0;
+}
+
+/* ---- --set ----------------------------------------------------------------------------------- */
+
+/* The next key of a JSON pointer, unescaped; *at moves behind it. */
+static int next_key(const char **at, char key[KEY_BYTES])
+{
+    size_t n = 0;
+    const char *p = *at + 1;
+    for (; *p && *p != '/'; p++) {
+        char c = *p;
+        if (c == '~' && (p[1] == '0' || p[1] == '1')) {
+            c = *++p == '0' ? '~' : '/';
+        }
+        if (n + 1 == KEY_BYTES) {
+            return -1;
+        }
+        key[n++] = c;
+    }
+    key[n] = '\0';
+    *at = p;
+    return 0;
+}
+
+/* Steals value. Objects on the way are made. */
+static int set_at(json_t *spec, const char *pointer, json_t *value, struct err *e)
+{
+    char key[KEY_BYTES];
+    const char *at = pointer;
+    json_t *place = spec;
+    for (;;) {
+        if (*at != '/' || next_key(&at, key) < 0) {
+            json_decref(value);
+            return err_set(e, ERR_INVALID, "--set: '%.100s' is no JSON pointer, such as /seed",
+                           pointer);
+        }
+        if (!json_is_object(place)) {
+            json_decref(value);
+            return err_set(e, ERR_INVALID, "--set: '%.100s' leads into something that is no object",
+                           pointer);
+        }
+        if (!*at) {
+            json_object_set_new(place, key, value);
+            return 0;
+        }
+        json_t *next = json_object_get(place, key);
+        if (!next) {
+            next = json_object();
+            json_object_set_new(place, key, next);
+        }
+        place = next;
+    }
+}
+
+/* A value that is no JSON is a text: --set /strategy/type=sync needs no quotes in the shell. */
+static int set_one(json_t *spec, const char *text, struct err *e)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals) {
+        return err_set(e, ERR_INVALID, "--set '%.100s': POINTER=VALUE is wanted", text);
+    }
+    char pointer[512];
+    snprintf(pointer, sizeof pointer, "%.*s", (int)(equals - text), text);
+    json_t *value = json_loads(equals + 1, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    value = value ? value : json_string(equals + 1);
+    return value ? set_at(spec, pointer, value, e)
+                 : err_set(e, ERR_INVALID, "--set '%.100s': the value is no UTF-8", text);
+}
+
+/* ---- the job --------------------------------------------------------------------------------- */
+
+/* Appends a text; an argument that is no UTF-8 cannot be said in JSON. */
+static int add_text(json_t *list, const char *text, struct err *e)
+{
+    return json_array_append_new(list, json_string(text)) == 0
+               ? 0
+               : err_set(e, ERR_INVALID, "the argument '%.100s' is no UTF-8", text);
+}
+
+static int fill_program(json_t *program, const struct run_program *p, const char *python,
+                        struct err *e)
+{
+    char own[PATH_MAX + 2];
+    json_t *command = json_array(), *args = json_array();
+    json_object_set_new(program, "command", command);
+    json_object_set_new(program, "args", args);
+    snprintf(own, sizeof own, "%s%s", p->is_python ? "" : "./", p->file);
+    int rc = p->is_python ? add_text(command, python, e) : 0;
+    rc = rc == 0 ? add_text(command, own, e) : rc;
+    for (int i = 0; rc == 0 && i < p->n_args; i++) {
+        rc = add_text(args, p->args[i], e);
+    }
+    return rc;
+}
+
+json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e)
+{
+    const char *name = opt_string(options, "name"), *strategy = opt_string(options, "strategy");
+    json_t *spec = json_object();
+    json_object_set_new(spec, "name", json_string(name ? name : p->name));
+    json_object_set_new(spec, "workers", json_integer(opt_int(options, "workers")));
+    if (strategy) {
+        json_object_set_new(spec, "strategy", json_pack("{s:s}", "type", strategy));
+    }
+    json_t *program = json_object();
+    json_object_set_new(spec, "program", program);
+    int rc = fill_program(program, p, opt_string(options, "python"), e);
+    for (int i = 0; rc == 0 && i < opt_count(options, "set"); i++) {
+        rc = set_one(spec, opt_item(options, "set", i), e);
+    }
+    if (rc < 0) {
+        json_decref(spec);
+        spec = NULL;
+    }
+    return spec;
+}

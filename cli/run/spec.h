@@ -1,0 +1,27 @@
+/* The job that `evenstep run` submits, from its options. */
+#ifndef CLI_RUN_SPEC_H
+#define CLI_RUN_SPEC_H
+
+#include <jansson.h>
+#include <limits.h>
+
+#include "common/opt.h"
+
+/* Which program is run, and how. */
+struct run_program {
+    char folder[PATH_MAX]; /* that goes to the nodes; absolute */
+    char file[PATH_MAX];   /* the program in it, relative */
+    char name[64];         /* the job's, if none is given: the file's without its ending */
+    bool is_python;        /* else the file is executed itself */
+    char *const *args;     /* borrowed; n_args of them */
+    int n_args;
+};
+
+/* FILE as it was given, and the folder to pack (NULL: the one that it is in). ERR_INVALID if it is
+ * neither Python nor executable, or is not in the folder. */
+int run_program_find(struct run_program *p, const char *file, const char *folder, struct err *e);
+/* What is submitted but for the program's digest, which the service tells: options --workers,
+ * --strategy, --name, --python, and every --set. A new reference; NULL with an error. */
+json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e);
+
+#endif

@@ -1,0 +1,149 @@
+/* A user's program in place of a network: one that the service has, or one that is uploaded here as
+   a folder or an archive; then its command and its arguments. */
+import {ApiError, post} from '../../api.js';
+import {fill, h} from '../../dom.js';
+import {plural, sentence} from '../../format.js';
+import {button} from '../../widgets.js';
+
+import {Input, Select} from './fields.js';
+import {archive, belongs} from './tar.js';
+
+/** @typedef {import('./fields.js').OnChange} OnChange */
+/** @typedef {import('./model.js').SubmitModel} SubmitModel */
+
+const TAR = 'application/x-tar';
+const NONE = '';
+const HELP = 'the service runs it on each node; a folder is uploaded without hidden files';
+
+/** @param {Api.Program} p */
+const keyOf = (p) => p.digest || p.name || NONE;
+
+/** @param {Api.Program} p */
+function labelOf({name, digest = '', description, files, by}) {
+  const about = [digest.slice(0, 8), files && plural(files, 'file'), by && 'by ' + by];
+  return name || (description || 'uploaded') + ' (' + about.filter(Boolean).join(', ') + ')';
+}
+
+/**
+ * The files of a chosen folder; names without the folder's own.
+ * @param {FileList} chosen
+ */
+async function packed(chosen) {
+  const files = [...chosen]
+                    .map((file) => ({file, name: file.webkitRelativePath.replace(/^[^/]*[/]/, '')}))
+                    .filter(({name}) => belongs(name));
+  const read = await Promise.all(
+      files.map(async ({file, name}) => ({name, bytes: new Uint8Array(await file.arrayBuffer())})));
+  return new Blob(archive(read), {type: TAR});
+}
+
+/**
+ * A button that lets somebody choose files.
+ * @param {string} text
+ * @param {{[name: string]: unknown}} attributes of the input
+ * @param {(chosen: FileList) => void} onFiles
+ */
+function chooser(text, attributes, onFiles) {
+  /** @type {HTMLInputElement} */
+  const input = h('input', {
+    type: 'file',
+    hidden: true,
+    'aria-label': text,
+    ...attributes,
+    on: {
+      change() {
+        if (input.files?.length) {
+          onFiles(input.files);
+        }
+      }
+    }
+  });
+  return [button(text, () => input.click(), {class: 'btn small'}), input];
+}
+
+/* Which program: none means a network of ours. */
+class Choice extends Select {
+  /** @param {SubmitModel} data */
+  constructor(data) {
+    super('/program', 'Train', {choices: [[NONE, 'a network of ours']], onChange: () => {}});
+    this.data = data;
+    this.control.addEventListener('change', () => this.choose(this.control.value));
+    this.said = h('span', {class: 'quiet', role: 'status'});
+    const folder = {webkitdirectory: true, multiple: true, id: 'program-folder'};
+    const tar = {accept: '.tar,' + TAR, id: 'program-archive'};
+    this.node.append(h('div', {class: 'actions'},
+        chooser('Upload a folder', folder, (chosen) => this.upload(packed(chosen))),
+        chooser('Upload a .tar', tar,
+            (chosen) => this.upload(Promise.resolve(new Blob([chosen[0]], {type: TAR})))),
+        this.said));
+    data.programs.forEach((p) => this.offer(p));
+  }
+
+  /** @param {Api.Program} program */
+  offer(program) {
+    if (![...this.control.options].some((o) => o.value === keyOf(program))) {
+      this.control.append(h('option', {value: keyOf(program), text: labelOf(program)}));
+    }
+  }
+
+  /** @param {string} key */
+  choose(key) {
+    const program = this.data.programs.find((p) => keyOf(p) === key);
+    const named = program?.digest ? {digest: key} : {name: key};
+    this.data.train(program ? named : null);
+  }
+
+  /** @param {Promise<Blob>} body */
+  async upload(body) {
+    this.fault([]);
+    fill(this.said, 'uploading …');
+    try {
+      /** @type {Api.Program} */
+      const program = await post('programs', await body);
+      this.data.programs.push(program);
+      this.offer(program);
+      this.choose(keyOf(program));
+      fill(this.said, 'uploaded');
+    } catch (e) {
+      const {message, errors = []} = /** @type {ApiError} */ (e);
+      const all = errors.length ? errors.map((x) => x.message) : [message];
+      this.fault(all.map(sentence));
+      fill(this.said, 'not uploaded');
+    }
+  }
+
+  /** @param {any} value the spec's program */
+  show(value) {
+    const key = value ? value.digest || value.name || 'a command' : NONE;
+    const known = this.data.programs.find((p) => keyOf(p) === key);
+    super.show(key);
+    this.note.textContent = known?.description ? sentence(known.description) : HELP;
+  }
+}
+
+/* Words with spaces between, which are there where a program is. */
+class Words extends Input {
+  /**
+   * @param {any} value
+   * @param {Api.Spec} [spec]
+   */
+  show(value, spec) {
+    this.node.hidden = !spec?.program;
+    super.show(Array.isArray(value) ? value.join(' ') : value);
+  }
+}
+
+/**
+ * The fields of a program, in their order.
+ * @param {SubmitModel} data
+ * @param {OnChange} onChange
+ */
+export function programFields(data, onChange) {
+  const words = (/** @type {string} */ pointer, /** @type {string} */ label,
+      /** @type {string} */ help) => new Words(pointer, label, {kind: 'words', help, onChange});
+  return [
+    new Choice(data),
+    words('/program/command', 'Command', 'where the program’s manifest has none: python3 train.py'),
+    words('/program/args', 'Arguments', 'those with spaces in them are given in the JSON')
+  ];
+}

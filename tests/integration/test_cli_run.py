@@ -1,0 +1,290 @@
+"""`evenstep run`: a program from its folder to its results, with a service, and with one that it starts for itself."""
+import http.server
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import threading
+
+import pytest
+
+from programs import AT_ROOT, ROOT
+from service import BUILD, PATIENCE, Service, proc_file, processes_of, program_of, until
+
+sys.path.insert(0, str(ROOT / "client/python"))
+from evenstep.pack import PackError, pack  # noqa: E402
+
+EVENSTEP = str(BUILD / "evenstep")
+LONG = ["--epochs", "1000000", "--samples", "64000"]  # an epoch is long, too: each one is evaluated and kept
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A folder with a program that needs nothing but NumPy, and what is not to be packed."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    for name in ("wire.py", "counting.py"):
+        shutil.copy(ROOT / "tests/program" / name, folder)
+    (folder / "model.ckpt").write_text("left out")
+    (folder / ".evenstepignore").write_text("*.ckpt\n")
+    return folder
+
+
+def environment(service, **more):
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("EVENSTEP_")}
+    if service:
+        plain.update(EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)
+    return {**plain, **AT_ROOT, "EVENSTEP_PYTHON": "/usr/bin/python3", **more}
+
+
+started = []
+
+
+@pytest.fixture(autouse=True)
+def ended():
+    """What a failed test started does not outlive it."""
+    yield
+    while started:
+        started.pop().kill()
+
+
+def start(*args, service=None, cwd="/", **more):
+    """Ctrl-C reaches it also where the tests themselves run in the background, which ignores SIGINT."""
+    process = subprocess.Popen([EVENSTEP, "run", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment(service, **more),
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    started.append(process)
+    return process
+
+
+def finish(process):
+    out, err = process.communicate(timeout=180 * PATIENCE)
+    return out, err, process.returncode
+
+
+def run(*args, **more):
+    return finish(start(*args, **more))
+
+
+def id_of(out):
+    assert re.fullmatch("[0-9a-f]{16}\n", out), out
+    return out.strip()
+
+
+# ---- what is sent ----------------------------------------------------------------------------------------------------
+
+
+class Taker(http.server.BaseHTTPRequestHandler):
+    """Keeps what is uploaded, and refuses it."""
+
+    def do_POST(self):
+        self.server.taken = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(403)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def taker():
+    with http.server.HTTPServer(("127.0.0.1", 0), Taker) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def packed_by_both(taker, folder, main):
+    url = "http://127.0.0.1:%d" % taker.server_port
+    _, err, status = run(folder / main, "--url", "of the program", EVENSTEP_URL=url, EVENSTEP_TOKEN="x")
+    assert status == 3, err
+    assert taker.taken == pack(folder)
+    return tarfile.open(fileobj=io.BytesIO(taker.taken))
+
+
+@pytest.mark.parametrize("git", [False, True])
+def test_the_command_and_the_client_in_python_pack_the_same_bytes(taker, program, git):
+    long = program / ("d" * 90) / ("e" * 90)
+    long.mkdir(parents=True)
+    for name in ("a.txt", "f" * 200, "ü"):
+        (long / name).write_text(name)
+    (program / "run.sh").write_text("#!/bin/sh\n")
+    (program / "run.sh").chmod(0o755)
+    (program / "Z").write_bytes(bytes(511))
+    (program / "y").write_bytes(bytes(512))
+    (program / "linked").symlink_to("Z")
+    (program / ".gitignore").write_text("y\n")
+    if git:
+        subprocess.run(["git", "init", "-q", str(program)], check=True)
+    archive = packed_by_both(taker, program, "counting.py")
+    names = archive.getnames()
+    assert names == sorted(names, key=str.encode) and ("y" in names) != git
+    assert "model.ckpt" not in names and "linked" in names and not any(".git/" in n for n in names)
+    assert all(m.isfile() and m.uid == m.gid == m.mtime == 0 for m in archive.getmembers())
+    assert archive.getmember("run.sh").mode == 0o755 and archive.getmember("Z").mode == 0o644
+    assert archive.extractfile("d" * 90 + "/" + "e" * 90 + "/" + "f" * 200).read().decode() == "f" * 200
+
+
+def test_over_64_mib_nothing_is_sent_and_the_largest_files_are_named(taker, program):
+    with open(program / "weights.bin", "wb") as f:
+        f.truncate(70 << 20)
+    out, err, status = run(program / "counting.py", "--url", "x", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x")
+    assert status == 2 and not out and "weights.bin (70.0 MiB)" in err and ".evenstepignore" in err
+    with pytest.raises(PackError, match=r"weights.bin \(70.0 MiB\)"):
+        pack(program)
+
+
+def test_a_link_that_leaves_the_folder_is_refused_by_both(program):
+    (program / "data").symlink_to("/usr/share")
+    out, err, status = run(program / "counting.py", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x")
+    assert status == 2 and not out and "the link 'data' cannot be packed: it leaves the program's folder" in err
+    with pytest.raises(PackError, match="leaves the program's folder"):
+        pack(program)
+
+
+# ---- with a service --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service(options=["--allow-programs"]) as s:
+        yield s
+
+
+def test_a_program_runs_is_seen_and_its_results_come_back(service, program, tmp_path):
+    out, err, status = run("--workers", "2", "--strategy", "sync", "--set", "/epochs=2", "--set", "/seed=5", "--output", tmp_path / "results",
+                           program / "counting.py", "--rate", "0.25", service=service)
+    assert status == 0, err
+    job = service.job(id_of(out))
+    assert job["name"] == "counting" and job["spec"]["seed"] == 5 and len(job["workers"]) == 2
+    assert job["spec"]["program"]["args"] == ["--rate", "0.25"] and job["progress"]["samples"] == 2 * 256
+    assert "rank 0 of 2\n" in err and "succeeded" in err and f"{service.url}/#/jobs/{job['id']}" in err
+    seen = json.loads((tmp_path / "results/rank-0.json").read_text())["seen"]
+    assert sorted(seen) == ["0", "1"] and (tmp_path / "results/model.safetensors").stat().st_size > 0
+
+
+def test_the_same_folder_is_the_same_program(service, program):
+    first, _, _ = run("--detach", program / "counting.py", service=service)
+    second, _, _ = run("--detach", "--name", "again", program / "counting.py", service=service)
+    jobs = [service.job(id_of(out)) for out in (first, second)]
+    assert jobs[0]["spec"]["program"]["digest"] == jobs[1]["spec"]["program"]["digest"]
+    assert jobs[1]["name"] == "again"
+    for job in jobs:
+        service.wait(job["id"], "succeeded")
+
+
+def test_a_file_that_is_executable_runs_itself(service, program):
+    (program / "bin").mkdir()
+    script = program / "bin/train"
+    script.write_text("#!/bin/sh\nexec /usr/bin/python3 counting.py \"$@\"\n")
+    script.chmod(0o755)
+    _, err, status = run("--folder", program, script, "--accuracy", "0.5", service=service)
+    assert status == 0, err
+
+
+def test_a_program_that_fails_is_told_with_its_last_lines(service, program):
+    out, err, status = run("--set", "/max_restarts=0", program / "counting.py", "--fault", "never", service=service)
+    assert status == 1 and service.job(id_of(out))["state"] == "failed"
+    assert "evenstep: the job failed: " in err.splitlines()[-1] and "rank 0 of 1" in err.splitlines()[-1]
+
+
+def test_ctrl_c_cancels_the_job(service, program):
+    process = start("--workers", "2", program / "counting.py", *LONG, service=service)
+    id = process.stdout.readline().strip()
+    service.steps(id, 5)
+    process.send_signal(signal.SIGINT)
+    _, err, status = finish(process)
+    assert status == 130 and "cancelling the job" in err
+    assert service.job(id)["state"] == "cancelled"
+    until("no process is left", lambda: not processes_of(id))
+
+
+def test_a_job_that_another_cancels_ends_with_a_status_of_its_own(service, program):
+    process = start(program / "counting.py", *LONG, service=service)
+    id = process.stdout.readline().strip()
+    service.steps(id, 5)
+    assert service.post(f"jobs/{id}/cancel").ok
+    assert finish(process)[2] == 4
+
+
+def test_a_service_without_leave_says_so(program):
+    with Service() as s:
+        out, err, status = run(program / "counting.py", service=s)
+    assert status == 3 and not out and "--allow-programs" in err
+
+
+# ---- without a service -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """A folder for the private service, which is empty afterwards; and nobody at the default address."""
+    with socket.socket() as s:
+        if s.connect_ex(("127.0.0.1", 8080)) == 0:
+            pytest.skip("a program listens on 127.0.0.1:8080, so that a service may be running")
+    folder = tmp_path / "t"
+    folder.mkdir()
+    yield folder
+    until("no process of the service is left", lambda: not processes_of(str(folder)))
+    until("no file of the service is left", lambda: not list(folder.iterdir()))
+
+
+def test_without_a_service_one_is_started_and_nothing_is_left(alone, program, tmp_path):
+    out, err, status = run("--output", program / "results", "counting.py", cwd=program, TMPDIR=str(alone))
+    assert status == 0, err
+    id_of(out)
+    assert "no service is running: starting one for this run" in err and "rank 0 of 1\n" in err
+    assert (program / "results/model.safetensors").exists() and not list(alone.iterdir())
+
+
+def test_a_service_of_its_own_has_as_many_nodes_as_workers(alone, program):
+    out, err, status = run("--workers", "2", program / "counting.py", TMPDIR=str(alone))
+    assert status == 0 and "rank 0 of 2\n" in err, err
+
+
+def test_a_failure_is_told_before_the_service_ends(alone, program):
+    _, err, status = run("--set", "/max_restarts=0", program / "counting.py", "--fault", "never", TMPDIR=str(alone))
+    assert status == 1 and "the job failed" in err and not list(alone.iterdir())
+
+
+def begun(alone, program):
+    process = start("--workers", "2", program / "counting.py", *LONG, TMPDIR=str(alone))
+    id = process.stdout.readline().strip()
+    mark = f"EVENSTEP_JOB={id}".encode()
+    until("both programs run", lambda: len([p for p in processes_of("1000000") if mark in proc_file(p, "environ") and program_of(p) == "python3"]) == 2)
+    return process
+
+
+def test_ctrl_c_ends_the_service_too(alone, program):
+    process = begun(alone, program)
+    process.send_signal(signal.SIGINT)
+    assert finish(process)[2] == 130 and not list(alone.iterdir())
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
+def test_whatever_ends_it_the_service_goes(alone, program, sig):
+    process = begun(alone, program)
+    process.send_signal(sig)
+    finish(process)
+
+
+def test_nobody_is_left_to_leave_a_job_with(alone, program):
+    out, err, status = run("--detach", program / "counting.py", TMPDIR=str(alone))
+    assert status == 3 and not out and "no service is running" in err and "evenstep serve" in err
+
+
+def test_what_is_missing_for_a_service_is_named(alone, program, tmp_path):
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    out, err, status = run(program / "counting.py", TMPDIR=str(alone), PATH=str(bin))
+    assert status == 3 and not out and "'redis-server' is not installed" in err and "--url" in err
+    (bin / "redis-server").symlink_to(shutil.which("redis-server"))
+    assert "'mpirun' is not installed" in run(program / "counting.py", TMPDIR=str(alone), PATH=str(bin))[1]

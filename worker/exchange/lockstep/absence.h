@@ -1,0 +1,32 @@
+/* A rank whose program has ended stays in the sums of its step with nothing, and joins them later,
+ * before anybody uses them: the step is late, and is the one that it would have been.
+ *
+ *      rank 0   ▇▇▇▇ gradient ┐        ┌─ parameters, state ─┐              ┌► sum, update
+ *      rank 1   ▇▇†  nothing  ├─► sum ─┤  "1 is absent"      ▼  ▇▇▇▇ gradient ├► sum, update
+ *      rank 2   ▇▇▇▇ gradient ┘        └─────────────────────── waits ────────┘► sum, update
+ *
+ * The parameters are those that all programs have had since the last step, so any rank can give
+ * them; the lowest that is there does. Buckets of gradients that had left before the program ended
+ * are in the first sum, the others come with the second. Inside worker/exchange/lockstep only. */
+#ifndef WORKER_EXCHANGE_ABSENCE_H
+#define WORKER_EXCHANGE_ABSENCE_H
+
+#include "worker/exchange/gradients/gradients.h"
+#include "worker/exchange/lockstep/lockstep.h"
+
+/* What an absent rank says in place of its time. */
+#define ABSENCE_TIME (-1.0)
+
+struct absence {
+    struct lockstep *l; /* borrowed, as all */
+    struct gradients *gradients;
+    struct work work; /* a copy, of the step under way */
+    struct dev_result result;
+    double (*share)(const struct lockstep *l, const struct work *w); /* what its gradient weighs */
+    double compute_s; /* of the gradient, also of one that came late */
+};
+
+/* gradients_late_fn: lets absent ranks join, if the words tell of any. */
+int absence_end(void *ctx, float *words, struct err *e);
+
+#endif
