@@ -13,7 +13,6 @@ of the train function. In a TensorFlow graph the exchange is one numpy_function 
 import inspect
 import math
 import pickle
-import warnings
 
 import keras
 import numpy as np
@@ -121,8 +120,7 @@ class _Program:
         rows.steps = self.steps
         first = self.steps.stream.coming()
         if first is not None and first.number >= 0 and not first.step_count:
-            rows.num_batches = rows.count  # at most: with a server, each node makes steps of its own
-            warnings.filterwarnings("ignore", "Your input ran out of data")
+            rows.num_batches = _AsTheyCome(rows.count, self.steps)
         object.__setattr__(optimizer, "apply", self.steps.shadow(optimizer.apply, self))
         model.jit_compile = False  # XLA cannot leave its graph for the exchange
 
@@ -319,6 +317,20 @@ def _torch(exchange, grads, variables, loss):
     ]
 
 
+class _AsTheyCome(int):
+    """Batches of an epoch with a server, where each node makes steps of its own: as many as there are
+    slices, at most one for each sample. Keras asks before each step whether it has seen so many; a
+    step on data that have run out would count in the optimizer's iterations."""
+
+    def __new__(cls, most, steps):
+        self = int.__new__(cls, most)
+        self.steps = steps
+        return self
+
+    def __le__(self, seen):
+        return self.steps.drained
+
+
 class _Rows(DataAdapter):
     """The arrays of fit(), by the rows that the rank hands out."""
 
@@ -408,6 +420,8 @@ class _Between(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self.steps.finish_step()
         self.steps.drained = self.steps.stream.close_epoch_if_over()
+        if not self.steps.drained and self.steps.stream.at_end():
+            self.steps.next()
 
     def on_epoch_end(self, epoch, logs=None):
         if self.steps.run.rank == 0 and logs:
