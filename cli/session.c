@@ -5,12 +5,18 @@
 #include <string.h>
 
 #include "common/jsonx.h"
+#include "common/text.h"
 
 void session_complain(const struct err *e, const char *problems)
 {
-    fprintf(stderr, "evenstep: %s\n%s", e->message, problems ? problems : "");
+    fputs("evenstep: ", stderr);
+    text_print(stderr, e->message);
+    fputc('\n', stderr);
+    text_print(stderr, problems ? problems : "");
     if (e->hint[0]) {
-        fprintf(stderr, "  %s\n", e->hint);
+        fputs("  ", stderr);
+        text_print(stderr, e->hint);
+        fputc('\n', stderr);
     }
 }
 
@@ -50,15 +56,46 @@ int session_close(struct session *s, int failed)
     return failed ? 1 : 0;
 }
 
+/* A text of an answer is printed in many places: what is unsafe in it is replaced once. */
+static json_t *make_safe(json_t *j)
+{
+    size_t i;
+    const char *key;
+    json_t *item;
+    const char *text = json_string_value(j);
+    size_t n = json_string_length(j);
+    if (text && text_unsafe(text, n) < n) {
+        size_t size = 6 * n + 1;
+        char *shown = malloc(size);
+        if (shown) {
+            json_string_set(j, text_shown(shown, size, text));
+        }
+        free(shown);
+    }
+    json_array_foreach(j, i, item) {
+        make_safe(item);
+    }
+    json_object_foreach(j, key, item) {
+        make_safe(item);
+    }
+    return j;
+}
+
+json_t *session_ask(struct session *s, const char *method, const char *path, const json_t *body)
+{
+    return make_safe(client_call(&s->client, method, path, body, &s->err));
+}
+
 json_t *session_call(struct session *s, const char *method, const char *path, const json_t *body)
 {
     json_t *answer = client_call(&s->client, method, path, body, &s->err);
     if (answer && opt_flag(s->options, "json")) {
         char *text = jsonx_dump(answer, true, NULL);
-        printf("%s\n", text ? text : "");
+        text_print(stdout, text ? text : ""); /* \u009b means the same in JSON */
+        putchar('\n');
         free(text);
         json_decref(answer);
         return NULL;
     }
-    return answer;
+    return make_safe(answer);
 }

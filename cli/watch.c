@@ -51,20 +51,25 @@ static void describe(const json_t *job, double left, char *out, size_t size)
                  *metrics = json_object_get(job, "metrics");
     const json_t *accuracy = json_object_get(metrics, "test_accuracy"),
                  *recent = json_object_get(job, "staleness_recent");
-    char bar[BAR * 3 + 1], tested[48] = "", eta[48] = "";
+    char bar[BAR * 3 + 1], loss[48] = "", tested[48] = "", speed[96] = "", eta[48] = "";
     double fraction = number(progress, "fraction");
     draw_bar(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar);
+    if (json_is_number(json_object_get(metrics, "train_loss"))) {
+        snprintf(loss, sizeof loss, "  loss %.4g", number(metrics, "train_loss"));
+    }
+    if (number(metrics, "samples_per_second") > 0) {
+        snprintf(speed, sizeof speed, "  %.0f samples/s  staleness %.1f",
+                 number(metrics, "samples_per_second"), number(recent, "update_mean"));
+    }
     if (json_is_number(accuracy)) {
         snprintf(tested, sizeof tested, "  accuracy %.2f %%", 100 * json_number_value(accuracy));
     }
     if (left > 0) {
         snprintf(eta, sizeof eta, "  about %d:%02d left", (int)left / 60, (int)left % 60);
     }
-    snprintf(out, size,
-             "%s [%s] %3.0f %%  epoch %.1f/%.0f  loss %.4f%s  %.0f samples/s  staleness %.1f%s",
-             state_of(job), bar, 100 * fraction, number(progress, "epoch"),
-             number(progress, "epochs"), number(metrics, "train_loss"), tested,
-             number(metrics, "samples_per_second"), number(recent, "update_mean"), eta);
+    snprintf(out, size, "%s [%s] %3.0f %%  epoch %.1f/%.0f%s%s%s%s", state_of(job), bar,
+             100 * fraction, number(progress, "epoch"), number(progress, "epochs"), loss, tested,
+             speed, eta);
 }
 
 struct view {
@@ -121,7 +126,7 @@ int watch_job(struct session *s, const char *id, const struct watch *how)
     char path[256];
     int failures = 0, status = job_path(s, id, "", path);
     for (bool ended = status < 0; !ended; clock_sleep(ended ? 0 : period)) {
-        json_t *job = client_call(&s->client, "GET", path, NULL, &s->err);
+        json_t *job = session_ask(s, "GET", path, NULL);
         if (!job && (s->err.code != ERR_UNAVAILABLE || ++failures > RETRIES)) {
             return -(int)s->err.code; /* a service that is restarted comes back */
         }

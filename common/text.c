@@ -48,30 +48,54 @@ size_t text_unsafe(const char *s, size_t n)
     return n;
 }
 
+struct piece { /* a character as it is shown */
+    char text[8];
+    size_t bytes;
+};
+
+/* The character at s, of n bytes at most; returns its length there. */
+static size_t show(const char *s, size_t n, struct piece *out)
+{
+    uint32_t code;
+    size_t len = decode(s, n, &code);
+    if (len == 0) {
+        out->bytes = (size_t)snprintf(out->text, sizeof out->text, "\\x%02x", (unsigned char)*s);
+        return 1;
+    }
+    if (is_unsafe(code)) {
+        out->bytes = (size_t)snprintf(out->text, sizeof out->text, "\\u%04x", code);
+    } else {
+        memcpy(out->text, s, len);
+        out->bytes = len;
+    }
+    return len;
+}
+
 char *text_shown(char *out, size_t size, const char *s)
 {
-    size_t n = strlen(s), at = 0;
-    uint32_t code;
-    for (size_t i = 0, len; i < n; i += len) {
-        char escaped[8];
-        const char *from = escaped;
-        size_t bytes;
-        len = decode(s + i, n - i, &code);
-        if (len == 0) {
-            bytes = (size_t)snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned char)s[i]);
-            len = 1;
-        } else if (is_unsafe(code)) {
-            bytes = (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", code);
-        } else {
-            from = s + i;
-            bytes = len;
-        }
-        if (at + bytes + 1 > size) {
+    size_t at = 0;
+    struct piece piece;
+    for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
+        len = show(s, n, &piece);
+        if (at + piece.bytes + 1 > size) {
             break;
         }
-        memcpy(out + at, from, bytes);
-        at += bytes;
+        memcpy(out + at, piece.text, piece.bytes);
+        at += piece.bytes;
     }
     out[at] = 0;
     return out;
+}
+
+void text_print(FILE *out, const char *s)
+{
+    struct piece piece;
+    for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
+        len = show(s, n, &piece);
+        if (*s == '\n' || *s == '\t') {
+            fputc(*s, out);
+        } else {
+            fwrite(piece.text, 1, piece.bytes, out);
+        }
+    }
 }

@@ -95,9 +95,16 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
     const char *keys[] = {job,    key_text(KEY_JOBS),   key_text(KEY_QUEUE),
                           queued, key_text(KEY_EVENTS), key_text(KEY_JOBS_NUMBER),
                           idem};
-    const char *args[] = {fresh,  text, name ? name : "", prio, clock_format(when, clock_wall_ms()),
-                          digest, life, STORE_EVENTS};
-    redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 8, args, NULL, e);
+    const char *args[] = {fresh,
+                          text,
+                          name ? name : "",
+                          jobstate_name(JOB_QUEUED),
+                          prio,
+                          clock_format(when, clock_wall_ms()),
+                          digest,
+                          life,
+                          STORE_EVENTS};
+    redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 9, args, NULL, e);
     rc = r ? created(r, idempotency_key, id, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
@@ -107,6 +114,11 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
+
+static const char *flag(bool on)
+{
+    return on ? "1" : "0";
+}
 
 static struct script transition_script = {.text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_TRANSITION};
 
@@ -135,9 +147,12 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
                           jobstate_name(to),
                           clock_format(when, clock_wall_ms()),
                           text,
-                          jobstate_ended(to) ? "1" : "0",
+                          flag(to == JOB_RUNNING),
+                          flag(jobstate_ended(to)),
+                          flag(to == JOB_RUNNING || to == JOB_SUCCEEDED || to == JOB_CANCELLED),
+                          flag(to == JOB_QUEUED),
                           STORE_EVENTS};
-    redisReply *r = store_script(s, &transition_script, 5, keys, 7, args, NULL, e);
+    redisReply *r = store_script(s, &transition_script, 5, keys, 10, args, NULL, e);
     free(text);
     if (!r) {
         return store_failed(e);
@@ -304,6 +319,6 @@ int store_job_set_priority(struct store *s, const char *id, int priority, struct
     }
     snprintf(prio, sizeof prio, "%d", priority);
     const char *keys[] = {job, key_text(KEY_QUEUE), key_text(KEY_EVENTS)};
-    const char *args[] = {id, prio, STORE_EVENTS};
-    return store_did(id, store_script(s, &priority_script, 3, keys, 3, args, NULL, e), e);
+    const char *args[] = {id, prio, jobstate_name(JOB_QUEUED), STORE_EVENTS};
+    return store_did(id, store_script(s, &priority_script, 3, keys, 4, args, NULL, e), e);
 }

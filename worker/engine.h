@@ -1,6 +1,6 @@
 /* Engine: what computes a rank's gradients. The trainer has one loop over a strategy; behind this
- * interface are our own networks (worker/model/engine.c: loader, network, device) and a user's own
- * program (worker/program/engine.c: a child process that computes).
+ * interface are our own networks (worker/model/model_engine.c: loader, network, device) and a
+ * user's own program (worker/program/engine.c: a child process that computes).
  *
  *     open ─► prepare ─► ┌ load ─► compute, marks each bucket ─┐ … evaluate … ─► end ─► free
  *                        └──────────────◄──────────────────────┘

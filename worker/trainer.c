@@ -110,7 +110,7 @@ static int prepare(struct trainer *t, struct err *e)
     return t->decay && t->mean_of ? 0 : -ERR_MEMORY;
 }
 
-/* A bucket that the device did not give out must not be missing, or old, in a sum. */
+/* A bucket that the device did not hand out must be neither missing nor old in a sum. */
 static int check_handed(const struct trainer *t, struct err *e)
 {
     const struct err *failed = &t->strategy->failed;

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/run/logline.h"
 #include "common/buf.h"
+#include "common/text.h"
 
 enum { LINE_BYTES = 4096, REST_BYTES = 1 << 20 };
 
@@ -55,7 +56,9 @@ static void print_line(const struct follow *f, const char *line)
     char module[32], said[LINE_BYTES];
     if (logline_value(line, "mod", module, sizeof module) && strcmp(module, "program") == 0 &&
         logline_value(line, "line", said, sizeof said)) {
-        fprintf(stderr, "%s%s\n", f->terminal ? "\r\033[K" : "", said);
+        fputs(f->terminal ? "\r\033[K" : "", stderr);
+        text_print(stderr, said);
+        fputc('\n', stderr);
     }
 }
 

@@ -31,6 +31,8 @@ static const struct opt options[] = {
      "a place of the job's spec, such as /batching/policy=equal"},
     {"python", "PATH", OPT_STRING, "python3", 0, 0,
      "interpreter of a FILE that ends in .py, as the nodes find it; another FILE runs itself"},
+    {"ddp", NULL, OPT_FLAG, NULL, 0, 0,
+     "FILE is a PyTorch program written for DistributedDataParallel; minibatches are equal"},
     {"name", "NAME", OPT_STRING, NULL, 0, 0, "name of the job (default: the file's)"},
     {"folder", "DIR", OPT_STRING, NULL, 0, 0,
      "folder that goes to the nodes and that the program runs in (default: the file's)"},

@@ -152,7 +152,7 @@ static int add_text(json_t *list, const char *text, struct err *e)
                : err_set(e, ERR_INVALID, "the argument '%.100s' is no UTF-8", text);
 }
 
-static int fill_program(json_t *program, const struct run_program *p, const char *python,
+static int fill_program(json_t *program, const struct run_program *p, const char *python, bool ddp,
                         struct err *e)
 {
     char own[PATH_MAX + 2];
@@ -161,6 +161,10 @@ static int fill_program(json_t *program, const struct run_program *p, const char
     json_object_set_new(program, "args", args);
     snprintf(own, sizeof own, "%s%s", p->is_python ? "" : "./", p->file);
     int rc = p->is_python ? add_text(command, python, e) : 0;
+    if (ddp) {
+        json_array_append_new(command, json_string("-m"));
+        json_array_append_new(command, json_string("evenstep.ddp"));
+    }
     rc = rc == 0 ? add_text(command, own, e) : rc;
     for (int i = 0; rc == 0 && i < p->n_args; i++) {
         rc = add_text(args, p->args[i], e);
@@ -171,15 +175,23 @@ static int fill_program(json_t *program, const struct run_program *p, const char
 json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e)
 {
     const char *name = opt_string(options, "name"), *strategy = opt_string(options, "strategy");
+    bool ddp = opt_flag(options, "ddp");
+    if (ddp && !p->is_python) {
+        err_set(e, ERR_INVALID, "--ddp runs PyTorch programs, whose file ends in .py");
+        return NULL;
+    }
     json_t *spec = json_object();
     json_object_set_new(spec, "name", json_string(name ? name : p->name));
     json_object_set_new(spec, "workers", json_integer(opt_int(options, "workers")));
     if (strategy) {
         json_object_set_new(spec, "strategy", json_pack("{s:s}", "type", strategy));
     }
+    if (ddp) { /* as DistributedDataParallel averages: each rank counts the same */
+        json_object_set_new(spec, "batching", json_pack("{s:s}", "policy", "equal"));
+    }
     json_t *program = json_object();
     json_object_set_new(spec, "program", program);
-    int rc = fill_program(program, p, opt_string(options, "python"), e);
+    int rc = fill_program(program, p, opt_string(options, "python"), ddp, e);
     for (int i = 0; rc == 0 && i < opt_count(options, "set"); i++) {
         rc = set_one(spec, opt_item(options, "set", i), e);
     }

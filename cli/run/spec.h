@@ -21,7 +21,7 @@ struct run_program {
  * neither Python nor executable, or is not in the folder. */
 int run_program_find(struct run_program *p, const char *file, const char *folder, struct err *e);
 /* What is submitted but for the program's digest, which the service tells: options --workers,
- * --strategy, --name, --python, and every --set. A new reference; NULL with an error. */
+ * --strategy, --name, --python, --ddp, and every --set. A new reference; NULL with an error. */
 json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e);
 
 #endif

@@ -76,10 +76,10 @@ struct es_about {
     int drop_last;         /* 1: an epoch's last, smaller step is left out */
     int in_order;          /* 1: samples are visited in their order, not shuffled */
     int sums;              /* 1: gradients are sums over samples; 0: means */
-    int has_state;         /* 1: es_begin and its like may answer ES_SAVE, es_gradients ES_GO_SAVE */
-    int stack_signal;      /* makes the program write its stacks to stderr; 0: nothing does */
-    double epochs;         /* 0: not known yet, or until the job's own end */
-    uint64_t seed;         /* of the order of samples when alone */
+    int has_state;    /* 1: es_begin and its like may answer ES_SAVE, es_gradients ES_GO_SAVE */
+    int stack_signal; /* makes the program write its stacks to stderr; 0: nothing does */
+    double epochs;    /* 0: not known yet, or until the job's own end */
+    uint64_t seed;    /* of the order of samples when alone */
     struct es_optimizer optimizer;
     int n_params, n_stats;
     const struct es_tensor *params; /* [n_params] */

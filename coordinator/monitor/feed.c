@@ -15,17 +15,17 @@ int feed_open(struct feed *f, const struct feed_config *c, struct err *e)
                        .ranks = c->ranks,
                        .on_row = c->on_row,
                        .ctx = c->ctx};
-    f->places = calloc((size_t)c->ranks + 1, sizeof *f->places);
+    f->positions = calloc((size_t)c->ranks + 1, sizeof *f->positions);
     f->tails = calloc((size_t)c->ranks + 1, sizeof *f->tails);
-    if (!f->places || !f->tails) {
+    if (!f->positions || !f->tails) {
         return err_set(e, ERR_MEMORY, "cannot open the monitor of job '%s': memory ran out",
                        c->job);
     }
     snprintf(f->facts, sizeof f->facts, "0-0");
     for (int r = 0; r < c->ranks; r++) {
-        snprintf(f->places[r].at, sizeof f->places[r].at, "0-0");
-        snprintf(f->places[r].safe, sizeof f->places[r].safe, "0-0");
-        f->tails[r] = (struct store_tail){r, f->places[r].at};
+        snprintf(f->positions[r].at, sizeof f->positions[r].at, "0-0");
+        snprintf(f->positions[r].safe, sizeof f->positions[r].safe, "0-0");
+        f->tails[r] = (struct store_tail){r, f->positions[r].at};
     }
     f->history = history_open(c->job_dir, c->workers, c->names, e);
     return f->history ? 0 : -(e && e->code ? (int)e->code : ERR_IO);
@@ -36,7 +36,7 @@ void feed_close(struct feed *f)
     if (f->history) {
         history_close(f->history);
     }
-    free(f->places);
+    free(f->positions);
     free(f->tails);
     memset(f, 0, sizeof *f);
 }
@@ -73,7 +73,7 @@ int feed_settle(struct feed *f, struct err *e)
 {
     int rc = history_flush(f->history, e);
     for (int r = 0; rc >= 0 && r < f->ranks; r++) {
-        struct feed_place *p = &f->places[r];
+        struct feed_place *p = &f->positions[r];
         p->untrimmed |= strcmp(p->safe, p->at) != 0;
         memcpy(p->safe, p->at, sizeof p->safe);
     }
@@ -88,13 +88,13 @@ int feed_trim(struct feed *f, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", f->job);
     }
     for (int r = 0; r < f->ranks; r++) {
-        if (f->places[r].untrimmed) {
-            safe[n++] = (struct store_tail){r, f->places[r].safe};
+        if (f->positions[r].untrimmed) {
+            safe[n++] = (struct store_tail){r, f->positions[r].safe};
         }
     }
     int rc = n > 0 ? store_rows_trim(f->store, f->job, safe, n, e) : 0;
     for (int i = 0; rc >= 0 && i < n; i++) {
-        f->places[safe[i].rank].untrimmed = false;
+        f->positions[safe[i].rank].untrimmed = false;
     }
     free(safe);
     return rc;
@@ -104,7 +104,7 @@ void feed_note(const struct feed *f, struct bookmark *out)
 {
     snprintf(out->facts, sizeof out->facts, "%s", f->facts);
     for (int r = 0; r < f->ranks && r < out->ranks; r++) {
-        snprintf(out->rows[r], sizeof out->rows[r], "%s", f->places[r].safe);
+        snprintf(out->rows[r], sizeof out->rows[r], "%s", f->positions[r].safe);
     }
 }
 
@@ -112,7 +112,7 @@ void feed_resume(struct feed *f, const struct bookmark *from)
 {
     snprintf(f->facts, sizeof f->facts, "%s", from->facts);
     for (int r = 0; r < f->ranks && r < from->ranks; r++) {
-        snprintf(f->places[r].at, sizeof f->places[r].at, "%s", from->rows[r]);
-        snprintf(f->places[r].safe, sizeof f->places[r].safe, "%s", from->rows[r]);
+        snprintf(f->positions[r].at, sizeof f->positions[r].at, "%s", from->rows[r]);
+        snprintf(f->positions[r].safe, sizeof f->positions[r].safe, "%s", from->rows[r]);
     }
 }

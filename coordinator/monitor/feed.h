@@ -2,7 +2,7 @@
  *
  *   store ─► at ─► history's buffer ─► disk ─► safe ─► trimmed from the store
  *
- * `at` and `safe` are two places in each rank's stream. Only `safe` may be remembered across a
+ * `at` and `safe` are two positions in each rank's stream. Only `safe` may be remembered across a
  * restart of the coordinator: rows between it and `at` are in this process's memory alone, and the
  * next coordinator must read them again.
  */
@@ -22,7 +22,7 @@ struct feed {
         char at[STORE_PLACE];
         char safe[STORE_PLACE];
         bool untrimmed;       /* some rows that are on disk are still in the store */
-    } * places;               /* [ranks]; owned */
+    } * positions;            /* [ranks]; owned */
     struct store_tail *tails; /* [ranks]: `at` of each; owned */
     char facts[STORE_PLACE];  /* facts are read up to here */
     struct history *history;  /* owned */
@@ -49,10 +49,10 @@ enum { FEED_ALL = 1 << 30 };
 int feed_read(struct feed *f, int reads, bool *facts, struct err *e);
 /* Puts the buffer on disk: every row that was read is safe. */
 int feed_settle(struct feed *f, struct err *e);
-/* Trims what is safe from the store. Call it once the places were written down. */
+/* Trims what is safe from the store. Call it once the positions were written down. */
 int feed_trim(struct feed *f, struct err *e);
 
-/* The places, into a bookmark and out of one. */
+/* The positions, into a bookmark and out of one. */
 void feed_note(const struct feed *f, struct bookmark *out);
 void feed_resume(struct feed *f, const struct bookmark *from);
 

@@ -1,9 +1,9 @@
 -- KEYS job jobs queue state:queued events number idempotency (or none)
--- ARGV id spec name priority created digest lifetime cap
+-- ARGV id spec name state priority created digest lifetime cap; state: the first one
 -- Gives {0, id}; {1, id} for an idempotency key that was used with this spec; {2, id} for one that
 -- was used with another; {3} if the id is taken.
 local job, jobs, queue, queued, events, numbers, idempotency = unpack(KEYS)
-local id, spec, name, priority, created, digest, lifetime, cap = unpack(ARGV)
+local id, spec, name, state, priority, created, digest, lifetime, cap = unpack(ARGV)
 if idempotency then
   local old = redis.call('GET', idempotency)
   if old then
@@ -17,11 +17,11 @@ if idempotency then
   redis.call('SET', idempotency, id .. ' ' .. digest, 'NX', 'EX', lifetime)
 end
 local number = redis.call('INCR', numbers)
-redis.call('HSET', job, 'spec', spec, 'name', name, 'state', 'queued', 'attempt', 0,
+redis.call('HSET', job, 'spec', spec, 'name', name, 'state', state, 'attempt', 0,
   'restarts', 0, 'priority', priority, 'created', created, 'number', number)
 if idempotency then redis.call('HSET', job, 'idempotency', idempotency) end
 redis.call('ZADD', jobs, number, id)
 redis.call('ZADD', queue, score(tonumber(priority), number), id)
 redis.call('ZADD', queued, number, id)
-event(events, cap, job, id, 'null', 'queued')
+event(events, cap, job, id, 'null', state)
 return {0, id}

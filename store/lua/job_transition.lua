@@ -1,23 +1,24 @@
 -- KEYS job queue events state:from state:to
--- ARGV id from to now error ended cap
+-- ARGV id from to now error started ended cleared queued cap; "1" or "0": does the job start now,
+-- has it ended, does its last error go, does it wait in the queue
 -- Gives the state before, or nil. Nothing is changed unless it is `from`.
 local job, queue, events, index_from, index_to = unpack(KEYS)
-local id, from, to, now, failure, ended, cap = unpack(ARGV)
+local id, from, to, now, failure, started, ended, cleared, queued, cap = unpack(ARGV)
 local f = redis.call('HMGET', job, 'state', 'number', 'priority')
 if not f[1] then return false end
 if f[1] ~= from then return f[1] end
 local number = tonumber(f[2] or '0')
 redis.call('HSET', job, 'state', to)
-if to == 'running' then redis.call('HSETNX', job, 'started', now) end
+if started == '1' then redis.call('HSETNX', job, 'started', now) end
 if ended == '1' then redis.call('HSET', job, 'finished', now) end
 if failure ~= '' then
   redis.call('HSET', job, 'error', failure)
-elseif to == 'running' or to == 'succeeded' or to == 'cancelled' then
+elseif cleared == '1' then
   redis.call('HDEL', job, 'error')
 end
 redis.call('ZREM', index_from, id)
 redis.call('ZADD', index_to, number, id)
-if to == 'queued' then
+if queued == '1' then
   redis.call('ZADD', queue, score(tonumber(f[3] or '0'), number), id)
 else
   redis.call('ZREM', queue, id)

@@ -113,17 +113,17 @@ def weight_of(w, s):
 
 def one_pass(w, s, optimizer, grads):
     """Gradients, bucket by bucket; those that weigh nothing are no numbers."""
-    weight, now = weight_of(w, s), s.number == ARGS.after and (not ARGS.fault or faulty(s.number))
+    weight, now = weight_of(w, s), faulty(s.number)
     loss = float("nan") if ARGS.no_loss else float(np.abs(grads).mean())
     w.grads[:] = grads if weight > 0 or s.count == 0 else np.nan
     for b in range(len(w.buckets)):
         if s.count:
             w.bucket(b, -1.0 if ARGS.fault == "weight" and now else weight)
-        if w.rank == ARGS.void and now:
-            w.grads[:] = np.nan
-            return w.gradients(s, float("nan"), flags=wire.VOID, weight=weight)
         if b == 0:
             at("half", w, s)
+        if w.rank == ARGS.void and s.number == ARGS.after:
+            w.grads[:] = np.nan
+            return w.gradients(s, float("nan"), flags=wire.VOID, weight=weight)
     if ARGS.fault == "unsteady" and now:
         weight += 1
     samples = s.count + 1 if ARGS.fault == "samples" and now else None
@@ -238,13 +238,13 @@ if __name__ == "__main__":
     parser.add_argument("--curved", action="store_true")
     parser.add_argument("--everyone", action="store_true")
     parser.add_argument("--accuracy", type=float, default=0.25)
-    parser.add_argument("--state", action="store_true")
     parser.add_argument("--reduction", default="mean")
     parser.add_argument("--tokens", action="store_true", help="samples weigh 1, 2 or 3")
     parser.add_argument("--silent", type=int, default=-1, help="this rank's batches weigh 0; -2: all do")
     parser.add_argument("--no-loss", action="store_true")
     parser.add_argument("--passes", type=int, default=1)
     parser.add_argument("--void", type=int, default=-1, help="this rank's pass fails half way in step --after")
+    parser.add_argument("--state", action="store_true")
     parser.add_argument("--fault")
     parser.add_argument("--after", type=int, default=3)
     parser.add_argument("--point", default="before", choices=["before", "begun", "half", "step", "after", "evaluation"])

@@ -83,7 +83,7 @@ const char *__tsan_default_options(void)
  * and MPI orders the two by counters that the sanitizer does not see. */
 const char *__tsan_default_suppressions(void)
 {
-    return "deadlock:mca_btl_tcp.so\nrace:test_apart.c\n";
+    return "deadlock:mca_btl_tcp.so\nrace:test_sockets.c\n";
 }
 
 int dlclose(void *library)

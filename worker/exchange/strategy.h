@@ -153,8 +153,8 @@ struct strategy_ops {
      * (workers have received it). */
     struct strategy *(*start)(struct rank_env *env, const struct run_state *state, struct err *e);
     int (*next)(struct strategy *s, struct work *out, struct err *e);
-    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. What cannot be
-     * taken from there is told in `failed`. */
+    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. A failure to
+     * hand it over is reported in `failed`. */
     void (*on_bucket)(struct strategy *s, const struct work *w, const struct dev_bucket *b,
                       int index, int n_buckets);
     /* All gradients of the slice are there; result and compute seconds (waits excluded). */

@@ -148,6 +148,7 @@ static int follow_further(struct program_engine *g, struct pass *pass, struct wi
                           struct err *e)
 {
     int rc;
+    g->own_step = OWN_STEP; /* still to be made */
     while ((rc = talk_hear(g, m, e)) >= 0 && m->type == WIRE_BUCKET) {
         if ((rc = take_bucket(g, pass, m, e)) < 0) {
             return rc;

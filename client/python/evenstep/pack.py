@@ -1,5 +1,6 @@
-"""A program's folder as a tar archive, as the service takes it: the same files and the same bytes as
-`evenstep run` packs (cli/run/files.h and cli/run/ignore.h say which files; a test compares the two).
+"""A program's folder as a tar archive, as the service takes it: the same files and the same bytes
+as `evenstep run` packs (cli/run/files.h and cli/run/ignore.h say which files; a test compares the
+two).
 """
 
 import fnmatch

@@ -223,6 +223,44 @@ static void a_queued_job_says_what_it_waits_for(void **state)
     assert_said(ran.out, "  waits: it asks for 3\n");
 }
 
+/* U+009B begins a command of the terminal, U+202E turns a line round. */
+#define UNSAFE                                                \
+    "{\"id\": \"" ID                                          \
+    "\", \"name\": \"a\\u009b31mb\", \"state\": \"failed\", " \
+    "\"error\": {\"message\": \"\\u202eno\"}}"
+
+static void what_a_terminal_obeys_is_printed_as_its_number(void **state)
+{
+    (void)state;
+    answers(200, UNSAFE);
+    run(command_show, ID);
+    assert_said(ran.out, "a\\u009b31mb");
+    assert_said(ran.out, "error: \\u202eno\n");
+    assert_null(strstr(ran.out, "\xc2\x9b"));
+}
+
+static void it_means_the_same_in_json(void **state)
+{
+    (void)state;
+    answers(200, UNSAFE);
+    run(command_show, ID " --json");
+    assert_null(strstr(ran.out, "\xc2\x9b"));
+    json_t *same = json_loads(ran.out, 0, NULL);
+    assert_non_null(same);
+    assert_string_equal(json_string_value(json_object_get(same, "name")),
+                        "a\xc2\x9b"
+                        "31mb");
+    json_decref(same);
+}
+
+static void so_is_what_a_refusal_says(void **state)
+{
+    (void)state;
+    answers(404, "{\"detail\": \"no '\\u009b2J'\"}");
+    run(command_show, ID);
+    assert_said(ran.err, "no '\\u009b2J'");
+}
+
 /* ---- watch ----------------------------------------------------------------------------------- */
 
 static void watch_prints_each_tenth_until_the_job_has_succeeded(void **state)
@@ -238,7 +276,7 @@ static void watch_prints_each_tenth_until_the_job_has_succeeded(void **state)
     assert_said(ran.out, "running [");
     assert_said(ran.out, "  51 %  epoch");
     assert_null(strstr(ran.out, "  52 %"));
-    assert_said(ran.out, " 100 %  epoch 0.0/2  loss 0.0000  accuracy 90.00 %");
+    assert_said(ran.out, " 100 %  epoch 0.0/2  accuracy 90.00 %");
 }
 
 static void watch_says_why_a_job_failed(void **state)
@@ -313,6 +351,9 @@ int main(void)
         WITH_A_SERVICE(what_can_be_no_id_never_becomes_a_path),
         WITH_A_SERVICE(a_job_is_shown_with_its_figures_workers_and_error),
         WITH_A_SERVICE(a_queued_job_says_what_it_waits_for),
+        WITH_A_SERVICE(what_a_terminal_obeys_is_printed_as_its_number),
+        WITH_A_SERVICE(it_means_the_same_in_json),
+        WITH_A_SERVICE(so_is_what_a_refusal_says),
         WITH_A_SERVICE(watch_prints_each_tenth_until_the_job_has_succeeded),
         WITH_A_SERVICE(watch_says_why_a_job_failed),
         WITH_A_SERVICE(watch_waits_for_a_service_that_comes_back_and_for_no_job_that_is_not_there),

@@ -135,6 +135,20 @@ static void an_executable_file_runs_itself_in_the_folder_that_is_named(void **st
                 "\"command\": [\"./bin/train\"], \"args\": []}}");
 }
 
+static void a_program_for_ddp_is_started_with_its_process_group(void **state)
+{
+    (void)state;
+    UPLOADED;
+    SUBMITTED;
+    NO_LINK;
+    run_command("--detach --ddp --workers 2 $/train.py --lr 0.1");
+    assert_int_equal(ran.status, 0);
+    assert_sent(1,
+                "{\"name\": \"train\", \"workers\": 2, \"batching\": {\"policy\": \"equal\"}, "
+                "\"program\": {\"digest\": \"abcd\", \"command\": [\"python3\", \"-m\", "
+                "\"evenstep.ddp\", \"train.py\"], \"args\": [\"--lr\", \"0.1\"]}}");
+}
+
 static void the_jobs_end_is_the_exit_status(void **state)
 {
     static const struct {
@@ -284,6 +298,7 @@ int main(void)
         WITH_ALL(a_program_is_uploaded_submitted_and_followed_to_its_end),
         WITH_ALL(a_job_that_is_left_alone_is_not_followed),
         WITH_ALL(an_executable_file_runs_itself_in_the_folder_that_is_named),
+        WITH_ALL(a_program_for_ddp_is_started_with_its_process_group),
         WITH_ALL(the_jobs_end_is_the_exit_status),
         WITH_ALL(a_service_that_runs_no_programs_says_so),
         WITH_ALL(a_job_that_is_refused_lists_its_problems),

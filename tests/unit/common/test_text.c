@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/text.h"
@@ -61,12 +63,25 @@ static void what_does_not_fit_is_cut_between_characters(void **state)
     assert_string_equal(text_shown(out, 1, "a"), "");
 }
 
+static void tabs_and_line_ends_are_printed(void **state)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    (void)state;
+    text_print(out, "a\tb\nc\x1b[31m\xc2\x9b\r\n\xff");
+    fclose(out);
+    assert_string_equal(text, "a\tb\nc\\u001b[31m\\u009b\\u000d\n\\xff");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_unsafe_character_is_found),
         cmocka_unit_test(unsafe_characters_are_shown_as_their_numbers),
         cmocka_unit_test(what_does_not_fit_is_cut_between_characters),
+        cmocka_unit_test(tabs_and_line_ends_are_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,6 +198,26 @@ static void the_hash_tells_networks_of_different_step_times_apart(void **state)
     }
 }
 
+/* A program's network has tensors alone. */
+static void the_hash_of_a_program_depends_on_names_and_shapes_of_its_tensors(void **state)
+{
+    struct tensor tensors[2] = {{.name = "a", .rank = 2, .dim = {3, 4}}, {.name = "b", .rank = 1}};
+    struct network net = {.tensors = tensors, .n_tensors = 2};
+    char first[17], other[17];
+    (void)state;
+    tensors[1].dim[0] = 4;
+    network_hash(&net, first);
+    tensors[0].dim[1] = 5;
+    network_hash(&net, other);
+    assert_string_not_equal(first, other);
+    tensors[0].dim[1] = 4;
+    network_hash(&net, other);
+    assert_string_equal(first, other);
+    tensors[1].name[0] = 'c';
+    network_hash(&net, other);
+    assert_string_not_equal(first, other);
+}
+
 static void the_hash_does_not_depend_on_names(void **state)
 {
     char a[17], b[17];
@@ -219,6 +239,7 @@ int main(void)
         cmocka_unit_test(the_hash_is_stable_across_versions),
         cmocka_unit_test(the_hash_tells_networks_of_different_step_times_apart),
         cmocka_unit_test(the_hash_does_not_depend_on_names),
+        cmocka_unit_test(the_hash_of_a_program_depends_on_names_and_shapes_of_its_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,8 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
             "/data/labels", "fine|coarse");
     refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"normalize\": \"image\"}}",
             "/data/normalize", "\"picture\"");
+    refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"c\", \"normalize\": {}}}",
+            "/data/normalize", "one number per channel");
     refused("{\"data\": {\"format\": \"cifar10\", \"path\": \"c\"}}", "/data/format",
             "did you mean 'cifar-10'");
     refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"../c\"}}", "/data/path",

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <hiredis/hiredis.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -61,6 +62,17 @@ static inline int place_close(void **state)
     proc_remove_tree(p->dir, NULL);
     free(p);
     return 0;
+}
+
+/* A command that no program of ours sends. */
+static inline void raw(struct place *p, const char *command)
+{
+    redisContext *c = redisConnectUnix(p->url + strlen("unix:"));
+    assert_true(c && !c->err);
+    redisReply *r = redisCommand(c, command);
+    assert_true(r && r->type != REDIS_REPLY_ERROR);
+    freeReplyObject(r);
+    redisFree(c);
 }
 
 static inline json_t *json_of(const char *text)

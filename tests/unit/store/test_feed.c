@@ -8,17 +8,6 @@
 
 static const char *const spec_text = "{\"name\":\"feed\"}";
 
-/* A command past the store, for what no program of ours does. */
-static void raw(struct place *p, const char *command)
-{
-    redisContext *c = redisConnectUnix(p->url + 5);
-    assert_true(c && !c->err);
-    redisReply *r = redisCommand(c, command);
-    assert_true(r && r->type != REDIS_REPLY_ERROR);
-    freeReplyObject(r);
-    redisFree(c);
-}
-
 struct seen {
     int rows;
     int64_t last_step;

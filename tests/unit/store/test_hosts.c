@@ -3,8 +3,6 @@
  */
 #include "tests/unit/store/fixture.h"
 
-#include <hiredis/hiredis.h>
-
 static struct store *s;
 
 static int setup(void **state)
@@ -12,17 +10,6 @@ static int setup(void **state)
     int rc = place_open(state);
     s = rc == 0 ? ((struct place *)*state)->store : NULL;
     return rc;
-}
-
-/* What only an administrator of the store says. */
-static void raw(struct place *p, const char *command)
-{
-    redisContext *c = redisConnectUnix(p->url + strlen("unix:"));
-    assert_true(c && !c->err);
-    redisReply *r = redisCommand(c, command);
-    assert_true(r && r->type != REDIS_REPLY_ERROR);
-    freeReplyObject(r);
-    redisFree(c);
 }
 
 static int put(const char *name, const char *instance)

@@ -3,19 +3,7 @@
  */
 #include "tests/unit/store/fixture.h"
 
-#include <hiredis/hiredis.h>
-
 #include "store/history.h"
-
-static void raw(struct place *p, const char *command)
-{
-    redisContext *c = redisConnectUnix(p->url + strlen("unix:"));
-    assert_true(c && !c->err);
-    redisReply *r = redisCommand(c, command);
-    assert_true(r && r->type != REDIS_REPLY_ERROR);
-    freeReplyObject(r);
-    redisFree(c);
-}
 
 static void tell(struct place *p, int n)
 {

@@ -118,7 +118,7 @@ static float share_of(double mine, const struct interval *since)
     return since->samples > 0 ? (float)(mine / since->samples) : 0;
 }
 
-/* Blocks, weighed by this rank's share, into the buffer; *floats: how many. */
+/* Copies the blocks, weighted by this rank's share, into the buffer; *floats: how many. */
 static int gather(struct averaging *s, bool optim, const struct interval *since, size_t *floats,
                   struct err *e)
 {

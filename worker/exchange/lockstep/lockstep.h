@@ -87,7 +87,7 @@ bool lockstep_over(const struct lockstep *l);
 bool lockstep_evaluates(const struct lockstep *l, struct work *out);
 /* Takes the next step from the cursor: *out is this rank's part of it, or the end. */
 void lockstep_train(struct lockstep *l, struct work *out);
-/* This rank's part of a step's samples. */
+/* This rank's share of a step's samples. */
 double lockstep_share(const struct lockstep *l);
 /* The step under way is done. */
 void lockstep_done(struct lockstep *l);

@@ -1,4 +1,4 @@
-/* The server's state, shared by server.c, slices.c, evaluation.c and states.c.
+/* The server's state, shared by server.c, slices.c, evaluation.c and server_state.c.
  */
 #ifndef WORKER_EXCHANGE_SERVER_PARTS_H
 #define WORKER_EXCHANGE_SERVER_PARTS_H
@@ -62,7 +62,7 @@ struct server {
     struct run_state *state;
 };
 
-/* states.c */
+/* server_state.c */
 int server_init(struct server *s, struct rank_env *env, const struct run_state *from,
                 struct err *e);
 void server_release(struct server *s);

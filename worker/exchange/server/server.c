@@ -17,7 +17,7 @@
  * rank.
  *
  * This file has the loop; slices.c decides what is handed out, evaluation.c evaluates, start, end
- * and states in states.c. */
+ * and states in server_state.c. */
 #include "worker/exchange/server/server.h"
 
 #include <math.h>

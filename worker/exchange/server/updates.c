@@ -55,14 +55,14 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
     u->group = policy->group ? policy->group(env) : 1;
     u->version = from->version;
     u->stretch = NAN;
-    u->n_places = env->comm->workers + 2; /* each worker's, that of an evaluation, the next */
-    u->places = calloc((size_t)u->n_places, sizeof *u->places);
-    u->spare = calloc((size_t)u->n_places, sizeof *u->spare);
-    bool ok = u->places && u->spare;
-    for (int i = 0; ok && i < u->n_places; i++) {
-        u->places[i].w = aligned_alloc(64, (n * sizeof(float) + 127) / 64 * 64);
-        u->spare[u->n_spare++] = &u->places[i];
-        ok = u->places[i].w != NULL;
+    u->n_versions = env->comm->workers + 2; /* each worker's, that of an evaluation, the next */
+    u->versions = calloc((size_t)u->n_versions, sizeof *u->versions);
+    u->spare = calloc((size_t)u->n_versions, sizeof *u->spare);
+    bool ok = u->versions && u->spare;
+    for (int i = 0; ok && i < u->n_versions; i++) {
+        u->versions[i].w = aligned_alloc(64, (n * sizeof(float) + 127) / 64 * 64);
+        u->spare[u->n_spare++] = &u->versions[i];
+        ok = u->versions[i].w != NULL;
     }
     u->optim = u->n_optim ? calloc(u->n_optim, sizeof(float)) : NULL;
     u->sum = u->group > 1 ? calloc(n + 1, sizeof(float)) : NULL;
@@ -89,10 +89,10 @@ int updates_init(struct updates *u, const struct server_policy *policy, const st
 
 void updates_release(struct updates *u)
 {
-    for (int i = 0; u->places && i < u->n_places; i++) {
-        free(u->places[i].w);
+    for (int i = 0; u->versions && i < u->n_versions; i++) {
+        free(u->versions[i].w);
     }
-    free(u->places);
+    free(u->versions);
     free(u->spare);
     free(u->optim);
     free(u->sum);

@@ -21,11 +21,11 @@ struct version {
 struct updates {
     const struct server_policy *policy; /* borrowed, as is env */
     const struct rank_env *env;
-    struct rule_state rule; /* w: those of `now`; v, m2: into the block below */
-    struct version *now;    /* the newest weights, of this server's range of the block */
-    struct version *places; /* [n_places] one more than may be held at once; owned */
-    struct version **spare; /* [n_spare] those that are not held, the last used first; owned */
-    int n_places, n_spare;
+    struct rule_state rule;   /* w: those of `now`; v, m2: into the block below */
+    struct version *now;      /* the newest weights, of this server's range of the block */
+    struct version *versions; /* [n_versions] one more than may be held at once; owned */
+    struct version **spare;   /* [n_spare] those that are not held, the last used first; owned */
+    int n_versions, n_spare;
     float *optim; /* [n_optim] velocity, then mean square; owned; NULL if there is none */
     float *sum;   /* [n] of the group; owned; NULL if each gradient makes an update of its own */
     size_t n, n_optim;
@@ -53,8 +53,7 @@ void updates_release(struct updates *u);
 void updates_hold(struct updates *u, struct version **holder, struct version *v);
 /* One gradient g[n] that weighs `weight`, of `samples` samples, computed on version tau before the
  * newest; pulled[n]: the weights it was computed on; `rate`: the learning rate that belongs to it.
- * True if it completed an update,
- * so that the version went up. */
+ * True if it completed an update, so that the version went up. */
 bool updates_add(struct updates *u, const float *g, const float *pulled, double weight,
                  int64_t samples, double rate, int64_t tau);
 /* Applies a group that was left incomplete, with the weights its gradients have; true if there was

@@ -25,7 +25,7 @@ struct comm_mpi {
     MPI_Comm comm, workers; /* workers: for sums of the library's own, or MPI_COMM_NULL */
     int rank, size;
     char (*hosts)[64]; /* [size] owned */
-    bool apart;        /* no other rank is on this host */
+    bool alone;        /* no other rank is on this host */
     struct comm_thread thread;
     double slow_fixed, slow_per_sample, step_start;
 };
@@ -247,7 +247,7 @@ static int learn_hosts(struct comm_mpi *m, struct err *e)
         return err_set(e, ERR_PEER, "cannot learn which ranks share a host");
     }
     MPI_Comm_size(host, &ranks);
-    m->apart = ranks == 1;
+    m->alone = ranks == 1;
     int rc = MPI_Bcast(&first, 1, MPI_INT, 0, host);
     MPI_Comm_free(&host);
     MPI_Get_processor_name(processor, &n);
@@ -277,7 +277,7 @@ struct transport *comm_mpi_open(struct err *e)
     MPI_Comm_rank(m->comm, &m->rank);
     MPI_Comm_size(m->comm, &m->size);
     if (learn_hosts(m, e) < 0 ||
-        comm_thread_start(&m->thread, &m->base, m->rank, m->apart, e) < 0) {
+        comm_thread_start(&m->thread, &m->base, m->rank, m->alone, e) < 0) {
         free(m->hosts);
         free(m);
         return NULL;

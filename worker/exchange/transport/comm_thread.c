@@ -158,7 +158,7 @@ static void *communicate(void *arg)
             mpi_sockets_moved(&c->sockets);
             idle_since = now;
             sleep_us = SLEEP_MIN_US;
-        } else if (running && c->apart && c->vain < VAIN && mpi_sockets_usable(&c->sockets)) {
+        } else if (running && c->alone && c->vain < VAIN && mpi_sockets_usable(&c->sockets)) {
             doze(c);
         } else if (running && now < c->hot_until) {
             sched_yield();
@@ -252,7 +252,7 @@ double comm_thread_age(const struct comm_thread *c)
 
 /* ---- start and stop -------------------------------------------------------------------------- */
 
-int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool apart,
+int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool alone,
                       struct err *e)
 {
     pthread_condattr_t attr;
@@ -260,7 +260,7 @@ int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool
     c->transport = t;
     c->rank = rank;
     c->turn = clock_now();
-    c->apart = apart && mpi_sockets_open(&c->sockets);
+    c->alone = alone && mpi_sockets_open(&c->sockets);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->arrived, NULL);
     pthread_condattr_init(&attr);
@@ -280,7 +280,7 @@ void comm_thread_stop(struct comm_thread *c)
     ring_bell(c);
     pthread_mutex_unlock(&c->lock);
     pthread_join(c->thread, NULL);
-    if (c->apart) {
+    if (c->alone) {
         mpi_sockets_close(&c->sockets);
     }
     pthread_cond_destroy(&c->ended);

@@ -20,7 +20,7 @@ struct comm_thread {
     struct comm_op *queue;  /* not yet seen by the thread */
     bool stopping, abandoned, gone;
     _Atomic double turn; /* when the thread last went round */
-    bool apart;          /* no other rank is on this host, and sockets can be waited for */
+    bool alone;          /* no other rank is on this host, and sockets can be waited for */
     bool dozing;         /* it waits for sockets */
     struct mpi_sockets sockets;
     /* the thread's own */
@@ -29,8 +29,8 @@ struct comm_thread {
     double hot_until; /* large messages that were posted may be under way until then */
 };
 
-/* apart: no other rank is on this host. */
-int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool apart,
+/* alone: no other rank is on this host. */
+int comm_thread_start(struct comm_thread *c, struct transport *t, int rank, bool alone,
                       struct err *e);
 /* Finishes the operations under way, then ends the thread. */
 void comm_thread_stop(struct comm_thread *c);

@@ -1,9 +1,10 @@
-/* Ranks that are hosts of their own: TCP between them, pieces, waits for sockets instead of polls.
- * ranks: 2 4 All are on this machine. So MPI is told to use TCP, and that no two of them share
- * memory: MPI_Comm_split_type is answered here, as MPI's profiling interface allows. The last rank
- * is the keeper.
+/* Ranks each on a host of its own: TCP between them, messages in pieces, waits for sockets instead
+ * of polls.
+ * ranks: 2 4
+ * All are on this machine. So MPI uses TCP by a setting, and no two of them share memory: this file
+ * answers MPI_Comm_split_type, as MPI's profiling interface allows. The last rank is the keeper.
  *
- * The exchange thread waits in ppoll for at most 50 ms, after which it looks anyway. Here that call
+ * The exchange thread waits in ppoll for at most 50 ms, after which it polls anyway. Here that call
  * is the test's: it says whether the thread waits, and can make the wait PATIENCE long, so that a
  * wait which nothing ends shows as a count and not as a delay. */
 #include <poll.h>

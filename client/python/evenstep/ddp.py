@@ -1,0 +1,235 @@
+"""PyTorch programs that were written for DistributedDataParallel, unchanged.
+
+    python -m evenstep.ddp train.py ARGS …        what `evenstep run --ddp train.py` starts
+
+The program is run with a process group in pure Python, which knows rank and size, and with a
+DistributedDataParallel that hands its module to prepare(). That joins when the training loop
+begins, since only then model, optimizer and loader are all there:
+
+    DistributedDataParallel(model) ─┐
+    optimizers of its parameters  ──┼─► first batch of a loader with a DistributedSampler: prepare()
+    batch_size × world size       ──┘
+
+The service draws the order of samples in place of the sampler, and each rank has an equal share.
+Gradients are what ranks exchange. Any other collective is refused with a sentence, but for
+barrier(), which has nothing to wait for: ranks meet at every step.
+"""
+
+import os
+import runpy
+import sys
+import weakref
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+from . import alone, no_sync, prepare, rank
+from .torch.loader import KEPT
+
+IN_PLACE = "allreduce allreduce_coalesced broadcast reduce".split()  # one rank has nothing to do
+OTHERS = "allgather _allgather_base allgather_coalesced allgather_into_tensor_coalesced alltoall "
+OTHERS += "alltoall_base gather reduce_scatter _reduce_scatter_base scatter send recv "
+OTHERS += "reduce_scatter_tensor_coalesced recv_anysource"
+
+
+class Error(RuntimeError):
+    pass
+
+
+# ---- the process group
+
+
+class Group(dist.ProcessGroup):
+    """Rank and size; no tensors."""
+
+    def getBackendName(self):
+        return "evenstep"
+
+    def barrier(self, *_, **__):
+        return _done([])
+
+
+def _done(tensors):
+    future = torch.futures.Future()
+    future.set_result(tensors)
+    return torch._C._distributed_c10d._create_work_from_future(future)
+
+
+def _collective(name):
+    def call(self, tensors=(), *_, **__):
+        if name in IN_PLACE and self.size() == 1:
+            return _done(tensors)
+        raise Error(
+            "%s: under --ddp ranks exchange gradients alone; a figure of one rank is shown by "
+            "evenstep.log(), and rank 0 can evaluate on the whole test set" % name.strip("_")
+        )
+
+    return call
+
+
+for _name in [*IN_PLACE, *OTHERS.split()]:
+    setattr(Group, _name, _collective(_name))
+
+
+def _init_process_group(
+    backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, *_, **__
+):
+    mine = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if (rank, world_size) not in ((-1, -1), mine):
+        raise Error(
+            "init_process_group: this is rank %d of %d, not %d of %d; a program that starts its "
+            "ranks itself (torch.multiprocessing.spawn) has to take them from the environment, as "
+            "torchrun gives them" % (*mine, rank, world_size)
+        )
+    _init("evenstep", store=dist.HashStore(), rank=mine[0], world_size=mine[1])
+
+
+_init = dist.init_process_group
+
+
+# ---- the model
+
+
+class DistributedDataParallel(torch.nn.Module):
+    """In place of PyTorch's: the module, whose gradients the ranks sum."""
+
+    made = []
+
+    def __init__(self, module, *_, **__):
+        super().__init__()
+        if not any(p.requires_grad for p in module.parameters()):
+            raise Error("DistributedDataParallel: no parameter of the module needs a gradient")
+        self.module = module
+        self.made.append(weakref.ref(self))
+
+    def forward(self, *inputs, **named):
+        return self.module(*inputs, **named)
+
+    def no_sync(self):
+        return no_sync()
+
+    def register_comm_hook(self, *_):
+        raise Error("register_comm_hook: the ranks' exchange is the strategy's, not the program's")
+
+
+def _models():
+    return [m for m in (made() for made in DistributedDataParallel.made) if m is not None]
+
+
+# ---- optimizers and loaders
+
+
+class _Optimizers:
+    """Every optimizer that is made."""
+
+    made = []
+
+    @classmethod
+    def watch(cls):
+        original = torch.optim.Optimizer.__init__
+
+        def begin(self, *arguments, **named):
+            original(self, *arguments, **named)
+            cls.made.append(weakref.ref(self))
+
+        torch.optim.Optimizer.__init__ = begin
+
+    @classmethod
+    def of(cls, models):
+        mine = {id(p) for m in models for p in m.parameters()}
+        living = [o for o in (made() for made in cls.made) if o is not None]
+        parts = {id(o): {id(p) for g in o.param_groups for p in g["params"]} for o in living}
+        return [o for o in living if parts[id(o)] & mine]
+
+
+class _Loaders:
+    """Sees when the training loop begins: a distributed loader is read while a model trains."""
+
+    given = prepared = None
+
+    @classmethod
+    def watch(cls):
+        original = DataLoader.__iter__
+
+        def begin(self):
+            trains = torch.is_grad_enabled() and any(m.training for m in _models())
+            if isinstance(self.sampler, DistributedSampler) and trains and not alone():
+                return _told(cls.of(self))
+            return original(self)
+
+        DataLoader.__iter__ = begin
+
+    @classmethod
+    def of(cls, loader):
+        if cls.given is None:
+            models = _models()
+            optimizers = _Optimizers.of(models)
+            if not optimizers:
+                raise Error("the training loop begins before there is an optimizer of the model")
+            whole = _whole(loader)
+            parts = [m.module for m in models] + optimizers
+            cls.given, cls.prepared = loader, prepare(*parts, whole)[-1]
+        if loader is not cls.given:
+            raise Error("a program trains with one distributed loader, and this is a second one")
+        return cls.prepared
+
+
+def _whole(loader):
+    """The loader of the global batch."""
+    sampler, size = loader.sampler, int(os.environ["WORLD_SIZE"])
+    arguments = {name: getattr(loader, name) for name in KEPT if hasattr(loader, name)}
+    arguments.update(num_workers=loader.num_workers, prefetch_factor=loader.prefetch_factor)
+    drop_last = loader.drop_last or sampler.drop_last
+    return DataLoader(
+        loader.dataset, loader.batch_size * size, sampler.shuffle, drop_last=drop_last, **arguments
+    )
+
+
+def _told(batches):
+    """An epoch that has no batch is one more than the job has: rank 0 says so."""
+    batch = None
+    for batch in batches:
+        yield batch
+    if batch is None and rank() == 0:
+        print(
+            "evenstep: the job's epochs are over, and the program asks for more: `--set /epochs=N` "
+            "says how many there are",
+            file=sys.stderr,
+        )
+
+
+# ---- the program
+
+
+def install():
+    """What the program imports from now on is ours."""
+    env = os.environ
+    env["RANK"] = env.get("EVENSTEP_RANK", "0")
+    env["WORLD_SIZE"] = env.get("EVENSTEP_WORLD_SIZE", "1")
+    for name, value in {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}.items():
+        env[name] = value
+    env.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+    dist.Backend.register_backend(
+        "evenstep", lambda store, rank, size, timeout: Group(rank, size), devices=["cpu", "cuda"]
+    )
+    dist.init_process_group = dist.distributed_c10d.init_process_group = _init_process_group
+    parallel = torch.nn.parallel
+    parallel.DistributedDataParallel = DistributedDataParallel
+    parallel.distributed.DistributedDataParallel = DistributedDataParallel
+    _Optimizers.watch()
+    _Loaders.watch()
+
+
+def main():
+    if len(sys.argv) < 2:
+        raise SystemExit("usage: python -m evenstep.ddp FILE [ARGS …]")
+    del sys.argv[0]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    install()
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""A program that was written for DistributedDataParallel, unchanged: under torchrun with PyTorch's
+own process group, and on ranks of ours (evenstep.ddp)."""
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+from compare import bit_identical, difference
+from conftest import ROOT, environment, python_with
+from test_rank import AS_ROOT, BUILD
+
+PROGRAM = os.path.join(ROOT, "tests/client/ddp_program.py")
+EPOCHS = 20
+
+
+@pytest.fixture(scope="module")
+def python():
+    return python_with("torch", "numpy")
+
+
+def results(folder, n):
+    return [dict(np.load(folder / f"rank-{i}.npz")) for i in range(n)]
+
+
+def on_ranks(python, folder, batch, ranks=2, epochs=EPOCHS, more=0, options=()):
+    """The process that ran it, which may have failed. more: epochs that only the program makes."""
+    arguments = [str(folder / "rank"), str(epochs + more), str(batch), *options]
+    spec = {
+        "program": {"command": [python, "-m", "evenstep.ddp", PROGRAM], "args": arguments},
+        "workers": ranks,
+        "epochs": epochs,
+        "strategy": {"type": "sync"},
+        "batching": {"policy": "equal"},
+        "seed": 7,
+    }
+    (folder / "job.json").write_text(json.dumps(spec))
+    command = [os.path.join(BUILD, "evenstep-worker"), "--local", str(folder / "job.json")]
+    return subprocess.run(
+        command, env={**os.environ, **AS_ROOT}, capture_output=True, text=True, timeout=240,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_it_ends_where_pytorchs_own_process_group_brings_it(python, tmp_path):
+    """With whole epochs as minibatches, so that the order of samples does not matter."""
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.mkdir(), theirs.mkdir()
+    done = on_ranks(python, ours, 120)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert bit_identical(results(ours, 2))
+    launch = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    program = [PROGRAM, str(theirs / "rank"), str(EPOCHS), "120"]
+    subprocess.run(
+        launch + program, env=environment(), check=True, timeout=240, capture_output=True
+    )
+    found = difference(results(ours, 2)[0], results(theirs, 2)[0])
+    print("after %d epochs: %.1e" % (EPOCHS, found))
+    assert found < 1e-6
+    assert set(results(ours, 2)[0]) == set(results(theirs, 2)[0]), "names of tensors: module.…"
+
+
+def test_every_rank_has_an_equal_part_of_each_minibatch(python, tmp_path):
+    done = on_ranks(python, tmp_path, 30, epochs=3)
+    assert done.returncode == 0, done.stderr[-4000:]
+    for rank in (0, 1):
+        assert f'rank={rank} line="epoch 2: 360 samples, 120 tested, 4 steps"' in done.stderr
+    assert bit_identical(results(tmp_path, 2))
+
+
+def test_what_is_not_offered_is_refused_in_a_sentence(python, tmp_path):
+    done = on_ranks(python, tmp_path, 120, epochs=1, options=["--reduce"])
+    assert done.returncode != 0
+    assert "allreduce: under --ddp ranks exchange gradients alone" in done.stderr
+    done = on_ranks(python, tmp_path, 120, epochs=1, options=["--spawned"])
+    assert "of 2, not 7 of 8; a program that starts its ranks itself" in done.stderr
+
+
+def test_more_epochs_than_the_job_has_are_told(python, tmp_path):
+    done = on_ranks(python, tmp_path, 120, epochs=2, more=1)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "the job's epochs are over, and the program asks for more" in done.stderr
+
+
+def test_alone_it_is_a_world_of_one(python, tmp_path):
+    command = [python, "-m", "evenstep.ddp", PROGRAM, str(tmp_path / "rank"), "2", "240"]
+    command.append("--reduce")
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "epoch 1: 480 samples, 240 tested, 1 steps" in done.stdout
