@@ -329,7 +329,7 @@ static int run_rank(struct process *w, struct err *e)
     env->calibrated = calibrated;
     env->step_ctx = w;
     env->ahead = w->program.ahead;
-    env->keeps_own = w->program.about.state;
+    env->keeps_own = c->spec->program.given;
     env->first_params = w->program.params;
     env->first_stats = w->program.stats;
     if (w->rank >= c->spec->workers) {

@@ -30,7 +30,7 @@ static json_t *write_one(const char *dir, int64_t step, int rank, const struct o
     sum_of(s, sum);
     snprintf(name, sizeof(name), "step-%012lld.rank-%d.%.12s.state", (long long)step, rank, sum);
     snprintf(path, sizeof(path), "%.3900s/%s", dir, name);
-    if (access(path, R_OK) != 0 && proc_write_file(path, s->bytes, s->n, 0644, e) < 0) {
+    if (proc_write_file(path, s->bytes, s->n, 0644, e) < 0) {
         return NULL;
     }
     return json_pack("{s:s, s:I, s:s}", "file", name, "bytes", (json_int_t)s->n, "sha256", sum);

@@ -214,6 +214,17 @@ static int check_finite(const struct trainer *t, const struct work *w, const str
     return -ERR_DATA;
 }
 
+/* A user's program evaluates when it likes; under a server that is told beside the gradients. */
+static int tell_measured(struct trainer *t, bool last, struct err *e)
+{
+    const struct engine_ops *ops = t->engine->ops;
+    struct dev_result sum = {.finite = true};
+    struct work w = {.action = DO_EVALUATE};
+    int rc = ops->measured ? ops->measured(t->engine, last, &sum, &w.eval_count, e) : 0;
+    return rc < 0 || w.eval_count == 0 ? rc
+                                       : t->strategy->ops->on_evaluated(t->strategy, &w, &sum, e);
+}
+
 static int train(struct trainer *t, struct work *w, struct err *e)
 {
     struct trainer_env *env = t->env;
@@ -235,7 +246,8 @@ static int train(struct trainer *t, struct work *w, struct err *e)
     }
     rc = g->ops->compute(g, w, &result, hand_over, t, e);
     double seconds = comm_now(env->comm) - begin - t->handing - g->idle;
-    if (rc < 0 || (rc = check_handed(t, e)) < 0 || (rc = check_finite(t, w, &result, e)) < 0) {
+    if (rc < 0 || (rc = check_handed(t, e)) < 0 || (rc = check_finite(t, w, &result, e)) < 0 ||
+        (rc = tell_measured(t, false, e)) < 0) {
         return rc;
     }
     set_phase(t, PHASE_EXCHANGE);
@@ -259,7 +271,8 @@ static int finish(struct trainer *t, enum action why, struct err *e)
 {
     const struct engine_ops *ops = t->engine->ops;
     int rc;
-    if ((rc = t->strategy->ops->finish(t->strategy, e)) < 0 ||
+    if ((rc = tell_measured(t, true, e)) < 0 ||
+        (rc = t->strategy->ops->finish(t->strategy, e)) < 0 ||
         (ops->end && (rc = ops->end(t->engine, why, e)) < 0)) {
         return rc;
     }

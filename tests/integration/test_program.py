@@ -176,7 +176,7 @@ def checkpoints(folder):
 @pytest.mark.parametrize("after", [5, 8, 9])  # within an epoch of four steps, at its end, behind it
 def test_a_program_with_a_state_goes_on_exactly_where_it_was(tmp_path, strategy, after):
     whole = Run(tmp_path / "whole", job(strategy, MOMENTUM, epochs=4))
-    spec = job(strategy, [*MOMENTUM, "--fault", "crash", "--after", after], epochs=4, checkpoint={"every_steps": 1})
+    spec = job(strategy, [*MOMENTUM, "--fault", "rank", "--after", after], epochs=4, checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", spec).code != 0
     run = Run(tmp_path / "run", job(strategy, MOMENTUM, epochs=4))
     assert (without_statistics(run.model()) == without_statistics(whole.model())).all()
@@ -189,7 +189,7 @@ def test_a_program_with_a_state_goes_on_exactly_where_it_was(tmp_path, strategy,
 
 def test_a_checkpoint_whose_state_is_gone_is_none_and_the_one_before_is_used(tmp_path):
     whole = Run(tmp_path / "whole", job({"type": "sync"}, MOMENTUM, epochs=4)).model()
-    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "crash", "--after", 6], epochs=4, checkpoint={"every_steps": 1})
+    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "rank", "--after", 6], epochs=4, checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", spec).code != 0
     newest = [n for n in checkpoints(tmp_path / "run") if n.endswith(".state")][-1]
     (tmp_path / "run/checkpoints" / newest).write_bytes(b"torn")
@@ -198,12 +198,52 @@ def test_a_checkpoint_whose_state_is_gone_is_none_and_the_one_before_is_used(tmp
 
 
 def test_more_workers_than_a_checkpoint_was_made_with_get_the_states_of_its_first_ones(tmp_path):
-    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "crash", "--after", 6], epochs=4, sizes=(32, 32), checkpoint={"every_steps": 1})
+    spec = job({"type": "sync"}, [*MOMENTUM, "--fault", "rank", "--after", 6], epochs=4, sizes=(32, 32), checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", spec).code != 0
     run = Run(tmp_path / "run", job({"type": "sync"}, MOMENTUM, epochs=4))
     whole = Run(tmp_path / "whole", job({"type": "sync"}, MOMENTUM, epochs=4)).model()
     assert np.allclose(without_statistics(run.model()), without_statistics(whole), rtol=1e-5, atol=1e-5)  # the sums are of other parts, and rounded otherwise
     assert run.log.count("state of rank 0") == 2 and run.log.count("state of rank 1") == 1
+
+
+SERVERS = [{"type": "asgd"}, {"type": "softsync", "n": 1}, {"type": "asgd", "servers": 2}]
+
+
+@pytest.mark.parametrize("after", [5, 8])
+@pytest.mark.parametrize("strategy", SERVERS, ids=name_of)
+def test_a_program_under_a_server_goes_on_exactly_where_it_was(tmp_path, strategy, after):
+    """One worker: of several the order is another one each time."""
+    heavy = ["--optimizer", "heavy", "--curved", "--state"]
+    whole = Run(tmp_path / "whole", job(strategy, heavy, sizes=(64,), epochs=4))
+    spec = job(strategy, [*heavy, "--fault", "rank", "--after", after], sizes=(64,), epochs=4, checkpoint={"every_steps": 1})
+    assert Run(tmp_path / "run", spec).code != 0
+    run = Run(tmp_path / "run", job(strategy, heavy, sizes=(64,), epochs=4))
+    assert (without_statistics(run.model()) == without_statistics(whole.model())).all()
+    assert "state of rank 0" in run.log and sum(len(v) for v in run.ranks[0]["seen"].values()) < 4 * SAMPLES
+
+
+def test_programs_under_a_server_give_their_states_to_each_checkpoint(tmp_path):
+    args = ["--optimizer", "heavy", "--state"]
+    assert Run(tmp_path / "run", job({"type": "asgd"}, [*args, "--fault", "rank", "--after", 6], epochs=4, checkpoint={"every_steps": 2})).code != 0
+    assert {n.split(".")[1] for n in checkpoints(tmp_path / "run")} == {"rank-0", "rank-1", "rank-2", "safetensors"}
+    run = Run(tmp_path / "run", job({"type": "asgd"}, args, epochs=4))
+    assert run.code == 0 and all(f"state of rank {r}" in run.log for r in range(3)) and run.seen(3) == list(range(SAMPLES))
+
+
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "dbs-sgd", "c": 2}, {"type": "asgd", "servers": 2}], ids=name_of)
+def test_a_server_ends_at_the_target_that_the_program_measures_and_keeps_the_best(tmp_path, strategy):
+    run = Run(tmp_path / "run", job(strategy, epochs=50, target={"test_accuracy": 0.5}))
+    assert run.code == 0, run.log[-3000:]
+    assert [e["accuracy"] for e in run.evaluations] == [0.25, 0.375, 0.5]
+    best = tensors(tmp_path / "run/artifacts/best.safetensors")
+    assert np.allclose(np.abs(without_statistics(best)).sum(), run.evaluations[-1]["loss"], rtol=1e-5) or strategy.get("servers")
+
+
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "dbs-sgd", "c": 2}, {"type": "asgd", "servers": 2}], ids=name_of)
+def test_the_last_evaluation_under_a_server_is_of_its_newest_parameters(tmp_path, strategy):
+    run = Run(tmp_path / "run", job(strategy))
+    assert np.allclose(np.abs(without_statistics(run.model())).sum(), run.evaluations[-1]["loss"], rtol=1e-5)
+    assert run.evaluations[-1]["epoch"] == 2
 
 
 def test_an_emulated_slowdown_holds_for_a_program(tmp_path):

@@ -16,7 +16,7 @@ def put(folder):
     place.mkdir(parents=True)
     for name in ("wire.py", "counting.py"):
         os.symlink(PROGRAMS / name, place / name)
-    (place / "manifest.json").write_text(json.dumps({"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text"}}))
+    (place / "manifest.json").write_text(json.dumps({"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text", "--optimizer": "text", "--state": "flag", "--pause": "number"}}))
 
 
 def job(**program):
@@ -78,6 +78,24 @@ def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_jo
     spec = {k: v for k, v in job(name="counting").items() if k != "batching"}
     answer = service.post("jobs?dryRun=true", spec).json()
     assert any("told the batch of its loader" in w for w in answer["warnings"]), answer
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_a_job_that_was_paused_goes_on_exactly_where_its_program_was(service, strategy):
+    """One worker, whose optimizer has a momentum that nobody else knows."""
+    args = ["--optimizer", "heavy", "--curved", "--state", "--pause", "0.05"]
+    spec = {**job(name="counting", args=args), "workers": 1, "epochs": 10, "strategy": {"type": strategy}}
+    whole = service.submit(spec)
+    service.wait(whole, "succeeded")
+    id = service.submit(spec)
+    service.steps(id, 6)
+    service.post(f"jobs/{id}/pause")
+    paused = service.wait(id, "paused")
+    assert paused["progress"]["step"] < 40
+    service.post(f"jobs/{id}/resume")
+    service.wait(id, "succeeded")
+    assert service.artifact(id, "state.bin") == service.artifact(whole, "state.bin")
+    assert "state of rank 0" in service.get(f"jobs/{id}/logs", params={"rank": 0}).text
 
 
 def test_a_crash_of_the_program_is_the_jobs_error(service):

@@ -1,7 +1,7 @@
 """A program whose gradients are whole numbers over powers of two, so that sums are exact in any order: what the rank's side makes of it is compared
 bit for bit. It keeps a list of the samples it has seen, per epoch, beneath $EVENSTEP_OUTPUT.
 
-    counting.py [--samples N] [--batch B] [--epochs E] [--optimizer sgd|momentum|adaptive] [--fault NAME] [--after STEPS] …
+    counting.py [--samples N] [--batch B] [--epochs E] [--optimizer sgd|momentum|heavy|adaptive] [--fault NAME] [--after STEPS] …
 """
 import argparse
 import json
@@ -35,7 +35,8 @@ def gradient(indices, params):
 
 
 class Optimizer:
-    """As the user's: plain SGD, with momentum, or one that the server's rule cannot make (the sign of the gradient)."""
+    """As the user's: plain SGD, with momentum, or one that the server's rule cannot make (adaptive: the sign of the gradient; heavy: a
+    momentum that it does not tell)."""
 
     def __init__(self, kind, rate):
         self.kind, self.rate, self.velocity = kind, np.float32(rate), np.zeros(N, np.float32)
@@ -44,14 +45,14 @@ class Optimizer:
         if self.kind == "adaptive":
             params -= self.rate * np.sign(grads)
             return
-        if self.kind == "momentum":
+        if self.kind in ("momentum", "heavy"):
             self.velocity *= np.float32(0.5)
             self.velocity += grads
             grads = self.velocity
         params -= self.rate * grads
 
     def about(self):
-        return {"type": "other" if self.kind == "adaptive" else "sgd", "name": self.kind, "learning_rate": float(self.rate),
+        return {"type": "other" if self.kind in ("adaptive", "heavy") else "sgd", "name": self.kind, "learning_rate": float(self.rate),
                 "momentum": 0.5 if self.kind == "momentum" else 0, "nesterov": False, "weight_decay": 0}
 
 
@@ -92,6 +93,9 @@ def fault(w, name, s):
     if name == "leave":
         w.leave()
         sys.exit(0)
+    if name == "rank":  # the attempt is lost
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(1000)
     if name == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if name == "epoch":
@@ -189,6 +193,7 @@ def train(w, optimizer):
             if s.flags & wire.STOP or not w.begin(s):
                 return
             at("begun", w, s)
+            time.sleep(ARGS.pause)
             note(w.rank, s)
             if one_step(w, s, optimizer) & wire.STOP:
                 return
@@ -238,6 +243,7 @@ if __name__ == "__main__":
     parser.add_argument("--curved", action="store_true")
     parser.add_argument("--everyone", action="store_true")
     parser.add_argument("--accuracy", type=float, default=0.25)
+    parser.add_argument("--pause", type=float, default=0)
     parser.add_argument("--reduction", default="mean")
     parser.add_argument("--tokens", action="store_true", help="samples weigh 1, 2 or 3")
     parser.add_argument("--silent", type=int, default=-1, help="this rank's batches weigh 0; -2: all do")

@@ -127,6 +127,29 @@ static int end_run(struct program_engine *g, enum action why, struct err *e)
     return link_await_end(&g->p->link, e);
 }
 
+/* Until the program has evaluated what the run ends with; if it ends meanwhile, its next process
+ * does. */
+static int evaluate_last(struct program_engine *g, struct err *e)
+{
+    int rc = state_stand(g, e);
+    while (rc >= 0 && g->lost && (rc = again_end(g, e)) >= 0) {
+        g->holding = true; /* at its epoch's end, always */
+        rc = state_stand(g, e);
+    }
+    return rc;
+}
+
+/* Under a server: rank 0's program measures the weights that it was given. */
+static int measured(struct engine *base, bool last, struct dev_result *sum, int64_t *n,
+                    struct err *e)
+{
+    struct program_engine *g = of(base);
+    int rc = last && base->test_samples == 0 && g->number >= 0 ? evaluate_last(g, e) : 0;
+    bool tells = base->test_samples == 0 && base->env->comm->rank == 0;
+    *n = rc >= 0 && tells ? metrics_take_result(&g->metrics, sum) : 0;
+    return rc;
+}
+
 static int end(struct engine *base, enum action why, struct err *e)
 {
     struct program_engine *g = of(base);
@@ -168,6 +191,7 @@ static const struct engine_ops program_engine_ops = {
     .load = load,
     .compute = compute,
     .evaluate = evaluate,
+    .measured = measured,
     .own_state = own_state,
     .give = give,
     .resume = resume,
@@ -201,7 +225,7 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->base.env = env;
     g->base.ahead = p->ahead;
     g->base.test_samples = server ? 0 : METRICS_SAMPLES;
-    metrics_init(&g->metrics, env, server);
+    metrics_init(&g->metrics);
     if (again_init(g, e) < 0) {
         free(g);
         return NULL;

@@ -133,6 +133,8 @@ int again_end(struct program_engine *g, struct err *e);
 
 /* As engine_ops.own_state: asks the program, which stands still where its next step begins or where
  * it leaves. */
+/* Returns when it does so; or has ended well without saying that it leaves. */
+int state_stand(struct program_engine *g, struct err *e);
 int state_take(struct program_engine *g, struct own_state *out, struct err *e);
 /* The same of a program that waits for GO: its state before that step. */
 int state_give(struct program_engine *g, struct own_state *out, struct err *e);

@@ -17,28 +17,14 @@ static void forget(struct metrics *m)
     m->accuracy = m->loss = NAN;
 }
 
-void metrics_init(struct metrics *m, const struct trainer_env *env, bool at_once)
+void metrics_init(struct metrics *m)
 {
-    *m = (struct metrics){.env = env, .at_once = at_once && env->comm->rank == 0};
     forget(m);
 }
 
 static double known(double value)
 {
     return isfinite(value) ? value : 0;
-}
-
-static void report(struct metrics *m)
-{
-    const struct trainer_env *env = m->env;
-    struct evaluation ev = {.step = m->step,
-                            .epoch = m->epoch,
-                            .time = m->time,
-                            .loss = known(m->loss),
-                            .accuracy = known(m->accuracy),
-                            .samples = METRICS_SAMPLES};
-    env->telemetry->evaluated(env->telemetry->ctx, &ev);
-    forget(m);
 }
 
 static void take_number(struct metrics *m, const char *name, double value)
@@ -72,9 +58,6 @@ void metrics_take(struct metrics *m, int fd)
     free(text);
     if (fd >= 0) {
         close(fd);
-    }
-    if (m->at_once && m->measured) {
-        report(m);
     }
 }
 

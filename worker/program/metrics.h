@@ -3,8 +3,8 @@
  *
  * In lockstep strategies an evaluation is every rank's business: the strategy puts the average into
  * place, each program may measure it, and the mean over those that did is the result, which decides
- * about `target` and the best checkpoint. Server strategies know no such point: there what rank 0's
- * program measures on the server's weights is reported as it comes.
+ * about `target` and the best checkpoint. Server strategies know no such point: there the server
+ * takes what rank 0's program measures, on the weights that it was given, as it comes.
  */
 #ifndef WORKER_PROGRAM_METRICS_H
 #define WORKER_PROGRAM_METRICS_H
@@ -16,15 +16,11 @@
 enum { METRICS_SAMPLES = 1 << 20 };
 
 struct metrics {
-    const struct trainer_env *env; /* borrowed */
-    bool at_once;                  /* an evaluation is reported as it comes */
-    int64_t step;                  /* the engine's, for such a report */
-    double epoch, time;
     bool measured;
     double accuracy, loss; /* that were told since the last evaluation; NaN: not told */
 };
 
-void metrics_init(struct metrics *m, const struct trainer_env *env, bool at_once);
+void metrics_init(struct metrics *m);
 /* A JSON object of numbers; fd is closed. */
 void metrics_take(struct metrics *m, int fd);
 /* An evaluation: fills sums as of METRICS_SAMPLES samples and returns that number, or 0 if the

@@ -361,10 +361,6 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     g->answered = g->number;
     g->good++;
     g->go = no_step(g, w->voided); /* unless the strategy updates */
-    g->metrics.time = comm_now(base->env->comm) - base->job_start;
-    g->metrics.step = g->number + 1;
-    g->metrics.epoch = (double)w->slice.epoch +
-                       (double)(w->slice.start + w->slice.count) / (double)g->p->about.samples;
     measure(g, &pass, w->slice.count);
     comm_pace(base->env->comm, 1.0, (int)w->slice.count);
     return 0;

@@ -14,8 +14,15 @@
 
 #include "worker/program/engine_parts.h"
 
+/* A program that ended well without saying that it leaves has nothing more to save. */
+static bool ended_well(struct program_engine *g)
+{
+    return (*ahead_told(g, g->sent - 1) & WIRE_RUN_LAST) && child_ended(&g->p->child) &&
+           g->p->child.status == 0;
+}
+
 /* Held at BEGIN or LEAVE. */
-static int stand(struct program_engine *g, struct err *e)
+static int reach(struct program_engine *g, struct err *e)
 {
     int rc = talk_settle(g, e);
     while (rc >= 0 && g->doing == HELD && g->held_at == WIRE_EPOCH_END) {
@@ -57,23 +64,14 @@ int state_give(struct program_engine *g, struct own_state *out, struct err *e)
     return g->p->about.state ? ask(g, out, e) : 0;
 }
 
-/* A program that ended well without saying that it leaves has nothing more to save. */
-static bool ended_well(struct program_engine *g)
+/* Until the program is there, and has given its state if `out` is not NULL; if it ends on the way,
+ * its next process goes the same way, or is yet to come (g->lost). */
+static int stand(struct program_engine *g, struct own_state *out, struct err *e)
 {
-    return (*ahead_told(g, g->sent - 1) & WIRE_RUN_LAST) && child_ended(&g->p->child) &&
-           g->p->child.status == 0;
-}
-
-int state_take(struct program_engine *g, struct own_state *out, struct err *e)
-{
-    *out = (struct own_state){0};
-    if (g->number < 0) { /* no step was made: what it goes on from still holds */
-        return state_copy(out, &g->p->state, e);
-    }
     int rc;
     do {
-        rc = stand(g, e);
-        if (rc >= 0 && g->doing == HELD) {
+        rc = reach(g, e);
+        if (rc >= 0 && out && g->doing == HELD && g->p->about.state) {
             rc = ask(g, out, e);
         }
         if (rc >= 0 || ended_well(g)) {
@@ -84,6 +82,21 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e)
         err_clear(e);
         return 0;
     }
+    return rc;
+}
+
+int state_stand(struct program_engine *g, struct err *e)
+{
+    return stand(g, NULL, e);
+}
+
+int state_take(struct program_engine *g, struct own_state *out, struct err *e)
+{
+    *out = (struct own_state){0};
+    if (g->number < 0) { /* no step was made: what it goes on from still holds */
+        return state_copy(out, &g->p->state, e);
+    }
+    int rc = stand(g, out, e);
     if (rc >= 0 && g->lost && g->source == FROM_OTHERS) {
         return err_set(e, ERR_PEER, "%s ended before it gave its state to a checkpoint",
                        g->p->link.who);

@@ -329,6 +329,90 @@ a_file_that_was_left_half_written_is_never_looked_at_and_goes_with_the_next(void
     assert_int_equal(files_in(p, "artifacts", false), 1);
 }
 
+/* ---- workers' own states --------------------------------------------------------------------- */
+
+static const char first_state[] = "the first worker's", third_state[] = "the third's";
+
+static void write_with_states(struct place *p, int64_t version, int keep, char path[4096])
+{
+    const struct own_state own[] = {{(uint8_t *)first_state, sizeof first_state},
+                                    {0},
+                                    {(uint8_t *)third_state, sizeof third_state}};
+    p->state->own = own;
+    p->state->n_own = 3;
+    write_at(p, version, keep, path);
+    p->state->own = NULL;
+    p->state->n_own = 0;
+}
+
+/* Paths of the states in the folder, in the order of their names. */
+static int list_states(struct place *p, char paths[8][4096])
+{
+    struct dirent **names;
+    char dir[4000];
+    snprintf(dir, sizeof dir, "%s/checkpoints", p->dir);
+    int n = scandir(dir, &names, NULL, alphasort), found = 0;
+    for (int i = 0; i < n; i++) {
+        if (strstr(names[i]->d_name, ".state") && found < 8) {
+            snprintf(paths[found++], 4096, "%.3000s/%.255s", dir, names[i]->d_name);
+        }
+        free(names[i]);
+    }
+    free(names);
+    return found;
+}
+
+static void workers_states_come_back_with_their_checkpoint(void **state)
+{
+    struct place *p = *state;
+    struct checkpoint c;
+    char path[4096];
+    write_with_states(p, 7, 2, path);
+    assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), CHECKPOINT_FOUND);
+    assert_int_equal(c.state.n_own, 3);
+    assert_int_equal(c.own[0].n, sizeof first_state);
+    assert_memory_equal(c.own[0].bytes, first_state, sizeof first_state);
+    assert_int_equal(c.own[1].n, 0);
+    assert_memory_equal(c.own[2].bytes, third_state, sizeof third_state);
+    checkpoint_release(&c);
+}
+
+static void a_checkpoint_whose_states_are_not_all_there_is_passed_over(void **state)
+{
+    struct place *p = *state;
+    struct checkpoint c;
+    char path[4096], paths[8][4096];
+    write_with_states(p, 7, 2, path);
+    write_with_states(p, 8, 2, path);
+    assert_int_equal(list_states(p, paths), 4);
+    flip_byte(paths[3], 3);
+    assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), CHECKPOINT_FOUND);
+    assert_int_equal(c.state.version, 7);
+    checkpoint_release(&c);
+    assert_int_equal(unlink(paths[0]), 0);
+    assert_int_equal(checkpoint_newest(p->dir, p->spec, &c, &err_), CHECKPOINT_NONE);
+}
+
+static void states_go_with_their_checkpoint(void **state)
+{
+    struct place *p = *state;
+    char path[4096], paths[8][4096], orphan[4096];
+    for (int i = 1; i <= 4; i++) {
+        write_with_states(p, i, 2, path);
+    }
+    assert_int_equal(list_states(p, paths), 4);
+    assert_non_null(strstr(paths[0], "/step-000000000003.rank-0."));
+    /* of a keeper that was killed: a step that was never written, and a file half written */
+    snprintf(orphan, sizeof orphan, "%.3000s/checkpoints/step-000000000009.rank-0.0123.state",
+             p->dir);
+    OK(proc_write_file(orphan, "x", 1, 0600, &err_));
+    snprintf(orphan, sizeof orphan, "%.3000s/checkpoints/step-000000000004.rank-0.0123.state.tmp7",
+             p->dir);
+    OK(proc_write_file(orphan, "x", 1, 0600, &err_));
+    write_with_states(p, 4, 2, path);
+    assert_int_equal(list_states(p, paths), 4);
+}
+
 static void a_checkpoint_of_another_network_is_not_used(void **state)
 {
     struct place *p = *state;
@@ -561,6 +645,9 @@ int main(void)
         TEST_(a_checkpoint_that_was_cut_at_any_byte_is_passed_over_for_the_one_before),
         TEST_(when_the_disk_is_full_the_old_checkpoint_stays_and_the_error_says_why),
         TEST_(a_file_that_was_left_half_written_is_never_looked_at_and_goes_with_the_next),
+        TEST_(workers_states_come_back_with_their_checkpoint),
+        TEST_(a_checkpoint_whose_states_are_not_all_there_is_passed_over),
+        TEST_(states_go_with_their_checkpoint),
         TEST_(a_checkpoint_of_another_network_is_not_used),
         TEST_(an_artifact_has_the_tensors_and_the_figures),
         TEST_(init_takes_artifacts_and_checkpoints),

@@ -9,7 +9,7 @@ int server_begin_evaluation(struct server *s, struct err *e)
 {
     s->due = false;
     if (s->env->test_samples == 0) {
-        s->evaluated_version = s->updates.version;
+        s->evaluated_version = s->env->keeps_own ? s->evaluated_version : s->updates.version;
         return 0;
     }
     updates_hold(&s->updates, &s->snapshot, s->updates.now);
@@ -60,4 +60,39 @@ int server_evaluated(struct server *s, const struct push_head *push, struct err 
     server_set_evaluating(s, k, 0);
     k->reply.staleness = -1;
     return s->eval_done == s->env->test_samples ? end_evaluation(s, e) : 0;
+}
+
+/* One server has the very weights that were measured; of several, each has its newest. */
+static int keep_measured(struct server *s, const struct push_head *push, struct err *e)
+{
+    bool one = s->env->comm->servers == 1;
+    updates_hold(&s->updates, &s->snapshot, one ? s->clients[push->rank].held : s->updates.now);
+    memcpy(s->snapshot_stats, one ? s->clients[push->rank].stats : s->stats,
+           s->n_stats * sizeof(float));
+    int rc = server_order(s, ORDER_SET_ASIDE, 0, e);
+    return rc < 0 ? rc : server_save(s, SAVE_BEST, e);
+}
+
+int server_measured(struct server *s, const struct push_head *push, struct err *e)
+{
+    const struct rank_env *env = s->env;
+    double n = (double)push->slice.count;
+    s->evaluated_version = push->version;
+    s->last_loss = push->loss / n;
+    s->last_accuracy = (double)push->correct / n;
+    s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 &&
+                                              s->last_accuracy >= env->spec->target_accuracy);
+    struct evaluation ev = {.step = push->version,
+                            .epoch = (double)s->applied / (double)env->train_samples,
+                            .time = comm_now(env->comm) - env->job_start,
+                            .loss = s->last_loss,
+                            .accuracy = s->last_accuracy,
+                            .samples = push->slice.count,
+                            .final = s->target_reached || s->outcome != RUN_GOES_ON};
+    env->evaluated(env->ctx, &ev);
+    if (s->last_accuracy <= s->best) {
+        return 0;
+    }
+    s->best = s->last_accuracy;
+    return keep_measured(s, push, e);
 }

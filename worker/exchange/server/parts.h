@@ -22,6 +22,7 @@ struct client {        /* a worker as the server sees it */
     float *stats;         /* [n_stats] the statistics beside them */
     struct staleness staleness;
     int64_t evaluating; /* samples of a test slice that is out */
+    bool gave;          /* its own state, for the state that is being made */
 };
 
 struct server {
@@ -59,6 +60,10 @@ struct server {
     bool target_reached;
     double busy; /* share of time */
     enum run_outcome outcome;
+    /* where workers keep states of their own: */
+    struct own_state *own;   /* [workers] as given last; owned */
+    bool collecting;         /* they are asked for theirs, and a checkpoint is written then */
+    enum save_why last_save; /* once the outcome is known: what is written at the very end */
     struct run_state *state;
 };
 
@@ -71,6 +76,15 @@ int server_order(struct server *s, enum order_kind kind, int rank, struct err *e
 /* Saves a state of all servers: the newest weights, or those under evaluation (SAVE_BEST). */
 int server_save(struct server *s, enum save_why why, struct err *e);
 
+/* A checkpoint, now or once every worker has given its own state. */
+int server_checkpoint(struct server *s, struct err *e);
+/* The last state, now or once every worker has given its own. The outcome is known. */
+int server_save_last(struct server *s, enum save_why why, struct err *e);
+/* A worker's own state comes; the checkpoint that waited for it may be complete. */
+int server_take_own_state(struct server *s, int rank, struct err *e);
+/* Has every worker given its own state for the state under way? */
+bool server_has_own_states(const struct server *s);
+
 /* slices.c */
 /* Is nothing left to be handed out? Slices are kept for workers that evaluate. */
 bool server_nothing_left(const struct server *s);
@@ -79,6 +93,8 @@ bool server_slices_kept(const struct server *s);
 void server_set_out(struct server *s, struct client *k, const struct slice *slice);
 void server_set_kept(struct server *s, struct client *k, const struct slice *slice);
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
+/* Waits until a client's last answer has left. */
+int server_settle_reply(struct comm *c, struct client *k, struct err *e);
 /* A worker computed nothing of what is out: it gets that once more, unless the job leaves off. */
 void server_take_back(struct server *s, int rank);
 /* Parks a worker; answers all parked workers for which there is something. */
@@ -89,5 +105,7 @@ int server_serve_parked(struct server *s, struct err *e);
 int server_begin_evaluation(struct server *s, struct err *e);
 /* A worker's result of a test slice. */
 int server_evaluated(struct server *s, const struct push_head *push, struct err *e);
+/* What a user's program measured by itself, on the weights that it was given. */
+int server_measured(struct server *s, const struct push_head *push, struct err *e);
 
 #endif

@@ -20,9 +20,11 @@ enum {
 
 enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
 
+/* Only a gradient, the result of a test slice and a return are answered. */
 enum push_kind {
     PUSH_GRADIENT,
-    PUSH_EVALUATION,
+    PUSH_EVALUATION, /* of the test slice that was handed out; or what a user's program measured */
+    PUSH_OWN_STATE,  /* own_state_send() follows */
     PUSH_RETURN /* the worker gives its slices back: its program ended before it had the gradient */
 };
 
@@ -39,9 +41,11 @@ struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and r
 };
 
 struct reply_head { /* server → worker; weights (and statistics) follow unless the action ends the
-                       job */
+                       job; they do then as well where workers keep states of their own: a user's
+                       program evaluates once more */
     int32_t action; /* enum action */
     int32_t batch, next_batch;
+    int32_t own_state;  /* give it before the next gradient */
     int32_t staleness;  /* of the gradient that this answers, -1: it answers none */
     int64_t version;    /* of the weights that follow */
     int64_t step;       /* version after that gradient was applied */

@@ -170,6 +170,32 @@ static void tell_parts(struct push_worker *s, struct work *out)
     out->n_parts = 1 + more;
 }
 
+static int send_head(struct push_worker *s, struct push_head *head, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    struct message m;
+    message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
+    return comm_wait(c, &m.op, e);
+}
+
+/* With the weights that were pulled last, before anything is computed on them. */
+static int give_own_state(struct push_worker *s, struct err *e)
+{
+    struct rank_env *env = s->env;
+    struct push_head head = {.kind = PUSH_OWN_STATE, .rank = env->comm->rank};
+    struct own_state own;
+    int rc = env->own_state(env->ctx, &own, e);
+    if (rc < 0) {
+        return rc;
+    }
+    env->aside(env->ctx, true);
+    rc = send_head(s, &head, e);
+    rc = rc < 0 ? rc : own_state_send(env->comm, env->comm->workers, &own, e);
+    env->aside(env->ctx, false);
+    own_state_release(&own);
+    return rc;
+}
+
 int push_worker_next(struct strategy *base, struct work *out, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
@@ -179,8 +205,11 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     if ((rc = receive_reply(s, e)) < 0) {
         return rc;
     }
-    bool more = reply->action == DO_TRAIN || reply->action == DO_EVALUATE;
+    bool more = reply->action == DO_TRAIN || reply->action == DO_EVALUATE || s->env->keeps_own;
     if (more && (rc = pull(s, e)) < 0) {
+        return rc;
+    }
+    if (reply->own_state && (rc = give_own_state(s, e)) < 0) {
         return rc;
     }
     if (s->waiting) {
@@ -207,14 +236,6 @@ void push_worker_bucket(struct strategy *base, const struct work *w, const struc
     (void)index;
     (void)n_buckets;
     device_buffer_fetch(&s->buffer, s->env->replica, DEV_GRADS, b->first, b->count, &base->failed);
-}
-
-static int send_head(struct push_worker *s, struct push_head *head, struct err *e)
-{
-    struct comm *c = s->env->comm;
-    struct message m;
-    message_send(&m, c, c->workers, TAG_PUSH, head, sizeof *head, NULL, 0);
-    return comm_wait(c, &m.op, e);
 }
 
 /* The header goes last, because a server that has it waits for what it announces. */
@@ -300,7 +321,7 @@ int push_worker_evaluated(struct strategy *base, const struct work *w, const str
 
 int push_worker_finish(struct strategy *base, struct err *e)
 {
-    (void)base;
-    (void)e;
-    return 0; /* the server has everything and writes the states */
+    struct push_worker *s = (struct push_worker *)base;
+    /* but for this the server has everything, and writes the states */
+    return s->env->keeps_own ? give_own_state(s, e) : 0;
 }

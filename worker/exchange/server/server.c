@@ -102,7 +102,7 @@ static int end_job(struct server *s, struct err *e)
         }
     }
     s->outcome = RUN_ENDED;
-    return server_save(s, SAVE_FINAL, e);
+    return server_save_last(s, SAVE_FINAL, e);
 }
 
 /* The job was asked to stop or to pause, and no gradient is outstanding. */
@@ -110,7 +110,7 @@ static int leave_job(struct server *s, struct err *e)
 {
     bool stop = s->control.stop;
     s->outcome = stop ? RUN_STOPPED : RUN_PAUSED;
-    return server_save(s, stop ? SAVE_CHECKPOINT : SAVE_PAUSE, e);
+    return server_save_last(s, stop ? SAVE_CHECKPOINT : SAVE_PAUSE, e);
 }
 
 static bool checkpoint_due(struct server *s)
@@ -133,7 +133,7 @@ static int decide(struct server *s, struct err *e)
     } else if (!asked && !s->evaluating && s->due) {
         rc = server_begin_evaluation(s, e);
     }
-    return rc >= 0 && checkpoint_due(s) ? server_save(s, SAVE_CHECKPOINT, e) : rc;
+    return rc >= 0 && checkpoint_due(s) ? server_checkpoint(s, e) : rc;
 }
 
 /* The rank whose push is next: any, unless the order is prescribed. */
@@ -186,8 +186,24 @@ static int receive(struct server *s, struct push_head *push, const float **g, st
     return push->kind == PUSH_GRADIENT ? receive_gradient(s, push->rank, g, e) : 0;
 }
 
+/* What comes beside gradients from a worker with a state of its own, and is not answered. */
+static bool is_beside(const struct server *s, const struct push_head *push)
+{
+    return push->kind == PUSH_OWN_STATE ||
+           (push->kind == PUSH_EVALUATION && s->env->test_samples == 0);
+}
+
+static int take_beside(struct server *s, const struct push_head *push, struct err *e)
+{
+    return push->kind == PUSH_OWN_STATE ? server_take_own_state(s, push->rank, e)
+                                        : server_measured(s, push, e);
+}
+
 static int answer(struct server *s, const struct push_head *push, const float *g, struct err *e)
 {
+    if (is_beside(s, push)) {
+        return take_beside(s, push, e);
+    }
     int rc = push->kind == PUSH_GRADIENT     ? take_gradient(s, push, g, e)
              : push->kind == PUSH_EVALUATION ? server_evaluated(s, push, e)
                                              : 0;
@@ -211,7 +227,7 @@ static int flush(struct server *s, struct err *e)
     int rc = 0;
     for (int i = 0; i < s->env->comm->workers && rc >= 0; i++) {
         struct client *k = &s->clients[i];
-        rc = k->sending ? comm_wait(s->env->comm, &k->head.op, e) : 0;
+        rc = k->sending ? server_settle_reply(s->env->comm, k, e) : 0;
     }
     return rc;
 }
@@ -259,6 +275,26 @@ static int serve_pushes(struct server *s, struct err *e)
     return rc;
 }
 
+/* Workers with states of their own give them when they have their end, and what they measured on
+ * the last weights before; then the last state is whole. */
+static int hear_last(struct server *s, struct err *e)
+{
+    struct push_head push;
+    const float *g;
+    int rc = 0;
+    if (!s->env->keeps_own) {
+        return 0;
+    }
+    while (rc >= 0 && !server_has_own_states(s)) {
+        if ((rc = receive(s, &push, &g, e)) >= 0) {
+            rc = is_beside(s, &push)
+                     ? take_beside(s, &push, e)
+                     : err_set(e, ERR_PEER, "rank %d goes on after its end", push.rank);
+        }
+    }
+    return rc < 0 ? rc : server_save(s, s->last_save, e);
+}
+
 static int order_end(struct server *s, struct err *e)
 {
     struct order end = {.kind = ORDER_END, .outcome = s->outcome};
@@ -281,7 +317,8 @@ int server_serve(const struct server_policy *policy, struct rank_env *env,
                               */
     int rc;
     if ((rc = server_init(s, env, from, e)) < 0 || (rc = greet(s, e)) < 0 ||
-        (rc = serve_pushes(s, e)) < 0 || (rc = flush(s, e)) < 0 || (rc = order_end(s, e)) < 0) {
+        (rc = serve_pushes(s, e)) < 0 || (rc = hear_last(s, e)) < 0 || (rc = flush(s, e)) < 0 ||
+        (rc = order_end(s, e)) < 0) {
         comm_abandon(env->comm); /* answers under way use memory that is freed now */
     } else {
         rc = s->outcome;

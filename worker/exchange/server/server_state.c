@@ -39,7 +39,8 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->redo = calloc(RUN_SLICES, sizeof *s->redo);
     s->clients = calloc((size_t)W, sizeof *s->clients);
     s->state = calloc(1, sizeof *s->state);
-    bool ok = s->g && s->stats && s->redo && s->clients && s->state;
+    s->own = calloc((size_t)W, sizeof *s->own);
+    bool ok = s->g && s->stats && s->redo && s->clients && s->state && s->own;
     for (int i = 0; ok && i < W; i++) {
         s->clients[i].stats = malloc(s->n_stats * sizeof(float) + 1);
         staleness_init(&s->clients[i].staleness);
@@ -72,11 +73,13 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
 
 void server_release(struct server *s)
 {
-    for (int i = 0; s->clients && i < s->env->comm->workers; i++) {
+    for (int i = 0; s->clients && s->own && i < s->env->comm->workers; i++) {
         free(s->clients[i].stats);
+        own_state_release(&s->own[i]);
         staleness_release(&s->clients[i].staleness);
     }
     updates_release(&s->updates);
+    free(s->own);
     free(s->clients);
     free(s->redo);
     free(s->full);
@@ -154,6 +157,8 @@ int server_save(struct server *s, enum save_why why, struct err *e)
         .version = s->updates.version,
         .applied_samples = s->applied,
         .cursor = s->cursor,
+        .own = s->own,
+        .n_own = s->env->keeps_own && why != SAVE_BEST ? s->env->comm->workers : 0,
         .staleness = dump_staleness(s),
         .best = s->best,
         .why = why,
@@ -174,4 +179,57 @@ int server_save(struct server *s, enum save_why why, struct err *e)
     json_decref(state->staleness);
     state->staleness = NULL;
     return rc;
+}
+
+/* ---- workers' own states --------------------------------------------------------------------- */
+
+static void ask_all(struct server *s)
+{
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        s->clients[i].gave = false;
+    }
+}
+
+bool server_has_own_states(const struct server *s)
+{
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        if (!s->clients[i].gave) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Each worker is asked with its next answer, and gives the state that belongs to the weights in it:
+ * so states are of the last round or so. Where one worker trains they are of this very moment. */
+int server_checkpoint(struct server *s, struct err *e)
+{
+    if (!s->env->keeps_own) {
+        return server_save(s, SAVE_CHECKPOINT, e);
+    }
+    if (!s->collecting) {
+        ask_all(s);
+    }
+    s->collecting = true;
+    return 0;
+}
+
+int server_save_last(struct server *s, enum save_why why, struct err *e)
+{
+    s->collecting = false;
+    s->last_save = why;
+    ask_all(s);
+    return s->env->keeps_own ? 0 : server_save(s, why, e);
+}
+
+int server_take_own_state(struct server *s, int rank, struct err *e)
+{
+    own_state_release(&s->own[rank]);
+    int rc = own_state_receive(s->env->comm, rank, &s->own[rank], e);
+    s->clients[rank].gave = true;
+    if (rc < 0 || !s->collecting || !server_has_own_states(s)) {
+        return rc;
+    }
+    s->collecting = false;
+    return server_save(s, SAVE_CHECKPOINT, e);
 }

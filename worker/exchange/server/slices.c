@@ -95,8 +95,8 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
     k->evaluating = samples;
 }
 
-/* The client pushed again, so its last answer has arrived; notes this. */
-static int settle_reply(struct comm *c, struct client *k, struct err *e)
+/* Where the client pushed again, its last answer has arrived; notes this. */
+int server_settle_reply(struct comm *c, struct client *k, struct err *e)
 {
     int rc = comm_wait(c, &k->head.op, e);
     if (rc >= 0 && k->weights.op.step) {
@@ -113,10 +113,11 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
     struct client *k = &s->clients[rank];
     struct comm *c = s->env->comm;
     static char none;
-    int rc = k->sending ? settle_reply(c, k, e) : 0;
+    int rc = k->sending ? server_settle_reply(c, k, e) : 0;
     if (rc < 0) {
         return rc;
     }
+    k->reply.own_state = s->collecting && !k->gave && k->reply.action == DO_TRAIN;
     k->reply.parked_s = k->parked ? comm_now(c) - k->parked_at : 0;
     k->parked = false;
     k->sending = true;
@@ -216,7 +217,10 @@ static int end_client(struct server *s, int rank, struct err *e)
     s->n_ended += !k->ended;
     k->ended = true;
     s->least = -1;
-    return send_reply(s, rank, NULL, NULL, e);
+    k->reply.version = s->updates.version;
+    k->reply.hint = (struct slice){0};
+    return s->env->keeps_own ? send_reply(s, rank, s->updates.now, s->stats, e)
+                             : send_reply(s, rank, NULL, NULL, e);
 }
 
 /* Does the strategy's policy let this worker go on? */
