@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <evenstep.h>
 
@@ -106,6 +107,20 @@ static void step(float *p, const float *g)
     }
 }
 
+/* The same step for a strategy that wants what it changed (ES_GO_DIFFERENCE). */
+static int send_difference(float *p, float *g)
+{
+    static float before[PARAMS];
+
+    memcpy(before, p, sizeof(before));
+    step(p, g);
+    for (int i = 0; i < PARAMS; i++) {
+        g[i] = before[i] - p[i];
+        p[i] = before[i];
+    }
+    return es_difference();
+}
+
 static double accuracy(const float *p)
 {
     int right = 0;
@@ -154,6 +169,8 @@ int main(void)
         rc = es_gradients(&result);
         if (rc == ES_GO_STEP) {
             step(run.params, run.grads);
+        } else if (rc == ES_GO_DIFFERENCE) {
+            rc = send_difference(run.params, run.grads);
         }
     }
     if (rc < 0) {

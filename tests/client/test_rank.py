@@ -55,6 +55,17 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(python, tmp_path, case):
     assert found < UNEQUAL[case]
 
 
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_drop_last_leaves_out_other_samples_in_each_epoch(python, tmp_path, strategy):
+    results, _ = on_ranks(python, tmp_path, "drop_last", [20, 12], {"type": strategy})
+    assert sum(r["sizes"].sum() for r in results) == 3 * 192
+    if strategy == "sync":
+        assert [len(r["sizes"]) for r in results] == [18, 18]
+        epochs = [np.concatenate([np.split(r["seen"], 3)[i] for r in results]) for i in range(3)]
+        assert all(len(set(seen)) == 192 for seen in epochs)
+        assert len({frozenset(seen) for seen in epochs}) == 3
+
+
 def test_an_exception_that_one_rank_catches_leaves_the_step_out_everywhere(python, tmp_path):
     results, rows = on_ranks(python, tmp_path, "fails_in_backward", [700, 500], {"type": "sync"})
     assert len(rows) == 2 * 4 and bit_identical(results)

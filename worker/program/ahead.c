@@ -25,7 +25,7 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
     BUG_ON(part->slice.count > g->p->block.global_batch);
     for (int64_t i = 0; i < part->slice.count; i++) {
         indices[i] = sample_index(spec->seed, part->slice.epoch, part->slice.start + i,
-                                  g->p->about.samples, spec->data.shuffle);
+                                  g->p->about.whole, spec->data.shuffle);
     }
     m.slice.epoch = part->slice.epoch;
     m.slice.number = g->sent++;

@@ -178,11 +178,18 @@ static int read_counts(struct description *d, const json_t *j, struct err *e)
         return err_set(e, ERR_UNSUPPORTED,
                        "its data is a stream without a known length, and an epoch needs one");
     }
-    if ((rc = read_whole(j, "samples", 0, 1, INT64_C(1) << 50, &d->samples, e)) < 0 ||
+    if ((rc = read_whole(j, "samples", 0, 1, INT64_C(1) << 50, &d->whole, e)) < 0 ||
         (rc = read_whole(j, "global_batch", 0, 1, 1 << 24, &batch, e)) < 0 ||
         (rc = read_whole(j, "ahead", 1, 0, INT32_MAX, &ahead, e)) < 0 ||
         (rc = read_whole(j, "stack_signal", 0, 0, 64, &signal, e)) < 0) {
         return rc;
+    }
+    d->samples =
+        json_is_true(json_object_get(j, "drop_last")) ? d->whole - d->whole % batch : d->whole;
+    if (d->samples == 0) {
+        return err_set(e, ERR_INVALID,
+                       "its loader drops the last batch, and %lld samples make none",
+                       (long long)d->whole);
     }
     d->global_batch = (int)batch;
     d->ahead = ahead < 1 ? 1 : ahead > AHEAD_MOST ? AHEAD_MOST : (int)ahead;
@@ -279,10 +286,10 @@ int description_compare(const struct description *mine, const struct description
         (rc = compare_tensors(a->stats, a->n_stats, b->stats, b->n_stats, rank, e)) < 0) {
         return rc;
     }
-    if (mine->samples != first->samples) {
+    if (mine->whole != first->whole || mine->samples != first->samples) {
         return err_set(e, ERR_PEER,
                        "the programs differ: rank %d has %lld training samples and rank 0 %lld",
-                       rank, (long long)mine->samples, (long long)first->samples);
+                       rank, (long long)mine->whole, (long long)first->whole);
     }
     if (mine->global_batch != first->global_batch || mine->shuffle != first->shuffle ||
         mine->sums != first->sums || mine->epochs != first->epochs) {

@@ -14,6 +14,8 @@ enum { DESCRIPTION_BYTES = 8 << 20, AHEAD_MOST = 64 }; /* at most */
 struct description {
     char framework[64];
     int64_t samples;  /* of an epoch */
+    int64_t whole;    /* of the data set; an epoch leaves out the last ones of its order with
+                         drop_last */
     int global_batch; /* what the program's loader asks for */
     int ahead;        /* slices that its loader wants before their steps, 1 to 64 */
     double epochs;    /* 0: the job's spec says how many */

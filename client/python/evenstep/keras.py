@@ -118,6 +118,9 @@ class _Program:
         self.run.on_start = self.steps.start
         self.run.epochs(told["epochs"])
         rows.steps = self.steps
+        first = self.steps.stream.coming()
+        if first is not None and first.number >= 0 and not first.step_count:
+            rows.num_batches = _AsTheyCome(rows.count, self.steps)
         object.__setattr__(optimizer, "apply", self.steps.shadow(optimizer.apply, self))
         model.jit_compile = False  # XLA cannot leave its graph for the exchange
 
@@ -137,6 +140,7 @@ class _Steps:
         self.stream = Stream(run, self)
         self.begun = None  # the slice begun, until its gradients went out
         self.training = False
+        self.drained = False  # the epoch has no more slices
         self.answer = STEP
         run.save, run.before_leave = self.save, self.stream.close
 
@@ -190,8 +194,13 @@ class _Steps:
         return True
 
     def next(self):
-        """The slice of this step, begun once, whoever asks first: callback or data."""
-        return self.begun or self.stream.begin()
+        """The slice of this step, begun once, whoever asks first: callback or data. None, until the
+        next epoch begins: this one has no more."""
+        if self.drained:
+            return None
+        piece = self.begun or self.stream.begin()
+        self.drained = piece is None
+        return piece
 
     def exchange(self, flat, loss):
         """Gradients of this rank; returns what the optimizer steps with."""
@@ -308,6 +317,20 @@ def _torch(exchange, grads, variables, loss):
     ]
 
 
+class _AsTheyCome(int):
+    """Batches of an epoch with a server, where each node makes steps of its own: as many as there are
+    slices, at most one for each sample. Keras asks before each step whether it has seen so many; a
+    step on data that have run out would count in the optimizer's iterations."""
+
+    def __new__(cls, most, steps):
+        self = int.__new__(cls, most)
+        self.steps = steps
+        return self
+
+    def __le__(self, seen):
+        return self.steps.drained
+
+
 class _Rows(DataAdapter):
     """The arrays of fit(), by the rows that the rank hands out."""
 
@@ -331,6 +354,7 @@ class _Rows(DataAdapter):
             self.count -= held
             told["validation_data"] = self.rows(slice(self.count, None))
         self.batch = told["batch_size"] or 32
+        self.num_batches = math.ceil(self.count / self.batch)
         self.steps = None
 
     def rows(self, indices):
@@ -367,7 +391,7 @@ class _Rows(DataAdapter):
         for batch in self.batches():
             yield tree.map_structure(torch.as_tensor, batch)
 
-    num_batches = property(lambda self: math.ceil(self.count / self.batch))
+    num_batches = None  # of an epoch; the instance's
     batch_size = property(lambda self: self.batch)
     has_partial_batch = property(lambda self: self.count % self.batch != 0)
     partial_batch_size = property(lambda self: self.count % self.batch or None)
@@ -386,13 +410,18 @@ class _Between(keras.callbacks.Callback):
     def on_train_end(self, logs=None):
         self.steps.training = False
 
+    def on_epoch_begin(self, epoch, logs=None):
+        self.steps.drained = False
+
     def on_train_batch_begin(self, batch, logs=None):
-        if self.steps.next() is None:
+        if self.steps.next() is None and self.steps.run.over:
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch, logs=None):
         self.steps.finish_step()
-        self.steps.stream.close_epoch_if_over()
+        self.steps.drained = self.steps.stream.close_epoch_if_over()
+        if not self.steps.drained and self.steps.stream.at_end():
+            self.steps.next()
 
     def on_epoch_end(self, epoch, logs=None):
         if self.steps.run.rank == 0 and logs:

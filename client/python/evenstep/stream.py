@@ -66,10 +66,22 @@ class Stream:
         self._close_epoch()
         return None
 
+    def coming(self):
+        """The slice that begins next; None: there is none."""
+        return self._first(self._to_begin)
+
+    def at_end(self):
+        """The epoch or the job has no more slices: begin() closes it."""
+        piece = self.coming()
+        return piece is None or piece.number < 0
+
     def close_epoch_if_over(self):
-        """Its last slice's step is made: what follows, an evaluation, sees averaged parameters."""
-        if self._over is not None:
-            self._close_epoch()
+        """Its last slice's step is made: what follows, an evaluation, sees averaged parameters. True
+        if it was over."""
+        if self._over is None:
+            return False
+        self._close_epoch()
+        return True
 
     def _close_epoch(self):
         self.steps.finish_step()
