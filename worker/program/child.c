@@ -208,6 +208,7 @@ static void *read_output(void *arg)
     }
     line[n] = '\0';
     tell_line(c, line);
+    atomic_store(&c->read_all, true);
     return NULL;
 }
 
@@ -322,15 +323,19 @@ bool child_works(const struct child *c)
     return works;
 }
 
-/* The last words are in the pipe when the process is gone; a process that it left behind may hold
- * the pipe open, so the wait is short. */
+/* The last words are in the pipe when the process is gone, and the reader takes them. A process that
+ * it left behind may hold the pipe open: then the wait is short. */
 static void await_last_words(struct child *c)
 {
     struct pollfd more = {.fd = c->output, .events = POLLIN};
-    for (int i = 0; i < 20 && poll(&more, 1, 0) == 1 && !(more.revents & POLLHUP); i++) {
-        clock_sleep(0.01);
+    double begin = clock_now();
+    while (c->reading && !atomic_load(&c->read_all)) {
+        bool closed = poll(&more, 1, 0) == 1 && (more.revents & POLLHUP);
+        if (clock_now() > begin + (closed ? 5 : 0.2)) {
+            return;
+        }
+        clock_sleep(0.002);
     }
-    clock_sleep(0.02);
 }
 
 const char *child_last_lines(struct child *c, char *out, size_t bytes)

@@ -35,7 +35,8 @@ struct child {
     bool reaped;
     int status; /* as of waitpid, once reaped */
     bool reading;
-    atomic_bool stop; /* the reader's, once nothing more is read */
+    atomic_bool stop;     /* the reader's, once nothing more is read */
+    atomic_bool read_all; /* by the reader: it has read what there was, to the end */
     pthread_t reader;
     pthread_mutex_t lock; /* guards the lines */
     char lines[CHILD_LINES][CHILD_LINE];
