@@ -12,12 +12,16 @@ import subprocess
 import sys
 import tempfile
 
-from bench import AT_ROOT, BUILD, PEERS, TORCH, TURNS, Report, median, spread
-from service import Service
+OWN = pathlib.Path(__file__).resolve().parents[2] / "run/own-program/bin/python"
+if OWN.exists() and not (OWN.parents[2] / "venv/bin/python").exists():
+    os.environ.setdefault("EVENSTEP_TORCH", str(OWN))  # read by bench
+
+from bench import AT_ROOT, BUILD, PEERS, TORCH, TURNS, Report, median, spread  # noqa: E402
+from service import Service  # noqa: E402
 
 PROGRAM = PEERS / "own_program.py"
-PYTHON = os.environ.get("EVENSTEP_TORCH") or next(
-    (p for p in (TORCH, BUILD.parent / "run/own-program/bin/python") if p.exists()), TORCH)
+PYTHON = TORCH
+QUICK = bool(os.environ.get("QUICK"))
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "4294967296"}
 SLOWDOWNS = (3, 3, 6, 12)  # speeds 1, 1, 1/2, 1/4, paced so that two cores carry four ranks
@@ -183,7 +187,8 @@ def equal(report):
 
 
 def unequal(report):
-    batch, warm, steps = UNEQUAL_BATCH, 30, 60
+    batch = UNEQUAL_BATCH
+    warm, steps = (22, 44) if QUICK else (30, 60)
     names = {"sync": "2.0", "asgd": "2.5"}
     rates, theirs = {name: [] for name in names}, []
     for _ in range(TURNS):
@@ -204,7 +209,7 @@ def main():
     wanted = sys.argv[1:]
     report = Report("bench-own-program", "A program of its user's own",
                     "The same PyTorch program under Evenstep, under DDP (gloo) and alone.")
-    if not pathlib.Path(PYTHON).exists():
+    if not PYTHON.exists():
         report.add("", f"There is no PyTorch at {PYTHON}: nothing is measured.")
         return report.close()
 
