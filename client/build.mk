@@ -32,3 +32,4 @@ install-client: $(es_library)
 	ln -sf libevenstep.so.$(ES_ABI) $(DESTDIR)$(PREFIX)/lib/libevenstep.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@RELEASE@|$(ES_RELEASE)|' client/evenstep.pc.in \
 	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evenstep.pc
+	cd client/python && find evenstep -name '*.py' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/share/evenstep/python/{} ';'

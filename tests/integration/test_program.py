@@ -29,10 +29,10 @@ def job(strategy, args=(), sizes=(32, 16, 16), **changes):
 
 
 class Run:
-    def __init__(self, folder, spec, options=()):
+    def __init__(self, folder, spec, options=(), program=BUILD / "evenstep-worker"):
         folder.mkdir(exist_ok=True)
         (folder / "job.json").write_text(json.dumps(spec))
-        done = subprocess.run([str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out", str(folder), *options],
+        done = subprocess.run([str(program), "--local", str(folder / "job.json"), "--out", str(folder), *options],
                               env={**os.environ, **AT_ROOT}, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
         self.code, self.log, self.folder = done.returncode, done.stderr, folder
         lines = list(csv.reader(done.stdout.splitlines()))
@@ -382,6 +382,20 @@ def test_the_program_gets_an_environment_of_its_own(tmp_path):
         del os.environ["EVENSTEP_STORE_PASSWORD"]
     assert "MINE=yes" in run.log and "OMP_NUM_THREADS=1" in run.log and "EVENSTEP_WORLD_SIZE=1" in run.log and "MALLOC_TRIM_THRESHOLD_" in run.log
     assert "secret" not in run.log and "OMPI_COMM" not in run.log and "PMIX_" not in run.log
+
+
+def test_what_is_installed_has_the_package_that_programs_import(tmp_path):
+    there = tmp_path / "usr"
+    subprocess.run(["make", "-s", "CUDA=0", f"BUILD={BUILD}", f"PREFIX={there}", "install"],
+                   cwd=ROOT, check=True, capture_output=True, text=True)
+    show = tmp_path / "show.py"
+    show.write_text("import evenstep, evenstep.library as l\n"
+                    "l.Library()\nprint('from', evenstep.__file__, 'with', l._path())\n")
+    spec = job({"type": "sync"}, sizes=(64,))
+    spec["program"] = {"command": ["/usr/bin/python3", str(show)]}
+    run = Run(tmp_path / "run", spec, program=there / "bin" / "evenstep-worker")
+    assert f"from {there}/share/evenstep/python/evenstep/__init__.py with " in run.log, run.log
+    assert f"{there}/bin/../lib/libevenstep.so" in run.log
 
 
 def test_a_program_that_is_not_there_is_one_sentence(tmp_path):

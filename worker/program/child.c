@@ -111,7 +111,9 @@ static void make_environment(struct variables *v, const struct child_ask *ask)
     add(v, "EVENSTEP_INCARNATION=%d", ask->incarnation);
     add(v, "EVENSTEP_JOB=%s", ask->job);
     add(v, "EVENSTEP_OUTPUT=%s", ask->output);
-    add(v, "EVENSTEP_LIBRARY=%s", ask->library);
+    if (ask->library) {
+        add(v, "EVENSTEP_LIBRARY=%s", ask->library);
+    }
     if (ask->data) {
         add(v, "EVENSTEP_DATA=%s", ask->data);
     }

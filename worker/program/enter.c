@@ -33,22 +33,30 @@ void program_phase(struct program *p, enum phase phase)
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* What stands beside our own executable: libevenstep and the Python package. */
+/* The first of `places` (NULL ends them), seen from `folder`, that is there; "" if none is. */
+static void find_beside(const char *folder, const char *const *places, char out[4096])
+{
+    for (; *places; places++) {
+        snprintf(out, 4096, "%s/%s", folder, *places);
+        if (access(out, R_OK) == 0) {
+            return;
+        }
+    }
+    out[0] = '\0';
+}
+
+/* libevenstep and the Python package: as they were built, then as they are installed. */
 static void find_own(char library[4096], char python[4096])
 {
-    static const char *const places[] = {"python", "../client/python", "../share/evenstep/python"};
+    static const char *const libraries[] = {"libevenstep.so", "../lib/libevenstep.so", NULL};
+    static const char *const packages[] = {"python", "../client/python", "../share/evenstep/python",
+                                           NULL};
     char self[3900];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n > 0 ? n : 0] = '\0';
     const char *folder = dirname(self);
-    snprintf(library, 4096, "%s/libevenstep.so", folder);
-    python[0] = '\0';
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !python[0]; i++) {
-        snprintf(python, 4096, "%s/%s", folder, places[i]);
-        if (access(python, R_OK) != 0) {
-            python[0] = '\0';
-        }
-    }
+    find_beside(folder, libraries, library);
+    find_beside(folder, packages, python);
 }
 
 static int start(struct program *p, struct err *e)
@@ -70,7 +78,7 @@ static int start(struct program *p, struct err *e)
                                     .socket = p->link.path,
                                     .job = ask->job ? ask->job : "local",
                                     .output = ask->output ? ask->output : p->link.folder,
-                                    .library = library,
+                                    .library = library[0] ? library : NULL,
                                     .data = ask->data,
                                     .python_path = python[0] ? python : NULL,
                                     .rank = rank,
