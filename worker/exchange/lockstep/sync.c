@@ -19,17 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "worker/exchange/lockstep/absence.h"
+#include "worker/exchange/lockstep/weights.h"
 
 struct sync {
     struct strategy base;
     struct lockstep l;
     struct gradients *gradients;
     struct absence absence;
-    /* of the sum under way: its step, and the samples planned for it */
-    int64_t summed;
-    double planned;
+    struct weighing weighing; /* of the sum under way */
 };
 
 static void release(struct strategy *base)
@@ -39,57 +37,6 @@ static void release(struct strategy *base)
     lockstep_release(&s->l);
     free(s);
 }
-
-/* ---- weights --------------------------------------------------------------------------------- */
-
-/* Samples of the step that a gradient belongs to. */
-static double planned(const struct lockstep *l, const struct work *w)
-{
-    return (double)(w->further ? l->done_count : l->slice.count);
-}
-
-/* What a gradient is multiplied with before it is summed (weights.c). */
-static double share_of(const struct lockstep *l, const struct work *w)
-{
-    return l->env->sums ? w->weight : w->weight / planned(l, w);
-}
-
-static bool judge(void *ctx, const float *sums, double *scale)
-{
-    struct sync *s = ctx;
-    const struct lockstep *l = &s->l;
-    const float *words = lockstep_weighed(l, sums);
-    bool voided = words[WORD_VOIDED] > 0, first = l->env->comm->rank == 0;
-    if (!l->env->sums) {
-        *scale = lockstep_correct(l, sums, s->planned);
-    }
-    if (first && voided) {
-        log_warn("sync", "no node makes this step: a backward pass failed", "step=%lld nodes=%g",
-                 (long long)s->summed, words[WORD_VOIDED]);
-    } else if (first && words[WORD_WEIGHT] <= 0) {
-        log_warn("sync", "all gradients weigh 0: the step's are zero", "step=%lld",
-                 (long long)s->summed);
-    }
-    return !voided;
-}
-
-/* Programs that do not make the same backward passes sum what does not belong together. */
-static int check_further(const struct lockstep *l, const struct work *w, const float *sums,
-                         struct err *e)
-{
-    int n = l->env->weighed ? (int)lockstep_weighed(l, sums)[WORD_FURTHER] : 0;
-    int W = l->env->comm->workers;
-    if (n == (w->further ? W : 0)) {
-        return 0;
-    }
-    err_set(e, ERR_DATA,
-            "%d of %d nodes made one more backward pass in step %lld, and the others none", n, W,
-            (long long)l->step);
-    err_hint(e, "each node's program makes the same number of backward passes in a step");
-    return -ERR_DATA;
-}
-
-/* ---- the strategy ---------------------------------------------------------------------------- */
 
 static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
 {
@@ -106,10 +53,12 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
         return NULL;
     }
     if (env->weighed) {
-        gradients_set_judge(s->gradients, judge, s);
+        s->weighing.l = &s->l;
+        gradients_set_judge(s->gradients, weighing_judge, &s->weighing);
     }
     if (env->resume && env->comm->workers > 1) {
-        s->absence = (struct absence){.l = &s->l, .gradients = s->gradients, .share = share_of};
+        s->absence =
+            (struct absence){.l = &s->l, .gradients = s->gradients, .share = lockstep_factor};
         gradients_set_late(s->gradients, absence_end, &s->absence);
     }
     return &s->base;
@@ -132,7 +81,7 @@ static void on_bucket(struct strategy *base, const struct work *w, const struct 
                       int index, int n_buckets)
 {
     struct sync *s = (struct sync *)base;
-    gradients_add(s->gradients, b, index, n_buckets, share_of(&s->l, w), &base->failed);
+    gradients_add(s->gradients, b, index, n_buckets, lockstep_factor(&s->l, w), &base->failed);
 }
 
 /* A rank's own exchange time is what remains after the slowest rank's gradients have arrived.
@@ -165,14 +114,12 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     a->result = *r;
     a->compute_s = compute_s;
     lockstep_write(l, words, r->absent ? ABSENCE_TIME : ready - l->began, 1);
-    lockstep_weigh(l, words, w->weight, w->voided, w->further);
+    weighing_begin(&s->weighing, w, words);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
-    s->planned = planned(l, w);
-    s->summed = l->step + 1;
     int rc;
     if ((rc = gradients_update(s->gradients, w, r->absent ? 0 : lockstep_share(l), &sums, e)) < 0 ||
-        (rc = check_further(l, w, sums, e)) < 0) {
+        (rc = weighing_check(&s->weighing, w, sums, e)) < 0) {
         return rc;
     }
     if (!isfinite(sums[WORD_LOSS]) && !(l->env->weighed && isnan(sums[WORD_LOSS]))) {
@@ -193,11 +140,11 @@ static int on_further(struct strategy *base, const struct work *w, struct err *e
     const float *sums;
     int rc;
     memset(words, 0, lockstep_words(l) * sizeof(float)); /* nothing is agreed */
-    lockstep_weigh(l, words, w->weight, w->voided, w->further);
-    s->planned = planned(l, w);
-    s->summed = l->step;
-    rc = gradients_update(s->gradients, w, l->done_share, &sums, e);
-    return rc < 0 ? rc : check_further(l, w, sums, e);
+    weighing_begin(&s->weighing, w, words);
+    if ((rc = gradients_update(s->gradients, w, l->done_share, &sums, e)) < 0) {
+        return rc;
+    }
+    return weighing_check(&s->weighing, w, sums, e);
 }
 
 static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,

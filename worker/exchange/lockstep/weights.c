@@ -1,13 +1,7 @@
-/* What gradients weigh where ranks are not known to weigh by samples: a user's program may count
- * tokens, and a batch may have had others than its slice.
- *
- *      planned    n = samples of the step, which every rank knows before it begins
- *      a bucket   w_i / n * g_i           leaves while the rest is computed: others' w are not known
- *      words      w_i                     with the last bucket
- *      update     n / sum(w) * sum(w_i / n * g_i)  =  sum(w_i * g_i) / sum(w_i)
- *
- * By samples the w sum up to n, and the factor is 1. */
-#include "worker/exchange/lockstep/lockstep.h"
+/* Weights of gradients in sums; see weights.h. */
+#include "worker/exchange/lockstep/weights.h"
+
+#include "common/log.h"
 
 const float *lockstep_weighed(const struct lockstep *l, const float *words)
 {
@@ -32,4 +26,61 @@ double lockstep_correct(const struct lockstep *l, const float *words, double pla
     }
     double weight = lockstep_weighed(l, words)[WORD_WEIGHT];
     return weight > 0 ? planned / weight : 0;
+}
+
+/* Samples of the step that a gradient belongs to. */
+static double planned(const struct lockstep *l, const struct work *w)
+{
+    return (double)(w->further ? l->done_count : l->slice.count);
+}
+
+double lockstep_factor(const struct lockstep *l, const struct work *w)
+{
+    return l->env->sums ? w->weight : w->weight / planned(l, w);
+}
+
+/* ---- one sum --------------------------------------------------------------------------------- */
+
+void weighing_begin(struct weighing *g, const struct work *w, float *words)
+{
+    if (g->l) {
+        lockstep_weigh(g->l, words, w->weight, w->voided, w->further);
+        g->planned = planned(g->l, w);
+        g->step = w->further ? g->l->step : g->l->step + 1;
+    }
+}
+
+bool weighing_judge(void *ctx, const float *sums, double *scale)
+{
+    const struct weighing *g = ctx;
+    const struct lockstep *l = g->l;
+    const float *words = lockstep_weighed(l, sums);
+    bool voided = words[WORD_VOIDED] > 0, first = l->env->comm->rank == 0;
+    if (!l->env->sums) {
+        *scale = lockstep_correct(l, sums, g->planned);
+    }
+    if (first && voided) {
+        log_warn("sync", "no node makes this step: a backward pass failed", "step=%lld nodes=%g",
+                 (long long)g->step, words[WORD_VOIDED]);
+    } else if (first && words[WORD_WEIGHT] <= 0) {
+        log_warn("sync", "all gradients weigh 0: the step's are zero", "step=%lld",
+                 (long long)g->step);
+    }
+    return !voided;
+}
+
+int weighing_check(const struct weighing *g, const struct work *w, const float *sums, struct err *e)
+{
+    if (!g->l) {
+        return 0;
+    }
+    int n = (int)lockstep_weighed(g->l, sums)[WORD_FURTHER], W = g->l->env->comm->workers;
+    if (n == (w->further ? W : 0)) {
+        return 0;
+    }
+    err_set(e, ERR_DATA,
+            "%d of %d nodes made one more backward pass in step %lld, and the others none", n, W,
+            (long long)g->l->step);
+    err_hint(e, "each node's program makes the same number of backward passes in a step");
+    return -ERR_DATA;
 }

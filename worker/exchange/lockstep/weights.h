@@ -1,0 +1,34 @@
+/* What gradients weigh where ranks are not known to weigh by samples: a user's program may count
+ * tokens, and a batch may have had others than its slice.
+ *
+ *      planned    n = samples of the step, which every rank knows before it begins
+ *      a bucket   w_i / n * g_i           leaves while the rest is computed: others' w are not known
+ *      words      w_i                     with the last bucket
+ *      update     n / sum(w) * sum(w_i / n * g_i)  =  sum(w_i * g_i) / sum(w_i)
+ *
+ * By samples the w sum up to n, and the factor is 1.
+ */
+#ifndef WORKER_EXCHANGE_LOCKSTEP_WEIGHTS_H
+#define WORKER_EXCHANGE_LOCKSTEP_WEIGHTS_H
+
+#include "worker/exchange/lockstep/lockstep.h"
+
+/* What a gradient is multiplied with before it is summed. */
+double lockstep_factor(const struct lockstep *l, const struct work *w);
+
+struct weighing {             /* of one sum of gradients */
+    const struct lockstep *l; /* borrowed; NULL: ranks weigh by samples (rank_env.weighed is false),
+                                 and nothing below does anything */
+    int64_t step;
+    double planned; /* samples of it */
+};
+
+/* Writes this rank's words of the sum over w. */
+void weighing_begin(struct weighing *g, const struct work *w, float *words);
+/* For gradients_set_judge: ctx is a struct weighing with l. */
+bool weighing_judge(void *ctx, const float *sums, double *scale);
+/* Programs that do not make the same backward passes sum what does not belong together: ERR_DATA. */
+int weighing_check(const struct weighing *g, const struct work *w, const float *sums,
+                   struct err *e);
+
+#endif
