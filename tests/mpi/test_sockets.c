@@ -35,6 +35,16 @@ int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *most, const sigse
     return ready;
 }
 
+/* What a call of ppoll becomes where library calls are fortified. */
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *most, const sigset_t *mask,
+                size_t bytes);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *most, const sigset_t *mask,
+                size_t bytes)
+{
+    BUG_ON(bytes / sizeof *fds < n);
+    return ppoll(fds, n, most, mask);
+}
+
 int MPI_Comm_split_type(MPI_Comm of, int type, int key, MPI_Info info, MPI_Comm *out)
 {
     int rank;
