@@ -18,12 +18,15 @@
 #include <unistd.h>
 
 #include "agent/daemon_parts.h"
+#include "agent/leftovers.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/proc.h"
 
 static const double lease_patience = 5, lease_every = 1, stop_grace = 3;
 enum { ANSWER_SECONDS = 60, DAEMONS_HERE = 256 };
+/* Of the folders for Open MPI: sockets, shared memory. */
+static const char *const parents[] = {"/tmp", "/dev/shm"};
 
 struct daemon {
     struct daemon *next;
@@ -43,6 +46,16 @@ struct daemons {
     int n;
 };
 
+/* An agent that was killed took its daemons along, but not their folders. */
+static void sweep(void)
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "es-%d-", (int)geteuid());
+    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
+        leftovers_sweep(parents[i], prefix);
+    }
+}
+
 struct daemons *daemons_new(const struct daemon_config *config, struct err *e)
 {
     struct daemons *d = calloc(1, sizeof *d);
@@ -51,6 +64,7 @@ struct daemons *daemons_new(const struct daemon_config *config, struct err *e)
         return NULL;
     }
     d->config = *config;
+    sweep();
     return d;
 }
 
@@ -64,20 +78,21 @@ int daemons_running(const struct daemons *d)
 static void make_folders(const struct daemon *m)
 {
     char dir[64];
-    static const char *const parents[] = {"/tmp", "/dev/shm"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
         proc_remove_tree(daemon_tmp(dir, parents[i], &m->request), NULL);
         if (mkdir(dir, 0700) != 0) {
             log_warn("agent", "cannot make a folder for Open MPI", "path=%s", dir);
         }
+        leftovers_own(dir);
     }
 }
 
 static void remove_folders(const struct daemon *m)
 {
     char dir[64];
-    proc_remove_tree(daemon_tmp(dir, "/tmp", &m->request), NULL);
-    proc_remove_tree(daemon_tmp(dir, "/dev/shm", &m->request), NULL);
+    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
+        proc_remove_tree(daemon_tmp(dir, parents[i], &m->request), NULL);
+    }
     unlink(m->output);
 }
 

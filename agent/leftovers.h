@@ -1,0 +1,15 @@
+/* Folders for Open MPI (/tmp/es-…, /dev/shm/es-…) whose agent was killed before it could remove them.
+ * Each has a file that names the agent; the next agent on the host removes those whose agent has
+ * ended. A process of another boot or of another process namespace is not judged: its number means
+ * nothing here.
+ */
+#ifndef AGENT_LEFTOVERS_H
+#define AGENT_LEFTOVERS_H
+
+/* Notes in `dir` that it is this process's. Without the note it is never removed as a leftover. */
+void leftovers_own(const char *dir);
+/* Removes the folders directly beneath `parent` whose names begin with `prefix` and whose owner has
+ * ended; returns how many. */
+int leftovers_sweep(const char *parent, const char *prefix);
+
+#endif
