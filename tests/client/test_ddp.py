@@ -10,7 +10,7 @@ import pytest
 
 from compare import bit_identical, difference
 from conftest import ROOT, environment, python_with
-from test_rank import AS_ROOT, BUILD
+from real_rank import AS_ROOT, BUILD
 
 PROGRAM = os.path.join(ROOT, "tests/client/ddp_program.py")
 EPOCHS = 20

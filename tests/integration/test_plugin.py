@@ -29,8 +29,8 @@ CHANGES = {
     "two function pointers are swapped": ("kernels/device.h", FETCH, FETCH.replace("fetch", "store")),
     "two fields are swapped": ("kernels/device.h", "enum dev_block { DEV_PARAMS, DEV_GRADS,",
                                "enum dev_block { DEV_GRADS, DEV_PARAMS,"),
-    "a field means something else": ("kernels/device.h", "/* sum over the samples */",
-                                     "/* mean over the samples */"),
+    "a field means something else": ("kernels/device.h", "/* sum over the samples;",
+                                     "/* mean over the samples;"),
     "a name of the catalogue moved": ("job/catalog.def", "ENTRY(LAYER, TANH, ", "ENTRY(LAYER, TANG, "),
     "random choices are drawn otherwise": ("kernels/mask.h", "#endif", "#define MASK_OTHER 1\n#endif"),
 }
