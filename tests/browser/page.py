@@ -2,6 +2,7 @@
 import re
 import tempfile
 
+from selenium.webdriver import ActionChains
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service as ChromeService
@@ -115,7 +116,7 @@ class Page:
         raise AssertionError(f"{pointer} does not offer {value!r}")
 
     def keys(self, *keys):
-        self.driver.switch_to.active_element.send_keys(*keys)
+        ActionChains(self.driver).send_keys(*keys).perform()  # whatever has the focus then
 
     # -- the console ------------------------------------------------------------------------------------------
     def console(self):
