@@ -18,7 +18,8 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
  * job from ending. */
 void run_enforce(struct run *r, double now);
 
-/* run_end.c: the process of this attempt has ended. RUN_SETTLED, or negative: try again. */
+/* run_end.c: the process of this attempt has ended. RUN_SETTLED, or RUN_GOES_ON or
+ * negative: call it again. */
 int run_finish(struct attempts *a, struct run *r, double now, struct err *e);
 /* An attempt that was lost: its job goes back to the queue, or has failed once that has happened
  * max_restarts times, or where another attempt would meet the same error again. `state` is what the

@@ -11,6 +11,10 @@
 
 #include "common/log.h"
 
+/* A rank that is lost is found out after 3 s, its host by its agent's silence of 4 s
+ * (STORE_NODE_LOST_MS). The job is queued again when both are known: else its next attempt would be
+ * sent to a host that is gone. */
+static const double host_patience = 2;
 static const double disk_patience = 60;
 
 bool run_is_draining(const struct attempts *a, const struct run *r)
@@ -215,6 +219,9 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     int rc = 0;
     if (r->over_at == 0) {
         r->over_at = now;
+    }
+    if (r->monitor && r->failed && now < r->over_at + host_patience) {
+        return RUN_GOES_ON;
     }
     if (r->monitor && (rc = read_last(r, now, e)) < 0) {
         return rc;
