@@ -100,17 +100,6 @@ static void clean(const struct attempt *a)
 
 /* ---- where the ranks go ---------------------------------------------------------------------- */
 
-/* The first worker on a host with an agent; NULL: everything runs here. */
-static const struct plan_worker *first_remote(const struct plan *plan)
-{
-    for (int i = 0; i < plan->n_workers; i++) {
-        if (plan->workers[i].agent) {
-            return &plan->workers[i];
-        }
-    }
-    return NULL;
-}
-
 /* worker NULL: this host. */
 static void add_host(struct buf *b, const struct plan_worker *worker)
 {
@@ -193,7 +182,7 @@ static void port_pairs(struct command *c, const char *ports)
 static int remote_options(struct command *c, const struct launcher_config *l,
                           const struct attempt *a, const struct plan *plan, struct err *e)
 {
-    const char *towards = first_remote(plan)->address;
+    const char *towards = plan_first_remote(plan)->address;
     char address[64], network[72], shm[64];
     int rc = l->interface ? host_address(l->interface, "", address, network, e)
                           : host_towards(towards, "9", address, network, e);
@@ -267,7 +256,7 @@ static int mpirun_start(void *ctx, struct attempt *a, const struct plan *plan, s
 {
     const struct launcher_config *l = ctx;
     int ranks = plan->n_workers + plan->servers, rc = 0;
-    bool remote = first_remote(plan) != NULL;
+    bool remote = plan_first_remote(plan) != NULL;
     struct command *c = calloc(1, sizeof *c);
     if (!c) {
         return err_set(e, ERR_MEMORY, "cannot start mpirun: memory ran out");

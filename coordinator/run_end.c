@@ -220,7 +220,8 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     if (r->over_at == 0) {
         r->over_at = now;
     }
-    if (r->monitor && r->failed && now < r->over_at + host_patience) {
+    bool remote = r->plan && plan_first_remote(r->plan);
+    if (r->failed && remote && now < r->over_at + host_patience) {
         return RUN_GOES_ON;
     }
     if (r->monitor && (rc = read_last(r, now, e)) < 0) {

@@ -167,3 +167,13 @@ void plan_release(struct plan *p)
     json_decref(p->spec);
     memset(p, 0, sizeof *p);
 }
+
+const struct plan_worker *plan_first_remote(const struct plan *plan)
+{
+    for (int i = 0; i < plan->n_workers; i++) {
+        if (plan->workers[i].agent) {
+            return &plan->workers[i];
+        }
+    }
+    return NULL;
+}

@@ -47,5 +47,7 @@ json_t *plan_json(const struct plan *p); /* new reference */
 /* Release it in any case. About 24 KB: not for small stacks. */
 int plan_read(struct plan *out, const json_t *j, struct err *e);
 void plan_release(struct plan *p);
+/* The first worker on a host with an agent; NULL: everything runs on the coordinator's. */
+const struct plan_worker *plan_first_remote(const struct plan *plan);
 
 #endif
