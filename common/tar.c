@@ -9,16 +9,12 @@
 #include "common/tar.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 512, LONG_MOST = 64 << 10 };
+#include "common/tar_header.h"
 
-struct header { /* POSIX ustar; GNU's differs from `magic` on */
-    char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100],
-        magic[6], version[2], owner[32], group[32], major[8], minor[8], prefix[155], unused[12];
-};
+enum { LONG_MOST = 64 << 10 };
 
 struct reading {
     FILE *from;
@@ -46,18 +42,18 @@ __attribute__((format(printf, 3, 4))) static int malformed(const struct reading 
 
 static int read_block(struct reading *r, void *block, struct err *e)
 {
-    size_t got = fread(block, 1, BLOCK, r->from);
-    if (got < BLOCK && ferror(r->from)) {
+    size_t got = fread(block, 1, TAR_BLOCK, r->from);
+    if (got < TAR_BLOCK && ferror(r->from)) {
         return err_errno(e, ERR_IO, "cannot read the archive");
     }
     r->at += (int64_t)got;
-    return got == BLOCK ? 0 : malformed(r, e, "it ends in the middle of an entry");
+    return got == TAR_BLOCK ? 0 : malformed(r, e, "it ends in the middle of an entry");
 }
 
 static bool is_zero(const void *block)
 {
-    static const char zeros[BLOCK];
-    return memcmp(block, zeros, BLOCK) == 0;
+    static const char zeros[TAR_BLOCK];
+    return memcmp(block, zeros, TAR_BLOCK) == 0;
 }
 
 /* ---- the header ------------------------------------------------------------------------------ */
@@ -76,27 +72,15 @@ static int64_t number_of(const char *field, size_t n)
     return i == n || field[i] == ' ' || field[i] == '\0' ? value : -1;
 }
 
-/* The sum of all bytes, those of the checksum taken as spaces. */
-static bool is_sound(const struct header *h)
-{
-    const unsigned char *p = (const unsigned char *)h;
-    const size_t first = offsetof(struct header, checksum), last = first + sizeof h->checksum;
-    int64_t sum = 0;
-    for (size_t i = 0; i < BLOCK; i++) {
-        sum += i >= first && i < last ? ' ' : p[i];
-    }
-    return sum == number_of(h->checksum, sizeof h->checksum);
-}
-
-static int check_header(const struct reading *r, const struct header *h, struct err *e)
+static int check_header(const struct reading *r, const struct tar_header *h, struct err *e)
 {
     static const unsigned char gzip[] = {0x1f, 0x8b};
-    if (r->at == BLOCK && memcmp(h, gzip, sizeof gzip) == 0) {
+    if (r->at == TAR_BLOCK && memcmp(h, gzip, sizeof gzip) == 0) {
         malformed(r, e, "it is compressed");
         err_hint(e, "send it as it is before gzip");
         return -ERR_SYNTAX;
     }
-    if (!is_sound(h)) {
+    if (tar_checksum(h) != number_of(h->checksum, sizeof h->checksum)) {
         return malformed(r, e, "the checksum of a header is wrong");
     }
     if (memcmp(h->magic, "ustar", 5) != 0) {
@@ -105,7 +89,7 @@ static int check_header(const struct reading *r, const struct header *h, struct 
     return 0;
 }
 
-static void plain_name(struct reading *r, const struct header *h)
+static void plain_name(struct reading *r, const struct tar_header *h)
 {
     bool posix = h->magic[5] == '\0' && h->prefix[0];
     snprintf(r->name, sizeof r->name, "%.*s%s%.*s", posix ? (int)sizeof h->prefix : 0, h->prefix,
@@ -117,19 +101,19 @@ static void plain_name(struct reading *r, const struct header *h)
 /* The data of an entry that say something about the next one. */
 static int keep_longer(struct reading *r, int64_t bytes, bool pax, struct err *e)
 {
-    size_t blocks = (size_t)(bytes + BLOCK - 1) / BLOCK;
+    size_t blocks = (size_t)(bytes + TAR_BLOCK - 1) / TAR_BLOCK;
     if (bytes > LONG_MOST) {
         return malformed(r, e, "an extended header has %lld bytes", (long long)bytes);
     }
     free(r->longer);
-    r->longer = calloc(blocks + 1, BLOCK);
+    r->longer = calloc(blocks + 1, TAR_BLOCK);
     r->pax = pax;
     r->longer_bytes = (size_t)bytes;
     if (!r->longer) {
         return err_set(e, ERR_MEMORY, "cannot read the archive: memory ran out");
     }
     for (size_t i = 0; i < blocks; i++) {
-        int rc = read_block(r, r->longer + i * BLOCK, e);
+        int rc = read_block(r, r->longer + i * TAR_BLOCK, e);
         if (rc < 0) {
             return rc;
         }
@@ -222,7 +206,7 @@ static bool has_dots(const char *name)
     }
 }
 
-static const char *wrong_with(const char *name, const struct header *h)
+static const char *wrong_with(const char *name, const struct tar_header *h)
 {
     static const struct {
         char type;
@@ -271,12 +255,12 @@ static void refuse(struct reading *r, const char *name, const char *why)
 /* The entry's data, to the sink or to nobody. */
 static int pass_data(struct reading *r, int64_t bytes, bool wanted, struct err *e)
 {
-    char block[BLOCK];
+    char block[TAR_BLOCK];
     int rc = 0;
-    for (int64_t left = bytes; left > 0 && rc == 0; left -= BLOCK) {
+    for (int64_t left = bytes; left > 0 && rc == 0; left -= TAR_BLOCK) {
         rc = read_block(r, block, e);
         if (rc == 0 && wanted) {
-            rc = r->sink->data(r->sink->ctx, block, left < BLOCK ? (size_t)left : BLOCK, e);
+            rc = r->sink->data(r->sink->ctx, block, left < TAR_BLOCK ? (size_t)left : TAR_BLOCK, e);
         }
     }
     return rc;
@@ -295,7 +279,7 @@ static const char *trimmed(char *name, bool folder)
     return strcmp(name, ".") == 0 ? "" : name;
 }
 
-static int take_entry(struct reading *r, const struct header *h, int64_t bytes, struct err *e)
+static int take_entry(struct reading *r, const struct tar_header *h, int64_t bytes, struct err *e)
 {
     bool folder = h->type == '5';
     const char *name = trimmed(r->name, folder), *wrong = NULL;
@@ -317,7 +301,7 @@ static int take_entry(struct reading *r, const struct header *h, int64_t bytes, 
     return rc < 0 ? rc : pass_data(r, bytes, !folder, e);
 }
 
-static int take_header(struct reading *r, const struct header *h, struct err *e)
+static int take_header(struct reading *r, const struct tar_header *h, struct err *e)
 {
     int64_t bytes = number_of(h->size, sizeof h->size);
     int rc = check_header(r, h, e);
@@ -341,9 +325,9 @@ static int take_header(struct reading *r, const struct header *h, struct err *e)
 /* Behind the first block of zeros there are zeros alone. */
 static int check_end(struct reading *r, struct err *e)
 {
-    char block[BLOCK] = "";
-    for (size_t got; (got = fread(block, 1, BLOCK, r->from)) > 0;) {
-        memset(block + got, 0, BLOCK - got);
+    char block[TAR_BLOCK] = "";
+    for (size_t got; (got = fread(block, 1, TAR_BLOCK, r->from)) > 0;) {
+        memset(block + got, 0, TAR_BLOCK - got);
         r->at += (int64_t)got;
         if (!is_zero(block)) {
             return malformed(r, e, "something follows its end");
@@ -356,7 +340,7 @@ int tar_read(FILE *from, const struct tar_sink *sink, struct jsonx_problems *pro
              struct err *e)
 {
     struct reading r = {.from = from, .sink = sink, .problems = problems};
-    struct header h;
+    struct tar_header h;
     int rc;
     while ((rc = read_block(&r, &h, e)) == 0 && !is_zero(&h) &&
            (rc = take_header(&r, &h, e)) == 0) {

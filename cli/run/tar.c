@@ -9,17 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-struct header {
-    char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100], magic[6],
-        version[2], user[32], group[32], major[8], minor[8], prefix[155], rest[12];
-};
-_Static_assert(sizeof(struct header) == TAR_BLOCK, "a header is one block");
-
 /* Where the path is cut in two at a slash, prefix before and name behind it; 0: it need not be;
  * negative: ustar cannot hold it. */
 static long find_cut(const char *path)
 {
-    enum { NAME = sizeof((struct header *)0)->name, PREFIX = sizeof((struct header *)0)->prefix };
+    enum {
+        NAME = sizeof((struct tar_header *)0)->name,
+        PREFIX = sizeof((struct tar_header *)0)->prefix
+    };
     size_t n = strlen(path);
     if (n <= NAME) {
         return 0;
@@ -32,8 +29,7 @@ static long find_cut(const char *path)
 static void add_header(struct buf *out, const char *prefix, size_t prefix_bytes, const char *name,
                        char type, bool executable, size_t n)
 {
-    struct header h;
-    unsigned sum = 0;
+    struct tar_header h;
     memset(&h, 0, sizeof h);
     memcpy(h.name, name, strnlen(name, sizeof h.name));
     memcpy(h.prefix, prefix, prefix_bytes);
@@ -47,11 +43,8 @@ static void add_header(struct buf *out, const char *prefix, size_t prefix_bytes,
     h.type = type;
     memcpy(h.magic, "ustar", 6);
     memcpy(h.version, "00", 2);
-    memset(h.sum, ' ', sizeof h.sum); /* as it counts in the sum */
-    for (size_t i = 0; i < sizeof h; i++) {
-        sum += ((const unsigned char *)&h)[i];
-    }
-    snprintf(h.sum, sizeof h.sum - 1, "%06o", sum);
+    snprintf(h.checksum, sizeof h.checksum - 1, "%06o", (unsigned)tar_checksum(&h));
+    h.checksum[sizeof h.checksum - 1] = ' ';
     buf_add(out, &h, sizeof h);
 }
 

@@ -9,8 +9,9 @@
 #define CLI_RUN_TAR_H
 
 #include "common/buf.h"
+#include "common/tar_header.h"
 
-enum { TAR_BLOCK = 512, TAR_END_BYTES = 2 * TAR_BLOCK };
+enum { TAR_END_BYTES = 2 * TAR_BLOCK };
 
 /* Appends one file of n bytes. path: relative, without "./". */
 void tar_add(struct buf *out, const char *path, bool executable, const void *bytes, size_t n);
