@@ -175,29 +175,34 @@ static void place_after(const char *upto, char first[64])
     snprintf(first, 64, "%llu-%llu", seq == ~0ull ? ms + 1 : ms, seq + 1);
 }
 
+static struct script trim_script = {.text = LUA_ROWS_TRIM};
+
 int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,
                     struct err *e)
 {
-    char key[STORE_KEY], first[64];
-    redisReply **replies = calloc((size_t)n + 1, sizeof(redisReply *));
-    int rc = replies
+    char(*rows)[STORE_KEY] = calloc((size_t)n + 1, sizeof *rows),
+    (*first)[64] = calloc((size_t)n + 1, sizeof *first);
+    const char **keys = calloc((size_t)n + 1, sizeof *keys),
+               **args = calloc((size_t)n + 1, sizeof *args);
+    int rc = rows && first && keys && args
                  ? 0
-                 : err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", id),
-        sent = 0;
+                 : err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", id);
     for (int i = 0; rc >= 0 && i < n; i++) {
-        if ((rc = key_of_rank(key, KEY_JOB_ROWS, id, tails[i].rank, e)) >= 0 &&
+        if ((rc = key_of_rank(rows[i], KEY_JOB_ROWS, id, tails[i].rank, e)) >= 0 &&
             (rc = check_place(tails[i].last, e)) >= 0) {
-            place_after(tails[i].last, first);
-            rc = store_append(s, e, "XTRIM %s MINID = %s", key, first);
-            sent += rc >= 0;
+            place_after(tails[i].last, first[i]);
+            keys[i] = rows[i];
+            args[i] = first[i];
         }
     }
-    int answered = sent ? store_replies(s, replies, rc < 0 ? NULL : e) : 0;
-    for (int i = 0; answered >= 0 && i < sent; i++) {
-        freeReplyObject(replies[i]);
+    if (rc >= 0 && n > 0) {
+        rc = store_done(store_script(s, &trim_script, n, keys, n, args, NULL, e), e);
     }
-    free(replies);
-    return rc < 0 ? rc : answered;
+    free(rows);
+    free(first);
+    free(keys);
+    free(args);
+    return rc;
 }
 
 static json_t *fact_json(const struct stream_entry *at)
@@ -272,5 +277,6 @@ int store_beats_clear(struct store *s, const char *id, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    return store_done(store_commandf(s, e, "DEL %s", key), e);
+    const char *argv[] = {"DEL", key};
+    return store_done(store_change(s, 2, argv, e), e);
 }

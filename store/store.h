@@ -12,6 +12,7 @@
 #define STORE_STORE_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,6 +37,40 @@ const char *store_url(const struct store *s);
 int redis_private_start(const char *dir, char *url, int *pid, struct err *e);
 /* Asks it to save and end, and waits for it. */
 void redis_private_stop(const char *dir);
+
+/* ---- one coordinator at a time (fence.c) ----------------------------------------------------- */
+enum {
+    STORE_LEADER_MS = 6000, /* a lease that was not renewed for this long may be taken */
+    STORE_INSTANCE = 33     /* 32 hex digits */
+};
+/* The fencing token of a coordinator's lease, for all its connections. 0: it never had one. */
+struct store_fence {
+    _Atomic int64_t token;
+};
+/* From now on every change through this connection carries the token; when another coordinator has
+ * taken the lease, ERR_UNAVAILABLE. `fence` is borrowed until store_close(). */
+void store_fence(struct store *s, const struct store_fence *fence);
+/* Who wants the lease. All borrowed. */
+struct store_candidate {
+    const char *instance; /* random, of this process */
+    const json_t *who;    /* what others are told of it */
+    const char *dead;     /* a holder known to have ended, whose lease is free; or NULL */
+    bool patient;         /* not even a lease that was not renewed in time is taken */
+};
+/* Who has it. */
+struct store_leader {
+    char instance[STORE_INSTANCE];
+    json_t *who; /* owned, or NULL */
+    double age;  /* seconds since its last renewal */
+};
+void store_leader_release(struct store_leader *l);
+/* Takes the lease, or renews it (fence->token above 0). 1: it is ours, and fence->token is its
+ * token; 0: it is another's, *leader (may be NULL) says whose, and is to be released. A holder that
+ * could not renew in time still has it, as long as nobody else took it. */
+int store_leader_take(struct store *s, const struct store_candidate *c, struct store_fence *fence,
+                      struct store_leader *leader, struct err *e);
+/* Gives it back, so that the next one need not wait. */
+int store_leader_give(struct store *s, const char *instance, struct err *e);
 
 /* ---- jobs (jobs.c) --------------------------------------------------------------------------- */
 enum { STORE_ID = 17 }; /* 16 hex digits */
