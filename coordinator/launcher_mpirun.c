@@ -311,7 +311,7 @@ static int launcher_init(struct launcher *out, const struct launcher_config *con
 
 int launcher_mpirun_init(struct launcher *out, const struct launcher_config *config, struct err *e)
 {
-    *out = (struct launcher){NULL, "mpirun", mpirun_start, mpirun_poll, mpirun_stop};
+    *out = (struct launcher){NULL, "mpirun", mpirun_start, attempt_find, mpirun_poll, mpirun_stop};
     return launcher_init(out, config, e);
 }
 

@@ -64,7 +64,10 @@ static struct failure attempt_failure(const struct run *r)
                  how ? how : r->why);
         return failure_of(ERR_PEER, message, rank, node, number);
     }
-    if (r->why[0]) {
+    if (r->elsewhere) {
+        snprintf(message, sizeof message,
+                 "attempt %d was lost with the host of the coordinator that launched it", number);
+    } else if (r->why[0]) {
         snprintf(message, sizeof message, "attempt %d was lost: %s", number, r->why);
     } else {
         snprintf(message, sizeof message,
@@ -113,16 +116,19 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
     return rc;
 }
 
-int run_lost(struct attempts *a, const char *job, const struct jobspec *spec, enum job_state state,
-             const struct failure *why, struct err *e)
+int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,
+             const struct loss *loss, struct err *e)
 {
-    bool may_restart =
-        field_number(a, job, "restarts") < spec->max_restarts && !is_incurable(why->code);
-    enum job_state to = state == JOB_CANCELLING ? JOB_CANCELLED
-                        : may_restart           ? JOB_QUEUED
-                                                : JOB_FAILED;
-    int rc = move(a, job, state, to, why, e);
+    bool may_restart = loss->blameless || (field_number(a, job, "restarts") < spec->max_restarts &&
+                                           !is_incurable(loss->why->code));
+    enum job_state to = loss->state == JOB_CANCELLING ? JOB_CANCELLED
+                        : may_restart                 ? JOB_QUEUED
+                                                      : JOB_FAILED;
+    int rc = move(a, job, loss->state, to, loss->why, e);
     if (rc >= 0 && to == JOB_QUEUED) {
+        attempts_back_off(a, job, loss->lasted, loss->now);
+    }
+    if (rc >= 0 && to == JOB_QUEUED && !loss->blameless) {
         store_job_increment(a->store, job, "restarts", NULL);
     }
     return rc;
@@ -157,7 +163,8 @@ static int time_is_up(struct attempts *a, struct run *r, enum job_state state, s
 }
 
 /* Moves the job on. Reads the state again, so that a late request of a user counts. */
-static int settle(struct attempts *a, struct run *r, const struct ended *end, struct err *e)
+static int settle(struct attempts *a, struct run *r, const struct ended *end, double now,
+                  struct err *e)
 {
     enum job_state state;
     int rc = store_job_state(a->store, r->attempt.job, &state, e);
@@ -191,7 +198,12 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, st
         return move(a, r->attempt.job, state, JOB_QUEUED, NULL, e);
     }
     struct failure why = attempt_failure(r);
-    return run_lost(a, r->attempt.job, r->spec, state, &why, e);
+    struct loss loss = {.state = state,
+                        .why = &why,
+                        .blameless = r->blameless && !told_why(r),
+                        .lasted = now - r->launched_at,
+                        .now = now};
+    return run_lost(a, r->attempt.job, r->spec, &loss, e);
 }
 
 /* Reads the last rows, facts and documents. If the disk refuses the history for long, the job ends
@@ -231,7 +243,7 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     if (r->launcher == a->simulator && run_virtual_finish(a, r)) {
         end = &finished;
     }
-    if ((rc = settle(a, r, end, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
+    if ((rc = settle(a, r, end, now, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
         return rc;
     }
     return RUN_SETTLED;

@@ -44,6 +44,7 @@ struct sched *sched_new(const struct sched_config *c, struct err *e)
     }
     struct attempts *a = &s->attempts;
     a->store = c->store;
+    a->pauses = json_object();
     snprintf(a->data_dir, sizeof a->data_dir, "%s", c->data_dir);
     snprintf(a->roots, sizeof a->roots, "%s", c->roots ? c->roots : "");
     snprintf(a->local_host, sizeof a->local_host, "%s", c->local_host ? c->local_host : "");

@@ -137,8 +137,22 @@ static int on_old(struct monitor *m, const struct fact *f, struct err *e)
     }
 }
 
+/* The attempt began with nothing: what earlier ones did is superseded. */
+static int begin_anew(struct monitor *m, struct err *e)
+{
+    int rc = history_supersede(m->feed.history, 0, e);
+    m->gate_open = rc >= 0;
+    return rc;
+}
+
 static int on_own(struct monitor *m, const struct fact *f, struct err *e)
 {
+    if (!m->gate_open && f->type == FACT_EVALUATION) { /* "restored" would have come before it */
+        int rc = begin_anew(m, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
     switch (f->type) {
     case FACT_RESTORED:
         return on_restored(m, f->version, e);
@@ -235,9 +249,5 @@ int monitor_watch_gate(struct monitor *m, struct err *e)
         return 0;
     }
     int rc = monitor_read_facts(m, false, e);
-    if (rc >= 0 && !m->gate_open) {
-        rc = history_supersede(m->feed.history, 0, e);
-        m->gate_open = rc >= 0;
-    }
-    return rc;
+    return rc >= 0 && !m->gate_open ? begin_anew(m, e) : rc;
 }

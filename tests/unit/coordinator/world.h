@@ -37,6 +37,8 @@ struct fake {
     int n;
     int strangers; /* told to stop what it never started: leftovers of a dead coordinator */
     bool refuses;  /* nothing can be started */
+    void (*on_start)(void *); /* or NULL: called in the middle of a start, once, with the world */
+    void *world;
 };
 
 struct world {
@@ -77,7 +79,23 @@ static inline int fake_start(void *ctx, struct attempt *a, const struct plan *pl
     t->plan = plan_json(plan);
     a->pid = 0x7f000000 + f->n; /* above every real one */
     a->start_ticks = 1;
+    if (f->on_start) {
+        f->on_start(f->world);
+        f->on_start = NULL;
+    }
     return 0;
+}
+
+static inline bool fake_looked_for(void *ctx, struct attempt *a)
+{
+    struct fake *f = ctx;
+    struct fake_attempt *t = fake_find(f, a->job, a->number);
+    if (!t || t->over) {
+        return false;
+    }
+    a->pid = 0x7f000000 + (int)(t - f->attempts) + 1;
+    a->start_ticks = 1;
+    return true;
 }
 
 static inline bool fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
@@ -138,8 +156,10 @@ static inline int world_open(void **state)
     }
     err_clear(&err_);
     w->store = w->place->store;
-    w->mpirun = (struct launcher){&w->fake, "fake", fake_start, fake_poll, fake_stop};
-    w->simulator = (struct launcher){&w->simulated, "simulator", fake_start, fake_poll, fake_stop};
+    w->mpirun =
+        (struct launcher){&w->fake, "fake", fake_start, fake_looked_for, fake_poll, fake_stop};
+    w->simulator = (struct launcher){&w->simulated,   "simulator", fake_start,
+                                     fake_looked_for, fake_poll,   fake_stop};
     w->now = 1000;
     world_coordinator(w);
     *state = w;
