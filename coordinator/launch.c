@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "coordinator/planner.h"
+#include "coordinator/seals.h"
 #include "job/documents/control.h"
 #include "job/documents/launched.h"
 
@@ -146,8 +147,10 @@ static void record_launch(struct attempts *a, const struct run *r)
 static int start(struct attempts *a, struct run *r, const struct assignment *first, double now,
                  struct err *e)
 {
-    int rc = attempts_watch(a, r, false, now, e);
-    if (rc < 0 || (rc = write_documents(a, r->plan, first, e)) < 0) {
+    bool has_ranks = r->plan->n_workers > 0;
+    int rc = has_ranks ? seals_draw(r->plan, &r->attempt.seal, e) : 0;
+    if (rc < 0 || (rc = attempts_watch(a, r, false, now, e)) < 0 ||
+        (rc = write_documents(a, r->plan, first, e)) < 0) {
         return rc;
     }
     return r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, e);

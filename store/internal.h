@@ -37,6 +37,7 @@ struct store {
     redisContext *redis;  /* commands; NULL while not connected */
     redisContext *events; /* what blocks waits here */
     int events_ms;        /* the time limit that its socket has */
+    struct sign_key seal; /* of what is reported on it */
     int appended;         /* commands whose replies have not been taken */
 };
 
