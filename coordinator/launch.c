@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "coordinator/planner.h"
+#include "coordinator/seals.h"
 #include "job/documents/control.h"
 
 /* ---- before it is launching ------------------------------------------------------------------ */
@@ -135,8 +136,10 @@ static int write_documents(struct attempts *a, const struct plan *plan,
 static int start(struct attempts *a, struct run *r, const struct assignment *first, double now,
                  struct err *e)
 {
-    int rc = attempts_watch(a, r, false, now, e);
-    if (rc < 0 || (rc = attempts_record(a, r, e)) < 0 ||
+    bool has_ranks = r->plan->n_workers > 0;
+    int rc = has_ranks ? seals_draw(r->plan, &r->attempt.seal, e) : 0;
+    if (rc < 0 || (rc = attempts_watch(a, r, false, now, e)) < 0 ||
+        (rc = attempts_record(a, r, e)) < 0 ||
         (rc = write_documents(a, r->plan, first, e)) < 0) {
         return rc;
     }

@@ -18,6 +18,7 @@
 #include "common/proc.h"
 #include "coordinator/planner.h"
 #include "coordinator/run.h"
+#include "coordinator/seals.h"
 #include "job/documents/launched.h"
 #include "job/node.h"
 
@@ -62,6 +63,17 @@ static int read_plan(struct attempts *a, const struct sender *ours, struct plan 
         *out = NULL;
     }
     return found;
+}
+
+/* Without the keys nothing that its ranks report could be believed. */
+static bool has_seals(const struct plan *plan)
+{
+    bool there = plan->n_workers == 0 || seals_there(plan);
+    if (!there) {
+        log_warn("recover", "the keys of the attempt's ranks are not in the job's folder",
+                 "job=%s attempt=%d", plan->from.job, plan->from.attempt);
+    }
+    return there;
 }
 
 /* Nothing of this attempt can be used: ends what is left of it, and the job waits for its next
@@ -157,7 +169,8 @@ static int adopt(struct attempts *a, const char *job, enum job_state state, doub
     if (rc < 0) {
         return rc;
     }
-    if (!plan) {
+    if (!plan || !has_seals(plan)) {
+        planner_free(plan);
         return start_over(a, &ours, state, now, e);
     }
     bool recorded = read_launched(a, &ours, &launched);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/sign.h"
 #include "job/documents/host_beat.h"
 #include "job/row.h"
 #include "job/state.h"
@@ -119,6 +120,9 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
+/* What is reported on this connection is sealed with this key from now on (job/seal.h). Before: with
+ * a key of zeros, which no attempt has. */
+void store_seal_with(struct store *s, const struct sign_key *key);
 /* A turn of a rank's pulse. All of it is borrowed but `control`. */
 struct store_report {
     const struct row *rows; /* [n_rows]; they become one entry */
@@ -134,8 +138,16 @@ struct store_tail {
     int rank;
     char *last; /* [STORE_PLACE]; moves on with what is taken */
 };
-/* Takes the n rows of an entry; negative: it is not taken, and the reading ends with that. */
-typedef int store_rows_fn(void *ctx, int rank, const struct row *rows, int n, struct err *e);
+/* An entry of rows. Whoever may write the stream can have written it: the seal tells. */
+struct store_rows {
+    int rank, n;            /* whose stream it stands in; how many rows */
+    const struct row *rows; /* [n] */
+    const void *packed;     /* the same as they were sent, [bytes]: what the seal is of */
+    size_t bytes;
+    const char *seal; /* hex; "": it has none */
+};
+/* Takes the rows of an entry; negative: it is not taken, and the reading ends with that. */
+typedef int store_rows_fn(void *ctx, const struct store_rows *entry, struct err *e);
 /* Calls fn for the entries of n ranks past their positions, at most `count` of each. Returns how
  * many the busiest had. With facts_at, none are handed out where a fact waits beyond that place:
  * *facts is set. Else both are NULL. */
@@ -145,9 +157,11 @@ int store_rows_read(struct store *s, const char *id, const struct store_tail *ta
 /* Rows up to there go: they are on disk. */
 int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,
                     struct err *e);
+/* Array; last is updated. Facts and heartbeats are what they claim to be: each has "sealed", the
+ * message as it was sent, whose seal tells whether that is true (sign_open). */
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count,
-                         struct err *e); /* array, last updated */
-/* {"0": {...}}; each has "at" in ms by Redis's clock, and "age" in s */
+                         struct err *e);
+/* {"0": {...}}; each also has "at" in ms by Redis's clock, and "age" in s */
 json_t *store_beats(struct store *s, const char *id, struct err *e);
 int store_beats_clear(struct store *s, const char *id, struct err *e);
 
