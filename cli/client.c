@@ -43,7 +43,8 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
             err_set(e, ERR_UNAUTHORIZED, "there is no token");
             err_hint(
                 e,
-                "set EVENSTEP_TOKEN, or --token-file to the file `token` in the data directory of `evenstep serve`");
+                "set EVENSTEP_TOKEN, or --token-file to the file `token` in the data directory of "
+                "`evenstep serve`");
         }
     }
     return c->token ? 0 : -(int)e->code;

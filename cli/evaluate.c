@@ -21,7 +21,8 @@ enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
 
 static const struct opt options[] = {
     {"data", "FOLDER", OPT_STRING, NULL, 0, 0,
-     "a folder, a data set beneath the data roots, or glyphs (default: what the model was trained on)"},
+     "a folder, a data set beneath the data roots, or glyphs (default: what the model was trained "
+     "on)"},
     {"data-roots", "ROOTS", OPT_STRING, NULL, 0, 0,
      "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
     {"format", "NAME", OPT_STRING, NULL, 0, 0,

@@ -41,7 +41,8 @@ static void help(FILE *out)
     }
     fprintf(
         out,
-        "\nCommands talk to EVENSTEP_URL (http://127.0.0.1:8080) with the token EVENSTEP_TOKEN.\n`evenstep COMMAND --help` says more.\n");
+        "\nCommands talk to EVENSTEP_URL (http://127.0.0.1:8080) with the token EVENSTEP_TOKEN.\n"
+        "`evenstep COMMAND --help` says more.\n");
 }
 
 int main(int argc, char **argv)

@@ -18,7 +18,8 @@ int session_open(struct session *s, const struct opt *table, const char *usage, 
                  int argc, char **argv);
 /* Prints s->err if `failed`, closes, and gives the exit status. */
 int session_close(struct session *s, int failed);
-/* A call whose answer is for people: texts in it are safe to print (common/text.h). NULL: s->err. */
+/* A call whose answer is for people: texts in it are safe to print (common/text.h). NULL: s->err.
+ * */
 json_t *session_ask(struct session *s, const char *method, const char *path, const json_t *body);
 /* The same, but with --json the answer is printed as it is; else it is returned for the command to
  * print. NULL: printed, or failed (then s->err.code says so). */

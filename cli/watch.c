@@ -1,8 +1,8 @@
 /* `evenstep watch ID`: a job's progress in the terminal until it ends.
  *
- *   [██████████▍              ]  41 %  epoch 2.1/5  loss 0.0812  accuracy 97.91 %  1804 samples/s  staleness 3.0  about 1:12 left
+ *   [██████████▍              ]  41 %  epoch 2.1/5  loss 0.0812  accuracy 97.91 %  …  1:12 left
  *
- * One line that is drawn over on a terminal, a line per tenth of the way elsewhere. Exit status: 0
+ * On a terminal one line is drawn over and over; elsewhere there is a line per tenth of the job. Exit status: 0
  * succeeded, 1 otherwise. */
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Launched: the process of an attempt, so that the next coordinator finds it. It stands in the job's
- * field `launch`, written once the process has started.
+/* Launched: the process of an attempt, so that the next coordinator finds it. It stands in the
+ * job's field `launch`, written once the process has started.
  *
  *   {"format": 1, …, "pid": 4711, "start_ticks": 123456, "launcher": "mpirun"}
  */
