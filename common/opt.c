@@ -411,12 +411,12 @@ int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,
         return -ERR_INVALID;
     }
     if (!opt_flag(*v, "help")) {
-        return 0;
+        return OPT_TO_DO;
     }
     opt_help(table, usage, stdout);
     opt_free(*v);
     *v = NULL;
-    return 1;
+    return OPT_HELPED;
 }
 
 void opt_example(const struct opt *table, FILE *out)

@@ -1,6 +1,6 @@
 /* The plan of an attempt: from it every rank starts, mpirun's command is made, and a coordinator
- * that restarts knows what runs. It stands in the store under the job's `plan`, written once, before
- * the attempt's processes start.
+ * that restarts knows what runs. It stands in the store under the job's `plan`, written once,
+ * before the attempt's processes start.
  *
  *   {"format": 1, …, "spec": {…}, "workers": [{"rank", "node", "host", "device", "slowdown",
  *    "threads", "agent", "address", "tuning"}], "servers": 1, "job_dir": "/…/jobs/7f3a…",
