@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "job/documents/plan.h"
+#include "job/seal.h"
 
 struct attempt {
     char job[17];
@@ -15,6 +16,7 @@ struct attempt {
     pid_t pid;            /* of mpirun or the simulator */
     uint64_t start_ticks; /* with pid: the very process (recorded in the store, so that a restarted
                              coordinator adopts it) */
+    struct sign_key seal; /* of a new one: what its ranks seal their reports with */
 };
 
 struct launcher {

@@ -18,13 +18,14 @@
 #include "common/proc.h"
 #include "coordinator/planner.h"
 #include "coordinator/run.h"
+#include "coordinator/seals.h"
 #include "job/documents/launched.h"
 #include "job/node.h"
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
-/* 1: *out has the record of this attempt's process; 0: there is none that could be read. */
-static int read_launched(struct attempts *a, const struct sender *ours, struct launched *out)
+/* Fills *out with the record of this attempt's process; false: there is none that can be read. */
+static bool read_launched(struct attempts *a, const struct sender *ours, struct launched *out)
 {
     struct err why = {0};
     char *text = store_job_field(a->store, ours->job, "launch", NULL), quoted[600];
@@ -39,8 +40,8 @@ static int read_launched(struct attempts *a, const struct sender *ours, struct l
     return found;
 }
 
-/* 1: *out has the plan of this attempt; 0: there is none that could be read; negative: the store is
- * away. Freed with planner_free(). */
+/* *out: the plan of this attempt, to be freed with planner_free(); NULL: there is none that can be
+ * read. Fails where the store is away. */
 static int read_plan(struct attempts *a, const struct sender *ours, struct plan **out,
                      struct err *e)
 {
@@ -61,7 +62,18 @@ static int read_plan(struct attempts *a, const struct sender *ours, struct plan 
         planner_free(*out);
         *out = NULL;
     }
-    return found;
+    return 0;
+}
+
+/* Without the keys nothing that its ranks report could be believed. */
+static bool has_seals(const struct plan *plan)
+{
+    bool there = plan->n_workers == 0 || seals_there(plan);
+    if (!there) {
+        log_warn("recover", "the keys of the attempt's ranks are not in the job's folder",
+                 "job=%s attempt=%d", plan->from.job, plan->from.attempt);
+    }
+    return there;
 }
 
 /* Nothing of this attempt can be used: ends what is left of it, and the job waits for its next
@@ -157,7 +169,8 @@ static int adopt(struct attempts *a, const char *job, enum job_state state, doub
     if (rc < 0) {
         return rc;
     }
-    if (!plan) {
+    if (!plan || !has_seals(plan)) {
+        planner_free(plan);
         return start_over(a, &ours, state, now, e);
     }
     bool recorded = read_launched(a, &ours, &launched);

@@ -45,6 +45,25 @@ static bool told_why(const struct run *r)
            end->code != ERR_TIMEOUT;
 }
 
+/* Did the job end as its spec wants it? Of a virtual one its files tell. */
+static bool is_done(const struct run *r, const struct ended *end)
+{
+    return end && end->outcome == OUTCOME_FINISHED && (!r->monitor || monitor_finished(r->monitor));
+}
+
+/* The keeper called it finished, but the workers' counters do not reach the plan. */
+static struct failure early_end(const struct run *r)
+{
+    int64_t counted, planned;
+    char message[200];
+    monitor_samples(r->monitor, &counted, &planned);
+    snprintf(
+        message, sizeof message,
+        "attempt %d ended as if it were finished, but its workers counted %lld of %lld samples",
+        r->attempt.number, (long long)counted, (long long)planned);
+    return failure_of(ERR_PEER, message, COORDINATOR, NULL, r->attempt.number);
+}
+
 /* Why an attempt failed: what the coordinator saw, what a rank reported, what mpirun printed. */
 static struct failure attempt_failure(const struct run *r)
 {
@@ -53,6 +72,9 @@ static struct failure attempt_failure(const struct run *r)
     char message[500];
     if (r->failed) {
         return r->failure;
+    }
+    if (end && end->outcome == OUTCOME_FINISHED) {
+        return early_end(r);
     }
     if (end && end->outcome == OUTCOME_FAILED && (told_why(r) || rank < 0)) {
         return failure_of(end->code, end->message, end->rank, end->node, number);
@@ -204,7 +226,7 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
     if (state == JOB_CANCELLING) {
         return move(a, r->attempt.job, state, JOB_CANCELLED, NULL, e);
     }
-    if (end && end->outcome == OUTCOME_FINISHED) {
+    if (is_done(r, end)) {
         return succeed(a, r, state, e);
     }
     if (r->expired) {
@@ -239,9 +261,8 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
 static int read_last(struct run *r, double now, struct err *e)
 {
     int rc = monitor_tick(r->monitor, now, e);
-    const struct ended *end = outcome_of(r);
     if (rc >= 0 || rc == -ERR_NOT_FOUND) {
-        rc = monitor_finish(r->monitor, now, end && end->outcome == OUTCOME_FINISHED, e);
+        rc = monitor_finish(r->monitor, now, e);
     }
     bool give_up = rc == -ERR_NOT_FOUND ||
                    (rc < 0 && !attempts_store_away(e) && now - r->over_at > disk_patience);

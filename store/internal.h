@@ -38,6 +38,7 @@ struct store {
     redisContext *events;            /* what blocks waits here */
     int events_ms;                   /* the time limit that its socket has */
     int appended;                    /* commands whose replies have not been taken */
+    struct sign_key seal;            /* of what is reported on it */
     const struct store_fence *fence; /* of a coordinator's connection, or NULL; borrowed */
 };
 

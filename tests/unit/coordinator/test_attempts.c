@@ -36,6 +36,7 @@ static void a_job_that_finished_has_succeeded_whatever_the_exit_code(void **stat
 {
     char id[STORE_ID];
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    say_all_samples(w, id);
     say_fact(w, id, "{'type': 'ended', 'outcome': 'finished', 'rank': 2}");
     process_ends(w, id, 1, "");
     tick(w, 0.5);
