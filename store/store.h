@@ -233,8 +233,8 @@ int store_mail_put(struct store *s, const char *box, const char *text, int secon
 char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e);
 int store_lease_set(struct store *s, const char *name, int seconds,
                     struct err *e); /* 0: gives it back */
-enum lease { LEASE_GONE, LEASE_HELD };
-/* Returns enum lease, or negative. */
+enum launch_lease { LEASE_GONE, LEASE_HELD };
+/* Returns enum launch_lease, or negative. */
 int store_lease_there(struct store *s, const char *name, struct err *e);
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */
 int store_refused_add(struct store *s, const char *what, struct err *e);
