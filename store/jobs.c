@@ -46,6 +46,9 @@ static int spec_digest(const json_t *spec, char out[65], struct err *e)
     return 0;
 }
 
+/* The first number of what lua/job_create.lua answers. */
+enum made { MADE, MADE_BEFORE, MADE_OF_ANOTHER_SPEC, MADE_WITH_THIS_ID };
+
 static int created(const redisReply *r, char id[STORE_ID], struct err *e)
 {
     int64_t how = 0;
@@ -54,15 +57,15 @@ static int created(const redisReply *r, char id[STORE_ID], struct err *e)
         reply_text(r->element[1], &given, NULL, e) < 0) {
         return err_set(e, ERR_DATA, "the store answered strangely when a job was queued");
     }
-    if (how == 2) {
+    if (how == MADE_OF_ANOTHER_SPEC) {
         return err_set(e, ERR_CONFLICT,
                        "this idempotency key was used for job '%s' with another spec", given);
     }
-    if (how == 3) {
+    if (how == MADE_WITH_THIS_ID) {
         return err_set(e, ERR_INTERNAL, "cannot queue the job: its random id is taken");
     }
     snprintf(id, STORE_ID, "%s", given);
-    return (int)how;
+    return how == MADE_BEFORE ? JOB_CREATED_BEFORE : JOB_CREATED;
 }
 
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
@@ -292,7 +295,7 @@ int store_job_delete(struct store *s, const char *id, const char *seen, struct e
     if (rc == 0) {
         rc = store_no_job(id, e);
     } else if (rc > 0 && !strcmp(was, "seen")) {
-        rc = 1;
+        rc = JOB_WAS_ANOTHER;
     } else if (rc > 0) {
         int state = jobstate_find(was);
         rc = 0;
@@ -334,5 +337,5 @@ int store_job_set_priority(struct store *s, const char *id, int priority, const 
     redisReply *r = store_script(s, &priority_script, 3, keys, 5, args, NULL, e);
     bool differs = r && r->type == REDIS_REPLY_INTEGER && r->integer < 0;
     rc = store_did(id, r, e);
-    return differs ? 1 : rc;
+    return differs ? JOB_WAS_ANOTHER : rc;
 }
