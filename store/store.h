@@ -197,7 +197,8 @@ int store_nodes_put(struct store *s, const json_t *nodes,
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
- * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"} */
+ * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"}
+ * */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);
