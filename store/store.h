@@ -130,8 +130,8 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
-/* What is reported on this connection is sealed with this key from now on (job/seal.h). Before: with
- * a key of zeros, which no attempt has. */
+/* What is reported on this connection is sealed with this key from now on (job/seal.h). Before:
+ * with a key of zeros, which no attempt has. */
 void store_seal_with(struct store *s, const struct sign_key *key);
 /* A turn of a rank's pulse. All of it is borrowed but `control`. */
 struct store_report {
@@ -203,7 +203,8 @@ int store_nodes_put(struct store *s, const json_t *nodes,
                     struct err *e); /* of an array of them, in one round trip */
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
-/* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
+/* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
+ * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"} */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);
@@ -216,6 +217,11 @@ enum claim {
 /* Claims a node for a job: enum claim, or negative. */
 int store_node_claim(struct store *s, const char *name, const char *job, struct err *e);
 int store_node_release(struct store *s, const char *name, const char *job, struct err *e);
+/* node_rest.c: an attempt failed through this node; *rest: the seconds that it gets no job, 0 after
+ * the first time. An attempt on it ended well: all of that is forgotten. */
+int store_node_failed(struct store *s, const char *name, const char *reason, double *rest,
+                      struct err *e);
+int store_node_well(struct store *s, const char *name, struct err *e);
 int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile,
                       struct err *e);
 json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e);
@@ -234,8 +240,8 @@ int store_mail_put(struct store *s, const char *box, const char *text, int secon
 char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e);
 int store_lease_set(struct store *s, const char *name, int seconds,
                     struct err *e); /* 0: gives it back */
-enum store_lease { LEASE_GONE, LEASE_HELD };
-/* Returns enum store_lease, or negative. */
+enum launch_lease { LEASE_GONE, LEASE_HELD };
+/* Returns enum launch_lease, or negative. */
 int store_lease_there(struct store *s, const char *name, struct err *e);
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */
 int store_refused_add(struct store *s, const char *what, struct err *e);
