@@ -1,7 +1,7 @@
 /* A node: as it is written on a command line (NAME=DEVICE[,slowdown=F], the same for `evenstep
- * serve` and `evenstep-agent`), and as a document in the store, which an agent or `serve` writes with
- * every heartbeat. The keys of that document are known here and in store/nodes.c, which adds what
- * the store knows of a node: its state, the job that uses it, the age of its heartbeat. */
+ * serve` and `evenstep-agent`), and as a document in the store, which an agent or `serve` writes
+ * with every heartbeat. The keys of that document are known here and in store/nodes.c, which adds
+ * what the store knows of a node: its state, the job that uses it, the age of its heartbeat. */
 #ifndef JOB_NODE_H
 #define JOB_NODE_H
 

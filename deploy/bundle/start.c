@@ -1,10 +1,11 @@
-/* The one program of a bundle that needs nothing: it is linked statically, stands in bin/ under every program's name, tells the real ones
- * (libexec/) where libraries and Open MPI's parts are, wherever the folder has been moved to, and becomes the one whose name it was called
- * by.
+/* The one program of a bundle that needs nothing. It is linked statically and stands in bin/ under
+ * every program's name. It tells the real programs (libexec/) where libraries and Open MPI's parts
+ * are, wherever the folder has been moved to, and becomes the one whose name it was called by.
  *
- * Libraries are 68 MiB, 38 of them oneDNN, and pack to less than half: the larger ones travel packed, and the first start of anything
- * unpacks them. What a newcomer would get wrong: two may start at once, and a start may be killed; so each is written under a name of its
- * own and renamed, and that all is there is written down last.
+ * Libraries are 68 MiB, 38 of them oneDNN, and pack to less than half: the larger ones travel
+ * packed, and the first start of anything unpacks them. Two may start at once, and a start may be
+ * killed; so each is written under a name of its own and renamed, and that all is there is written
+ * down last.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -105,7 +105,7 @@ def taker():
 def packed_by_both(taker, folder, main):
     url = "http://127.0.0.1:%d" % taker.server_port
     _, err, status = run(folder / main, "--url", "of the program", EVENSTEP_URL=url, EVENSTEP_TOKEN="x")
-    assert status == 3, err
+    assert status == 7, err
     assert taker.taken == pack(folder)
     return tarfile.open(fileobj=io.BytesIO(taker.taken))
 
@@ -218,7 +218,7 @@ def test_a_job_that_another_cancels_ends_with_a_status_of_its_own(service, progr
 def test_a_service_without_leave_says_so(program):
     with Service() as s:
         out, err, status = run(program / "counting.py", service=s)
-    assert status == 3 and not out and "--allow-programs" in err
+    assert status == 7 and not out and "--allow-programs" in err
 
 
 # ---- without a service -----------------------------------------------------------------------------------------------
