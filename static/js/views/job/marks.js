@@ -6,6 +6,7 @@
 
 const SAME_LOSS_MS = 60000;
 const APART = 8;
+const WIDEST = 48;
 const MOST_TITLES = 6;
 
 /**
@@ -122,7 +123,8 @@ export function marksOf(data, choice = 'all') {
 }
 
 /**
- * Changes that stand closer than 8 px are one mark with their count.
+ * Changes that stand closer than 8 px are one mark with their count; of a long run of such changes
+ * there is a mark every 48 px.
  * @param {Page.Mark[]} marks in the order of x
  * @param {number} pixels of one unit of x
  * @returns {Page.Mark[]}
@@ -134,7 +136,9 @@ export function merged(marks, pixels) {
   let open = [];
   for (const mark of marks) {
     const change = mark.kind === 'change';
-    if (change && open.length && (mark.x - open[open.length - 1].x) * pixels < APART) {
+    const close = open.length > 0 && (mark.x - open[open.length - 1].x) * pixels < APART &&
+        (mark.x - open[0].x) * pixels < WIDEST;
+    if (change && close) {
       open.push(mark);
     } else {
       groups.push([mark]);

@@ -122,7 +122,7 @@ export class FitFigure {
     say(this.text,
         'The thick line is one step. Where it crosses a node’s line is the minibatch ' +
             'that lets the node finish with the others; the sizes sum to ' + global + '.' +
-            ' a and k are given as intervals of 95 %; a is never below 0.' +
+            ' a and k are given as intervals of 95' + NARROW + '%; a is never below 0.' +
             (lines.some((l) => l.guessed) ? ' Dashed: seen at one minibatch only, so far.' : ''));
   }
 

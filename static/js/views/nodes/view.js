@@ -103,9 +103,10 @@ export class NodesView {
     const [busy, lost] = [count('busy'), count('lost')];
     const away =
         '; ' + lost + (lost === 1 ? ' has' : ' have') + ' not been heard of for more than 4 s.';
-    return nodes.length ? busy + ' of ' + plural(nodes.length, 'node') +
-            (busy === 1 ? ' trains' : ' train') + (lost ? away : '.')
-                        : '';
+    const training = busy === 0
+        ? 'No nodes are training'
+        : busy + ' of ' + plural(nodes.length, 'node') + (busy === 1 ? ' trains' : ' train');
+    return nodes.length ? training + (lost ? away : '.') : '';
   }
 
   close() {
