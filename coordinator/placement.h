@@ -38,7 +38,8 @@ struct placement_ask {
     bool ignore_claims;     /* a dry run: as if every node were free */
 };
 
-/* true: `out` has the nodes; false: not now, out->waiting says why. placement_release either way. */
+/* true: `out` has the nodes; false: not now, out->waiting says why. placement_release either way.
+ * */
 bool placement_find(struct placement *out, const struct placement_ask *ask);
 void placement_release(struct placement *p);
 /* Adds to `reserved` (an object) the names of the nodes that this job waits for. */

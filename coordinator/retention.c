@@ -268,7 +268,8 @@ static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
     if (over && !r->complained) {
         log_warn(
             "retention",
-            "jobs and programs take more disk than --max-disk; artifacts, logs and what has not ended stay",
+            "jobs and programs take more disk than --max-disk; artifacts, logs and what has not "
+            "ended stay",
             "bytes=%lld max_disk=%lld", (long long)total, (long long)r->max_disk);
     }
     r->complained = over;

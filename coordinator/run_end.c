@@ -1,7 +1,7 @@
 /* Where a job goes when its attempt has ended.
  *
- * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt is
- * lost, whatever the code.
+ * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt
+ * is lost, whatever the code.
  */
 #include "coordinator/run.h"
 

@@ -181,7 +181,8 @@ static int start_nodes(struct service *s, struct err *e)
         if (factor > 1) {
             log_warn(
                 "serve",
-                "the local nodes ask for more than 0.7 of the cores; their speeds will not be what they say",
+                "the local nodes ask for more than 0.7 of the cores; their speeds will not be what "
+                "they say",
                 "cores=%ld multiply_every_slowdown_by=%.2f", cores, factor);
         }
     }

@@ -5,8 +5,8 @@
  *        ─► checks over several keys, only where each of them was read without a report
  *        ─► spec->json: the spec with every default written out, which parses to the same again
  *
- * Nothing stops at the first mistake, so every reader must leave the struct in a state that the next
- * one can bear. */
+ * Nothing stops at the first mistake, so every reader must leave the struct in a state that the
+ * next one can bear. */
 #include "job/spec.h"
 
 #include <math.h>

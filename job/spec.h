@@ -136,8 +136,8 @@ struct jobspec {
 /* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or
  * negative. `spec` needs jobspec_release either way. It is about 15 KB: not for small stacks. */
 int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problems *problems);
-/* As jobspec_parse, for callers that report one mistake only: the message has the place and the text
- * of the first one. */
+/* As jobspec_parse, for callers that report one mistake only: the message has the place and the
+ * text of the first one. */
 int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
 void jobspec_release(struct jobspec *spec);
 /* Learning rate at an epoch (fraction allowed), schedule applied. */

@@ -123,8 +123,8 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
-/* What is reported on this connection is sealed with this key from now on (job/seal.h). Before: with
- * a key of zeros, which no attempt has. */
+/* What is reported on this connection is sealed with this key from now on (job/seal.h). Before:
+ * with a key of zeros, which no attempt has. */
 void store_seal_with(struct store *s, const struct sign_key *key);
 /* A turn of a rank's pulse. All of it is borrowed but `control`. */
 struct store_report {

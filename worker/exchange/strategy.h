@@ -146,8 +146,8 @@ struct footprint; /* worker/exchange/footprint.h */
 
 /* Who makes the step where a user's own program computes the gradients (worker/program/). */
 enum step_maker {
-    /* The strategy: from gradients, if the program's optimizer is plain SGD; else from the difference
-     * that a step of that optimizer makes. */
+    /* The strategy: from gradients, if the program's optimizer is plain SGD; else from the
+     * difference that a step of that optimizer makes. */
     STEP_BY_STRATEGY,
     STEP_BY_PROGRAM,       /* its optimizer, on the gradients of its own rank */
     STEP_BY_PROGRAM_ON_SUM /* its optimizer, on the sum over all ranks: all make the same step */
