@@ -38,10 +38,8 @@ static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct 
     /* an earlier coordinator published one of the same step, and could not save that it had */
     evaluations_drop(&m->results.evaluations, ev->step - 1);
     json_t *body = evaluation_json(evaluations_add(&m->results.evaluations, ev, (int64_t)samples));
-    rc = results_save(&m->results, m->store, m->ours.job, e);
-    if (rc >= 0) {
-        rc = store_event(m->store, m->ours.job, "evaluation", body, e);
-    }
+    m->results.unsaved = true;
+    rc = store_event(m->store, m->ours.job, "evaluation", body, e);
     json_decref(body);
     return rc;
 }
@@ -53,6 +51,7 @@ static int on_restored(struct monitor *m, int64_t version, struct err *e)
         return rc;
     }
     evaluations_drop(&m->results.evaluations, version);
+    m->results.unsaved = true;
     m->gate_open = true;
     log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
              m->ours.job, m->ours.attempt, (long long)version,
@@ -192,9 +191,9 @@ static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool 
     return rc;
 }
 
-int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
+int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct err *e)
 {
-    for (;;) {
+    for (; reads > 0; reads--) {
         char before[STORE_PLACE];
         snprintf(before, sizeof before, "%s", m->feed.facts);
         json_t *facts = store_facts_read(m->store, m->ours.job, m->feed.facts, FACTS_AT_ONCE, e),
@@ -209,6 +208,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
             rc = rc < 0 ? rc : one;
         }
         json_decref(facts);
+        rc = rc < 0 ? rc : results_save(&m->results, m->store, m->ours.job, e);
         if (rc < 0) { /* all of them again at the next turn */
             snprintf(m->feed.facts, sizeof m->feed.facts, "%s", before);
         } else if (strcmp(before, m->feed.facts) != 0) {
@@ -218,6 +218,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
             return rc;
         }
     }
+    return 1;
 }
 
 /* The keeper serves, and no fact "restored" came before that. A fact and a heartbeat of the same
@@ -234,7 +235,7 @@ int monitor_watch_gate(struct monitor *m, struct err *e)
     if (keeper->beat.at == m->keeper_seen_at && !m->results.has_ended) {
         return 0;
     }
-    int rc = monitor_read_facts(m, false, e);
+    int rc = monitor_read_facts(m, false, FACTS_ALL, e);
     if (rc >= 0 && !m->gate_open) {
         rc = history_supersede(m->feed.history, 0, e);
         m->gate_open = rc >= 0;
