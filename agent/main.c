@@ -131,6 +131,15 @@ static void refuse(struct agent *a, const char *cause, const char *nonce, const 
     }
 }
 
+static int start_daemon(struct agent *a, struct request *r, struct err *e)
+{
+    if (a->leaving) {
+        return err_set(e, ERR_UNAVAILABLE, "this host is about to leave the cluster");
+    }
+    request_unwrap(r, &a->welcome.key);
+    return daemons_start(a->daemons, r, e);
+}
+
 static void take_request(struct agent *a, const char *text)
 {
     struct err e = {0};
@@ -148,10 +157,7 @@ static void take_request(struct agent *a, const char *text)
         refuse(a, cause, rc == -ERR_TIMEOUT ? sign_nonce_of(body) : "", &e);
     } else if (request_read(&r, body, a->config.host, &e) < 0) {
         refuse(a, "malformed", sign_nonce_of(body), &e);
-    } else if (a->leaving || daemons_start(a->daemons, &r, &e) < 0) {
-        if (a->leaving) {
-            err_set(&e, ERR_UNAVAILABLE, "this host is about to leave the cluster");
-        }
+    } else if (start_daemon(a, &r, &e) < 0) {
         refuse(a, "failed", r.nonce, &e);
     } else {
         daemons_answer(a->store, &a->welcome.key, r.nonce, "started", 0, "", NULL);

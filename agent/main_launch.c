@@ -6,7 +6,7 @@
  * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's
  * command is not passed on: its few numbers are, and the agent writes a command of its own. Its
  * environment comes from launcher_mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS (folder of the hosts'
- * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT. What it says on stderr is in the attempt's log.
+ * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT, EVENSTEP_SEAL. What it says on stderr is in the attempt's log.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -76,12 +76,31 @@ static int read_key(struct launch *l, struct err *e)
     return rc;
 }
 
+/* The key of the ranks that will run on this host, so that its agent alone can read it. */
+static int add_seal(const struct launch *l, json_t *body, struct err *e)
+{
+    struct sign_key attempt, seal;
+    char hex[SIGN_HEX];
+    const char *text = wanted(SEAL_VARIABLE, e);
+    if (!text || sign_unhex(text, &attempt, e) < 0) {
+        return -ERR_INVALID;
+    }
+    seal_of_host(&attempt, l->host, &seal);
+    seal_wrap(&l->key, l->nonce, &seal);
+    sign_hex(&seal, hex);
+    json_object_set_new(body, "seal", json_string(hex));
+    return 0;
+}
+
 static int send_request(struct launch *l, int argc, char **argv, struct err *e)
 {
     const char *job = wanted("EVENSTEP_JOB", e), *attempt = wanted("EVENSTEP_ATTEMPT", e);
     json_t *body = job && attempt ? request_from_command(argc, argv, e) : NULL;
     char *text = NULL, box[96];
     int rc = body ? sign_stamp(body, clock_wall_ms(), l->nonce, e) : -(int)e->code;
+    if (rc == 0) {
+        rc = add_seal(l, body, e);
+    }
     if (rc == 0) {
         json_object_set_new(body, "host", json_string(l->host));
         json_object_set_new(body, "job", json_string(job));

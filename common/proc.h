@@ -29,12 +29,20 @@ int proc_poll(pid_t pid, int *exit_code);
  */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
 uint64_t proc_start_ticks(pid_t pid); /* 0 if there is none */
+/* Which boot of a kernel this is; "" where nothing tells. */
+enum { PROC_BOOT = 37, PROC_SPACE = 64 };
+void proc_boot(char out[PROC_BOOT]);
+/* Where a pid means the same process as here: the boot and the namespace of processes. */
+void proc_space(char out[PROC_SPACE]);
 /* TERM to the process group, KILL after `grace` seconds; reaps if it is our child. */
 void proc_stop(pid_t pid, double grace);
 
 /* Sends a signal to every process (but us) whose environment has all of these NAME=VALUE
  * (NULL-terminated); how many there are. */
 int proc_signal_marked(const char *const *pairs, int sig);
+/* The oldest process that leads its session and whose environment has all of these, with its start
+ * time in *start_ticks; 0: there is none. */
+pid_t proc_find_marked(const char *const *pairs, uint64_t *start_ticks);
 /* Runs a program to its end, at most `seconds`, and puts the begin of what it printed into out
  * (NUL-terminated). Exit code. */
 int proc_output(const char *const *argv, double seconds, char *out, size_t bytes, struct err *e);

@@ -41,6 +41,12 @@ json_t *sign_open(const struct sign_key *key, const char *kind, const char *text
  * NULL. */
 json_t *sign_peek(const char *text);
 
+/* What is no JSON: HMAC of the bytes, under a key for this kind alone. */
+void sign_bytes(const struct sign_key *key, const char *kind, const void *bytes, size_t n,
+                struct sign_key *out);
+/* In a time that does not depend on where they differ. */
+bool sign_same(const struct sign_key *a, const struct sign_key *b);
+
 /* Messages also carry "nonce" and "at" (ms since 1970). One that was made longer ago than
  * SIGN_WINDOW_MS, or by a clock that is further ahead (ERR_TIMEOUT), before `not_before`
  * (ERR_TIMEOUT), or that was seen before (ERR_CONFLICT), is refused. */

@@ -24,6 +24,8 @@ const struct opt serve_options[] = {
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
     {"token-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the admin's token, made if absent (default: DIR/token)"},
+    {"standby", NULL, OPT_FLAG, NULL, 0, 0,
+     "waits while another coordinator works on the store, and takes over when it ends; needs --store"},
     {"local-node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
      "a node on this host: NAME="
 #include "job/device_forms.def"
@@ -174,6 +176,11 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     serve_config_nodes(c, &bad);
     read_max_disk(c, &bad);
     read_rest(c);
+    if (opt_flag(c->options, "standby") && !c->store) {
+        serve_config_complain(&bad,
+                              "--standby needs --store: a private store ends with its "
+                              "coordinator");
+    }
     rc = bad.len ? err_set(e, ERR_INVALID, "%.*s", (int)bad.len, bad.data) : 0;
     buf_release(&bad);
     return rc;

@@ -330,6 +330,7 @@ struct retention *retention_new(const struct retention_config *c, struct err *e)
         free(r);
         return NULL;
     }
+    store_fence(r->store, c->fence);
     return r;
 }
 

@@ -10,14 +10,13 @@
 #ifndef COORDINATOR_RETENTION_H
 #define COORDINATOR_RETENTION_H
 
-#include <stdint.h>
-
-#include "common/err.h"
+#include "store/store.h"
 
 struct retention_config {
     const char *store_url, *password, *data_dir; /* copied */
     int keep_jobs;                               /* 0: all */
     int64_t max_disk;                            /* bytes; 0: no limit */
+    const struct store_fence *fence;             /* or NULL; borrowed */
 };
 
 struct retention;

@@ -321,7 +321,10 @@ int store_profile_put(struct store *s, const char *node, const char *nethash, co
     if (!text) {
         return store_failed(e);
     }
-    redisReply *r = store_commandf(s, e, "SET %s %s EX %d", key, text, (int)STORE_PROFILE_S);
+    char seconds[16];
+    snprintf(seconds, sizeof seconds, "%d", (int)STORE_PROFILE_S);
+    const char *argv[] = {"SET", key, text, "EX", seconds};
+    redisReply *r = store_change(s, 5, argv, e);
     free(text);
     return store_done(r, e);
 }

@@ -19,6 +19,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "job/seal.h"
 #include "store/store.h"
 #include "worker/check.h"
 #include "worker/config.h"
@@ -174,6 +175,18 @@ static void calibrated(void *ctx, struct profile *p)
     }
 }
 
+/* Whoever has it can speak for this rank, so it does not stay in the environment. */
+static int read_seal(struct sign_key *out, struct err *e)
+{
+    char *text = getenv(SEAL_VARIABLE);
+    if (!text || sign_unhex(text, out, NULL) < 0) {
+        return err_set(e, ERR_INVALID,
+                       SEAL_VARIABLE " is not set: ranks are started under `evenstep serve`");
+    }
+    memset(text, '0', strlen(text));
+    return unsetenv(SEAL_VARIABLE) == 0 ? 0 : err_errno(e, ERR_INTERNAL, "cannot forget a key");
+}
+
 static int open_telemetry(struct process *w, const char *node, struct err *e)
 {
     struct worker_config *c = &w->config;
@@ -187,11 +200,17 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         local_telemetry(&w->local, &w->telemetry);
         return 0;
     }
+    struct sign_key seal;
+    int rc = read_seal(&seal, e);
+    if (rc < 0) {
+        return rc;
+    }
     struct pulse_config pc = {
         .url = c->store_url,
         .password = getenv("EVENSTEP_STORE_PASSWORD"),
         .job = c->job,
         .node = node,
+        .seal = &seal,
         .rank = w->rank,
         .attempt = c->attempt,
         .workers = workers,

@@ -177,3 +177,11 @@ const struct plan_worker *plan_first_remote(const struct plan *plan)
     }
     return NULL;
 }
+
+const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank)
+{
+    int server = rank - plan->n_workers;
+    return server < 0    ? &plan->workers[rank]
+           : server == 0 ? NULL
+                         : &plan->workers[(server - 1) % plan->n_workers];
+}

@@ -15,15 +15,15 @@ struct seen {
     bool refuses;
 };
 
-static int see(void *ctx, int rank, const struct row *rows, int n, struct err *e)
+static int see(void *ctx, const struct store_rows *entry, struct err *e)
 {
     struct seen *seen = ctx;
-    seen->ranks |= 1 << rank;
+    seen->ranks |= 1 << entry->rank;
     if (seen->refuses) {
         return err_set(e, ERR_IO, "the disk is full");
     }
-    seen->rows += n;
-    seen->last_step = rows[n - 1].step;
+    seen->rows += entry->n;
+    seen->last_step = entry->rows[entry->n - 1].step;
     return 0;
 }
 
