@@ -2,11 +2,12 @@
  * starts Open MPI's daemon when the coordinator asks (DESIGN.md decision 3).
  *
  *     options ─► join ─► heartbeat ─► requests ─► daemons …
- *     on SIGTERM: says that it leaves ─► jobs write a checkpoint, their daemons end ─► host and nodes leave the store
+ *     SIGTERM ─► says that it leaves ─► jobs write a checkpoint, their daemons end
+ *             ─► host and nodes leave the store
  *
- * What a newcomer would get wrong: a daemon dies with the *thread* that forked it
- * (PR_SET_PDEATHSIG), so daemons are started by the main thread alone, which lives as long as the
- * agent. And nothing in a box is believed before its signature is checked.
+ * A daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so the main thread alone
+ * starts daemons: it lives as long as the agent. Nothing in a box is believed before its signature
+ * is checked.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* What may be asked of an agent: see request.h. Nothing of mpirun's command line travels but
  * numbers and two texts of narrow alphabets: the agent writes the daemon's arguments itself
- * (daemon.c), so whoever forged a request could at worst have it call a wrong number.
+ * (daemon_line.c), so a forged request could at worst have a daemon connect to a wrong address.
  */
 #include "agent/request.h"
 

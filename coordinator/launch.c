@@ -29,18 +29,18 @@ static void release_placed(struct attempts *a, const char *job, const struct pla
     }
 }
 
-/* 1: all are ours; 0: another job claimed one first. */
+/* All nodes or none; as store_node_claim. */
 static int claim_nodes(struct attempts *a, const char *job, const struct placement *p,
                        struct err *e)
 {
     for (int i = 0; i < p->count; i++) {
         int rc = store_node_claim(a->store, p->nodes[i].name, job, e);
-        if (rc <= 0) {
+        if (rc != CLAIM_OURS) {
             release_placed(a, job, p, i);
             return rc;
         }
     }
-    return 1;
+    return CLAIM_OURS;
 }
 
 /* Versions of assignments count on across attempts. */
@@ -215,7 +215,7 @@ int launch_job(struct attempts *a, const char *job, struct jobspec *spec,
     struct run *r = NULL;
     int rc = first ? claim_nodes(a, job, placement, e)
                    : err_set(e, ERR_MEMORY, "cannot start job '%s': memory ran out", job);
-    if (rc <= 0) {
+    if (rc != CLAIM_OURS) {
         goto fail;
     }
     if (!(plan = make_plan(a, job, spec, placement, first, e))) {

@@ -24,8 +24,8 @@
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
-/* 1: *out has the record of this attempt's process; 0: there is none that could be read. */
-static int read_launched(struct attempts *a, const struct sender *ours, struct launched *out)
+/* Fills *out with the record of this attempt's process; false: there is none that can be read. */
+static bool read_launched(struct attempts *a, const struct sender *ours, struct launched *out)
 {
     struct err why = {0};
     char *text = store_job_field(a->store, ours->job, "launch", NULL), quoted[600];
@@ -40,8 +40,8 @@ static int read_launched(struct attempts *a, const struct sender *ours, struct l
     return found;
 }
 
-/* 1: *out has the plan of this attempt; 0: there is none that could be read; negative: the store is
- * away. Freed with planner_free(). */
+/* *out: the plan of this attempt, to be freed with planner_free(); NULL: there is none that can be
+ * read. Fails where the store is away. */
 static int read_plan(struct attempts *a, const struct sender *ours, struct plan **out,
                      struct err *e)
 {
@@ -62,7 +62,7 @@ static int read_plan(struct attempts *a, const struct sender *ours, struct plan 
         planner_free(*out);
         *out = NULL;
     }
-    return found;
+    return 0;
 }
 
 /* Without the keys nothing that its ranks report could be believed. */

@@ -1,7 +1,7 @@
 /* Where a job goes when its attempt has ended.
  *
- * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt is
- * lost, whatever the code.
+ * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt
+ * is lost, whatever the code.
  */
 #include "coordinator/run.h"
 
@@ -138,6 +138,30 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
     return rc;
 }
 
+/* ---- whose failure it was -------------------------------------------------------------------- */
+
+/* It is a node's where a worker on it was lost or told of an error that another node might not meet:
+ * a device, memory, a library. What the spec or the data cause is the job's. */
+static void blame_node(struct attempts *a, const struct run *r, const struct failure *why)
+{
+    double rest = 0;
+    char quoted[500];
+    if (!why->node[0] || !plan_uses(r->plan, why->node) || is_incurable(why->code) ||
+        store_node_failed(a->store, why->node, why->message, &rest, NULL) < 0 || rest <= 0) {
+        return;
+    }
+    log_warn("sched", "a node rests, two attempts or more in a row have failed through it",
+             "node=%s seconds=%g why=%s", why->node, rest,
+             log_quote(quoted, sizeof quoted, why->message));
+}
+
+static void praise_nodes(struct attempts *a, const struct plan *plan)
+{
+    for (int i = 0; i < plan->n_workers; i++) {
+        store_node_well(a->store, plan->workers[i].node, NULL);
+    }
+}
+
 int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,
              const struct loss *loss, struct err *e)
 {
@@ -225,7 +249,11 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
                         .blameless = r->blameless && !told_why(r),
                         .lasted = now - r->launched_at,
                         .now = now};
-    return run_lost(a, r->attempt.job, r->spec, &loss, e);
+    rc = run_lost(a, r->attempt.job, r->spec, &loss, e);
+    if (rc >= 0 && !loss.blameless) {
+        blame_node(a, r, &why);
+    }
+    return rc;
 }
 
 /* Reads the last rows, facts and documents. If the disk refuses the history for long, the job ends
@@ -266,6 +294,9 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     }
     if ((rc = settle(a, r, end, now, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
         return rc;
+    }
+    if (end && (end->outcome == OUTCOME_FINISHED || end->outcome == OUTCOME_PAUSED)) {
+        praise_nodes(a, r->plan);
     }
     return RUN_SETTLED;
 }

@@ -95,7 +95,7 @@ static int start_store(struct service *s, struct err *e)
             return rc;
         }
         s->is_private = true;
-        s->was_there = rc == 0;
+        s->was_there = rc == SERVER_WAS_THERE;
     }
     if (!(s->store = store_open(s->url, s->config.password, e))) {
         return -(int)e->code;
@@ -181,7 +181,8 @@ static int start_nodes(struct service *s, struct err *e)
         if (factor > 1) {
             log_warn(
                 "serve",
-                "the local nodes ask for more than 0.7 of the cores; their speeds will not be what they say",
+                "the local nodes ask for more than 0.7 of the cores; their speeds will not be what "
+                "they say",
                 "cores=%ld multiply_every_slowdown_by=%.2f", cores, factor);
         }
     }
@@ -328,7 +329,7 @@ static void watch_store(struct service *s)
         return;
     }
     int rc = redis_private_start(s->config.data_dir, url, NULL, &e);
-    if (rc > 0) {
+    if (rc == SERVER_STARTED) {
         log_info("serve", "the private redis-server had ended and was started again", "data_dir=%s",
                  s->config.data_dir);
     } else if (rc < 0) {
@@ -430,7 +431,7 @@ int serve_main(int argc, char **argv)
     static struct service s; /* too large for a stack */
     struct err e = {0};
     int rc = serve_config_read(&s.config, argc, argv, &e);
-    if (rc == 1) {
+    if (rc == OPT_HELPED) {
         serve_config_release(&s.config);
         return 0;
     }

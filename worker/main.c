@@ -2,7 +2,8 @@
  * serve (keeper.c); a rank reads the attempt's plan from the store, then speaks to it only through
  * the pulse.
  *
- *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device ─► trainer or keeper ─► "ended" ─► MPI_Finalize
+ *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device
+ *             ─► trainer or keeper ─► "ended" ─► MPI_Finalize
  *
  * Two things come first. Waiting OpenMP threads would take cores from other ranks, and the runtime
  * reads OMP_WAIT_POLICY when it is loaded, so the program sets it and executes itself again.
@@ -360,7 +361,7 @@ static int run_rank(struct process *w, struct err *e)
         log_info("worker", "ready", "node=%s device=program slowdown=%g",
                  c->plan.workers[w->rank].node, c->plan.workers[w->rank].slowdown);
         env->engine = program_engine(&w->program, env, e);
-        rc = env->engine ? trainer_run(env, e) : -ERR_MEMORY;
+        rc = env->engine ? trainer_run(env, e) : -(int)e->code;
         if (rc < 0) {
             program_leave(&w->program);
         }

@@ -1,6 +1,6 @@
 /* Messages to the rank and from it: one packet each, files beside them. A wait spins for a few
- * microseconds where the last ones ended that soon, and sleeps else; signals do not end it. When the
- * rank is gone, what it said last (REFUSED) is the error.
+ * microseconds where the last ones ended that soon, and sleeps else; signals do not end it. When
+ * the rank is gone, what it said last (REFUSED) is the error.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Facts of ranks (job/documents/fact.h), each handed to the part of the monitor that it concerns.
  *
- * A fact counts if it is sealed with the key of the rank that it names, is one that this rank tells,
- * and is newer than what that rank told before. What is not is dropped, counted and logged: whoever
- * may write to the store can put anything into the stream.
+ * A fact counts if it is sealed with the key of the rank that it names, is one that this rank
+ * tells, and is newer than what that rank told before. What is not is dropped, counted and logged:
+ * whoever may write to the store can put anything into the stream.
  *
  * It counts for the attempt whose rank sent it. Facts that an attempt left unread are read when
  * the next one is opened; of those only results count (evaluations, saved files, what a device
@@ -37,7 +37,10 @@ static double samples_at(const struct monitor *m, double epoch)
 
 int64_t monitor_planned_samples(const struct monitor *m)
 {
-    double epochs = m->program.global_batch > 0 ? m->program.epochs : m->spec->epochs,
+    bool open = m->program.global_batch > 0 && m->program.epochs <= 0; /* it ended them itself */
+    double epochs = open                          ? fmax(1, round(m->ranks.epoch))
+                    : m->program.global_batch > 0 ? m->program.epochs
+                                                  : m->spec->epochs,
            target = m->spec->target_accuracy;
     const struct evaluation *last = evaluations_last(&m->results.evaluations);
     bool reached = last && target > 0 && last->accuracy >= target;

@@ -4,10 +4,10 @@
  *
  *   monitor.c ─┬─► feed       rows: store → history on disk; how far they are
  *   facts.c    ├─► ranks      what each rank said last; rows and heartbeats
- *   open.c     ├─► orders     minibatches, stop and pause; profiles        ─► ranks
+ *   open.c     ├─► orders     minibatches, stop and pause; profiles       ─► ranks
  *              ├─► results    evaluations, how the attempt ended
- *              ├─► watchdog   who is alive                                 ─► ranks
- *              ├─► publisher  documents and events for people              ─► ranks, orders, results
+ *              ├─► watchdog   who is alive                                ─► ranks
+ *              ├─► publisher  documents, events for people             ─► ranks, orders, results
  *              └─► logs       the output, told apart by rank
  */
 #ifndef COORDINATOR_MONITOR_PARTS_H

@@ -13,7 +13,7 @@
  *   joined      rank 0      program                                  what a user's program brings
  *   crashed     worker      message                                  its program ended, and is
  *                                                                    started again
- *   profile     worker      a k max_batch                            step time, measured at the start
+ *   profile     worker      a k max_batch                            step time, as it starts
  *   tuning      worker      tuning                                   what its device measured
  *   checkpoint  keeper      path step time                           a checkpoint was written
  *   artifact    keeper      name step time                           "model" or "best" was written

@@ -1,5 +1,5 @@
-/* Launched: the process of an attempt, so that the next coordinator finds it. It stands in the job's
- * field `launch`, written before the process is started (pid 0) and again once it has.
+/* Launched: the process of an attempt, so that the next coordinator finds it. It stands in the
+ * job's field `launch`, written before the process is started (pid 0) and again once it has.
  *
  *   {"format": 1, …, "pid": 4711, "start_ticks": 123456, "launcher": "mpirun", "host": "n1",
  *    "space": "BOOT-NAMESPACE"}

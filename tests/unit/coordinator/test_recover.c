@@ -190,7 +190,7 @@ static void nodes_of_a_job_that_has_ended_are_given_back(void **state)
     submit(w, "{}", id);
     ask(w, id, "cancel");
     OK(store_job_transition(w->store, id, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
-    assert_int_equal(store_node_claim(w->store, "n1", id, &err_), 1);
+    assert_int_equal(store_node_claim(w->store, "n1", id, &err_), CLAIM_OURS);
     assert_string_equal(node_state(w, "n1"), "busy");
     submit(w, "{}", next);
     tick(w, 0.5);

@@ -3,9 +3,8 @@
  * the ranks: it writes their rows, heartbeats and facts into the store, and says when "mpirun" ends
  * and with which last words.
  *
- * What a newcomer would get wrong: only the scheduler's clock is fake. Ages of heartbeats are
- * Redis's, so a test of a rank that is stuck says so in the heartbeat itself (progress_age,
- * comm_age) and waits for nothing.
+ * Only the scheduler's clock is fake. Ages of heartbeats are Redis's, so a test of a rank that is
+ * stuck says so in the heartbeat itself (progress_age, comm_age) and waits for nothing.
  */
 #ifndef TESTS_COORDINATOR_WORLD_H
 #define TESTS_COORDINATOR_WORLD_H

@@ -94,7 +94,7 @@ static void write_the_rest(struct store *s, const char *id)
     json_t *node = json_of("{\"name\":\"n\"}"), *refusal = json_of("{\"host\":\"h\"}");
     OK(store_node_put(s, node, &err_));
     OK(store_gpu_put(s, "n", node, &err_));
-    assert_int_equal(store_node_claim(s, "n", id, &err_), 1);
+    assert_int_equal(store_node_claim(s, "n", id, &err_), CLAIM_OURS);
     OK(store_profile_put(s, "n", "0123", node, &err_));
     OK(store_host_put(s, &host, &err_));
     OK(store_mail_put(s, "join", "text", 60, &err_));
