@@ -166,6 +166,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.ahead = t->engine->ahead;
     t->rank.weighed = t->engine->weighed;
     t->rank.sums = t->engine->sums;
+    t->rank.wants_sure = t->engine->wants_sure;
     t->rank.ctx = t;
     t->rank.row = tell_row;
     t->rank.evaluated = tell_evaluated;
