@@ -146,6 +146,7 @@ $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O1 -g -fPIC -shared $(WARN) $(SAN) -o $@ $<
 include client/build.mk
+include cli/build.mk
 include tests/bench/build.mk
 include docs/print/build.mk
 # what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz target has libFuzzer for that)
@@ -224,7 +225,7 @@ check-docs: all $(doc_programs) ## nothing in the docs is stale: options, names 
 	@BUILD=$(BUILD) docs/generate --check
 docs: all $(doc_programs) ## regenerates what the docs take from the code
 	BUILD=$(BUILD) docs/generate
-install: all install-client ## into PREFIX
+install: all install-client install-share ## into PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/evenstep
 	install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	cp -r static $(DESTDIR)$(PREFIX)/share/evenstep/
@@ -235,4 +236,4 @@ clean: ## removes what was built
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22 | sort
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

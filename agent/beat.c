@@ -1,6 +1,6 @@
 /* The agent's heartbeat: see beat.h. What changes with every beat (load, GPUs) is in the host's
  * document; a node's document changes only when the node does, because every change of it is told
- * to all browsers. DIR/alive is touched at each that arrived: health checks look at its age.
+ * to all browsers. DIR/alive is touched at each that arrived: health checks read its age.
  */
 #include "agent/beat.h"
 

@@ -1,6 +1,6 @@
-/* Options of evenstep-agent (DESIGN.md section 9) and what follows from them. What can be known to
- * be wrong before anybody is asked is said here: a device that is not there, a secret that cannot
- * be read, two nodes of one name.
+/* Options of evenstep-agent (DESIGN.md section 9) and what follows from them. Mistakes that can be
+ * found without the coordinator are reported here: a device that does not exist, a secret that
+ * cannot be read, two nodes of one name.
  */
 #include "agent/config.h"
 

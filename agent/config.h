@@ -24,7 +24,7 @@ struct agent_config {
     json_t *versions, *nodes; /* owned; nodes: documents of store_node_put */
 };
 
-/* 1: help was printed. */
+/* Returns enum opt_begun, or negative with every mistake in the message. */
 int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc, char **argv,
                       struct err *e);
 void agent_config_release(struct agent_config *c);

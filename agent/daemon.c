@@ -2,10 +2,11 @@
  * it started.
  *
  *   started ── its mpirun ends, or the link to it breaks ─────► it ends by itself
- *      └────── its lease is gone for LEASE_PATIENCE seconds ──► TERM, KILL; then what still carries EVENSTEP_LAUNCH=NONCE
+ *      └────── its lease is gone for LEASE_PATIENCE seconds ──► TERM, KILL; then every process that
+ *                                                               has EVENSTEP_LAUNCH=NONCE
  *
- * What a newcomer would get wrong: a store that is away says nothing about leases. Time counts only
- * over answers of the store that say "gone", so a restart of Redis ends no training.
+ * A store that is away says nothing about leases. Time counts only over answers of the store that
+ * say "gone", so a restart of Redis ends no training.
  */
 #include "agent/daemon.h"
 
@@ -198,7 +199,7 @@ void daemons_free(struct daemons *d, double grace)
     free(d);
 }
 
-/* ---- look after ------------------------------------------------------------------------------ */
+/* ---- a turn ---------------------------------------------------------------------------------- */
 
 int daemons_answer(struct store *s, const struct sign_key *key, const char *nonce,
                    const char *state, int code, const char *message, struct err *e)
@@ -222,9 +223,8 @@ static void look_at_lease(struct daemon *m, struct store *s, double now)
     }
     m->looked_at = now;
     snprintf(name, sizeof name, "launch.%s", m->request.nonce);
-    int there = store_lease_there(s, name, NULL);
-    if (there != 0) {
-        m->gone_since = 0; /* it is there, or nobody can tell */
+    if (store_lease_there(s, name, NULL) != LEASE_GONE) { /* held, or nobody can tell */
+        m->gone_since = 0;
     } else if (m->gone_since == 0) {
         m->gone_since = now;
     } else if (now - m->gone_since >= lease_patience) {
@@ -238,7 +238,7 @@ static void look_at_lease(struct daemon *m, struct store *s, double now)
 void daemons_tick(struct daemons *d, struct store *s, const struct sign_key *key, double now)
 {
     for (struct daemon **at = &d->list, *m; (m = *at);) {
-        if (!m->ended && proc_poll(m->pid, &m->code) == 1) {
+        if (!m->ended && proc_poll(m->pid, &m->code)) {
             settle(m);
         }
         if (!m->ended) {

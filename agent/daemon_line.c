@@ -136,6 +136,7 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
     word(w, "EVENSTEP_JOB=%s", r->job);
     word(w, "EVENSTEP_ATTEMPT=%d", r->attempt);
     word(w, "EVENSTEP_LAUNCH=%s", r->nonce);
+    word(w, SEAL_VARIABLE "=%s", r->seal);
     word(w, "EVENSTEP_STORE=%s", c->store_url);
     if (c->store_password) {
         word(w, "EVENSTEP_STORE_PASSWORD=%s", c->store_password);

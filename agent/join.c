@@ -1,6 +1,6 @@
-/* The agent's half of joining: see join.h. A refusal whose signature does not fit is still told, as
- * what it is: somebody says that the secret is wrong. Whoever can write to the store can make an
- * agent wait, but not make it believe.
+/* The agent's half of joining: see join.h. A refusal whose signature is wrong is still reported, as
+ * such: it usually means that the secret is wrong. A process that can only write to the store can
+ * make an agent wait, but not make it accept a coordinator.
  */
 #include "agent/join.h"
 

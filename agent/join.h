@@ -13,7 +13,7 @@ struct welcome {
 };
 
 /* Asks once and waits at most `patience` seconds. `who` is not changed. 0; ERR_FORBIDDEN: refused,
- * the message says why; ERR_TIMEOUT: nobody answers; ERR_UNAVAILABLE: the store is away;
+ * the message says why; ERR_TIMEOUT: no answer came; ERR_UNAVAILABLE: the store is away;
  * ERR_CANCELLED: *stop. */
 int join_ask(struct store *s, const struct sign_key *secret, const json_t *who, double patience,
              const volatile sig_atomic_t *stop, struct welcome *out, struct err *e);

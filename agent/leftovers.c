@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -16,20 +15,10 @@
 enum { OWNER_BYTES = 200 };
 static const char owner_file[] = ".agent";
 
-/* Where a process number means this process: the boot and the process namespace. */
-static void here(char out[OWNER_BYTES])
-{
-    struct stat ns = {0};
-    char *boot = proc_read_file("/proc/sys/kernel/random/boot_id", 64, NULL, NULL);
-    stat("/proc/self/ns/pid", &ns);
-    snprintf(out, OWNER_BYTES, "%.36s-%" PRIuMAX, boot ? boot : "", (uintmax_t)ns.st_ino);
-    free(boot);
-}
-
 void leftovers_own(const char *dir)
 {
-    char path[PATH_MAX], place[OWNER_BYTES], text[2 * OWNER_BYTES];
-    here(place);
+    char path[PATH_MAX], place[PROC_SPACE], text[2 * OWNER_BYTES];
+    proc_space(place);
     snprintf(path, sizeof path, "%s/%s", dir, owner_file);
     int n = snprintf(text, sizeof text, "%s %d %" PRIu64 "\n", place, (int)getpid(),
                      proc_start_ticks(getpid()));
@@ -38,12 +27,12 @@ void leftovers_own(const char *dir)
 
 static bool has_ended(const char *dir)
 {
-    char path[PATH_MAX], place[OWNER_BYTES], of[OWNER_BYTES];
+    char path[PATH_MAX], place[PROC_SPACE], of[OWNER_BYTES];
     int pid;
     uint64_t ticks;
     snprintf(path, sizeof path, "%s/%s", dir, owner_file);
     char *text = proc_read_file(path, OWNER_BYTES, NULL, NULL);
-    here(place);
+    proc_space(place);
     bool known = text && sscanf(text, "%199s %d %" SCNu64, of, &pid, &ticks) == 3;
     bool ended = known && strcmp(of, place) == 0 && !proc_alive(pid, ticks);
     free(text);

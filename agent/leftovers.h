@@ -1,7 +1,7 @@
-/* Folders for Open MPI (/tmp/es-…, /dev/shm/es-…) whose agent was killed before it could remove them.
- * Each has a file that names the agent; the next agent on the host removes those whose agent has
- * ended. A process of another boot or of another process namespace is not judged: its number means
- * nothing here.
+/* Folders for Open MPI (/tmp/es-…, /dev/shm/es-…) whose agent was killed before it could remove
+ * them. Each has a file that names the agent; the next agent on the host removes those whose agent
+ * has ended. A process of another boot or of another process namespace is not judged: its number
+ * means nothing here.
  */
 #ifndef AGENT_LEFTOVERS_H
 #define AGENT_LEFTOVERS_H

@@ -2,11 +2,12 @@
  * starts Open MPI's daemon when the coordinator asks (DESIGN.md decision 3).
  *
  *     options ─► join ─► heartbeat ─► requests ─► daemons …
- *     on SIGTERM: says that it leaves ─► jobs write a checkpoint, their daemons end ─► host and nodes leave the store
+ *     SIGTERM ─► says that it leaves ─► jobs write a checkpoint, their daemons end
+ *             ─► host and nodes leave the store
  *
- * What a newcomer would get wrong: a daemon dies with the *thread* that forked it
- * (PR_SET_PDEATHSIG), so daemons are started by the main thread alone, which lives as long as the
- * agent. And nothing in a box is believed before its signature is checked.
+ * A daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so the main thread alone
+ * starts daemons: it lives as long as the agent. Nothing in a box is believed before its signature
+ * is checked.
  */
 #include <errno.h>
 #include <signal.h>
@@ -131,6 +132,15 @@ static void refuse(struct agent *a, const char *cause, const char *nonce, const 
     }
 }
 
+static int start_daemon(struct agent *a, struct request *r, struct err *e)
+{
+    if (a->leaving) {
+        return err_set(e, ERR_UNAVAILABLE, "this host is about to leave the cluster");
+    }
+    request_unwrap(r, &a->welcome.key);
+    return daemons_start(a->daemons, r, e);
+}
+
 static void take_request(struct agent *a, const char *text)
 {
     struct err e = {0};
@@ -148,10 +158,7 @@ static void take_request(struct agent *a, const char *text)
         refuse(a, cause, rc == -ERR_TIMEOUT ? sign_nonce_of(body) : "", &e);
     } else if (request_read(&r, body, a->config.host, &e) < 0) {
         refuse(a, "malformed", sign_nonce_of(body), &e);
-    } else if (a->leaving || daemons_start(a->daemons, &r, &e) < 0) {
-        if (a->leaving) {
-            err_set(&e, ERR_UNAVAILABLE, "this host is about to leave the cluster");
-        }
+    } else if (start_daemon(a, &r, &e) < 0) {
         refuse(a, "failed", r.nonce, &e);
     } else {
         daemons_answer(a->store, &a->welcome.key, r.nonce, "started", 0, "", NULL);

@@ -6,8 +6,8 @@
  * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's
  * command is not passed on: its few numbers are, and the agent writes a command of its own. Its
  * environment comes from launcher_mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS (folder of the hosts'
- * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT. What it says on stderr is in the attempt's log.
- */
+ * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT, EVENSTEP_SEAL. What it says on stderr is in the attempt's
+ * log. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +76,22 @@ static int read_key(struct launch *l, struct err *e)
     return rc;
 }
 
+/* The key of the ranks that will run on this host, so that its agent alone can read it. */
+static int add_seal(const struct launch *l, json_t *body, struct err *e)
+{
+    struct sign_key attempt, seal;
+    char hex[SIGN_HEX];
+    const char *text = wanted(SEAL_VARIABLE, e);
+    if (!text || sign_unhex(text, &attempt, e) < 0) {
+        return -ERR_INVALID;
+    }
+    seal_of_host(&attempt, l->host, &seal);
+    seal_wrap(&l->key, l->nonce, &seal);
+    sign_hex(&seal, hex);
+    json_object_set_new(body, "seal", json_string(hex));
+    return 0;
+}
+
 static int send_request(struct launch *l, int argc, char **argv, struct err *e)
 {
     const char *job = wanted("EVENSTEP_JOB", e), *attempt = wanted("EVENSTEP_ATTEMPT", e);
@@ -83,11 +99,14 @@ static int send_request(struct launch *l, int argc, char **argv, struct err *e)
     char *text = NULL, box[96];
     int rc = body ? sign_stamp(body, clock_wall_ms(), l->nonce, e) : -(int)e->code;
     if (rc == 0) {
+        rc = add_seal(l, body, e);
+    }
+    if (rc == 0) {
         json_object_set_new(body, "host", json_string(l->host));
         json_object_set_new(body, "job", json_string(job));
         json_object_set_new(body, "attempt", json_integer(strtol(attempt, NULL, 10)));
         text = sign_seal(&l->key, "launch", body, e);
-        rc = text ? 0 : -ERR_MEMORY;
+        rc = text ? 0 : -(int)e->code;
     }
     char lease[96];
     snprintf(lease, sizeof lease, "launch.%s", l->nonce);
@@ -103,25 +122,25 @@ static int send_request(struct launch *l, int argc, char **argv, struct err *e)
     return rc;
 }
 
-/* 1: it is over, *code tells how. */
-static int take_answer(struct launch *l, int *code, struct err *e)
+/* Has the daemon ended, or was it refused? Then *code tells how. */
+static bool take_answer(struct launch *l, int *code, struct err *e)
 {
     char box[96];
     snprintf(box, sizeof box, "answer.%s", l->nonce);
     char *text = store_mail_take(l->store, box, 0, NULL);
     json_t *body = text ? sign_open(&l->key, "answer", text, NULL) : NULL;
     struct request_answer a;
-    int over = 0;
+    bool over = false;
     free(text);
     request_answer_read(&a, body);
     if (!a.state[0] || strcmp(a.nonce, l->nonce) != 0) {
         json_decref(body);
-        return 0;
+        return false;
     }
     if (strcmp(a.state, "started") == 0) {
         l->started = true;
     } else {
-        over = 1;
+        over = true;
         *code = a.code;
         if (strcmp(a.state, "refused") == 0) {
             err_set(e, ERR_FORBIDDEN, "the agent of host '%s' refused to start a daemon: %s",
@@ -144,7 +163,7 @@ static int wait_for_end(struct launch *l, struct err *e)
     snprintf(lease, sizeof lease, "launch.%s", l->nonce);
     while (!told_to_stop && getppid() == parent) {
         double now = clock_now();
-        if (take_answer(l, &code, e) == 1) {
+        if (take_answer(l, &code, e)) {
             return code;
         }
         if (now - l->renewed_at >= renew_seconds) {
@@ -163,33 +182,45 @@ static int wait_for_end(struct launch *l, struct err *e)
     return 1;
 }
 
+static bool names_a_host(int argc, char **argv)
+{
+    const size_t n = strlen(prefix);
+    return argc >= 3 && strncmp(argv[1], prefix, n) == 0 &&
+           node_valid_name(argv[1] + n, strlen(argv[1]) - n, 40, false);
+}
+
+/* The daemon's exit code; 1 with an error if there was no daemon. */
+static int launch(struct launch *l, int argc, char **argv, struct err *e)
+{
+    const char *url;
+    if (!names_a_host(argc, argv)) {
+        err_set(e, ERR_INVALID,
+                "evenstep-launch is started by mpirun: evenstep-launch es-HOST orted …");
+        return 1;
+    }
+    l->host = argv[1] + strlen(prefix);
+    if (!(url = wanted("EVENSTEP_STORE", e)) || read_key(l, e) < 0 ||
+        !(l->store = store_open(url, getenv("EVENSTEP_STORE_PASSWORD"), e)) ||
+        send_request(l, argc - 2, argv + 2, e) < 0) {
+        return 1;
+    }
+    return wait_for_end(l, e);
+}
+
 int main(int argc, char **argv)
 {
-    struct launch l = {0};
+    struct launch l = {.host = ""};
     struct err e = {0};
     char quoted[700];
     struct sigaction action = {.sa_handler = on_signal};
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    int rc = argc >= 3 && strncmp(argv[1], prefix, strlen(prefix)) == 0 &&
-                     node_valid_name(argv[1] + strlen(prefix), strlen(argv[1]) - strlen(prefix), 40,
-                                     false)
-                 ? 0
-                 : err_set(&e, ERR_INVALID,
-                           "evenstep-launch is started by mpirun: evenstep-launch es-HOST orted …");
-    l.host = rc == 0 ? argv[1] + strlen(prefix) : "";
-    const char *url = rc == 0 ? wanted("EVENSTEP_STORE", &e) : NULL;
-    rc = url ? read_key(&l, &e) : -(int)e.code;
-    l.store = rc == 0 ? store_open(url, getenv("EVENSTEP_STORE_PASSWORD"), &e) : NULL;
-    if (l.store) {
-        rc = send_request(&l, argc - 2, argv + 2, &e);
-        rc = rc < 0 ? 1 : wait_for_end(&l, &e);
-    }
+    int code = launch(&l, argc, argv, &e);
     if (e.code != ERR_NONE) {
         log_error("launch", "error", "host=%s why=%s", l.host,
                   log_quote(quoted, sizeof quoted, e.message));
     }
     store_close(l.store);
-    return l.store && rc == 0 ? 0 : 1;
+    return code == 0 ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 /* What may be asked of an agent: see request.h. Nothing of mpirun's command line travels but
  * numbers and two texts of narrow alphabets: the agent writes the daemon's arguments itself
- * (daemon.c), so whoever forged a request could at worst have it call a wrong number.
+ * (daemon_line.c), so a forged request could at worst have a daemon connect to a wrong address.
  */
 #include "agent/request.h"
 
@@ -44,8 +44,8 @@ static int read_text(const json_t *body, const char *field, const char *alphabet
 static const char nodes_alphabet[] = LETTERS DIGITS "-.,:@()[]";
 static const char address_alphabet[] = LETTERS DIGITS "-.,:;/[]%";
 
-static const char *const fields[] = {"kind",   "nonce",  "at",      "host",  "job",   "attempt",
-                                     "family", "daemon", "daemons", "nodes", "mpirun"};
+static const char *const fields[] = {"kind",   "nonce",  "at",      "host",  "job",    "attempt",
+                                     "family", "daemon", "daemons", "nodes", "mpirun", "seal"};
 
 static int only_known(const json_t *body, struct err *e)
 {
@@ -94,6 +94,7 @@ int request_read(struct request *out, const json_t *body, const char *host, stru
          0) &&
         ((rc = read_text(body, "mpirun", address_alphabet, 8, out->mpirun, sizeof out->mpirun,
                          e)) == 0) &&
+        ((rc = read_text(body, "seal", HEX_DIGITS, 64, out->seal, sizeof out->seal, e)) == 0) &&
         ((rc = read_text(body, "nonce", HEX_DIGITS, 64, out->nonce, sizeof out->nonce, e)) == 0)) {
         out->attempt = (int)attempt;
         out->daemon = (int)daemon;
@@ -101,6 +102,14 @@ int request_read(struct request *out, const json_t *body, const char *host, stru
         rc = check_address(out, e);
     }
     return rc;
+}
+
+void request_unwrap(struct request *r, const struct sign_key *key)
+{
+    struct sign_key seal;
+    BUG_ON(sign_unhex(r->seal, &seal, NULL) < 0); /* request_read() has checked it */
+    seal_wrap(key, r->nonce, &seal);
+    sign_hex(&seal, r->seal);
 }
 
 /* ---- mpirun's side --------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* What may be asked of an agent: Open MPI's daemon for one attempt of a job, in named fields, each
  * checked; and what it answers. Both are sealed (common/sign.h). Pure.
  *
- *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun"}
+ *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun", "seal"}
  *                                                    + "kind", "nonce", "at" (common/sign.h)
  *   {"nonce", "state", "code", "message"}            state: "started", "refused" or "ended"
  */
@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "common/err.h"
+#include "job/seal.h"
 
 struct request {
     char job[17];
@@ -20,11 +20,15 @@ struct request {
     int daemon, daemons; /* which one this is (1 …), and how many there are with mpirun itself */
     char nodes[2048];    /* Open MPI's regular expression for all nodes */
     char mpirun[1024];   /* addresses of mpirun */
+    char seal[SIGN_HEX]; /* the key of this host's ranks (job/seal.h), wrapped until
+                            request_unwrap() */
     char nonce[65];
 };
 
 /* Every field is there, of the right form and in range, and nothing else is; "host" is `host`. */
 int request_read(struct request *out, const json_t *body, const char *host, struct err *e);
+/* `key`: this host's own. */
+void request_unwrap(struct request *r, const struct sign_key *key);
 /* From the command that mpirun gives its launch agent ("orted -mca ess_base_jobid …"), the fields
  * without host, job and attempt. */
 json_t *request_from_command(int argc, char *const *argv, struct err *e);

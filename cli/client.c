@@ -1,6 +1,7 @@
 /* HTTP through libcurl: see client.h. */
 #include "cli/client.h"
 
+#include <ctype.h>
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
             err_set(e, ERR_UNAUTHORIZED, "there is no token");
             err_hint(
                 e,
-                "set EVENSTEP_TOKEN, or --token-file to the file `token` in the data directory of `evenstep serve`");
+                "set EVENSTEP_TOKEN, or --token-file to the file `token` in the data directory of "
+                "`evenstep serve`");
         }
     }
     return c->token ? 0 : -(int)e->code;
@@ -61,18 +63,21 @@ void client_close(struct client *c)
     c->token = c->problems = NULL;
 }
 
-/* Every problem on a line of its own, however many there are. */
-static char *list_problems(const json_t *errors)
+/* Every problem on a line of its own, however many there are; not the only one where the detail has
+ * it already. */
+static char *list_problems(const json_t *errors, const char *detail)
 {
     struct buf lines;
     size_t i;
     json_t *one;
     buf_init(&lines, MOST_BYTES);
     json_array_foreach((json_t *)errors, i, one) {
-        const char *pointer = json_string_value(json_object_get(one, "pointer")),
-                   *message = json_string_value(json_object_get(one, "message"));
-        buf_addf(&lines, "  %s%s%s\n", pointer ? pointer : "", pointer && *pointer ? ": " : "",
-                 message ? message : "");
+        const char *pointer = jsonx_string_at(one, "pointer"),
+                   *message = jsonx_string_at(one, "message");
+        if (json_array_size(errors) == 1 && detail && strstr(detail, message)) {
+            break;
+        }
+        buf_addf(&lines, "  %s%s%s\n", pointer, *pointer ? ": " : "", message);
     }
     char *text = lines.len > 0 && !lines.failed ? strdup(lines.data) : NULL;
     buf_release(&lines);
@@ -103,7 +108,7 @@ static void explain(struct client *c, const json_t *problem, long status, struct
         err_hint(e, "%s", hint);
     }
     free(c->problems);
-    c->problems = list_problems(json_object_get(problem, "errors"));
+    c->problems = list_problems(json_object_get(problem, "errors"), detail);
 }
 
 static json_t *read_answer(struct client *c, struct buf *answer, long status, struct err *e)
@@ -112,6 +117,7 @@ static json_t *read_answer(struct client *c, struct buf *answer, long status, st
     if (status >= 200 && status < 300) {
         return j;
     }
+    c->refusal = (int)status;
     if (json_is_object(j)) {
         explain(c, j, status, e);
     } else {
@@ -206,6 +212,7 @@ static int perform(struct client *c, struct exchange *x, struct err *e)
     char url[1536], why[CURL_ERROR_SIZE] = "";
     int rc = 0;
     buf_init(&x->text, MOST_BYTES);
+    c->refusal = 0;
     x->curl = curl_easy_init();
     struct curl_slist *headers = make_headers(c, x);
     if (!x->curl || !headers) {
@@ -305,4 +312,15 @@ bool client_is_there(const char *url)
                  x.text.len > 0 && strstr(x.text.data, "\"status\"");
     buf_release(&x.text);
     return there;
+}
+
+const char *client_escape(char *out, size_t size, const char *text)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (const unsigned char *p = (const unsigned char *)text; *p && n + 4 <= size; p++) {
+        n += (size_t)snprintf(out + n, size - n, isalnum(*p) || strchr("-._", *p) ? "%c" : "%%%02X",
+                              *p);
+    }
+    return out;
 }

@@ -14,6 +14,7 @@ struct client {
     char url[512];
     char *token;    /* owned */
     char *problems; /* of the last refusal, a line each; owned, or NULL */
+    int refusal;    /* HTTP status of the last answer that was none of success; 0: it was one */
 };
 
 /* Where the service is, and how it knows us. */
@@ -33,11 +34,6 @@ struct client {
     {                                                          \
         "help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text" \
     }
-/* Options that commands have which print an answer: --url, --token-file, --json, --help. */
-#define CLIENT_OPTIONS                                                                            \
-    CLIENT_ADDRESS, {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints the service's answer as it is"}, \
-        CLIENT_HELP
-
 /* Reads address and token. Negative if there is no token. */
 int client_open(struct client *c, const struct opt_values *options, struct err *e);
 /* The same with an address of the caller's; token_file NULL: EVENSTEP_TOKEN, else
@@ -58,5 +54,9 @@ int client_download(struct client *c, const char *path, FILE *file, struct err *
 /* The text at `path` behind its first `from` bytes, "" if there is no more of it: NUL-terminated,
  * of *n bytes; the caller frees. NULL after an error. */
 char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e);
+
+/* Text as a part of an address: everything but letters, digits and -._ in hexadecimal, cut to fit.
+ * Returns out. */
+const char *client_escape(char *out, size_t size, const char *text);
 
 #endif

@@ -1,362 +1,251 @@
-/* The short commands: submit, jobs, show, cancel, pause, resume, nodes, catalog, link. Tables for
- * people; --json for programs. */
+/* The table of commands, and how one is found and run; see commands.h. */
 #include "cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/jobs/jobs.h"
+#include "cli/nodes/nodes.h"
+#include "cli/print/print.h"
+#include "cli/service/service.h"
 #include "cli/session.h"
-#include "common/buf.h"
+#include "cli/terminal.h"
 #include "common/jsonx.h"
+#include "common/version.h"
+#include "coordinator/coordinator.h"
 
-enum { SPEC_BYTES = 16 << 20 };
+const struct command commands[] = {
+    {"run", COMMANDS_JOBS, "[OPTIONS] FILE [ARGS…]", "runs a program of yours as a job",
+     run_options, .main = command_run},
+    {"submit", COMMANDS_JOBS, "FILE|-", "submits a job, prints its id", submit_options,
+     .run = command_submit},
+    {"jobs", COMMANDS_JOBS, "", "lists jobs", jobs_options, .run = command_jobs},
+    {"show", COMMANDS_JOBS, "ID", "shows a job and its workers", NULL, .run = command_show},
+    {"watch", COMMANDS_JOBS, "ID", "shows a job's progress, with a bar of each node, until it ends",
+     NULL, .run = command_watch},
+    {"logs", COMMANDS_JOBS, "ID", "prints the launcher's log, or a rank's", logs_options,
+     .run = command_logs},
+    {"cancel", COMMANDS_JOBS, "ID", "ends a job", NULL, .run = command_cancel},
+    {"pause", COMMANDS_JOBS, "ID", "has a job write a checkpoint and give its nodes back", NULL,
+     .run = command_pause},
+    {"resume", COMMANDS_JOBS, "ID", "queues a paused job again", NULL, .run = command_resume},
+    {"priority", COMMANDS_JOBS, "ID N", "changes a job's place in the queue", NULL,
+     .run = command_priority},
+    {"artifacts", COMMANDS_JOBS, "ID", "lists the files that a job made", NULL,
+     .run = command_artifacts},
+    {"download", COMMANDS_JOBS, "ID [NAME…]",
+     "brings a job's files back, those that are named or all", download_options,
+     .run = command_download},
+    {"delete", COMMANDS_JOBS, "ID…", "deletes jobs that have ended, with their files", NULL,
+     .run = command_delete},
+    {"compare", COMMANDS_FIGURES, "ID ID…", "shows in what jobs differ: settings and results", NULL,
+     .run = command_compare},
+    {"series", COMMANDS_FIGURES, "ID", "prints curves, such as the loss", series_options,
+     .run = command_series},
+    {"steps", COMMANDS_FIGURES, "ID", "prints the last steps of each node", steps_options,
+     .run = command_steps},
+    {"staleness", COMMANDS_FIGURES, "ID", "prints each node's staleness", NULL,
+     .run = command_staleness},
+    {"assignments", COMMANDS_FIGURES, "ID", "lists changes of minibatches with their reasons", NULL,
+     .run = command_assignments},
+    {"evaluations", COMMANDS_FIGURES, "ID", "lists results on the test set", NULL,
+     .run = command_evaluations},
+    {"evaluate", COMMANDS_FIGURES, "MODEL",
+     "accuracy per class of a model's file, confusion matrix; needs no service", evaluate_options,
+     .main = command_evaluate},
+    {"nodes", COMMANDS_NODES, "[NODE]", "lists nodes, or shows one", nodes_options,
+     .run = command_nodes},
+    {"drain", COMMANDS_NODES, "NODE…", "gives nodes no further job; those they have go on", NULL,
+     .run = command_drain},
+    {"enable", COMMANDS_NODES, "NODE…", "takes back drain and disable", NULL,
+     .run = command_enable},
+    {"disable", COMMANDS_NODES, "NODE…", "takes nodes out of use", NULL, .run = command_disable},
+    {"forget", COMMANDS_NODES, "NODE…", "forgets nodes that are lost", NULL, .run = command_forget},
+    {"serve", COMMANDS_SERVICE, "[OPTIONS]", "runs the service: REST, page, scheduler",
+     serve_options, .main = serve_main},
+    {"catalog", COMMANDS_SERVICE, "",
+     "lists strategies, layers, optimizers, data formats with their parameters", NULL,
+     .run = command_catalog},
+    {"datasets", COMMANDS_SERVICE, "", "lists the data sets that the service found", NULL,
+     .run = command_datasets},
+    {"programs", COMMANDS_SERVICE, "[PROGRAM…]",
+     "lists programs that jobs can name, or deletes uploaded ones", programs_options,
+     .run = command_programs},
+    {"link", COMMANDS_SERVICE, "", "prints a fresh address for the browser", link_options,
+     .run = command_link},
+    {"whoami", COMMANDS_SERVICE, "", "prints who the token makes you, and the role", NULL,
+     .run = command_whoami},
+    {"metrics", COMMANDS_SERVICE, "", "prints the service's figures, as Prometheus reads them",
+     NULL, .run = command_metrics},
+    {"completion", COMMANDS_SERVICE, "SHELL",
+     "prints what bash, zsh or fish complete commands with", NULL, .main = command_completion},
+    {"manual", COMMANDS_SERVICE, "", "prints the manual: `evenstep manual | man -l -`", NULL,
+     .main = command_manual},
+    {0},
+};
 
-static const struct opt options[] = {CLIENT_OPTIONS, {0}};
+const char *const command_groups[] = {
+    [COMMANDS_JOBS] = "Jobs",
+    [COMMANDS_FIGURES] = "Figures",
+    [COMMANDS_NODES] = "Nodes",
+    [COMMANDS_SERVICE] = "Service",
+};
+enum { GROUPS = sizeof command_groups / sizeof *command_groups, COMMANDS_MOST = 64 };
 
-static const char *text(const json_t *j, const char *key)
+const struct opt shared_options[] = {
+    CLIENT_ADDRESS,
+    {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints JSON on stdout, and nothing else there"},
+    CLIENT_HELP,
+    {0},
+};
+
+void command_options(const struct command *c, struct opt out[COMMAND_OPTIONS])
 {
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "-";
-}
-
-static double number(const json_t *j, const char *key)
-{
-    return json_number_value(json_object_get(j, key));
-}
-
-/* ---- submit ---------------------------------------------------------------------------------- */
-
-static json_t *read_spec(const char *path, struct err *e)
-{
-    if (strcmp(path, "-") != 0) {
-        json_t *j = jsonx_load(path, SPEC_BYTES, e);
-        if (!j) {
-            err_prefix(e, "cannot read the job");
-        }
-        return j;
+    int n = 0;
+    memset(out, 0, sizeof *out * COMMAND_OPTIONS);
+    for (const struct opt *o = c->options; o && o->name; o++) {
+        BUG_ON(n + 1 >= COMMAND_OPTIONS);
+        out[n++] = *o;
     }
-    struct buf b;
-    char chunk[65536];
-    size_t n;
-    buf_init(&b, SPEC_BYTES);
-    while ((n = fread(chunk, 1, sizeof chunk, stdin)) > 0) {
-        buf_add(&b, chunk, n);
-    }
-    json_t *j = b.failed ? NULL : jsonx_parse(b.data ? b.data : "", b.len, e);
-    if (b.failed) {
-        err_set(e, ERR_TOO_LARGE, "the job on standard input is larger than %d bytes", SPEC_BYTES);
-    }
-    buf_release(&b);
-    return j;
-}
-
-int command_submit(int argc, char **argv)
-{
-    static const struct opt table[] = {
-        {"dry-run", NULL, OPT_FLAG, NULL, 0, 0, "only checks the job and says where it would run"},
-        {"watch", NULL, OPT_FLAG, NULL, 0, 0, "shows its progress until it ends"},
-        CLIENT_OPTIONS,
-        {0},
-    };
-    struct session s;
-    int rc = session_open(&s, table, "evenstep submit FILE|-", 1, argc, argv);
-    if (rc > 0) {
-        return rc == 1 ? 0 : rc;
-    }
-    bool dry = opt_flag(s.options, "dry-run"), watch = opt_flag(s.options, "watch") && !dry;
-    json_t *spec = read_spec(opt_positional(s.options, 0), &s.err);
-    json_t *answer =
-        spec ? session_call(&s, "POST", dry ? "/api/v1/jobs?dryRun=true" : "/api/v1/jobs", spec)
-             : NULL;
-    char id[64] = "";
-    if (answer && dry) {
-        char *shown = jsonx_dump(answer, true, NULL);
-        printf("%s\n", shown ? shown : "");
-        free(shown);
-    } else if (answer) {
-        snprintf(id, sizeof id, "%s", text(answer, "id"));
-        printf("%s\n", id);
-    }
-    json_decref(answer);
-    json_decref(spec);
-    fflush(stdout);
-    int status = watch && id[0] ? watch_job(&s, id, NULL) : 0;
-    rc = session_close(&s, s.err.code != ERR_NONE);
-    return rc ? rc : status;
-}
-
-/* ---- jobs and nodes -------------------------------------------------------------------------- */
-
-/* "-" where nothing is known yet; else the number, scaled, in this format. */
-static const char *figure(char out[32], const json_t *j, const char *key, const char *format,
-                          double scale)
-{
-    const json_t *v = json_object_get(j, key);
-    snprintf(out, 32, "-");
-    if (json_is_number(v)) {
-        snprintf(out, 32, format, scale * json_number_value(v));
-    }
-    return out;
-}
-
-static void print_jobs(const json_t *jobs)
-{
-    char accuracy[32];
-    size_t i;
-    json_t *job;
-    json_array_foreach((json_t *)jobs, i, job) {
-        const json_t *progress = json_object_get(job, "progress"),
-                     *metrics = json_object_get(job, "metrics");
-        printf("%-18s %-24.24s %-11s %7.0f %% %9s  %s\n", text(job, "id"), text(job, "name"),
-               text(job, "state"), 100 * number(progress, "fraction"),
-               figure(accuracy, metrics, "test_accuracy", "%.2f %%", 100), text(job, "created"));
+    for (const struct opt *o = shared_options; c->run && o->name; o++) {
+        BUG_ON(n + 1 >= COMMAND_OPTIONS);
+        out[n++] = *o;
     }
 }
 
-/* The newest first, page by page, `most` of them. */
-static void list_jobs(struct session *s, const char *state, long most)
+void command_range(const struct command *c, int *least, int *most)
 {
-    char path[1024], cursor[512] = "";
-    for (long left = most; left > 0;) {
-        snprintf(path, sizeof path, "/api/v1/jobs?limit=%ld%s%.32s%s%s", left < 100 ? left : 100,
-                 state ? "&state=" : "", state ? state : "", cursor[0] ? "&cursor=" : "", cursor);
-        json_t *answer = session_call(s, "GET", path, NULL);
-        const json_t *jobs = json_object_get(answer, "jobs");
-        const char *next = json_string_value(json_object_get(answer, "next"));
-        if (answer && !cursor[0]) {
-            printf("%-18s %-24s %-11s %9s %9s  %s\n", "id", "name", "state", "done", "accuracy",
-                   "created");
-        }
-        print_jobs(jobs);
-        left = next && json_array_size(jobs) > 0 ? left - (long)json_array_size(jobs) : 0;
-        snprintf(cursor, sizeof cursor, "%s", next ? next : "");
-        json_decref(answer);
+    *least = *most = 0;
+    for (const char *word = c->arguments; *word; word += strspn(word, " ")) {
+        size_t n = strcspn(word, " ");
+        bool repeats = memmem(word, n, "…", strlen("…")) != NULL;
+        *least += *word == '[' ? 0 : 1;
+        *most = repeats || *most < 0 ? -1 : *most + 1;
+        word += n;
     }
 }
 
-int command_jobs(int argc, char **argv)
-{
-    static const struct opt table[] = {
-        {"state", "STATE", OPT_STRING, NULL, 0, 0, "only jobs in this state"},
-        {"limit", "N", OPT_INT, "100", 1, 100000, "so many at most, the newest"},
-        CLIENT_OPTIONS,
-        {0},
-    };
-    struct session s;
-    int rc = session_open(&s, table, "evenstep jobs", 0, argc, argv);
-    if (rc > 0) {
-        return rc == 1 ? 0 : rc;
-    }
-    const char *state = opt_string(s.options, "state");
-    if (state && state[strspn(state, "abcdefghijklmnopqrstuvwxyz")]) {
-        err_set(&s.err, ERR_INVALID, "there is no state '%.40s'", state);
-    } else {
-        list_jobs(&s, state, opt_int(s.options, "limit"));
-    }
-    return session_close(&s, s.err.code != ERR_NONE);
-}
+/* ---- letters --------------------------------------------------------------------------------- */
 
-int command_nodes(int argc, char **argv)
+static const struct letter {
+    char letter;
+    const char *option;
+} letters[] = {{'f', "follow"}, {'q', "quiet"}, {'h', "help"}, {'o', "output"}};
+
+char command_letter(const struct command *c, const char *option)
 {
-    struct session s;
-    int rc = session_open(&s, options, "evenstep nodes", 0, argc, argv);
-    if (rc > 0) {
-        return rc == 1 ? 0 : rc;
-    }
-    json_t *answer = session_call(&s, "GET", "/api/v1/nodes", NULL);
-    if (answer) {
-        size_t i;
-        json_t *node;
-        printf("%-20s %-20s %-10s %9s %-10s %s\n", "node", "host", "device", "slowdown", "state",
-               "job");
-        json_array_foreach(json_object_get(answer, "nodes"), i, node) {
-            const json_t *slowdown = json_object_get(node, "slowdown");
-            printf("%-20s %-20.20s %-10s %9.2f %-10s %s\n", text(node, "name"), text(node, "host"),
-                   text(node, "device"),
-                   json_is_number(slowdown) ? json_number_value(slowdown) : 1.0,
-                   text(node, "state"), text(node, "job"));
+    for (size_t i = 0; c->run && i < sizeof letters / sizeof *letters; i++) {
+        if (strcmp(letters[i].option, option) == 0) {
+            return letters[i].letter;
         }
     }
-    json_decref(answer);
-    return session_close(&s, s.err.code != ERR_NONE);
-}
-
-/* ---- one job --------------------------------------------------------------------------------- */
-
-int job_path(struct session *s, const char *id, const char *rest, char out[256])
-{
-    static const char letters[] =
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
-    if (!*id || id[strspn(id, letters)] || strlen(id) > 100) {
-        return err_set(&s->err, ERR_INVALID,
-                       "'%.40s' is no id of a job; `evenstep jobs` lists them", id);
-    }
-    snprintf(out, 256, "/api/v1/jobs/%s%s", id, rest);
     return 0;
 }
 
-static int on_job(const char *usage, const char *method, const char *what, int argc, char **argv,
-                  void (*print)(const json_t *job))
+/* "-f" as "--follow", where the command has that option; what it was, else. */
+static char *spell_out(const struct command *c, const struct opt *options, char *argument,
+                       char out[64])
 {
+    if (argument[0] != '-' || !argument[1] || argument[1] == '-' || argument[2]) {
+        return argument;
+    }
+    for (const struct opt *o = options; o->name; o++) {
+        if (command_letter(c, o->name) == argument[1]) {
+            snprintf(out, 64, "--%s", o->name);
+            return out;
+        }
+    }
+    return argument;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void usage_text(const struct command *c, char *out, size_t size)
+{
+    snprintf(out, size, "evenstep %s%s%s", c->name, *c->arguments ? " " : "", c->arguments);
+}
+
+static int talk(const struct command *c, int argc, char **argv)
+{
+    struct opt options[COMMAND_OPTIONS];
     struct session s;
-    char path[256];
-    int rc = session_open(&s, options, usage, 1, argc, argv);
-    if (rc > 0) {
-        return rc == 1 ? 0 : rc;
+    char text[200], (*words)[64] = calloc((size_t)argc + 1, sizeof *words);
+    char **spelt = calloc((size_t)argc + 1, sizeof *spelt);
+    struct usage use = {.options = options, .text = text};
+    int status = STATUS_FAILED;
+    BUG_ON(!words || !spelt);
+    command_options(c, options);
+    command_range(c, &use.least, &use.most);
+    usage_text(c, text, sizeof text);
+    bool ours = true; /* until "--" */
+    for (int i = 0; i < argc; i++) {
+        ours = ours && strcmp(argv[i], "--") != 0;
+        spelt[i] = ours ? spell_out(c, options, argv[i], words[i]) : argv[i];
     }
-    rc = job_path(&s, opt_positional(s.options, 0), what, path);
-    json_t *answer = rc < 0 ? NULL : session_call(&s, method, path, NULL);
-    if (answer) {
-        print(answer);
+    if (session_open(&s, &use, argc, spelt, &status)) {
+        int result = c->run(&s);
+        status = session_close(&s, result);
     }
-    json_decref(answer);
-    return session_close(&s, s.err.code != ERR_NONE);
+    free(spelt);
+    free(words);
+    return status;
 }
 
-static void print_state(const json_t *job)
+static void help(FILE *out)
 {
-    printf("%s %s\n", text(job, "id"), text(job, "state"));
-}
-
-static void print_workers(const json_t *workers)
-{
-    size_t i;
-    json_t *w;
-    if (json_array_size(workers) == 0) {
-        return;
-    }
-    printf("  %4s %-16s %-8s %9s %11s %11s %9s %9s  %s\n", "rank", "node", "device", "minibatch",
-           "samples/s", "compute ms", "wait ms", "staleness", "state");
-    json_array_foreach((json_t *)workers, i, w) {
-        printf("  %4.0f %-16s %-8s %9.0f %11.0f %11.1f %9.1f %9.2f  %s\n", number(w, "rank"),
-               text(w, "node"), text(w, "device"), number(w, "batch"),
-               number(w, "samples_per_second"), 1e3 * number(w, "compute_seconds"),
-               1e3 * number(w, "wait_seconds"), number(json_object_get(w, "staleness"), "mean"),
-               text(w, "state"));
-    }
-}
-
-static void print_job(const json_t *job)
-{
-    const json_t *progress = json_object_get(job, "progress"),
-                 *metrics = json_object_get(job, "metrics");
-    const json_t *staleness = json_object_get(job, "staleness"),
-                 *error = json_object_get(job, "error");
-    char a[32], b[32], c[32], d[32], e[32];
-    printf("%s  %s  %s, attempt %.0f\n", text(job, "id"), text(job, "name"), text(job, "state"),
-           number(job, "attempt"));
-    if (strcmp(text(job, "state"), "queued") == 0 &&
-        json_is_string(json_object_get(job, "waiting"))) {
-        printf("  waits: %s\n", text(job, "waiting"));
-    }
-    if (json_object_size(progress) > 0) {
-        printf("  epoch %.2f of %.0f, step %.0f, %.0f samples\n", number(progress, "epoch"),
-               number(progress, "epochs"), number(progress, "step"), number(progress, "samples"));
-        printf("  train loss %s, test loss %s, test accuracy %s, %s samples/s, %s per step\n",
-               figure(a, metrics, "train_loss", "%.4f", 1),
-               figure(b, metrics, "test_loss", "%.4f", 1),
-               figure(c, metrics, "test_accuracy", "%.2f %%", 100),
-               figure(d, metrics, "samples_per_second", "%.0f", 1),
-               figure(e, metrics, "step_seconds", "%.1f ms", 1e3));
-        printf("  staleness: %s over updates, %s over nodes, p95 %s, at most %s\n",
-               figure(a, staleness, "update_mean", "%.2f", 1),
-               figure(b, staleness, "node_mean", "%.2f", 1), figure(c, staleness, "p95", "%.0f", 1),
-               figure(d, staleness, "max", "%.0f", 1));
-    }
-    if (json_is_object(error)) {
-        printf("  error: %s\n", text(error, "message"));
-    }
-    print_workers(json_object_get(job, "workers"));
-}
-
-int command_show(int argc, char **argv)
-{
-    return on_job("evenstep show ID", "GET", "", argc, argv, print_job);
-}
-
-int command_cancel(int argc, char **argv)
-{
-    return on_job("evenstep cancel ID", "POST", "/cancel", argc, argv, print_state);
-}
-
-int command_pause(int argc, char **argv)
-{
-    return on_job("evenstep pause ID", "POST", "/pause", argc, argv, print_state);
-}
-
-int command_resume(int argc, char **argv)
-{
-    return on_job("evenstep resume ID", "POST", "/resume", argc, argv, print_state);
-}
-
-/* ---- catalogue and link ---------------------------------------------------------------------- */
-
-static void print_parameters(const json_t *parameters)
-{
-    size_t i;
-    json_t *p;
-    json_array_foreach((json_t *)parameters, i, p) {
-        const json_t *given = json_object_get(p, "default");
-        char *fallback = given ? jsonx_dump(given, false, NULL) : NULL;
-        printf("      %-16s %-16s %s%s%s%s\n", text(p, "name"), text(p, "type"), text(p, "help"),
-               fallback ? " (default " : "",
-               fallback                                       ? fallback
-               : json_is_true(json_object_get(p, "required")) ? " (required)"
-                                                              : "",
-               fallback ? ")" : "");
-        free(fallback);
-    }
-}
-
-/* A preset has a number of parameters; anything else, parameters that a job may set. */
-static void print_entry(const json_t *entry)
-{
-    const json_t *parameters = json_object_get(entry, "parameters");
-    if (json_is_integer(parameters)) {
-        printf("  %-16s %" JSON_INTEGER_FORMAT " parameters\n", text(entry, "name"),
-               json_integer_value(parameters));
-        return;
-    }
-    printf("  %-16s %s\n", text(entry, "name"), text(entry, "help"));
-    print_parameters(parameters);
-}
-
-int command_catalog(int argc, char **argv)
-{
-    struct session s;
-    int rc = session_open(&s, options, "evenstep catalog", 0, argc, argv);
-    if (rc > 0) {
-        return rc == 1 ? 0 : rc;
-    }
-    json_t *answer = session_call(&s, "GET", "/api/v1/catalog", NULL);
-    const char *kind;
-    json_t *entries, *entry;
-    json_object_foreach(answer, kind, entries) {
-        size_t i;
-        printf("%s\n", kind);
-        json_array_foreach(entries, i, entry) {
-            if (json_is_object(entry)) {
-                print_entry(entry);
-            } else if (json_is_string(entry)) {
-                printf("  %s\n", json_string_value(entry));
+    fprintf(out, "usage: evenstep COMMAND [arguments]\n");
+    for (int group = 0; group < GROUPS; group++) {
+        fprintf(out, "\n%s\n", command_groups[group]);
+        for (const struct command *c = commands; c->name; c++) {
+            if ((int)c->group == group) {
+                fprintf(out, "  %-11s %-*s %s\n", c->name,
+                        12 + (int)(strlen(c->arguments) - (size_t)text_columns(c->arguments)),
+                        c->main == command_run ? "FILE [ARGS…]" : c->arguments, c->help);
             }
         }
     }
-    json_decref(answer);
-    return session_close(&s, s.err.code != ERR_NONE);
+    fprintf(out,
+            "\nID is a job's id, the beginning of one, or a job's name.\n"
+            "Commands talk to EVENSTEP_URL (http://127.0.0.1:8080) with the token "
+            "EVENSTEP_TOKEN.\n`evenstep COMMAND --help` says more.\n\nExit status\n");
+#define X(name, number, text) fprintf(out, "  %-4d %s\n", number, text);
+    STATUSES(X)
+#undef X
+    fprintf(out, "  %-4s %s\n", "128+", "a signal ended it; 130 is Ctrl-C");
 }
 
-int command_link(int argc, char **argv)
+static int unknown(const char *name)
 {
-    struct session s;
-    int rc = session_open(&s, options, "evenstep link", 0, argc, argv);
-    if (rc > 0) {
-        return rc == 1 ? 0 : rc;
+    const char *names[COMMANDS_MOST];
+    int n = 0;
+    for (const struct command *c = commands; c->name && n < COMMANDS_MOST; c++) {
+        names[n++] = c->name;
     }
-    json_t *answer = session_call(&s, "POST", "/api/v1/link", NULL);
-    if (answer) {
-        printf("%s\n", text(answer, "url"));
+    const char *nearest = jsonx_nearest(name, names, n);
+    fprintf(stderr, "evenstep: there is no command '%.40s'%s%s%s\n", name,
+            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    return STATUS_USAGE;
+}
+
+int commands_main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        help(stdout);
+        return STATUS_DONE;
     }
-    json_decref(answer);
-    return session_close(&s, s.err.code != ERR_NONE);
+    if (strcmp(name, "--version") == 0) {
+        printf("evenstep %s\n", EVENSTEP_VERSION);
+        return STATUS_DONE;
+    }
+    for (const struct command *c = commands; c->name; c++) {
+        if (strcmp(name, c->name) == 0) {
+            return c->main ? c->main(argc - 2, argv + 2) : talk(c, argc - 2, argv + 2);
+        }
+    }
+    if (!*name) {
+        help(stderr);
+        return STATUS_USAGE;
+    }
+    return unknown(name);
 }

@@ -1,38 +1,47 @@
-/* The commands: one function each, exit status as result. All but evaluate talk to a service. argv
- * starts behind the command's name. */
+/* The one table of commands: name, arguments, options, help, function. Dispatch, --help, the
+ * completions of shells and the manual (cli/print) all read it, so a command is one line in
+ * cli/commands.c and its function. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include <jansson.h>
 #include <stdio.h>
+
+#include "common/opt.h"
 
 struct session;
 
-int command_submit(int argc, char **argv);
-int command_run(int argc, char **argv);
-int command_jobs(int argc, char **argv);
-int command_show(int argc, char **argv);
-int command_watch(int argc, char **argv);
-int command_cancel(int argc, char **argv);
-int command_pause(int argc, char **argv);
-int command_resume(int argc, char **argv);
-int command_nodes(int argc, char **argv);
-int command_catalog(int argc, char **argv);
-int command_link(int argc, char **argv);
-int command_evaluate(int argc, char **argv);
+enum command_group { COMMANDS_JOBS, COMMANDS_FIGURES, COMMANDS_NODES, COMMANDS_SERVICE };
 
-/* How a job is watched. */
-struct watch {
-    FILE *out; /* where its progress is drawn: one line on a terminal, else one per tenth */
-    /* Called with the job's document each time that it was asked for, before it is drawn. Negative,
-     * with s->err: nothing more is watched. NULL: nothing is called. */
-    int (*seen)(void *ctx, const json_t *job);
-    void *ctx;
+struct command {
+    const char *name;
+    enum command_group group;
+    /* Words: ID, NODE, FILE, MODEL, PROGRAM, SHELL, N or ARGS; [X] may be left out, "…" behind a
+     * word repeats it. They say how many arguments there may be, and what a shell completes. */
+    const char *arguments;
+    const char *help;                   /* a phrase: "lists jobs" */
+    const struct opt *options;          /* its own, or NULL */
+    int (*run)(struct session *s);      /* talks to a service; the options of all such are added */
+    int (*main)(int argc, char **argv); /* or: does all by itself; argv begins behind the name */
 };
-/* Shows a job until it ends; how NULL: on standard output. 0: it has succeeded; 1: it has not;
- * negative: s->err says what is wrong. */
-int watch_job(struct session *s, const char *id, const struct watch *how);
-/* "/api/v1/jobs/ID" and what follows; negative, with s->err, for what can be no id. */
-int job_path(struct session *s, const char *id, const char *rest, char out[256]);
+
+extern const struct command commands[]; /* the last has no name */
+extern const char *const command_groups[];
+extern const struct opt shared_options[]; /* of every command that talks to a service */
+
+enum { COMMAND_OPTIONS = 32 };
+
+/* All options of a command, with those that every command has which talks to a service. */
+void command_options(const struct command *c, struct opt out[COMMAND_OPTIONS]);
+/* How many arguments its words allow; *most is -1 if any number may come. */
+void command_range(const struct command *c, int *least, int *most);
+/* The letter that stands for an option of a command that talks to a service, as -f for --follow; 0:
+ * there is none. */
+char command_letter(const struct command *c, const char *option);
+/* `evenstep ARGV`: finds the command and runs it. The exit status (status.h). */
+int commands_main(int argc, char **argv);
+
+int command_run(int argc, char **argv);      /* run/run.c */
+int command_evaluate(int argc, char **argv); /* evaluate.c */
+extern const struct opt run_options[], evaluate_options[];
 
 #endif

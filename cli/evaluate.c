@@ -19,9 +19,10 @@
 
 enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
 
-static const struct opt options[] = {
+const struct opt evaluate_options[] = {
     {"data", "FOLDER", OPT_STRING, NULL, 0, 0,
-     "a folder, a data set beneath the data roots, or glyphs (default: what the model was trained on)"},
+     "a folder, a data set beneath the data roots, or glyphs (default: what the model was trained "
+     "on)"},
     {"data-roots", "ROOTS", OPT_STRING, NULL, 0, 0,
      "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
     {"format", "NAME", OPT_STRING, NULL, 0, 0,
@@ -226,7 +227,7 @@ static int parse(const char *usage, int argc, char **argv, struct opt_values **o
     const char *roots = getenv("EVENSTEP_DATA");
     char *kept = roots ? strdup(roots) : NULL;
     unsetenv("EVENSTEP_DATA");
-    int rc = opt_begin(options, usage, argc, argv, o, e);
+    int rc = opt_begin(evaluate_options, usage, argc, argv, o, e);
     if (kept) {
         setenv("EVENSTEP_DATA", kept, 1);
     }

@@ -7,6 +7,8 @@
 #include "common/jsonx.h"
 #include "common/text.h"
 
+enum { NAMES_MOST = 1000 };
+
 void session_complain(const struct err *e, const char *problems)
 {
     fputs("evenstep: ", stderr);
@@ -20,41 +22,81 @@ void session_complain(const struct err *e, const char *problems)
     }
 }
 
-int session_open(struct session *s, const struct opt *table, const char *usage, int positionals,
-                 int argc, char **argv)
+/* ---- begin and end --------------------------------------------------------------------------- */
+
+bool session_open(struct session *s, const struct usage *use, int argc, char **argv, int *status)
 {
     memset(s, 0, sizeof *s);
-    int rc = opt_begin(table, usage, argc, argv, &s->options, &s->err);
-    if (rc < 0) {
-        session_complain(&s->err, s->client.problems);
-        return 2;
+    int rc = opt_begin(use->options, use->text, argc, argv, &s->options, &s->err);
+    if (rc != 0) {
+        if (rc < 0) {
+            session_complain(&s->err, NULL);
+        }
+        *status = rc < 0 ? STATUS_USAGE : STATUS_DONE;
+        return false;
     }
-    if (rc > 0) {
-        return 1;
-    }
-    if (opt_positionals(s->options) != positionals) {
-        fprintf(stderr, "usage: %s\n", usage);
+    int given = opt_positionals(s->options);
+    if (given < use->least || (use->most >= 0 && given > use->most)) {
+        fprintf(stderr, "usage: %s\n", use->text);
         opt_free(s->options);
-        return 2;
+        *status = STATUS_USAGE;
+        return false;
     }
+    s->json = opt_flag(s->options, "json");
     if (client_open(&s->client, s->options, &s->err) < 0) {
-        session_complain(&s->err, s->client.problems);
-        client_close(&s->client);
-        opt_free(s->options);
-        return 3;
+        *status = session_close(s, STATUS_UNREACHABLE);
+        return false;
     }
-    return 0;
+    return true;
 }
 
-int session_close(struct session *s, int failed)
+/* What the service answered decides; where it was not asked, or did well, our own error does. */
+enum status session_status(const struct session *s)
 {
-    if (failed) {
+    int refusal = s->client.refusal;
+    if (s->err.code == ERR_NONE) {
+        return STATUS_DONE;
+    }
+    if (refusal >= 400) {
+        return refusal >= 500   ? STATUS_UNREACHABLE
+               : refusal == 404 ? STATUS_NOT_FOUND
+                                : STATUS_REFUSED;
+    }
+    switch (s->err.code) {
+    case ERR_INVALID:
+        return STATUS_USAGE;
+    case ERR_NOT_FOUND:
+        return STATUS_NOT_FOUND;
+    case ERR_IO:
+        return STATUS_NOT_WRITTEN;
+    case ERR_UNAVAILABLE:
+    case ERR_UNAUTHORIZED: /* there is no token */
+    case ERR_SYNTAX:       /* an answer that is not of a service of ours */
+    case ERR_DATA:
+        return STATUS_UNREACHABLE;
+    default:
+        return STATUS_FAILED;
+    }
+}
+
+int session_close(struct session *s, int result)
+{
+    int status = result > 0 ? result : (int)session_status(s);
+    fflush(stdout);
+    if (s->err.code != ERR_NONE) {
         session_complain(&s->err, s->client.problems);
     }
     client_close(&s->client);
     opt_free(s->options);
-    return failed ? 1 : 0;
+    return status;
 }
+
+const char *session_argument(const struct session *s, int i)
+{
+    return opt_positional(s->options, i);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* A text of an answer is printed in many places: what is unsafe in it is replaced once. */
 static json_t *make_safe(json_t *j)
@@ -86,16 +128,52 @@ json_t *session_ask(struct session *s, const char *method, const char *path, con
     return make_safe(client_call(&s->client, method, path, body, &s->err));
 }
 
-json_t *session_call(struct session *s, const char *method, const char *path, const json_t *body)
+int session_print(struct session *s, json_t *answer, void (*print)(const json_t *answer))
 {
-    json_t *answer = client_call(&s->client, method, path, body, &s->err);
-    if (answer && opt_flag(s->options, "json")) {
+    if (!answer) {
+        return -(int)s->err.code;
+    }
+    if (s->json) {
         char *text = jsonx_dump(answer, true, NULL);
         text_print(stdout, text ? text : ""); /* \u009b means the same in JSON */
         putchar('\n');
         free(text);
-        json_decref(answer);
-        return NULL;
+    } else {
+        print(make_safe(answer));
     }
-    return make_safe(answer);
+    json_decref(answer);
+    return 0;
+}
+
+int session_show(struct session *s, const char *method, const char *path,
+                 void (*print)(const json_t *answer))
+{
+    return session_print(s, client_call(&s->client, method, path, NULL, &s->err), print);
+}
+
+void session_suggest(struct session *s, const char *path, const char *list, const char *name,
+                     const char *given)
+{
+    const char *names[NAMES_MOST];
+    int n = 0, refusal = s->client.refusal;
+    size_t i;
+    json_t *one;
+    struct err ignored = {0};
+    char *problems = s->client.problems; /* of the error that is there, which stays */
+    s->client.problems = NULL;
+    json_t *answer = client_call(&s->client, "GET", path, NULL, &ignored);
+    json_array_foreach(json_object_get(answer, list), i, one) {
+        const char *known = json_string_value(json_object_get(one, name));
+        if (known && n < NAMES_MOST) {
+            names[n++] = known;
+        }
+    }
+    const char *nearest = jsonx_nearest(given, names, n);
+    if (nearest) {
+        err_hint(&s->err, "did you mean '%.100s'?", nearest);
+    }
+    json_decref(answer);
+    free(s->client.problems);
+    s->client.problems = problems;
+    s->client.refusal = refusal;
 }

@@ -1,27 +1,51 @@
-/* What every command does first and last: options, help, the connection, errors on stderr. */
+/* What every command that talks to a service does first and last: options, help, the connection,
+ * answers on stdout, errors on stderr, and the exit status that follows from them. */
 #ifndef CLI_SESSION_H
 #define CLI_SESSION_H
 
 #include "cli/client.h"
+#include "cli/columns.h"
+#include "cli/status.h"
 
 struct session {
     struct opt_values *options;
     struct client client;
     struct err err;
+    bool json; /* --json: answers are printed as they are, and nothing else goes to stdout */
+};
+
+/* How a command is used. */
+struct usage {
+    const struct opt *options;
+    const char *text; /* "evenstep show ID" */
+    int least, most;  /* arguments; most -1: any number */
 };
 
 /* Tells of an error on stderr, with its hint; `problems` (or NULL) are lines of their own. */
 void session_complain(const struct err *e, const char *problems);
-/* 0 ready; 1 help was printed; 2 used wrongly (said so); 3 no connection possible (said so).
- * `positionals` are wanted exactly. */
-int session_open(struct session *s, const struct opt *table, const char *usage, int positionals,
-                 int argc, char **argv);
-/* Prints s->err if `failed`, closes, and gives the exit status. */
-int session_close(struct session *s, int failed);
-/* A call whose answer is for people: texts in it are safe to print (common/text.h). NULL: s->err. */
+/* True: ready. False: *status is how the command ends; why is said already (help, wrong use, no
+ * connection possible). */
+bool session_open(struct session *s, const struct usage *use, int argc, char **argv, int *status);
+/* The exit status that s->err means; STATUS_DONE without an error. */
+enum status session_status(const struct session *s);
+/* Prints s->err if there is one, closes, and gives the exit status: `result` where it is positive,
+ * else session_status(). */
+int session_close(struct session *s, int result);
+
+/* The i-th argument; NULL: there are fewer. */
+const char *session_argument(const struct session *s, int i);
+/* A call whose answer is for people: texts in it are safe to print (common/text.h). NULL: s->err
+ * says why there is none. */
 json_t *session_ask(struct session *s, const char *method, const char *path, const json_t *body);
-/* The same, but with --json the answer is printed as it is; else it is returned for the command to
- * print. NULL: printed, or failed (then s->err.code says so). */
-json_t *session_call(struct session *s, const char *method, const char *path, const json_t *body);
+/* The same without a body, and the answer (taken) is printed: as it is with --json, else by `print`
+ * with texts that are safe. 0, or negative with s->err. */
+int session_show(struct session *s, const char *method, const char *path,
+                 void (*print)(const json_t *answer));
+/* Prints a document of ours (taken) in the same two ways. NULL: s->err says why there is none. */
+int session_print(struct session *s, json_t *answer, void (*print)(const json_t *answer));
+/* After an error: asks `path` for the documents at `list` and hints at the one whose `name` is
+ * nearest to what was given. */
+void session_suggest(struct session *s, const char *path, const char *list, const char *name,
+                     const char *given);
 
 #endif

@@ -56,7 +56,7 @@ enum wire_type {
     WIRE_EPOCHS, /* .epochs: how many the program wants in all; before the first slice is asked */
     WIRE_LOG,    /* fd: JSON object of metrics: numbers by name */
     WIRE_STATE,  /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
-    WIRE_LEAVE, /* the program is done with training. Answered by CONTINUE if held; nothing follows */
+    WIRE_LEAVE,  /* training is done and nothing follows. Answered by CONTINUE if held */
     WIRE_FAILED, /* fd: a sentence; the program cannot go on */
     /* ---- rank to program ---- */
     WIRE_WELCOME = 64, /* .welcome; fd: the block, and after it the state to go on from if
@@ -89,8 +89,9 @@ enum wire_flags {
                               RUN_LAST or STOP. Without it a count of 0 is a step with gradients of
                               zero, in which the optimizer uses what the other ranks had */
     WIRE_AGAIN = 1024,     /* BEGIN: one more backward pass over the slice before (.slice.number is
-                              its own): its gradients alone are summed like a step's, and the program
-                              adds what the GO before left in the block; no new samples count. All
+                              its own): its gradients alone are summed like a step's, and the
+                              program adds what the GO before left in the block; no new samples
+                              count. All
                               ranks do it, or none. For strategies that sum gradients; others answer
                               GO at once where gradients stay local, or refuse */
     WIRE_HELD_BACK = 2048, /* GRADIENTS: the program keeps what this slice gave and adds a later
@@ -182,10 +183,10 @@ struct wire_bucket {
  *    "statistics": [{"name": "bn1.running_mean", "shape": [64], "mean_of": -1},
  *                   {"name": "bn1.running_var", "shape": [64], "mean_of": 0}, …]}
  * "samples" null: a stream without a known length. "reduction": with "mean" the sum over ranks is
- * sum(weight x gradient) / sum(weight); with "sum" it is sum(weight x gradient), where a weight is 1
- * unless the program says otherwise; where gradients stay local, or are pushed, the sum over a slice
- * is made that of the whole step, by samples. A program whose slice is empty sends zeros with weight
- * 0. "state": SAVE is worth asking.
+ * sum(weight x gradient) / sum(weight); with "sum" it is sum(weight x gradient), where a weight is
+ * 1 unless the program says otherwise; where gradients stay local, or are pushed, the sum over a
+ * slice is made that of the whole step, by samples. A program whose slice is empty sends zeros with
+ * weight 0. "state": SAVE is worth asking.
  * "stack_signal": this signal makes the program write its stacks to stderr (0: none does).
  * "optimizer"."type" is "sgd" where the server's rule can make the same update (one rate, one decay
  * for all that decays, no dampening), else "other". "statistics" of a variance name the entry that

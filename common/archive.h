@@ -3,8 +3,8 @@
  *   digest   SHA-256, in hex, over one line for each file in the order of names:
  *            SHA-256 of the file in hex, " x " if it is executable or " - ", its length, its name
  *
- * It does not depend on who packed the archive, in which order, when, or for which user. Folders are
- * those that the files need: an empty one is left out.
+ * It does not depend on who packed the archive, in which order, when, or for which user. Folders
+ * are those that the files need: an empty one is left out.
  */
 #ifndef COMMON_ARCHIVE_H
 #define COMMON_ARCHIVE_H
@@ -27,8 +27,8 @@ struct archive {
 };
 
 /* Reads an archive to its end, and unpacks it into the folder `into`, which is empty and in which
- * nobody else writes (NULL: only reads). Every entry that is refused is a problem; with one, out has
- * no digest. Release `out` in any case. Negative: malformed, or a file cannot be written. */
+ * nobody else writes (NULL: only reads). Every entry that is refused is a problem; with one, out
+ * has no digest. Release `out` in any case. Negative: malformed, or a file cannot be written. */
 int archive_read(FILE *from, const char *into, struct archive *out, struct jsonx_problems *problems,
                  struct err *e);
 /* The same for an archive that was read before: it must have this digest, and no problem. */

@@ -1,4 +1,4 @@
-/* FNV-1a, 64 bits: a stable hash for keys; not for digests, which somebody may want to forge. */
+/* FNV-1a, 64 bits: a stable hash for keys. It can be forged, so it is no digest. */
 #ifndef COMMON_HASH_H
 #define COMMON_HASH_H
 

@@ -193,12 +193,12 @@ static int address_towards(const char *host, const char *port, struct sockaddr_s
                       : err_set(e, ERR_UNAVAILABLE, "there is no way from this host to '%s'", host);
 }
 
-/* "redis://HOST:PORT/0" into host and port; 0 for a socket of this machine. */
-static int split_store(const char *url, char host[256], char port[8])
+/* "redis://HOST:PORT/0" into host and port; false: it is a socket of this machine. */
+static bool split_store(const char *url, char host[256], char port[8])
 {
     const char *at = strstr(url, "redis://") == url ? url + 8 : NULL;
     if (!at) {
-        return 0;
+        return false;
     }
     const char *user = strchr(at, '@');
     at = user ? user + 1 : at;
@@ -214,7 +214,7 @@ static int split_store(const char *url, char host[256], char port[8])
         *close = 0;
         memmove(host, host + 1, strlen(host));
     }
-    return 1;
+    return true;
 }
 
 static const unsigned char *bytes_of(const struct sockaddr *a, int *n)

@@ -31,9 +31,10 @@ struct host_load {
 };
 json_t *host_load_read(struct host_load *l);
 
-/* One or two free ports of "FIRST-LAST" ("20000,20001"), looked for from a place on that follows
- * from `salt`: for Open MPI's daemons, which take every port that they are told, so that none would
- * be left for ranks and other jobs. Two, since somebody may take one meanwhile. */
+/* One or two free ports of "FIRST-LAST" ("20000,20001"). The search begins at a port that follows
+ * from `salt`. For Open MPI's daemons: they take every port that they are given, so the whole range
+ * would leave none for ranks and other jobs. Two, because another process may take one meanwhile.
+ * */
 int host_free_ports(const char *range, const char *salt, char out[16], struct err *e);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "common/err.h"
 
-/* Every error of a document at once, each with its place. */
+/* All errors of a document, each with its JSON pointer. */
 struct jsonx_problem {
     char pointer[200]; /* RFC 6901 */
     char message[300];
@@ -45,7 +45,7 @@ const char *jsonx_string_at(const json_t *j, const char *key);
 char *jsonx_join(char *out, size_t out_bytes, const char *pointer, const char *key);
 char *jsonx_join_index(char *out, size_t out_bytes, const char *pointer, size_t index);
 
-/* The nearest of n names by edit distance, or NULL if none is near (distance > 1 + len/3). */
+/* The nearest of n names by edit distance; NULL if its distance is more than 1 + len/3. */
 const char *jsonx_nearest(const char *name, const char *const *names, int n);
 
 #endif

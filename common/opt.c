@@ -10,6 +10,8 @@
 #include "common/jsonx.h"
 #include "common/proc.h"
 
+enum { HELP_COLUMN = 37, HELP_WIDTH = 100 }; /* where help begins, and how far it goes */
+
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
 
 struct value {
@@ -348,22 +350,57 @@ int opt_first_positional(const struct opt *table, int argc, char **argv)
     return argc;
 }
 
+/* Prints a word behind `column` columns, on a line of its own if it would not fit; the column
+ * behind it. Bytes that go on with a UTF-8 character take none. */
+static int print_word(const char *word, size_t n, int column, FILE *out)
+{
+    int width = 0;
+    for (size_t i = 0; i < n; i++) {
+        width += ((unsigned char)word[i] & 0xc0) != 0x80;
+    }
+    if (column > HELP_COLUMN && column + 1 + width > HELP_WIDTH) {
+        fprintf(out, "\n%*s", HELP_COLUMN, "");
+        column = HELP_COLUMN;
+    }
+    bool first = column == HELP_COLUMN;
+    fprintf(out, "%s%.*s", first ? "" : " ", (int)n, word);
+    return column + width + !first;
+}
+
+static int print_words(const char *text, int column, FILE *out)
+{
+    for (size_t n; *text; text += n + (text[n] == ' ')) {
+        n = strcspn(text, " ");
+        column = print_word(text, n, column, out);
+    }
+    return column;
+}
+
+static void print_option(const struct opt *o, FILE *out)
+{
+    char left[64], fallback[300];
+    snprintf(left, sizeof left, "--%s%s%s", o->name, o->metavar ? " " : "",
+             o->metavar ? o->metavar : "");
+    fprintf(out, "  %-34s ", left);
+    int column = print_words(o->help, HELP_COLUMN, out);
+    if (o->fallback) {
+        snprintf(fallback, sizeof fallback, "(default: %s)", o->fallback);
+        column = print_words(fallback, column, out);
+    }
+    print_words(o->kind == OPT_LIST ? "(may be repeated)" : "", column, out);
+    fputc('\n', out);
+}
+
 void opt_help(const struct opt *table, const char *usage, FILE *out)
 {
     fprintf(out, "usage: %s\n\n", usage);
     for (; table->name; table++) {
-        char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", table->name, table->metavar ? " " : "",
-                 table->metavar ? table->metavar : "");
-        fprintf(out, "  %-34s %s", left, table->help);
-        if (table->fallback) {
-            fprintf(out, " (default: %s)", table->fallback);
-        }
-        fprintf(out, "%s\n", table->kind == OPT_LIST ? " (may be repeated)" : "");
+        print_option(table, out);
     }
-    fprintf(
-        out,
-        "\nEvery option is also EVENSTEP_NAME in the environment and 'name = value' in a file given by --config.\n");
+    fputs(
+        "\nEvery option is also EVENSTEP_NAME in the environment and 'name = value' in the file "
+        "that\n--config FILE names.\n",
+        out);
 }
 
 int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,
@@ -374,12 +411,12 @@ int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,
         return -ERR_INVALID;
     }
     if (!opt_flag(*v, "help")) {
-        return 0;
+        return OPT_TO_DO;
     }
     opt_help(table, usage, stdout);
     opt_free(*v);
     *v = NULL;
-    return 1;
+    return OPT_HELPED;
 }
 
 void opt_example(const struct opt *table, FILE *out)

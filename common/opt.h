@@ -1,6 +1,6 @@
-/* Options from one table: command line, environment (EVENSTEP_NAME), configuration file (name =
- * value), in that order of strength; --help and the example configuration are printed from the same
- * table.
+/* Options from one table. The command line overrides the environment (EVENSTEP_NAME), which
+ * overrides the configuration file (name = value). --help and the example configuration are printed
+ * from the same table.
  */
 #ifndef COMMON_OPT_H
 #define COMMON_OPT_H
@@ -27,8 +27,13 @@ struct opt_values; /* parsed; owns every string */
  * to every table. NULL with every problem in the message (separated by "; ") if anything is wrong.
  */
 struct opt_values *opt_parse(const struct opt *table, int argc, char **argv, struct err *e);
-/* How a program begins: as opt_parse, and `--help` (every table has it) is answered. 0: *v is the
- * caller's; 1: the help was printed, *v is NULL; negative: *v is NULL. */
+/* What opt_begin found, and what functions that call it pass on. */
+enum opt_begun {
+    OPT_TO_DO, /* the program goes on */
+    OPT_HELPED /* --help: the help was printed, and there is nothing else to do */
+};
+/* How a program begins: as opt_parse, and `--help` (every table has it) is answered. Returns enum
+ * opt_begun, or negative. *v is the caller's after OPT_TO_DO, else NULL. */
 int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,
               struct opt_values **v, struct err *e);
 void opt_free(struct opt_values *v);
@@ -42,8 +47,8 @@ const char *opt_item(const struct opt_values *v, const char *name, int i);
 bool opt_given(const struct opt_values *v, const char *name); /* anywhere, not by default */
 int opt_positionals(const struct opt_values *v);
 const char *opt_positional(const struct opt_values *v, int i);
-/* Where the first positional stands, for a command of which it and all behind it are another
- * program's and not parsed; argc or more: there is none. */
+/* The index of the first positional, for a command whose positionals belong to another program and
+ * are not parsed; argc or more: there is none. */
 int opt_first_positional(const struct opt *table, int argc, char **argv);
 void opt_help(const struct opt *table, const char *usage, FILE *out);
 void opt_example(const struct opt *table,

@@ -1,6 +1,6 @@
 /* What a host has for programs of users: its `python3`, and which of these packages that finds. It
- * is asked once, at the start, by a short child process that imports none of them: a framework takes
- * seconds and hundreds of megabytes to import.
+ * is asked once, at the start, by a short child process that imports none of them: a framework
+ * takes seconds and hundreds of megabytes to import.
  */
 #ifndef COMMON_PACKAGES_H
 #define COMMON_PACKAGES_H

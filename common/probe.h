@@ -1,6 +1,6 @@
-/* What a device of this host is. Only the worker's program opens devices, so the coordinator and the
- * agent ask it: `evenstep-worker --probe DEVICE` prints one line of JSON, whose keys no other file
- * knows.
+/* What a device of this host is. Only the worker's program opens devices, so the coordinator and
+ * the agent ask it: `evenstep-worker --probe DEVICE` prints one line of JSON, whose keys no other
+ * file knows.
  *
  *   {"device": "cuda:0", "description": "NVIDIA H100", "memory_bytes": 8.5e10, "threads": 1,
  *    "precisions": ["fp32", "tf32"], "why": "…"}

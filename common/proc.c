@@ -93,23 +93,23 @@ pid_t proc_start(const struct proc_spec *spec, struct err *e)
     return pid;
 }
 
-int proc_poll(pid_t pid, int *exit_code)
+bool proc_poll(pid_t pid, int *exit_code)
 {
     int status;
     pid_t r = waitpid(pid, &status, WNOHANG);
     if (r == 0) {
-        return 0;
+        return false;
     }
     int code = -1; /* not our child: nobody can tell its code */
     if (r == pid) {
         code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     } else if (kill(pid, 0) == 0 || errno == EPERM) {
-        return 0;
+        return false;
     }
     if (exit_code) {
         *exit_code = code;
     }
-    return 1;
+    return true;
 }
 
 /* State letter and start time of /proc/PID/stat; the name may hold anything, so the fields are
@@ -198,7 +198,7 @@ int proc_output(const char *const *argv, double seconds, char *out, size_t bytes
     pid_t pid = proc_start(&spec, e);
     double until = clock_now() + seconds;
     bool ended = false;
-    while (pid > 0 && !(ended = proc_poll(pid, &code) == 1) && clock_now() < until) {
+    while (pid > 0 && !(ended = proc_poll(pid, &code)) && clock_now() < until) {
         clock_sleep(0.01);
     }
     if (pid > 0 && !ended) {

@@ -23,20 +23,29 @@ struct proc_spec {
 /* Starts a child; exec failures are reported here, through a pipe. Returns its pid or a negative
  * code. */
 pid_t proc_start(const struct proc_spec *spec, struct err *e);
-/* 1 ended (status as of waitpid, in *exit_code: code, or 128+signal), 0 still running. */
-int proc_poll(pid_t pid, int *exit_code);
+/* Has it ended? Then *exit_code, unless it is NULL, is its code, or 128 + the signal that ended it,
+ * or -1 for a process that is not our child. */
+bool proc_poll(pid_t pid, int *exit_code);
 /* Is this very process alive (same start time, no zombie)? Works for processes that are not ours.
  */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
 uint64_t proc_start_ticks(pid_t pid); /* 0 if there is none */
+/* Which boot of a kernel this is; "" where nothing tells. */
+enum { PROC_BOOT = 37, PROC_SPACE = 64 };
+void proc_boot(char out[PROC_BOOT]);
+/* Where a pid means the same process as here: the boot and the namespace of processes. */
+void proc_space(char out[PROC_SPACE]);
 /* TERM to the process group, KILL after `grace` seconds; reaps if it is our child. */
 void proc_stop(pid_t pid, double grace);
 
-/* Sends a signal to every process (but us) whose environment has all of these NAME=VALUE
- * (NULL-terminated); how many there are. */
+/* Sends a signal to every process but this one whose environment has all of these NAME=VALUE
+ * (NULL-terminated). Returns how many there are. */
 int proc_signal_marked(const char *const *pairs, int sig);
-/* Runs a program to its end, at most `seconds`, and puts the begin of what it printed into out
- * (NUL-terminated). Exit code. */
+/* The oldest process that leads its session and whose environment has all of these, with its start
+ * time in *start_ticks; 0: there is none. */
+pid_t proc_find_marked(const char *const *pairs, uint64_t *start_ticks);
+/* Runs a program to its end, at most `seconds`, and puts the beginning of its output into `out`
+ * (NUL-terminated). Returns its exit code, or negative. */
 int proc_output(const char *const *argv, double seconds, char *out, size_t bytes, struct err *e);
 
 int proc_mkdirs(const char *path, mode_t mode, struct err *e);
@@ -46,8 +55,8 @@ int proc_write_file(const char *path, const void *bytes, size_t n, mode_t mode, 
 char *proc_read_file(const char *path, size_t max, size_t *n, struct err *e);
 /* Removes a folder and what is in it (does not follow links). */
 int proc_remove_tree(const char *path, struct err *e);
-/* What a folder and all in it take on disk, links not followed; 0 where there is nothing. What
- * changes meanwhile counts or not. */
+/* Bytes on disk of a folder and all in it, links not followed; 0 where there is nothing. A file
+ * that changes meanwhile may count or not. */
 int64_t proc_tree_bytes(const char *path);
 
 #endif

@@ -36,7 +36,9 @@ static bool is_marked(pid_t pid, const char *const *pairs)
     return all && pid != getpid();
 }
 
-int proc_signal_marked(const char *const *pairs, int sig)
+/* Calls fn for each process that has all of these; how many there are. */
+static int for_marked(const char *const *pairs, void (*fn)(void *ctx, pid_t pid, uint64_t ticks),
+                      void *ctx)
 {
     DIR *proc = opendir("/proc");
     int found = 0;
@@ -47,7 +49,7 @@ int proc_signal_marked(const char *const *pairs, int sig)
         pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
         uint64_t ticks = proc_start_ticks(pid);
         if (ticks && is_marked(pid, pairs) && proc_alive(pid, ticks)) {
-            kill(pid, sig);
+            fn(ctx, pid, ticks);
             found++;
         }
     }
@@ -55,4 +57,37 @@ int proc_signal_marked(const char *const *pairs, int sig)
         closedir(proc);
     }
     return found;
+}
+
+static void send_signal(void *ctx, pid_t pid, uint64_t ticks)
+{
+    (void)ticks;
+    kill(pid, *(const int *)ctx);
+}
+
+int proc_signal_marked(const char *const *pairs, int sig)
+{
+    return for_marked(pairs, send_signal, &sig);
+}
+
+struct oldest {
+    pid_t pid;
+    uint64_t ticks;
+};
+
+static void note_leader(void *ctx, pid_t pid, uint64_t ticks)
+{
+    struct oldest *o = ctx;
+    bool older = !o->pid || ticks < o->ticks || (ticks == o->ticks && pid < o->pid);
+    if (older && getsid(pid) == pid) {
+        *o = (struct oldest){pid, ticks};
+    }
+}
+
+pid_t proc_find_marked(const char *const *pairs, uint64_t *start_ticks)
+{
+    struct oldest o = {0};
+    for_marked(pairs, note_leader, &o);
+    *start_ticks = o.ticks;
+    return o.pid;
 }

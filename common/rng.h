@@ -1,5 +1,5 @@
-/* Random numbers by counter: a value is a pure function of (seed, stream, index), so the same
- * choice is made whoever makes it, in any order, on any device. The function is Philox 4x32-10
+/* Random numbers by counter: a value is a pure function of (seed, stream, index), so every rank and
+ * every device makes the same choice, in any order. The function is Philox 4x32-10
  * (Salmon et al., 2011). It is inline and restricted to what C11 and CUDA have in common.
  */
 #ifndef COMMON_RNG_H

@@ -118,6 +118,19 @@ int sign_read_secret(const char *path, bool make, struct sign_key *out, struct e
     return rc;
 }
 
+void sign_bytes(const struct sign_key *key, const char *kind, const void *bytes, size_t n,
+                struct sign_key *out)
+{
+    struct sign_key own;
+    sign_derive(key, kind, "", &own);
+    mac(own.bytes, SIGN_KEY, bytes, n, out);
+}
+
+bool sign_same(const struct sign_key *a, const struct sign_key *b)
+{
+    return CRYPTO_memcmp(a->bytes, b->bytes, SIGN_KEY) == 0;
+}
+
 char *sign_seal(const struct sign_key *key, const char *kind, json_t *body, struct err *e)
 {
     size_t n = 0;

@@ -1,8 +1,8 @@
 /* Signed messages: HMAC-SHA256 over the very bytes that are sent, checked before anything in them
- * is looked at.
+ * is read.
  *
  * A sealed message is text: 64 hex digits, a newline, compact JSON. The same key serves several
- * kinds of message; the body's "kind" says which, and whoever opens one names the kind he expects,
+ * kinds of message; the body's "kind" says which, and sign_open() is told which kind is expected,
  * so a message of one kind never passes for another.
  */
 #ifndef COMMON_SIGN_H
@@ -37,13 +37,19 @@ char *sign_seal(const struct sign_key *key, const char *kind, json_t *body, stru
 /* A new reference; NULL with ERR_FORBIDDEN where the signature is wrong, ERR_SYNTAX where it is no
  * such message. */
 json_t *sign_open(const struct sign_key *key, const char *kind, const char *text, struct err *e);
-/* What a message says without asking who wrote it: for telling whose key to try. New reference or
+/* The body of a message whose signature is not checked: it says whose key to try. New reference or
  * NULL. */
 json_t *sign_peek(const char *text);
 
-/* Messages also carry "nonce" and "at" (ms since 1970). One that was made longer ago than
- * SIGN_WINDOW_MS, or by a clock that is further ahead (ERR_TIMEOUT), before `not_before`
- * (ERR_TIMEOUT), or that was seen before (ERR_CONFLICT), is refused. */
+/* Signs bytes that are no JSON: *out is their HMAC under a key for this kind alone. */
+void sign_bytes(const struct sign_key *key, const char *kind, const void *bytes, size_t n,
+                struct sign_key *out);
+/* Compares in a time that does not depend on where the two differ. */
+bool sign_same(const struct sign_key *a, const struct sign_key *b);
+
+/* Messages also carry "nonce" and "at" (ms since 1970). sign_fresh() refuses a message that is
+ * older than SIGN_WINDOW_MS, that is further in the future than that, or that was made before
+ * `not_before` (ERR_TIMEOUT), and one that was seen before (ERR_CONFLICT). */
 enum { SIGN_WINDOW_MS = 60000 };
 struct sign_seen {
     struct sign_nonce *items; /* owned */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/tar_header.h"
+#include "common/text.h"
 
 enum { LONG_MOST = 64 << 10 };
 
@@ -180,18 +181,6 @@ static int take_longer(struct reading *r, int64_t *bytes, struct err *e)
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
-static bool is_text(const char *name)
-{
-    for (const char *p = name; *p; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7f) {
-            return false;
-        }
-    }
-    json_t *text = json_string(name);
-    json_decref(text);
-    return text != NULL;
-}
-
 static bool has_dots(const char *name)
 {
     for (const char *p = name;; p++) {
@@ -215,7 +204,7 @@ static const char *wrong_with(const char *name, const struct tar_header *h)
                  {'3', "is a character device"}, {'4', "is a block device"},
                  {'6', "is a named pipe"},       {'S', "is a sparse file"}};
     int64_t mode = number_of(h->mode, sizeof h->mode);
-    if (!is_text(name)) {
+    if (name[text_unsafe(name, strlen(name))]) {
         return "has a name that is no UTF-8 text, or has control characters";
     }
     if (strlen(name) >= TAR_NAME) {
@@ -241,11 +230,7 @@ static const char *wrong_with(const char *name, const struct tar_header *h)
 static void refuse(struct reading *r, const char *name, const char *why)
 {
     char shown[160], pointer[200];
-    size_t n = 0;
-    for (; name[n] && n < sizeof shown - 1; n++) {
-        shown[n] = name[n] >= 0x20 && name[n] < 0x7f ? name[n] : '?';
-    }
-    shown[n] = '\0';
+    text_shown(shown, sizeof shown, name);
     jsonx_problem(r->problems, jsonx_join(pointer, sizeof pointer, "", shown), "the entry '%s' %s",
                   shown, why);
 }

@@ -6,8 +6,8 @@
  *                              hears of all of them at once
  *   a malformed archive        an error with the byte where reading ended
  *
- * Names are UTF-8 without control characters, relative, without `.` and `..`, shorter than TAR_NAME.
- * A leading "./" is left out.
+ * Names are UTF-8 without unsafe characters (common/text.h), relative, without `.` and `..`,
+ * shorter than TAR_NAME. A leading "./" is left out.
  */
 #ifndef COMMON_TAR_H
 #define COMMON_TAR_H
@@ -35,7 +35,7 @@ struct tar_sink { /* both return 0, or a negative code, with which reading ends 
 };
 
 /* Reads to the end of the archive. Entries that are refused are not told to the sink. 0 also where
- * there are problems: the caller looks at problems->count. */
+ * there are problems: the caller checks problems->count. */
 int tar_read(FILE *from, const struct tar_sink *sink, struct jsonx_problems *problems,
              struct err *e);
 

@@ -4,6 +4,6 @@
 #define COMMON_VERSION_H
 
 #define EVENSTEP_VERSION "0.1.0"
-#define EVENSTEP_PROTOCOL 1 /* of the messages between coordinator and agents (agent/README.md) */
+#define EVENSTEP_PROTOCOL 2 /* of the messages between coordinator and agents (agent/README.md) */
 
 #endif

@@ -1,10 +1,15 @@
 /* See attempts.h. */
 #include "coordinator/attempts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/proc.h"
 #include "coordinator/planner.h"
+#include "job/documents/launched.h"
+
+static const double quick_seconds = 30, pause_most = 60;
 
 struct run *attempts_find(const struct attempts *a, const char *job)
 {
@@ -40,6 +45,7 @@ void attempts_release(struct attempts *a)
     while (a->runs) {
         attempts_drop(a, a->runs);
     }
+    json_decref(a->pauses);
 }
 
 void run_free(struct run *r)
@@ -92,6 +98,45 @@ int attempts_move(struct attempts *a, const char *job, enum job_state from, enum
     int rc = store_job_transition(a->store, job, from, to, error, e);
     json_decref(error);
     return rc;
+}
+
+/* ---- what is kept of a launch ---------------------------------------------------------------- */
+
+int attempts_record(struct attempts *a, const struct run *r, struct err *e)
+{
+    struct launched l = {
+        .from = r->plan->from, .pid = (int)r->attempt.pid, .start_ticks = r->attempt.start_ticks};
+    snprintf(l.launcher, sizeof l.launcher, "%s", r->launcher->name);
+    snprintf(l.host, sizeof l.host, "%s", a->local_host);
+    proc_space(l.space);
+    json_t *j = launched_json(&l);
+    char *text = json_dumps(j, JSON_COMPACT);
+    int rc = text ? store_job_set(a->store, r->attempt.job, "launch", text, e)
+                  : err_set(e, ERR_MEMORY, "cannot record a launch: memory ran out");
+    free(text);
+    json_decref(j);
+    return rc;
+}
+
+void attempts_back_off(struct attempts *a, const char *job, double lasted, double now)
+{
+    const json_t *before = json_object_get(a->pauses, job);
+    int quick = (int)json_integer_value(json_object_get(before, "quick")) + 1;
+    double pause = quick < 3 ? 0 : quick > 9 ? pause_most : 1 << (quick - 3);
+    if (lasted >= quick_seconds) {
+        json_object_del(a->pauses, job);
+        return;
+    }
+    pause = pause < pause_most ? pause : pause_most;
+    json_object_set_new(a->pauses, job,
+                        json_pack("{s:i, s:f}", "quick", quick, "until", now + pause));
+}
+
+double attempts_pause(const struct attempts *a, const char *job, double now)
+{
+    const json_t *pause = json_object_get(a->pauses, job);
+    double left = json_number_value(json_object_get(pause, "until")) - now;
+    return pause && left > 0 ? left : 0;
 }
 
 int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, struct err *e)

@@ -29,11 +29,16 @@ struct run {
     struct monitor *monitor;                                    /* owned; NULL for virtual jobs */
     double launched_at, cancel_at, ended_at, drain_at, over_at; /* 0: not yet */
     double complained_at;
-    int failures; /* turns that failed since the last one that did not */
-    bool expired; /* past max_seconds: told to stop */
-    bool leaving; /* a host of it is about to stop: it writes a checkpoint and goes back to the
+    double heard_at; /* of a virtual job elsewhere: when its files changed last */
+    int failures;    /* turns that failed since the last one that did not */
+    bool expired;    /* past max_seconds: told to stop */
+    bool leaving;    /* a host of it is about to stop: it writes a checkpoint and goes back to the
                      queue */
-    bool over;    /* its process has ended */
+    bool elsewhere;  /* its process is on another host or of another boot: only heartbeats tell how
+                       it is */
+    bool blameless;  /* if it is lost, that is the coordinator's end, and no restart is counted */
+    bool unrecorded; /* the record of its process is still to be written */
+    bool over;       /* its process has ended */
     int exit_code;
     char why[300];           /* mpirun's last words */
     bool failed;             /* the coordinator found something wrong: */
@@ -51,6 +56,7 @@ struct attempts {
     int n_runs;
     bool draining; /* nothing starts, and what runs is asked to end */
     bool changed;  /* we changed a job's state: what was seen of the store does not hold any more */
+    json_t *pauses; /* job → {"quick", "until"}: see attempts_back_off(); owned */
 };
 
 struct run *attempts_find(const struct attempts *a, const char *job); /* NULL: not in hand */
@@ -67,6 +73,13 @@ void attempts_free_spec(struct jobspec *spec); /* NULL is fine */
 /* The job's state, with why as its error; why NULL: none. */
 int attempts_move(struct attempts *a, const char *job, enum job_state from, enum job_state to,
                   const struct failure *why, struct err *e);
+/* The record of the attempt's process: job/documents/launched.h. */
+int attempts_record(struct attempts *a, const struct run *r, struct err *e);
+/* An attempt was lost that lasted so long. Of those that lasted less than 30 s the third in a row
+ * and each further one make the next one wait: 1 s, 2 s, 4 s, up to a minute. attempts_pause: the
+ * seconds it still waits, or 0. */
+void attempts_back_off(struct attempts *a, const char *job, double lasted, double now);
+double attempts_pause(const struct attempts *a, const char *job, double now);
 /* Opens the monitor of a run that has a plan and a spec. `adopted`: another coordinator started
  * it. */
 int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, struct err *e);

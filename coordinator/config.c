@@ -24,6 +24,9 @@ const struct opt serve_options[] = {
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
     {"token-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the admin's token, made if absent (default: DIR/token)"},
+    {"standby", NULL, OPT_FLAG, NULL, 0, 0,
+     "waits while another coordinator works on the store, and takes over when it ends; needs "
+     "--store"},
     {"local-node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
      "a node on this host: NAME="
 #include "job/device_forms.def"
@@ -35,7 +38,8 @@ const struct opt serve_options[] = {
     {"secret-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the secret with which agents join (default: DIR/secret, made if absent)"},
     {"interface", "SUBNET", OPT_STRING, NULL, 0, 0,
-     "network for Open MPI between hosts: a subnet or an interface's name (default: where the hosts are)"},
+     "network for Open MPI between hosts: a subnet or an interface's name (default: where the "
+     "hosts are)"},
     {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0,
      "ports that Open MPI may listen on between hosts (default: any)"},
     {"allow-host", "NAME", OPT_LIST, NULL, 0, 0,
@@ -44,9 +48,11 @@ const struct opt serve_options[] = {
      "jobs may run programs of users: code on the nodes, as the agent's user (docs/security.md)"},
     {"virtual-jobs", "N", OPT_INT, "1", 1, 64, "virtual jobs that run at a time"},
     {"keep-jobs", "N", OPT_INT, "0", 0, 1000000,
-     "finished jobs that keep their history and checkpoints; of older ones record, logs and artifacts stay (0: all)"},
+     "finished jobs that keep their history and checkpoints; of older ones record, logs and "
+     "artifacts stay (0: all)"},
     {"max-disk", "SIZE", OPT_STRING, NULL, 0, 0,
-     "disk that jobs may take, such as 20G; beyond it the jobs that finished first lose history and checkpoints, never an artifact"},
+     "disk that jobs may take, such as 20G; beyond it the jobs that finished first lose history "
+     "and checkpoints, never an artifact"},
     {"static-dir", "DIR", OPT_STRING, NULL, 0, 0,
      "files of the page (default: found beside the program)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
@@ -174,6 +180,11 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     serve_config_nodes(c, &bad);
     read_max_disk(c, &bad);
     read_rest(c);
+    if (opt_flag(c->options, "standby") && !c->store) {
+        serve_config_complain(&bad,
+                              "--standby needs --store: a private store ends with its "
+                              "coordinator");
+    }
     rc = bad.len ? err_set(e, ERR_INVALID, "%.*s", (int)bad.len, bad.data) : 0;
     buf_release(&bad);
     return rc;

@@ -27,7 +27,7 @@ struct serve_config {
     json_t *nodes; /* array of node documents; owned */
 };
 
-/* 1: help was printed. On failure the message has every mistake, separated by "; ". */
+/* Returns enum opt_begun, or negative with every mistake in the message, separated by "; ". */
 int serve_config_read(struct serve_config *c, int argc, char **argv, struct err *e);
 void serve_config_release(struct serve_config *c);
 /* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": a node document, or NULL with an error. `auto`

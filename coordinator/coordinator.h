@@ -16,11 +16,11 @@
  *   placement  which nodes a job gets         profiles  what is known of nodes from earlier jobs
  *   launcher   how an attempt comes to life: mpirun, or the simulator
  *
- * Outside the turn: dryrun and predict (what http/ asks), hosts (who may join), localnodes,
- * retention.
+ * Outside the turn: lease (which coordinator works), dryrun and predict (what http/ asks), hosts
+ * (who may join), localnodes, retention.
  *
- * The scheduler is one function, sched_tick(now), driven by a loop; tests drive it with a fake clock
- * and a fake launcher.
+ * The scheduler is one function, sched_tick(now), driven by a loop; tests drive it with a fake
+ * clock and a fake launcher.
  */
 #ifndef COORDINATOR_COORDINATOR_H
 #define COORDINATOR_COORDINATOR_H
@@ -28,7 +28,10 @@
 #include "common/opt.h"
 
 extern const struct opt serve_options[]; /* config.c: DESIGN.md section 9 */
-/* Runs until SIGINT or SIGTERM. Exit status. */
+/* Exit status of `serve` where another coordinator works on the store, or has taken over; 1: it
+ * could not start; 0: it was told to end. */
+enum { SERVE_ELSEWHERE = 3 };
+/* Runs until SIGINT or SIGTERM, or until another coordinator has taken over. Exit status. */
 int serve_main(int argc, char **argv);
 
 #endif

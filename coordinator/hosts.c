@@ -296,6 +296,9 @@ struct hosts *hosts_start(const struct hosts_config *c, struct err *e)
         rc = read_id(h, e);
     }
     h->store = rc == 0 ? store_open(c->store_url, c->password, e) : NULL;
+    if (h->store) {
+        store_fence(h->store, c->fence);
+    }
     if (h->store && pthread_create(&h->thread, NULL, run, h) == 0) {
         return h;
     }

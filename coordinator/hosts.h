@@ -4,11 +4,12 @@
 #ifndef COORDINATOR_HOSTS_H
 #define COORDINATOR_HOSTS_H
 
-#include "common/err.h"
+#include "store/store.h"
 
 struct hosts_config {
     const char *store_url, *password, *data_dir; /* copied */
     const char *secret_file;                     /* NULL: DIR/secret, made if it is not there */
+    const struct store_fence *fence;             /* or NULL; borrowed */
 };
 
 struct hosts;

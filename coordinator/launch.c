@@ -1,10 +1,12 @@
 /* How a queued job's next attempt starts.
  *
  *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► monitor takes over what is left
- *     ─► plan, control, no heartbeats, into the store ─► launcher ─► record of the process
+ *     ─► record of this host, then plan, control, no heartbeats, into the store ─► launcher
+ *     ─► record of the process
  *
  * The order matters: if the coordinator dies between two of these, recover.c can go on from what it
- * left. The process is started last; until it is recorded, its environment identifies it.
+ * left. The process is started last; until it is recorded, its environment identifies it, on the
+ * host that is recorded.
  */
 #include "coordinator/launch.h"
 
@@ -15,8 +17,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "coordinator/planner.h"
+#include "coordinator/seals.h"
 #include "job/documents/control.h"
-#include "job/documents/launched.h"
 
 /* ---- before it is launching ------------------------------------------------------------------ */
 
@@ -27,18 +29,18 @@ static void release_placed(struct attempts *a, const char *job, const struct pla
     }
 }
 
-/* 1: all are ours; 0: another job claimed one first. */
+/* All nodes or none; as store_node_claim. */
 static int claim_nodes(struct attempts *a, const char *job, const struct placement *p,
                        struct err *e)
 {
     for (int i = 0; i < p->count; i++) {
         int rc = store_node_claim(a->store, p->nodes[i].name, job, e);
-        if (rc <= 0) {
+        if (rc != CLAIM_OURS) {
             release_placed(a, job, p, i);
             return rc;
         }
     }
-    return 1;
+    return CLAIM_OURS;
 }
 
 /* Versions of assignments count on across attempts. */
@@ -131,23 +133,14 @@ static int write_documents(struct attempts *a, const struct plan *plan,
     return tell_first(a, plan, first, e);
 }
 
-static void record_launch(struct attempts *a, const struct run *r)
-{
-    struct launched l = {
-        .from = r->plan->from, .pid = (int)r->attempt.pid, .start_ticks = r->attempt.start_ticks};
-    snprintf(l.launcher, sizeof l.launcher, "%s", r->launcher->name);
-    json_t *j = launched_json(&l);
-    char *text = json_dumps(j, JSON_COMPACT);
-    store_job_set(a->store, r->attempt.job, "launch", text, NULL);
-    free(text);
-    json_decref(j);
-}
-
 static int start(struct attempts *a, struct run *r, const struct assignment *first, double now,
                  struct err *e)
 {
-    int rc = attempts_watch(a, r, false, now, e);
-    if (rc < 0 || (rc = write_documents(a, r->plan, first, e)) < 0) {
+    bool has_ranks = r->plan->n_workers > 0;
+    int rc = has_ranks ? seals_draw(r->plan, &r->attempt.seal, e) : 0;
+    if (rc < 0 || (rc = attempts_watch(a, r, false, now, e)) < 0 ||
+        (rc = attempts_record(a, r, e)) < 0 ||
+        (rc = write_documents(a, r->plan, first, e)) < 0) {
         return rc;
     }
     return r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, e);
@@ -186,12 +179,13 @@ static void start_process(struct attempts *a, struct run *r, const struct assign
                   2]; /* the job's error has no field for a hint */
         snprintf(told, sizeof told, "%s%s%s", e.message, e.hint[0] ? "; " : "", e.hint);
         r->failed = true;
+        r->blameless = attempts_store_away(&e);
         r->failure = failure_of(e.code, told, COORDINATOR, NULL, r->attempt.number);
         log_warn("sched", "cannot launch", "job=%s attempt=%d why=%s", r->attempt.job,
                  r->attempt.number, log_quote(quoted, sizeof quoted, told));
         return;
     }
-    record_launch(a, r);
+    r->unrecorded = attempts_record(a, r, NULL) < 0; /* else its next turn does it */
     tell_program(a, r);
     store_job_set(a->store, r->attempt.job, "waiting", NULL, NULL);
     log_info("sched", "launched", "job=%s attempt=%d workers=%d pid=%d", r->attempt.job,
@@ -221,7 +215,7 @@ int launch_job(struct attempts *a, const char *job, struct jobspec *spec,
     struct run *r = NULL;
     int rc = first ? claim_nodes(a, job, placement, e)
                    : err_set(e, ERR_MEMORY, "cannot start job '%s': memory ran out", job);
-    if (rc <= 0) {
+    if (rc != CLAIM_OURS) {
         goto fail;
     }
     if (!(plan = make_plan(a, job, spec, placement, first, e))) {

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "job/documents/plan.h"
+#include "job/seal.h"
 
 struct attempt {
     char job[17];
@@ -15,6 +16,7 @@ struct attempt {
     pid_t pid;            /* of mpirun or the simulator */
     uint64_t start_ticks; /* with pid: the very process (recorded in the store, so that a restarted
                              coordinator adopts it) */
+    struct sign_key seal; /* of a new one: what its ranks seal their reports with */
 };
 
 struct launcher {
@@ -22,8 +24,11 @@ struct launcher {
     const char *name; /* "mpirun", "simulator", "fake" */
     /* Starts the ranks of this plan. Fills a->pid and start_ticks. */
     int (*start)(void *ctx, struct attempt *a, const struct plan *plan, struct err *e);
-    /* Has it ended? Then *exit_code is its own (-1: nobody knows), and `why` is what its output says
-     * last. */
+    /* Was it started on this host, and does it run? Then a->pid and start_ticks are its. For an
+     * attempt whose coordinator ended before it could record them. */
+    bool (*find)(void *ctx, struct attempt *a);
+    /* Has it ended? Then *exit_code is its own (-1: nobody knows), and `why` is what its output
+     * says last. */
     bool (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
     /* TERM, then KILL after `grace` seconds; returns when it is gone with its ranks. */
     void (*stop)(void *ctx, const struct attempt *a, double grace);
@@ -51,6 +56,8 @@ void launcher_release(struct launcher *l); /* frees ctx; ends nothing */
 /* launcher_process.c, shared by both. */
 int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv,
                   const char *const *env, struct err *e);
+/* By the environment of its process, which says to which attempt it belongs. */
+bool attempt_find(void *ctx, struct attempt *a);
 bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
                   size_t why_bytes);
 /* Ends the process, then every process of this host whose environment says that it belongs to the

@@ -2,7 +2,8 @@
  * (DESIGN.md decision 2).
  *
  *   evenstep serve ─ mpirun (own session) ─┬─ evenstep-worker on nodes of this host, the keeper
- *                                          └─ evenstep-launch per other host ─ store ─ its agent ─ orted ─ evenstep-worker
+ *                                          └─ evenstep-launch per other host
+ *                                               ─ store ─ its agent ─ orted ─ evenstep-worker
  *
  * For this host mpirun is itself the daemon; a host with an agent, this one included, is started
  * through its agent. Hosts are named "es-HOST", which no resolver knows, so that mpirun never takes
@@ -117,11 +118,8 @@ static char *host_list(const struct plan *plan)
 {
     struct buf b;
     buf_init(&b, RANKS_BYTES);
-    for (int i = 0; i < plan->n_workers; i++) {
-        add_host(&b, &plan->workers[i]);
-    }
-    for (int s = 0; s < plan->servers; s++) {
-        add_host(&b, s == 0 ? NULL : &plan->workers[(s - 1) % plan->n_workers]);
+    for (int r = 0; r < plan->n_workers + plan->servers; r++) {
+        add_host(&b, plan_rank_beside(plan, r));
     }
     return buf_take(&b, NULL);
 }
@@ -242,6 +240,9 @@ static void program(struct command *c, const struct launcher_config *l, const st
                   slash ? l->program : ".", path ? path : "/usr/bin:/bin"));
     pair(c, print(c, "EVENSTEP_JOB=%s", a->job));
     pair(c, print(c, "EVENSTEP_ATTEMPT=%d", a->number));
+    char seal[SIGN_HEX];
+    sign_hex(&a->seal, seal);
+    pair(c, print(c, SEAL_VARIABLE "=%s", seal));
     if (l->store_password) {
         pair(c, print(c, "EVENSTEP_STORE_PASSWORD=%s", l->store_password));
     }
@@ -311,7 +312,7 @@ static int launcher_init(struct launcher *out, const struct launcher_config *con
 
 int launcher_mpirun_init(struct launcher *out, const struct launcher_config *config, struct err *e)
 {
-    *out = (struct launcher){NULL, "mpirun", mpirun_start, mpirun_poll, mpirun_stop};
+    *out = (struct launcher){NULL, "mpirun", mpirun_start, attempt_find, mpirun_poll, mpirun_stop};
     return launcher_init(out, config, e);
 }
 

@@ -95,16 +95,38 @@ bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code,
     return true;
 }
 
-/* ---- stragglers ------------------------------------------------------------------------------ */
+/* ---- found by what they carry ---------------------------------------------------------------- */
+
+struct marks {
+    char job[64], number[64];
+    const char *pairs[3];
+};
+
+static void marks_of(struct marks *m, const struct attempt *a)
+{
+    snprintf(m->job, sizeof m->job, "EVENSTEP_JOB=%s", a->job);
+    snprintf(m->number, sizeof m->number, "EVENSTEP_ATTEMPT=%d", a->number);
+    m->pairs[0] = m->job;
+    m->pairs[1] = m->number;
+    m->pairs[2] = NULL;
+}
+
+/* The oldest of an attempt's processes is the one that all others come from. */
+bool attempt_find(void *ctx, struct attempt *a)
+{
+    struct marks m;
+    (void)ctx;
+    marks_of(&m, a);
+    a->pid = proc_find_marked(m.pairs, &a->start_ticks);
+    return a->pid > 0;
+}
 
 /* Sends a signal to all processes of the attempt; returns how many there are. */
 static int signal_stragglers(const struct attempt *a, int sig)
 {
-    char job[64], number[64];
-    snprintf(job, sizeof job, "EVENSTEP_JOB=%s", a->job);
-    snprintf(number, sizeof number, "EVENSTEP_ATTEMPT=%d", a->number);
-    const char *marks[] = {job, number, NULL};
-    return proc_signal_marked(marks, sig);
+    struct marks m;
+    marks_of(&m, a);
+    return proc_signal_marked(m.pairs, sig);
 }
 
 void attempt_stop(const struct attempt *a, double grace)

@@ -71,7 +71,7 @@ static void sim_stop(void *ctx, const struct attempt *a, double grace)
 int launcher_sim_init(struct launcher *out, const struct launcher_config *config, struct err *e)
 {
     struct launcher_config *copy = malloc(sizeof *copy);
-    *out = (struct launcher){copy, "simulator", sim_start, sim_poll, sim_stop};
+    *out = (struct launcher){copy, "simulator", sim_start, attempt_find, sim_poll, sim_stop};
     if (!copy) {
         return err_set(e, ERR_MEMORY, "cannot open a launcher: memory ran out");
     }

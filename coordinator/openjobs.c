@@ -25,8 +25,8 @@ static void find(struct store *s, const json_t *ids, const char *text, char by[S
 
 int openjobs_name(struct store *s, const char *text, char by[STORE_ID], struct err *e)
 {
-    char found[STORE_ID];
     err_clear(e);
+    by[0] = 0;
     for (int state = 0; state < JOB_STATE_COUNT; state++) {
         if (jobstate_ended((enum job_state)state)) {
             continue;
@@ -35,11 +35,10 @@ int openjobs_name(struct store *s, const char *text, char by[STORE_ID], struct e
         if (!ids) {
             return -(int)e->code;
         }
-        find(s, ids, text, found, e);
+        find(s, ids, text, by, e);
         json_decref(ids);
-        if (found[0]) {
-            snprintf(by ? by : found, STORE_ID, "%s", found);
-            return 1;
+        if (by[0]) {
+            return 0;
         }
         if (e->code) {
             return -(int)e->code;

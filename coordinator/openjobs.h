@@ -4,8 +4,8 @@
 
 #include "store/store.h"
 
-/* Does the spec of a job that has not ended contain this text (another job's id, a program's
- * digest)? 1, with that job's id in `by` (which may be NULL); 0; or negative: the store is away. */
+/* Puts the id of a job into `by` that has not ended and whose spec contains this text (another
+ * job's id, a program's digest); an empty text if there is none. Fails where the store is away. */
 int openjobs_name(struct store *s, const char *text, char by[STORE_ID], struct err *e);
 
 #endif

@@ -193,11 +193,26 @@ static void current_priority(struct attempts *a, const char *job, struct jobspec
     free(text);
 }
 
+/* After attempts that ended soon after their start the next one waits. */
+static bool is_paused(struct round *round, const char *job)
+{
+    double left = attempts_pause(round->attempts, job, round->now);
+    double *again = &round->queue->again_at;
+    if (left > 0) {
+        *again = round->now + left < *again ? round->now + left : *again;
+        say_waiting(round->attempts, job,
+                    "its last attempts ended within seconds; the next one waits longer each time, "
+                    "up to a minute");
+    }
+    return left > 0;
+}
+
 static int try_start(struct round *round, const char *job, struct err *e)
 {
     struct attempts *a = round->attempts;
-    if (attempts_find(a, job)) {
-        return 0; /* its last attempt still holds its nodes */
+    if (attempts_find(a, job) ||
+        is_paused(round, job)) { /* its last attempt still holds its nodes */
+        return 0;
     }
     struct jobspec *spec = attempts_spec(a, job, e);
     if (spec) {
@@ -272,11 +287,12 @@ static int try_if_due(struct round *round, const json_t *ids, struct err *e)
     struct queue *q = round->queue;
     char *now = fingerprint(round->nodes, ids, round->attempts->n_runs);
     bool same = now && q->seen && strcmp(now, q->seen) == 0;
-    if (same && round->now - q->tried_at < queue_seconds) {
+    if (same && round->now - q->tried_at < queue_seconds && round->now < q->again_at) {
         free(now);
         return 0;
     }
     q->tried_at = round->now;
+    q->again_at = 1e18;
     int rc = try_all(round, ids, e);
     free(q->seen);
     q->seen = rc == 0 ? now : NULL;

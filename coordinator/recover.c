@@ -1,9 +1,12 @@
 /* What was running when the coordinator died: see recover.h.
  *
  * Every job with an attempt is adopted. If its process has ended, the first turn settles it by the
- * facts in the store: an attempt that finished while no coordinator ran has succeeded. Between
- * `launching` and the record of its process there may be an unrecorded process; it is found by its
- * environment and ended. So is an attempt whose documents this version of the program cannot read.
+ * facts in the store: an attempt that finished while no coordinator ran has succeeded. A process
+ * that was not recorded any more is found by its environment. One of another host, or of another
+ * boot of this one, cannot be judged by its number: its ranks' heartbeats tell how it is.
+ *
+ * What is lost because a coordinator ended is not counted among the job's restarts. Only an attempt
+ * that ran and whose plan this version of the program cannot read is ended and counted.
  */
 #include "coordinator/recover.h"
 
@@ -15,13 +18,14 @@
 #include "common/proc.h"
 #include "coordinator/planner.h"
 #include "coordinator/run.h"
+#include "coordinator/seals.h"
 #include "job/documents/launched.h"
 #include "job/node.h"
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
-/* 1: *out has the record of this attempt's process; 0: there is none that could be read. */
-static int read_launched(struct attempts *a, const struct sender *ours, struct launched *out)
+/* Fills *out with the record of this attempt's process; false: there is none that can be read. */
+static bool read_launched(struct attempts *a, const struct sender *ours, struct launched *out)
 {
     struct err why = {0};
     char *text = store_job_field(a->store, ours->job, "launch", NULL), quoted[600];
@@ -36,8 +40,8 @@ static int read_launched(struct attempts *a, const struct sender *ours, struct l
     return found;
 }
 
-/* 1: *out has the plan of this attempt; 0: there is none that could be read; negative: the store is
- * away. Freed with planner_free(). */
+/* *out: the plan of this attempt, to be freed with planner_free(); NULL: there is none that can be
+ * read. Fails where the store is away. */
 static int read_plan(struct attempts *a, const struct sender *ours, struct plan **out,
                      struct err *e)
 {
@@ -58,13 +62,24 @@ static int read_plan(struct attempts *a, const struct sender *ours, struct plan 
         planner_free(*out);
         *out = NULL;
     }
-    return found;
+    return 0;
+}
+
+/* Without the keys nothing that its ranks report could be believed. */
+static bool has_seals(const struct plan *plan)
+{
+    bool there = plan->n_workers == 0 || seals_there(plan);
+    if (!there) {
+        log_warn("recover", "the keys of the attempt's ranks are not in the job's folder",
+                 "job=%s attempt=%d", plan->from.job, plan->from.attempt);
+    }
+    return there;
 }
 
 /* Nothing of this attempt can be used: ends what is left of it, and the job waits for its next
- * attempt. It counts as lost. */
+ * attempt. One that was being launched had no process yet, since its plan is written first. */
 static int start_over(struct attempts *a, const struct sender *ours, enum job_state state,
-                      struct err *e)
+                      double now, struct err *e)
 {
     struct attempt left = {.number = ours->attempt};
     snprintf(left.job, sizeof left.job, "%s", ours->job);
@@ -81,9 +96,34 @@ static int start_over(struct attempts *a, const struct sender *ours, enum job_st
              "attempt %d was lost: the coordinator ended while it was being launched",
              ours->attempt);
     struct failure why = failure_of(ERR_PEER, message, COORDINATOR, NULL, ours->attempt);
-    int rc = run_lost(a, ours->job, spec, state, &why, e);
+    struct loss loss = {
+        .state = state, .why = &why, .blameless = state == JOB_LAUNCHING, .now = now};
+    int rc = run_lost(a, ours->job, spec, &loss, e);
     attempts_free_spec(spec);
     return rc;
+}
+
+/* Where is its process? `l`: the record of it, or NULL. What was not recorded is looked for here,
+ * by what it carries. */
+static void locate(struct run *r, const struct launched *l)
+{
+    char here[PROC_SPACE];
+    proc_space(here);
+    bool ours = l && (!l->space[0] || strcmp(l->space, here) == 0);
+    if (ours && l->pid > 0) {
+        r->attempt.pid = l->pid;
+        r->attempt.start_ticks = l->start_ticks;
+    } else if (ours || !l) {
+        r->unrecorded = r->launcher->find(r->launcher->ctx, &r->attempt);
+    }
+    r->elsewhere = !ours && r->attempt.pid == 0;
+    r->blameless =
+        r->elsewhere || r->attempt.pid == 0 || !proc_alive(r->attempt.pid, r->attempt.start_ticks);
+}
+
+static const struct launcher *launcher_of(const struct attempts *a, const struct plan *plan)
+{
+    return a->simulator && plan->n_workers == 0 ? a->simulator : a->mpirun;
 }
 
 /* Takes the plan over. */
@@ -99,12 +139,10 @@ static struct run *rebuild(struct attempts *a, const struct launched *l, struct 
     }
     snprintf(r->attempt.job, sizeof r->attempt.job, "%s", job);
     r->attempt.number = plan->from.attempt;
-    r->attempt.pid = l->pid;
-    r->attempt.start_ticks = l->start_ticks;
-    r->launcher =
-        a->simulator && strcmp(l->launcher, a->simulator->name) == 0 ? a->simulator : a->mpirun;
+    r->launcher = launcher_of(a, plan);
     r->plan = plan;
     r->launched_at = now;
+    locate(r, l);
     if (r->launcher == a->simulator) {
         json_t *told = store_assignments(a->store, job, NULL);
         r->told_assignments = json_array_size(told);
@@ -131,17 +169,19 @@ static int adopt(struct attempts *a, const char *job, enum job_state state, doub
     if (rc < 0) {
         return rc;
     }
-    if (!plan || !read_launched(a, &ours, &launched)) {
+    if (!plan || !has_seals(plan)) {
         planner_free(plan);
-        return start_over(a, &ours, state, e);
+        return start_over(a, &ours, state, now, e);
     }
-    struct run *r = rebuild(a, &launched, plan, now, e);
+    bool recorded = read_launched(a, &ours, &launched);
+    struct run *r = rebuild(a, recorded ? &launched : NULL, plan, now, e);
     if (!r) {
         return -(int)e->code;
     }
     attempts_add(a, r);
-    log_info("recover", "adopted", "job=%s attempt=%d pid=%d alive=%d", job, ours.attempt,
-             (int)r->attempt.pid, proc_alive(r->attempt.pid, r->attempt.start_ticks));
+    log_info("recover", "adopted", "job=%s attempt=%d pid=%d alive=%d host=%s", job, ours.attempt,
+             (int)r->attempt.pid, proc_alive(r->attempt.pid, r->attempt.start_ticks),
+             recorded ? launched.host : "");
     return 0;
 }
 

@@ -182,19 +182,21 @@ static int look(struct retention *r, int64_t *open_bytes, struct err *e)
 
 /* ---- pruning --------------------------------------------------------------------------------- */
 
-/* 1: its history and checkpoints are gone, 0: it is needed, or they could not be removed. */
+enum prune {
+    PRUNE_KEPT, /* a job needs it, or its files could not be removed */
+    PRUNE_DONE  /* history and checkpoints are gone */
+};
+
 static int prune(struct retention *r, struct ended *job, const char *why, struct err *e)
 {
-    char path[PATH_MAX], now[32];
-    int needed = openjobs_name(r->store, job->id, NULL, e); /* it may begin from this one's files */
-    if (needed != 0) {
-        return needed < 0 ? needed : 0;
+    char path[PATH_MAX], now[32], by[STORE_ID];
+    int rc = openjobs_name(r->store, job->id, by, e); /* one may begin from this one's files */
+    if (rc < 0 || by[0]) {
+        return rc < 0 ? rc : PRUNE_KEPT;
     }
-    int rc = job->pruned ? 0
-                         : store_job_set(r->store, job->id, "pruned",
-                                         clock_format(now, clock_wall_ms()), e);
-    if (rc < 0) {
-        return rc == -ERR_NOT_FOUND ? 0 : rc;
+    if (!job->pruned && (rc = store_job_set(r->store, job->id, "pruned",
+                                            clock_format(now, clock_wall_ms()), e)) < 0) {
+        return rc == -ERR_NOT_FOUND ? PRUNE_KEPT : rc;
     }
     int64_t before = job->bytes, disposable = job->disposable;
     job->pruned = true;
@@ -211,18 +213,18 @@ static int prune(struct retention *r, struct ended *job, const char *why, struct
         log_warn("retention", "files of a finished job cannot be removed", "job=%s bytes=%lld",
                  job->id, (long long)job->disposable);
     }
-    return rc < 0 ? rc : job->disposable == 0;
+    return rc < 0 ? rc : job->disposable == 0 ? PRUNE_DONE : PRUNE_KEPT;
 }
 
 static int keep_newest(struct retention *r, struct err *e)
 {
     int done = 0;
     for (int i = 0; i < r->n - r->keep_jobs && r->keep_jobs > 0; i++) {
-        int rc = r->jobs[i].disposable > 0 ? prune(r, &r->jobs[i], "keep-jobs", e) : 0;
+        int rc = r->jobs[i].disposable > 0 ? prune(r, &r->jobs[i], "keep-jobs", e) : PRUNE_KEPT;
         if (rc < 0) {
             return rc;
         }
-        done += rc;
+        done += rc == PRUNE_DONE;
     }
     return done;
 }
@@ -253,18 +255,19 @@ static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
     }
     for (int i = 0; i < r->n && r->max_disk > 0 && total > r->max_disk; i++) {
         int64_t before = r->jobs[i].bytes;
-        rc = r->jobs[i].disposable > 0 ? prune(r, &r->jobs[i], "max-disk", e) : 0;
+        rc = r->jobs[i].disposable > 0 ? prune(r, &r->jobs[i], "max-disk", e) : PRUNE_KEPT;
         if (rc < 0) {
             return rc;
         }
         total -= before - r->jobs[i].bytes;
-        done += rc;
+        done += rc == PRUNE_DONE;
     }
     bool over = r->max_disk > 0 && total > r->max_disk;
     if (over && !r->complained) {
         log_warn(
             "retention",
-            "jobs and programs take more disk than --max-disk; artifacts, logs and what has not ended stay",
+            "jobs and programs take more disk than --max-disk; artifacts, logs and what has not "
+            "ended stay",
             "bytes=%lld max_disk=%lld", (long long)total, (long long)r->max_disk);
     }
     r->complained = over;
@@ -276,7 +279,9 @@ static int finish_pruning(struct retention *r, struct err *e)
 {
     int rc = 0;
     for (int i = 0; i < r->n && rc >= 0; i++) {
-        rc = r->jobs[i].pruned && r->jobs[i].disposable > 0 ? prune(r, &r->jobs[i], "begun", e) : 0;
+        if (r->jobs[i].pruned && r->jobs[i].disposable > 0) {
+            rc = prune(r, &r->jobs[i], "begun", e);
+        }
     }
     return rc;
 }
@@ -330,6 +335,7 @@ struct retention *retention_new(const struct retention_config *c, struct err *e)
         free(r);
         return NULL;
     }
+    store_fence(r->store, c->fence);
     return r;
 }
 

@@ -8,7 +8,8 @@
 
 #include "common/log.h"
 
-static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10, stop_grace = 2;
+static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10, stop_grace = 2,
+                    last_words_seconds = 3;
 
 static void stop_process(struct run *r, double grace)
 {
@@ -102,10 +103,23 @@ static void watch_end(struct run *r, double now)
     }
 }
 
-static bool poll_process(struct run *r)
+/* An attempt whose process this host does not see is over when its ranks say so, or when one of
+ * them is lost. A virtual one has no ranks; its files tell. */
+static bool is_over_elsewhere(struct attempts *a, struct run *r, double now)
 {
-    if (!r->over &&
-        r->launcher->poll(r->launcher->ctx, &r->attempt, &r->exit_code, r->why, sizeof r->why)) {
+    r->exit_code = -1;
+    if (r->launcher == a->simulator) {
+        return run_virtual_silent(a, r, now);
+    }
+    return r->failed || (r->ended_at > 0 && now - r->ended_at > last_words_seconds);
+}
+
+static bool poll_process(struct attempts *a, struct run *r, double now)
+{
+    if (r->elsewhere) {
+        r->over = r->over || is_over_elsewhere(a, r, now);
+    } else if (!r->over && r->launcher->poll(r->launcher->ctx, &r->attempt, &r->exit_code, r->why,
+                                             sizeof r->why)) {
         r->over = true;
         stop_process(r, 0); /* stragglers and leftovers */
     }
@@ -133,7 +147,7 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
     enum job_state state = JOB_RUNNING;
     struct err trouble = {0};
     if (r->over || (r->failed && !r->attempt.pid)) {
-        return poll_process(r) ? run_finish(a, r, now, e) : RUN_GOES_ON;
+        return poll_process(a, r, now) ? run_finish(a, r, now, e) : RUN_GOES_ON;
     }
     int rc = read_state(a, r, states, &state, e);
     if (rc == -ERR_NOT_FOUND) {
@@ -142,10 +156,11 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
     } else if (rc < 0) {
         return rc;
     }
-    if (poll_process(r)) {
+    if (poll_process(a, r, now)) {
         return run_finish(a, r, now, e);
     }
     note_requests(a, r, state, now);
+    r->unrecorded = r->unrecorded && attempts_record(a, r, NULL) < 0;
     if (r->launcher == a->simulator) {
         run_virtual_tick(a, r);
     }

@@ -22,16 +22,24 @@ void run_enforce(struct run *r, double now);
  * negative: call it again. */
 int run_finish(struct attempts *a, struct run *r, double now, struct err *e);
 /* An attempt that was lost: its job goes back to the queue, or has failed once that has happened
- * max_restarts times, or where another attempt would meet the same error again. `state` is what the
- * job is in. */
-int run_lost(struct attempts *a, const char *job, const struct jobspec *spec, enum job_state state,
-             const struct failure *why, struct err *e);
+ * max_restarts times, or where another attempt would meet the same error again. */
+struct loss {
+    enum job_state state; /* what the job is in */
+    const struct failure *why;
+    bool blameless;     /* the coordinator's end, not the job's: no restart is counted */
+    double lasted, now; /* how long it lived */
+};
+int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,
+             const struct loss *loss, struct err *e);
 /* Must it give its nodes back without a failure, because the coordinator or one of its hosts stops?
  */
 bool run_is_draining(const struct attempts *a, const struct run *r);
 
 /* run_virtual.c: tells what the simulator wrote since. */
 void run_virtual_tick(struct attempts *a, struct run *r);
+/* Has one that runs elsewhere ended? Its summary is there, or it has written nothing for a minute.
+ * */
+bool run_virtual_silent(struct attempts *a, struct run *r, double now);
 /* Tells its summary; false: it did not get there. */
 bool run_virtual_finish(struct attempts *a, struct run *r);
 

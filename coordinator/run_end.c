@@ -1,7 +1,7 @@
 /* Where a job goes when its attempt has ended.
  *
- * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt is
- * lost, whatever the code.
+ * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt
+ * is lost, whatever the code.
  */
 #include "coordinator/run.h"
 
@@ -45,6 +45,25 @@ static bool told_why(const struct run *r)
            end->code != ERR_TIMEOUT;
 }
 
+/* Did the job end as its spec wants it? Of a virtual one its files tell. */
+static bool is_done(const struct run *r, const struct ended *end)
+{
+    return end && end->outcome == OUTCOME_FINISHED && (!r->monitor || monitor_finished(r->monitor));
+}
+
+/* The keeper called it finished, but the workers' counters do not reach the plan. */
+static struct failure early_end(const struct run *r)
+{
+    int64_t counted, planned;
+    char message[200];
+    monitor_samples(r->monitor, &counted, &planned);
+    snprintf(
+        message, sizeof message,
+        "attempt %d ended as if it were finished, but its workers counted %lld of %lld samples",
+        r->attempt.number, (long long)counted, (long long)planned);
+    return failure_of(ERR_PEER, message, COORDINATOR, NULL, r->attempt.number);
+}
+
 /* Why an attempt failed: what the coordinator saw, what a rank reported, what mpirun printed. */
 static struct failure attempt_failure(const struct run *r)
 {
@@ -53,6 +72,9 @@ static struct failure attempt_failure(const struct run *r)
     char message[500];
     if (r->failed) {
         return r->failure;
+    }
+    if (end && end->outcome == OUTCOME_FINISHED) {
+        return early_end(r);
     }
     if (end && end->outcome == OUTCOME_FAILED && (told_why(r) || rank < 0)) {
         return failure_of(end->code, end->message, end->rank, end->node, number);
@@ -64,7 +86,10 @@ static struct failure attempt_failure(const struct run *r)
                  how ? how : r->why);
         return failure_of(ERR_PEER, message, rank, node, number);
     }
-    if (r->why[0]) {
+    if (r->elsewhere) {
+        snprintf(message, sizeof message,
+                 "attempt %d was lost with the host of the coordinator that launched it", number);
+    } else if (r->why[0]) {
         snprintf(message, sizeof message, "attempt %d was lost: %s", number, r->why);
     } else {
         snprintf(message, sizeof message,
@@ -113,16 +138,43 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
     return rc;
 }
 
-int run_lost(struct attempts *a, const char *job, const struct jobspec *spec, enum job_state state,
-             const struct failure *why, struct err *e)
+/* ---- whose failure it was -------------------------------------------------------------------- */
+
+/* It is a node's where a worker on it was lost or told of an error that another node might not meet:
+ * a device, memory, a library. What the spec or the data cause is the job's. */
+static void blame_node(struct attempts *a, const struct run *r, const struct failure *why)
 {
-    bool may_restart =
-        field_number(a, job, "restarts") < spec->max_restarts && !is_incurable(why->code);
-    enum job_state to = state == JOB_CANCELLING ? JOB_CANCELLED
-                        : may_restart           ? JOB_QUEUED
-                                                : JOB_FAILED;
-    int rc = move(a, job, state, to, why, e);
+    double rest = 0;
+    char quoted[500];
+    if (!why->node[0] || !plan_uses(r->plan, why->node) || is_incurable(why->code) ||
+        store_node_failed(a->store, why->node, why->message, &rest, NULL) < 0 || rest <= 0) {
+        return;
+    }
+    log_warn("sched", "a node rests, two attempts or more in a row have failed through it",
+             "node=%s seconds=%g why=%s", why->node, rest,
+             log_quote(quoted, sizeof quoted, why->message));
+}
+
+static void praise_nodes(struct attempts *a, const struct plan *plan)
+{
+    for (int i = 0; i < plan->n_workers; i++) {
+        store_node_well(a->store, plan->workers[i].node, NULL);
+    }
+}
+
+int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,
+             const struct loss *loss, struct err *e)
+{
+    bool may_restart = loss->blameless || (field_number(a, job, "restarts") < spec->max_restarts &&
+                                           !is_incurable(loss->why->code));
+    enum job_state to = loss->state == JOB_CANCELLING ? JOB_CANCELLED
+                        : may_restart                 ? JOB_QUEUED
+                                                      : JOB_FAILED;
+    int rc = move(a, job, loss->state, to, loss->why, e);
     if (rc >= 0 && to == JOB_QUEUED) {
+        attempts_back_off(a, job, loss->lasted, loss->now);
+    }
+    if (rc >= 0 && to == JOB_QUEUED && !loss->blameless) {
         store_job_increment(a->store, job, "restarts", NULL);
     }
     return rc;
@@ -157,7 +209,8 @@ static int time_is_up(struct attempts *a, struct run *r, enum job_state state, s
 }
 
 /* Moves the job on. Reads the state again, so that a late request of a user counts. */
-static int settle(struct attempts *a, struct run *r, const struct ended *end, struct err *e)
+static int settle(struct attempts *a, struct run *r, const struct ended *end, double now,
+                  struct err *e)
 {
     enum job_state state;
     int rc = store_job_state(a->store, r->attempt.job, &state, e);
@@ -173,7 +226,7 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, st
     if (state == JOB_CANCELLING) {
         return move(a, r->attempt.job, state, JOB_CANCELLED, NULL, e);
     }
-    if (end && end->outcome == OUTCOME_FINISHED) {
+    if (is_done(r, end)) {
         return succeed(a, r, state, e);
     }
     if (r->expired) {
@@ -191,7 +244,16 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, st
         return move(a, r->attempt.job, state, JOB_QUEUED, NULL, e);
     }
     struct failure why = attempt_failure(r);
-    return run_lost(a, r->attempt.job, r->spec, state, &why, e);
+    struct loss loss = {.state = state,
+                        .why = &why,
+                        .blameless = r->blameless && !told_why(r),
+                        .lasted = now - r->launched_at,
+                        .now = now};
+    rc = run_lost(a, r->attempt.job, r->spec, &loss, e);
+    if (rc >= 0 && !loss.blameless) {
+        blame_node(a, r, &why);
+    }
+    return rc;
 }
 
 /* Reads the last rows, facts and documents. If the disk refuses the history for long, the job ends
@@ -199,9 +261,8 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, st
 static int read_last(struct run *r, double now, struct err *e)
 {
     int rc = monitor_tick(r->monitor, now, e);
-    const struct ended *end = outcome_of(r);
     if (rc >= 0 || rc == -ERR_NOT_FOUND) {
-        rc = monitor_finish(r->monitor, now, end && end->outcome == OUTCOME_FINISHED, e);
+        rc = monitor_finish(r->monitor, now, e);
     }
     bool give_up = rc == -ERR_NOT_FOUND ||
                    (rc < 0 && !attempts_store_away(e) && now - r->over_at > disk_patience);
@@ -231,8 +292,11 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     if (r->launcher == a->simulator && run_virtual_finish(a, r)) {
         end = &finished;
     }
-    if ((rc = settle(a, r, end, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
+    if ((rc = settle(a, r, end, now, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
         return rc;
+    }
+    if (end && (end->outcome == OUTCOME_FINISHED || end->outcome == OUTCOME_PAUSED)) {
+        praise_nodes(a, r->plan);
     }
     return RUN_SETTLED;
 }

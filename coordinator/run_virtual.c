@@ -13,6 +13,7 @@
 #include "job/documents/summary.h"
 
 enum { FILE_BYTES = 64 << 20 };
+static const double silence_seconds = 60;
 
 static void tell_assignments(struct attempts *a, struct run *r, const json_t *all)
 {
@@ -73,6 +74,15 @@ void run_virtual_tick(struct attempts *a, struct run *r)
         r->told = st.st_mtim;
         tell_file(a, r, "progress.json");
     }
+}
+
+bool run_virtual_silent(struct attempts *a, struct run *r, double now)
+{
+    struct timespec before = r->told;
+    run_virtual_tick(a, r);
+    bool wrote = r->told.tv_sec != before.tv_sec || r->told.tv_nsec != before.tv_nsec;
+    r->heard_at = wrote || r->heard_at == 0 ? now : r->heard_at;
+    return now - r->heard_at > silence_seconds || tell_file(a, r, "summary.json");
 }
 
 bool run_virtual_finish(struct attempts *a, struct run *r)

@@ -31,6 +31,7 @@ struct sched {
     /* store_overview() as of overview_at, or NULL: it is out of date; owned */
     json_t *overview;
     double overview_at;
+    const struct lease *lease; /* borrowed */
 };
 
 struct sched *sched_new(const struct sched_config *c, struct err *e)
@@ -43,11 +44,13 @@ struct sched *sched_new(const struct sched_config *c, struct err *e)
     }
     struct attempts *a = &s->attempts;
     a->store = c->store;
+    a->pauses = json_object();
     snprintf(a->data_dir, sizeof a->data_dir, "%s", c->data_dir);
     snprintf(a->roots, sizeof a->roots, "%s", c->roots ? c->roots : "");
     snprintf(a->local_host, sizeof a->local_host, "%s", c->local_host ? c->local_host : "");
     a->mpirun = c->mpirun;
     a->simulator = c->simulator;
+    s->lease = c->lease;
     s->sweep_at = s->last_tick = s->quiet_until = -1e18;
     return s;
 }
@@ -88,7 +91,7 @@ static void complain(struct run *r, double now, const struct err *why)
 
 static void tick_runs(struct sched *s, double now)
 {
-    for (struct run *r = s->attempts.runs, *next; r; r = next) {
+    for (struct run *r = s->attempts.runs, *next; r && lease_held(s->lease); r = next) {
         struct err e = {0};
         next = r->next;
         const json_t *states = json_object_get(s->overview, "states");
@@ -110,16 +113,6 @@ static void tick_runs(struct sched *s, double now)
     }
 }
 
-static bool uses(const struct plan *plan, const char *node)
-{
-    for (int i = 0; i < plan->n_workers; i++) {
-        if (strcmp(plan->workers[i].node, node) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Hosts that are about to stop mark their nodes; attempts that use one are drained. */
 static void watch_leaving(struct sched *s, double now)
 {
@@ -133,7 +126,7 @@ static void watch_leaving(struct sched *s, double now)
     json_array_foreach(nodes, i, node) {
         const char *name = node_name(node);
         for (struct run *r = node_is_leaving(node) ? runs : NULL; r; r = r->next) {
-            if (!r->leaving && r->launcher == s->attempts.mpirun && uses(r->plan, name)) {
+            if (!r->leaving && r->launcher == s->attempts.mpirun && plan_uses(r->plan, name)) {
                 r->leaving = true;
                 log_info("sched", "a host of it leaves, it writes a checkpoint and is queued again",
                          "job=%s node=%s", r->attempt.job, name);
@@ -156,6 +149,9 @@ static void give_grace(struct sched *s, double until)
  * actions and by requests that wake us, so reading them twice a second is enough otherwise. */
 static int read_overview(struct sched *s, double now, struct err *e)
 {
+    if (!lease_held(s->lease)) {
+        return err_set(e, ERR_UNAVAILABLE, "the coordinator's lease could not be renewed in time");
+    }
     json_t *ids = json_array();
     for (struct run *r = s->attempts.runs; r; r = r->next) {
         json_array_append_new(ids, json_string(r->attempt.job));
@@ -175,8 +171,8 @@ static int read_overview(struct sched *s, double now, struct err *e)
 static bool check_store(struct sched *s, double now)
 {
     struct err e = {0};
-    bool away = (s->store_away || !s->overview || now - s->overview_at >= overview_seconds) &&
-                read_overview(s, now, &e) < 0;
+    bool due = s->store_away || !s->overview || now - s->overview_at >= overview_seconds;
+    bool away = (due || !lease_held(s->lease)) && read_overview(s, now, &e) < 0;
     if (away && !s->store_away) {
         char quoted[600];
         log_warn("sched", "the store is away; jobs go on", "why=%s",

@@ -13,6 +13,7 @@
 #define COORDINATOR_SCHEDULER_H
 
 #include "coordinator/launcher.h"
+#include "coordinator/lease.h"
 #include "store/store.h"
 
 struct sched;
@@ -24,6 +25,7 @@ struct sched_config {
     const char *local_host;                    /* name of this host, as its nodes give it */
     int virtual_jobs;                          /* at a time */
     const struct launcher *mpirun, *simulator; /* borrowed; simulator may be NULL */
+    const struct lease *lease;                 /* borrowed; NULL: no rival is possible */
 };
 
 struct sched *sched_new(const struct sched_config *config, struct err *e);

@@ -1,7 +1,8 @@
 /* `evenstep serve`: starts everything, then turns the scheduler every 160 ms, and at once when the
  * HTTP room wakes it.
  *
- *   store (private or given) ─► local nodes ─► HTTP ─► "ready" ─► sched_tick … ─► on SIGTERM: drain, stop
+ *   folder's lock ─► store (private or given) ─► lease ─► local nodes ─► HTTP ─► "ready"
+ *     ─► sched_tick … ─► on SIGTERM: drain, stop; when the lease is lost: stop without a change
  *
  * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGKILL they go on,
  * and the next coordinator adopts them. The private redis-server ends only in the first case.
@@ -11,14 +12,12 @@
 #include "coordinator/coordinator.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -27,6 +26,7 @@
 #include "coordinator/config.h"
 #include "coordinator/dryrun.h"
 #include "coordinator/hosts.h"
+#include "coordinator/lease.h"
 #include "coordinator/launcher.h"
 #include "coordinator/localnodes.h"
 #include "coordinator/predict.h"
@@ -74,7 +74,7 @@ struct service {
     bool ready;                         /* everything is started */
     double store_retry, store_retry_at; /* seconds between attempts to bring the private store back;
                                            when the next is due */
-    int lock; /* of the data directory, held as long as we live; -1: not held */
+    struct lease *lease;
     struct sched *sched;
     struct localnodes *nodes;
     struct hosts *hosts;
@@ -95,7 +95,7 @@ static int start_store(struct service *s, struct err *e)
             return rc;
         }
         s->is_private = true;
-        s->was_there = rc == 0;
+        s->was_there = rc == SERVER_WAS_THERE;
     }
     if (!(s->store = store_open(s->url, s->config.password, e))) {
         return -(int)e->code;
@@ -128,7 +128,9 @@ static int start_sched(struct service *s, struct err *e)
                               c->host,
                               c->virtual_jobs,
                               &s->mpirun,
-                              s->simulates ? &s->simulator : NULL};
+                              s->simulates ? &s->simulator : NULL,
+                              s->lease};
+    store_fence(s->store, lease_fence(s->lease));
     s->sched = sched_new(&sc, e);
     return s->sched ? 0 : -(int)e->code;
 }
@@ -179,7 +181,8 @@ static int start_nodes(struct service *s, struct err *e)
         if (factor > 1) {
             log_warn(
                 "serve",
-                "the local nodes ask for more than 0.7 of the cores; their speeds will not be what they say",
+                "the local nodes ask for more than 0.7 of the cores; their speeds will not be what "
+                "they say",
                 "cores=%ld multiply_every_slowdown_by=%.2f", cores, factor);
         }
     }
@@ -240,50 +243,58 @@ static void announce(struct service *s)
     }
 }
 
-/* Two coordinators on one data directory would both run its jobs, and the first to end would stop
- * the store. */
-static int lock_dir(struct service *s, struct err *e)
+static void on_lost(void)
 {
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/serve.lock", s->config.data_dir);
-    s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (s->lock < 0) {
-        return err_errno(e, ERR_IO, "cannot open '%s'", path);
-    }
-    if (flock(s->lock, LOCK_EX | LOCK_NB) != 0) {
-        close(s->lock);
-        s->lock = -1;
-        err_set(e, ERR_CONFLICT, "another evenstep serve works in '%s'", s->config.data_dir);
-        return err_hint(e, "end it first, or give another --data-dir");
-    }
-    return 0;
+    ring(wake_fd);
+}
+
+/* From here on no other coordinator works on this store or in this folder (lease.h). */
+static int start_lease(struct service *s, struct err *e)
+{
+    return lease_take(s->lease, s->url, s->config.password, &told_to_stop, e);
+}
+
+static int start_hosts(struct service *s, struct err *e)
+{
+    struct hosts_config hc = {s->url, s->config.password, s->config.data_dir,
+                              opt_string(s->config.options, "secret-file"), lease_fence(s->lease)};
+    s->hosts = hosts_start(&hc, e);
+    return s->hosts ? 0 : -(int)e->code;
+}
+
+static int start_retention(struct service *s, struct err *e)
+{
+    struct retention_config kept = {s->url,
+                                    s->config.password,
+                                    s->config.data_dir,
+                                    s->config.keep_jobs,
+                                    s->config.max_disk,
+                                    lease_fence(s->lease)};
+    s->retention = retention_start(&kept, e);
+    return s->retention ? 0 : -(int)e->code;
+}
+
+static int open_lease(struct service *s, struct err *e)
+{
+    struct lease_config lc = {.data_dir = s->config.data_dir,
+                              .host = s->config.host,
+                              .address = s->config.listen,
+                              .standby = opt_flag(s->config.options, "standby"),
+                              .lost = on_lost};
+    s->lease = lease_open(&lc, e);
+    return s->lease ? 0 : -(int)e->code;
 }
 
 static int start(struct service *s, struct err *e)
 {
-    int rc = lock_dir(s, e);
-    if (rc >= 0) {
-        rc = start_store(s, e);
+    static int (*const steps[])(struct service *, struct err *) = {
+        open_lease,  start_store, start_lease,     start_sched,
+        start_nodes, start_hosts, start_retention, start_http};
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < sizeof steps / sizeof *steps; i++) {
+        rc = steps[i](s, e);
     }
-    if (rc >= 0) {
-        rc = start_sched(s, e);
-    }
-    if (rc >= 0) {
-        rc = start_nodes(s, e);
-    }
-    if (rc >= 0) {
-        struct hosts_config hc = {s->url, s->config.password, s->config.data_dir,
-                                  opt_string(s->config.options, "secret-file")};
-        s->hosts = hosts_start(&hc, e);
-        rc = s->hosts ? 0 : -(int)e->code;
-    }
-    if (rc >= 0) {
-        struct retention_config kept = {s->url, s->config.password, s->config.data_dir,
-                                        s->config.keep_jobs, s->config.max_disk};
-        s->retention = retention_start(&kept, e);
-        rc = s->retention ? 0 : -(int)e->code;
-    }
-    return rc >= 0 ? start_http(s, e) : rc;
+    return rc;
 }
 
 /* ---- run and stop ---------------------------------------------------------------------------- */
@@ -318,7 +329,7 @@ static void watch_store(struct service *s)
         return;
     }
     int rc = redis_private_start(s->config.data_dir, url, NULL, &e);
-    if (rc > 0) {
+    if (rc == SERVER_STARTED) {
         log_info("serve", "the private redis-server had ended and was started again", "data_dir=%s",
                  s->config.data_dir);
     } else if (rc < 0) {
@@ -338,13 +349,14 @@ static void turn(struct service *s)
 
 static void run(struct service *s)
 {
-    while (!told_to_stop) {
+    while (!told_to_stop && !lease_lost(s->lease)) {
         turn(s);
         wait_turn(s);
     }
 }
 
-static void stop(struct service *s)
+/* Running jobs write a checkpoint and go back to the queue. */
+static void drain(struct service *s)
 {
     if (s->sched && s->ready) {
         log_info("serve", "stopping", "running=%d", sched_running(s->sched));
@@ -358,15 +370,29 @@ static void stop(struct service *s)
         sched_abandon(s->sched);
         turn(s);
     }
+}
+
+/* Without the lease jobs, nodes, the store and the histories in a shared folder are the other
+ * coordinator's: all of them are left alone. So is the scheduler, whose monitors would write the
+ * rows that they have not yet written. */
+static void stop(struct service *s)
+{
+    bool lost = lease_lost(s->lease);
+    if (!lost) {
+        drain(s);
+    }
     if (s->http) {
         http_stop(s->http);
     }
-    sched_free(s->sched);
+    if (!lost) {
+        sched_free(s->sched);
+    }
     hosts_stop(s->hosts);
     retention_stop(s->retention);
-    localnodes_stop(s->nodes, 1);
+    localnodes_stop(s->nodes, !lost);
     store_close(s->store);
-    if (s->is_private && (s->ready || !s->was_there)) {
+    lease_close(s->lease);
+    if (s->is_private && !lost && (s->ready || !s->was_there)) {
         redis_private_stop(s->config.data_dir);
     }
     launcher_release(&s->mpirun);
@@ -381,12 +407,31 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
+static void tell_failure(const struct err *e)
+{
+    char quoted[700];
+    if (e->code != ERR_CANCELLED) {
+        log_error("serve", "cannot start", "why=%s hint=\"%s\"",
+                  log_quote(quoted, sizeof quoted, e->message), e->hint);
+    }
+}
+
+/* Exit status: what systemd and scripts go by (coordinator.h). */
+static int status_of(const struct service *s, int rc, bool lost)
+{
+    if (rc == -ERR_CANCELLED) {
+        return 0;
+    }
+    bool elsewhere = lost || (rc == -ERR_CONFLICT && s->store && !s->sched);
+    return elsewhere ? SERVE_ELSEWHERE : rc < 0 ? 1 : 0;
+}
+
 int serve_main(int argc, char **argv)
 {
-    static struct service s = {.lock = -1}; /* too large for a stack */
+    static struct service s; /* too large for a stack */
     struct err e = {0};
     int rc = serve_config_read(&s.config, argc, argv, &e);
-    if (rc == 1) {
+    if (rc == OPT_HELPED) {
         serve_config_release(&s.config);
         return 0;
     }
@@ -401,15 +446,11 @@ int serve_main(int argc, char **argv)
         announce(&s);
         run(&s);
     } else {
-        char quoted[700];
-        log_error("serve", "cannot start", "why=%s hint=\"%s\"",
-                  log_quote(quoted, sizeof quoted, e.message), e.hint);
+        tell_failure(&e);
     }
+    int status = status_of(&s, rc, lease_lost(s.lease));
     stop(&s);
     serve_config_release(&s.config);
     close(wake_fd);
-    if (s.lock >= 0) {
-        close(s.lock);
-    }
-    return rc < 0 ? 1 : 0;
+    return status;
 }

@@ -91,10 +91,11 @@ int uploads_delete(const char *data_dir, struct store *s, const char *digest, st
     }
     json_decref(facts);
     int rc = openjobs_name(s, digest, job, e);
-    if (rc != 0) {
-        return rc < 0 ? rc
-                      : err_set(e, ERR_CONFLICT, "the job '%s' needs the program '%.12s…'", job,
-                                digest);
+    if (rc < 0) {
+        return rc;
+    }
+    if (job[0]) {
+        return err_set(e, ERR_CONFLICT, "the job '%s' needs the program '%.12s…'", job, digest);
     }
     return forget(data_dir, digest, e);
 }
@@ -277,12 +278,16 @@ int64_t uploads_make_room(const char *data_dir, struct store *s, int64_t wanted,
     for (size_t i = json_array_size(list); i-- > 0 && freed < wanted;) {
         const char *digest = json_string_value(json_object_get(json_array_get(list, i), "digest"));
         int64_t before = uploads_bytes(data_dir);
-        int needed = was_used_lately(data_dir, digest) ? 1 : openjobs_name(s, digest, NULL, e);
-        if (needed < 0) {
-            freed = needed;
+        char job[STORE_ID];
+        if (was_used_lately(data_dir, digest)) {
+            continue;
+        }
+        int rc = openjobs_name(s, digest, job, e);
+        if (rc < 0) {
+            freed = rc;
             break;
         }
-        if (!needed && forget(data_dir, digest, NULL) == 0) {
+        if (!job[0] && forget(data_dir, digest, NULL) == 0) {
             freed += before - uploads_bytes(data_dir);
             log_info("programs", "an uploaded program that no job needs makes room", "digest=%s",
                      digest);

@@ -90,8 +90,9 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
     }
     int made =
         store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
-    if (made < 0 || (made == 0 && (made = store_job_set(store, id, "by", q->who.name, e)) < 0)) {
-        return made;
+    int rc = made == JOB_CREATED ? store_job_set(store, id, "by", q->who.name, e) : made;
+    if (rc < 0) {
+        return rc;
     }
     wake(q);
     json_t *job = store_job_get(store, id, e);
@@ -103,7 +104,7 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
     }
     snprintf(location, sizeof(location), "/api/v1/jobs/%s", id);
     reply_header(out, "Location", location);
-    if (made == 1) {
+    if (made == JOB_CREATED_BEFORE) {
         reply_header(out, "Idempotency-Replayed", "true");
     }
     return 0;

@@ -49,9 +49,12 @@ int api_node_drain(struct request *q, struct reply *out, struct err *e)
     return mark(q, out, "1", NULL, e);
 }
 
+/* Also ends a rest. */
 int api_node_enable(struct request *q, struct reply *out, struct err *e)
 {
-    return mark(q, out, NULL, NULL, e);
+    struct store *store = request_store(q, e);
+    int rc = store ? store_node_well(store, q->match.args[0], e) : -(int)e->code;
+    return rc < 0 ? rc : mark(q, out, NULL, NULL, e);
 }
 
 int api_node_disable(struct request *q, struct reply *out, struct err *e)

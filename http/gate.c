@@ -84,7 +84,8 @@ static int check_origin(struct request *q)
     }
     err_set(
         &e, ERR_FORBIDDEN,
-        "a request with a session cookie that changes something must come from our own page, not from '%.200s'",
+        "a request with a session cookie that changes something must come from our own page, not "
+        "from '%.200s'",
         origin ? origin : "(no Origin header)");
     return gate_refuse(q, &e);
 }
@@ -109,7 +110,8 @@ static int judge(struct request *q, int known, struct err *e)
         err_set(e, ERR_UNAUTHORIZED, "this request has no token");
         err_hint(
             e,
-            "send Authorization: Bearer TOKEN; the admin's token is in the file 'token' of the data directory");
+            "send Authorization: Bearer TOKEN; the admin's token is in the file 'token' of the "
+            "data directory");
         return gate_refuse(q, e);
     }
     if (q->who.role < least) {

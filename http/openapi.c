@@ -170,7 +170,8 @@ json_t *openapi_json(void)
     }
     json_object_set_new(types, "JobSpec", jobspec_schema());
     return json_pack(
-        "{s:s, s:{s:s, s:s, s:s}, s:[{s:[]}, {s:[]}], s:o, s:{s:o, s:{s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s}}}}",
+        "{s:s, s:{s:s, s:s, s:s}, s:[{s:[]}, {s:[]}], s:o, s:{s:o, s:{s:{s:s, s:s}, s:{s:s, s:s, "
+        "s:s, s:s}}}}",
         "openapi", "3.1.0", "info", "title", "Evenstep", "version", "1", "description",
         "Trains neural networks on clusters of unequal machines.", "security", "token", "session",
         "paths", paths, "components", "schemas", types, "securitySchemes", "token", "type", "http",
@@ -225,7 +226,9 @@ void openapi_markdown(struct buf *out)
     }
     buf_adds(
         out,
-        "## Documents\n\n`?` may be null, `[T]` an array, `{T}` an object with any keys, `~` a key that may be missing.\n\n");
+        "## Documents\n\n"
+        "`?` may be null, `[T]` an array, `{T}` an object with any keys, `~` a key that may be "
+        "missing.\n\n");
     for (const struct schema *s = schemas; s->name; s++) {
         buf_addf(out, "**%s**: %s\n\n```\n%s\n```\n\n", s->name, s->help, s->fields);
     }

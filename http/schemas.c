@@ -102,8 +102,10 @@ const struct schema schemas[] = {
      "Why a host may not join, and what can be done."},
     {"Node",
      "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
-     "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number ~quantum:integer ~precisions:[string] ~packages:{string} ~description:string ~gpu:Gpu",
-     "A node; state is ready, busy, draining, disabled or lost. `packages`: versions of its python3 and of the packages that programs may need."},
+     "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} ~description:string ~gpu:Gpu",
+     "A node; state is ready, busy, resting, draining, disabled or lost. `failures`: attempts in a row that failed through it. `packages`: versions of its python3 and of the packages that programs may need."},
+    {"Rest", "seconds:number reason:string",
+     "A node through which two attempts in a row have failed gets no job for so long, and why."},
     {"Gpu",
      "index:integer ~name:string ~memory_bytes:integer ~memory_used_bytes:integer ~busy:number ~celsius:integer ~watts:number",
      "A node's GPU as its driver tells, seconds ago at most; busy is a share of the last second. What it does not tell is left out."},

@@ -133,9 +133,9 @@ static int open_socket(struct http_server *s, const char *address, struct err *e
     int why = errno,
         rc = s->listen_fd < 0 ? err_errno(e, ERR_IO, "cannot listen on '%s'", address) : 0;
     if (rc < 0 && why == EADDRINUSE) {
-        err_hint(
-            e,
-            "another program, perhaps another evenstep serve, listens there: choose another --listen; port 0 takes a free one");
+        err_hint(e,
+                 "another program, perhaps another evenstep serve, listens there: choose another "
+                 "--listen; port 0 takes a free one");
     }
     freeaddrinfo(list);
     if (rc == 0) {

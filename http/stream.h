@@ -1,7 +1,8 @@
 /* The event stream (SSE): GET /api/v1/events. One thread reads the store's events and fans them
  * out; a connection that has nothing to send is suspended and costs no thread.
  *
- *   store ──► reader thread ──► ring of the last events ──► client cursors (libmicrohttpd's threads, resumed when there is news)
+ *   store ──► reader thread ──► ring of the last events ──► client cursors
+ *                                    (libmicrohttpd's threads, resumed when there is news)
  *
  *   id: 1700000000000-3
  *   event: live

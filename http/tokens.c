@@ -65,12 +65,15 @@ static void hash_of(const char *text, unsigned char out[HASH])
     SHA256((const unsigned char *)text, strlen(text), out);
 }
 
+enum read { READ_NOTHING, READ_TOKEN };
+
+/* READ_NOTHING: an empty line or a comment. */
 static int read_line(struct line *l, char *text, const char *path, int number, struct err *e)
 {
     unsigned char id[HASH];
     char *save = NULL, *token = strtok_r(text, " \t\r", &save);
     if (!token || *token == '#') {
-        return 0;
+        return READ_NOTHING;
     }
     char *role = strtok_r(NULL, " \t\r", &save), *name = strtok_r(NULL, "\r", &save);
     if (strlen(token) < 16) {
@@ -83,7 +86,8 @@ static int read_line(struct line *l, char *text, const char *path, int number, s
     if (l->token.role == ROLE_NONE) {
         return err_set(
             e, ERR_INVALID,
-            "cannot read token file '%s': the role in line %d is not viewer, operator, programs or admin",
+            "cannot read token file '%s': the role in line %d is not viewer, operator, programs or "
+            "admin",
             path, number);
     }
     snprintf(l->token.name, sizeof(l->token.name), "%s",
@@ -91,7 +95,7 @@ static int read_line(struct line *l, char *text, const char *path, int number, s
     hash_of(token, l->hash);
     SHA256(l->hash, HASH, id);
     hex_of(l->token.id, id, (TOKEN_ID - 1) / 2);
-    return 1;
+    return READ_TOKEN;
 }
 
 static int read_file(struct tokens *t, struct err *e)
@@ -110,7 +114,7 @@ static int read_file(struct tokens *t, struct err *e)
         if (n == MAX_TOKENS) {
             got = err_set(e, ERR_INVALID, "cannot read token file '%s': it has more than %d tokens",
                           t->path, MAX_TOKENS);
-        } else if ((got = read_line(&lines[n], line, t->path, ++number, e)) > 0) {
+        } else if ((got = read_line(&lines[n], line, t->path, ++number, e)) == READ_TOKEN) {
             n++;
         }
     }

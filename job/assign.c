@@ -1,8 +1,8 @@
 /* All minibatch policy: see assign.h and ALGORITHMS.md 2.3.
  *
- *      seconds │      slow      mid        fast         the line a + k*b of each node; a horizontal cut at T gives the minibatches
- *            T ┼───────●─────────●──────────●           that finish together, and T is where they sum to B
- *              └───────┴─────────┴──────────┴── b
+ *      seconds │      slow      mid        fast         the line a + k*b of each node; a cut at
+ *            T ┼───────●─────────●──────────●           height T gives minibatches that finish
+ *              └───────┴─────────┴──────────┴── b       together, and T is where they sum to B
  */
 #include "job/assign.h"
 
@@ -305,7 +305,7 @@ int balancer_take_batch(struct balancer *b, int global_batch, struct err *e)
     }
     b->batching.global_batch = global_batch;
     if (sum == global_batch) {
-        return 0;
+        return BALANCE_STANDS;
     }
     int rc = assign_first(&first, &b->batching, b->workers, profiles, b->quantum, e);
     if (rc < 0) {
@@ -313,7 +313,7 @@ int balancer_take_batch(struct balancer *b, int global_batch, struct err *e)
     }
     first.version = version + 1;
     b->current = first;
-    return 1;
+    return BALANCE_CHANGED;
 }
 
 void balancer_release(struct balancer *b)

@@ -1,7 +1,6 @@
 /* Virtual clusters out of JSON: see cluster.h. Keys are checked by the same rows as the spec's
- * (job/fields.h), so that unknown keys, ranges and defaults behave alike. What a newcomer would get
- * wrong: a link that is left out is instant, but group links that are left out are as the links
- * are. */
+ * (job/fields.h), so that unknown keys, ranges and defaults behave alike. A link that is left out
+ * is instant, but group links that are left out are as the links are. */
 #include "job/cluster.h"
 
 #include <stdio.h>

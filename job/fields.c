@@ -1,7 +1,7 @@
 /* Reads JSON objects against rows of struct catalog_param: the one place where kinds, ranges,
  * defaults and unknown keys are checked, for the job spec and for layers alike. It never stops at
- * the first mistake. What a newcomer would get wrong: after a mistake `full` has no such key, so
- * cross-checks between keys must only be made when both were read without a report.
+ * the first mistake. After a mistake `full` has no such key, so cross-checks between keys must only
+ * be made when both were read without a report.
  */
 #include "job/fields.h"
 

@@ -1,9 +1,10 @@
 /* How a host joins, as both sides must agree on it (agent/join.c, coordinator/hosts.c): it shows
  * that it knows the cluster's secret, and gets a key of its own from the coordinator.
  *
- *   agent ── join {host, instance, address, network, versions, nodes, nonce, at} ──► coordinator       signed with the secret's "join" key
+ *   agent ── join {host, instance, address, network, versions, nodes, nonce, at} ──► coordinator
+ *                                                 signed with the secret's "join" key
  *   agent ◄─ welcome {accepted, coordinator, salt, key} or {accepted: false, message, hint} ──
- *                                                            signed with the secret's "welcome" key for that nonce
+ *                                                 signed with its "welcome" key for that nonce
  *
  * The host's key travels under a pad that follows from the secret, the nonce and the coordinator's
  * salt, and is used once. From then on requests to this host are signed with that key alone

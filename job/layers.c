@@ -2,10 +2,9 @@
  * add one.
  *
  * Shapes are {h, w, c} or {n}. Tensors are in PyTorch's order (convolution O,I,H,W; dense out,in).
- * What a newcomer would get wrong: a dense layer after a picture counts its inputs channel, row,
- * column (C,H,W), while activations are NHWC, so a layer remembers in `flat_from` which picture its
- * vector came from, and that memory passes through layers that keep every element in place (relu,
- * dropout).
+ * A dense layer after a picture counts its inputs channel, row, column (C,H,W), while activations
+ * are NHWC, so a layer remembers in `flat_from` which picture its vector came from, and that memory
+ * passes through layers that keep every element in place (relu, dropout).
  */
 #include "job/layers.h"
 

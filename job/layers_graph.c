@@ -1,9 +1,9 @@
 /* Layers that join, normalise or summarise what other layers make: global pooling, batch norm, lrn,
  * add, concat. See job/layers.h.
  *
- * What a newcomer would get wrong: where vectors are joined or normalised element by element, an
- * image that was flattened counts channel, row, column (as in the artifact), so devices must really
- * reorder it there, which elsewhere they need not.
+ * Where vectors are joined or normalised element by element, an image that was flattened counts
+ * channel, row, column (as in the artifact), so devices must really reorder it there, which
+ * elsewhere they need not.
  */
 #include <string.h>
 

@@ -1,14 +1,13 @@
 /* Builds a network from a spec's "model": resolves the graph of layers, has each type
  * (job/layers.c) work out its shape and tensors, and lays the tensors out in the flat blocks.
  *
- *   "model" ─► preset or object ─► for each layer: name, type, attributes, inputs ─► type's build ─► tensors
- *                                                        └─ a mistake: reported, the next layers are still
- *                                                           checked for everything but shapes
+ *   "model" ─► preset or object ─► each layer: name, type, attributes, inputs ─► build ─► tensors
+ *                                        └─ a mistake: reported; the next layers are still
+ *                                           checked for everything but shapes
  *
  * Layers stand in the order in which they were written, and an input must be written before it is
- * used, so the order is one in which inputs come first. What a newcomer would get wrong: initial
- * parameters are drawn per tensor name, not in sequence, so a layer's values do not move when
- * another layer is added before it.
+ * used, so the order is one in which inputs come first. Initial parameters are drawn per tensor
+ * name, not in sequence, so a layer's values stay the same when another layer is added before it.
  */
 #include "job/network.h"
 

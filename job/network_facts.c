@@ -1,9 +1,9 @@
 /* What can be said of a network once it is built: its JSON, initial values, size, work and hash.
  *
  * Initial values are drawn by counter from (seed, tensor name, element): whoever draws them, in any
- * order, gets the same bits. What a newcomer would get wrong: the hash is the key under which step
- * times are kept across versions of the program, so it must depend on names of types and on
- * numbers, never on the enumerators of catalog.def, which move when a line is added.
+ * order, gets the same bits. The hash is the key under which step times are kept across versions of
+ * the program, so it must depend on names of types and on numbers, never on the enumerators of
+ * catalog.def, which move when a line is added.
  */
 #include "job/network.h"
 

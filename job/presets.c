@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- residual networks (He et al. 2016) in the form for 32 x 32 images
- * -------------------------------------------
+/* ---- residual networks (He et al. 2016) in the form for 32 x 32 images -----------------------
  *
- *   x ─┬─ conv 3x3 ─ bn ─ relu ─ conv 3x3 ─ bn ─┬─ add ─ relu ─►      the first block of a stage but the first halves height
- *      └─ (downsample: conv 1x1 stride 2 ─ bn) ─┘                     and width, and its shortcut is a projection
- */
+ *   x ─┬─ conv 3x3 ─ bn ─ relu ─ conv 3x3 ─ bn ─┬─ add ─ relu ─►
+ *      └─ (downsample: conv 1x1 stride 2 ─ bn) ─┘
+ *
+ * The first block of every stage but the first halves height and width; its shortcut is a
+ * projection. */
 enum { NAME = 64 };
 
 static const char *named(char out[NAME], const char *prefix, const char *rest)

@@ -1,9 +1,10 @@
 /* The fitted step time of a node, t(b) = a + k*b: recursive least squares with forgetting
  * (ALGORITHMS.md 2.3, phase B).
  *
- *      t │          ● ●            one minibatch alone does not tell a from k*b: the line keeps its shape (at first through the origin)
- *        │      ●                  and moves with the mean; the next minibatch may then lie anywhere between the shape's two extremes,
- *      a ┼──  b1     b2            the constant and the line through the origin, without being a surprise
+ *      t │          ● ●       one minibatch alone does not tell a from k*b: the line keeps its
+ *        │      ●             shape (at first through the origin) and moves with the mean; the next
+ *      a ┼──  b1     b2       minibatch is no surprise anywhere between the shape's two extremes,
+ *                             the constant and the line through the origin
  *
  * A single outlier counts as little as its bound; steps that stay off the line are a node that
  * changed its speed: all it did before is scaled to the new speed and soon forgotten. A node's very

@@ -1,6 +1,7 @@
 /* A row: what one worker reports of one step (SEMANTICS.md 11). The columns are those of
- * job/row.def; this header makes the struct of them, and what every reader and writer of rows needs:
- * packed bytes, values to summarize, JSON, and the merging of ranks' rows into steps of the job.
+ * job/row.def; this header makes the struct of them, and what every reader and writer of rows
+ * needs: packed bytes, values to summarize, JSON, and the merging of ranks' rows into steps of the
+ * job.
  *
  *   strategy ─► struct row ─► packed in Redis ─► packed on disk, with a pyramid ─► series, steps
  *                                  └─► events of a running job

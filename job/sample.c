@@ -10,9 +10,8 @@
  *                    └─ F ◄───┘            result ≥ n?  then encrypt the result again
  *
  * Nothing is stored and nothing is shuffled: any rank finds the sample at any position in constant
- * time, and a restart needs (epoch, position) alone. What a newcomer would get wrong: a slice never
- * crosses an epoch's end (the last one is smaller), because an epoch visits every sample exactly
- * once.
+ * time, and a restart needs (epoch, position) alone. A slice never crosses an epoch's end (the last
+ * one is smaller), because an epoch visits every sample exactly once.
  */
 #include "job/sample.h"
 

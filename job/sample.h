@@ -1,6 +1,6 @@
 /* The cursor: which samples come next (SEMANTICS.md 3). An epoch is one seeded permutation of the
  * training samples; the cursor hands out (epoch, start, count) slices of it. The permutation is a
- * function of (seed, epoch) by a keyed bijection, so nobody stores it and any rank finds any
+ * function of (seed, epoch) by a keyed bijection, so it is never stored, and any rank finds any
  * position in O(1).
  */
 #ifndef JOB_SAMPLE_H
@@ -28,7 +28,7 @@ void cursor_init(struct cursor *c, int64_t samples, int64_t epochs);
 bool cursor_done(const struct cursor *c); /* everything was handed out */
 /* The next slice of at most `want` samples; never crosses an epoch's end. false when done. */
 bool cursor_take(struct cursor *c, int64_t want, struct slice *out);
-/* Splits a step's `count` samples in proportion of sizes[0..workers) (sum B), largest remainder,
+/* Splits a step's `count` samples in proportion to sizes[0..workers) (sum B), largest remainder,
  * ties to the lower rank; when count == B these are the sizes. A rank may get 0. */
 void sample_split(int64_t count, const int *sizes, int workers, int64_t *out);
 

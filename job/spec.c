@@ -1,11 +1,12 @@
 /* Parses a job spec: see spec.h, DESIGN.md section 6, SEMANTICS.md 13.
  *
- *   JSON ─► keys of the top level (rows below) ─► sections (spec_parts.c), network (network.c), cluster (cluster.c)
+ *   JSON ─► keys of the top level (rows below)
+ *        ─► sections (spec_parts.c), network (network.c), cluster (cluster.c)
  *        ─► checks over several keys, only where each of them was read without a report
- *        ─► spec->json: the same spec with every default written out, which parses to the same again
+ *        ─► spec->json: the spec with every default written out, which parses to the same again
  *
- * What a newcomer would get wrong: nothing stops at the first mistake, so every reader must leave
- * the struct in a state that the next one can bear. */
+ * Nothing stops at the first mistake, so every reader must leave the struct in a state that the
+ * next one can bear. */
 #include "job/spec.h"
 
 #include <math.h>
@@ -28,7 +29,8 @@ const struct catalog_param spec_top_params[] = {
     {"max_seconds", PARAM_REAL, 0, 0, 0, 1e9, NULL, NULL,
      "the job stops after this time; 0: never"},
     {"precision", PARAM_ENUM, 0, 0, 0, 0, "fp32|tf32|bf16", "fp32",
-     "arithmetic of the operations; tf32 needs GPUs, bf16 GPUs or CPUs with avx512_bf16; both keep weights and sums in fp32"},
+     "arithmetic of the operations; tf32 needs GPUs, bf16 GPUs or CPUs with avx512_bf16; both keep "
+     "weights and sums in fp32"},
     {.name = NULL},
 };
 

@@ -1,5 +1,5 @@
 /* A job spec, parsed and validated: DESIGN.md section 6, SEMANTICS.md 13. The only place that knows
- * the keys of the JSON. Pure: files and nodes are checked by those who have them.
+ * the keys of the JSON. Pure: files and nodes are checked where they are.
  */
 #ifndef JOB_SPEC_H
 #define JOB_SPEC_H
@@ -24,9 +24,9 @@ enum { STRATEGY_PARAMS = 16 };
 
 struct strategy_spec {
     int type;                       /* CAT_STRATEGY_… */
-    double values[STRATEGY_PARAMS]; /* of its parameters, in the catalogue's order: see
-                                       strategy_param; the ones below are those that are texts, or
-                                       that several files ask for */
+    double values[STRATEGY_PARAMS]; /* of its parameters, in the catalogue's order: read by
+                                       strategy_param. The fields below are the parameters that are
+                                       texts, and those that several files ask for */
     enum weighting weighting;
     enum scale scale;
     int n; /* softsync, dbs-sgd; 0: c counts */
@@ -136,14 +136,14 @@ struct jobspec {
 /* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or
  * negative. `spec` needs jobspec_release either way. It is about 15 KB: not for small stacks. */
 int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problems *problems);
-/* As jobspec_parse, for who can tell of one mistake only: the message is the first one's place and
- * text. */
+/* As jobspec_parse, for callers that report one mistake only: the message has the place and the
+ * text of the first one. */
 int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
 void jobspec_release(struct jobspec *spec);
 /* Learning rate at an epoch (fraction allowed), schedule applied. */
 double jobspec_rate(const struct optimizer_spec *o, double epoch);
-/* What `batching` asks of the number of workers; for who learns the global batch later (a program's).
- */
+/* Checks `batching` against the number of workers. jobspec_parse does so too; a caller that learns
+ * the global batch later, from a user's program, calls it then. */
 void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
 bool jobspec_uses_server(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the

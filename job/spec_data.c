@@ -1,9 +1,9 @@
 /* The sections `data` and `augment` of a job spec: which samples there are, and what happens to one
  * on its way into a minibatch.
  *
- * What a newcomer would get wrong: `augment` has one key per transformation and no order. A picture
- * is shifted, then padded, then a window is cut out, then that is mirrored; where each is drawn
- * evenly, another order would give the same distribution. */
+ * `augment` has one key per transformation and no order. A picture is shifted, then padded, then a
+ * window is cut out, then that is mirrored; where each is drawn evenly, another order would give
+ * the same distribution. */
 #include "job/spec_parts.h"
 
 #include <stdio.h>
@@ -79,7 +79,8 @@ void spec_read_data(struct data_spec *d, struct fields *f)
         if (path != NULL && (path[0] == '/' || strstr(path, ".."))) {
             fields_problem(
                 &in, "path",
-                "'path' must lie beneath a data root: it may neither start with '/' nor contain '..'");
+                "'path' must lie beneath a data root: it may neither start with '/' nor contain "
+                "'..'");
         }
     }
     fields_params(&in, spec_data_params);

@@ -11,7 +11,8 @@ const struct catalog_param spec_init_params[] = {
     {"allow", PARAM_NAMES, 0, 0, 0, 0, NULL, NULL,
      "tensors that may be missing, left over or of another shape; * stands for any text"},
     {"continue", PARAM_BOOL, 0, 0, 0, 1, NULL, NULL,
-     "the path is a checkpoint, or a job's `checkpoints`: optimizer, epochs and steps go on from it"},
+     "the path is a checkpoint, or a job's `checkpoints`: optimizer, epochs and steps go on from "
+     "it"},
     {.name = NULL},
 };
 
@@ -53,7 +54,8 @@ void spec_read_init(struct jobspec *spec, struct fields *f)
         if (how->go_on && how->n_allow > 0) {
             fields_problem(
                 &in, "allow",
-                "a job that continues another one takes all of it: 'allow' and 'continue' exclude each other");
+                "a job that continues another one takes all of it: 'allow' and 'continue' exclude "
+                "each other");
         }
     }
     snprintf(spec->init, sizeof spec->init, "%s", path ? path : "");

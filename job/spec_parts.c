@@ -1,9 +1,9 @@
 /* The sections optimizer and batching of a job spec: see spec_parts.h.
  *
  * Parameters that the catalogue lists are read by its rows, into `full`; from there they are copied
- * into the struct by name, so a strategy that lacks a parameter leaves the struct's zero. What a
- * newcomer would get wrong: `full` must parse again to the same spec (the coordinator and the
- * workers read the stored one), so a default is written the way a user would write it. */
+ * into the struct by name, so a strategy that lacks a parameter leaves the struct's zero. `full`
+ * must parse again to the same spec (the coordinator and the workers read the stored one), so a
+ * default is written the way a user would write it. */
 #include "job/spec_parts.h"
 
 #include <stdio.h>
@@ -115,7 +115,8 @@ void spec_read_optimizer(struct optimizer_spec *o, struct fields *f)
 
 const struct catalog_param spec_batching_params[] = {
     {"global_batch", PARAM_INT, 1, 0, 1, 1 << 24, NULL, NULL,
-     "samples of one step, all workers together; of a program: what its loader asks for, if it is left "
+     "samples of one step, all workers together; of a program: what its loader asks for, if it is "
+     "left "
      "out"},
     {"min_batch", PARAM_INT, 0, 1, 1, 1 << 24, NULL, NULL, "least minibatch of a worker"},
     {"max_batch", PARAM_INT, 0, 0, 0, 1 << 24, NULL, NULL,
@@ -186,7 +187,8 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
     } else if (b->n_sizes > 0 && (b->n_sizes != W || sum != B)) {
         jsonx_problem(
             problems, "/batching/sizes",
-            "'sizes' must be %lld numbers that sum to the global batch of %lld; these are %d and sum to %lld",
+            "'sizes' must be %lld numbers that sum to the global batch of %lld; these are %d and "
+            "sum to %lld",
             (long long)W, (long long)B, b->n_sizes, (long long)sum);
     } else if (b->n_weights > 0 && (b->n_weights != W || !(weights > 0))) {
         jsonx_problem(problems, "/batching/weights",

@@ -1,9 +1,9 @@
 /* States of a job and the arrows between them: the table of SEMANTICS.md 10 and nothing else.
  *
  * The store moves a job only by compare-and-set along these arrows, so two coordinators, a user's
- * cancel and a dying attempt can race without a job ever being in two states. What a newcomer would
- * get wrong: a job whose attempt was lost goes back to `queued` (not to `launching`), and `paused`
- * has no arrow to `cancelling`, because nothing is running that would have to stop.
+ * cancel and a dying attempt can race without a job ever being in two states. A job whose attempt
+ * was lost goes back to `queued` (not to `launching`), and `paused` has no arrow to `cancelling`,
+ * because nothing is running that would have to stop.
  *
  *   queued ──► launching ──► running ──► succeeded | failed
  *     ▲            │            │ └────► pausing ──► paused ──► queued

@@ -14,7 +14,7 @@
 enum { CLIP_CHUNK = 4096, CLIP_LANES = 16 };
 
 /* What a gradient with this sum of squares, times `scale`, is multiplied with to be no longer than
- * clip_norm (0: no limit). Not a number stays what it is, and is seen. */
+ * clip_norm (0: no limit). NaN gives 1, so that it stays visible in the update. */
 RNG_FN double clip_factor(double squares, double scale, double clip_norm)
 {
     double length = fabs(scale) * sqrt(squares);

@@ -169,8 +169,8 @@ struct dev_alias_ops {
 /* Server rules on the device's own memory. */
 struct dev_rule_ops {
     /* rule_apply, where every pointer of `s` and `a` is the device's. */
-    int (*apply)(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a,
-                 struct err *e);
+    int (*apply)(struct device *dev, enum rule rule, struct rule_state *s,
+                 const struct rule_args *a, struct err *e);
 };
 
 /* Precisions other than fp32; see dev_use_precision. */

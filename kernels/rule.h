@@ -1,12 +1,20 @@
-/* Server rules: the update at a parameter server when a gradient arrives (kernels/rules has one
- * header for each). rule_apply computes on the host; a device may have the same for its own memory
- * (dev_rule_ops in kernels/device.h).
+/* Server rules: the update at a parameter server when a gradient arrives. Each rule is a header in
+ * kernels/rules/. rule_apply computes on the host; a device may have the same for its own memory
+ * (dev_rule_ops in kernels/device.h). Which strategy uses which rule is the strategy's to say
+ * (server_policy in worker/exchange/server/server.h).
  */
 #ifndef KERNELS_RULE_H
 #define KERNELS_RULE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+enum rule {
+    RULE_SGD,     /* a step of SGD with momentum: rules/sgd.h */
+    RULE_DC_ASGD, /* the gradient is compensated, then that step: rules/dc_asgd.h */
+    RULE_TRUST,   /* the last step and the gradient are weighed: rules/trust.h */
+    RULES
+};
 
 struct rule_state {       /* of one shard of n floats; arrays the rule does not use are NULL */
     float *w;             /* weights */
@@ -25,8 +33,8 @@ struct rule_args {
     float tau;        /* staleness at application */
     float p0, p1, p2; /* parameters of the rule, see its header */
 };
-/* Applies the rule of strategy `type` (CAT_STRATEGY_…) on the host, several threads allowed. */
-void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a);
+/* On the host; several threads may call it, each for a shard of its own. */
+void rule_apply(enum rule rule, struct rule_state *s, const struct rule_args *a);
 /* Adds one gradient to the sum of a group (rules/collect.h); the group's update is rule_apply with
  * that sum and factor 1. */
 void rule_gather(float *sum, const struct rule_state *s, const struct rule_args *a);

@@ -328,7 +328,8 @@ static int deadlock(const struct world *w, struct err *e)
                ? 0
                : err_set(
                      e, ERR_INTERNAL,
-                     "the virtual cluster stands still at %g s: %d ranks wait for a message that nobody sends (%s)",
+                     "the virtual cluster stands still at %g s: %d ranks wait for a message that "
+                     "nobody sends (%s)",
                      w->now, n, names);
 }
 

@@ -3,7 +3,8 @@
  * creation), so a run depends on nothing but its inputs.
  *
  *   pace(share)  ──► the rank's clock moves to step start + share * (a + k*b) * jitter
- *   send         ──► the message arrives after latency + bytes/bandwidth; with a server: at a fair share of the server's link
+ *   send         ──► the message arrives after latency + bytes/bandwidth; to or from a server it
+ *                    has a fair share of the server's link
  *   wait         ──► the fiber yields until its operation is done
  */
 #ifndef SIMULATOR_COMM_SIM_H

@@ -3,8 +3,9 @@
  * virtual. With real gradients, the same seed gives the same bits.
  *
  *   evenstep-simulate --job job.json --cluster cluster.json --out DIR [--seed N] [--timing-only]
- *   evenstep-simulate --job job.json --check        what is wrong with it, and what it needs in memory, as JSON: the coordinator asks this
+ *   evenstep-simulate --job job.json --check
  *
+ * --check prints as JSON what is wrong with the job and what memory it needs, for the coordinator.
  * With --timing-only no number is computed and no data are read but their counts (timing.c);
  * summary.json then has the times and the staleness of the full run, and there are no model and no
  * history.
@@ -91,7 +92,8 @@ static int check_groups(struct simulation *s)
         if (members[g] > 0 && members[g] != size) {
             fprintf(
                 stderr,
-                "evenstep-simulate: job: /strategy/group_size: 'group_size' is %d, but group %d of the cluster has %d nodes\n",
+                "evenstep-simulate: job: /strategy/group_size: 'group_size' is %d, but group %d of "
+                "the cluster has %d nodes\n",
                 size, g, members[g]);
             rc = -ERR_INVALID;
         }
@@ -123,7 +125,8 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
     } else {
         fprintf(
             stderr,
-            "evenstep-simulate: there is no cluster: give --cluster FILE, or a `cluster` in the job\n");
+            "evenstep-simulate: there is no cluster: give --cluster FILE, or a `cluster` in the "
+            "job\n");
         rc = -ERR_INVALID;
     }
     if (file && parsed == 0 && s->spec.workers > s->cluster.n_nodes) {
@@ -389,7 +392,7 @@ int main(int argc, char **argv)
     static const char usage[] =
         "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N] [--timing-only]";
     struct opt_values *v;
-    if (opt_begin(options, usage, argc - 1, argv + 1, &v, &e) == 1) {
+    if (opt_begin(options, usage, argc - 1, argv + 1, &v, &e) == OPT_HELPED) {
         return 0;
     }
     enum log_level level;

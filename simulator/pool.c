@@ -1,10 +1,10 @@
 /* Gradients on all cores: see pool.h.
  *
- *   node's fiber   compute ─► queue ─► pace (other nodes run) ─► fetch: helps or waits ─► …        one thread runs all fibers
+ *   node's fiber   compute ─► queue ─► pace (other nodes run) ─► fetch: helps or waits ─► …
  *   core's thread             └─► idle program of this size, or a new one ─► kernels ─► done
  *
- * A fiber that waits for a gradient computes queued ones meanwhile, on the scheduler's stack. So
- * there is a thread for each core but one, and few switches between them.
+ * One thread runs all fibers. A fiber that waits for a gradient computes queued ones meanwhile, on
+ * the scheduler's stack. So there is a thread for each core but one, and few switches between them.
  *
  * A program works on whatever replica its head names (kernels/cpu/prim.c binds the blocks when it
  * runs), so an idle one serves any node. Only the job may touch the replica's blocks from compute
@@ -114,7 +114,7 @@ static void run_job(struct pool *p, struct pool_job *job)
     if (!program) {
         program = ops->program_new(&job->inner, job->batch, job->bucket_bytes, &job->err);
     }
-    job->rc = program ? 0 : -ERR_DEVICE;
+    job->rc = program ? 0 : -(int)job->err.code;
     if (program) {
         ((struct dev_program_head *)program)->replica = &job->inner;
         job->rc = ops->compute(program, &job->in, &job->result, job->logits, NULL, NULL, &job->err);

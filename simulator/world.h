@@ -1,8 +1,10 @@
 /* What the files of the virtual transport share, and no other file includes: the world with its
  * ranks, events, messages, links and rings.
  *
- *   comm_sim.c      ranks in fibers, operations, the loop over events        events.c        the events in their order
- *   messages.c      sends, receives, a worker's way out                      server_link.c   a server's link, shared by its clients
+ *   comm_sim.c      ranks in fibers, operations, the loop over events
+ *   events.c        the events in their order
+ *   messages.c      sends, receives, a worker's last message
+ *   server_link.c   a server's link, shared by its clients
  *   rings.c         an all-reduce round a ring as one event
  */
 #ifndef SIMULATOR_WORLD_H

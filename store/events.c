@@ -23,8 +23,9 @@ int store_event(struct store *s, const char *job, const char *type, const json_t
     if (!text) {
         return store_failed(e);
     }
-    redisReply *r = store_commandf(s, e, "XADD %s MAXLEN ~ %s * job %s type %s j %s",
-                                   key_text(KEY_EVENTS), STORE_EVENTS, job ? job : "", type, text);
+    const char *argv[] = {"XADD", key_text(KEY_EVENTS), "MAXLEN", "~",  STORE_EVENTS, "*",
+                          "job",  job ? job : "",       "type",   type, "j",          text};
+    redisReply *r = store_change(s, sizeof argv / sizeof *argv, argv, e);
     free(text);
     return store_done(r, e);
 }

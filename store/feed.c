@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/sign.h"
 
 enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of a key of a rank */
 
@@ -82,6 +82,7 @@ static int take_entry(const struct stream_entry *at, int rank, store_rows_fn *fn
         return 0;
     }
     int n = (int)(len / (size_t)bytes);
+    const char *seal = reply_field(at->fields, "seal", NULL);
     struct row *rows = calloc((size_t)n, sizeof *rows);
     if (!rows) {
         return err_set(e, ERR_MEMORY, "cannot read the rows of rank %d: memory ran out", rank);
@@ -89,7 +90,13 @@ static int take_entry(const struct stream_entry *at, int rank, store_rows_fn *fn
     for (int i = 0; i < n; i++) {
         row_unpack(packed + (size_t)i * (size_t)bytes, bytes, &rows[i]);
     }
-    int rc = fn(ctx, rank, rows, n, e);
+    const struct store_rows entry = {.rank = rank,
+                                     .n = n,
+                                     .rows = rows,
+                                     .packed = packed,
+                                     .bytes = len,
+                                     .seal = seal ? seal : ""};
+    int rc = fn(ctx, &entry, e);
     free(rows);
     return rc;
 }
@@ -175,36 +182,54 @@ static void place_after(const char *upto, char first[64])
     snprintf(first, 64, "%llu-%llu", seq == ~0ull ? ms + 1 : ms, seq + 1);
 }
 
+static struct script trim_script = {.text = LUA_ROWS_TRIM};
+
 int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,
                     struct err *e)
 {
-    char key[STORE_KEY], first[64];
-    redisReply **replies = calloc((size_t)n + 1, sizeof(redisReply *));
-    int rc = replies
+    char(*rows)[STORE_KEY] = calloc((size_t)n + 1, sizeof *rows),
+    (*first)[64] = calloc((size_t)n + 1, sizeof *first);
+    const char **keys = calloc((size_t)n + 1, sizeof *keys),
+               **args = calloc((size_t)n + 1, sizeof *args);
+    int rc = rows && first && keys && args
                  ? 0
-                 : err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", id),
-        sent = 0;
+                 : err_set(e, ERR_MEMORY, "cannot trim the rows of job '%s': memory ran out", id);
     for (int i = 0; rc >= 0 && i < n; i++) {
-        if ((rc = key_of_rank(key, KEY_JOB_ROWS, id, tails[i].rank, e)) >= 0 &&
+        if ((rc = key_of_rank(rows[i], KEY_JOB_ROWS, id, tails[i].rank, e)) >= 0 &&
             (rc = check_place(tails[i].last, e)) >= 0) {
-            place_after(tails[i].last, first);
-            rc = store_append(s, e, "XTRIM %s MINID = %s", key, first);
-            sent += rc >= 0;
+            place_after(tails[i].last, first[i]);
+            keys[i] = rows[i];
+            args[i] = first[i];
         }
     }
-    int answered = sent ? store_replies(s, replies, rc < 0 ? NULL : e) : 0;
-    for (int i = 0; answered >= 0 && i < sent; i++) {
-        freeReplyObject(replies[i]);
+    if (rc >= 0 && n > 0) {
+        rc = store_done(store_script(s, &trim_script, n, keys, n, args, NULL, e), e);
     }
-    free(replies);
-    return rc < 0 ? rc : answered;
+    free(rows);
+    free(first);
+    free(keys);
+    free(args);
+    return rc;
 }
 
-static json_t *fact_json(const struct stream_entry *at)
+/* What a sealed message claims, with the message itself; NULL: it is none. */
+static json_t *claimed(const char *text)
 {
-    size_t len = 0;
-    const char *text = reply_field(at->fields, "j", &len);
-    return text ? jsonx_parse(text, len, NULL) : NULL;
+    json_t *j = sign_peek(text);
+    if (j && json_is_object(j)) {
+        json_object_set_new(j, "sealed", json_string(text));
+        return j;
+    }
+    json_decref(j);
+    return NULL;
+}
+
+/* One that says nothing at all is handed on too, so that it is counted. */
+static json_t *fact_of(const struct stream_entry *at)
+{
+    const char *text = reply_field(at->fields, "j", NULL);
+    json_t *j = text ? claimed(text) : NULL;
+    return j ? j : json_object();
 }
 
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count,
@@ -221,7 +246,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
                                                        : count,
                                    key, last);
     int n = r ? reply_only_stream(r, &list, e) : -1;
-    json_t *out = reply_entries(list, n, fact_json, last, e);
+    json_t *out = reply_entries(list, n, fact_of, last, e);
     if (r) {
         freeReplyObject(r);
     }
@@ -231,6 +256,19 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
 /* ---- heartbeats ------------------------------------------------------------------------------ */
 
 static struct script beats_script = {.text = LUA_CLOCK LUA_BEATS};
+
+/* "AT MESSAGE" */
+static json_t *beat_of(const char *text, double now)
+{
+    char *message = NULL;
+    long long at = strtoll(text, &message, 10);
+    json_t *beat = *message == ' ' ? claimed(message + 1) : NULL;
+    double age = (now - (double)at) / 1000;
+    beat = beat ? beat : json_object();
+    json_object_set_new(beat, "at", json_integer(at));
+    json_object_set_new(beat, "age", json_real(age < 0 ? 0 : age));
+    return beat;
+}
 
 json_t *store_beats(struct store *s, const char *id, struct err *e)
 {
@@ -248,15 +286,11 @@ json_t *store_beats(struct store *s, const char *id, struct err *e)
     int n = reply_array(r->element[1], 0, e);
     out = n < 0 ? NULL : json_object();
     for (int i = 0; out && i + 1 < n; i += 2) {
-        const char *rank = NULL;
-        json_t *beat = reply_json(r->element[1]->element[i + 1], NULL);
-        if (beat && json_is_object(beat) &&
-            reply_text(r->element[1]->element[i], &rank, NULL, NULL) > 0) {
-            double age = (now - json_number_value(json_object_get(beat, "at"))) / 1000;
-            json_object_set_new(beat, "age", json_real(age < 0 ? 0 : age));
-            json_object_set(out, rank, beat);
+        const char *rank = NULL, *text = NULL;
+        if (reply_text(r->element[1]->element[i], &rank, NULL, NULL) > 0 &&
+            reply_text(r->element[1]->element[i + 1], &text, NULL, NULL) > 0) {
+            json_object_set_new(out, rank, beat_of(text, now));
         }
-        json_decref(beat);
     }
 out:
     if (r) {
@@ -272,5 +306,6 @@ int store_beats_clear(struct store *s, const char *id, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    return store_done(store_commandf(s, e, "DEL %s", key), e);
+    const char *argv[] = {"DEL", key};
+    return store_done(store_change(s, 2, argv, e), e);
 }

@@ -180,7 +180,7 @@ int store_lease_there(struct store *s, const char *name, struct err *e)
     if (r) {
         freeReplyObject(r);
     }
-    return rc < 0 ? rc : n > 0;
+    return rc < 0 ? rc : n > 0 ? LEASE_HELD : LEASE_GONE;
 }
 
 int store_refused_add(struct store *s, const char *what, struct err *e)

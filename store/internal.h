@@ -34,10 +34,12 @@ struct store {
     bool is_unix;
     char address[256]; /* host or path */
     int port, db;
-    redisContext *redis;  /* commands; NULL while not connected */
-    redisContext *events; /* what blocks waits here */
-    int events_ms;        /* the time limit that its socket has */
-    int appended;         /* commands whose replies have not been taken */
+    redisContext *redis;             /* commands; NULL while not connected */
+    redisContext *events;            /* what blocks waits here */
+    int events_ms;                   /* the time limit that its socket has */
+    int appended;                    /* commands whose replies have not been taken */
+    struct sign_key seal;            /* of what is reported on it */
+    const struct store_fence *fence; /* of a coordinator's connection, or NULL; borrowed */
 };
 
 /* A Lua script: LUA_NAME of store/lua.h, which the build makes of store/lua/NAME.lua, behind the
@@ -46,6 +48,7 @@ struct script {
     const char *text;
     char sha[41];
     atomic_bool hashed;
+    struct script *fenced; /* the same behind LUA_FENCE: fence_script() */
 };
 
 /* One command by its arguments (binary safe). The reply is never NULL on success and never an
@@ -63,9 +66,16 @@ redisReply *store_wait(struct store *s, int block_ms, int argc, const char **arg
 /* the second connection has been open since the last call at least */
 bool store_follows(struct store *s);
 /* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are
- * NUL-terminated strings, except that lens (if not NULL) gives lengths of args. */
+ * NUL-terminated strings, except that lens (if not NULL) gives lengths of args. Through a
+ * coordinator's connection it runs behind the fence. */
 redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,
                          int nargs, const char **args, const size_t *lens, struct err *e);
+
+/* fence.c: the script behind LUA_FENCE, made at its first use and never freed; NULL: memory ran
+ * out. */
+struct script *fence_script(struct script *plain);
+/* A command that changes something a coordinator owns; behind the fence where there is one. */
+redisReply *store_change(struct store *s, int argc, const char **argv, struct err *e);
 
 /* The return value of a call without reply: the error's code, negative. */
 static inline int store_failed(const struct err *e)

@@ -46,6 +46,9 @@ static int spec_digest(const json_t *spec, char out[65], struct err *e)
     return 0;
 }
 
+/* The first number of what lua/job_create.lua answers. */
+enum made { MADE, MADE_BEFORE, MADE_OF_ANOTHER_SPEC, MADE_WITH_THIS_ID };
+
 static int created(const redisReply *r, const char *key, char id[STORE_ID], struct err *e)
 {
     int64_t how = 0;
@@ -54,16 +57,16 @@ static int created(const redisReply *r, const char *key, char id[STORE_ID], stru
         reply_text(r->element[1], &given, NULL, e) < 0) {
         return err_set(e, ERR_DATA, "the store answered strangely when a job was queued");
     }
-    if (how == 2) {
+    if (how == MADE_OF_ANOTHER_SPEC) {
         return err_set(e, ERR_CONFLICT,
                        "the idempotency key '%.80s' was used for job '%s' with another spec",
                        key ? key : "", given);
     }
-    if (how == 3) {
+    if (how == MADE_WITH_THIS_ID) {
         return err_set(e, ERR_INTERNAL, "cannot queue the job: its random id is taken");
     }
     snprintf(id, STORE_ID, "%s", given);
-    return (int)how;
+    return how == MADE_BEFORE ? JOB_CREATED_BEFORE : JOB_CREATED;
 }
 
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,

@@ -111,6 +111,21 @@ static bool is_set(const redisReply *hash, const char *field)
     return text && strcmp(text, "") && strcmp(text, "0") && strcmp(text, "false");
 }
 
+/* What an attempt that failed through the node left (node_rest.c). True: it rests. */
+static bool add_rest(json_t *node, const redisReply *hash, double now)
+{
+    const char *failures = reply_field(hash, "failures", NULL),
+               *until = reply_field(hash, "rest_until", NULL),
+               *reason = reply_field(hash, "failure", NULL);
+    double left = until ? ((double)strtoll(until, NULL, 10) - now) / 1000 : 0;
+    json_object_set_new(node, "failures", json_integer(failures ? strtoll(failures, NULL, 10) : 0));
+    json_object_set_new(
+        node, "rest",
+        left > 0 ? json_pack("{s:f, s:s}", "seconds", left, "reason", reason ? reason : "")
+                 : json_null());
+    return left > 0;
+}
+
 static json_t *node_json(const redisReply *one, double now)
 {
     if (one->type != REDIS_REPLY_ARRAY || one->elements != 4) {
@@ -138,11 +153,13 @@ static json_t *node_json(const redisReply *one, double now)
         json_object_set_new(node, "gpu", told);
     }
     bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled"),
-         leaving = json_is_true(json_object_get(node, "leaving"));
+         leaving = json_is_true(json_object_get(node, "leaving")),
+         rests = add_rest(node, hash, now);
     const char *state = disabled                   ? "disabled"
                         : age > STORE_NODE_LOST_MS ? "lost"
                         : drained || leaving       ? "draining"
                         : job                      ? "busy"
+                        : rests                    ? "resting"
                                                    : "ready";
     json_object_set_new(node, "state", json_string(state));
     json_object_set_new(node, "job", job ? json_string(job) : json_null());
@@ -321,7 +338,10 @@ int store_profile_put(struct store *s, const char *node, const char *nethash, co
     if (!text) {
         return store_failed(e);
     }
-    redisReply *r = store_commandf(s, e, "SET %s %s EX %d", key, text, (int)STORE_PROFILE_S);
+    char seconds[16];
+    snprintf(seconds, sizeof seconds, "%d", (int)STORE_PROFILE_S);
+    const char *argv[] = {"SET", key, text, "EX", seconds};
+    redisReply *r = store_change(s, 5, argv, e);
     free(text);
     return store_done(r, e);
 }

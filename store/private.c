@@ -285,7 +285,7 @@ static int start_locked(struct place *p, int *pid, struct err *e)
 {
     enum listener found = outwait(p, pid, pid_of(p) ? START_S : 5);
     if (found == LISTENER_ANSWERS) {
-        return 0;
+        return SERVER_WAS_THERE;
     }
     if (found == LISTENER_SILENT) {
         return err_set(e, ERR_UNAVAILABLE, "the private redis-server on '%s' does not answer",
@@ -294,7 +294,7 @@ static int start_locked(struct place *p, int *pid, struct err *e)
     long old = pid_of(p);
     if (old) { /* about to listen or about to end, or it has lost its socket */
         if (wait_answer(p, pid, 3)) {
-            return 0;
+            return SERVER_WAS_THERE;
         }
         end_process(old);
     }
@@ -324,7 +324,7 @@ static int start_locked(struct place *p, int *pid, struct err *e)
         return err_set(e, ERR_UNAVAILABLE, "the private redis-server in '%s' does not answer: %s",
                        p->dir, tail);
     }
-    return 1;
+    return SERVER_STARTED;
 }
 
 int redis_private_start(const char *dir, char *url, int *pid, struct err *e)
@@ -347,7 +347,8 @@ int redis_private_start(const char *dir, char *url, int *pid, struct err *e)
         if (clock_now() > until) {
             rc = err_set(
                 e, ERR_UNAVAILABLE,
-                "cannot start redis-server in '%s': somebody else has been starting it for a minute",
+                "cannot start redis-server in '%s': somebody else has been starting it for a "
+                "minute",
                 p.dir);
             goto out;
         }

@@ -207,6 +207,12 @@ static int refused(struct store *s, const redisReply *r, struct err *e)
         err_hint(e, "give it in a file, with --store-password-file");
         return -ERR_UNAVAILABLE;
     }
+    if (!strncmp(r->str, "FENCED", 6)) {
+        err_set(e, ERR_UNAVAILABLE,
+                "the store at '%s' takes no change of this coordinator: another one has taken over",
+                s->url);
+        return -ERR_UNAVAILABLE;
+    }
     if (!strncmp(r->str, "WRONGTYPE", 9)) {
         return err_set(e, ERR_DATA,
                        "the store at '%s' holds another kind of value than expected: %s", s->url,
@@ -414,48 +420,71 @@ static const char *hash_of(struct script *script)
     return script->sha;
 }
 
+/* What a script is called with: EVALSHA, its hash, how many keys, keys, arguments; behind the fence
+ * the lease is one key more and the token one argument more. */
+struct call {
+    const char **argv;
+    size_t *lens;
+    int argc;
+};
+
+static void call_add(struct call *c, const char *text, size_t n)
+{
+    c->argv[c->argc] = text;
+    c->lens[c->argc++] = n;
+}
+
+static redisReply *run_script(struct store *s, struct call *c, const struct script *script,
+                              struct err *e)
+{
+    if (ready(s, &s->redis, e) < 0) {
+        return NULL;
+    }
+    redisReply *r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
+    if (r && r->type == REDIS_REPLY_ERROR && !strncmp(r->str, "NOSCRIPT", 8)) {
+        freeReplyObject(r);
+        c->argv[0] = "EVAL";
+        c->lens[0] = 4;
+        c->argv[1] = script->text;
+        c->lens[1] = strlen(script->text);
+        r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
+    }
+    return check(s, &s->redis, r, e);
+}
+
 redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,
                          int nargs, const char **args, const size_t *lens, struct err *e)
 {
-    const char *sha = hash_of(script);
-    char count[16];
-    snprintf(count, sizeof count, "%d", nkeys);
-    int argc = 3 + nkeys + nargs;
-    const char **argv = calloc((size_t)argc, sizeof *argv);
-    size_t *len = calloc((size_t)argc, sizeof *len);
+    const struct store_fence *fence = s->fence;
+    size_t most = (size_t)(5 + nkeys + nargs);
+    struct call c = {calloc(most, sizeof *c.argv), calloc(most, sizeof *c.lens), 0};
     redisReply *r = NULL;
-    if (!argv || !len) {
+    char count[16], token[24];
+    script = fence ? fence_script(script) : script;
+    if (!c.argv || !c.lens || !script) {
         err_set(e, ERR_MEMORY, "cannot run a script in the store: memory ran out");
         goto out;
     }
-    argv[0] = "EVALSHA";
-    argv[1] = sha;
-    argv[2] = count;
+    snprintf(count, sizeof count, "%d", nkeys + (fence ? 1 : 0));
+    call_add(&c, "EVALSHA", strlen("EVALSHA"));
+    call_add(&c, hash_of(script), sizeof script->sha - 1);
+    call_add(&c, count, strlen(count));
     for (int i = 0; i < nkeys; i++) {
-        argv[3 + i] = keys[i];
+        call_add(&c, keys[i], strlen(keys[i]));
+    }
+    if (fence) {
+        call_add(&c, key_text(KEY_LEADER), strlen(key_text(KEY_LEADER)));
     }
     for (int i = 0; i < nargs; i++) {
-        argv[3 + nkeys + i] = args[i];
+        call_add(&c, args[i], lens ? lens[i] : strlen(args[i]));
     }
-    for (int i = 0; i < argc; i++) {
-        int arg = i - 3 - nkeys;
-        len[i] = lens && arg >= 0 ? lens[arg] : strlen(argv[i]);
+    if (fence) {
+        snprintf(token, sizeof token, "%lld", (long long)atomic_load(&fence->token));
+        call_add(&c, token, strlen(token));
     }
-    if (ready(s, &s->redis, e) < 0) {
-        goto out;
-    }
-    r = redisCommandArgv(s->redis, argc, argv, len);
-    if (r && r->type == REDIS_REPLY_ERROR && !strncmp(r->str, "NOSCRIPT", 8)) {
-        freeReplyObject(r);
-        argv[0] = "EVAL";
-        argv[1] = script->text;
-        len[0] = 4;
-        len[1] = strlen(script->text);
-        r = redisCommandArgv(s->redis, argc, argv, len);
-    }
-    r = check(s, &s->redis, r, e);
+    r = run_script(s, &c, script, e);
 out:
-    free(argv);
-    free(len);
+    free(c.argv);
+    free(c.lens);
     return r;
 }

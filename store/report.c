@@ -1,5 +1,6 @@
 /* What a rank reports to the store: packed rows and its heartbeat, in one round trip that brings
- * the control document back; and facts.
+ * the control document back; and facts. All of it is sealed with the rank's key, since others may
+ * write the same streams (docs/decisions/0015).
  *
  * Every turn of a pulse is one script, because the round trip and the sync of Redis's file cost
  * time, not the rows. Times of heartbeats are Redis's own, so clocks of hosts need not agree.
@@ -11,26 +12,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/seal.h"
+
+void store_seal_with(struct store *s, const struct sign_key *key)
+{
+    s->seal = *key;
+}
+
 /* ---- what a rank reports --------------------------------------------------------------------- */
 
 static struct script report_script = {.text = LUA_CLOCK LUA_REPORT};
 
-/* The heartbeat's text with a comma for its opening brace: the script puts the time before it. */
-static char *beat_text(int rank, const json_t *beat, struct err *e)
+/* The sealed message of a document; malloc'd. */
+static char *seal_text(const struct store *s, const char *kind, const json_t *document,
+                       const char *what, struct err *e)
 {
-    if (!json_is_object(beat)) {
-        err_set(e, ERR_INVALID, "cannot store the heartbeat of rank %d: it is no document", rank);
+    if (!json_is_object(document)) {
+        err_set(e, ERR_INVALID, "cannot store %s: it is no document", what);
         return NULL;
     }
-    json_t *copy = json_copy((json_t *)beat);
-    json_object_del(copy, "at");
-    char *text = store_dump(copy, "a heartbeat", e);
-    if (text && json_object_size(copy) == 0) {
-        memcpy(text, "}", 2);
-    } else if (text) {
-        text[0] = ',';
-    }
+    json_t *copy = json_copy((json_t *)document);
+    char *text = sign_seal(&s->seal, kind, copy, e);
     json_decref(copy);
+    if (text && strlen(text) > STORE_DOC_BYTES) {
+        err_set(e, ERR_TOO_LARGE, "cannot store %s: it has %zu bytes, and %d are allowed", what,
+                strlen(text), STORE_DOC_BYTES);
+        free(text);
+        return NULL;
+    }
     return text;
 }
 
@@ -70,7 +79,8 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
                  struct err *e)
 {
     char job[STORE_KEY], rows[STORE_KEY], beats[STORE_KEY], control[STORE_KEY] = "", field[16],
-                                                            each[16];
+                                                            each[16], seal[SIGN_HEX];
+    struct sign_key sum;
     int rc = key_of_rank(rows, KEY_JOB_ROWS, id, rank, e);
     report->control = NULL;
     if (rc < 0 || (rc = key_of_job(job, KEY_JOB, id, e)) < 0 ||
@@ -79,20 +89,24 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
         return rc;
     }
     char *packed = pack_rows(rank, report, e);
-    char *beat = packed && report->beat ? beat_text(rank, report->beat, e) : NULL;
+    char *beat =
+        packed && report->beat ? seal_text(s, SEAL_BEAT, report->beat, "a heartbeat", e) : NULL;
     if (!packed || (report->beat && !beat)) {
         free(packed);
         return store_failed(e);
     }
     snprintf(field, sizeof field, "%d", rank);
     snprintf(each, sizeof each, "%d", (int)ROW_BYTES);
+    sign_bytes(&s->seal, SEAL_ROWS, packed, (size_t)report->n_rows * ROW_BYTES, &sum);
+    sign_hex(&sum, seal);
     const char *keys[] = {rows, beats};
-    const char *args[] = {job, STORE_ROWS_ENTRIES, packed, field, beat ? beat : "", control, each};
+    const char *args[] = {job, STORE_ROWS_ENTRIES, packed, field, beat ? beat : "", control, each,
+                          seal};
     size_t lens[sizeof args / sizeof *args];
     for (size_t i = 0; i < sizeof args / sizeof *args; i++) {
         lens[i] = args[i] == packed ? (size_t)report->n_rows * ROW_BYTES : strlen(args[i]);
     }
-    redisReply *r = store_script(s, &report_script, 2, keys, 7, args, lens, e);
+    redisReply *r = store_script(s, &report_script, 2, keys, 8, args, lens, e);
     free(beat);
     free(packed);
     rc = r ? take_report(id, r, report, e) : store_failed(e);
@@ -113,7 +127,7 @@ int store_fact_add(struct store *s, const char *id, const json_t *fact, struct e
     if (rc < 0 || (rc = key_of_job(key, KEY_JOB_FACTS, id, e)) < 0) {
         return rc;
     }
-    if (!(text = store_dump(fact, "a fact", e))) {
+    if (!(text = seal_text(s, SEAL_FACT, fact, "a fact", e))) {
         return store_failed(e);
     }
     const char *keys[] = {key}, *args[] = {STORE_FACTS, text, job};

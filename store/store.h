@@ -12,10 +12,12 @@
 #define STORE_STORE_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/sign.h"
 #include "job/documents/host_beat.h"
 #include "job/row.h"
 #include "job/state.h"
@@ -30,17 +32,54 @@ int store_ping(struct store *s, struct err *e);
 const char *store_url(const struct store *s);
 
 /* ---- the private server (redis.c) ------------------------------------------------------------ */
+enum server_start { SERVER_WAS_THERE, SERVER_STARTED };
 /* Starts redis-server on DIR/redis.sock with an append-only file in DIR/redis, or finds the one
  * that is there (by its socket and pid file; it outlives a killed coordinator). Puts
- * "unix:DIR/redis.sock" into url[512]. Owned: 1 if it was started. */
+ * "unix:DIR/redis.sock" into url[512]. Returns enum server_start, or negative. */
 int redis_private_start(const char *dir, char *url, int *pid, struct err *e);
 /* Asks it to save and end, and waits for it. */
 void redis_private_stop(const char *dir);
 
+/* ---- one coordinator at a time (fence.c) ----------------------------------------------------- */
+enum {
+    STORE_LEADER_MS = 6000, /* a lease that was not renewed for this long may be taken */
+    STORE_INSTANCE = 33     /* 32 hex digits */
+};
+/* The fencing token of a coordinator's lease, for all its connections. 0: it never had one. */
+struct store_fence {
+    _Atomic int64_t token;
+};
+/* From now on every change through this connection carries the token; when another coordinator has
+ * taken the lease, ERR_UNAVAILABLE. `fence` is borrowed until store_close(). */
+void store_fence(struct store *s, const struct store_fence *fence);
+/* Who wants the lease. All borrowed. */
+struct store_candidate {
+    const char *instance; /* random, of this process */
+    const json_t *who;    /* what others are told of it */
+    const char *dead;     /* a holder known to have ended, whose lease is free; or NULL */
+    bool patient;         /* not even a lease that was not renewed in time is taken */
+};
+/* Who has it. */
+struct store_leader {
+    char instance[STORE_INSTANCE];
+    json_t *who; /* owned, or NULL */
+    double age;  /* seconds since its last renewal */
+};
+void store_leader_release(struct store_leader *l);
+/* Takes the lease, or renews it (fence->token above 0). 1: it is ours, and fence->token is its
+ * token; 0: it is another's, *leader (may be NULL) says whose, and is to be released. A holder that
+ * could not renew in time still has it, as long as nobody else took it. */
+int store_leader_take(struct store *s, const struct store_candidate *c, struct store_fence *fence,
+                      struct store_leader *leader, struct err *e);
+/* Gives it back, so that the next one need not wait. */
+int store_leader_give(struct store *s, const char *instance, struct err *e);
+
 /* ---- jobs (jobs.c) --------------------------------------------------------------------------- */
 enum { STORE_ID = 17 }; /* 16 hex digits */
+enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
- * was used before, gives the job it made and returns 1 (ERR_CONFLICT if the spec differs). */
+ * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs). Returns enum
+ * job_created, or negative. */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      char id[STORE_ID], struct err *e);
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
@@ -84,6 +123,9 @@ json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
+/* What is reported on this connection is sealed with this key from now on (job/seal.h). Before:
+ * with a key of zeros, which no attempt has. */
+void store_seal_with(struct store *s, const struct sign_key *key);
 /* A turn of a rank's pulse. All of it is borrowed but `control`. */
 struct store_report {
     const struct row *rows; /* [n_rows]; they become one entry */
@@ -99,8 +141,16 @@ struct store_tail {
     int rank;
     char *last; /* [STORE_PLACE]; moves on with what is taken */
 };
-/* Takes the n rows of an entry; negative: it is not taken, and the reading ends with that. */
-typedef int store_rows_fn(void *ctx, int rank, const struct row *rows, int n, struct err *e);
+/* An entry of rows. Whoever may write the stream can have written it: the seal tells. */
+struct store_rows {
+    int rank, n;            /* whose stream it stands in; how many rows */
+    const struct row *rows; /* [n] */
+    const void *packed;     /* the same as they were sent, [bytes]: what the seal is of */
+    size_t bytes;
+    const char *seal; /* hex; "": it has none */
+};
+/* Takes the rows of an entry; negative: it is not taken, and the reading ends with that. */
+typedef int store_rows_fn(void *ctx, const struct store_rows *entry, struct err *e);
 /* Calls fn for the entries of n ranks past their positions, at most `count` of each. Returns how
  * many the busiest had. With facts_at, none are handed out where a fact waits beyond that place:
  * *facts is set. Else both are NULL. */
@@ -110,9 +160,11 @@ int store_rows_read(struct store *s, const char *id, const struct store_tail *ta
 /* Rows up to there go: they are on disk. */
 int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,
                     struct err *e);
+/* Array; last is updated. Facts and heartbeats are what they claim to be: each has "sealed", the
+ * message as it was sent, whose seal tells whether that is true (sign_open). */
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count,
-                         struct err *e); /* array, last updated */
-/* {"0": {...}}; each has "at" in ms by Redis's clock, and "age" in s */
+                         struct err *e);
+/* {"0": {...}}; each also has "at" in ms by Redis's clock, and "age" in s */
 json_t *store_beats(struct store *s, const char *id, struct err *e);
 int store_beats_clear(struct store *s, const char *id, struct err *e);
 
@@ -144,15 +196,25 @@ int store_nodes_put(struct store *s, const json_t *nodes,
                     struct err *e); /* of an array of them, in one round trip */
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
-/* adds "state" (ready busy draining disabled lost), "job", "heartbeat_age_seconds" */
+/* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
+ * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"} */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);
 int store_node_set(struct store *s, const char *name, const char *field, const char *value,
                    struct err *e); /* "drained", "disabled" */
-/* Claims a node for a job: 1 claimed (or already by this job), 0 by another. */
+enum claim {
+    CLAIM_LOST, /* another job has it */
+    CLAIM_OURS  /* now, or since an earlier claim for this job */
+};
+/* Claims a node for a job: enum claim, or negative. */
 int store_node_claim(struct store *s, const char *name, const char *job, struct err *e);
 int store_node_release(struct store *s, const char *name, const char *job, struct err *e);
+/* node_rest.c: an attempt failed through this node; *rest: the seconds that it gets no job, 0 after
+ * the first time. An attempt on it ended well: all of that is forgotten. */
+int store_node_failed(struct store *s, const char *name, const char *reason, double *rest,
+                      struct err *e);
+int store_node_well(struct store *s, const char *name, struct err *e);
 int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile,
                       struct err *e);
 json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e);
@@ -170,8 +232,10 @@ int store_host_remove(struct store *s, const char *name, const char *instance,
 int store_mail_put(struct store *s, const char *box, const char *text, int seconds, struct err *e);
 char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e);
 int store_lease_set(struct store *s, const char *name, int seconds,
-                    struct err *e);                                      /* 0: gives it back */
-int store_lease_there(struct store *s, const char *name, struct err *e); /* 1, 0 or negative */
+                    struct err *e); /* 0: gives it back */
+enum launch_lease { LEASE_GONE, LEASE_HELD };
+/* Returns enum launch_lease, or negative. */
+int store_lease_there(struct store *s, const char *name, struct err *e);
 /* Messages that were refused, by cause ("launch.forged"); counted for ever. */
 int store_refused_add(struct store *s, const char *what, struct err *e);
 json_t *store_refused(struct store *s, struct err *e);

@@ -1,5 +1,5 @@
-/* Checkpoints on disk (see checkpoint.h): which files are kept, and which one is the newest that can
- * be trusted.
+/* Checkpoints on disk (see checkpoint.h): which files are kept, and which one is the newest that
+ * can be trusted.
  *
  * A checkpoint has the same tensors as an artifact, under the same names and in the same shapes,
  * and besides them the optimizer's state as one vector; so any checkpoint can serve as `init`.

@@ -3,8 +3,8 @@
  *
  *   JOBDIR/checkpoints/step-000000001234.safetensors
  *
- * A file holds what an artifact holds (artifact.h), the optimizer's state and the progress; beside it
- * stand the workers' own states, which it names (own_files.h).
+ * A file holds what an artifact holds (artifact.h), the optimizer's state and the progress; beside
+ * it stand the workers' own states, which it names (own_files.h).
  */
 #ifndef WORKER_CHECKPOINT_H
 #define WORKER_CHECKPOINT_H

@@ -12,7 +12,8 @@
 
 static const struct opt table[] = {
     {"job", "ID", OPT_STRING, NULL, 0, 0,
-     "trains this job: its plan is read from the store (started by mpirun, one rank more than workers)"},
+     "trains this job: its plan is read from the store (started by mpirun, one rank more than "
+     "workers)"},
     {"attempt", "N", OPT_INT, "1", 1, 30000, "number of this launch"},
     {"store", "URL", OPT_STRING, NULL, 0, 0, "the store: redis://HOST:PORT or unix:PATH"},
     {"store-password", "TEXT", OPT_STRING, NULL, 0, 0,
@@ -32,7 +33,8 @@ static const struct opt table[] = {
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
     {"evaluate", "MODEL", OPT_STRING, NULL, 0, 0, "evaluates this safetensors file, prints JSON"},
     {"data-set", "FOLDER", OPT_STRING, NULL, 0, 0,
-     "data set of --evaluate: a folder, a name beneath the roots, or glyphs (default: what it was trained on)"},
+     "data set of --evaluate: a folder, a name beneath the roots, or glyphs (default: what it was "
+     "trained on)"},
     {"format", "NAME", OPT_STRING, NULL, 0, 0, "format of --data-set (default: found out)"},
     {"spec", "FILE", OPT_STRING, NULL, 0, 0,
      "job spec with the model and data of --evaluate, for files that do not say them"},
@@ -48,7 +50,8 @@ static const struct opt table[] = {
     {"slowdown", "LIST", OPT_STRING, "1", 0, 0,
      "emulated slowdown of each worker of --local, separated by commas"},
     {"order", "FILE", OPT_STRING, NULL, 0, 0,
-     "JSON array of ranks: the server of --local takes their gradients in this order (that of a virtual run gives its bits)"},
+     "JSON array of ranks: the server of --local takes their gradients in this order (that of a "
+     "virtual run gives its bits)"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
 };
@@ -80,7 +83,8 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
     if (c->mode == WORKER_JOB && (!c->job || !c->store_url)) {
         return err_set(
             e, ERR_INVALID,
-            "evenstep-worker needs --job and --store, or one of --local, --check, --probe, --datasets, --evaluate (see --help)");
+            "evenstep-worker needs --job and --store, or one of --local, --check, --probe, "
+            "--datasets, --evaluate (see --help)");
     }
     return 0;
 }
@@ -224,7 +228,7 @@ static int local_order(struct worker_config *c, struct err *e)
         return 0;
     }
     return c->order ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks", file)
-                    : -ERR_INVALID;
+                    : -(int)e->code;
 }
 
 static int local_plan(struct worker_config *c, struct err *e)

@@ -29,7 +29,7 @@ struct worker_config {
     json_t *order; /* of --local: whose gradients a server takes, in this order; owned, or NULL */
 };
 
-/* Parses the command line. The struct is about 24 KB. 1: help was printed. */
+/* Parses the command line. The struct is about 24 KB. Returns enum opt_begun, or negative. */
 int config_parse(struct worker_config *c, int argc, char **argv, struct err *e);
 /* Takes the plan document (job/documents/plan.h). The spec gets as many workers as the attempt has
  * nodes. A plan of another attempt is refused: this rank is left over from an earlier one. */

@@ -50,9 +50,9 @@ struct engine_ops {
     /* Sums of loss and correct over the range of the test set; may change w->eval_count to what it
      * really had. */
     int (*evaluate)(struct engine *g, struct work *w, struct dev_result *sum, struct err *e);
-    /* NULL, or: what was measured by itself since the last call, in a run whose strategy asks for no
-     * evaluation; *n: samples, 0 if nothing was. `last`: no step follows, and what belongs behind the
-     * last one is waited for. */
+    /* NULL, or: what was measured by itself since the last call, in a run whose strategy asks for
+     * no evaluation; *n: samples, 0 if nothing was. `last`: no step follows, and what belongs
+     * behind the last one is waited for. */
     int (*measured)(struct engine *g, bool last, struct dev_result *sum, int64_t *n, struct err *e);
     /* NULL, or: what this rank keeps beside the replica, once the last step is made; the caller
      * releases it. */

@@ -2,7 +2,8 @@
  * samples. With --spec and --data they become a job spec, which the code for job specs reads and
  * checks:
  *
- *   metadata (network, normalize, crop, data, seed) or --spec, then --data   ─►   job spec   ─►   network, samples   ─►   device
+ *   metadata (network, normalize, crop, data, seed), or --spec; then --data
+ *     ─► job spec ─► network, samples ─► device
  */
 #include "worker/evaluate.h"
 
@@ -93,10 +94,10 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
     if (!ask->data) {
         return json_object_get(data, "format")
                    ? 0
-                   : err_set(
-                         e, ERR_INVALID,
-                         "'%.200s' does not say what it was trained on; name a data set with --data",
-                         ask->model);
+                   : err_set(e, ERR_INVALID,
+                             "'%.200s' does not say what it was trained on; name a data set with "
+                             "--data",
+                             ask->model);
     }
     bool folder = realpath(ask->data, real) && stat(real, &st) == 0 && S_ISDIR(st.st_mode);
     if (!folder && strcmp(ask->data, "glyphs") == 0) {

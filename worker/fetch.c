@@ -81,14 +81,16 @@ static bool needs(const struct trip *t)
            (!t->opened || (t->trains && strcmp(t->d->digest, digest) != 0));
 }
 
-/* 1: the received one is opened; 0: there is none that fits. */
+enum reopened { REOPENED_NONE, REOPENED };
+
+/* Opens the one that this host received earlier; REOPENED_NONE: none has the key. */
 static int open_received(struct trip *t, struct err *e)
 {
     const struct fetch *f = t->f;
     const char *key = t->offer.key;
     char root[ROOT_BYTES];
     if (!key[0] || !received_find(&f->received, key, root)) {
-        return 0;
+        return REOPENED_NONE;
     }
     if (t->opened) {
         dataset_release(t->d);
@@ -99,7 +101,7 @@ static int open_received(struct trip *t, struct err *e)
                        : dataset_peek(t->d, &spec, root, e);
     t->opened = rc == 0;
     if (rc == 0 && !needs(t)) {
-        return 1;
+        return REOPENED;
     }
     if (rc == 0) {
         rc = err_set(e, ERR_DATA, "the received data set '%.100s' is not what the keeper has",
@@ -232,7 +234,7 @@ static int count_needs(struct trip *t, int *out, struct err *e)
     int rc = 0;
     if (!t->keeper) {
         struct err why = {0};
-        struct report report = {.have = needs(t) && open_received(t, &why) != 1};
+        struct report report = {.have = needs(t) && open_received(t, &why) != REOPENED};
         rc = send_report(t, TAG_NEED, &report, e);
     }
     for (int r = 0; t->keeper && rc == 0 && r < c->workers + c->servers; r++) {
@@ -319,11 +321,9 @@ static int pass_files(struct trip *t, struct err *e)
     if (wants) {
         tell_received(t, 0, 0);
     }
-    if (rc == 0 && wants) {
-        rc = open_received(t, e);
-        rc = rc == 0 ? err_set(e, ERR_DATA, "the data set '%.100s' was received, but is not there",
-                               t->f->spec->path)
-                     : rc;
+    if (rc == 0 && wants && (rc = open_received(t, e)) == REOPENED_NONE) {
+        return err_set(e, ERR_DATA, "the data set '%.100s' was received, but is not there",
+                       t->f->spec->path);
     }
     return rc < 0 ? rc : 0;
 }

@@ -166,6 +166,9 @@ int keeper_run(struct trainer_env *env, struct err *e)
     if (rc < 0) {
         goto out;
     }
+    if (first && t->loaded && env->data) {
+        t->loaded(t->ctx, env->data->train.samples);
+    }
     rc = first ? start_give(&k->start, env, env->data ? env->data->train.samples : 0, e)
                : start_receive(&k->start, env, e);
     if (rc < 0) {

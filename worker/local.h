@@ -1,6 +1,6 @@
 /* Telemetry without a store: every row, test figure, profile and file as a line of CSV on standard
- * output. For tests and trials (`evenstep-worker --local`). Under mpirun all ranks share the output;
- * a line is one write.
+ * output. For tests and trials (`evenstep-worker --local`). Under mpirun all ranks share the
+ * output; a line is one write.
  *
  *   row,RANK,STEP,…       the columns of job/row.def, in its order
  *   evaluation,STEP,EPOCH,TIME,LOSS,ACCURACY,SAMPLES,FINAL

@@ -2,7 +2,8 @@
  * serve (keeper.c); a rank reads the attempt's plan from the store, then speaks to it only through
  * the pulse.
  *
- *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device ─► trainer or keeper ─► "ended" ─► MPI_Finalize
+ *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device
+ *             ─► trainer or keeper ─► "ended" ─► MPI_Finalize
  *
  * Two things come first. Waiting OpenMP threads would take cores from other ranks, and the runtime
  * reads OMP_WAIT_POLICY when it is loaded, so the program sets it and executes itself again.
@@ -19,6 +20,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "job/seal.h"
 #include "store/store.h"
 #include "worker/check.h"
 #include "worker/config.h"
@@ -174,6 +176,18 @@ static void calibrated(void *ctx, struct profile *p)
     }
 }
 
+/* Whoever has it can speak for this rank, so it does not stay in the environment. */
+static int read_seal(struct sign_key *out, struct err *e)
+{
+    char *text = getenv(SEAL_VARIABLE);
+    if (!text || sign_unhex(text, out, NULL) < 0) {
+        return err_set(e, ERR_INVALID,
+                       SEAL_VARIABLE " is not set: ranks are started under `evenstep serve`");
+    }
+    memset(text, '0', strlen(text));
+    return unsetenv(SEAL_VARIABLE) == 0 ? 0 : err_errno(e, ERR_INTERNAL, "cannot forget a key");
+}
+
 static int open_telemetry(struct process *w, const char *node, struct err *e)
 {
     struct worker_config *c = &w->config;
@@ -187,11 +201,17 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         local_telemetry(&w->local, &w->telemetry);
         return 0;
     }
+    struct sign_key seal;
+    int rc = read_seal(&seal, e);
+    if (rc < 0) {
+        return rc;
+    }
     struct pulse_config pc = {
         .url = c->store_url,
         .password = getenv("EVENSTEP_STORE_PASSWORD"),
         .job = c->job,
         .node = node,
+        .seal = &seal,
         .rank = w->rank,
         .attempt = c->attempt,
         .workers = workers,
@@ -341,7 +361,7 @@ static int run_rank(struct process *w, struct err *e)
         log_info("worker", "ready", "node=%s device=program slowdown=%g",
                  c->plan.workers[w->rank].node, c->plan.workers[w->rank].slowdown);
         env->engine = program_engine(&w->program, env, e);
-        rc = env->engine ? trainer_run(env, e) : -ERR_MEMORY;
+        rc = env->engine ? trainer_run(env, e) : -(int)e->code;
         if (rc < 0) {
             program_leave(&w->program);
         }

@@ -7,8 +7,8 @@
  *    "network": "9f…", "optimizer": "sgd", "strategy": "ssp",         what the run trains, and how
  *    "extra": {"staleness": [{…}, …], "best": 0.98, "elapsed": 71.5}}
  *
- * It has no format number: `extra` and its keys are optional, and checkpoints of every version since
- * the first are read.
+ * It has no format number: `extra` and its keys are optional, and checkpoints of every version
+ * since the first are read.
  */
 #ifndef WORKER_PROGRESS_H
 #define WORKER_PROGRESS_H

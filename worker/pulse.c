@@ -65,6 +65,7 @@ static json_t *make_beat(struct pulse *p)
     b.comm_age = p->comm_age ? p->comm_age(p->comm_ctx) : 0;
     snprintf(b.node, sizeof(b.node), "%s", p->node);
     pthread_mutex_lock(&p->lock);
+    b.number = ++p->number;
     b.phase = p->phase;
     b.progress_age = clock_now() - p->progress_at;
     b.work_age = work_age(p);
@@ -262,6 +263,9 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
     if (!p->store) {
         release(p);
         return NULL;
+    }
+    if (c->seal) {
+        store_seal_with(p->store, c->seal);
     }
     if (pthread_create(&p->thread, NULL, pulse_main, p) != 0) {
         err_set(e, ERR_MEMORY, "cannot start the pulse's thread");

@@ -13,14 +13,16 @@
 
 #include <signal.h>
 
+#include "common/sign.h"
 #include "job/documents/fact.h"
 #include "worker/telemetry.h"
 
 struct pulse; /* owned by its starter; one per process */
 
 struct pulse_config {
-    const char *url, *password; /* of the store; password may be NULL. Copied */
-    const char *job, *node;     /* copied */
+    const char *url, *password;  /* of the store; password may be NULL. Copied */
+    const char *job, *node;      /* copied */
+    const struct sign_key *seal; /* this rank's (job/seal.h); copied. NULL: zeros, for tests */
     int rank, attempt, workers;
     bool reads_control;            /* rank 0 and the keeper */
     int first_version;             /* the control until the document was read */

@@ -31,6 +31,7 @@ struct pulse {
     uint64_t dropped;
     json_t *facts[PULSE_FACTS]; /* documents; owned */
     int n_facts;
+    int64_t number; /* of the newest fact or heartbeat */
     struct control control;
     bool checkpoint_asked; /* the document's flag as last read, to see it rise */
     enum phase phase;

@@ -57,10 +57,11 @@ static void on_row(void *ctx, const struct row *r)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void tell(struct pulse *p, const struct fact *fact)
+static void tell(struct pulse *p, struct fact *fact)
 {
-    json_t *j = fact_json(fact);
     pthread_mutex_lock(&p->lock);
+    fact->number = ++p->number;
+    json_t *j = fact_json(fact);
     if (p->n_facts == PULSE_FACTS) { /* Redis has been away for long: the oldest is dropped */
         json_decref(p->facts[0]);
         memmove(p->facts, p->facts + 1, sizeof(p->facts[0]) * --p->n_facts);
@@ -75,6 +76,13 @@ static struct fact fact_of(const struct pulse *p, enum fact_type type)
     struct fact f = {.type = type, .from = p->from};
     snprintf(f.node, sizeof(f.node), "%s", p->node);
     return f;
+}
+
+static void on_loaded(void *ctx, int64_t samples)
+{
+    struct fact f = fact_of(ctx, FACT_LOADED);
+    f.loaded = samples;
+    tell(ctx, &f);
 }
 
 static void on_evaluated(void *ctx, const struct evaluation *v)
@@ -200,6 +208,7 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
     *out = (struct telemetry){.ctx = p,
                               .phase = on_phase,
                               .row = on_row,
+                              .loaded = on_loaded,
                               .evaluated = on_evaluated,
                               .joined = on_joined,
                               .crashed = on_crashed,

@@ -22,7 +22,7 @@ struct start_head {
 static int take_progress(struct start *s, const char *text, size_t bytes, struct err *e)
 {
     json_t *j = jsonx_parse(text, bytes, e);
-    int rc = j ? progress_read(&s->from.state, &s->from.of, j, e) : -ERR_PEER;
+    int rc = j ? progress_read(&s->from.state, &s->from.of, j, e) : -(int)e->code;
     json_decref(j);
     return rc < 0 ? err_prefix(e, "cannot read the start of the run") : 0;
 }
@@ -367,6 +367,7 @@ int start_compare_data(struct trainer_env *env, const char *digest, struct err *
     }
     return err_set(
         e, ERR_DATA,
-        "the data set of rank %d is not that of rank 0: the digests of their values are %.12s… and %.12s…",
+        "the data set of rank %d is not that of rank 0: the digests of their values are %.12s… and "
+        "%.12s…",
         env->comm->rank, digest, first);
 }

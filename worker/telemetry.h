@@ -11,6 +11,8 @@ struct telemetry {
     void *ctx;
     void (*phase)(void *ctx, enum phase p);
     void (*row)(void *ctx, const struct row *row);
+    /* of the keeper: the data set is there, with so many training samples; may be NULL */
+    void (*loaded)(void *ctx, int64_t samples);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*profile)(void *ctx,
                     const struct profile *p); /* step time of this node, calibrated at start */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/commands.h"
+#include "cli/jobs/watch.h"
 #include "cli/run/logline.h"
 #include "common/buf.h"
 #include "common/text.h"
@@ -130,7 +130,7 @@ int follow_job(struct session *s, const char *id, char state[32])
 {
     struct follow f = {
         .session = s, .id = id, .state = state, .terminal = isatty(STDERR_FILENO) != 0};
-    const struct watch how = {stderr, seen, &f};
+    const struct watch how = {.out = stderr, .seen = seen, .ctx = &f};
     state[0] = '\0';
     buf_init(&f.rest, REST_BYTES);
     int status = watch_job(s, id, &how);

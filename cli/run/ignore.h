@@ -2,9 +2,9 @@
  * program needs (.git, compiled Python, virtual environments, a service's data).
  *
  * One pattern a line, as in .gitignore but for `!` and `**`: `*.ckpt` holds for files and folders
- * of that name everywhere, `/data` and `runs/old` from the top, `cache/` for folders alone; `*`, `?`
- * and `[a-z]` stay within one name. What is in a folder that is left out is left out with it. Lines
- * that begin with # are comments.
+ * of that name everywhere, `/data` and `runs/old` from the top, `cache/` for folders alone; `*`,
+ * `?` and `[a-z]` stay within one name. What is in a folder that is left out is left out with it.
+ * Lines that begin with # are comments.
  */
 #ifndef CLI_RUN_IGNORE_H
 #define CLI_RUN_IGNORE_H

@@ -4,26 +4,22 @@
  *     pack the folder ─► a service, or one for this run ─► upload ─► submit ─► follow ─► artifacts
  *
  * The first line of stdout is the job's id and nothing else is there; everything for people is on
- * stderr. The exit status says how it ended (enum status).
+ * stderr. The exit status says how it ended (cli/status.h; docs/own-program.md).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/run/artifacts.h"
+#include "cli/jobs/fetch.h"
 #include "cli/run/follow.h"
 #include "cli/run/pack.h"
 #include "cli/run/private.h"
 #include "cli/run/spec.h"
 #include "cli/session.h"
 
-/* What scripts rely on (docs/configuration.md). 128 + N: signal N ended it, the job was cancelled.
- */
-enum status { SUCCEEDED, FAILED, WRONG, NO_SERVICE, CANCELLED, NOT_FETCHED, SIGNALLED = 128 };
-
 static const char usage[] = "evenstep run [OPTIONS] FILE [ARGS …]";
 
-static const struct opt options[] = {
+const struct opt run_options[] = {
     {"workers", "N", OPT_INT, "1", 1, 1024, "nodes that the program runs on"},
     {"strategy", "NAME", OPT_STRING, NULL, 0, 0,
      "how they train together (`evenstep catalog` lists them; default: the service's)"},
@@ -55,6 +51,13 @@ struct run {
 static struct err *err_of(struct run *r)
 {
     return &r->session.err;
+}
+
+/* It was refused, or nobody could be asked. */
+static enum status not_served(const struct run *r)
+{
+    int refusal = r->session.client.refusal;
+    return refusal >= 400 && refusal < 500 ? STATUS_REFUSED : STATUS_UNREACHABLE;
 }
 
 /* ---- a service ------------------------------------------------------------------------------- */
@@ -135,17 +138,17 @@ static enum status prepare(struct run *r, const char *file)
     const struct opt_values *o = r->session.options;
     if (opt_flag(o, "detach") && opt_string(o, "output")) {
         err_set(err_of(r), ERR_INVALID, "--output waits for the job's end, and --detach does not");
-        return WRONG;
+        return STATUS_USAGE;
     }
     if (run_program_find(&r->program, file, opt_string(o, "folder"), err_of(r)) < 0 ||
         !(r->spec = run_spec(&r->program, o, err_of(r))) ||
         pack_folder(&r->pack, r->program.folder, r->program.file, opt_string(o, "output"),
                     err_of(r)) < 0) {
-        return WRONG;
+        return STATUS_USAGE;
     }
     fprintf(stderr, "packed %zu files%s of %s, %.1f KiB\n", r->pack.files,
             r->pack.by_git ? " that git knows" : "", r->program.folder, (double)r->pack.n / 1024);
-    return SUCCEEDED;
+    return STATUS_DONE;
 }
 
 static enum status follow(struct run *r)
@@ -156,56 +159,56 @@ static enum status follow(struct run *r)
     int status = follow_job(&r->session, r->id, state);
     bool succeeded = strcmp(state, "succeeded") == 0;
     if (status < 0 && !follow_signal()) {
-        return NO_SERVICE;
+        return not_served(r);
     }
     if (output && status >= 0) { /* what a failed job wrote is wanted too */
         struct err failed = *err_of(r);
-        fetched = artifacts_fetch(&r->session, r->id, output);
+        fetched = fetch_all(&r->session, r->id, output, NULL);
         if (fetched >= 0) {
             fprintf(stderr, "%d artifacts in %s\n", fetched, output);
         }
         *err_of(r) = failed.code ? failed : *err_of(r);
     }
     if (follow_signal() && !succeeded) {
-        return (enum status)(SIGNALLED + follow_signal());
+        return (enum status)(STATUS_SIGNALLED + follow_signal());
     }
-    return !succeeded    ? strcmp(state, "cancelled") == 0 ? CANCELLED : FAILED
-           : fetched < 0 ? NOT_FETCHED
-                         : SUCCEEDED;
+    return !succeeded    ? strcmp(state, "cancelled") == 0 ? STATUS_CANCELLED : STATUS_FAILED
+           : fetched < 0 ? STATUS_NOT_WRITTEN
+                         : STATUS_DONE;
 }
 
 static enum status run(struct run *r, const char *file)
 {
     enum status status = prepare(r, file);
-    if (status != SUCCEEDED) {
+    if (status != STATUS_DONE) {
         return status;
     }
     if (connect_service(r) < 0 || upload(r) < 0) {
-        return NO_SERVICE;
+        return not_served(r);
     }
     follow_catch_signals();
     if (submit(r) < 0) {
-        return NO_SERVICE;
+        return not_served(r);
     }
     tell_page(r);
-    return opt_flag(r->session.options, "detach") ? SUCCEEDED : follow(r);
+    return opt_flag(r->session.options, "detach") ? STATUS_DONE : follow(r);
 }
 
 int command_run(int argc, char **argv)
 {
     static struct run r; /* too large for a stack */
-    int first = opt_first_positional(options, argc, argv);
+    int first = opt_first_positional(run_options, argc, argv);
     memset(&r, 0, sizeof r);
     r.own.lifeline = -1;
-    int rc = opt_begin(options, usage, first < argc ? first : argc, argv, &r.session.options,
+    int rc = opt_begin(run_options, usage, first < argc ? first : argc, argv, &r.session.options,
                        err_of(&r));
     if (rc != 0) {
         if (rc < 0) {
             session_complain(err_of(&r), NULL);
         }
-        return rc < 0 ? WRONG : SUCCEEDED;
+        return rc < 0 ? STATUS_USAGE : STATUS_DONE;
     }
-    enum status status = WRONG;
+    enum status status = STATUS_USAGE;
     if (first >= argc) {
         fprintf(stderr, "usage: %s\n", usage);
     } else {

@@ -218,7 +218,8 @@ PUBLIC int es_held_back(const struct es_result *result)
     return rc < 0 || rc == ES_GO_SAVE ? rc : 0;
 }
 
-/* A pass that failed has no state worth giving: asked for one, the program says that it has none. */
+/* A pass that failed has no state worth giving: asked for one, the program says that it has none.
+ * */
 PUBLIC int es_abort(void)
 {
     int rc;

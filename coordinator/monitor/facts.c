@@ -1,6 +1,10 @@
 /* Facts of ranks (job/documents/fact.h), each handed to the part of the monitor that it concerns.
  *
- * A fact counts for the attempt whose rank sent it. Facts that an attempt left unread are read when
+ * A fact counts if it is sealed with the key of the rank that it names, is one that this rank
+ * tells, and is newer than what that rank told before. What is not is dropped, counted and logged:
+ * whoever may write to the store can put anything into the stream.
+ *
+ * It counts for the attempt whose rank sent it. Facts that an attempt left unread are read when
  * the next one is opened; of those only results count (evaluations, saved files, what a device
  * measured). Later ones come from processes that should have ended: they are dropped and counted.
  */
@@ -14,9 +18,13 @@
 
 enum { FACTS_AT_ONCE = 100 };
 
-/* Training samples seen at an epoch: known for generated data, else from the counters. */
+/* Training samples seen at an epoch: of what the keeper loaded, else known for generated data, else
+ * from the counters. */
 static double samples_at(const struct monitor *m, double epoch)
 {
+    if (m->training_samples > 0) {
+        return round(epoch * (double)m->training_samples);
+    }
     if (m->spec->data.format == CAT_FORMAT_GLYPHS) {
         return round(epoch * (double)m->spec->data.samples * (1 - m->spec->data.validation));
     }
@@ -25,6 +33,19 @@ static double samples_at(const struct monitor *m, double epoch)
     }
     double seen = m->ranks.epoch;
     return seen > 0 ? round(epoch / seen * (double)ranks_samples(&m->ranks)) : 0;
+}
+
+int64_t monitor_planned_samples(const struct monitor *m)
+{
+    double epochs = m->program.global_batch > 0 ? m->program.epochs : m->spec->epochs,
+           target = m->spec->target_accuracy;
+    const struct evaluation *last = evaluations_last(&m->results.evaluations);
+    bool reached = last && target > 0 && last->accuracy >= target;
+    bool known = m->training_samples > 0 || m->program.global_batch > 0 ||
+                 m->spec->data.format == CAT_FORMAT_GLYPHS;
+    epochs = floor(epochs);
+    return known ? (int64_t)samples_at(m, reached && last->epoch < epochs ? last->epoch : epochs)
+                 : 0;
 }
 
 static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct err *e)
@@ -137,9 +158,26 @@ static int on_old(struct monitor *m, const struct fact *f, struct err *e)
     }
 }
 
+/* The attempt began with nothing: what earlier ones did is superseded. */
+static int begin_anew(struct monitor *m, struct err *e)
+{
+    int rc = history_supersede(m->feed.history, 0, e);
+    m->gate_open = rc >= 0;
+    return rc;
+}
+
 static int on_own(struct monitor *m, const struct fact *f, struct err *e)
 {
+    if (!m->gate_open && f->type == FACT_EVALUATION) { /* "restored" would have come before it */
+        int rc = begin_anew(m, e);
+        if (rc < 0) {
+            return rc;
+        }
+    }
     switch (f->type) {
+    case FACT_LOADED:
+        m->training_samples = f->loaded;
+        return 0;
     case FACT_RESTORED:
         return on_restored(m, f->version, e);
     case FACT_PROFILE:
@@ -172,18 +210,53 @@ static int on_fact(struct monitor *m, const struct fact *f, bool old_attempt, bo
         return disk ? on_old(m, f, e) : 0;
     }
     if (disk) {
-        ranks_drop(&m->ranks, "fact", &f->from, "it is of another attempt");
+        ranks_drop(&m->ranks, DROPPED_FACT, &f->from, "it is of another attempt");
     }
     return 0;
+}
+
+/* The attempt and the rank that it claims pick the key that it must be sealed with. */
+static int open_fact(struct monitor *m, const json_t *claimed, struct fact *out, struct err *why)
+{
+    int64_t attempt = json_integer_value(json_object_get(claimed, "attempt")),
+            rank = json_integer_value(json_object_get(claimed, "rank"));
+    bool possible = attempt >= 0 && attempt <= m->ours.attempt && rank >= 0 && rank <= INT16_MAX;
+    const struct sign_key *key = possible ? seals_of(m->seals, (int)attempt, (int)rank) : NULL;
+    memset(out, 0, sizeof *out);
+    out->from = (struct sender){.attempt = possible ? (int)attempt : 0,
+                                .rank = possible ? (int)rank : COORDINATOR};
+    if (!key) {
+        return err_set(why, ERR_NOT_FOUND, "there was no such rank in that attempt");
+    }
+    json_t *j = sign_open(key, SEAL_FACT, jsonx_string_at(claimed, "sealed"), why);
+    int rc = j ? fact_read(out, j, why) : -(int)why->code;
+    json_decref(j);
+    return rc;
+}
+
+/* Is it to be believed? Ranks of earlier attempts are not counted any more, so for them who the
+ * keeper was is not asked. */
+static int check_fact(struct monitor *m, const struct fact *f, struct err *why)
+{
+    bool own = sender_is(&f->from, &m->ours);
+    if (own && !fact_is_its_own(f, m->ranks.workers)) {
+        return err_set(why, ERR_FORBIDDEN, "this rank does not tell such facts");
+    }
+    return feed_is_new(&m->feed, f)
+               ? 0
+               : err_set(why, ERR_CONFLICT, "its rank told it before, or a newer one");
 }
 
 static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool disk, struct err *e)
 {
     struct fact f;
     struct err why = {0};
-    int rc = fact_read(&f, j, &why);
+    int rc = open_fact(m, j, &f, &why);
+    if (rc >= 0) {
+        rc = check_fact(m, &f, &why);
+    }
     if (rc < 0) {
-        ranks_drop(&m->ranks, "fact", &f.from, why.message);
+        ranks_drop(&m->ranks, DROPPED_FACT, &f.from, why.message);
         rc = 0;
     } else {
         rc = on_fact(m, &f, old_attempt, disk, e);
@@ -196,7 +269,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
 {
     for (;;) {
         char before[STORE_PLACE];
-        snprintf(before, sizeof before, "%s", m->feed.facts);
+        feed_begin_facts(&m->feed, before);
         json_t *facts = store_facts_read(m->store, m->ours.job, m->feed.facts, FACTS_AT_ONCE, e),
                *fact;
         if (!facts) {
@@ -210,7 +283,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
         }
         json_decref(facts);
         if (rc < 0) { /* all of them again at the next turn */
-            snprintf(m->feed.facts, sizeof m->feed.facts, "%s", before);
+            feed_again(&m->feed, before);
         } else if (strcmp(before, m->feed.facts) != 0) {
             rc = monitor_save(m, e);
         }
@@ -235,9 +308,5 @@ int monitor_watch_gate(struct monitor *m, struct err *e)
         return 0;
     }
     int rc = monitor_read_facts(m, false, e);
-    if (rc >= 0 && !m->gate_open) {
-        rc = history_supersede(m->feed.history, 0, e);
-        m->gate_open = rc >= 0;
-    }
-    return rc;
+    return rc >= 0 && !m->gate_open ? begin_anew(m, e) : rc;
 }

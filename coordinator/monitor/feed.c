@@ -13,11 +13,16 @@ int feed_open(struct feed *f, const struct feed_config *c, struct err *e)
                        .job = c->job,
                        .workers = c->workers,
                        .ranks = c->ranks,
+                       .numbers_of = c->attempt,
+                       .seals = c->seals,
                        .on_row = c->on_row,
+                       .on_dropped = c->on_dropped,
                        .ctx = c->ctx};
     f->positions = calloc((size_t)c->ranks + 1, sizeof *f->positions);
     f->tails = calloc((size_t)c->ranks + 1, sizeof *f->tails);
-    if (!f->positions || !f->tails) {
+    f->numbers = calloc((size_t)c->ranks + 1, sizeof *f->numbers);
+    f->before = calloc((size_t)c->ranks + 1, sizeof *f->before);
+    if (!f->positions || !f->tails || !f->numbers || !f->before) {
         return err_set(e, ERR_MEMORY, "cannot open the monitor of job '%s': memory ran out",
                        c->job);
     }
@@ -38,21 +43,45 @@ void feed_close(struct feed *f)
     }
     free(f->positions);
     free(f->tails);
+    free(f->numbers);
+    free(f->before);
     memset(f, 0, sizeof *f);
 }
 
-static int on_rows(void *ctx, int rank, const struct row *rows, int n, struct err *e)
+/* An entry is of one attempt and one rank, and sealed with that rank's key. */
+static const char *wrong_with(const struct feed *f, const struct store_rows *entry)
+{
+    struct sign_key seal, sum;
+    int attempt = entry->rows[0].attempt;
+    for (int i = 0; i < entry->n; i++) {
+        if (entry->rows[i].rank != entry->rank || entry->rows[i].attempt != attempt) {
+            return "its rows are of several ranks or attempts";
+        }
+    }
+    const struct sign_key *key = seals_of(f->seals, attempt, entry->rank);
+    if (!key) {
+        return "there was no such rank in that attempt";
+    }
+    sign_bytes(key, SEAL_ROWS, entry->packed, entry->bytes, &sum);
+    return sign_unhex(entry->seal, &seal, NULL) == 0 && sign_same(&seal, &sum)
+               ? NULL
+               : "it is not sealed with the rank's key";
+}
+
+static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
 {
     struct feed *f = ctx;
+    const char *why = wrong_with(f, entry);
     int rc = 0;
-    (void)rank; /* the rows say */
-    for (int i = 0; i < n && rc >= 0; i++) {
-        if (rows[i].rank < 0 || rows[i].rank >= f->workers) {
-            continue;
-        }
-        rc = history_append(f->history, &rows[i], 1, e);
+    if (why) {
+        struct sender from = {.attempt = entry->rows[0].attempt, .rank = entry->rank};
+        f->on_dropped(f->ctx, &from, why);
+        return 0;
+    }
+    for (int i = 0; i < entry->n && entry->rank < f->workers && rc >= 0; i++) {
+        rc = history_append(f->history, &entry->rows[i], 1, e);
         if (rc >= 0) {
-            f->on_row(f->ctx, &rows[i]);
+            f->on_row(f->ctx, &entry->rows[i]);
         }
     }
     return rc;
@@ -100,18 +129,50 @@ int feed_trim(struct feed *f, struct err *e)
     return rc;
 }
 
+void feed_begin_facts(struct feed *f, char before[STORE_PLACE])
+{
+    memcpy(before, f->facts, STORE_PLACE);
+    memcpy(f->before, f->numbers, sizeof *f->numbers * (size_t)f->ranks);
+}
+
+void feed_again(struct feed *f, const char before[STORE_PLACE])
+{
+    memcpy(f->facts, before, STORE_PLACE);
+    memcpy(f->numbers, f->before, sizeof *f->numbers * (size_t)f->ranks);
+}
+
+bool feed_is_new(struct feed *f, const struct fact *fact)
+{
+    int rank = fact->from.rank;
+    if (fact->from.attempt != f->numbers_of || rank < 0 || rank >= f->ranks) {
+        return true;
+    }
+    bool newer = fact->number > f->numbers[rank];
+    f->numbers[rank] = newer ? fact->number : f->numbers[rank];
+    return newer;
+}
+
+void feed_count_from(struct feed *f, int attempt)
+{
+    f->numbers_of = attempt;
+    memset(f->numbers, 0, sizeof *f->numbers * (size_t)f->ranks);
+}
+
 void feed_note(const struct feed *f, struct bookmark *out)
 {
     snprintf(out->facts, sizeof out->facts, "%s", f->facts);
     for (int r = 0; r < f->ranks && r < out->ranks; r++) {
         snprintf(out->rows[r], sizeof out->rows[r], "%s", f->positions[r].safe);
+        out->numbers[r] = f->numbers_of == out->from.attempt ? f->numbers[r] : 0;
     }
 }
 
 void feed_resume(struct feed *f, const struct bookmark *from)
 {
     snprintf(f->facts, sizeof f->facts, "%s", from->facts);
+    f->numbers_of = from->from.attempt;
     for (int r = 0; r < f->ranks && r < from->ranks; r++) {
+        f->numbers[r] = from->numbers[r];
         snprintf(f->positions[r].at, sizeof f->positions[r].at, "%s", from->rows[r]);
         snprintf(f->positions[r].safe, sizeof f->positions[r].safe, "%s", from->rows[r]);
     }

@@ -9,6 +9,7 @@
 #ifndef COORDINATOR_MONITOR_FEED_H
 #define COORDINATOR_MONITOR_FEED_H
 
+#include "coordinator/seals.h"
 #include "job/documents/bookmark.h"
 #include "store/history.h"
 #include "job/row.h"
@@ -25,18 +26,26 @@ struct feed {
     } * positions;            /* [ranks]; owned */
     struct store_tail *tails; /* [ranks]: `at` of each; owned */
     char facts[STORE_PLACE];  /* facts are read up to here */
+    int numbers_of;           /* attempt to which these belong: */
+    int64_t *numbers;         /* [ranks], of the last fact that each told; owned */
+    int64_t *before;          /* [ranks], as they were at feed_begin_facts(); owned */
     struct history *history;  /* owned */
+    struct seals *seals;      /* borrowed */
     /* Where the rows that were read go besides the history: each is of a worker. */
     void (*on_row)(void *ctx, const struct row *row);
+    void (*on_dropped)(void *ctx, const struct sender *from, const char *why);
     void *ctx;
 };
 
 struct feed_config {
-    struct store *store; /* borrowed, as `job` */
+    struct store *store; /* borrowed, as `job` and `seals` */
     const char *job, *job_dir;
-    int workers, ranks;
+    int workers, ranks, attempt;
+    struct seals *seals;
     const char *const *names; /* [workers], of nodes */
     void (*on_row)(void *ctx, const struct row *row);
+    /* an entry whose seal is not that of its rank's key */
+    void (*on_dropped)(void *ctx, const struct sender *from, const char *why);
     void *ctx;
 };
 
@@ -51,6 +60,15 @@ int feed_read(struct feed *f, int reads, bool *facts, struct err *e);
 int feed_settle(struct feed *f, struct err *e);
 /* Trims what is safe from the store. Call it once the positions were written down. */
 int feed_trim(struct feed *f, struct err *e);
+
+/* Facts are read in batches. After feed_again() the batch comes again at the next read. */
+void feed_begin_facts(struct feed *f, char before[STORE_PLACE]);
+void feed_again(struct feed *f, const char before[STORE_PLACE]);
+/* Is this fact newer than all that its rank told before? Then it is the last one from now on. Of an
+ * attempt whose numbers are not known (it ended long ago) every fact is. */
+bool feed_is_new(struct feed *f, const struct fact *fact);
+/* From now on numbers are those of this attempt, of which no fact has come. */
+void feed_count_from(struct feed *f, int attempt);
 
 /* The positions, into a bookmark and out of one. */
 void feed_note(const struct feed *f, struct bookmark *out);

@@ -18,6 +18,7 @@ int monitor_save(struct monitor *m, struct err *e)
     bookmark_init(&b, ranks_count(&m->ranks));
     b.from = m->ours;
     feed_note(&m->feed, &b);
+    b.training_samples = m->training_samples;
     b.gate_open = m->gate_open;
     b.log_offset = m->logs.offset;
     b.has_ended = m->results.has_ended;
@@ -85,6 +86,7 @@ static int publish(struct monitor *m, double now, struct err *e)
                                   .orders = &m->orders,
                                   .results = &m->results,
                                   .program = m->program.global_batch > 0 ? &m->program : NULL,
+                                  .planned = monitor_planned_samples(m),
                                   .rows_missing = history_missing(m->feed.history)};
     return publisher_tick(&m->publisher, &view, now, e);
 }
@@ -122,7 +124,7 @@ int monitor_tick(struct monitor *m, double now, struct err *e)
     return rc;
 }
 
-int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
+int monitor_finish(struct monitor *m, double now, struct err *e)
 {
     m->beats_at = -1e9;
     int rc = read_all(m, now, e);
@@ -138,7 +140,7 @@ int monitor_finish(struct monitor *m, double now, bool finished, struct err *e)
         rc = orders_keep_profiles(&m->orders, e);
     }
     logs_read(&m->logs, true);
-    publisher_finish(&m->publisher, finished);
+    publisher_finish(&m->publisher, monitor_finished(m));
     return rc >= 0 ? publish(m, now, e) : rc;
 }
 
@@ -157,6 +159,20 @@ double monitor_seconds(const struct monitor *m)
 const struct ended *monitor_outcome(const struct monitor *m)
 {
     return m->results.has_ended ? &m->results.ended : NULL;
+}
+
+void monitor_samples(const struct monitor *m, int64_t *counted, int64_t *planned)
+{
+    *counted = ranks_samples(&m->ranks);
+    *planned = monitor_planned_samples(m);
+}
+
+bool monitor_finished(const struct monitor *m)
+{
+    int64_t counted, planned;
+    monitor_samples(m, &counted, &planned);
+    return m->results.has_ended && m->results.ended.outcome == OUTCOME_FINISHED && planned > 0 &&
+           counted >= planned;
 }
 
 bool monitor_lost(struct monitor *m, double now, struct failure *out)

@@ -8,8 +8,8 @@
  *                     live document, events for the browsers
  *
  * It lives in the scheduler's thread and owns no connection. What it has read is remembered in the
- * document "detail:monitor" (job/documents/bookmark.h), so a restarted coordinator goes on where the
- * old one ended. A document of another attempt is dropped, counted and logged.
+ * document "detail:monitor" (job/documents/bookmark.h), so a restarted coordinator goes on where
+ * the old one ended. A document of another attempt is dropped, counted and logged.
  */
 #ifndef COORDINATOR_MONITOR_MONITOR_H
 #define COORDINATOR_MONITOR_MONITOR_H
@@ -38,14 +38,17 @@ void monitor_close(struct monitor *m);
 /* Reads what has come, decides, publishes. Negative: the store is away, nothing is lost by trying
  * again. */
 int monitor_tick(struct monitor *m, double now, struct err *e);
-/* The last documents of an attempt that has ended; call it once nothing more can come. `finished`:
- * the job succeeded. */
-int monitor_finish(struct monitor *m, double now, bool finished, struct err *e);
+/* The last documents of an attempt that has ended; call it once nothing more can come. */
+int monitor_finish(struct monitor *m, double now, struct err *e);
 
 bool monitor_stepped(const struct monitor *m);   /* every worker has made a step in this attempt */
 double monitor_seconds(const struct monitor *m); /* job time of the newest row */
 /* How the attempt ended, as its ranks tell it; NULL until they did. Borrowed. */
 const struct ended *monitor_outcome(const struct monitor *m);
+/* The keeper says that the job is done, and the samples that the workers counted reach the plan. */
+bool monitor_finished(const struct monitor *m);
+/* Samples of the workers' counters, and those of the plan; 0: not known. */
+void monitor_samples(const struct monitor *m, int64_t *counted, int64_t *planned);
 /* Is a rank over its deadline? Then *out says which, and why. */
 bool monitor_lost(struct monitor *m, double now, struct failure *out);
 /* Ages count from here on: the store was away, or this process was. */

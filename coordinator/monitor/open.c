@@ -19,10 +19,20 @@ static void on_row(void *ctx, const struct row *row)
     }
 }
 
+static void on_dropped_rows(void *ctx, const struct sender *from, const char *why)
+{
+    struct monitor *m = ctx;
+    ranks_drop(&m->ranks, DROPPED_ROWS, from, why);
+}
+
 static int open_parts(struct monitor *m, const struct monitor_config *config, struct err *e)
 {
     const struct plan *plan = config->plan;
-    int rc = ranks_open(&m->ranks, plan, e);
+    m->seals = seals_open(m->job_dir, e);
+    if (!m->seals) {
+        return -ERR_MEMORY;
+    }
+    int rc = ranks_open(&m->ranks, plan, m->seals, e);
     if (rc < 0) {
         return rc;
     }
@@ -31,8 +41,11 @@ static int open_parts(struct monitor *m, const struct monitor_config *config, st
                                .job_dir = m->job_dir,
                                .workers = m->ranks.workers,
                                .ranks = ranks_count(&m->ranks),
+                               .attempt = m->ours.attempt,
+                               .seals = m->seals,
                                .names = m->ranks.names,
                                .on_row = on_row,
+                               .on_dropped = on_dropped_rows,
                                .ctx = m};
     if ((rc = feed_open(&m->feed, &feed, e)) < 0 ||
         (rc = orders_open(&m->orders, m->store, &m->ranks, m->spec, plan, e)) < 0) {
@@ -52,6 +65,7 @@ static void resume(struct monitor *m, bool adopted, const struct bookmark *b)
 {
     feed_resume(&m->feed, b);
     m->program = b->program;
+    m->training_samples = b->training_samples;
     if (adopted && sender_is(&b->from, &m->ours)) {
         m->gate_open = b->gate_open;
         m->logs.offset = (long)b->log_offset;
@@ -93,6 +107,7 @@ static int take_over(struct monitor *m, struct err *e)
         return rc;
     }
     m->gate_open = m->ours.attempt == 1;
+    feed_count_from(&m->feed, m->ours.attempt);
     return 0;
 }
 
@@ -134,5 +149,6 @@ void monitor_close(struct monitor *m)
     orders_close(&m->orders);
     results_close(&m->results);
     ranks_close(&m->ranks);
+    seals_close(m->seals);
     free(m);
 }

@@ -95,7 +95,7 @@ void orders_calibrate(struct orders *o, int rank, double a, double k, int max_ba
 int orders_take_batch(struct orders *o, int global_batch, struct err *e)
 {
     int rc = balancer_take_batch(&o->balancer, global_batch, e);
-    o->owes = o->owes || rc > 0;
+    o->owes = o->owes || rc == BALANCE_CHANGED;
     return rc < 0 ? rc : 0;
 }
 

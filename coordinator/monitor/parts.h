@@ -4,10 +4,10 @@
  *
  *   monitor.c ─┬─► feed       rows: store → history on disk; how far they are
  *   facts.c    ├─► ranks      what each rank said last; rows and heartbeats
- *   open.c     ├─► orders     minibatches, stop and pause; profiles        ─► ranks
+ *   open.c     ├─► orders     minibatches, stop and pause; profiles       ─► ranks
  *              ├─► results    evaluations, how the attempt ended
- *              ├─► watchdog   who is alive                                 ─► ranks
- *              ├─► publisher  documents and events for people              ─► ranks, orders, results
+ *              ├─► watchdog   who is alive                                ─► ranks
+ *              ├─► publisher  documents, events for people             ─► ranks, orders, results
  *              └─► logs       the output, told apart by rank
  */
 #ifndef COORDINATOR_MONITOR_PARTS_H
@@ -24,6 +24,7 @@ struct monitor {
     const struct jobspec *spec;
     struct sender ours; /* job and attempt */
     char host[256], job_dir[PATH_MAX];
+    struct seals *seals; /* owned */
     struct ranks ranks;
     struct feed feed;
     struct orders orders;
@@ -31,6 +32,7 @@ struct monitor {
     struct watchdog watchdog;
     struct publisher publisher;
     struct logs logs;
+    int64_t training_samples; /* of the data set; 0: not told yet */
     struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
      * started, because older rows past that are superseded first. */
@@ -46,6 +48,9 @@ int monitor_save(struct monitor *m, struct err *e);
 int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e);
 /* facts.c: minibatches follow what the program of this attempt has told, if one has. */
 void monitor_take_batch(struct monitor *m);
+/* facts.c: the samples that a job which is done has trained on, by its epochs or by the evaluation
+ * that reached its target; 0: not known. */
+int64_t monitor_planned_samples(const struct monitor *m);
 /* facts.c: opens the gate of a restarted attempt that found no checkpoint. */
 int monitor_watch_gate(struct monitor *m, struct err *e);
 

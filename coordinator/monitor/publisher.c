@@ -78,6 +78,17 @@ static double end_epoch(const struct publisher_view *v)
     return reached && last->epoch < epochs ? last->epoch : epochs;
 }
 
+/* Counted, never set: of the plan's samples at the end, of the epochs before. */
+static double fraction_of(const struct publisher *p, const struct publisher_view *v, double epoch)
+{
+    double epochs = epochs_of(v), samples = (double)ranks_samples(v->ranks),
+           planned = (double)v->planned;
+    if (p->finished && planned > 0) {
+        return samples < planned ? samples / planned : 1.0;
+    }
+    return epochs > 0 ? epoch / epochs : 0.0;
+}
+
 static struct live_progress progress_of(const struct publisher *p, const struct publisher_view *v)
 {
     double epochs = epochs_of(v), so_far = v->ranks->epoch < epochs ? v->ranks->epoch : epochs,
@@ -86,9 +97,7 @@ static struct live_progress progress_of(const struct publisher *p, const struct 
                                   .epochs = epochs,
                                   .step = v->ranks->step,
                                   .samples = ranks_samples(v->ranks),
-                                  .fraction = p->finished  ? 1.0
-                                              : epochs > 0 ? epoch / epochs
-                                                           : 0.0};
+                                  .fraction = fraction_of(p, v, epoch)};
 }
 
 static struct live_metrics metrics_of(const struct publisher_view *v)

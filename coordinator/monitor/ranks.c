@@ -21,10 +21,11 @@ static void open_worker(struct rank *w, const struct plan_worker *from, int batc
     w->batch = batch;
 }
 
-int ranks_open(struct ranks *r, const struct plan *plan, struct err *e)
+int ranks_open(struct ranks *r, const struct plan *plan, struct seals *seals, struct err *e)
 {
     memset(r, 0, sizeof *r);
     r->ours = plan->from;
+    r->seals = seals;
     r->all = calloc((size_t)(plan->n_workers + plan->servers) + 1, sizeof *r->all);
     r->names = calloc((size_t)plan->n_workers + 1, sizeof *r->names);
     if (!r->all || !r->names || plan->n_workers < 1 || !recent_init(&r->recent, plan->n_workers)) {
@@ -67,15 +68,16 @@ int ranks_count(const struct ranks *r)
 
 /* ---- what they tell -------------------------------------------------------------------------- */
 
-void ranks_drop(struct ranks *r, const char *what, const struct sender *from, const char *why)
+void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, const char *why)
 {
+    static const char *const names[DROPPED_KINDS] = {"fact", "heartbeat", "rows"};
     char quoted[600];
-    r->dropped++;
-    if ((r->dropped & (r->dropped - 1)) == 0) {
-        log_warn("monitor", "a document is dropped",
+    int64_t times = ++r->dropped[kind];
+    if ((times & (times - 1)) == 0) {
+        log_warn("monitor", "a report is dropped",
                  "job=%s attempt=%d what=%s from_attempt=%d from_rank=%d times=%lld why=%s",
-                 r->ours.job, r->ours.attempt, what, from->attempt, from->rank,
-                 (long long)r->dropped, log_quote(quoted, sizeof quoted, why));
+                 r->ours.job, r->ours.attempt, names[kind], from->attempt, from->rank,
+                 (long long)times, log_quote(quoted, sizeof quoted, why));
     }
 }
 
@@ -113,21 +115,52 @@ static void drop_beat(struct ranks *r, struct rank *w, const struct beat *beat, 
 {
     if (beat->at == 0 || beat->at != w->stray_at) {
         w->stray_at = beat->at;
-        ranks_drop(r, "heartbeat", &beat->from, why);
+        ranks_drop(r, DROPPED_BEAT, &beat->from, why);
     }
 }
 
+/* Opens what stands in the store for this rank, with its key. */
+static int open_beat(struct ranks *r, int rank, const json_t *claimed, struct beat *out,
+                     struct err *why)
+{
+    const struct sign_key *key = seals_of(r->seals, r->ours.attempt, rank);
+    json_t *j = key ? sign_open(key, SEAL_BEAT, jsonx_string_at(claimed, "sealed"), why) : NULL;
+    memset(out, 0, sizeof *out);
+    if (!j) {
+        return key ? -(int)why->code : err_set(why, ERR_NOT_FOUND, "this rank has no key");
+    }
+    json_object_set(j, "at", json_object_get(claimed, "at"));
+    json_object_set(j, "age", json_object_get(claimed, "age"));
+    int rc = beat_read(out, j, why);
+    json_decref(j);
+    if (rc >= 0 && (!sender_is(&out->from, &r->ours) || out->from.rank != rank)) {
+        rc = err_set(why, ERR_CONFLICT, "it is of another attempt");
+    }
+    return rc;
+}
+
+/* One that was put back after a newer one came is dropped. The same one again counts from when it
+ * was first seen, whenever it was written anew. */
 static void see_beat(struct ranks *r, int rank, const json_t *j)
 {
     struct beat fresh;
     struct err why = {0};
-    if (beat_read(&fresh, j, &why) >= 0 && sender_is(&fresh.from, &r->ours) &&
-        fresh.from.rank == rank) {
-        take_beat(r, &r->all[rank], &fresh);
+    struct rank *w = &r->all[rank];
+    int rc = open_beat(r, rank, j, &fresh, &why);
+    if (rc >= 0 && w->heard && fresh.number < w->beat.number) {
+        rc = err_set(&why, ERR_CONFLICT, "a newer one came before");
+    }
+    if (rc < 0) {
+        fresh.at = (int64_t)json_integer_value(json_object_get(j, "at"));
+        drop_beat(r, w, &fresh, why.message);
+        beat_release(&fresh);
         return;
     }
-    drop_beat(r, &r->all[rank], &fresh, why.code ? why.message : "it is of another attempt");
-    beat_release(&fresh);
+    if (w->heard && fresh.number == w->beat.number) {
+        fresh.age += (double)(fresh.at - w->beat.at) / 1000;
+        fresh.at = w->beat.at;
+    }
+    take_beat(r, w, &fresh);
 }
 
 int ranks_read_beats(struct ranks *r, struct store *store, struct err *e)

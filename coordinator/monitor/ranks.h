@@ -8,6 +8,7 @@
 #define COORDINATOR_MONITOR_RANKS_H
 
 #include "coordinator/monitor/measure.h"
+#include "coordinator/seals.h"
 #include "job/documents/beat.h"
 #include "job/documents/plan.h"
 #include "store/store.h"
@@ -29,26 +30,33 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
                       limit */
 };
 
+/* What is dropped: not of this attempt, damaged, not sealed with its rank's key, or seen before. */
+enum dropped { DROPPED_FACT, DROPPED_BEAT, DROPPED_ROWS };
+enum { DROPPED_KINDS = DROPPED_ROWS + 1 };
+
 struct ranks {
-    struct sender ours; /* job and attempt */
+    struct sender ours;  /* job and attempt */
+    struct seals *seals; /* borrowed */
     int workers, servers;
     struct rank *all;   /* [workers + servers]; owned */
     const char **names; /* [workers] nodes, into `all`; owned */
     struct recent_rows recent;
     int64_t step; /* the furthest of any rank */
     double epoch;
-    int64_t dropped; /* documents that were none of this attempt's, or damaged */
+    int64_t dropped[DROPPED_KINDS];
 };
 
-int ranks_open(struct ranks *r, const struct plan *plan, struct err *e);
+/* `seals` outlives the ranks. */
+int ranks_open(struct ranks *r, const struct plan *plan, struct seals *seals, struct err *e);
 void ranks_close(struct ranks *r); /* also after a failed ranks_open() */
 
 int ranks_count(const struct ranks *r); /* workers and servers */
 /* Takes a row of a worker of this attempt; false: it was seen before. */
 bool ranks_see_row(struct ranks *r, const struct row *row);
 int ranks_read_beats(struct ranks *r, struct store *store, struct err *e);
-/* Counts a document that is not taken, and logs it at the first time, the second, the fourth … */
-void ranks_drop(struct ranks *r, const char *what, const struct sender *from, const char *why);
+/* Counts what is not taken, by kind, and logs it at the first time of its kind, the second, the
+ * fourth … */
+void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, const char *why);
 
 bool ranks_stepped(const struct ranks *r);      /* every worker has made a step */
 int64_t ranks_samples(const struct ranks *r);   /* of the job's surviving updates */

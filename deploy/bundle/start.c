@@ -1,10 +1,11 @@
-/* The one program of a bundle that needs nothing: it is linked statically, stands in bin/ under every program's name, tells the real ones
- * (libexec/) where libraries and Open MPI's parts are, wherever the folder has been moved to, and becomes the one whose name it was called
- * by.
+/* The one program of a bundle that needs nothing. It is linked statically and stands in bin/ under
+ * every program's name. It tells the real programs (libexec/) where libraries and Open MPI's parts
+ * are, wherever the folder has been moved to, and becomes the one whose name it was called by.
  *
- * Libraries are 68 MiB, 38 of them oneDNN, and pack to less than half: the larger ones travel packed, and the first start of anything
- * unpacks them. What a newcomer would get wrong: two may start at once, and a start may be killed; so each is written under a name of its
- * own and renamed, and that all is there is written down last.
+ * Libraries are 68 MiB, 38 of them oneDNN, and pack to less than half: the larger ones travel
+ * packed, and the first start of anything unpacks them. Two may start at once, and a start may be
+ * killed; so each is written under a name of its own and renamed, and that all is there is written
+ * down last.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +35,8 @@ static void unpack_one(const char *packed)
     FILE *to = fopen(own, "wb");
     int n = 0;
     if (!to) {
-        fprintf(stderr, "evenstep: the first start of a bundle unpacks libraries into its folder, and must be its owner's\n");
+        fprintf(stderr, "evenstep: the first start of a bundle unpacks libraries into its folder, "
+                        "and must be its owner's\n");
         fail("write", own);
     }
     while (from && (n = gzread(from, buffer, sizeof buffer)) > 0) {
@@ -84,7 +86,8 @@ static void put(const char *name, const char *home, const char *rest, int keep)
     if (!value) {
         fail("set", name);
     }
-    snprintf(value, bytes, "%s%s%s%s", home, rest, keep && was && *was ? ":" : "", keep && was ? was : "");
+    snprintf(value, bytes, "%s%s%s%s", home, rest, keep && was && *was ? ":" : "",
+             keep && was ? was : "");
     setenv(name, value, 1);
 }
 
@@ -105,7 +108,8 @@ int main(int argc, char **argv)
     put("PATH", home, "/libexec", 1);
     put("OPAL_PREFIX", home, "", 0);
     put("PMIX_PKGLIBDIR", home, "/lib/pmix", 0);
-    setenv("OMPI_MCA_plm_rsh_agent", "evenstep-launch", 0); /* Open MPI looks for ssh even where it starts nothing elsewhere */
+    /* Open MPI looks for ssh even where it starts nothing elsewhere */
+    setenv("OMPI_MCA_plm_rsh_agent", "evenstep-launch", 0);
     const char *name = strrchr(argv[0], '/');
     snprintf(program, sizeof program, "%s/libexec/%s", home, name ? name + 1 : argv[0]);
     execv(program, argv);

@@ -1,6 +1,6 @@
 /* Prints docs/catalog.md from the rows that parse a spec: the entries of job/catalog.def, the
- * networks that have a name, and the keys of a job (job/spec_parts.c). docs/generate writes the page
- * or compares it, and so does tests/unit/job/test_docs.c.
+ * networks that have a name, and the keys of a job (job/spec_parts.c). docs/generate writes the
+ * page or compares it, and so does tests/unit/job/test_docs.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -84,10 +84,10 @@ static void print_presets(FILE *f)
 {
     int n;
     const char *const *names = network_presets(&n);
-    fprintf(
-        f,
-        "\n## Networks by name\n\n| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
-        "|---|---|---|---|---|\n");
+    fprintf(f,
+            "\n## Networks by name\n\n"
+            "| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
+            "|---|---|---|---|---|\n");
     for (int i = 0; i < n; i++) {
         struct network net;
         struct jsonx_problems problems = {0};
@@ -140,10 +140,11 @@ int main(void)
         [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
     };
     FILE *f = stdout;
-    fprintf(
-        f,
-        "# The catalogue\n\nEverything that a job can name, printed from `job/catalog.def` and the rows of `job/spec_parts.c` "
-        "by `make docs`.\nDo not edit: `make check-unit` compares this page with the code.\n");
+    fprintf(f,
+            "# The catalogue\n\n"
+            "Everything that a job can name, printed from `job/catalog.def` and the rows of "
+            "`job/spec_parts.c` by `make docs`.\n"
+            "Do not edit: `make check-unit` compares this page with the code.\n");
     for (int k = 0; k < CATALOG_KINDS; k++) {
         print_kind(f, k, titles[k]);
     }

@@ -1,5 +1,5 @@
-/* Prints the parts of docs and configuration that come from tables of the code: docs/print/tables NAME.
- * docs/generate puts a table between `<!-- table: NAME -->` and `<!-- end -->` of a page, and
+/* Prints the parts of docs and configuration that come from tables of the code: docs/print/tables
+ * NAME. docs/generate puts a table between `<!-- table: NAME -->` and `<!-- end -->` of a page, and
  * rights into deploy/container/users.acl.
  */
 #include <stdio.h>

@@ -14,6 +14,7 @@ json_t *beat_json(const struct beat *b)
         b->comm_age, "step", (json_int_t)b->step, "epoch", b->epoch, "samples",
         (json_int_t)b->samples, "updates", (json_int_t)b->updates, "batch", b->batch, "staleness",
         staleness_dump(&b->staleness), "rows_dropped", (json_int_t)b->rows_dropped);
+    json_object_set_new(j, "number", json_integer((json_int_t)b->number));
     json_object_update(j, more);
     json_decref(more);
     if (b->busy_fraction > 0) {
@@ -51,6 +52,7 @@ int beat_read(struct beat *out, const json_t *j, struct err *e)
     struct jsonx_problems problems = {0};
     memset(out, 0, sizeof *out);
     struct document d = document_open(j, BEAT_FORMAT, &out->from, &problems);
+    out->number = document_integer(&d, "number", 1, INT64_MAX);
     document_text(&d, "node", out->node, sizeof out->node);
     int phase = document_choice(&d, "phase", phase_names, PHASES);
     out->phase = phase >= 0 ? (enum phase)phase : PHASE_LOAD;

@@ -5,8 +5,8 @@
  *
  *   {"format": 1, "job": "7f3a…", "attempt": 2, "rank": 3, …}     who says it, of which attempt
  *
- * A document of another attempt is as old as that attempt: whoever reads it asks sender_is() first,
- * drops what is not of its own attempt, counts it and logs it.
+ * A document of another attempt is as old as that attempt. Every reader asks sender_is() first, and
+ * drops, counts and logs a document that is not of its own attempt.
  *
  * X_read() fills its struct whatever it finds, so that X_release() is always safe, and returns a
  * negative code with ERR_DATA and one sentence for each thing that is wrong:

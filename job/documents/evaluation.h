@@ -1,5 +1,6 @@
-/* Evaluations: what the test set says of a job. A rank tells one as a fact (fact.h); the coordinator
- * keeps those of the job's surviving steps in `detail:evaluations`, which the API hands out.
+/* Evaluations: what the test set says of a job. A rank tells one as a fact (fact.h); the
+ * coordinator keeps those of the job's surviving steps in `detail:evaluations`, which the API hands
+ * out.
  *
  *   {"evaluations": [{"step", "epoch", "time", "loss", "accuracy", "samples", "final",
  *                     "test_samples"}]}

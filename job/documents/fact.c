@@ -9,11 +9,11 @@
 static const double longest = 1e12;
 
 static const char *const types[FACT_TYPES] = {
-    [FACT_EVALUATION] = "evaluation", [FACT_JOINED] = "joined",
-    [FACT_CRASHED] = "crashed",       [FACT_PROFILE] = "profile",
-    [FACT_TUNING] = "tuning",         [FACT_CHECKPOINT] = "checkpoint",
-    [FACT_ARTIFACT] = "artifact",     [FACT_RESTORED] = "restored",
-    [FACT_ENDED] = "ended",
+    [FACT_LOADED] = "loaded",         [FACT_EVALUATION] = "evaluation",
+    [FACT_JOINED] = "joined",         [FACT_CRASHED] = "crashed",
+    [FACT_PROFILE] = "profile",       [FACT_TUNING] = "tuning",
+    [FACT_CHECKPOINT] = "checkpoint", [FACT_ARTIFACT] = "artifact",
+    [FACT_RESTORED] = "restored",     [FACT_ENDED] = "ended",
 };
 static const char *const outcomes[OUTCOMES] = {
     [OUTCOME_FINISHED] = "finished",
@@ -46,9 +46,13 @@ static void write_saved(json_t *j, const struct fact *f, const char *file)
 json_t *fact_json(const struct fact *f)
 {
     json_t *j = document_new(FACT_FORMAT, &f->from);
+    json_object_set_new(j, "number", json_integer((json_int_t)f->number));
     json_object_set_new(j, "type", json_string(types[f->type]));
     json_object_set_new(j, "node", json_string(f->node));
     switch (f->type) {
+    case FACT_LOADED:
+        json_object_set_new(j, "samples", json_integer((json_int_t)f->loaded));
+        break;
     case FACT_EVALUATION:
         evaluation_write(j, &f->evaluation);
         break;
@@ -128,6 +132,9 @@ static void read_own(const struct document *d, struct fact *f)
 {
     struct document within;
     switch (f->type) {
+    case FACT_LOADED:
+        f->loaded = document_integer(d, "samples", 0, INT64_MAX);
+        break;
     case FACT_EVALUATION:
         evaluation_parse(d, &f->evaluation);
         break;
@@ -169,6 +176,7 @@ int fact_read(struct fact *out, const json_t *j, struct err *e)
     struct jsonx_problems problems = {0};
     memset(out, 0, sizeof *out);
     struct document d = document_open(j, FACT_FORMAT, &out->from, &problems);
+    out->number = document_integer(&d, "number", 1, INT64_MAX);
     document_text(&d, "node", out->node, sizeof out->node);
     int type = document_choice(&d, "type", types, FACT_TYPES);
     if (type >= 0) {
@@ -184,4 +192,24 @@ void fact_release(struct fact *f)
         json_decref(f->tuning);
     }
     memset(f, 0, sizeof *f);
+}
+
+bool fact_is_its_own(const struct fact *f, int workers)
+{
+    int rank = f->from.rank;
+    bool keeper = rank == workers, worker = rank >= 0 && rank < workers;
+    switch (f->type) {
+    case FACT_EVALUATION:
+        return rank == 0 || keeper;
+    case FACT_JOINED:
+        return rank == 0;
+    case FACT_CRASHED:
+    case FACT_PROFILE:
+    case FACT_TUNING:
+        return worker;
+    case FACT_ENDED:
+        return keeper || f->ended.outcome == OUTCOME_FAILED;
+    default:
+        return keeper;
+    }
 }

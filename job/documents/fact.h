@@ -1,21 +1,26 @@
 /* Fact: what a rank tells once. Facts stand in the store in the stream `facts`, in the order in
- * which they were told, and the monitor reads each.
+ * which they were told, each sealed with its rank's key (job/seal.h), and the monitor reads each.
  *
- *   {"format": 1, …, "type": "ended", "node": "n1", …}
+ *   {"format": 1, …, "number": 12, "type": "ended", "node": "n1", …}
+ *
+ * A rank numbers what it reports, heartbeats included, so that nothing counts a second time.
  *
  *   type        told by     keys                                     meaning
- *   evaluation  rank 0      step epoch time loss accuracy            figures of the test set
- *                           samples final
+ *   loaded      keeper      samples                                  the data set is there: its
+ *                                                                    training samples
+ *   evaluation  rank 0,     step epoch time loss accuracy            figures of the test set
+ *               keeper      samples final
  *   joined      rank 0      program                                  what a user's program brings
  *   crashed     worker      message                                  its program ended, and is
  *                                                                    started again
- *   profile     worker      a k max_batch                            step time, measured at the start
+ *   profile     worker      a k max_batch                            step time, as it starts
  *   tuning      worker      tuning                                   what its device measured
  *   checkpoint  keeper      path step time                           a checkpoint was written
  *   artifact    keeper      name step time                           "model" or "best" was written
  *   restored    keeper      version                                  it starts from a checkpoint
- *   ended       any rank    outcome code message                     the attempt ended; of a failure
- *                                                                    every rank tells its own
+ *   ended       keeper      outcome code message                     the attempt ended
+ *               any rank    the same, "failed"                       of a failure every rank tells
+ *                                                                    its own
  */
 #ifndef JOB_DOCUMENTS_FACT_H
 #define JOB_DOCUMENTS_FACT_H
@@ -27,6 +32,7 @@
 enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
 
 enum fact_type {
+    FACT_LOADED,
     FACT_EVALUATION,
     FACT_JOINED,
     FACT_CRASHED,
@@ -55,8 +61,10 @@ struct ended {
 struct fact {
     enum fact_type type;
     struct sender from;
+    int64_t number; /* grows with each report of this rank */
     char node[DOCUMENT_NODE];
     union {
+        int64_t loaded; /* training samples */
         struct evaluation evaluation;
         struct joined joined;
         struct {
@@ -79,6 +87,8 @@ json_t *fact_json(const struct fact *f); /* new reference */
 /* Release it in any case. */
 int fact_read(struct fact *out, const json_t *j, struct err *e);
 void fact_release(struct fact *f);
+/* Is it one that this rank of so many workers tells, by the table above? */
+bool fact_is_its_own(const struct fact *f, int workers);
 /* As the event "log" tells people of what was saved: the file's name without its folder, which the
  * browser has no use for. New reference. */
 json_t *fact_saved_json(const struct fact *f);

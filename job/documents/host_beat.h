@@ -1,6 +1,6 @@
-/* Host beat: what the store keeps of a host. The coordinator writes it once when the host joins, the
- * host's agent with every heartbeat after that. It belongs to no attempt; instead of a format number
- * it carries the versions of the agent's programs (job/hostkey.h compares them).
+/* Host beat: what the store keeps of a host. The coordinator writes it once when the host joins,
+ * the host's agent with every heartbeat after that. It belongs to no attempt; instead of a format
+ * number it carries the versions of the agent's programs (job/hostkey.h compares them).
  *
  *   {"name", "instance", "address", "network", "versions": {…}, "nodes": [names],
  *    "load": {…}, "gpus": [{…}], "refused": {cause: count}, "daemons": 1}     from the agent alone

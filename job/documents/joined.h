@@ -1,5 +1,5 @@
-/* Joined: what a user's program brought when it joined its ranks (worker/program/join.c). Nobody
- * knows it before, unless the spec says some of it. It is part of the fact "joined", of the
+/* Joined: what a user's program brought when it joined its ranks (worker/program/join.c). It
+ * is not known before, except for what the spec says. It is part of the fact "joined", of the
  * monitor's bookmark and of the live document, under the key `program` each time:
  *
  *   {"framework": "torch 2.15.0", "optimizer": "SGD", "parameters": 1199882, "tensors": 8,

@@ -3,7 +3,7 @@
  *
  *   {"format": 1, "digest": "…", "key": "…", "bytes": 812, "files": [{"name", "bytes"}]}
  *   {"format": 1, "error": "cannot read …"}
- *   {"format": 1}                                  nobody lacks it
+ *   {"format": 1}                                  no rank lacks it
  */
 #ifndef JOB_DOCUMENTS_OFFER_H
 #define JOB_DOCUMENTS_OFFER_H
@@ -18,8 +18,8 @@ struct offer_file {
 };
 
 struct offer {
-    char error[DOCUMENT_MESSAGE]; /* why it cannot be had; empty: it can, or nobody asks */
-    char digest[OFFER_HEX];       /* of its values, in hex; empty: nobody lacks it */
+    char error[DOCUMENT_MESSAGE]; /* why it cannot be had; empty: it can, or no rank asks */
+    char digest[OFFER_HEX];       /* of its values, in hex; empty: no rank lacks it */
     char key[OFFER_HEX];          /* of its files, in hex: where a host keeps them */
     int64_t bytes;                /* of all files */
     struct offer_file *files;     /* [n_files]; owned */

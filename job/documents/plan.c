@@ -168,6 +168,16 @@ void plan_release(struct plan *p)
     memset(p, 0, sizeof *p);
 }
 
+bool plan_uses(const struct plan *plan, const char *node)
+{
+    for (int i = 0; i < plan->n_workers; i++) {
+        if (strcmp(plan->workers[i].node, node) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct plan_worker *plan_first_remote(const struct plan *plan)
 {
     for (int i = 0; i < plan->n_workers; i++) {
@@ -176,4 +186,12 @@ const struct plan_worker *plan_first_remote(const struct plan *plan)
         }
     }
     return NULL;
+}
+
+const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank)
+{
+    int server = rank - plan->n_workers;
+    return server < 0    ? &plan->workers[rank]
+           : server == 0 ? NULL
+                         : &plan->workers[(server - 1) % plan->n_workers];
 }

@@ -1,6 +1,6 @@
 /* The plan of an attempt: from it every rank starts, mpirun's command is made, and a coordinator
- * that restarts knows what runs. It stands in the store under the job's `plan`, written once, before
- * the attempt's processes start.
+ * that restarts knows what runs. It stands in the store under the job's `plan`, written once,
+ * before the attempt's processes start.
  *
  *   {"format": 1, …, "spec": {…}, "workers": [{"rank", "node", "host", "device", "slowdown",
  *    "threads", "agent", "address", "tuning"}], "servers": 1, "job_dir": "/…/jobs/7f3a…",
@@ -49,5 +49,9 @@ int plan_read(struct plan *out, const json_t *j, struct err *e);
 void plan_release(struct plan *p);
 /* The first worker on a host with an agent; NULL: everything runs on the coordinator's. */
 const struct plan_worker *plan_first_remote(const struct plan *plan);
+bool plan_uses(const struct plan *plan, const char *node); /* does a worker run on it? */
+/* The worker beside which this rank runs: a worker's is its own; further servers run in turn on the
+ * nodes (SEMANTICS.md 9). NULL: the keeper, which runs on the coordinator's host. */
+const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank);
 
 #endif

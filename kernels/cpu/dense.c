@@ -2,7 +2,7 @@
  * column, while the image is stored row, column, channel. One of the two must be permuted, and it
  * is the image: a minibatch of images is smaller than the weights. So the products read and write
  * the flat block in place; only the forward product of a large minibatch is worth a copy in another
- * format. In bf16 there is one copy in any case, rounded, which both products read.
+ * format. In bf16 there is always one copy, rounded, which both products read.
  */
 #include "kernels/cpu/weighted.h"
 

@@ -1,6 +1,6 @@
 /* Elements of activations and of their gradients: fp32, or bf16 (the upper half of an fp32) in
- * programs of that precision. Our own operators compute in fp32 in either case: a loop is written
- * once, between GET and PUT, and ELEMENTS compiles it for both.
+ * programs of that precision. Our own operators compute in fp32 with both: a loop is written once,
+ * between GET and PUT, and ELEMENTS compiles it for each.
  *
  * Addresses of activations are void pointers and indices count elements, so nothing may be added to
  * such an address.
@@ -36,7 +36,7 @@ ELEMENT_FN float element_get(const void *from, size_t i, bool bf16)
     return x;
 }
 
-/* Rounds to the nearest, to the even one of two; what is not a number stays that. */
+/* Rounds to the nearest, ties to even; NaN stays NaN. */
 ELEMENT_FN void element_put(void *to, size_t i, float x, bool bf16)
 {
     if (!bf16) {

@@ -21,7 +21,7 @@ void pointwise_share(size_t n, size_t *first, size_t *last)
     *last = *first + share < n ? *first + share : n;
 }
 
-/* What is not a number stays that. */
+/* NaN stays NaN. */
 CPU_CLONES static void relu_loop(void *restrict y, const void *restrict x, bool bf16, size_t first,
                                  size_t last)
 {

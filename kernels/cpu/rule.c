@@ -1,6 +1,5 @@
-/* Server rules as loops over a shard: one line of the table per strategy that has one. The update
- * of an element is in the rule's own header (kernels/rules), from which the CUDA twin makes its
- * kernel too.
+/* Server rules as loops over a shard, one line of the table per rule. The update of an element is
+ * in the rule's own header (kernels/rules), from which the CUDA twin makes its kernel too.
  *
  * The loops of a rule differ in which arrays there are; the branches are constants inside each.
  */
@@ -17,9 +16,9 @@ static const float *before(const struct rule_state *s)
     return s->from ? s->from : s->w;
 }
 
-/* The compensated gradient if there is a lambda (p0; p1 m, p2 eps), then the plain step. Loops of
- * one text: an array that is not there is a constant in each, without which none of them would be
- * vectorised. */
+/* The gradient, compensated if `compensates` (p0 is lambda, p1 m, p2 eps), then the plain step. All
+ * loops below are made of this text. An array that is not there is a constant in each; the compiler
+ * vectorises none of them otherwise. */
 static inline __attribute__((always_inline)) void sgd(const struct rule_state *s,
                                                       const struct rule_args *a, bool compensates,
                                                       float *restrict v, float *restrict m2,
@@ -73,7 +72,7 @@ static void apply_dc_asgd(struct rule_state *s, const struct rule_args *a)
     loops[s->m2 != NULL][s->v != NULL][s->decay != NULL](s, a);
 }
 
-/* p0 is what is kept of the step before, p1 what is taken of the gradient. */
+/* p0: the weight of the step before; p1: of the gradient. */
 CPU_CLONES static void apply_trust(struct rule_state *s, const struct rule_args *a)
 {
     const float *from = before(s);
@@ -85,17 +84,16 @@ CPU_CLONES static void apply_trust(struct rule_state *s, const struct rule_args 
     }
 }
 
-static rule_fn *const rules[CAT_COUNT] = {
-    [CAT_STRATEGY_ASGD] = apply_sgd,        [CAT_STRATEGY_SOFTSYNC] = apply_sgd,
-    [CAT_STRATEGY_SSP] = apply_sgd,         [CAT_STRATEGY_DBS_SGD] = apply_sgd,
-    [CAT_STRATEGY_DC_ASGD] = apply_dc_asgd, [CAT_STRATEGY_DC_ASGDK] = apply_trust,
-    [CAT_STRATEGY_DDC_ASGD] = apply_trust,
+static rule_fn *const rules[RULES] = {
+    [RULE_SGD] = apply_sgd,
+    [RULE_DC_ASGD] = apply_dc_asgd,
+    [RULE_TRUST] = apply_trust,
 };
 
-void rule_apply(int strategy, struct rule_state *s, const struct rule_args *a)
+void rule_apply(enum rule rule, struct rule_state *s, const struct rule_args *a)
 {
-    BUG_ON(strategy < 0 || strategy >= CAT_COUNT || !rules[strategy]);
-    rules[strategy](s, a);
+    BUG_ON((unsigned)rule >= RULES);
+    rules[rule](s, a);
 }
 
 CPU_CLONES void rule_gather(float *sum, const struct rule_state *s, const struct rule_args *a)

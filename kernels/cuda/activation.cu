@@ -4,8 +4,8 @@
  */
 #include "kernels/cuda/elements.h"
 
-/* Twice each: what a layer gives of its input x, and the gradient of its input, of that of its
- * output and its output y. */
+/* Two functors for each layer: the output from its input x; the gradient of its input from the
+ * gradient of its output and its output y. */
 struct f_leaky {
     static constexpr const char *name = "leaky";
     float slope;

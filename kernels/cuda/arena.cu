@@ -51,7 +51,7 @@ static int no_memory(const struct cuda_arena *a, int batch, struct err *e)
 {
     const double mib = 1024.0 * 1024.0;
     size_t there = 0, all = 0, fixed = a->bytes - a->batch_bytes;
-    cudaGetLastError(); /* not sticky: the next call is not to find it */
+    cudaGetLastError(); /* so that the next call does not report it */
     if (cudaMemGetInfo(&there, &all) != cudaSuccess) {
         there = 0;
     }
@@ -62,7 +62,7 @@ static int no_memory(const struct cuda_arena *a, int batch, struct err *e)
     double fits = there > fixed && a->batch_bytes > 0
                       ? (double)(there - fixed) / (double)a->batch_bytes * batch
                       : 0;
-    fits = fits < batch ? fits : batch - 1; /* free, but in pieces */
+    fits = fits < batch ? fits : batch - 1; /* the free memory is in pieces */
     err_set(
         e, ERR_MEMORY,
         "a minibatch of %d needs %.0f MiB on the GPU, %.0f MiB of %.0f are free: at most %d fits",

@@ -47,8 +47,8 @@ template <int N> DEVICE_FN void measured_join(float *m, const float *other)
     m[2 * N] = all;
 }
 
-/* Of those that a thread has from row `i` on, at most TOGETHER: they are read once, into registers.
- */
+/* The statistics of a thread's rows from row `i` on, at most TOGETHER of them, which are read once,
+ * into registers. */
 enum { TOGETHER = 4 };
 template <typename T, int N>
 DEVICE_FN measured<N> measure_some(const T *x, size_t i, const struct column &t, size_t channels)

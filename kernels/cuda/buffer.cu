@@ -1,7 +1,7 @@
-/* Device buffers of an exchange (dev_memory_ops in kernels/device.h): memory of the GPU, in the flat
- * block's order, that an MPI which takes GPU pointers sends from and receives into. Also the few
- * words that the host adds to a message, and the sums of the ring. replica.cu copies blocks to such
- * a buffer and back. There is no CPU twin: there the blocks themselves are the buffers.
+/* Device buffers of an exchange (dev_memory_ops in kernels/device.h): memory of the GPU, in the
+ * flat block's order, that an MPI which takes GPU pointers sends from and receives into. Also the
+ * few words that the host adds to a message, and the sums of the ring. replica.cu copies blocks to
+ * such a buffer and back. There is no CPU twin: there the blocks themselves are the buffers.
  *
  * The communication thread adds, and waits for each sum before it passes it on. Sums have a stream
  * of their own, or that wait would include the backward pass. Words go over the copy stream, like

@@ -28,8 +28,8 @@ struct conv {
     struct plan plan[PASSES];
 };
 
-/* Bits. Nobody asks for the gradient of a first layer's input, so cuDNN need not have an engine for
- * it. */
+/* Bits of the passes that this step has. A first layer computes no gradient of its input, so cuDNN
+ * need not have an engine for that. */
 static unsigned passes_of(const struct cuda_step *s)
 {
     return 1u << PLAN_FORWARD | 1u << PLAN_FILTER | (s->in_grad[0] ? 1u << PLAN_DATA : 0);
@@ -64,8 +64,9 @@ static int power_of_two(int n)
     return p;
 }
 
-/* The choice for this shape, measured where it is new; or that of another minibatch if there is one
- * and no time, which is not kept as this one's. The caller holds `building`. */
+/* The choice for this shape, measured where it is new. If no time is left for measuring, it is the
+ * choice of another minibatch, where there is one; that is not kept as this one's. The caller holds
+ * `building`. */
 static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct cuda_choice *out,
                      struct err *e)
 {
@@ -93,8 +94,9 @@ static int choice_of(struct cuda_program *p, const struct cuda_step *s, struct c
     return measured ? cuda_choice_keep(p->dev, out, e) : 0;
 }
 
-/* Of the engine that was chosen at the power of two; if that cannot do this minibatch, or not add
- * (or is no such engine: a profile may be old), of one that can, which is then in *chosen. */
+/* A plan of the engine that was chosen at the power of two. Where that engine cannot run this
+ * minibatch, or cannot add (or does not exist: a profile may be old), a plan of one that can, which
+ * is then in *chosen. */
 static int make_plan(struct cuda_program *p, struct conv *c, int pass,
                      const struct plan_shape *shape, struct cuda_engine *chosen, struct err *e)
 {

@@ -105,7 +105,8 @@ static int write_line(struct cuda_device *d, struct err *e)
     if (prop.major < OLDEST_MAJOR) {
         return err_set(
             e, ERR_UNSUPPORTED,
-            "the GPU 'cuda:%d' (%.100s) has compute capability %d.%d, and this build needs %d.0 or more",
+            "the GPU 'cuda:%d' (%.100s) has compute capability %d.%d, and this build needs %d.0 or "
+            "more",
             d->index, prop.name, prop.major, prop.minor, OLDEST_MAJOR);
     }
     d->processors = prop.multiProcessorCount;
@@ -132,7 +133,8 @@ static int read_index(const char *args, struct err *e)
     if (code == cudaErrorInsufficientDriver) {
         return err_set(
             e, ERR_UNSUPPORTED,
-            "cannot open device 'cuda:%ld': the driver of this machine is older than this build's CUDA %d.%d",
+            "cannot open device 'cuda:%ld': the driver of this machine is older than this build's "
+            "CUDA %d.%d",
             index, CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
     }
     if (code != cudaSuccess || count < 1) {

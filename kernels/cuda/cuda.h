@@ -98,7 +98,7 @@ struct cuda_piece {
 struct cuda_arena {
     struct cuda_piece *pieces;
     int n, room;
-    size_t bytes, batch_bytes; /* in all; of those, what grows with the minibatch */
+    size_t bytes, batch_bytes; /* in all; the part that grows with the minibatch */
     void *memory;
 };
 int cuda_reserve_bytes(struct cuda_arena *a, void **pointer, size_t bytes, bool grows,
@@ -162,7 +162,7 @@ struct cuda_replica {
     uint8_t *decays; /* [floats of the parameters / CUDA_ALIGN]: weight decay applies */
     float *staging;  /* [staging_floats] a part of a block, in the flat block's order */
     size_t staging_floats;
-    struct cuda_rates *rates, *rates_host; /* the latter pinned */
+    struct cuda_rates *rates, *rates_host; /* on the device; pinned */
     double *squares,
         *factor; /* [lanes of all chunks] of the gradient's length; what it is multiplied with */
     cudaEvent_t updated; /* rates_host may be written again */
@@ -323,7 +323,7 @@ int cuda_update_end(struct cuda_replica *r, struct err *e);
 /* Puts the optimizer's step on the stream (update.cu); captured once per replica, and once per
  * program of one that is alone. */
 int cuda_update_enqueue(struct cuda_replica *r, cudaStream_t stream, struct err *e);
-int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a,
+int cuda_rule(struct device *dev, enum rule rule, struct rule_state *s, const struct rule_args *a,
               struct err *e);
 
 /* branch.cu: the gradient of a step's weights, on a second stream. It reads what the step read, and
@@ -335,8 +335,8 @@ int cuda_branch(struct cuda_program *p, struct cuda_step *s, cuda_branch_fn *wor
 int cuda_branch_join(struct cuda_program *p, struct err *e);
 /* Bytes of workspace that a library needs there. */
 void cuda_branch_workspace(struct cuda_program *p, size_t bytes);
-/* The libraries' handles are the holder's of `building`: what they do next goes on this stream,
- * build or branch. */
+/* From now on the libraries work on this stream, build or branch. Their handles belong to the
+ * thread that holds `building`. */
 int cuda_libraries_use(struct cuda_program *p, cudaStream_t stream, struct err *e);
 
 /* Place and length of the step's tensor (0: weight, 1: bias) on the device. */

@@ -4,9 +4,10 @@
 
 #include "kernels/cuda/cuda.h"
 
-/* Was as much sent as this run reads? */
+/* Were as many floats sent as this run reads? */
 int cuda_feed_check(const struct cuda_program *p, const struct dev_input *in, struct err *e);
-/* Puts on the main stream: once the copy is over, the samples go to where the graphs read them. */
+/* Puts a copy on the main stream: once the samples have arrived, they go to where the graphs read
+ * them. */
 int cuda_feed_take(struct cuda_program *p, const struct dev_input *in, struct err *e);
 
 #endif

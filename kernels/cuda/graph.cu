@@ -65,8 +65,8 @@ static struct cuda_step *step_before(struct cuda_graph *g, const struct layer *l
     return s->op->takes_relu && s->last == before && !s->relu ? s : NULL;
 }
 
-/* The step that this sum of two can become a part of, since it made one of them and nobody else
- * reads that; or NULL. */
+/* The step that this sum of two can become a part of: it made one of the two, and the sum is that
+ * value's only reader. NULL: there is none. */
 static struct cuda_step *step_of_sum(struct cuda_graph *g, const struct layer *l)
 {
     struct cuda_step *s = g->n_steps > 0 ? &g->steps[g->n_steps - 1] : NULL;
@@ -86,8 +86,8 @@ static void take_sum(struct cuda_graph *g, struct cuda_step *s, int layer)
     g->of_layer[layer] = s->out;
 }
 
-/* The maximum of what a bias was added to and a relu bent is that of what they were not, so a max
- * pool does both, to fewer numbers, where nobody else reads them. */
+/* Adding a bias and taking a relu do not change which number of a window is the largest. So a max
+ * pool applies both, to fewer numbers, where it is their only reader. */
 static void finish_before(struct cuda_graph *g, struct cuda_step *pool)
 {
     struct cuda_step *s = g->n_steps > 1 ? pool - 1 : NULL;

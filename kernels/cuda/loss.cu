@@ -13,7 +13,7 @@ struct outcome {
     unsigned *done;
 };
 
-/* Every thread calls it, when its warp has written its sample's. */
+/* Every thread calls it, after its warp has written the figures of its sample. */
 DEVICE_FN void add_up(struct outcome o, int batch)
 {
     SHARED double sums[PORT_THREADS / PORT_WARP];
@@ -44,7 +44,7 @@ DEVICE_FN void add_up(struct outcome o, int batch)
     }
 }
 
-/* The larger value, of equal ones the earlier. */
+/* The larger value; of two equal ones the earlier. */
 DEVICE_FN void warp_largest(float *value, int *index)
 {
     for (int mask = PORT_WARP / 2; mask > 0; mask /= 2) {

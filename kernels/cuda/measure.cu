@@ -14,7 +14,7 @@ struct bench {
     cudaEvent_t begin, end;
 };
 
-/* b->arena.memory: NULL if there is none for it, which is no error of ours. */
+/* b->arena.memory: NULL if there is not enough, which is no error. */
 static int bench_open(struct bench *b, cudaStream_t stream, const struct plan_shape *s,
                       size_t element, size_t workspace, struct err *e)
 {
@@ -57,7 +57,8 @@ static bool bench_run(const struct bench *b, const struct cuda_device *d, const 
     return ran;
 }
 
-/* Milliseconds of some runs, after one that loads what is loaded once; below 0: it does not run. */
+/* Milliseconds of some runs. A run before them loads what is loaded once. Below 0: it does not run.
+ */
 static int bench_time(const struct bench *b, const struct cuda_device *d, const struct plan *plan,
                       float *ms, struct err *e)
 {
@@ -98,7 +99,9 @@ static int compare(struct cuda_device *d, const struct plan_shape *shape,
     }
     int rc = bench_open(&b, d->build, shape,
                         precision == CUDA_BF16 ? sizeof(struct bf16) : sizeof(float), workspace, e);
-    rc = rc < 0 || !b.arena.memory ? rc : bench_all(&b, d, plans, n, best, e);
+    if (rc >= 0 && b.arena.memory) {
+        rc = bench_all(&b, d, plans, n, best, e);
+    }
     bench_close(&b);
     return rc;
 }

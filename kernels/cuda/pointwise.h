@@ -24,10 +24,10 @@ int pointwise_widen(struct cuda_program *p, float *to, const struct bf16 *from, 
 /* y[rows][channels] += bias, then relu if asked; bias may be NULL. */
 int pointwise_bias(struct cuda_program *p, void *y, const float *bias, bool relu, size_t rows,
                    size_t channels, struct err *e);
-/* The way back of a step with weights: masks the gradient of its output in place, where its relu is
- * to be done (pointwise_masks), and sums it over rows into the gradient of its bias, if it has one.
- * pointwise_reserve_bias asks for the memory that it needs. What masks goes on the build stream,
- * before anybody reads that gradient. */
+/* The backward pass of a step with weights: masks the gradient of its output in place, if its relu
+ * is still to be applied (pointwise_masks), and sums it over rows into the gradient of its bias, if
+ * it has one. pointwise_reserve_bias asks for the memory that the sum needs. The mask goes on the
+ * build stream, before the first reader of that gradient. */
 bool pointwise_masks(const struct cuda_step *s);
 int pointwise_bias_backward(struct cuda_program *p, struct cuda_step *s, cudaStream_t stream,
                             struct err *e);

@@ -98,7 +98,7 @@ KERNEL max_forward(port_some<T, N> *y, port_some<Place, N> *argmax, const port_s
                     float here = bias ? port_float(port_from<T>(port_float(v.v[k]) + added.v[k]))
                                       : port_float(v.v[k]);
                     if (!any || here > best[k] ||
-                        (here != here && best[k] == best[k])) { /* not a number stays visible */
+                        (here != here && best[k] == best[k])) { /* NaN is kept */
                         best[k] = here;
                         place[k] = (row - top) * w.kernel[1] + column - left;
                     }

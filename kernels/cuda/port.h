@@ -109,7 +109,7 @@ DEVICE_FN float port_float(struct bf16 x)
     return r;
 }
 
-/* To the nearest, ties to even; not a number stays none. */
+/* To the nearest, ties to even; NaN stays NaN. */
 DEVICE_FN struct bf16 port_bf16(float x)
 {
     uint32_t word;
@@ -175,7 +175,7 @@ template <typename T, int N> DEVICE_FN void port_add(float *sums, port_some<T, N
     }
 }
 
-/* What is not a number passes. */
+/* NaN stays NaN. */
 DEVICE_FN float port_relu(float x)
 {
     return x < 0 ? 0 : x;

@@ -119,8 +119,8 @@ static int reserve_values(struct cuda_program *p, struct turn *turns, int n_turn
 {
     size_t batch = (size_t)p->head.batch, element = cuda_element(p);
     struct cuda_graph *g = &p->graph;
-    for (int i = p->precision == CUDA_BF16 ? 0 : 1; i < g->n_values;
-         i++) { /* the input of fp32 is where the samples are */
+    /* the fp32 input is where the samples are copied to */
+    for (int i = p->precision == CUDA_BF16 ? 0 : 1; i < g->n_values; i++) {
         TRY(cuda_reserve_bytes(&p->arena, &g->values[i].data, batch * g->values[i].count * element,
                                true, e));
     }
@@ -148,33 +148,48 @@ static void lay_out_input(struct cuda_program *p)
     p->input_bytes = p->x_at + batch * p->graph.values[0].count * sizeof(float);
 }
 
+/* Everything of the program that is in device memory, but for values and gradients. */
+static int reserve_rest(struct cuda_program *p, struct err *e)
+{
+    struct cuda_arena *a = &p->arena;
+    size_t batch = (size_t)p->head.batch;
+    TRY(cuda_reserve(a, &p->input, p->input_bytes, true, e));
+    TRY(cuda_reserve(a, &p->losses, batch, true, e));
+    TRY(cuda_reserve(a, &p->hits, batch, true, e));
+    TRY(cuda_reserve_bytes(a, &p->workspace, p->workspace_bytes, false, e));
+    TRY(cuda_reserve_bytes(a, &p->branch.memory, p->branch.bytes, false, e));
+    TRY(cuda_reserve_bytes(a, &p->scratch, p->scratch_bytes, false, e));
+    TRY(cuda_reserve(a, &p->parts.sums, p->parts_floats, false, e));
+    TRY(cuda_reserve(a, &p->parts.done, p->parts_tiles, false, e));
+    TRY(cuda_reserve(a, &p->branch.parts.sums, p->parts_floats, false, e));
+    return cuda_reserve(a, &p->branch.parts.done, p->parts_tiles, false, e);
+}
+
+/* turns, turn_of: room for one entry per value. */
+static int allocate_by_turns(struct cuda_program *p, struct turn *turns, int *turn_of,
+                             struct err *e)
+{
+    struct cuda_graph *g = &p->graph;
+    lay_out_input(p);
+    TRY(reserve_values(p, turns, plan_gradients(g, turns, turn_of), e));
+    TRY(reserve_rest(p, e));
+    TRY(cuda_allocate(&p->arena, p->head.batch, p->dev->build, e));
+    for (int i = 0; i < g->n_values; i++) {
+        g->values[i].grad = turn_of[i] >= 0 ? turns[turn_of[i]].buffer : NULL;
+    }
+    if (p->precision != CUDA_BF16) {
+        g->values[0].data = p->input + p->x_at;
+    }
+    return 0;
+}
+
 static int allocate_memory(struct cuda_program *p, struct err *e)
 {
-    int n_values = p->graph.n_values;
-    struct turn *turns = (struct turn *)calloc((size_t)n_values, sizeof(*turns));
-    int *turn_of = (int *)calloc((size_t)n_values, sizeof(*turn_of));
-    int rc = turns && turn_of ? 0 : err_set(e, ERR_MEMORY, "memory ran out");
-    size_t batch = (size_t)p->head.batch;
-    lay_out_input(p);
-    int n_turns = rc == 0 ? plan_gradients(&p->graph, turns, turn_of) : 0;
-    rc = rc < 0 ? rc : reserve_values(p, turns, n_turns, e);
-    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->input, p->input_bytes, true, e);
-    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->losses, batch, true, e);
-    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->hits, batch, true, e);
-    rc = rc < 0 ? rc : cuda_reserve_bytes(&p->arena, &p->workspace, p->workspace_bytes, false, e);
-    rc = rc < 0 ? rc : cuda_reserve_bytes(&p->arena, &p->branch.memory, p->branch.bytes, false, e);
-    rc = rc < 0 ? rc : cuda_reserve_bytes(&p->arena, &p->scratch, p->scratch_bytes, false, e);
-    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->parts.sums, p->parts_floats, false, e);
-    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->parts.done, p->parts_tiles, false, e);
-    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->branch.parts.sums, p->parts_floats, false, e);
-    rc = rc < 0 ? rc : cuda_reserve(&p->arena, &p->branch.parts.done, p->parts_tiles, false, e);
-    rc = rc < 0 ? rc : cuda_allocate(&p->arena, p->head.batch, p->dev->build, e);
-    for (int i = 0; i < n_values && rc == 0; i++) {
-        p->graph.values[i].grad = turn_of[i] >= 0 ? turns[turn_of[i]].buffer : NULL;
-    }
-    if (rc == 0 && p->precision != CUDA_BF16) {
-        p->graph.values[0].data = p->input + p->x_at;
-    }
+    size_t n = (size_t)p->graph.n_values;
+    struct turn *turns = (struct turn *)calloc(n, sizeof(*turns));
+    int *turn_of = (int *)calloc(n, sizeof(*turn_of));
+    int rc = turns && turn_of ? allocate_by_turns(p, turns, turn_of, e)
+                              : err_set(e, ERR_MEMORY, "memory ran out");
     free(turns);
     free(turn_of);
     return rc;
@@ -256,8 +271,8 @@ static int enqueue_training(struct cuda_program *p, struct err *e)
     return cuda_branch_join(p, e);
 }
 
-/* Blocks for the first run, thrown away after it. They are taken before the program's own memory,
- * so that what is left is what a minibatch has. */
+/* Blocks for the first run, freed after it. They are allocated before the program's own memory, so
+ * that an error about memory counts what a minibatch really has. */
 static int allocate_scratch(struct cuda_program *p, struct cuda_arena *arena, struct err *e)
 {
     struct cuda_replica *r = p->replica;
@@ -270,11 +285,16 @@ static int allocate_scratch(struct cuda_program *p, struct cuda_arena *arena, st
     return cuda_allocate(arena, 0, p->dev->build, e);
 }
 
-/* Everything once, on the scratch blocks. */
+static int enqueue_everything(struct cuda_program *p, struct err *e)
+{
+    TRY(enqueue_training(p, e));
+    return enqueue_forward(p, false, e);
+}
+
+/* Everything once, on the scratch blocks. Waits for what was started, also after a failure. */
 static int run_once(struct cuda_program *p, struct err *e)
 {
-    int rc = enqueue_training(p, e);
-    rc = rc < 0 ? rc : enqueue_forward(p, false, e);
+    int rc = enqueue_everything(p, e);
     int waited = cuda_check(cudaStreamSynchronize(p->dev->build),
                             "run the network for the first time", rc < 0 ? NULL : e);
     return rc < 0 ? rc : waited;
@@ -306,13 +326,11 @@ static int capture(struct cuda_program *p, int which, cudaGraphExec_t *out, stru
                    "capture the network", e));
     int rc = enqueue_captured(p, which, e);
     cudaError_t code = cudaStreamEndCapture(stream, &graph);
-    if (rc == 0) {
-        rc = cuda_check(code, "capture the network", e);
-    } else if (code != cudaSuccess) {
-        cudaGetLastError();
+    if (rc < 0) {
+        cudaGetLastError(); /* the first error is the one to report */
+    } else if ((rc = cuda_check(code, "capture the network", e)) >= 0) {
+        rc = cuda_check(cudaGraphInstantiate(out, graph, 0), "make a graph of the network", e);
     }
-    rc = rc < 0 ? rc
-                : cuda_check(cudaGraphInstantiate(out, graph, 0), "make a graph of the network", e);
     if (graph) {
         cudaGraphDestroy(graph);
     }
@@ -355,6 +373,16 @@ static int plan(struct cuda_program *p, size_t bucket_bytes, struct err *e)
     return 0;
 }
 
+/* Memory, and the first run; `scratch` is the caller's to free. */
+static int allocate_and_run(struct cuda_program *p, struct cuda_arena *scratch, struct err *e)
+{
+    TRY(allocate_scratch(p, scratch, e));
+    TRY(allocate_memory(p, e));
+    TRY(pin(p, e));
+    TRY(cuda_libraries_use(p, p->dev->build, e));
+    return run_once(p, e);
+}
+
 static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
 {
     struct cuda_replica *r = p->replica;
@@ -363,11 +391,7 @@ static int build(struct cuda_program *p, size_t bucket_bytes, struct err *e)
     TRY(cuda_enter(p->dev, e));
     TRY(plan(p, bucket_bytes, e));
     TRY(prepare_steps(p, e));
-    int rc = allocate_scratch(p, &scratch, e);
-    rc = rc < 0 ? rc : allocate_memory(p, e);
-    rc = rc < 0 ? rc : pin(p, e);
-    rc = rc < 0 ? rc : cuda_libraries_use(p, p->dev->build, e);
-    rc = rc < 0 ? rc : run_once(p, e);
+    int rc = allocate_and_run(p, &scratch, e);
     cuda_arena_free(&scratch);
     TRY(rc);
     p->params = r->block[DEV_PARAMS];

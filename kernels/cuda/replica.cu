@@ -188,10 +188,12 @@ static int capture_update(struct cuda_replica *r, struct err *e)
                    "capture the update", e));
     int rc = cuda_update_enqueue(r, stream, e);
     cudaError_t code = cudaStreamEndCapture(stream, &graph);
-    rc = rc < 0 ? rc : cuda_check(code, "capture the update", e);
-    rc = rc < 0 ? rc
-                : cuda_check(cudaGraphInstantiate(&r->update, graph, 0),
-                             "make a graph of the update", e);
+    if (rc < 0) {
+        cudaGetLastError(); /* the first error is the one to report */
+    } else if ((rc = cuda_check(code, "capture the update", e)) >= 0) {
+        rc =
+            cuda_check(cudaGraphInstantiate(&r->update, graph, 0), "make a graph of the update", e);
+    }
     if (graph) {
         cudaGraphDestroy(graph);
     }
@@ -213,7 +215,9 @@ static int build(struct cuda_replica *r, const struct network *net, struct err *
                    e));
     pthread_mutex_lock(&r->dev->building);
     int rc = run_update_once(r, e);
-    rc = rc < 0 ? rc : capture_update(r, e);
+    if (rc >= 0) {
+        rc = capture_update(r, e);
+    }
     pthread_mutex_unlock(&r->dev->building);
     return rc;
 }

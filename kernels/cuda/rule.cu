@@ -10,8 +10,8 @@
 #include "kernels/rules/sgd.h"
 #include "kernels/rules/trust.h"
 
-enum rule { RULE_SGD, RULE_DC_ASGD, RULE_TRUST };
-static const char *const names[] = {"apply_sgd", "apply_dc_asgd", "apply_trust"};
+/* Of the kernels, in the order of enum rule. */
+static const char *const names[RULES] = {"apply_sgd", "apply_dc_asgd", "apply_trust"};
 
 DEVICE_FN void apply_one(enum rule rule, const struct rule_args &a, float *w, float *v, float *m2,
                          float g, float pulled, float decay)
@@ -59,14 +59,7 @@ static bool aligned(const struct rule_state *s, const struct rule_args *a)
     return all % 16 == 0;
 }
 
-static enum rule rule_of(int strategy)
-{
-    return strategy == CAT_STRATEGY_DC_ASGD                                         ? RULE_DC_ASGD
-           : strategy == CAT_STRATEGY_DC_ASGDK || strategy == CAT_STRATEGY_DDC_ASGD ? RULE_TRUST
-                                                                                    : RULE_SGD;
-}
-
-/* The first `n` of a shard, then the rest, which is less than a pack. */
+/* The shard from element `first` on. */
 static struct rule_state from(const struct rule_state *s, size_t first)
 {
     return {s->w + first,
@@ -77,11 +70,10 @@ static struct rule_state from(const struct rule_state *s, size_t first)
             s->from ? s->from + first : NULL};
 }
 
-int cuda_rule(struct device *dev, int strategy, struct rule_state *s, const struct rule_args *a,
+int cuda_rule(struct device *dev, enum rule rule, struct rule_state *s, const struct rule_args *a,
               struct err *e)
 {
     struct cuda_device *d = (struct cuda_device *)dev;
-    enum rule rule = rule_of(strategy);
     size_t whole = aligned(s, a) ? s->n / 4 * 4 : 0;
     size_t each =
         sizeof(float) * (3 + (s->v ? 2 : 0) + (s->m2 ? 2 : 0) + (rule == RULE_DC_ASGD ? 1 : 0)) +

@@ -108,7 +108,7 @@ static int take_logits(struct cuda_program *p, int count, float *logits, struct 
     return 0;
 }
 
-/* Checks what came, and puts it where the copy to the GPU finds it. */
+/* Checks the input, and writes it to the pinned memory that is copied to the GPU. */
 static int begin(struct cuda_program *p, const struct dev_input *in, struct err *e)
 {
     if (in->count < 1 || in->count > p->head.batch) {

@@ -102,44 +102,68 @@ int cuda_samples_check(const struct cuda_program *p, const struct dev_input *in,
 
 /* ---- new, free ------------------------------------------------------------------------------- */
 
-/* Through two pinned buffers in turns: while one is copied the other is filled. */
-static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, struct err *e)
+/* Two pinned buffers of `part` bytes in turns: while one is copied the other is filled. */
+struct staging {
+    char *pinned;        /* [2][part] */
+    cudaEvent_t sent[2]; /* the copy from a buffer has ended */
+    size_t part;
+};
+
+static const char copying[] = "copy samples to the GPU";
+
+static int staging_init(struct staging *g, size_t part, struct err *e)
 {
-    enum { PART = 4 << 20 };
-    struct cuda_device *d = s->dev;
-    char *pinned = NULL;
-    cudaEvent_t sent[2] = {NULL, NULL};
-    size_t part = bytes < (size_t)PART ? bytes : (size_t)PART;
-    int rc = cuda_pin(&pinned, 2 * part, e);
-    for (int i = 0; i < 2; i++) {
-        rc = rc < 0 ? rc
-                    : cuda_check(cudaEventCreateWithFlags(&sent[i], cudaEventDisableTiming),
-                                 "make an event", e);
+    *g = {};
+    g->part = part;
+    TRY(cuda_pin(&g->pinned, 2 * part, e));
+    for (cudaEvent_t &event : g->sent) {
+        TRY(cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event",
+                       e));
     }
-    int turn = 0;
-    for (size_t at = 0; at < bytes && rc == 0; at += part, turn ^= 1) {
-        size_t n = bytes - at < part ? bytes - at : part;
-        rc = cuda_check(cudaEventSynchronize(sent[turn]), "copy samples to the GPU", e);
-        if (rc == 0) {
-            memcpy(pinned + (size_t)turn * part, from + at, n);
-            rc = cuda_check(cudaMemcpyAsync((void *)(s->kept.x + at), pinned + (size_t)turn * part,
-                                            n, cudaMemcpyHostToDevice, d->copy),
-                            "copy samples to the GPU", e);
-        }
-        rc = rc < 0
-                 ? rc
-                 : cuda_check(cudaEventRecord(sent[turn], d->copy), "copy samples to the GPU", e);
-    }
-    int waited =
-        cuda_check(cudaStreamSynchronize(d->copy), "copy samples to the GPU", rc < 0 ? NULL : e);
-    for (cudaEvent_t event : sent) {
+    return 0;
+}
+
+static void staging_release(struct staging *g)
+{
+    for (cudaEvent_t event : g->sent) {
         if (event) {
             cudaEventDestroy(event);
         }
     }
-    if (pinned) {
-        cudaFreeHost(pinned);
+    if (g->pinned) {
+        cudaFreeHost(g->pinned);
     }
+}
+
+static int copy_parts(struct dev_samples *s, const struct staging *g, const uint8_t *from,
+                      size_t bytes, struct err *e)
+{
+    cudaStream_t stream = s->dev->copy;
+    int turn = 0;
+    for (size_t at = 0; at < bytes; at += g->part, turn ^= 1) {
+        size_t n = bytes - at < g->part ? bytes - at : g->part;
+        char *buffer = g->pinned + (size_t)turn * g->part;
+        TRY(cuda_check(cudaEventSynchronize(g->sent[turn]), copying, e));
+        memcpy(buffer, from + at, n);
+        TRY(cuda_check(
+            cudaMemcpyAsync((void *)(s->kept.x + at), buffer, n, cudaMemcpyHostToDevice, stream),
+            copying, e));
+        TRY(cuda_check(cudaEventRecord(g->sent[turn], stream), copying, e));
+    }
+    return 0;
+}
+
+/* Waits for the copies, also after a failure: until then the buffers are in use. */
+static int upload(struct dev_samples *s, const uint8_t *from, size_t bytes, struct err *e)
+{
+    enum { PART = 4 << 20 };
+    struct staging g;
+    int rc = staging_init(&g, bytes < (size_t)PART ? bytes : (size_t)PART, e);
+    if (rc >= 0) {
+        rc = copy_parts(s, &g, from, bytes, e);
+    }
+    int waited = cuda_check(cudaStreamSynchronize(s->dev->copy), copying, rc < 0 ? NULL : e);
+    staging_release(&g);
     return rc < 0 ? rc : waited;
 }
 
@@ -154,8 +178,8 @@ static int keep(struct dev_samples *s, const struct dev_source *from, struct err
     TRY(upload(s, from->x, bytes, e));
     TRY(cuda_check(cudaMemcpyAsync((void *)s->kept.table, from->table, tables * sizeof(float),
                                    cudaMemcpyHostToDevice, s->dev->copy),
-                   "copy samples to the GPU", e));
-    return cuda_check(cudaStreamSynchronize(s->dev->copy), "copy samples to the GPU", e);
+                   copying, e));
+    return cuda_check(cudaStreamSynchronize(s->dev->copy), copying, e);
 }
 
 static void measure(uint32_t out[2], const struct shape *shape)

@@ -168,6 +168,6 @@ void cuda_tune(struct device *dev, const json_t *tuning)
             cuda_choice_keep(d, &c, &ignored);
         }
     }
-    d->untold = false; /* nothing that its teller does not know */
+    d->untold = false; /* the caller knows all of it */
     pthread_mutex_unlock(&d->building);
 }

@@ -1,9 +1,11 @@
 /* Rule `dc_asgd`: delay compensation by a first-order Taylor term (Zheng et al., ICML 2017;
  * ALGORITHMS.md 4.1).
  *
- *   h  = g + lambda_t * g*g * (w - w_pulled)        w_pulled: the version that the worker computed on
- *   lambda_t = lambda                               constant, or
- *   ms <- m*ms + (1-m)*g*g ;  lambda_t = lambda / sqrt(ms + eps)      adaptive: one mean square at the server
+ *   h = g + lambda_t * g*g * (w - w_pulled)      w_pulled: the version that the worker computed on
+ *
+ *   constant    lambda_t = lambda
+ *   adaptive    ms <- m*ms + (1-m)*g*g;  lambda_t = lambda / sqrt(ms + eps)
+ *               one mean square ms at the server
  *
  * then the plain step of rules/sgd.h with h in place of g. With lambda = 0 it is that step, bit for
  * bit. The compensation works on the raw gradient: decay, factor and momentum come after it

@@ -1,15 +1,15 @@
 -- KEYS rows beats
--- ARGV job cap rows rank beat control bytes: packed rows or "", JSON of a heartbeat without its
--- opening brace or "", the key of the control document or "", the length of a packed row.
+-- ARGV job cap rows rank beat control bytes seal: packed rows or "", a sealed heartbeat or "", the
+-- key of the control document or "", the length of a packed row, the seal of the rows.
 -- The keys of the job and of its control document are arguments: a user who may only read them
 -- could not call the script otherwise. Gives {1, control}, or {0} if there is no such job.
 local rows, beats = unpack(KEYS)
-local job, cap, packed, rank, beat, control, bytes = unpack(ARGV)
+local job, cap, packed, rank, beat, control, bytes, seal = unpack(ARGV)
 if redis.call('EXISTS', job) == 0 then return {0, false} end
 if packed ~= '' then
-  redis.call('XADD', rows, 'MAXLEN', '~', cap, '*', 'r', packed, 'bytes', bytes)
+  redis.call('XADD', rows, 'MAXLEN', '~', cap, '*', 'r', packed, 'bytes', bytes, 'seal', seal)
 end
 if beat ~= '' then
-  redis.call('HSET', beats, rank, string.format('{"at":%d', clock()) .. beat)
+  redis.call('HSET', beats, rank, string.format('%d ', clock()) .. beat)
 end
 return {1, control ~= '' and redis.call('GET', control)}

@@ -116,10 +116,10 @@ static int rule(size_t floats, int times, struct err *e)
     struct rule_state s = {.w = pointer(at[0]), .v = pointer(at[1]), .n = floats};
     struct rule_args a = {
         .g = pointer(at[2]), .lr = 0.1f, .factor = 0.25f, .tau = 3, .p0 = 0.75f, .p1 = 0.25f};
-    int rc = bench.dev->ops->rules->apply(bench.dev, CAT_STRATEGY_DDC_ASGD, &s, &a, e);
+    int rc = bench.dev->ops->rules->apply(bench.dev, RULE_TRUST, &s, &a, e);
     double begin = clock_now();
     for (int i = 0; i < times && rc >= 0; i++) {
-        rc = bench.dev->ops->rules->apply(bench.dev, CAT_STRATEGY_DDC_ASGD, &s, &a, e);
+        rc = bench.dev->ops->rules->apply(bench.dev, RULE_TRUST, &s, &a, e);
     }
     if (rc >= 0) {
         printf("%.9f %.0f\n", clock_now() - begin,
@@ -127,6 +127,22 @@ static int rule(size_t floats, int times, struct err *e)
     }
     give(at, 3);
     return rc;
+}
+
+/* Seconds of so many updates; the fetch waits for them. */
+static int time_updates(struct dev_replica *r, int times, double *seconds, struct err *e)
+{
+    const struct device_ops *ops = bench.dev->ops;
+    double begin = clock_now();
+    int rc = 0;
+    for (int i = 0; i < times && rc >= 0; i++) {
+        rc = ops->update(r, 0.001, 1, e);
+    }
+    if (rc < 0 || (rc = ops->fetch(r, DEV_PARAMS, 0, 1, e)) < 0) {
+        return rc;
+    }
+    *seconds = clock_now() - begin;
+    return 0;
 }
 
 /* A network of one dense layer with about so many parameters. */
@@ -147,17 +163,11 @@ static int update(size_t floats, int times, struct err *e)
     }
     rc = bench.dev->ops->replica_init(bench.dev, &r, &net, &sgd, e);
     if (rc >= 0) {
-        rc = bench.dev->ops->update(&r, 0.001, 1, e);
-        rc = rc < 0 ? rc : bench.dev->ops->fetch(&r, DEV_PARAMS, 0, 1, e); /* waits */
-        double begin = clock_now();
-        for (int i = 0; i < times && rc >= 0; i++) {
-            rc = bench.dev->ops->update(&r, 0.001, 1, e);
-        }
-        rc = rc < 0 ? rc : bench.dev->ops->fetch(&r, DEV_PARAMS, 0, 1, e);
-        if (rc >= 0) {
-            printf("%.9f %.0f\n", clock_now() - begin,
-                   /* w m g read, w m written */
-                   5.0 * (double)net.n_params * sizeof(float) * times);
+        double seconds;
+        if ((rc = time_updates(&r, 1, &seconds, e)) >= 0 &&
+            (rc = time_updates(&r, times, &seconds, e)) >= 0) {
+            /* w m g read, w m written */
+            printf("%.9f %.0f\n", seconds, 5.0 * (double)net.n_params * sizeof(float) * times);
         }
         bench.dev->ops->replica_release(&r);
     }
@@ -283,6 +293,7 @@ static int start_course(struct course *c, const char *model, const char *precisi
                                   .weight_decay = 1e-4,
                                   .clip_norm = 1};
     struct jsonx_problems problems = {0};
+    const struct device_ops *ops = bench.dev->ops;
     json_t *doc = json_loads(model, JSON_DECODE_ANY, NULL);
     int rc = doc ? network_build(&c->net, doc, "/model", &problems) : -1;
     json_decref(doc);
@@ -290,15 +301,16 @@ static int start_course(struct course *c, const char *model, const char *precisi
         return err_set(e, ERR_INVALID, "%s",
                        problems.count ? problems.items[0].message : "the model is no JSON");
     }
-    rc = dev_use_precision(bench.dev, precision, e);
-    rc = rc < 0 ? rc : bench.dev->ops->replica_init(bench.dev, &c->replica, &c->net, &adam, e);
-    if (rc >= 0) {
-        network_init(&c->net, 1, c->replica.host[DEV_PARAMS], c->replica.host[DEV_STATS]);
-        rc = bench.dev->ops->store(&c->replica, DEV_STATS, 0, c->replica.count[DEV_STATS], e);
+    if ((rc = dev_use_precision(bench.dev, precision, e)) < 0 ||
+        (rc = ops->replica_init(bench.dev, &c->replica, &c->net, &adam, e)) < 0) {
+        return rc;
     }
-    rc = rc < 0 ? rc : start_samples(c, e);
-    return rc < 0 ? rc
-           : take(c->block, 5, c->floats) < 0
+    network_init(&c->net, 1, c->replica.host[DEV_PARAMS], c->replica.host[DEV_STATS]);
+    if ((rc = ops->store(&c->replica, DEV_STATS, 0, c->replica.count[DEV_STATS], e)) < 0 ||
+        (rc = start_samples(c, e)) < 0) {
+        return rc;
+    }
+    return take(c->block, 5, c->floats) < 0
                ? err_set(e, ERR_MEMORY, "%zu floats do not fit five times", c->floats)
                : 0;
 }
@@ -328,7 +340,7 @@ static int gather(struct course *c, struct dev_program *p, struct err *e)
 
 static int rules(struct course *c, struct err *e)
 {
-    static const int all[] = {CAT_STRATEGY_DDC_ASGD, CAT_STRATEGY_DC_ASGD, CAT_STRATEGY_ASGD};
+    static const enum rule all[] = {RULE_TRUST, RULE_DC_ASGD, RULE_SGD};
     struct rule_args a = {.g = pointer(c->block[2]),
                           .pulled = pointer(c->block[3]),
                           .lr = 0.1f,
@@ -347,17 +359,32 @@ static int rules(struct course *c, struct err *e)
     return rc;
 }
 
+/* *p is the program that was made; the caller frees it once the meter has ended. */
+static int work_once(struct course *c, struct dev_program **p, struct err *e)
+{
+    const struct device_ops *ops = bench.dev->ops;
+    struct dev_replica *r = &c->replica;
+    int rc = ops->store(r, DEV_PARAMS, 0, r->count[DEV_PARAMS], e);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!(*p = ops->program_new(r, c->batch, 1 << 20, e))) {
+        return -(int)e->code;
+    }
+    if ((rc = gather(c, *p, e)) < 0 || (rc = ops->update(r, 1e-9, 1, e)) < 0 ||
+        (rc = ops->fetch(r, DEV_GRADS, 0, r->count[DEV_GRADS], e)) < 0) {
+        return rc;
+    }
+    return rules(c, e);
+}
+
 /* All of it once; what was started, or NULL. */
 static json_t *run_course(struct course *c, struct err *e)
 {
     const struct device_ops *ops = bench.dev->ops;
+    struct dev_program *p = NULL;
     ops->meter->begin(bench.dev);
-    int rc = ops->store(&c->replica, DEV_PARAMS, 0, c->replica.count[DEV_PARAMS], e);
-    struct dev_program *p = rc < 0 ? NULL : ops->program_new(&c->replica, c->batch, 1 << 20, e);
-    rc = rc < 0 ? rc : p ? gather(c, p, e) : -ERR_DEVICE;
-    rc = rc < 0 ? rc : ops->update(&c->replica, 1e-9, 1, e);
-    rc = rc < 0 ? rc : ops->fetch(&c->replica, DEV_GRADS, 0, c->replica.count[DEV_GRADS], e);
-    rc = rc < 0 ? rc : rules(c, e);
+    int rc = work_once(c, &p, e);
     json_t *rows = ops->meter->end(bench.dev);
     if (p) {
         ops->program_free(p);
@@ -418,7 +445,9 @@ static int kernels(size_t floats, int times, int batch, const char *precision, c
         runs[t] = run_course(&c, e);
         rc = runs[t] ? 0 : -ERR_DEVICE;
     }
-    rc = rc < 0 ? rc : take_medians(runs, times, e);
+    if (rc >= 0) {
+        rc = take_medians(runs, times, e);
+    }
     for (int t = 0; t <= times; t++) {
         json_decref(runs[t]);
     }

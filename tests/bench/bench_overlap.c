@@ -8,10 +8,9 @@
  *
  *   mpirun -np W+1 bench_overlap SECONDS --local SPEC      SECONDS of a step's computing at least, spread over it as its work is; 0: no sleeps
  *
- * What a newcomer would get wrong: the kernels run as they always do, and what is left of a step's
- * time is slept, bucket by bucket as the device says that its work is done. So ranks that outnumber
- * the cores still overlap as ranks on hosts of their own do, as long as their kernels need only a
- * part of SECONDS. */
+ * The kernels run as they always do, and what is left of a step's time is slept, bucket by bucket
+ * as the device says that its work is done. So ranks that outnumber the cores still overlap as
+ * ranks on hosts of their own do, as long as their kernels need only a part of SECONDS. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -127,13 +126,16 @@ static int prepare(struct err *e)
     memcpy(env->speeds, c->plan.speeds, sizeof env->speeds);
     struct fetch f = {&bench.comm,   &bench.telemetry, &c->spec->data,
                       c->spec->seed, c->plan.roots,    {NULL, 0}};
-    rc = rc < 0 ? rc : fetch_dataset(&f, rank < workers, &bench.data, e);
-    if (rc >= 0 && rank < workers) {
-        env->dev = dev_open(c->plan.workers[rank].device, e);
-        rc = !env->dev ? -ERR_DEVICE : rank == 0 ? tell_first_bucket(e) : 0;
-        rc = rc < 0 ? rc : measure_alone(e);
+    if (rc < 0 || (rc = fetch_dataset(&f, rank < workers, &bench.data, e)) < 0 || rank >= workers) {
+        return rc;
     }
-    return rc;
+    if (!(env->dev = dev_open(c->plan.workers[rank].device, e))) {
+        return -(int)e->code;
+    }
+    if (rank == 0 && (rc = tell_first_bucket(e)) < 0) {
+        return rc;
+    }
+    return measure_alone(e);
 }
 
 int main(int argc, char **argv)
@@ -148,10 +150,8 @@ int main(int argc, char **argv)
     comm_mpi_prepare();
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
     bench.transport = comm_mpi_open(&e);
-    int rc = bench.transport ? config_parse(&bench.config, argc - 2, argv + 2, &e) : -ERR_INTERNAL;
-    rc = rc < 0 ? rc : config_make_local(&bench.config, &e);
-    rc = rc < 0 ? rc : prepare(&e);
-    if (rc >= 0) {
+    int rc = bench.transport ? config_parse(&bench.config, argc - 2, argv + 2, &e) : -(int)e.code;
+    if (rc >= 0 && (rc = config_make_local(&bench.config, &e)) >= 0 && (rc = prepare(&e)) >= 0) {
         rc = bench.comm.rank < bench.comm.workers ? trainer_run(&bench.env, &e)
                                                   : keeper_run(&bench.env, &e);
     }

@@ -13,23 +13,23 @@
 #include "common/clock.h"
 #include "kernels/device.h"
 
-enum { GATHER = -1 };
+enum { GATHER = RULES };
 
 static const struct rule_case {
     const char *name;
-    int strategy;
+    int rule; /* enum rule, or GATHER */
     bool velocity, square, pulled, decay;
     int floats; /* read and written for each weight */
 } cases[] = {
-    {"sgd", CAT_STRATEGY_ASGD, false, false, false, false, 3},
-    {"sgd-decay", CAT_STRATEGY_ASGD, false, false, false, true, 3},
-    {"momentum", CAT_STRATEGY_ASGD, true, false, false, false, 5},
-    {"momentum-decay", CAT_STRATEGY_ASGD, true, false, false, true, 5},
-    {"dc-asgd", CAT_STRATEGY_DC_ASGD, false, false, true, false, 4},
-    {"dc-asgd-momentum", CAT_STRATEGY_DC_ASGD, true, false, true, true, 6},
-    {"dc-asgd-adaptive", CAT_STRATEGY_DC_ASGD, false, true, true, false, 6},
-    {"dc-asgdk", CAT_STRATEGY_DC_ASGDK, true, false, false, false, 5},
-    {"ddc-asgd", CAT_STRATEGY_DDC_ASGD, true, false, false, true, 5},
+    {"sgd", RULE_SGD, false, false, false, false, 3},
+    {"sgd-decay", RULE_SGD, false, false, false, true, 3},
+    {"momentum", RULE_SGD, true, false, false, false, 5},
+    {"momentum-decay", RULE_SGD, true, false, false, true, 5},
+    {"dc-asgd", RULE_DC_ASGD, false, false, true, false, 4},
+    {"dc-asgd-momentum", RULE_DC_ASGD, true, false, true, true, 6},
+    {"dc-asgd-adaptive", RULE_DC_ASGD, false, true, true, false, 6},
+    {"dc-asgdk", RULE_TRUST, true, false, false, false, 5},
+    {"ddc-asgd", RULE_TRUST, true, false, false, true, 5},
     {"collect", GATHER, false, false, false, false, 3},
     {"collect-decay", GATHER, false, false, false, true, 4},
 };
@@ -83,13 +83,13 @@ static void pass(const struct rule_case *c, size_t n)
                           .p0 = 0.5f,
                           .p1 = 0.5f,
                           .p2 = 1e-7f};
-    if (c->strategy == GATHER) {
+    if (c->rule == GATHER) {
         rule_gather(sum, &s, &a);
         return;
     }
     s.from = w; /* as a server does: somebody holds the version before */
     s.w = next;
-    rule_apply(c->strategy, &s, &a);
+    rule_apply((enum rule)c->rule, &s, &a);
     next = w;
     w = s.w;
 }

@@ -247,65 +247,117 @@ static void work_that_runs_at_once_or_as_late_as_it_may_gives_the_same_bits(void
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-static long work; /* calls that short_run had made when it began to clean up: who fails later has
-                     nobody to tell */
+/* Calls that short_run had made when it began to clean up. A call that fails after that has nobody
+ * to tell. */
+static long work;
+
+/* What a short run makes; its end frees all of it, whatever failed before. */
+struct short_run {
+    struct device *dev;
+    struct dev_replica r;
+    struct dev_program *p, *larger;
+    struct dev_feed *feed;
+    struct dev_input in;
+};
+
+static int train_as_one_of_many(struct short_run *s, struct err *e)
+{
+    const struct device_ops *ops = s->dev->ops;
+    struct dev_replica *r = &s->r;
+    struct dev_result result;
+    float logits[3 * 3];
+    int rc;
+    network_init(r->net, 3, r->host[DEV_PARAMS], r->host[DEV_STATS]);
+    if ((rc = ops->store(r, DEV_PARAMS, 0, r->count[DEV_PARAMS], e)) < 0 ||
+        (rc = ops->store(r, DEV_STATS, 0, r->count[DEV_STATS], e)) < 0) {
+        return rc;
+    }
+    if (!(s->p = ops->program_new(r, 3, 100, e))) {
+        return -(int)e->code;
+    }
+    if ((rc = ops->compute(s->p, &s->in, &result, logits, NULL, NULL, e)) < 0 ||
+        (rc = ops->fetch(r, DEV_GRADS, 0, r->count[DEV_GRADS], e)) < 0 ||
+        (rc = ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e)) < 0) {
+        return rc;
+    }
+    return ops->update(r, 0.01, 1, e);
+}
+
+static int train_alone_and_evaluate(struct short_run *s, struct err *e)
+{
+    const struct device_ops *ops = s->dev->ops;
+    struct dev_input test = s->in;
+    struct dev_result result;
+    int rc;
+    test.training = false;
+    s->r.alone = true;
+    if (!(s->larger = ops->program_new(&s->r, 5, 100, e))) {
+        return -(int)e->code;
+    }
+    if ((rc = ops->compute(s->larger, &s->in, &result, NULL, NULL, NULL, e)) < 0 ||
+        (rc = dev_step(s->larger, &s->in, 0.01, 1, &result, e)) < 0 ||
+        (rc = ops->compute(s->p, &test, &result, NULL, NULL, NULL, e)) < 0) {
+        return rc;
+    }
+    return ops->update(&s->r, 0.01, 1, e);
+}
+
+static int train_from_a_feed(struct short_run *s, struct err *e)
+{
+    const struct device_ops *ops = s->dev->ops;
+    struct dev_input fed = s->in;
+    struct dev_result result;
+    size_t floats = 3 * shape_count(&s->r.net->input);
+    float *x = NULL;
+    int rc;
+    if (!(s->feed = ops->feed->make(s->dev, floats, &x, e))) {
+        return -(int)e->code;
+    }
+    memcpy(x, s->in.x, floats * sizeof(float));
+    fed.x = x;
+    fed.fed = s->feed;
+    if ((rc = ops->feed->send(s->feed, floats, e)) < 0 ||
+        (rc = ops->compute(s->larger, &fed, &result, NULL, NULL, NULL, e)) < 0) {
+        return rc;
+    }
+    return ops->fetch(&s->r, DEV_PARAMS, 0, s->r.count[DEV_PARAMS], e);
+}
+
+static int train(struct short_run *s, struct err *e)
+{
+    int rc;
+    if ((rc = train_as_one_of_many(s, e)) < 0 || (rc = train_alone_and_evaluate(s, e)) < 0) {
+        return rc;
+    }
+    return train_from_a_feed(s, e);
+}
+
+static void end_short_run(struct short_run *s)
+{
+    const struct device_ops *ops = s->dev->ops;
+    work = judge_control()->calls();
+    ops->feed->free(s->feed);
+    if (s->p) {
+        ops->program_free(s->p);
+    }
+    if (s->larger) {
+        ops->program_free(s->larger);
+    }
+    ops->replica_release(&s->r);
+}
 
 /* A short run from opening to closing. 0, or the code of the first error, which is in *e; whatever
  * was made is freed. */
 static int short_run(const struct network *net, const char *precision, struct err *e)
 {
-    struct device *dev = dev_open(judge_device(), e);
-    struct dev_replica r = {0};
-    struct dev_program *p = NULL, *larger = NULL;
-    struct dev_input in = ref_input(net, 3, 5), fed = in;
-    struct dev_result result;
-    struct dev_feed *feed = NULL;
-    float logits[3 * 3], *x = NULL;
-    size_t floats = 3 * shape_count(&net->input);
-    int rc = dev ? dev_use_precision(dev, precision, e) : -(int)e->code;
-    rc = rc < 0 ? rc : dev->ops->replica_init(dev, &r, net, &judge_adam, e);
-    if (rc >= 0) {
-        network_init(net, 3, r.host[DEV_PARAMS], r.host[DEV_STATS]);
-        rc = dev->ops->store(&r, DEV_PARAMS, 0, r.count[DEV_PARAMS], e);
-        rc = rc < 0 ? rc : dev->ops->store(&r, DEV_STATS, 0, r.count[DEV_STATS], e);
-        p = rc < 0 ? NULL : dev->ops->program_new(&r, 3, 100, e);
-        rc = rc < 0 ? rc
-             : p    ? dev->ops->compute(p, &in, &result, logits, NULL, NULL, e)
-                    : -(int)e->code;
-        rc = rc < 0 ? rc : dev->ops->fetch(&r, DEV_GRADS, 0, r.count[DEV_GRADS], e);
-        rc = rc < 0 ? rc : dev->ops->store(&r, DEV_GRADS, 0, r.count[DEV_GRADS], e);
-        rc = rc < 0 ? rc : dev->ops->update(&r, 0.01, 1, e);
-        r.alone = true;
-        larger = rc < 0 ? NULL : dev->ops->program_new(&r, 5, 100, e);
-        rc = rc < 0   ? rc
-             : larger ? dev->ops->compute(larger, &in, &result, NULL, NULL, NULL, e)
-                      : -(int)e->code;
-        rc = rc < 0 ? rc : dev_step(larger, &in, 0.01, 1, &result, e);
-        in.training = false;
-        rc = rc < 0 ? rc : dev->ops->compute(p, &in, &result, NULL, NULL, NULL, e);
-        rc = rc < 0 ? rc : dev->ops->update(&r, 0.01, 1, e);
-        feed = rc < 0 ? NULL : dev->ops->feed->make(dev, floats, &x, e);
-        rc = rc < 0 ? rc : feed ? 0 : -(int)e->code;
-        if (rc == 0) {
-            memcpy(x, in.x, floats * sizeof(float));
-            fed.x = x;
-            fed.fed = feed;
-            rc = dev->ops->feed->send(feed, floats, e);
-        }
-        rc = rc < 0 ? rc : dev->ops->compute(larger, &fed, &result, NULL, NULL, NULL, e);
-        rc = rc < 0 ? rc : dev->ops->fetch(&r, DEV_PARAMS, 0, r.count[DEV_PARAMS], e);
-        work = judge_control()->calls();
-        dev->ops->feed->free(feed);
-        if (p) {
-            dev->ops->program_free(p);
-        }
-        if (larger) {
-            dev->ops->program_free(larger);
-        }
-        dev->ops->replica_release(&r);
+    struct short_run s = {.dev = dev_open(judge_device(), e), .in = ref_input(net, 3, 5)};
+    int rc = s.dev ? dev_use_precision(s.dev, precision, e) : -(int)e->code;
+    if (rc >= 0 && (rc = s.dev->ops->replica_init(s.dev, &s.r, net, &judge_adam, e)) >= 0) {
+        rc = train(&s, e);
+        end_short_run(&s);
     }
-    dev_close(dev);
-    ref_input_free(&in);
+    dev_close(s.dev);
+    ref_input_free(&s.in);
     return rc;
 }
 

@@ -93,11 +93,11 @@ static void every_kernel_is_told_of_with_its_bytes_and_operations(void **state)
     judge_fetch(j, DEV_PARAMS);
     judge_store(j, DEV_PARAMS);
     judge_ok(j, ops->memory->add(j->gpu, x, x + 300, 187, &j->e));
-    judge_ok(j, ops->rules->apply(j->gpu, CAT_STRATEGY_DDC_ASGD, &s, &a, &j->e));
+    judge_ok(j, ops->rules->apply(j->gpu, RULE_TRUST, &s, &a, &j->e));
     s.m2 = x + 300;
-    judge_ok(j, ops->rules->apply(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
+    judge_ok(j, ops->rules->apply(j->gpu, RULE_DC_ASGD, &s, &a, &j->e));
     s = (struct rule_state){.w = x + 1, .n = 2}; /* not aligned, and less than a pack */
-    judge_ok(j, ops->rules->apply(j->gpu, CAT_STRATEGY_DC_ASGD, &s, &a, &j->e));
+    judge_ok(j, ops->rules->apply(j->gpu, RULE_DC_ASGD, &s, &a, &j->e));
     check_rows(ops->meter->end(j->gpu), of_the_rest, sizeof(of_the_rest) / sizeof(*of_the_rest));
     assert_near(j->on_gpu.host[DEV_PARAMS][0], before - 0.1f * j->on_gpu.host[DEV_GRADS][0], 1e-6,
                 "parameter", 0);

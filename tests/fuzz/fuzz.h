@@ -3,9 +3,9 @@
  * it is used as the program uses it. What is checked is that nothing is read or written outside,
  * nothing undefined is done, nothing leaks or runs away; and that an error always has a message.
  *
- * What a newcomer would get wrong: parsers of files read files, so an input is written to
- * memory-backed files first. An input that stands for several files (images and labels) begins each
- * with its length in two bytes, little-endian; `seeds` writes the same form.
+ * Parsers of files read files, so an input is written to memory-backed files first. An input that
+ * stands for several files (images and labels) begins each with its length in two bytes,
+ * little-endian; `seeds` writes the same form.
  */
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H

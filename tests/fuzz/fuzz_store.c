@@ -87,13 +87,14 @@ static struct store *the_store(void)
         BUG_ON(rc < 0 && (!why.code || !why.message[0])); \
     } while (0)
 
-static int on_rows(void *ctx, int rank, const struct row *rows, int n, struct err *e)
+static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
 {
     (void)ctx;
-    (void)rank;
     (void)e;
-    BUG_ON(n < 1);
-    fuzz_read(rows, (size_t)n * sizeof *rows);
+    BUG_ON(entry->n < 1);
+    fuzz_read(entry->rows, (size_t)entry->n * sizeof *entry->rows);
+    fuzz_read(entry->packed, entry->bytes);
+    fuzz_read(entry->seal, strlen(entry->seal));
     return 0;
 }
 

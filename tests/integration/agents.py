@@ -88,7 +88,7 @@ class Wire:
         """Sends a join, gives the coordinator's answer."""
         nonce = secrets.token_hex(32)
         body = {"host": host, "instance": secrets.token_hex(32), "address": "127.0.0.1", "network": "127.0.0.0/8",
-                "versions": {"evenstep": "0.1.0", "openmpi": openmpi(), "protocol": 1}, "nodes": [], "nonce": nonce, "at": now(), **changes}
+                "versions": {"evenstep": "0.1.0", "openmpi": openmpi(), "protocol": 2}, "nodes": [], "nonce": nonce, "at": now(), **changes}
         secret = secret or self.secret
         text = seal(derive(secret, "join", ""), "join", body)
         self.put("join", text)
@@ -101,7 +101,7 @@ class Wire:
     def launch(self, host, key=None, **changes):
         """A request to start a daemon, as the launch agent makes it; its nonce and text."""
         body = {"host": host, "job": "0123456789abcdef", "attempt": 1, "family": 77, "daemon": 1, "daemons": 2, "nodes": "vm,es-" + host + "@0(2)",
-                "mpirun": "77.0;tcp://127.0.0.1:9", "nonce": secrets.token_hex(32), "at": now(), **changes}
+                "mpirun": "77.0;tcp://127.0.0.1:9", "seal": secrets.token_hex(32), "nonce": secrets.token_hex(32), "at": now(), **changes}
         text = seal(key or self.host_key(host), "launch", body)
         self.put("host." + host, text)
         return body["nonce"], text

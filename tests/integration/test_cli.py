@@ -1,9 +1,13 @@
 """The command line against the real service: what it prints, and with which exit status it ends."""
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 
 import pytest
 import requests
@@ -11,7 +15,9 @@ import requests
 from service import BUILD, Service, processes_of, spec, until
 
 EVENSTEP = str(BUILD / "evenstep")
-COMMANDS = ["serve", "submit", "jobs", "show", "watch", "cancel", "pause", "resume", "nodes", "catalog", "evaluate", "link"]
+COMMANDS = """serve run submit jobs show watch logs cancel pause resume priority artifacts download
+    delete compare series steps staleness assignments evaluations evaluate nodes drain enable
+    disable forget catalog datasets programs link whoami metrics completion manual""".split()
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +31,8 @@ def run(*args, service=None, cwd="/tmp", text=None, **env):
     plain = {k: v for k, v in os.environ.items() if not k.startswith("EVENSTEP_")}
     if service:
         plain.update(EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)
-    done = subprocess.run([EVENSTEP, *args], capture_output=True, text=True, timeout=180, input=text, cwd=cwd, env={**plain, **env})
+    done = subprocess.run([EVENSTEP, *args], capture_output=True, text=True, timeout=180,
+                          input=text, cwd=cwd, env={**plain, **env})
     return done.stdout, done.stderr, done.returncode
 
 
@@ -51,41 +58,49 @@ def test_without_a_token_or_a_service_it_says_what_to_do(tmp_path):
     out, err, status = run("jobs", cwd=tmp_path)
     assert status == 3 and "there is no token" in err and "EVENSTEP_TOKEN" in err
     _, err, status = run("jobs", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x")
-    assert status == 1 and "cannot reach http://127.0.0.1:9" in err and "evenstep serve" in err
+    assert status == 3 and "cannot reach http://127.0.0.1:9" in err and "evenstep serve" in err
 
 
 def test_a_wrong_token_is_refused_and_a_file_with_the_right_one_is_enough(service, tmp_path):
     _, err, status = run("jobs", EVENSTEP_URL=service.url, EVENSTEP_TOKEN="wrong")
-    assert status == 1 and "token" in err
+    assert status == 7 and "token" in err
     assert run("jobs", "--url", service.url, "--token-file", str(service.dir / "token"))[2] == 0
     (tmp_path / "evenstep-data").mkdir()
-    (tmp_path / "evenstep-data" / "token").write_text(service.token + "\n")  # the default data directory
+    default = tmp_path / "evenstep-data" / "token"
+    default.write_text(service.token + "\n")
     assert run("jobs", "--url", service.url, cwd=tmp_path)[2] == 0
 
 
 def test_a_proxy_in_the_environment_is_not_asked_for_this_machine(service):
-    assert run("nodes", service=service, http_proxy="http://127.0.0.1:9", HTTP_PROXY="http://127.0.0.1:9", ALL_PROXY="http://127.0.0.1:9")[2] == 0
+    proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
+    assert run("nodes", service=service, **proxies)[2] == 0
 
 
 def test_a_job_is_submitted_watched_to_its_end_and_shown(service, tmp_path):
     (tmp_path / "job.json").write_text(json.dumps(spec(name="by-hand", epochs=4)))
-    out, err, status = run("submit", "--watch", str(tmp_path / "job.json"), "--url", service.url, "--token-file", str(service.dir / "token"))
+    out, err, status = run("submit", "--watch", str(tmp_path / "job.json"), "--url", service.url,
+                           "--token-file", str(service.dir / "token"))
     lines = out.splitlines()
     assert (status, err) == (0, "") and re.fullmatch("[0-9a-f]{16}", lines[0])
-    assert "succeeded" in lines[-1] and "100 %" in lines[-1] and "accuracy" in lines[-1] and "█" in lines[-1]
+    assert all(part in lines[-1] for part in ["succeeded", "100 %", "accuracy", "█"])
     id = lines[0]
     shown, _, status = run("show", id, service=service)
     assert status == 0 and shown.startswith(f"{id}  by-hand  succeeded, attempt 1\n")
     assert "step 160, 10240 samples" in shown and " fast " in shown and " slow " in shown
     assert json.loads(run("show", id, "--json", service=service)[0])["id"] == id
     table = run("jobs", service=service)[0].splitlines()
-    assert any(line.startswith(id) and "by-hand" in line and "succeeded" in line and "100 %" in line for line in table)
+    line = next(line for line in table if line.startswith(id))
+    assert "by-hand" in line and "succeeded" in line and "100.00 %" in line
     assert run("watch", id, service=service)[2] == 0  # over already
 
 
 def test_a_job_may_come_from_standard_input_and_a_dry_run_queues_nothing(service):
     before = len(service.get("jobs").json()["jobs"])
     out, _, status = run("submit", "-", "--dry-run", service=service, text=json.dumps(spec()))
+    assert status == 0 and out.startswith("the job is valid: 101770 parameters, 2560 training s")
+    assert re.search(r"^ +0  fast +cpu:1 +32 +\S+ MiB$", out, re.M), out
+    out, _, status = run("submit", "-", "--dry-run", "--json", service=service,
+                         text=json.dumps(spec()))
     assert status == 0 and [n["batch"] for n in json.loads(out)["nodes"]] == [32, 32]
     assert len(service.get("jobs").json()["jobs"]) == before
     out, _, status = run("submit", "-", service=service, text=json.dumps(spec(epochs=1)))
@@ -94,19 +109,22 @@ def test_a_job_may_come_from_standard_input_and_a_dry_run_queues_nothing(service
 
 
 def test_every_mistake_of_a_spec_is_printed_with_its_place(service, tmp_path):
-    bad = spec(epochs=0, modle="mlp", strategy={"type": "snyc"}, batching={"global_batch": 1}, **{f"unknown{i}": i for i in range(20)})
+    bad = spec(epochs=0, modle="mlp", strategy={"type": "snyc"}, batching={"global_batch": 1},
+               **{f"unknown{i}": i for i in range(20)})
     out, err, status = run("submit", "-", service=service, text=json.dumps(bad))
-    assert status == 1 and not out and all(f"  /{p}: " in err for p in ["epochs", "modle", "strategy/type", "unknown0", "unknown19"])
+    pointers = ["epochs", "modle", "strategy/type", "unknown0", "unknown19"]
+    assert status == 7 and not out and all(f"  /{p}: " in err for p in pointers)
     assert "'sync'" in err
     (tmp_path / "torn.json").write_text('{"name": "a",\n "name"')
     _, err, status = run("submit", str(tmp_path / "torn.json"), service=service)
-    assert status == 1 and "torn.json" in err and "line 2" in err
+    assert status == 2 and "torn.json" in err and "line 2" in err
     _, err, status = run("submit", str(tmp_path / "missing.json"), service=service)
-    assert status == 1 and "missing.json" in err
+    assert status == 2 and "missing.json" in err
 
 
 def test_pause_resume_and_cancel(service):
-    id = run("submit", "-", service=service, text=json.dumps(spec(epochs=1000, checkpoint={"every_steps": 50})))[0].strip()
+    job = spec(epochs=1000, checkpoint={"every_steps": 50})
+    id = run("submit", "-", service=service, text=json.dumps(job))[0].strip()
     service.steps(id, 20)
     assert run("pause", id, service=service) == (f"{id} pausing\n", "", 0)
     service.wait(id, "paused")
@@ -115,9 +133,9 @@ def test_pause_resume_and_cancel(service):
     service.wait(id, "running")
     assert run("cancel", id, service=service)[2] == 0
     out, err, status = run("watch", id, service=service)
-    assert status == 1 and "cancelled" in out.splitlines()[-1]
+    assert status == 4 and "cancelled" in out.splitlines()[-1]
     _, err, status = run("pause", id, service=service)
-    assert status == 1 and "cancelled" in err
+    assert status == 7 and "cancelled" in err
     until("no process is left", lambda: not processes_of(id))
 
 
@@ -130,33 +148,199 @@ def draining(service):
 
 def test_a_job_that_waits_says_for_what(service, draining):
     id = run("submit", "-", service=service, text=json.dumps(spec()))[0].strip()
-    until("it is known why", lambda: "waits: it asks for 2 workers, and 1 of the 2 nodes is lost, draining or disabled" in run("show", id, service=service)[0])
-    assert any(line.startswith(id) for line in run("jobs", "--state", "queued", service=service)[0].splitlines())
-    assert not any(line.startswith(id) for line in run("jobs", "--state", "running", service=service)[0].splitlines())
+    why = "waits: it asks for 2 workers, and 1 of the 2 nodes is lost, draining or disabled"
+    until("it is known why", lambda: why in run("show", id, service=service)[0])
+
+    def listed(state):
+        return run("jobs", "-q", "--state", state, service=service)[0].split()
+    assert id in listed("queued") and id not in listed("running")
     run("cancel", id, service=service)
 
 
 def test_lists_go_on_over_pages(service, draining):
     ids = [service.submit(spec(name=f"page-{i}")) for i in range(105)]
-    listed = [line.split()[0] for line in run("jobs", "--state", "queued", "--limit", "104", service=service)[0].splitlines()[1:]]
-    assert listed == ids[::-1][:104]
+    out = run("jobs", "--state", "queued", "--limit", "104", service=service)[0]
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ids[::-1][:104]
+    one = json.loads(run("jobs", "--state", "queued", "--json", service=service,
+                         EVENSTEP_LIMIT="200")[0])
+    assert [job["id"] for job in one["jobs"]] == ids[::-1] and one["next"] is None
     for id in ids:
         service.post(f"jobs/{id}/cancel")
 
 
-def test_an_unknown_job_is_named_and_what_is_no_id_is_not_asked_for(service):
-    _, err, status = run("show", "0123456789abcdef", service=service)
-    assert status == 1 and "0123456789abcdef" in err
-    for odd in ("../nodes", "a?b", "", "x" * 200):
+def test_an_unknown_job_is_named_and_a_word_never_becomes_another_path(service):
+    for odd in ("0123456789abcdef", "../nodes", "a?b&state=queued", "x" * 100):
         _, err, status = run("show", odd, service=service)
-        assert status == 1 and "is no id of a job" in err
+        assert status == 6 and odd in err, err
+    for odd in ("", "x" * 200):
+        _, err, status = run("show", odd, service=service)
+        assert status == 2 and "is no id and no name of a job" in err
+
+
+def test_a_job_is_found_by_its_name_or_the_beginning_of_its_id(service, draining):
+    ids = [service.submit(spec(name=name)) for name in ("named-so", "twice", "twice")]
+    assert json.loads(run("show", "named-so", "--json", service=service)[0])["id"] == ids[0]
+    assert json.loads(run("show", ids[0][:12], "--json", service=service)[0])["id"] == ids[0]
+    _, err, status = run("cancel", "twice", service=service)
+    assert status == 2 and all(f"  {id}  twice  queued" in err for id in ids[1:])
+    _, err, status = run("show", "nmaed-so", service=service)
+    assert status == 6 and "did you mean 'named-so'?" in err
+    for id in ids:
+        assert run("cancel", id, service=service)[2] == 0
+
+
+@pytest.fixture(scope="module")
+def done(service):
+    """Two jobs that succeeded and differ in their strategy and epochs."""
+    ids = [service.submit(spec(name="level", epochs=2)),
+           service.submit(spec(name="ahead", epochs=3, strategy={"type": "asgd"}))]
+    for id in ids:
+        service.wait(id, "succeeded")
+    return ids
+
+
+def rows(out):
+    return [line.split() for line in out.splitlines()]
+
+
+def test_what_a_job_left_is_listed_downloaded_and_deleted(service, done, tmp_path):
+    out, _, status = run("artifacts", "level", service=service)
+    assert status == 0 and "model.safetensors" in out
+    out, err, status = run("download", "level", "model.safetensors", "-o", str(tmp_path / "into"),
+                           service=service)
+    assert (status, err) == (0, "") and out == f"{tmp_path}/into/model.safetensors\n"
+    there = tmp_path / "into/model.safetensors"
+    assert there.read_bytes() == service.artifact(done[0])
+    _, err, status = run("download", "level", "model.safetensor", service=service, cwd=tmp_path)
+    assert status == 6 and "model.safetensor" in err and not list(tmp_path.glob("model*"))
+    _, err, status = run("download", "level", "--output", str(there), service=service)
+    assert status == 5 and "model.safetensors" in err
+    id = service.submit(spec(name="goes", epochs=1))
+    service.wait(id, "succeeded")
+    assert run("delete", "goes", service=service) == (f"{id} deleted\n", "", 0)
+    assert run("delete", "goes", service=service)[2] == 6
+    assert service.get("jobs/" + id).status_code == 404
+
+
+def test_logs_are_printed_whole_in_part_and_until_the_job_ends(service, done):
+    whole = run("logs", "level", "--rank", "0", service=service)[0]
+    assert whole.endswith("\n") and "rank=0" in whole
+    lines = [json.loads(line) for line in
+             run("logs", "level", "--rank", "0", "--json", service=service)[0].splitlines()]
+    assert [line["line"] for line in lines] == whole.splitlines() and lines[0]["rank"] == 0
+    id = service.submit(spec(name="told", epochs=2))
+    out, err, status = run("logs", id, "--rank", "1", "-f", service=service)
+    assert (status, err) == (0, "") and service.job(id)["state"] == "succeeded"
+    assert out == run("logs", id, "--rank", "1", service=service)[0] != ""
+    assert run("logs", id, "--rank", "7", service=service)[2] == 6
+
+
+def test_figures_are_tables_and_json(service, done):
+    for command in ("series", "steps", "staleness", "assignments", "evaluations"):
+        out, err, status = run(command, "ahead", service=service)
+        assert (status, err) == (0, "") and len(out.splitlines()) > 1, command
+        answer = json.loads(run(command, "ahead", "--json", service=service)[0])
+        assert isinstance(answer, dict), command
+    head, *lines = rows(run("staleness", "ahead", service=service)[0])
+    assert head[0] == "node" and sorted(line[0] for line in lines) == ["fast", "slow"]
+
+
+def test_jobs_are_compared_in_what_differs(service, done):
+    out, _, status = run("compare", *done, service=service)
+    table = {line[0]: line[1:] for line in rows(out) if line}
+    assert status == 0 and table["/strategy/type"] == ["sync", "asgd"]
+    assert table["/epochs"] == ["2", "3"] and table["state"] == ["succeeded", "succeeded"]
+    assert "/seed" not in table
+    answer = json.loads(run("compare", *done, "--json", service=service)[0])
+    assert {"pointer": "/epochs", "values": [2, 3]} in answer["differences"]
+
+
+def test_a_tables_lines_are_as_wide_as_the_terminal_at_most(service, done):
+    wide = run("jobs", service=service)[0]
+    assert max(map(len, wide.splitlines())) > 60
+    for columns in (40, 60):
+        narrow = run("jobs", service=service, COLUMNS=str(columns))[0]
+        assert len(narrow.splitlines()) == len(wide.splitlines()) and "…" in narrow
+        assert max(map(len, narrow.splitlines())) <= columns
+    assert done[0] in narrow, "ids stay whole"
+
+
+def test_priority_is_changed_and_what_is_no_number_is_not_sent(service, draining):
+    id = service.submit(spec())
+    assert run("priority", id, "7", service=service) == (f"{id} priority 7\n", "", 0)
+    assert service.job(id)["priority"] == 7
+    assert run("priority", id, "high", service=service)[2] == 2
+    run("cancel", id, service=service)
+
+
+def test_nodes_are_drained_enabled_disabled_and_not_forgotten_while_they_report(service):
+    for command, state in (("drain", "draining"), ("disable", "disabled"), ("enable", "ready")):
+        assert run(command, "slow", service=service) == (f"slow {state}\n", "", 0)
+        assert service.get("nodes/slow").json()["state"] == state
+    _, err, status = run("forget", "slow", service=service)
+    assert status == 7 and "still reports" in err
+    _, err, status = run("drain", "solw", service=service)
+    assert status == 6 and "did you mean 'slow'?" in err
+
+
+def test_a_slip_in_a_data_sets_name_is_told_with_the_nearest(service):
+    digits = service.dir / "data/digits"
+    digits.mkdir(parents=True)
+    for part, n in (("train", 8), ("t10k", 4)):
+        (digits / f"{part}-images-idx3-ubyte").write_bytes(
+            struct.pack(">IIII", 2051, n, 8, 8) + bytes(n * 64))
+        (digits / f"{part}-labels-idx1-ubyte").write_bytes(
+            struct.pack(">II", 2049, n) + bytes(range(n)))
+    out, _, status = run("datasets", service=service)
+    assert status == 0 and ["digits", "idx"] in [row[:2] for row in rows(out)]
+    job = spec(data={"format": "idx", "path": "digist"})
+    _, err, status = run("submit", "-", service=service, text=json.dumps(job))
+    assert status == 7 and "did you mean 'digits'?" in err and err.count("cannot find") == 1, err
+
+
+def test_json_is_alone_on_stdout(service, done):
+    job = json.dumps(spec(name="alone", epochs=1))
+    out, err, status = run("submit", "-", "--watch", "--json", service=service, text=job)
+    assert status == 0 and json.loads(out)["state"] == "succeeded" and "100 %" in err
+    for command in (["show", "level"], ["artifacts", "level"], ["nodes"], ["nodes", "fast"],
+                    ["datasets"], ["programs"], ["catalog"], ["link"], ["whoami"], ["metrics"],
+                    ["enable", "slow"], ["priority", "level", "1"], ["watch", "level"]):
+        out, _, status = run(*command, "--json", service=service)
+        assert status == 0 and json.loads(out), command
+    out, err, status = run("show", "nowhere", "--json", service=service)
+    assert (out, status) == ("", 6) and "nowhere" in err
+
+
+def test_watch_on_a_terminal_draws_a_bar_for_each_node(service):
+    """What is drawn over is cleared first, and no line is wider than the terminal."""
+    id = service.submit(spec(name="seen", epochs=30))
+    mine, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 70, 0, 0))
+    plain = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+    plain.update(EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)
+    watch = subprocess.Popen([EVENSTEP, "watch", id], stdout=its, env=plain)
+    os.close(its)
+    drawn = b""
+    while True:
+        try:
+            drawn += os.read(mine, 65536)
+        except OSError:  # its end is closed
+            break
+    os.close(mine)
+    assert watch.wait() == 0
+    last = drawn.decode().split("\r\x1b[J")[-1].splitlines()
+    assert last[0].startswith("succeeded [") and last[0].endswith("…")
+    assert [line.split()[0] for line in last[1:3]] == ["fast", "slow"]
+    assert "█" in last[1] and "computes" in last[3] and all(len(line) < 70 for line in last)
 
 
 def test_nodes_and_the_catalogue_are_listed(service):
     out, _, status = run("nodes", service=service)
-    assert status == 0 and [line.split()[0] for line in out.splitlines()] == ["node", "fast", "slow"]
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["node", "fast", "slow"]
     out, _, status = run("catalog", service=service)
-    assert status == 0 and re.search(r"^  asgd +\S", out, re.M) and re.search(r"^      learning_rate +", out, re.M)
+    assert status == 0 and re.search(r"^  asgd +\S", out, re.M)
+    assert re.search(r"^      learning_rate +", out, re.M)
     assert "asgd" in json.dumps(json.loads(run("catalog", "--json", service=service)[0]))
 
 
@@ -166,7 +350,8 @@ def test_a_link_is_good_for_one_session(service):
     assert status == 0 and address == service.url
 
     def session():
-        return requests.post(service.url + "/api/v1/session", json={"token": code}, headers={"Origin": service.url}, timeout=30).status_code
+        return requests.post(service.url + "/api/v1/session", json={"token": code},
+                             headers={"Origin": service.url}, timeout=30).status_code
     assert session() < 300 and session() == 401
 
 
@@ -177,7 +362,8 @@ def test_two_services_do_not_share_a_data_directory(service):
 
 
 def test_a_port_that_is_in_use_is_told_and_nothing_is_left(service, tmp_path):
-    _, err, status = run("serve", "--data-dir", str(tmp_path / "other"), "--listen", service.url.split("//")[1])
+    _, err, status = run("serve", "--data-dir", str(tmp_path / "other"),
+                         "--listen", service.url.split("//")[1])
     assert status == 1 and "Address already in use" in err and "choose another --listen" in err
     assert not processes_of(str(tmp_path / "other"))
 

@@ -111,7 +111,7 @@ def test_a_program_that_is_started_again_is_told_and_the_job_succeeds_in_its_fir
     done = service.wait(id, "succeeded")
     assert done["attempt"] == 1 and done["progress"]["samples"] == 2 * 256
     store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
-    told = [f for _, entry in store.xrange(f"es:job:{id}:facts") if (f := json.loads(entry["j"]))["type"] == "crashed"]
+    told = [f for _, entry in store.xrange(f"es:job:{id}:facts") if (f := json.loads(entry["j"].partition("\n")[2]))["type"] == "crashed"]
     assert [f["rank"] for f in told] == [1] and "ended with exit code 3" in told[0]["message"], told
 
 

@@ -184,6 +184,30 @@ def test_a_coordinator_that_dies_in_the_middle_of_a_change_of_state_completes_it
         until("its nodes are free", lambda: all(n["state"] == "ready" for n in s.get("nodes").json()["nodes"]))
 
 
+def test_a_coordinator_killed_while_it_launches_costs_a_job_without_restarts_nothing():
+    with Service(nodes=NODES) as s:
+        for i in range(4):
+            id = s.submit(job_spec(1, max_restarts=0))
+            until("it is being launched", lambda: s.job(id)["state"] != "queued", every=0.002)
+            crash(s)
+            assert_whole(s, id, s.wait(id, "succeeded"), 1)
+
+
+def test_an_attempt_whose_record_is_lost_is_found_by_what_it_carries():
+    with Service(nodes=NODES) as s:
+        id = s.submit(job_spec(max_restarts=0))
+        s.steps(id, 20)
+        ranks = ranks_of(id)
+        s.kill()
+        subprocess.run(["redis-cli", "-s", s.dir / "redis.sock", "hdel", f"es:job:{id}", "launch"], check=True, capture_output=True)
+        s.start()
+        until("it is adopted", lambda: said(s, 'msg="adopted"', id, "alive=1"))
+        assert ranks_of(id) == ranks
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1
+        assert_whole(s, id, job)
+
+
 def test_a_clean_stop_writes_a_checkpoint_and_the_next_start_goes_on_from_it():
     with Service(nodes=NODES) as s:
         id = s.submit(job_spec(checkpoint={"every_seconds": 3600}))

@@ -7,9 +7,9 @@
  * of the suite), also when nobody looks at its standard error or its exit code. ASAN_OPTIONS and
  * the like still win.
  *
- * What a newcomer would get wrong: dlclose does nothing here. Open MPI unloads its plug-ins in
- * MPI_Finalize; a leak or a race in one would then have a stack of bare addresses, which no
- * suppression can name, and ours could not be told from theirs.
+ * `dlclose` does nothing here. Open MPI unloads its plug-ins in MPI_Finalize; a leak or a race in one
+ * would then have a stack of bare addresses, which no suppression can name, and ours could not be
+ * told from theirs.
  */
 #include <errno.h>
 #include <fcntl.h>

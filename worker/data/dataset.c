@@ -69,13 +69,13 @@ int dataset_resolve(const char *roots, const char *dir, const char *name, char *
     char raw[PATH_BYTES];
     int n = snprintf(raw, sizeof(raw), "%s/%s", dir, name);
     if (n < 0 || n >= (int)sizeof(raw) || !realpath(raw, out)) {
-        return 0;
+        return RESOLVED_NOTHING;
     }
     if (!beneath_any(roots, out)) {
         return err_set(e, ERR_FORBIDDEN, "cannot use '%.200s': it leads outside the data folders",
                        name);
     }
-    return 1;
+    return RESOLVED_FOUND;
 }
 
 int dataset_find(const char *roots, const char *path, char *out, struct err *e)
@@ -84,7 +84,7 @@ int dataset_find(const char *roots, const char *path, char *out, struct err *e)
     const char *rest = roots;
     while (dataset_next_root(&rest, root)) {
         int rc = dataset_resolve(roots, root, path, out, e);
-        if (rc != 0) {
+        if (rc != RESOLVED_NOTHING) {
             return rc < 0 ? rc : 0;
         }
     }
@@ -92,7 +92,8 @@ int dataset_find(const char *roots, const char *path, char *out, struct err *e)
             *roots ? roots : "(none)");
     err_hint(
         e,
-        "set EVENSTEP_DATA to the folder that holds it, or use the format glyphs, which needs no file");
+        "set EVENSTEP_DATA to the folder that holds it, or use the format glyphs, which needs no "
+        "file");
     return -ERR_NOT_FOUND;
 }
 
@@ -100,15 +101,15 @@ int dataset_file(const char *roots, const char *dir, const char *name, char *out
 {
     char packed[256];
     int rc = dataset_resolve(roots, dir, name, out, e);
-    if (rc == 0) {
+    if (rc == RESOLVED_NOTHING) {
         snprintf(packed, sizeof(packed), "%s.gz", name);
         rc = dataset_resolve(roots, dir, packed, out, e);
     }
-    if (rc == 0) {
+    if (rc == RESOLVED_NOTHING) {
         return err_set(e, ERR_NOT_FOUND, "there is no file '%s' in '%.300s'", name, dir);
     }
     struct stat st;
-    if (rc > 0 && stat(out, &st) == 0 &&
+    if (rc == RESOLVED_FOUND && stat(out, &st) == 0 &&
         !S_ISREG(st.st_mode)) { /* opening a pipe would wait for a writer */
         return err_set(e, ERR_DATA, "'%s' is no regular file", name);
     }

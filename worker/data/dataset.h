@@ -101,7 +101,8 @@ int dataset_detect(const char *roots, const char *dir);
 /* The next root of a colon-separated list into out[4096], resolved; false at the end. Roots that
  * are not there are skipped. */
 bool dataset_next_root(const char **roots, char *out);
-/* dir/name resolved into out[4096]: 1 found, 0 there is nothing, negative: it leads outside. */
+enum resolved { RESOLVED_NOTHING, RESOLVED_FOUND };
+/* dir/name resolved into out[4096]. Returns enum resolved; negative: it leads outside the roots. */
 int dataset_resolve(const char *roots, const char *dir, const char *name, char *out, struct err *e);
 
 #endif

@@ -162,8 +162,8 @@ static void list_folder(struct listing *l, const char *root, const char *path, i
         if (names[i]->d_name[0] != '.' &&
             snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "", names[i]->d_name) <
                 (int)sizeof(below) &&
-            dataset_resolve(l->roots, root, below, full, NULL) == 1 && stat(full, &st) == 0 &&
-            S_ISDIR(st.st_mode)) {
+            dataset_resolve(l->roots, root, below, full, NULL) == RESOLVED_FOUND &&
+            stat(full, &st) == 0 && S_ISDIR(st.st_mode)) {
             list_folder(l, root, below, levels - 1);
         }
         free(names[i]);

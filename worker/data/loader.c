@@ -173,7 +173,7 @@ int loader_keep(struct loader *l, struct device *dev, struct err *e)
     double bytes = (double)(d->train.samples + d->test.samples) * (double)shape_count(&d->input);
     struct err why = {0};
     if (!dev->ops->samples || bytes > 0.5 * (double)dev->ops->memory_bytes(dev)) {
-        return 0;
+        return KEPT_BY_HOST;
     }
     struct dev_samples *train = keep_part(l, dev, &d->train, &why);
     struct dev_samples *test =
@@ -183,14 +183,14 @@ int loader_keep(struct loader *l, struct device *dev, struct err *e)
         if (why.code != ERR_NONE && why.code != ERR_MEMORY && e) {
             *e = why;
         }
-        return why.code == ERR_NONE || why.code == ERR_MEMORY ? 0 : -(int)why.code;
+        return why.code == ERR_NONE || why.code == ERR_MEMORY ? KEPT_BY_HOST : -(int)why.code;
     }
     l->train = train;
     l->test = test;
     l->dev = dev;
     slots_release(l); /* they are allocated again, without room for pictures */
     log_info("loader", "the device keeps the data set", "bytes=%.0f", bytes);
-    return 1;
+    return KEPT_BY_DEVICE;
 }
 
 void loader_feed(struct loader *l, struct device *dev)

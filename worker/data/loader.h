@@ -50,9 +50,10 @@ struct loader {
  * allocate for at first. */
 int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec,
                  uint64_t seed, int64_t room, bool threaded, struct err *e);
+enum kept { KEPT_BY_HOST, KEPT_BY_DEVICE };
 /* Has the device keep the samples, if it can and they take at most half of its free memory: then
- * only indices, views and labels are handed out. Before the first hint. 1: it keeps them, 0: it does
- * not, negative: an error that is none of memory. */
+ * only indices, views and labels are handed out. Before the first hint. Returns enum kept;
+ * negative: an error other than memory that ran out. */
 int loader_keep(struct loader *l, struct device *dev, struct err *e);
 /* Where the device does not keep them: samples go through its feeds, if it has any. Before the
  * first hint. Without memory for a feed, samples are copied in the step that uses them. */

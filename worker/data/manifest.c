@@ -69,7 +69,7 @@ int manifest_open(const char *roots, const char *path, const char *name, struct 
     if (rc < 0 || (rc = dataset_resolve(roots, dir, name, file, e)) < 0) {
         return rc;
     }
-    if (rc == 0) {
+    if (rc == RESOLVED_NOTHING) {
         return err_set(e, ERR_NOT_FOUND, "the file '%s' of data set '%s' has gone", name, path);
     }
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

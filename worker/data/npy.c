@@ -60,7 +60,8 @@ static int parse_type(struct npy_file *in, const char *p, struct err *e)
         int shown = p && p[0] == '\'' && p[1] ? (int)strcspn(p + 1, "'") + 2 : 0;
         return err_set(
             e, ERR_DATA,
-            "'%s' has values of the type %.*s: floats of 2, 4 or 8 bytes and whole numbers of 1 to 8 can be read",
+            "'%s' has values of the type %.*s: floats of 2, 4 or 8 bytes and whole numbers of 1 to "
+            "8 can be read",
             in->name, shown > 0 && shown < 16 ? shown : 16, shown > 0 ? p : "of a record");
     }
     in->kind = p[2];
@@ -82,7 +83,8 @@ static int parse_shape(struct npy_file *in, const char *shape, struct err *e)
             size_t shown = strcspn(shape, ")") + 1;
             return err_set(
                 e, ERR_DATA,
-                "'%s' has the shape %.*s, which cannot be used: samples come first, then 0 to 3 axes",
+                "'%s' has the shape %.*s, which cannot be used: samples come first, then 0 to 3 "
+                "axes",
                 in->name, shown < 60 ? (int)shown : 60, shape);
         }
         in->dim[in->rank++] = v;
@@ -234,8 +236,8 @@ static double value_at(const struct npy_file *in, const char *p)
     return in->width == 1 ? v.u1 : in->width == 2 ? v.u2 : in->width == 4 ? v.u4 : (double)v.u8;
 }
 
-/* Where the value that is number `at` in the file belongs when samples are stored one after the other.
- */
+/* Where the value that is number `at` in the file belongs when samples are stored one after the
+ * other. */
 static int64_t place_of(const struct npy_file *in, int64_t at)
 {
     int64_t index[AXES], place = 0;

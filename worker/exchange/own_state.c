@@ -50,7 +50,9 @@ int own_state_send(struct comm *c, int to, const struct own_state *s, struct err
     c->deadline = 0;
     message_send(&m, c, to, TAG_OWN_STATE, &head, sizeof head, NULL, 0);
     int rc = comm_wait(c, &m.op, e);
-    rc = rc < 0 ? rc : move_pieces(c, to, message_send, s, e);
+    if (rc >= 0) {
+        rc = move_pieces(c, to, message_send, s, e);
+    }
     c->deadline = deadline;
     return rc;
 }

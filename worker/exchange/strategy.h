@@ -47,8 +47,8 @@ struct work {
     int64_t eval_first, eval_count; /* DO_EVALUATE: range of the test set */
     double learning_rate;
     /* DO_TRAIN: what the slice's gradient counts in a mean: slice.count, unless a user's program
-     * says otherwise before the first bucket. 0: its gradient is zero, and the rank makes no step of
-     * its own */
+     * says otherwise before the first bucket. 0: its gradient is zero, and the rank makes no step
+     * of its own */
     double weight;
     bool voided; /* a user's program could not end its backward pass; weight is 0 */
     /* DO_TRAIN, where rank_env.wants_sure: another step follows this one for certain, and nobody
@@ -148,9 +148,33 @@ struct rank_env {
 struct strategy;  /* what every one begins with: below */
 struct footprint; /* worker/exchange/footprint.h */
 
+/* Who makes the step where a user's own program computes the gradients (worker/program/). */
+enum step_maker {
+    /* The strategy: from gradients, if the program's optimizer is plain SGD; else from the
+     * difference that a step of that optimizer makes. */
+    STEP_BY_STRATEGY,
+    STEP_BY_PROGRAM,       /* its optimizer, on the gradients of its own rank */
+    STEP_BY_PROGRAM_ON_SUM /* its optimizer, on the sum over all ranks: all make the same step */
+};
+
+/* What STEP_BY_STRATEGY does about the momentum of the program's optimizer. */
+enum step_momentum {
+    MOMENTUM_TAKEN, /* its step has the same */
+    MOMENTUM_NONE,  /* its step has none, so a program with momentum gives differences */
+    MOMENTUM_OWN    /* its step has one of its own, so a program with momentum is refused */
+};
+
+/* How a user's program takes part. All zero is right for a plain parameter server. */
+struct program_part {
+    enum step_maker step;
+    enum step_momentum momentum;
+    bool gradients_only; /* a difference is no use to it: a program that gives one is refused */
+};
+
 struct strategy_ops {
-    int id;      /* CAT_STRATEGY_… */
-    bool server; /* rank W runs serve() as a parameter server */
+    int id;                             /* CAT_STRATEGY_… */
+    bool server;                        /* rank W runs serve() as a parameter server */
+    const struct program_part *program; /* never NULL */
     /* Does an update use this rank's gradients alone, as they are on the device? NULL: never. */
     bool (*alone)(const struct comm *c);
     /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank

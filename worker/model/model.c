@@ -69,8 +69,8 @@ static int find_oldest(const struct model *m, const struct dev_program *but)
     return oldest;
 }
 
-/* An entry for a new program, under the lock: a free one, or the least recently used one, whose program is
- * handed out to be freed. */
+/* An entry for a new program, under the lock: a free one, or the least recently used one, whose
+ * program is handed out to be freed. */
 static int make_place(struct model *m, struct dev_program **old)
 {
     for (int i = 0; i < MODEL_PROGRAMS; i++) {

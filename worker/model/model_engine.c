@@ -65,7 +65,7 @@ static int time_steps(struct network_engine *g, int batch, double *seconds, stru
     struct dev_program *p = model_program(&g->model, batch, e);
     struct dev_input in = {0};
     struct dev_result result;
-    int rc = p ? loader_get(&g->loader, &slice, &in, e) : -ERR_DEVICE;
+    int rc = p ? loader_get(&g->loader, &slice, &in, e) : -(int)e->code;
     for (int i = 0; rc >= 0 && i <= CALIBRATION_STEPS; i++) {
         double begin = cpu ? clock_thread_cpu() : clock_now();
         rc = dev->ops->compute(p, &in, &result, NULL, no_mark, NULL, e);
@@ -162,12 +162,12 @@ static int prepare(struct engine *base, const struct run_state *from, struct err
         if (e->code == ERR_MEMORY) {
             tell_what_fits(g, first);
         }
-        return -ERR_DEVICE;
+        return -(int)e->code;
     }
     if ((rc = loader_keep(&g->loader, env->dev, e)) < 0) {
         return rc;
     }
-    if (rc == 0) {
+    if (rc == KEPT_BY_HOST) {
         loader_feed(&g->loader, env->dev);
     }
     return env->virtual_time ? 0 : calibrate(g, from, e);
@@ -206,9 +206,11 @@ static int load(struct engine *base, const struct work *w, struct err *e)
     memset(&g->in, 0, sizeof(g->in));
     int rc = w->slice.count > 0 ? loader_get(&g->loader, &w->slice, &g->in, e) : 0;
     loader_hint(&g->loader, &w->hint);
-    g->program = rc == 0 ? model_program(&g->model, w->batch > 0 ? w->batch : 1, e) : NULL;
-    if (!g->program) {
-        return rc < 0 ? rc : -ERR_DEVICE;
+    if (rc < 0) {
+        return rc;
+    }
+    if (!(g->program = model_program(&g->model, w->batch > 0 ? w->batch : 1, e))) {
+        return -(int)e->code;
     }
     const struct dev_program_head *head = (const struct dev_program_head *)g->program;
     base->buckets = head->buckets;
@@ -252,7 +254,7 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
     const struct telemetry *t = base->env->telemetry;
     int chunk = model_largest_program(&g->model);
     struct dev_program *p = model_program(&g->model, chunk, e);
-    int rc = p ? 0 : -ERR_DEVICE;
+    int rc = p ? 0 : -(int)e->code;
     for (int64_t done = 0; rc >= 0 && done < w->eval_count; done += chunk) {
         int64_t n = w->eval_count - done < chunk ? w->eval_count - done : chunk;
         struct dev_input in = {0};

@@ -1,13 +1,14 @@
 /* A program that ended, or that hangs, is started again, and the rank goes on with it. The block is
- * the rank's, so slices and parameters are still there; what is not, is found by the strategy:
+ * the rank's, so slices and parameters are still there. Where the rest is depends on who makes the
+ * steps (strategy_ops.server, enum step_maker):
  *
- *     the program steps by itself (averaging, `hpsgd`, one worker)     FROM_KEPT
+ *     this rank alone (averaging, `hpsgd`, one worker)                 FROM_KEPT
  *         A copy of the parameters from before its step is kept here. A step that it had begun is
  *         made again: from the same parameters, with the same samples.
- *     a server makes the steps                                         FROM_SERVER
+ *     a server                                                         FROM_SERVER
  *         The new process waits. The slice goes back to the server, which answers with its newest
  *         parameters, and with a slice.
- *     all programs make the same step (`sync`)                         FROM_OTHERS
+ *     all programs, the same step (`sync`)                             FROM_OTHERS
  *         This rank takes part in the step's sums with gradients of zero, which tells the others.
  *         One of them gives parameters and the program's own state, the new process computes the
  *         slice, and its gradients join before anybody makes the step (lockstep/absence.c).
@@ -39,8 +40,9 @@ static size_t kept_floats(const struct program_engine *g)
 int again_init(struct program_engine *g, struct err *e)
 {
     const struct jobspec *spec = g->base.env->spec;
-    bool sync = spec->strategy.type == CAT_STRATEGY_SYNC && spec->workers > 1;
-    g->source = jobspec_uses_server(spec) ? FROM_SERVER : sync ? FROM_OTHERS : FROM_KEPT;
+    g->source = strategy_find(spec->strategy.type)->server ? FROM_SERVER
+                : g->summed && spec->workers > 1           ? FROM_OTHERS
+                                                           : FROM_KEPT;
     g->answered = g->begun_last = g->kept_before = -1;
     if (g->source != FROM_KEPT) {
         return 0; /* made when it is needed */

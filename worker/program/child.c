@@ -325,8 +325,8 @@ bool child_works(const struct child *c)
     return works;
 }
 
-/* The last words are in the pipe when the process is gone, and the reader takes them. A process that
- * it left behind may hold the pipe open: then the wait is short. */
+/* The last words are in the pipe when the process is gone, and the reader takes them. A process
+ * that it left behind may hold the pipe open: then the wait is short. */
 static void await_last_words(struct child *c)
 {
     struct pollfd more = {.fd = c->output, .events = POLLIN};

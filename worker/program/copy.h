@@ -1,6 +1,6 @@
-/* A rank's own copy of an uploaded program: unpacked into a new folder for this run alone, and removed
- * with the rank, so that a program may write where it stands and no other run sees it. What is
- * unpacked has the digest that the job names, or the rank ends.
+/* A rank's own copy of an uploaded program: unpacked into a new folder for this run alone, and
+ * removed with the rank, so that a program may write where it stands and no other run sees it. What
+ * is unpacked has the digest that the job names, or the rank ends.
  *
  *     the coordinator's host   DATA/uploads/DIGEST.tar           is there
  *     a host with an agent     its folder of received data sets  kept there once the keeper sent it

@@ -333,34 +333,35 @@ static int apply_batch(const struct description *d, struct jobspec *spec, struct
     return rc;
 }
 
-/* A rule that compensates delays works on gradients; a difference is none. */
-static int check_rule(const struct description *d, const struct jobspec *spec, struct err *e)
+/* Can the strategy make its step of what the program gives? */
+static int check_optimizer(const struct description *d, const struct strategy_ops *strategy,
+                           struct err *e)
 {
-    int type = spec->strategy.type;
-    bool own_momentum = type == CAT_STRATEGY_DC_ASGDK || type == CAT_STRATEGY_DDC_ASGD,
-         compensates = own_momentum || type == CAT_STRATEGY_DC_ASGD;
-    if (compensates && !d->plain) {
+    const struct program_part *p = strategy->program;
+    const char *name = catalog_get(strategy->id)->name;
+    if (p->gradients_only && !d->plain) {
         return err_set(
             e, ERR_INVALID,
             "'%s' compensates gradients for their delay, but the optimizer '%s' steps in the "
             "program, which pushes differences of parameters",
-            catalog_get(type)->name, d->optimizer_name);
+            name, d->optimizer_name);
     }
-    if (own_momentum && d->optimizer.momentum > 0) {
+    if (p->momentum == MOMENTUM_OWN && d->optimizer.momentum > 0) {
         return err_set(e, ERR_INVALID, "'%s' has a momentum of its own, and the program's is %g",
-                       catalog_get(type)->name, d->optimizer.momentum);
+                       name, d->optimizer.momentum);
     }
     return 0;
 }
 
-int description_apply(struct description *d, struct jobspec *spec, struct err *e)
+int description_apply(struct description *d, struct jobspec *spec,
+                      const struct strategy_ops *strategy, struct err *e)
 {
     int rc;
-    if ((rc = apply_batch(d, spec, e)) < 0 || (rc = check_rule(d, spec, e)) < 0) {
+    if ((rc = apply_batch(d, spec, e)) < 0 || (rc = check_optimizer(d, strategy, e)) < 0) {
         return rc;
     }
-    if (spec->strategy.type == CAT_STRATEGY_HPSGD && d->optimizer.momentum > 0) {
-        d->plain = false; /* that strategy's own step has none */
+    if (strategy->program->momentum == MOMENTUM_NONE && d->optimizer.momentum > 0) {
+        d->plain = false;
     }
     spec->optimizer = d->optimizer;
     if (!d->plain) { /* differences: its optimizer has done all of it */

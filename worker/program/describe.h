@@ -8,6 +8,7 @@
 #define WORKER_PROGRAM_DESCRIBE_H
 
 #include "job/spec.h"
+#include "worker/exchange/strategy.h"
 
 enum { DESCRIPTION_BYTES = 8 << 20, AHEAD_MOST = 64 }; /* at most */
 
@@ -39,7 +40,9 @@ void description_release(struct description *d);
 int description_compare(const struct description *mine, const struct description *first, int rank,
                         struct err *e);
 /* Puts what the program brings into the spec: network (moved out of d), optimizer, global batch,
- * epochs. Errors: the spec asks for something that the program does not do. */
-int description_apply(struct description *d, struct jobspec *spec, struct err *e);
+ * epochs. `strategy`: the spec's. Errors: the spec asks for something that the program does not do.
+ */
+int description_apply(struct description *d, struct jobspec *spec,
+                      const struct strategy_ops *strategy, struct err *e);
 
 #endif

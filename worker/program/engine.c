@@ -203,7 +203,8 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
 {
     struct program_engine *g = calloc(1, sizeof(*g));
     const struct jobspec *spec = env->spec;
-    bool server = jobspec_uses_server(spec);
+    const struct strategy_ops *strategy = strategy_find(spec->strategy.type);
+    enum step_maker step = strategy->program->step;
     if (!g) {
         err_set(e, ERR_MEMORY, "cannot start the trainer: memory ran out");
         return NULL;
@@ -211,8 +212,8 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->p = p;
     g->number = -1;
     g->rate = spec->optimizer.learning_rate;
-    g->differences = !p->about.plain && (server || spec->strategy.type == CAT_STRATEGY_HPSGD);
-    g->summed = spec->strategy.type == CAT_STRATEGY_SYNC;
+    g->differences = !p->about.plain && step == STEP_BY_STRATEGY;
+    g->summed = step == STEP_BY_PROGRAM_ON_SUM;
     g->of_sum = 1;
     g->base.weighed = true;
     g->base.sums = p->about.sums;
@@ -225,7 +226,7 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->base.env = env;
     g->base.ahead = p->ahead;
     g->base.wants_sure = g->summed && spec->workers == 1;
-    g->base.test_samples = server ? 0 : METRICS_SAMPLES;
+    g->base.test_samples = strategy->server ? 0 : METRICS_SAMPLES;
     metrics_init(&g->metrics);
     if (again_init(g, e) < 0) {
         free(g);

@@ -123,7 +123,7 @@ int program_aside(struct program *p, const struct wire_message *m, int fd, struc
 {
     char *text = NULL;
     size_t n;
-    int rc = 1;
+    int rc = ASIDE_DONE;
     switch (m->type) {
     case WIRE_EPOCHS:
         p->epochs = m->epochs;
@@ -134,7 +134,7 @@ int program_aside(struct program *p, const struct wire_message *m, int fd, struc
         rc = err_set(e, ERR_PEER, "%s cannot go on: %.300s", p->link.who, text ? text : "");
         break;
     default:
-        return 0;
+        return ASIDE_NOT;
     }
     free(text);
     if (fd >= 0) {
@@ -156,7 +156,8 @@ static int send_welcome(struct program *p, const struct entry *at, struct err *e
     m.welcome.step = at->step;
     m.welcome.seed = p->ask.spec->seed;
     block_describe(&p->block, &p->ask.spec->network, &m);
-    if (p->ask.spec->strategy.type == CAT_STRATEGY_SYNC && p->ask.comm->workers == 1) {
+    if (p->ask.comm->workers == 1 &&
+        strategy_find(p->ask.spec->strategy.type)->program->step == STEP_BY_PROGRAM_ON_SUM) {
         m.flags |= WIRE_OWN_GRADIENTS;
     }
     if (p->state.n > 0) {
@@ -180,10 +181,11 @@ int enter_welcome(struct program *p, const struct entry *at, struct err *e)
         return rc;
     }
     do {
-        rc = link_receive(&p->link, &m, &fd, e);
-        rc = rc < 0 ? rc : program_aside(p, &m, fd, e);
-    } while (rc == 1);
-    if (rc == 0 && m.type != WIRE_READY) {
+        if ((rc = link_receive(&p->link, &m, &fd, e)) >= 0) {
+            rc = program_aside(p, &m, fd, e);
+        }
+    } while (rc == ASIDE_DONE);
+    if (rc == ASIDE_NOT && m.type != WIRE_READY) {
         rc = err_set(e, ERR_PEER, "%s sent message %u where its first parameters were due",
                      p->link.who, m.type);
     }

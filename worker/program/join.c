@@ -51,9 +51,10 @@ static char *share_text(const struct program *p, struct comm *c, struct err *e)
 
 static int agree(struct program *p, const struct program_ask *ask, struct err *e)
 {
+    const struct strategy_ops *strategy = strategy_find(ask->spec->strategy.type);
     struct description first;
     char *text = share_text(p, ask->comm, e);
-    int rc = text ? description_read(&first, text, strlen(text), e) : -ERR_PEER;
+    int rc = text ? description_read(&first, text, strlen(text), e) : -(int)e->code;
     free(text);
     if (rc < 0) {
         return rc;
@@ -65,10 +66,10 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     }
     description_release(&p->about);
     p->about = first;
-    /* a server gives a worker one slice in advance (worker/exchange/server_slices.c) */
-    p->ahead = jobspec_uses_server(ask->spec) ? 1 : p->about.ahead;
+    /* a server gives a worker one slice in advance (worker/exchange/server/slices.c) */
+    p->ahead = strategy->server ? 1 : p->about.ahead;
     p->slots = p->ahead + 2;
-    rc = description_apply(&p->about, ask->spec, e);
+    rc = description_apply(&p->about, ask->spec, strategy, e);
     if (rc < 0 && p->there) {
         link_refuse(&p->link, e->message);
     }

@@ -62,8 +62,12 @@ struct wire_message program_message(uint32_t type, uint32_t flags);
 /* The rank's phase from now on. A rank that waits for its program is alive, whatever the program
  * does: the rank itself finds a program that hangs (link.h), so it goes on to tell progress. */
 void program_phase(struct program *p, enum phase phase);
-/* What may come at any time is done here (FAILED, EPOCHS): 1 if it was that, 0 if m is the
- * caller's, negative if the program cannot go on. Closes fd if it was that. */
+enum aside {
+    ASIDE_NOT, /* m is the caller's, and so is fd */
+    ASIDE_DONE /* m may come at any time (EPOCHS) and is dealt with; fd is closed */
+};
+/* Deals with what a program may say at any time. Returns enum aside; negative after FAILED: the
+ * program cannot go on, and fd is closed. */
 int program_aside(struct program *p, const struct wire_message *m, int fd, struct err *e);
 
 /* The program as a device (device.c): `settle` is called before parameters are read, `step` when a

@@ -1,6 +1,6 @@
-/* The program's own state: optimizer, schedules, random numbers, whatever it gives (client/protocol.h:
- * SAVE, STATE). To the rank it is bytes, which stand beside a checkpoint (worker/own_files.h) and go
- * to the program of the next attempt with WELCOME.
+/* The program's own state: optimizer, schedules, random numbers, whatever it gives
+ * (client/protocol.h: SAVE, STATE). To the rank it is bytes, which stand beside a checkpoint
+ * (worker/own_files.h) and go to the program of the next attempt with WELCOME.
  *
  *      program   GRADIENTS ─ waits ─ step ─ BEGIN ─────── STATE ─ waits ─
  *      rank                      GO+HOLD ►      SAVE ►               CONTINUE ►
@@ -26,8 +26,9 @@ static int reach(struct program_engine *g, struct err *e)
 {
     int rc = talk_settle(g, e);
     while (rc >= 0 && g->doing == HELD && g->held_at == WIRE_EPOCH_END) {
-        rc = talk_go_on(g, WIRE_HOLD, e);
-        rc = rc < 0 ? rc : talk_settle(g, e);
+        if ((rc = talk_go_on(g, WIRE_HOLD, e)) >= 0) {
+            rc = talk_settle(g, e);
+        }
     }
     return rc;
 }

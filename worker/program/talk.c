@@ -26,11 +26,11 @@ int talk_hear_with(struct program_engine *g, struct wire_message *m, int *fd, st
         }
         if (m->type == WIRE_LOG) {
             metrics_take(&g->metrics, *fd);
-            rc = 1;
+            rc = ASIDE_DONE;
         } else {
             rc = program_aside(g->p, m, *fd, e);
         }
-    } while (rc == 1);
+    } while (rc == ASIDE_DONE);
     if (rc >= 0) {
         bool more = m->type == WIRE_BUCKET || (m->type == WIRE_BEGIN && (m->flags & WIRE_AGAIN));
         g->own_step = more ? g->own_step : NO_STEP; /* it is made */

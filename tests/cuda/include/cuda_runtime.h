@@ -2,9 +2,9 @@
  * declarations with CUDA's own names and numbers, bodies in tests/cuda/standin. Nothing here comes
  * from a CUDA package, and none is needed.
  *
- * What a newcomer would get wrong: this is not an emulator to run on, it is a strict judge. Work on
- * a stream is not done before somebody waits for it; pinned and device memory are told apart; calls
- * that a capture forbids fail; and any call can be told to fail.
+ * This is not an emulator to run on, it is a strict judge. Work on a stream is not done before
+ * somebody waits for it; pinned and device memory are told apart; calls that a capture forbids
+ * fail; and any call can be told to fail.
  */
 #ifndef STANDIN_CUDA_RUNTIME_H
 #define STANDIN_CUDA_RUNTIME_H

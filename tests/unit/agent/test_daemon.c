@@ -68,7 +68,8 @@ static struct request start(struct host *h, char job)
                         .daemon = 1,
                         .daemons = 2,
                         .nodes = "vm,es-beta@0(2)",
-                        .mpirun = "77.0;tcp://127.0.0.1:9"};
+                        .mpirun = "77.0;tcp://127.0.0.1:9",
+                        .seal = "0123456789abcdef"};
     memset(r.job, job, sizeof r.job - 1);
     memset(r.nonce, job, sizeof r.nonce - 1);
     OK(daemons_start(h->daemons, &r, &err_));

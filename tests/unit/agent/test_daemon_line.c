@@ -29,6 +29,7 @@ static const struct request request = {
     .daemons = 5,
     .nodes = "vm,[2:es-a,es-b]@0(3)",
     .mpirun = "4294967295.0;tcp://10.0.0.1:9",
+    .seal = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210",
     .nonce = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
 static struct err e;
 
@@ -115,14 +116,16 @@ static void ranks_are_told_of_this_hosts_store_data_and_network(void **state)
     daemon_line_free(&line);
 }
 
-static void a_password_is_in_the_environment_alone(void **state)
+static void passwords_and_keys_are_in_the_environment_alone(void **state)
 {
     struct daemon_config none = config;
     struct daemon_line line = made(&config);
     (void)state;
     assert_string_equal(variable(&line, "EVENSTEP_STORE_PASSWORD"), "a password");
+    assert_string_equal(variable(&line, SEAL_VARIABLE), request.seal);
     for (int i = 0; line.argv[i]; i++) {
         assert_null(strstr(line.argv[i], "a password"));
+        assert_null(strstr(line.argv[i], request.seal));
     }
     daemon_line_free(&line);
     none.store_password = NULL;
@@ -204,7 +207,7 @@ int main(void)
         cmocka_unit_test(the_daemon_is_told_what_was_asked_for),
         cmocka_unit_test(the_daemon_starts_no_others),
         cmocka_unit_test(ranks_are_told_of_this_hosts_store_data_and_network),
-        cmocka_unit_test(a_password_is_in_the_environment_alone),
+        cmocka_unit_test(passwords_and_keys_are_in_the_environment_alone),
         cmocka_unit_test(nothing_of_our_environment_is_handed_on_but_what_is_named),
         cmocka_unit_test(root_is_allowed_to_open_mpi_where_we_are_root),
         cmocka_unit_test(a_range_of_ports_is_kept_to),

@@ -13,14 +13,16 @@
 #include "agent/request.h"
 
 #define NONCE "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define SEAL "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 static struct err e;
 
 static json_t *body(void)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s}", "kind", "launch",
-                     "nonce", NONCE, "at", (json_int_t)1767323045000, "host", "beta", "job",
-                     "0123456789abcdef", "attempt", 3, "family", 77, "daemon", 1, "daemons", 2,
-                     "nodes", "vm,es-beta@0(2)", "mpirun", "77.0;tcp://127.0.0.1:9");
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s}", "kind",
+                     "launch", "nonce", NONCE, "at", (json_int_t)1767323045000, "host", "beta",
+                     "job", "0123456789abcdef", "attempt", 3, "family", 77, "daemon", 1, "daemons",
+                     2, "nodes", "vm,es-beta@0(2)", "mpirun", "77.0;tcp://127.0.0.1:9", "seal",
+                     SEAL);
 }
 
 static int read_body(json_t *j)
@@ -77,8 +79,8 @@ static void a_request_is_read_as_it_was_written(void **state)
 
 static void every_field_must_be_there(void **state)
 {
-    static const char *const fields[] = {"nonce",  "job",     "attempt", "family",
-                                         "daemon", "daemons", "nodes",   "mpirun"};
+    static const char *const fields[] = {"nonce",   "job",   "attempt", "family", "daemon",
+                                         "daemons", "nodes", "mpirun",  "seal"};
     (void)state;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         json_t *j = body();
@@ -87,6 +89,26 @@ static void every_field_must_be_there(void **state)
         assert_wrong(with(fields[i], json_null()), fields[i]);
         assert_wrong(with(fields[i], json_true()), fields[i]);
     }
+}
+
+/* On its way it is of no use to who reads the agent's mail. */
+static void the_key_of_the_ranks_is_wrapped_with_the_hosts_own(void **state)
+{
+    struct sign_key host = {{7}}, seal, sent;
+    struct request r;
+    char hex[SIGN_HEX];
+    (void)state;
+    assert_int_equal(sign_unhex(SEAL, &seal, &e), 0);
+    sent = seal;
+    seal_wrap(&host, NONCE, &sent);
+    assert_false(sign_same(&sent, &seal));
+    sign_hex(&sent, hex);
+    json_t *j = body();
+    json_object_set_new(j, "seal", json_string(hex));
+    assert_int_equal(request_read(&r, j, "beta", &e), 0);
+    request_unwrap(&r, &host);
+    assert_string_equal(r.seal, SEAL);
+    json_decref(j);
 }
 
 static void no_other_field_may_be_there(void **state)
@@ -291,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_as_it_was_written),
         cmocka_unit_test(every_field_must_be_there),
+        cmocka_unit_test(the_key_of_the_ranks_is_wrapped_with_the_hosts_own),
         cmocka_unit_test(no_other_field_may_be_there),
         cmocka_unit_test(it_must_be_for_this_host),
         cmocka_unit_test(numbers_have_limits_and_are_numbers),

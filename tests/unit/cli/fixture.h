@@ -103,6 +103,7 @@ static inline int service_open(void **state)
     }
     snprintf(service.url, sizeof service.url, "http://127.0.0.1:%d", ntohs(a.sin_port));
     unsetenv("EVENSTEP_CONFIG");
+    unsetenv("COLUMNS");
     setenv("EVENSTEP_URL", service.url, 1);
     setenv("EVENSTEP_TOKEN", "a-token", 1);
     return 0;
@@ -141,11 +142,11 @@ static inline int temporary(void)
 }
 
 /* Runs a command with words between spaces as its arguments, and the service's answers. */
-static inline void run(int (*command)(int argc, char **argv), const char *arguments)
+static inline void run(const char *command, const char *arguments)
 {
     static char words[1024];
-    char *argv[32], *rest = NULL;
-    int argc = 0, out = temporary(), err = temporary();
+    char *argv[32] = {(char *)"evenstep", (char *)command}, *rest = NULL;
+    int argc = 2, out = temporary(), err = temporary();
     snprintf(words, sizeof words, "%s", arguments);
     for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
         argv[argc++] = w;
@@ -156,7 +157,7 @@ static inline void run(int (*command)(int argc, char **argv), const char *argume
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
     assert_int_equal(pthread_create(&service.thread, NULL, serve, &service), 0);
-    ran.status = command(argc, argv);
+    ran.status = commands_main(argc, argv);
     shutdown(service.fd, SHUT_RDWR); /* whatever was not asked is not waited for */
     pthread_join(service.thread, NULL);
     fflush(NULL);

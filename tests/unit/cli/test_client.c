@@ -23,7 +23,7 @@ static void a_call_carries_the_token_and_the_body(void **state)
 {
     (void)state;
     answers(200, "{\"nodes\": []}");
-    run(command_nodes, "");
+    run("nodes", "");
     assert_int_equal(ran.status, 0);
     assert_asked(0, "GET /api/v1/nodes");
     assert_said(service.asked[0], "Authorization: Bearer a-token\r\n");
@@ -35,7 +35,7 @@ static void slashes_after_the_address_are_no_part_of_it(void **state)
     (void)state;
     answers(200, "{\"nodes\": []}");
     snprintf(arguments, sizeof arguments, "--url %s///", service.url);
-    run(command_nodes, arguments);
+    run("nodes", arguments);
     assert_int_equal(ran.status, 0);
     assert_asked(0, "GET /api/v1/nodes");
 }
@@ -43,10 +43,10 @@ static void slashes_after_the_address_are_no_part_of_it(void **state)
 static void what_is_no_address_is_refused(void **state)
 {
     (void)state;
-    run(command_nodes, "--url ftp://h");
+    run("nodes", "--url ftp://h");
     assert_int_equal(ran.status, 3);
     assert_said(ran.err, "'ftp://h' is no address: http://HOST:PORT is wanted");
-    run(command_nodes, "--url 127.0.0.1:8080");
+    run("nodes", "--url 127.0.0.1:8080");
     assert_int_equal(ran.status, 3);
     assert_int_equal(service.n_asked, 0);
 }
@@ -59,7 +59,7 @@ static void the_token_comes_from_its_file_before_the_environment(void **state)
     assert_int_equal(proc_write_file(path, "of-the-file\n", 12, 0600, NULL), 0);
     snprintf(arguments, sizeof arguments, "--token-file %s", path);
     answers(200, "{\"nodes\": []}");
-    run(command_nodes, arguments);
+    run("nodes", arguments);
     assert_said(service.asked[0], "Authorization: Bearer of-the-file\r\n");
 }
 
@@ -68,13 +68,13 @@ static void no_token_and_no_file_of_it_are_told_with_a_hint(void **state)
     char arguments[100];
     (void)state;
     snprintf(arguments, sizeof arguments, "--token-file %s/none", dir);
-    run(command_nodes, arguments);
+    run("nodes", arguments);
     assert_int_equal(ran.status, 3);
     assert_said(ran.err, "none'");
     unsetenv("EVENSTEP_TOKEN");
     int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(chdir(dir), 0); /* where there is no evenstep-data/token */
-    run(command_nodes, "");
+    run("nodes", "");
     assert_int_equal(fchdir(here), 0);
     close(here);
     assert_int_equal(ran.status, 3);
@@ -85,15 +85,15 @@ static void no_token_and_no_file_of_it_are_told_with_a_hint(void **state)
 static void wrong_use_says_how_and_asks_nobody(void **state)
 {
     (void)state;
-    run(command_nodes, "now");
+    run("jobs", "now");
     assert_int_equal(ran.status, 2);
-    assert_said(ran.err, "usage: evenstep nodes");
-    run(command_show, "");
+    assert_said(ran.err, "usage: evenstep jobs\n");
+    run("show", "");
     assert_int_equal(ran.status, 2);
     assert_said(ran.err, "usage: evenstep show ID");
-    run(command_nodes, "--colour");
+    run("nodes", "--colour");
     assert_int_equal(ran.status, 2);
-    run(command_nodes, "--help");
+    run("nodes", "--help");
     assert_int_equal(ran.status, 0);
     assert_said(ran.out, "--token-file");
     assert_int_equal(service.n_asked, 0);
@@ -108,19 +108,29 @@ static void a_refusal_is_told_with_its_problems_and_its_hint(void **state)
             "{\"title\": \"invalid\", \"detail\": \"2 mistakes\", \"hint\": \"look there\", "
             "\"errors\": [{\"pointer\": \"/epochs\", \"message\": \"1 at least\"}, "
             "{\"pointer\": \"\", \"message\": \"too much\"}]}");
-    run(command_nodes, "");
-    assert_int_equal(ran.status, 1);
+    run("nodes", "");
+    assert_int_equal(ran.status, 7);
     assert_string_equal(ran.err,
                         "evenstep: 2 mistakes\n  /epochs: 1 at least\n  too much\n"
                         "  look there\n");
     assert_string_equal(ran.out, "");
 }
 
+static void a_single_problem_is_told_once(void **state)
+{
+    (void)state;
+    answers(422,
+            "{\"title\": \"invalid\", \"detail\": \"not valid: /epochs: 1 at least\", "
+            "\"errors\": [{\"pointer\": \"/epochs\", \"message\": \"1 at least\"}]}");
+    run("nodes", "");
+    assert_string_equal(ran.err, "evenstep: not valid: /epochs: 1 at least\n");
+}
+
 static void a_refusal_without_a_detail_is_told_by_its_title(void **state)
 {
     (void)state;
     answers(404, "{\"title\": \"there is no such job\", \"detail\": \"\"}");
-    run(command_nodes, "");
+    run("nodes", "");
     assert_string_equal(ran.err, "evenstep: there is no such job\n");
 }
 
@@ -128,8 +138,8 @@ static void a_refusal_that_says_nothing_is_still_one(void **state)
 {
     (void)state;
     answers(409, "{}");
-    run(command_nodes, "");
-    assert_int_equal(ran.status, 1);
+    run("nodes", "");
+    assert_int_equal(ran.status, 7);
     assert_string_equal(ran.err, "evenstep: the service refused\n");
 }
 
@@ -138,9 +148,9 @@ static void an_answer_that_is_no_problem_document_is_told_by_its_status(void **s
     char expected[100];
     (void)state;
     answers(502, "[]");
-    run(command_nodes, "");
+    run("nodes", "");
     snprintf(expected, sizeof expected, "evenstep: %s answered 502\n", service.url);
-    assert_int_equal(ran.status, 1);
+    assert_int_equal(ran.status, 3);
     assert_string_equal(ran.err, expected);
 }
 
@@ -148,16 +158,16 @@ static void an_answer_that_is_no_json_is_an_error(void **state)
 {
     (void)state;
     answers(200, "<html>");
-    run(command_nodes, "");
-    assert_int_equal(ran.status, 1);
+    run("nodes", "");
+    assert_int_equal(ran.status, 3);
     assert_true(ran.err[0]);
 }
 
 static void a_service_that_is_not_there_is_told_with_its_address(void **state)
 {
     (void)state;
-    run(command_nodes, "--url http://127.0.0.1:1");
-    assert_int_equal(ran.status, 1);
+    run("nodes", "--url http://127.0.0.1:1");
+    assert_int_equal(ran.status, 3);
     assert_said(ran.err, "cannot reach http://127.0.0.1:1: ");
     assert_said(ran.err, "is `evenstep serve` running there?");
 }
@@ -216,6 +226,7 @@ int main(void)
         IN_A_FOLDER(no_token_and_no_file_of_it_are_told_with_a_hint),
         WITH_A_SERVICE(wrong_use_says_how_and_asks_nobody),
         WITH_A_SERVICE(a_refusal_is_told_with_its_problems_and_its_hint),
+        WITH_A_SERVICE(a_single_problem_is_told_once),
         WITH_A_SERVICE(a_refusal_without_a_detail_is_told_by_its_title),
         WITH_A_SERVICE(a_refusal_that_says_nothing_is_still_one),
         WITH_A_SERVICE(an_answer_that_is_no_problem_document_is_told_by_its_status),

@@ -55,6 +55,26 @@ static char *sealed(const struct sign_key *key)
     return text;
 }
 
+/* Python: hmac(hmac(key, b"rows\0"), bytes(range(5))) */
+static void bytes_are_sealed_as_another_program_does_it(void **state)
+{
+    static const unsigned char bytes[] = {0, 1, 2, 3, 4};
+    struct sign_key key = counted(), sum, other;
+    (void)state;
+    sign_bytes(&key, "rows", bytes, sizeof bytes, &sum);
+    assert_key(&sum, "470e4fa0ea486dca47f62161afaf7398166a0665a95b3cafdec82412e51bbc4a");
+    for (size_t i = 0; i < SIGN_KEY; i++) { /* no single byte may differ */
+        other = sum;
+        assert_true(sign_same(&other, &sum));
+        other.bytes[i] ^= 1;
+        assert_false(sign_same(&other, &sum));
+    }
+    sign_bytes(&key, "beat", bytes, sizeof bytes, &other);
+    assert_false(sign_same(&other, &sum));
+    sign_bytes(&key, "rows", bytes, sizeof bytes - 1, &other);
+    assert_false(sign_same(&other, &sum));
+}
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 static void keys_are_those_that_another_program_computes(void **state)
@@ -404,6 +424,7 @@ static void a_stamp_is_a_new_nonce_and_the_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_sealed_as_another_program_does_it),
         cmocka_unit_test(keys_are_those_that_another_program_computes),
         cmocka_unit_test(label_and_data_do_not_run_into_each_other),
         cmocka_unit_test(random_keys_differ),

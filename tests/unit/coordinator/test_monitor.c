@@ -37,12 +37,10 @@ static int points_of(struct world *w, const char *id, const char *series)
     return n;
 }
 
-static int count(void *ctx, int rank, const struct row *rows, int n, struct err *e)
+static int count(void *ctx, const struct store_rows *entry, struct err *e)
 {
-    (void)rank;
-    (void)rows;
     (void)e;
-    *(int *)ctx += n;
+    *(int *)ctx += entry->n;
     return 0;
 }
 

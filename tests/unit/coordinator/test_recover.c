@@ -58,7 +58,7 @@ static void a_job_that_was_cancelled_while_nobody_looked_is_told_so(void **state
     assert_state(w, id, "cancelled");
 }
 
-static void a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_lost(void **state)
+static void a_launch_of_which_only_the_state_is_known_is_made_again_and_not_counted(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_with(state, 1);
@@ -67,8 +67,105 @@ static void a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_los
     OK(store_job_transition(w->store, id, JOB_QUEUED, JOB_LAUNCHING, NULL, &err_));
     tick(w, 0.5);
     assert_int_equal(w->fake.strangers, 1); /* what might have been started */
-    assert_state(w, id, "failed");
     assert_error(w, id, "peer", "the coordinator ended while it was being launched");
+    pass(w, 1);
+    assert_state(w, id, "launching");
+    assert_int_equal(last_attempt(w, id)->number, 2);
+    assert_int_equal(number_field(w, id, "restarts"), 0);
+}
+
+/* A key of the record of the launch, as the coordinator left it when it was killed. */
+static void set_in_record(struct world *w, const char *id, const char *key, json_t *value)
+{
+    char *text = store_job_field(w->store, id, "launch", &err_);
+    json_t *record = json_of(text);
+    free(text);
+    json_object_set_new(record, key, value);
+    text = json_dumps(record, JSON_COMPACT);
+    OK(store_job_set(w->store, id, "launch", text, &err_));
+    free(text);
+    json_decref(record);
+}
+
+static void a_process_that_was_not_recorded_is_found_by_what_it_carries(void **state)
+{
+    for (int lost = 0; lost < 2; lost++) { /* the pid was not written yet; all of it is gone */
+        char id[STORE_ID];
+        struct world *w = lost ? *state : world_with(state, 1);
+        start_job(w, "{'max_restarts': 0}", id);
+        if (lost) {
+            OK(store_job_set(w->store, id, "launch", NULL, &err_));
+        } else {
+            set_in_record(w, id, "pid", json_integer(0));
+        }
+        world_new_coordinator(w);
+        tick(w, 0.5);
+        assert_int_equal(sched_running(w->sched), 1);
+        assert_int_equal(attempts_of(w, id), 1);
+        assert_false(last_attempt(w, id)->over);
+        tick(w, 0.5);
+        char *record = store_job_field(w->store, id, "launch", &err_);
+        assert_true(record && !strstr(record, "\"pid\":0,")); /* it is recorded now */
+        free(record);
+        ended(w, id, "finished");
+        assert_state(w, id, "succeeded");
+    }
+}
+
+static void a_launch_that_had_not_started_its_process_is_made_again_and_not_counted(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 1, "{'max_restarts': 0}", id);
+    set_in_record(w, id, "pid", json_integer(0));
+    last_attempt(w, id)->over = true; /* nothing of it is found */
+    world_new_coordinator(w);
+    pass(w, 2);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_int_equal(number_field(w, id, "restarts"), 0);
+    assert_state(w, id, "launching");
+}
+
+static void store_goes_away(void *world)
+{
+    redis_private_stop(((struct world *)world)->place->dir);
+}
+
+static void a_process_that_could_not_be_recorded_is_recorded_later(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_with(state, 1);
+    w->fake.on_start = store_goes_away;
+    w->fake.world = w;
+    submit(w, "{'max_restarts': 0}", id);
+    tick(w, 0.5);
+    OK(redis_private_start(w->place->dir, w->place->url, &w->place->pid, &err_));
+    assert_int_equal(attempts_of(w, id), 1);
+    pass(w, 2);
+    char *record = store_job_field(w->store, id, "launch", &err_);
+    assert_true(record && !strstr(record, "\"pid\":0,"));
+    free(record);
+    assert_int_equal(attempts_of(w, id), 1);
+    ranks_step(w, id, 1, 1, 0.01);
+    pass(w, 1);
+    assert_state(w, id, "running");
+}
+
+static void a_process_of_another_host_is_judged_by_its_heartbeats_alone(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 1, "{'max_restarts': 0}", 20, id);
+    tick(w, 0.5);
+    set_in_record(w, id, "space", json_string("another-boot-1"));
+    process_ends(w, id, 1, "what this number means here is another process");
+    world_new_coordinator(w);
+    say_beat(w, id, 0, PHASE_COMPUTE, 0, 0);
+    pass(w, 2);
+    assert_state(w, id, "running");
+    assert_int_equal(attempts_of(w, id), 1);
+    say_beat(w, id, 0, PHASE_COMPUTE, 100, 0);
+    pass(w, 15);
+    assert_int_equal(attempts_of(w, id), 2); /* lost with its host, and counted for nobody */
+    assert_int_equal(number_field(w, id, "restarts"), 0);
 }
 
 static void an_attempt_whose_plan_cannot_be_read_is_started_over(void **state)
@@ -93,7 +190,7 @@ static void nodes_of_a_job_that_has_ended_are_given_back(void **state)
     submit(w, "{}", id);
     ask(w, id, "cancel");
     OK(store_job_transition(w->store, id, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
-    assert_int_equal(store_node_claim(w->store, "n1", id, &err_), 1);
+    assert_int_equal(store_node_claim(w->store, "n1", id, &err_), CLAIM_OURS);
     assert_string_equal(node_state(w, "n1"), "busy");
     submit(w, "{}", next);
     tick(w, 0.5);
@@ -178,7 +275,11 @@ int main(void)
         IN_A_WORLD(an_attempt_that_finished_while_nobody_looked_has_succeeded),
         IN_A_WORLD(an_attempt_that_died_while_nobody_looked_is_started_again),
         IN_A_WORLD(a_job_that_was_cancelled_while_nobody_looked_is_told_so),
-        IN_A_WORLD(a_launch_of_which_only_the_state_is_known_is_ended_and_counts_as_lost),
+        IN_A_WORLD(a_launch_of_which_only_the_state_is_known_is_made_again_and_not_counted),
+        IN_A_WORLD(a_process_that_was_not_recorded_is_found_by_what_it_carries),
+        IN_A_WORLD(a_launch_that_had_not_started_its_process_is_made_again_and_not_counted),
+        IN_A_WORLD(a_process_that_could_not_be_recorded_is_recorded_later),
+        IN_A_WORLD(a_process_of_another_host_is_judged_by_its_heartbeats_alone),
         IN_A_WORLD(an_attempt_whose_plan_cannot_be_read_is_started_over),
         IN_A_WORLD(nodes_of_a_job_that_has_ended_are_given_back),
         IN_A_WORLD(minibatches_in_force_and_their_version_survive),

@@ -3,9 +3,8 @@
  * the ranks: it writes their rows, heartbeats and facts into the store, and says when "mpirun" ends
  * and with which last words.
  *
- * What a newcomer would get wrong: only the scheduler's clock is fake. Ages of heartbeats are
- * Redis's, so a test of a rank that is stuck says so in the heartbeat itself (progress_age,
- * comm_age) and waits for nothing.
+ * Only the scheduler's clock is fake. Ages of heartbeats are Redis's, so a test of a rank that is
+ * stuck says so in the heartbeat itself (progress_age, comm_age) and waits for nothing.
  */
 #ifndef TESTS_COORDINATOR_WORLD_H
 #define TESTS_COORDINATOR_WORLD_H
@@ -20,6 +19,7 @@
 #include "job/documents/control.h"
 #include "job/documents/fact.h"
 #include "job/row.h"
+#include "job/seal.h"
 
 enum { FAKE_ATTEMPTS = 32, WORLD_NODES = 16 };
 
@@ -37,6 +37,8 @@ struct fake {
     int n;
     int strangers; /* told to stop what it never started: leftovers of a dead coordinator */
     bool refuses;  /* nothing can be started */
+    void (*on_start)(void *); /* or NULL: called in the middle of a start, once, with the world */
+    void *world;
 };
 
 struct world {
@@ -47,6 +49,7 @@ struct world {
     struct sched *sched;
     json_t *nodes[WORLD_NODES];
     int n_nodes;
+    int64_t told; /* facts and heartbeats so far: their numbers */
     double now;
 };
 
@@ -77,7 +80,23 @@ static inline int fake_start(void *ctx, struct attempt *a, const struct plan *pl
     t->plan = plan_json(plan);
     a->pid = 0x7f000000 + f->n; /* above every real one */
     a->start_ticks = 1;
+    if (f->on_start) {
+        f->on_start(f->world);
+        f->on_start = NULL;
+    }
     return 0;
+}
+
+static inline bool fake_looked_for(void *ctx, struct attempt *a)
+{
+    struct fake *f = ctx;
+    struct fake_attempt *t = fake_find(f, a->job, a->number);
+    if (!t || t->over) {
+        return false;
+    }
+    a->pid = 0x7f000000 + (int)(t - f->attempts) + 1;
+    a->start_ticks = 1;
+    return true;
 }
 
 static inline bool fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
@@ -138,8 +157,10 @@ static inline int world_open(void **state)
     }
     err_clear(&err_);
     w->store = w->place->store;
-    w->mpirun = (struct launcher){&w->fake, "fake", fake_start, fake_poll, fake_stop};
-    w->simulator = (struct launcher){&w->simulated, "simulator", fake_start, fake_poll, fake_stop};
+    w->mpirun =
+        (struct launcher){&w->fake, "fake", fake_start, fake_looked_for, fake_poll, fake_stop};
+    w->simulator = (struct launcher){&w->simulated,   "simulator", fake_start,
+                                     fake_looked_for, fake_poll,   fake_stop};
     w->now = 1000;
     world_coordinator(w);
     *state = w;
@@ -320,19 +341,53 @@ static inline int attempts_of(struct world *w, const char *id)
 
 /* ---- the ranks, played by the test ----------------------------------------------------------- */
 
+static inline int workers_of(const struct fake_attempt *t)
+{
+    return (int)json_array_size(json_object_get(t->plan, "workers"));
+}
+
+/* What is said from now on is sealed with the key of this attempt's ranks on the coordinator's host;
+ * of an attempt that never was, with zeros. */
+static inline void seal_as(struct world *w, const char *id, int attempt)
+{
+    char path[200];
+    struct sign_key key = {{0}};
+    snprintf(path, sizeof path, "%s/jobs/%s/seals/%d", w->place->dir, id, attempt);
+    char *text = proc_read_file(path, 1 << 20, NULL, NULL);
+    if (text) {
+        text[SIGN_HEX - 1] = 0;
+        assert_int_equal(sign_unhex(text, &key, NULL), 0);
+    }
+    free(text);
+    store_seal_with(w->store, &key);
+}
+
 static inline void say_row(struct world *w, const char *id, const struct row *row)
 {
+    seal_as(w, id, row->attempt);
     OK(report_rows(w->store, id, row->rank, row, 1, &err_));
+}
+
+/* Rank 0 or the keeper, whoever tells such a fact. */
+static inline int teller_of(struct world *w, const char *id, const json_t *fact)
+{
+    const char *type = jsonx_string_at(fact, "type");
+    bool keepers =
+        strcmp(type, "restored") == 0 || strcmp(type, "loaded") == 0 ||
+        (strcmp(type, "ended") == 0 && strcmp(jsonx_string_at(fact, "outcome"), "failed") != 0);
+    return keepers ? workers_of(last_attempt(w, id)) : 0;
 }
 
 /* What a test leaves out is filled in as a rank of this attempt would write it. */
 static inline void say_fact_of(struct world *w, const char *id, int attempt, const char *text)
 {
     json_t *given = quoted(text),
-           *fact = json_pack("{s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:b}", "format", FACT_FORMAT,
-                             "job", id, "attempt", attempt, "rank", 0, "node", "n1", "code", "none",
+           *fact = json_pack("{s:i, s:s, s:i, s:i, s:I, s:s, s:s, s:s, s:b}", "format", FACT_FORMAT,
+                             "job", id, "attempt", attempt, "rank", teller_of(w, id, given),
+                             "number", (json_int_t)++w->told, "node", "n1", "code", "none",
                              "message", "", "final", 0);
     json_object_update(fact, given);
+    seal_as(w, id, attempt);
     OK(store_fact_add(w->store, id, fact, &err_));
     json_decref(fact);
     json_decref(given);
@@ -346,6 +401,7 @@ static inline void say_fact(struct world *w, const char *id, const char *text)
 static inline struct beat beat_of(struct world *w, const char *id, int rank, enum phase phase)
 {
     struct beat b = {.from = {.attempt = last_attempt(w, id)->number, .rank = rank},
+                     .number = ++w->told,
                      .phase = phase};
     snprintf(b.from.job, sizeof b.from.job, "%s", id);
     snprintf(b.node, sizeof b.node, "n%d", rank + 1);
@@ -355,6 +411,7 @@ static inline struct beat beat_of(struct world *w, const char *id, int rank, enu
 static inline void say_beat_of(struct world *w, const char *id, const struct beat *b)
 {
     json_t *j = beat_json(b);
+    seal_as(w, id, b->from.attempt);
     OK(report_beat(w->store, id, b->from.rank, j, &err_));
     json_decref(j);
 }
@@ -376,9 +433,23 @@ static inline void say_beat(struct world *w, const char *id, int rank, enum phas
     say_ages(w, id, rank, phase, progress_age, progress_age, comm_age);
 }
 
-static inline int workers_of(const struct fake_attempt *t)
+/* Heartbeats of all workers that count so many samples in all. */
+static inline void say_samples(struct world *w, const char *id, int64_t samples)
 {
-    return (int)json_array_size(json_object_get(t->plan, "workers"));
+    int workers = workers_of(last_attempt(w, id));
+    for (int r = 0; r < workers; r++) {
+        struct beat b = beat_of(w, id, r, PHASE_DONE);
+        b.samples = samples / workers + (r < samples % workers);
+        say_beat_of(w, id, &b);
+    }
+}
+
+/* … that count all samples of the job's epochs. */
+static inline void say_all_samples(struct world *w, const char *id)
+{
+    json_t *plan = last_attempt(w, id)->plan;
+    say_samples(w, id,
+                (int64_t)(number_at(plan, "/spec/epochs") * number_at(plan, "/spec/data/samples")));
 }
 
 /* Every worker of the newest attempt reports its rows from step `from` to step `to`; each took
@@ -470,7 +541,10 @@ static inline struct world *world_stepping(void **state, int nodes, const char *
 static inline void end_well(struct world *w, const char *id, const char *outcome)
 {
     char fact[100];
-    snprintf(fact, sizeof fact, "{'type': 'ended', 'outcome': '%s', 'rank': 0}", outcome);
+    snprintf(fact, sizeof fact, "{'type': 'ended', 'outcome': '%s'}", outcome);
+    if (strcmp(outcome, "finished") == 0) {
+        say_all_samples(w, id);
+    }
     say_fact(w, id, fact);
     process_ends(w, id, 0, "");
 }

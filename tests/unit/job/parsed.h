@@ -1,8 +1,8 @@
 /* A spec as a test looks at it: parsed, with its problems beside it. Every test file has an example
  * of its own, a spec without a mistake, and parses it with a patch merged into its top level.
  *
- * What a newcomer would get wrong: a spec that is refused is no failure here; `rc` and `problems`
- * say what became of it, and done() is owed either way.
+ * A spec that is refused is no failure here; `rc` and `problems` say what became of it, and done()
+ * is owed either way.
  */
 #ifndef TESTS_JOB_PARSED_H
 #define TESTS_JOB_PARSED_H

@@ -314,9 +314,9 @@ static void a_batch_that_is_told_later_is_shared_out_then(void **state)
     assert_int_equal(balancer_init(&b, &spec, 2, 4, known, names, &e), 0);
     assert_true(b.current.version == 1 && b.current.sizes[0] == 0 && b.current.sizes[1] == 0);
     assert_false(balancer_decide(&b, 1));
-    assert_int_equal(balancer_take_batch(&b, 64, &e), 1);
+    assert_int_equal(balancer_take_batch(&b, 64, &e), BALANCE_CHANGED);
     assert_true(b.current.version == 2 && b.current.sizes[0] == 48 && b.current.sizes[1] == 16);
-    assert_int_equal(balancer_take_batch(&b, 64, &e), 0); /* a coordinator that was restarted */
+    assert_int_equal(balancer_take_batch(&b, 64, &e), BALANCE_STANDS); /* after a restart */
     assert_int_equal(b.current.version, 2);
     assert_true(balancer_take_batch(&b, 1, &e) < 0);
     balancer_release(&b);

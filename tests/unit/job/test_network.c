@@ -365,6 +365,27 @@ static void one_mistake_does_not_hide_or_cause_others(void **state)
     network_release(&net);
 }
 
+/* The layer that follows would not fit the shape that the refused one has no right to. */
+static void a_layer_that_is_too_large_gives_the_next_one_no_shape(void **state)
+{
+    static const char *const models[] = {
+        "{\"input\": [16777216], \"layers\": [{\"type\": \"dense\", \"units\": 1048576},"
+        "{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}," END "]}",
+        "{\"input\": [64, 64, 3], \"layers\": ["
+        "{\"type\": \"conv2d\", \"filters\": 65536, \"kernel\": 64},"
+        "{\"type\": \"max_pool\", \"size\": 3}, {\"type\": \"flatten\"}," END "]}"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct network net;
+        struct jsonx_problems problems = {0};
+        assert_true(build(&net, models[i], &problems) < 0);
+        assert_int_equal(problems.count, 1);
+        assert_string_equal(problems.items[0].pointer, "/model/layers/0");
+        assert_non_null(strstr(problems.items[0].message, "weights, more than"));
+        jsonx_problems_release(&problems);
+        network_release(&net);
+    }
+}
+
 static void networks_grown_beyond_any_memory_are_refused(void **state)
 {
     /* channels times eight with every concat of one layer with itself */
@@ -407,6 +428,7 @@ int main(void)
         cmocka_unit_test(layers_may_name_their_inputs),
         cmocka_unit_test(mistakes_name_their_place_the_layer_and_its_shape),
         cmocka_unit_test(one_mistake_does_not_hide_or_cause_others),
+        cmocka_unit_test(a_layer_that_is_too_large_gives_the_next_one_no_shape),
         cmocka_unit_test(networks_grown_beyond_any_memory_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

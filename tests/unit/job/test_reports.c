@@ -19,6 +19,7 @@
 static struct beat some_beat(void)
 {
     struct beat b = {.from = from_rank,
+                     .number = 12,
                      .node = "n2",
                      .phase = PHASE_EXCHANGE,
                      .progress_age = 0.25,
@@ -97,8 +98,11 @@ static void what_is_wrong_with_a_heartbeat_is_said(void **state)
 
 static struct fact some_fact(enum fact_type type)
 {
-    struct fact f = {.type = type, .from = from_rank, .node = "n2"};
+    struct fact f = {.type = type, .from = from_rank, .number = 7, .node = "n2"};
     switch (type) {
+    case FACT_LOADED:
+        f.loaded = 60000;
+        break;
     case FACT_EVALUATION:
         f.evaluation = (struct evaluation){16, 1.5, 2.5, 0.25, 0.75, 100, true};
         break;
@@ -210,9 +214,14 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
 {
     static const struct wrong any[] = {
         {"node", NULL, "the fact is not valid: /node: is missing"},
+        {"number", "0",
+         "the fact is not valid: /number: must be a whole number, 1 to 9223372036854775807"},
         {"type", "'rumour'", "the fact is not valid: /type: 'rumour' is unknown"},
         {"version", "-1",
          "the fact is not valid: /version: must be a whole number, 0 to 9223372036854775807"},
+    };
+    static const struct wrong loaded[] = {
+        {"samples", NULL, "the fact is not valid: /samples: is missing"},
     };
     static const struct wrong evaluation[] = {
         {"loss", "'low'", "the fact is not valid: /loss: must be a number or null"},
@@ -248,6 +257,7 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
     };
     (void)state;
     EACH_SAYS(some_fact_json(FACT_RESTORED), any, read_fact);
+    EACH_SAYS(some_fact_json(FACT_LOADED), loaded, read_fact);
     EACH_SAYS(some_fact_json(FACT_EVALUATION), evaluation, read_fact);
     EACH_SAYS(some_fact_json(FACT_JOINED), joined, read_fact);
     EACH_SAYS(some_fact_json(FACT_CRASHED), crashed, read_fact);

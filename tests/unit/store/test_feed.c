@@ -15,15 +15,15 @@ struct seen {
     bool refuses;
 };
 
-static int see(void *ctx, int rank, const struct row *rows, int n, struct err *e)
+static int see(void *ctx, const struct store_rows *entry, struct err *e)
 {
     struct seen *seen = ctx;
-    seen->ranks |= 1 << rank;
+    seen->ranks |= 1 << entry->rank;
     if (seen->refuses) {
         return err_set(e, ERR_IO, "the disk is full");
     }
-    seen->rows += n;
-    seen->last_step = rows[n - 1].step;
+    seen->rows += entry->n;
+    seen->last_step = entry->rows[entry->n - 1].step;
     return 0;
 }
 
@@ -351,9 +351,9 @@ static void a_node_is_ready_busy_draining_or_disabled_as_it_is_set(void **state)
     assert_true(json_is_null(at(got, "/job")));
     assert_true(number_at(got, "/heartbeat_age_seconds") >= 0);
     json_decref(got);
-    assert_int_equal(store_node_claim(s, "fast-1", "job-a", &err_), 1);
-    assert_int_equal(store_node_claim(s, "fast-1", "job-a", &err_), 1);
-    assert_int_equal(store_node_claim(s, "fast-1", "job-b", &err_), 0);
+    assert_int_equal(store_node_claim(s, "fast-1", "job-a", &err_), CLAIM_OURS);
+    assert_int_equal(store_node_claim(s, "fast-1", "job-a", &err_), CLAIM_OURS);
+    assert_int_equal(store_node_claim(s, "fast-1", "job-b", &err_), CLAIM_LOST);
     got = store_node_get(s, "fast-1", &err_);
     assert_string_equal(text_at(got, "/state"), "busy");
     assert_string_equal(text_at(got, "/job"), "job-a");

@@ -112,12 +112,12 @@ static void a_box_keeps_its_last_64_messages(void **state)
 static void a_lease_is_there_until_it_is_given_back(void **state)
 {
     (void)state;
-    assert_int_equal(store_lease_there(s, "launch.1", &err_), 0);
+    assert_int_equal(store_lease_there(s, "launch.1", &err_), LEASE_GONE);
     OK(store_lease_set(s, "launch.1", 60, &err_));
-    assert_int_equal(store_lease_there(s, "launch.1", &err_), 1);
-    assert_int_equal(store_lease_there(s, "launch.2", &err_), 0);
+    assert_int_equal(store_lease_there(s, "launch.1", &err_), LEASE_HELD);
+    assert_int_equal(store_lease_there(s, "launch.2", &err_), LEASE_GONE);
     OK(store_lease_set(s, "launch.1", 0, &err_));
-    assert_int_equal(store_lease_there(s, "launch.1", &err_), 0);
+    assert_int_equal(store_lease_there(s, "launch.1", &err_), LEASE_GONE);
 }
 
 static void refused_messages_are_counted_by_cause(void **state)

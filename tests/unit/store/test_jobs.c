@@ -141,8 +141,8 @@ static void an_idempotency_key_makes_one_job_and_refuses_another_spec(void **sta
     char first[STORE_ID], second[STORE_ID];
     json_t *a = json_of("{\"name\":\"a\",\"epochs\":1}"),
            *swapped = json_of("{\"epochs\":1,\"name\":\"a\"}"), *b = json_of("{\"name\":\"b\"}");
-    assert_int_equal(store_job_create(s, a, 0, "key 1", first, &err_), 0);
-    assert_int_equal(store_job_create(s, swapped, 0, "key 1", second, &err_), 1);
+    assert_int_equal(store_job_create(s, a, 0, "key 1", first, &err_), JOB_CREATED);
+    assert_int_equal(store_job_create(s, swapped, 0, "key 1", second, &err_), JOB_CREATED_BEFORE);
     assert_string_equal(first, second);
     assert_int_equal(store_job_create(s, b, 0, "key 1", second, &err_), -ERR_CONFLICT);
     OK(store_job_request(s, first, "cancel", &err_));

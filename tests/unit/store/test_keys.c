@@ -94,11 +94,16 @@ static void write_the_rest(struct store *s, const char *id)
     json_t *node = json_of("{\"name\":\"n\"}"), *refusal = json_of("{\"host\":\"h\"}");
     OK(store_node_put(s, node, &err_));
     OK(store_gpu_put(s, "n", node, &err_));
-    assert_int_equal(store_node_claim(s, "n", id, &err_), 1);
+    assert_int_equal(store_node_claim(s, "n", id, &err_), CLAIM_OURS);
     OK(store_profile_put(s, "n", "0123", node, &err_));
     OK(store_host_put(s, &host, &err_));
     OK(store_mail_put(s, "join", "text", 60, &err_));
     OK(store_lease_set(s, "launch.1", 60, &err_));
+    json_t *who = json_object();
+    struct store_fence fence = {0};
+    struct store_candidate me = {"0123456789abcdef0123456789abcdef", who, NULL, false};
+    OK(store_leader_take(s, &me, &fence, NULL, &err_));
+    json_decref(who);
     OK(store_refused_add(s, "join.forged", &err_));
     OK(store_refusal_put(s, "h", refusal, &err_));
     OK(store_secret_put(s, "any", "value", 60, &err_));

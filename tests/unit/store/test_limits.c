@@ -125,7 +125,7 @@ static void a_connection_that_was_closed_meanwhile_is_opened_again(void **state)
         raw(p, "CLIENT KILL TYPE normal SKIPME yes");
         OK(store_lease_set(p->store, "y", 60, &err_));
         raw(p, "CLIENT KILL TYPE normal SKIPME yes");
-        assert_int_equal(store_lease_there(p->store, "y", &err_), 1);
+        assert_int_equal(store_lease_there(p->store, "y", &err_), LEASE_HELD);
     }
 }
 

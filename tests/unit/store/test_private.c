@@ -20,7 +20,7 @@ static void a_second_start_finds_the_first(void **state)
     struct place *p = *state;
     char url[512];
     int pid = 0;
-    assert_int_equal(redis_private_start(p->dir, url, &pid, &err_), 0);
+    assert_int_equal(redis_private_start(p->dir, url, &pid, &err_), SERVER_WAS_THERE);
     assert_string_equal(url, p->url);
     assert_int_equal(pid, p->pid);
     assert_true(pid > 1);
@@ -76,7 +76,7 @@ static void after_a_kill_it_starts_anew_with_every_accepted_job(void **state)
     assert_null(store_job_get(p->store, id[0], &err_));
     assert_int_equal(err_.code, ERR_UNAVAILABLE);
     char url[512];
-    assert_int_equal(redis_private_start(p->dir, url, &p->pid, &err_), 1);
+    assert_int_equal(redis_private_start(p->dir, url, &p->pid, &err_), SERVER_STARTED);
     for (int i = 0; i < 50; i++) {
         json_t *job =
             store_job_get(p->store, id[i], &err_); /* the same connection object connects again */
@@ -103,7 +103,7 @@ static void a_server_that_lost_its_socket_is_ended_before_another_starts(void **
     int old = p->pid;
     uint64_t ticks = proc_start_ticks(old);
     OK(unlink(p->url + 5));
-    assert_int_equal(redis_private_start(p->dir, url, &p->pid, &err_), 1);
+    assert_int_equal(redis_private_start(p->dir, url, &p->pid, &err_), SERVER_STARTED);
     assert_false(proc_alive(old, ticks));
     assert_int_not_equal(p->pid, old);
 }
@@ -120,7 +120,7 @@ static void a_folder_too_long_for_a_socket_gets_a_short_one(void **state)
     assert_true(strlen(url) < 60);
     snprintf(path, sizeof path, "%s/redis.path", dir);
     assert_int_equal(access(path, R_OK), 0);
-    assert_int_equal(redis_private_start(dir, again, &found, &err_), 0);
+    assert_int_equal(redis_private_start(dir, again, &found, &err_), SERVER_WAS_THERE);
     assert_string_equal(url, again);
     assert_int_equal(pid, found);
     struct store *s = store_open(url, NULL, &err_);

@@ -82,15 +82,15 @@ struct seen {
     bool ordered;
 };
 
-static int on_rows(void *ctx, int rank, const struct row *rows, int n, struct err *e)
+static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
 {
     struct seen *s = ctx;
-    for (int i = 0; i < n; i++) {
-        s->ordered = s->ordered && rows[i].step > s->last && rows[i].attempt == 3;
-        s->last = rows[i].step;
+    for (int i = 0; i < entry->n; i++) {
+        const struct row *row = &entry->rows[i];
+        s->ordered = s->ordered && row->step > s->last && row->attempt == 3;
+        s->last = row->step;
         s->rows++;
     }
-    (void)rank;
     (void)e;
     return 0;
 }

@@ -39,8 +39,9 @@ static int give(struct absence *a, const float *words, struct err *e)
             struct message m;
             message_send(&m, c, i, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
                          env->n_params);
-            rc = comm_wait(c, &m.op, e);
-            rc = rc < 0 ? rc : own_state_send(c, i, &state, e);
+            if ((rc = comm_wait(c, &m.op, e)) >= 0) {
+                rc = own_state_send(c, i, &state, e);
+            }
         }
     }
     own_state_release(&state);

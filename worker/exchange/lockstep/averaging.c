@@ -71,6 +71,8 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
     return rc;
 }
 
+const struct program_part averaging_program = {.step = STEP_BY_PROGRAM};
+
 struct strategy *averaging_start(const struct strategy_ops *ops,
                                  const struct averaging_policy *policy, struct rank_env *env,
                                  const struct run_state *state, struct err *e)
@@ -159,7 +161,8 @@ static int load(struct averaging *s, bool optim, struct err *e)
     return rc;
 }
 
-/* Sums what was gathered, n floats, where no words go along; a weight does, where ranks have one. */
+/* Sums what was gathered, n floats, where no words go along; a weight does, where ranks have one.
+ * */
 static int sum(struct averaging *s, struct allreduce *over, size_t n, const struct interval *since,
                struct err *e)
 {

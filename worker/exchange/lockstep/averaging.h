@@ -18,6 +18,7 @@ struct averaging_policy {
 struct strategy *averaging_start(const struct strategy_ops *ops,
                                  const struct averaging_policy *policy, struct rank_env *env,
                                  const struct run_state *state, struct err *e);
+extern const struct program_part averaging_program;
 bool averaging_is_alone(const struct comm *c);
 int averaging_next(struct strategy *s, struct work *out, struct err *e);
 void averaging_bucket(struct strategy *s, const struct work *w, const struct dev_bucket *b,
@@ -43,6 +44,7 @@ void averaging_footprint(const struct averaging_policy *policy, struct footprint
         averaging_footprint(&policy, f);                                               \
     }                                                                                  \
     const struct strategy_ops strategy_##ident = {.id = CAT_STRATEGY_##ident,          \
+                                                  .program = &averaging_program,       \
                                                   .alone = averaging_is_alone,         \
                                                   .start = start,                      \
                                                   .next = averaging_next,              \

@@ -15,8 +15,8 @@
  * evaluations and checkpoints happen too: there every rank has the same w. The last round is
  * reduced as well.
  *
- * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed G
- * is corrected by the samples and the weights of the whole round (weights.c).
+ * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed
+ * G is corrected by the samples and the weights of the whole round (weights.c).
  *
  * The learning rate goes into G with each gradient, because rounds may straddle a change of the
  * rate. A checkpoint holds the sum that is under way, as its optimizer state, so that a restart
@@ -402,8 +402,11 @@ static void footprint(struct footprint *f)
     footprint_add_workers(f, "chunks of rings", f->chunk);
 }
 
+static const struct program_part program = {.momentum = MOMENTUM_NONE};
+
 const struct strategy_ops strategy_HPSGD = {
     .id = CAT_STRATEGY_HPSGD,
+    .program = &program,
     .start = start,
     .next = next,
     .on_bucket = on_bucket,

@@ -158,8 +158,11 @@ static int finish(struct strategy *base, struct err *e)
     return lockstep_finish(&((struct sync *)base)->l, NULL, 0, e);
 }
 
+static const struct program_part program = {.step = STEP_BY_PROGRAM_ON_SUM};
+
 const struct strategy_ops strategy_SYNC = {
     .id = CAT_STRATEGY_SYNC,
+    .program = &program,
     .alone = gradients_are_alone,
     .start = start,
     .next = next,

@@ -2,7 +2,7 @@
  * tokens, and a batch may have had others than its slice.
  *
  *      planned    n = samples of the step, which every rank knows before it begins
- *      a bucket   w_i / n * g_i           leaves while the rest is computed: others' w are not known
+ *      a bucket   w_i / n * g_i           leaves during the pass: others' w are not known yet
  *      words      w_i                     with the last bucket
  *      update     n / sum(w) * sum(w_i / n * g_i)  =  sum(w_i * g_i) / sum(w_i)
  *
@@ -27,7 +27,8 @@ struct weighing {             /* of one sum of gradients */
 void weighing_begin(struct weighing *g, const struct work *w, float *words);
 /* For gradients_set_judge: ctx is a struct weighing with l. */
 bool weighing_judge(void *ctx, const float *sums, double *scale);
-/* Programs that do not make the same backward passes sum what does not belong together: ERR_DATA. */
+/* Programs that do not make the same backward passes sum what does not belong together: ERR_DATA.
+ * */
 int weighing_check(const struct weighing *g, const struct work *w, const float *sums,
                    struct err *e);
 

@@ -16,9 +16,10 @@ static bool adaptive(const struct jobspec *spec)
     return strategy_param(&spec->strategy, "adaptive") != 0;
 }
 
-static const struct server_policy policy = {.rule = CAT_STRATEGY_DC_ASGD,
+static const struct server_policy policy = {.rule = RULE_DC_ASGD,
                                             .parameters = parameters,
                                             .mean_square = adaptive,
-                                            .compensates = true};
+                                            .compensates = true,
+                                            .program = {.gradients_only = true}};
 
 SERVER_STRATEGY(DC_ASGD);

@@ -11,9 +11,11 @@ static void parameters(const struct rank_env *env, struct rule_args *a)
     a->p1 = (float)(1 / W);
 }
 
-static const struct server_policy policy = {.rule = CAT_STRATEGY_DC_ASGDK,
-                                            .parameters = parameters,
-                                            .own_velocity = true,
-                                            .compensates = true};
+static const struct server_policy policy = {
+    .rule = RULE_TRUST,
+    .parameters = parameters,
+    .own_velocity = true,
+    .compensates = true,
+    .program = {.momentum = MOMENTUM_OWN, .gradients_only = true}};
 
 SERVER_STRATEGY(DC_ASGDK);

@@ -189,8 +189,9 @@ static int give_own_state(struct push_worker *s, struct err *e)
         return rc;
     }
     env->aside(env->ctx, true);
-    rc = send_head(s, &head, e);
-    rc = rc < 0 ? rc : own_state_send(env->comm, env->comm->workers, &own, e);
+    if ((rc = send_head(s, &head, e)) >= 0) {
+        rc = own_state_send(env->comm, env->comm->workers, &own, e);
+    }
     env->aside(env->ctx, false);
     own_state_release(&own);
     return rc;

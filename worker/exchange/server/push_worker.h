@@ -34,6 +34,7 @@ int push_worker_finish(struct strategy *s, struct err *e);
     }                                                                                    \
     const struct strategy_ops strategy_##ident = {.id = CAT_STRATEGY_##ident,            \
                                                   .server = true,                        \
+                                                  .program = &policy.program,            \
                                                   .start = start,                        \
                                                   .next = push_worker_next,              \
                                                   .on_bucket = push_worker_bucket,       \

@@ -9,9 +9,8 @@
 #include "worker/exchange/strategy_table.h"
 
 struct server_policy {
-    /* CAT_STRATEGY_… whose rule in kernels/rules makes the updates; 0: that of `asgd`, a step of
-     * SGD with momentum. */
-    int rule;
+    /* Which rule of kernels/rules makes the updates; 0 is RULE_SGD, a step of SGD with momentum. */
+    enum rule rule;
     /* How many gradients make one update together; NULL: one. */
     int (*group)(const struct rank_env *env);
     /* A worker gets new weights only after the update that contains its gradient; NULL: right after
@@ -28,7 +27,8 @@ struct server_policy {
     /* Blocks that the rule keeps at the server besides the weights. */
     bool own_velocity;                               /* in any case; else where there is momentum */
     bool (*mean_square)(const struct jobspec *spec); /* NULL: none */
-    bool compensates; /* the rule changes the gradient; each reply says how much */
+    bool compensates;            /* the rule changes the gradient; each reply says how much */
+    struct program_part program; /* strategy_ops.program */
 };
 
 bool server_keeps_velocity(const struct server_policy *policy, const struct jobspec *spec);

@@ -121,7 +121,7 @@ static void make_version(struct updates *u, const struct rule_args *args)
     }
     u->rule.from = old->w;
     u->rule.w = u->now->w;
-    rule_apply(u->policy->rule ? u->policy->rule : CAT_STRATEGY_ASGD, &u->rule, args);
+    rule_apply(u->policy->rule, &u->rule, args);
     u->version++;
 }
 

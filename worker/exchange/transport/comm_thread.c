@@ -98,8 +98,8 @@ static bool take_queue(struct comm_thread *c, struct comm_op **running)
     return !abandoned && !(stop && !*running);
 }
 
-/* Up to 200 microseconds; in a long wait up to a hundredth of it, which costs the wait little: with 200 a
- * rank that waits for a slow node takes 5 % of a core, with 1000 it takes 2 %. */
+/* Up to 200 microseconds; in a long wait up to a hundredth of it, which costs the wait little: with
+ * 200 a rank that waits for a slow node takes 5 % of a core, with 1000 it takes 2 %. */
 static int next_sleep(int sleep_us, double waited)
 {
     double most = 1e4 * waited;

@@ -1,7 +1,7 @@
-/* The communication thread of a rank: it steps the operations of a transport (transport.h) and makes
- * every call of the library below it, while other threads start operations and wait for them. It
- * never blocks in the library: between polls it spins, yields, sleeps, or waits for sockets. Inside
- * worker/exchange/transport only. */
+/* The communication thread of a rank: it steps the operations of a transport (transport.h) and
+ * makes every call of the library below it, while other threads start operations and wait for them.
+ * It never blocks in the library: between polls it spins, yields, sleeps, or waits for sockets.
+ * Inside worker/exchange/transport only. */
 #ifndef WORKER_EXCHANGE_COMM_THREAD_H
 #define WORKER_EXCHANGE_COMM_THREAD_H
 

@@ -1,0 +1,137 @@
+/* See columns.h. */
+#include "cli/columns.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "common/jsonx.h"
+
+const json_t *column_get(const json_t *document, const char *path)
+{
+    char key[64];
+    while (document && *path) {
+        size_t n = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)n, path);
+        document = json_object_get(document, key);
+        path += n + (path[n] == '.');
+    }
+    return document;
+}
+
+static void show_seconds(char *out, size_t size, double s)
+{
+    if (s < 60) {
+        snprintf(out, size, "%.3g s", s);
+    } else if (s < 3600) {
+        snprintf(out, size, "%d:%02d", (int)s / 60, (int)s % 60);
+    } else {
+        snprintf(out, size, "%.0f:%02d:%02d", floor(s / 3600), (int)fmod(s / 60, 60),
+                 (int)fmod(s, 60));
+    }
+}
+
+static void show_bytes(char *out, size_t size, double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    for (; fabs(bytes) >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++) {
+        bytes /= 1024;
+    }
+    snprintf(out, size, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+}
+
+static void show_number(char *out, size_t size, double v, enum column_kind kind)
+{
+    switch (kind) {
+    case COLUMN_COUNT:
+        snprintf(out, size, "%.0f", v);
+        break;
+    case COLUMN_PERCENT:
+        snprintf(out, size, "%.2f %%", 100 * v);
+        break;
+    case COLUMN_MS:
+        snprintf(out, size, "%.1f", 1e3 * v);
+        break;
+    case COLUMN_SECONDS:
+        show_seconds(out, size, v);
+        break;
+    case COLUMN_BYTES:
+        show_bytes(out, size, v);
+        break;
+    default:
+        snprintf(out, size, "%.4g", v);
+    }
+}
+
+const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, const char *path,
+                        enum column_kind kind)
+{
+    const json_t *v = column_get(document, path);
+    const char *text = json_string_value(v);
+    snprintf(out, COLUMN_BYTES_MOST, "-");
+    if (kind == COLUMN_FLAG) {
+        snprintf(out, COLUMN_BYTES_MOST, "%s", json_is_true(v) ? "yes" : "");
+    } else if (text && kind == COLUMN_TIME && strlen(text) > 19) {
+        snprintf(out, COLUMN_BYTES_MOST, "%.10s %.8s", text, text + 11);
+    } else if (text) {
+        snprintf(out, COLUMN_BYTES_MOST, "%s", text);
+    } else if (json_is_number(v) && kind != COLUMN_TEXT && kind != COLUMN_WHOLE) {
+        show_number(out, COLUMN_BYTES_MOST, json_number_value(v), kind);
+    } else if (v && !json_is_null(v)) {
+        char *dumped = jsonx_dump(v, false, NULL);
+        snprintf(out, COLUMN_BYTES_MOST, "%s", dumped ? dumped : "");
+        free(dumped);
+    }
+    return out;
+}
+
+static enum table_kind side(enum column_kind kind)
+{
+    return kind == COLUMN_WHOLE                                                ? TABLE_WHOLE
+           : kind == COLUMN_TEXT || kind == COLUMN_TIME || kind == COLUMN_FLAG ? TABLE_TEXT
+                                                                               : TABLE_RIGHT;
+}
+
+static void add_row(struct table *t, const json_t *document, const struct column *columns)
+{
+    char text[COLUMN_BYTES_MOST];
+    for (int c = 0; columns[c].title; c++) {
+        table_cell(t, column_text(text, document, columns[c].path, columns[c].kind));
+    }
+}
+
+void columns_print(const json_t *documents, const struct column *columns, const char *indent,
+                   FILE *out)
+{
+    struct table_head heads[TABLE_COLUMNS];
+    struct table t;
+    int n = 0;
+    size_t i;
+    const char *key;
+    json_t *one;
+    for (; columns[n].title && n < TABLE_COLUMNS; n++) {
+        heads[n] = (struct table_head){columns[n].title, side(columns[n].kind)};
+    }
+    table_init(&t, heads, n);
+    json_array_foreach((json_t *)documents, i, one) {
+        add_row(&t, one, columns);
+    }
+    json_object_foreach((json_t *)documents, key, one) {
+        add_row(&t, one, columns);
+    }
+    table_print(&t, indent, terminal_width(out), out);
+    table_release(&t);
+}
+
+void columns_lines(const json_t *documents, const char *path, const char *after, FILE *out)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)documents, i, one) {
+        const char *text = json_string_value(column_get(one, path));
+        fprintf(out, "%s%s\n", text ? text : "-", after);
+    }
+}

@@ -1,0 +1,148 @@
+/* See bars.h.
+ *
+ *   running [██████████▍       ]  41 %  epoch 2.1/5  loss 0.0812  1804 samples/s  about 1:12 left
+ *     fast      93  ██████████████████▒▒░░░░░░░░    1164/s  staleness 2
+ *     slow      35  ████████████████████████▒▒▒▒     437/s  staleness 3
+ *                   █ computes  ▒ exchanges  ░ waits
+ */
+#include "cli/jobs/bars.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/columns.h"
+#include "cli/terminal.h"
+
+enum { BAR = 26, NAME_COLUMNS = 16 };
+
+static double number(const json_t *j, const char *path)
+{
+    return json_number_value(column_get(j, path));
+}
+
+static void draw_share(double fraction, char out[BAR * 3 + 1])
+{
+    static const char *const eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    int full = (int)(fraction * BAR * 8);
+    char *at = out;
+    for (int i = 0; i < BAR; i++) {
+        int here = full - 8 * i;
+        const char *cell = here >= 8 ? "█" : eighths[here > 0 ? here : 0];
+        at = stpcpy(at, cell);
+    }
+}
+
+static void add_figures(const json_t *job, double left, char *out, size_t size)
+{
+    char shown[COLUMN_BYTES_MOST];
+    size_t n = 0;
+    out[0] = '\0';
+    if (json_is_number(column_get(job, "metrics.train_loss"))) {
+        n += (size_t)snprintf(out + n, size - n, "  loss %s",
+                              column_text(shown, job, "metrics.train_loss", COLUMN_NUMBER));
+    }
+    if (json_is_number(column_get(job, "metrics.test_accuracy"))) {
+        n += (size_t)snprintf(out + n, size - n, "  accuracy %s",
+                              column_text(shown, job, "metrics.test_accuracy", COLUMN_PERCENT));
+    }
+    if (number(job, "metrics.samples_per_second") > 0) {
+        n += (size_t)snprintf(out + n, size - n, "  %.0f samples/s  staleness %.1f",
+                              number(job, "metrics.samples_per_second"),
+                              number(job, "staleness_recent.update_mean"));
+    }
+    if (left > 0) {
+        snprintf(out + n, size - n, "  about %d:%02d left", (int)left / 60, (int)left % 60);
+    }
+}
+
+void bars_job(const json_t *job, double left, char out[BARS_LINE])
+{
+    char bar[BAR * 3 + 1], figures[300];
+    double fraction = number(job, "progress.fraction");
+    const char *state = json_string_value(json_object_get(job, "state"));
+    draw_share(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar);
+    add_figures(job, left, figures, sizeof figures);
+    snprintf(out, BARS_LINE, "%s [%s] %3.0f %%  epoch %.1f/%.0f%s", state ? state : "", bar,
+             100 * fraction, number(job, "progress.epoch"), number(job, "progress.epochs"),
+             figures);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static const char *const parts[] = {"compute_seconds", "exchange_seconds", "wait_seconds"};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static double step_of(const json_t *worker)
+{
+    double all = 0;
+    for (int p = 0; p < PARTS; p++) {
+        all += number(worker, parts[p]);
+    }
+    return all;
+}
+
+/* Cells end where the sum of the parts up to there does, so that rounding moves no bar's end. */
+static void draw_step(const json_t *worker, double longest, char out[BAR * 3 + 1])
+{
+    static const char *const cells[PARTS] = {"█", "▒", "░"};
+    double sum = 0;
+    int drawn = 0;
+    char *at = out;
+    for (int p = 0; p < PARTS; p++) {
+        sum += number(worker, parts[p]);
+        int end = longest > 0 ? (int)(sum / longest * BAR + 0.5) : 0;
+        for (; drawn < end && drawn < BAR; drawn++) {
+            at = stpcpy(at, cells[p]);
+        }
+    }
+    for (; drawn < BAR; drawn++) {
+        at = stpcpy(at, " ");
+    }
+}
+
+static void print_cut(const char *line, int width, FILE *out)
+{
+    char cut[BARS_LINE];
+    fprintf(out, "\n%s", width > 0 ? text_cut(cut, sizeof cut, line, width) : line);
+}
+
+static void print_node(const json_t *worker, double longest, int width, FILE *out)
+{
+    char bar[BAR * 3 + 1], name[128], line[BARS_LINE], state[COLUMN_BYTES_MOST];
+    text_cut(name, sizeof name, column_text(state, worker, "node", COLUMN_TEXT), NAME_COLUMNS);
+    draw_step(worker, longest, bar);
+    column_text(state, worker, "state", COLUMN_TEXT);
+    bool trains = strcmp(state, "computing") == 0 || strcmp(state, "exchange") == 0;
+    snprintf(line, sizeof line, "  %s%*s %6.0f  %s %7.0f/s  staleness %.3g%s%s", name,
+             NAME_COLUMNS - text_columns(name), "", number(worker, "batch"), bar,
+             number(worker, "samples_per_second"), number(worker, "staleness.mean"),
+             trains ? "" : "  ", trains ? "" : state);
+    print_cut(line, width, out);
+}
+
+int bars_nodes(const json_t *job, int width, int most, FILE *out)
+{
+    const json_t *workers = json_object_get(job, "workers");
+    double longest = 0;
+    int lines = 0;
+    size_t i;
+    json_t *worker;
+    json_array_foreach((json_t *)workers, i, worker) {
+        double step = step_of(worker);
+        longest = step > longest ? step : longest;
+    }
+    if (longest <= 0 || most < 1) {
+        return 0;
+    }
+    json_array_foreach((json_t *)workers, i, worker) {
+        if (lines < most) {
+            print_node(worker, longest, width, out);
+            lines++;
+        }
+    }
+    char legend[BARS_LINE];
+    snprintf(legend, sizeof legend, "  %*s%s", NAME_COLUMNS + 9, "",
+             "█ computes  ▒ exchanges  ░ waits");
+    print_cut(legend, width, out);
+    return lines + 1;
+}

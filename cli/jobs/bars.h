@@ -1,0 +1,17 @@
+/* What `evenstep watch` draws of a job, as lines of text. */
+#ifndef CLI_JOBS_BARS_H
+#define CLI_JOBS_BARS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+enum { BARS_LINE = 512 };
+
+/* State, bar, figures; left: seconds until the end, 0 if they are not known. */
+void bars_job(const json_t *job, double left, char out[BARS_LINE]);
+/* A line for each worker, `most` at most, with a bar of its step against the longest one: █
+ * computes, ▒ exchanges, ░ waits. Each line begins with "\n" and is at most `width` columns wide
+ * (0: any width). How many lines there are. */
+int bars_nodes(const json_t *job, int width, int most, FILE *out);
+
+#endif

@@ -1,0 +1,60 @@
+/* The answer to `evenstep submit --dry-run`: where the job would run, and what each strategy is
+ * predicted to do on these nodes. */
+#include "cli/jobs/jobs.h"
+
+static const struct column nodes[] = {
+    {"rank", "rank", COLUMN_COUNT},           {"node", "node", COLUMN_TEXT},
+    {"device", "device", COLUMN_TEXT},        {"minibatch", "batch", COLUMN_COUNT},
+    {"memory", "memory_bytes", COLUMN_BYTES}, {NULL, NULL, COLUMN_TEXT},
+};
+
+static const struct column strategies[] = {
+    {"strategy", "strategy", COLUMN_TEXT},
+    {"step ms", "step_seconds", COLUMN_MS},
+    {"samples/s", "samples_per_second", COLUMN_COUNT},
+    {"epoch", "epoch_seconds", COLUMN_SECONDS},
+    {"staleness", "staleness.update_mean", COLUMN_NUMBER},
+    {"memory", "memory_bytes", COLUMN_BYTES},
+    {"chosen", "chosen", COLUMN_FLAG},
+    {NULL, NULL, COLUMN_TEXT},
+};
+
+static void print_lines(const char *before, const json_t *texts)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)texts, i, one) {
+        printf("%s%s\n", before, json_string_value(one));
+    }
+}
+
+static void print_prediction(const json_t *prediction)
+{
+    const char *reason = json_string_value(json_object_get(prediction, "reason"));
+    const json_t *list = json_object_get(prediction, "strategies");
+    if (json_array_size(list) > 0) {
+        bool approximate = json_is_true(json_object_get(prediction, "approximate"));
+        printf("\npredicted%s:\n", approximate ? ", approximately" : "");
+        columns_print(list, strategies, "  ", stdout);
+    } else if (reason) {
+        printf("no prediction: %s\n", reason);
+    }
+}
+
+void dryrun_print(const json_t *answer)
+{
+    char text[COLUMN_BYTES_MOST], samples[COLUMN_BYTES_MOST];
+    const json_t *where = json_object_get(answer, "nodes"),
+                 *starts = json_object_get(answer, "starts");
+    printf("the job is valid: %s parameters, %s training samples\n",
+           column_text(text, answer, "parameters", COLUMN_COUNT),
+           column_text(samples, answer, "samples", COLUMN_COUNT));
+    if (json_is_string(starts)) {
+        printf("it starts: %s\n", json_string_value(starts));
+    }
+    if (json_array_size(where) > 0) {
+        columns_print(where, nodes, "  ", stdout);
+    }
+    print_prediction(json_object_get(answer, "prediction"));
+    print_lines("warning: ", json_object_get(answer, "warnings"));
+}

@@ -1,0 +1,88 @@
+/* `evenstep jobs`: the newest jobs first. */
+#include <string.h>
+
+#include "cli/jobs/jobs.h"
+
+enum { PAGE = 100 };
+
+const struct opt jobs_options[] = {
+    {"state", "STATE", OPT_STRING, NULL, 0, 0, "only jobs in this state"},
+    {"search", "TEXT", OPT_STRING, NULL, 0, 0,
+     "only jobs whose name contains this, or whose id begins with it"},
+    {"sort", "ORDER", OPT_STRING, "-created", 0, 0,
+     "-created (the newest first), created, priority or name"},
+    {"limit", "N", OPT_INT, "100", 1, 100000, "so many at most"},
+    {"quiet", NULL, OPT_FLAG, NULL, 0, 0, "prints ids alone (-q)"},
+    {0},
+};
+
+static const struct column columns[] = {
+    {"id", "id", COLUMN_WHOLE},
+    {"name", "name", COLUMN_TEXT},
+    {"state", "state", COLUMN_WHOLE},
+    {"done", "progress.fraction", COLUMN_PERCENT},
+    {"accuracy", "metrics.test_accuracy", COLUMN_PERCENT},
+    {"created", "created", COLUMN_TIME},
+    {NULL, NULL, COLUMN_TEXT},
+};
+
+static void print_table(const json_t *answer)
+{
+    columns_print(json_object_get(answer, "jobs"), columns, "", stdout);
+}
+
+static void print_ids(const json_t *answer)
+{
+    columns_lines(json_object_get(answer, "jobs"), "id", "", stdout);
+}
+
+/* The address of a page: what is searched for, how many are wanted, where the page before ended. */
+static void page_path(const struct session *s, long left, const char *cursor, char *out,
+                      size_t size)
+{
+    static const char *const asked[][2] = {{"state", "state"}, {"search", "q"}, {"sort", "sort"}};
+    char escaped[512];
+    size_t n = (size_t)snprintf(out, size, "/api/v1/jobs?limit=%ld", left < PAGE ? left : PAGE);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        const char *value = opt_string(s->options, asked[i][0]);
+        if (value && opt_given(s->options, asked[i][0])) {
+            n += (size_t)snprintf(out + n, size - n, "&%s=%s", asked[i][1],
+                                  client_escape(escaped, sizeof escaped, value));
+        }
+    }
+    if (cursor) {
+        snprintf(out + n, size - n, "&cursor=%.500s", cursor);
+    }
+}
+
+/* All pages as one answer. */
+static json_t *collect(struct session *s, long most)
+{
+    char path[3072];
+    json_t *jobs = json_array(), *next = json_null();
+    for (long left = most; left > 0 && next; left = most - (long)json_array_size(jobs)) {
+        page_path(s, left, json_string_value(next), path, sizeof path);
+        json_t *answer = client_call(&s->client, "GET", path, NULL, &s->err);
+        json_t *page = json_object_get(answer, "jobs");
+        json_decref(next);
+        next = json_incref(json_object_get(answer, "next"));
+        json_array_extend(jobs, page);
+        bool last = !json_is_string(next) || json_array_size(page) == 0;
+        json_decref(answer);
+        if (last) {
+            break;
+        }
+    }
+    if (s->err.code) {
+        json_decref(jobs);
+        json_decref(next);
+        return NULL;
+    }
+    return json_pack("{s:o, s:o}", "jobs", jobs, "next", next ? next : json_null());
+}
+
+int command_jobs(struct session *s)
+{
+    return session_print(s, collect(s, opt_int(s->options, "limit")),
+                         opt_flag(s->options, "quiet") ? print_ids : print_table);
+}

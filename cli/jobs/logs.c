@@ -1,0 +1,152 @@
+/* `evenstep logs`: the launcher's log of a job, or a rank's, whole or as it grows. With --json each
+ * line is an object of its own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/jobs/find.h"
+#include "cli/jobs/jobs.h"
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/jsonx.h"
+#include "common/text.h"
+
+enum { LINE_BYTES = 16 << 20, RETRIES = 40 };
+static const double period = 0.5;
+
+const struct opt logs_options[] = {
+    {"follow", NULL, OPT_FLAG, NULL, 0, 0, "goes on with what is written until the job ends (-f)"},
+    {"rank", "N", OPT_INT, NULL, 0, 4095, "the log of this rank; without it the launcher's"},
+    {"tail", "N", OPT_INT, NULL, 1, 100000, "begins with the last so many lines"},
+    {0},
+};
+
+struct log {
+    struct session *session;
+    char path[256]; /* of the log */
+    char job[128];  /* of the job */
+    int64_t read;   /* bytes */
+    struct buf rest;
+};
+
+static void print_line(const struct log *l, const char *line)
+{
+    const struct session *s = l->session;
+    if (!s->json) {
+        text_print(stdout, line);
+        putchar('\n');
+        return;
+    }
+    json_t *rank =
+        opt_given(s->options, "rank") ? json_integer(opt_int(s->options, "rank")) : json_null();
+    json_t *j = json_pack("{s:o, s:o}", "rank", rank, "line", jsonx_text(line));
+    char *dumped = jsonx_dump(j, false, NULL);
+    text_print(stdout, dumped ? dumped : "");
+    putchar('\n');
+    free(dumped);
+    json_decref(j);
+}
+
+/* Whole lines are printed; a last one without an end waits for it, unless the log has ended. */
+static void print_lines(struct log *l, const char *text, bool ended)
+{
+    buf_adds(&l->rest, text);
+    char *line = l->rest.failed ? NULL : l->rest.data, *end;
+    while (line && (end = strchr(line, '\n'))) {
+        *end = '\0';
+        print_line(l, line);
+        line = end + 1;
+    }
+    char *kept = line && *line ? strdup(line) : NULL;
+    buf_reset(&l->rest);
+    if (kept && ended) {
+        print_line(l, kept);
+    } else if (kept) {
+        buf_adds(&l->rest, kept);
+    }
+    free(kept);
+    fflush(stdout);
+}
+
+/* The last lines that are asked for are behind this byte. */
+static size_t tail_begin(const char *text, size_t n, long lines)
+{
+    size_t at = n;
+    for (long seen = 0; at > 0; at--) {
+        if (text[at - 1] == '\n' && at < n && ++seen == lines) {
+            return at;
+        }
+    }
+    return 0;
+}
+
+static int read_on(struct log *l, bool ended)
+{
+    struct session *s = l->session;
+    size_t n = 0, begin = 0;
+    char *text = client_text(&s->client, l->path, l->read, &n, &s->err);
+    if (!text) {
+        return -(int)s->err.code;
+    }
+    if (l->read == 0 && opt_given(s->options, "tail")) {
+        begin = tail_begin(text, n, opt_int(s->options, "tail"));
+    }
+    l->read += (int64_t)n;
+    print_lines(l, n > 0 ? text + begin : "", ended);
+    free(text);
+    return 0;
+}
+
+/* 1: it has; 0: it has not. */
+static int has_ended(struct log *l)
+{
+    static const char *const final[] = {"succeeded", "failed", "cancelled"};
+    struct session *s = l->session;
+    json_t *job = client_call(&s->client, "GET", l->job, NULL, &s->err);
+    const char *state = jsonx_string_at(job, "state");
+    int rc = job ? 0 : -(int)s->err.code;
+    for (size_t i = 0; i < sizeof final / sizeof *final; i++) {
+        rc = strcmp(state, final[i]) == 0 ? 1 : rc;
+    }
+    json_decref(job);
+    return rc;
+}
+
+/* The job is asked first: what was written before its end is in the log then. A rank's log is not
+ * there before the rank is, and a service that is restarted comes back. */
+static int follow(struct log *l)
+{
+    struct session *s = l->session;
+    for (int failures = 0;; clock_sleep(period)) {
+        int ended = has_ended(l), rc = ended < 0 ? ended : read_on(l, ended > 0);
+        if (rc == 0 && ended > 0) {
+            return 0;
+        }
+        bool is_waited_for = rc == -ERR_NOT_FOUND && ended == 0;
+        failures = rc == -ERR_UNAVAILABLE ? failures + 1 : 0;
+        if (rc < 0 && !is_waited_for && (rc != -ERR_UNAVAILABLE || failures > RETRIES)) {
+            return rc;
+        }
+        err_clear(&s->err);
+    }
+}
+
+int command_logs(struct session *s)
+{
+    struct log l = {.session = s};
+    const struct opt_values *o = s->options;
+    char rank[32] = "", id[JOB_ID_BYTES];
+    int rc = job_find(s, session_argument(s, 0), id);
+    if (rc < 0) {
+        return rc;
+    }
+    if (opt_given(o, "rank")) {
+        snprintf(rank, sizeof rank, "?rank=%ld", opt_int(o, "rank"));
+    }
+    snprintf(l.job, sizeof l.job, "/api/v1/jobs/%s", id);
+    snprintf(l.path, sizeof l.path, "%s/logs%s", l.job, rank);
+    buf_init(&l.rest, LINE_BYTES);
+    rc = opt_flag(o, "follow") ? follow(&l) : read_on(&l, true);
+    buf_release(&l.rest);
+    return rc;
+}

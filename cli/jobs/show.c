@@ -1,0 +1,81 @@
+/* `evenstep show`: a job in a few lines, and its workers as a table. */
+#include <string.h>
+
+#include "cli/jobs/find.h"
+#include "cli/jobs/jobs.h"
+
+static const struct column workers[] = {
+    {"rank", "rank", COLUMN_COUNT},
+    {"node", "node", COLUMN_TEXT},
+    {"device", "device", COLUMN_TEXT},
+    {"minibatch", "batch", COLUMN_COUNT},
+    {"samples/s", "samples_per_second", COLUMN_COUNT},
+    {"compute ms", "compute_seconds", COLUMN_MS},
+    {"exchange ms", "exchange_seconds", COLUMN_MS},
+    {"wait ms", "wait_seconds", COLUMN_MS},
+    {"staleness", "staleness.mean", COLUMN_NUMBER},
+    {"state", "state", COLUMN_TEXT},
+    {NULL, NULL, COLUMN_TEXT},
+};
+
+static const struct column servers[] = {
+    {"rank", "rank", COLUMN_COUNT},       {"server on", "host", COLUMN_TEXT},
+    {"version", "version", COLUMN_COUNT}, {"busy", "busy_fraction", COLUMN_PERCENT},
+    {"state", "state", COLUMN_TEXT},      {NULL, NULL, COLUMN_TEXT},
+};
+
+struct shown {
+    char text[COLUMN_BYTES_MOST];
+};
+
+/* The value at a path as text, in a buffer that lives until the end of the statement. */
+#define SHOWN(job, path, kind) column_text((struct shown){{0}}.text, job, path, COLUMN_##kind)
+
+static void print_figures(const json_t *job)
+{
+    printf("  epoch %s of %s, step %s, %s samples\n", SHOWN(job, "progress.epoch", NUMBER),
+           SHOWN(job, "progress.epochs", NUMBER), SHOWN(job, "progress.step", COUNT),
+           SHOWN(job, "progress.samples", COUNT));
+    printf("  train loss %s, test loss %s, test accuracy %s\n",
+           SHOWN(job, "metrics.train_loss", NUMBER), SHOWN(job, "metrics.test_loss", NUMBER),
+           SHOWN(job, "metrics.test_accuracy", PERCENT));
+    printf("  %s samples/s, %s ms per step\n", SHOWN(job, "metrics.samples_per_second", COUNT),
+           SHOWN(job, "metrics.step_seconds", MS));
+    printf("  staleness: %s over updates, %s over nodes, p95 %s, at most %s\n",
+           SHOWN(job, "staleness.update_mean", NUMBER), SHOWN(job, "staleness.node_mean", NUMBER),
+           SHOWN(job, "staleness.p95", COUNT), SHOWN(job, "staleness.max", COUNT));
+}
+
+static void print_ranks(const json_t *job, const char *key, const struct column *columns)
+{
+    const json_t *ranks = json_object_get(job, key);
+    if (json_array_size(ranks) > 0) {
+        columns_print(ranks, columns, "  ", stdout);
+    }
+}
+
+static void print_job(const json_t *job)
+{
+    bool queued = strcmp(SHOWN(job, "state", TEXT), "queued") == 0;
+    printf("%s  %s  %s, attempt %s\n", SHOWN(job, "id", TEXT), SHOWN(job, "name", TEXT),
+           SHOWN(job, "state", TEXT), SHOWN(job, "attempt", COUNT));
+    if (queued && json_is_string(json_object_get(job, "waiting"))) {
+        printf("  waits: %s\n", SHOWN(job, "waiting", TEXT));
+    }
+    if (json_object_size(json_object_get(job, "progress")) > 0) {
+        print_figures(job);
+    }
+    if (json_is_object(json_object_get(job, "error"))) {
+        const char *message = json_string_value(column_get(job, "error.message"));
+        printf("  error: %s\n", message ? message : "no reason is known");
+    }
+    print_ranks(job, "workers", workers);
+    print_ranks(job, "servers", servers);
+}
+
+int command_show(struct session *s)
+{
+    char path[256];
+    int rc = job_path(s, session_argument(s, 0), "", path);
+    return rc < 0 ? rc : session_show(s, "GET", path, print_job);
+}

@@ -1,0 +1,149 @@
+/* `evenstep watch ID`: a job's progress in the terminal until it ends; bars.h has what is drawn. On
+ * a terminal it is drawn over, elsewhere there is a line per tenth of the way. The exit status says
+ * how the job ended. */
+#include "cli/jobs/watch.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/jobs/bars.h"
+#include "cli/jobs/find.h"
+#include "cli/jobs/jobs.h"
+#include "cli/terminal.h"
+#include "common/clock.h"
+#include "common/jsonx.h"
+
+enum { RETRIES = 40 };
+static const double period = 0.5;
+
+static const char *state_of(const json_t *job)
+{
+    return jsonx_string_at(job, "state");
+}
+
+static bool has_ended(const char *state)
+{
+    return strcmp(state, "succeeded") == 0 || strcmp(state, "failed") == 0 ||
+           strcmp(state, "cancelled") == 0;
+}
+
+struct view {
+    FILE *out;
+    bool terminal, nodes;
+    int below; /* lines under the job's own that were drawn last */
+    int tenth; /* printed last, without a terminal */
+    char state[32];
+    double began, from; /* of the estimate: when, at which fraction */
+};
+
+/* Draws over what was drawn before. The cursor stays behind the last line, where the shell goes on
+ * if the command is interrupted. */
+static void draw_over(struct view *v, const json_t *job, const char *line)
+{
+    char cut[BARS_LINE];
+    int width = terminal_width(v->out) - 1, most = terminal_height(v->out) - 3;
+    if (v->below > 0) {
+        fprintf(v->out, "\033[%dA", v->below);
+    }
+    fprintf(v->out, "\r\033[J%s", width > 0 ? text_cut(cut, sizeof cut, line, width) : line);
+    v->below = v->nodes ? bars_nodes(job, width, most, v->out) : 0;
+}
+
+static void show(struct view *v, const json_t *job)
+{
+    char line[BARS_LINE];
+    const char *state = state_of(job);
+    double fraction = json_number_value(column_get(job, "progress.fraction")), now = clock_now(),
+           left = 0;
+    if (strcmp(v->state, state) != 0) {
+        snprintf(v->state, sizeof v->state, "%s", state);
+        v->began = now;
+        v->from = fraction;
+        v->tenth = -1;
+    }
+    if (strcmp(state, "running") == 0 && fraction > v->from && now - v->began > 3) {
+        left = (1 - fraction) * (now - v->began) / (fraction - v->from);
+    }
+    bars_job(job, left, line);
+    if (v->terminal) {
+        draw_over(v, job, line);
+    } else if ((int)(fraction * 10) != v->tenth) {
+        v->tenth = (int)(fraction * 10);
+        fprintf(v->out, "%s\n", line);
+    }
+    fflush(v->out);
+}
+
+static int result(struct session *s, struct view *v, const json_t *job)
+{
+    const char *why = json_string_value(column_get(job, "error.message"));
+    v->tenth = -1;
+    show(v, job);
+    fputs(v->terminal ? "\n" : "", v->out);
+    if (strcmp(state_of(job), "succeeded") == 0) {
+        return STATUS_DONE;
+    }
+    if (strcmp(state_of(job), "cancelled") == 0) {
+        return STATUS_CANCELLED;
+    }
+    err_set(&s->err, ERR_INTERNAL, "the job failed: %s", why ? why : "no reason is known");
+    return STATUS_FAILED;
+}
+
+int watch_job(struct session *s, const char *id, const struct watch *how)
+{
+    struct view v = {.out = how->out, .nodes = how->nodes, .tenth = -1};
+    char path[256];
+    int failures = 0, status = job_path(s, id, "", path);
+    v.terminal = isatty(fileno(how->out));
+    for (bool ended = status < 0; !ended; clock_sleep(ended ? 0 : period)) {
+        json_t *job = session_ask(s, "GET", path, NULL);
+        if (!job && (s->err.code != ERR_UNAVAILABLE || ++failures > RETRIES)) {
+            return -(int)s->err.code; /* a service that is restarted comes back */
+        }
+        if (job) {
+            failures = 0;
+            err_clear(&s->err);
+        }
+        if (job && how->seen && (status = how->seen(how->ctx, job)) < 0) {
+            ended = true;
+        } else if (job) {
+            ended = has_ended(state_of(job));
+            if (ended) {
+                status = result(s, &v, job);
+            } else {
+                show(&v, job);
+            }
+        }
+        json_decref(job);
+    }
+    return status;
+}
+
+static void print_nothing(const json_t *job)
+{
+    (void)job;
+}
+
+int watch_to_end(struct session *s, const char *id)
+{
+    const struct watch how = {.out = s->json ? stderr : stdout, .nodes = true};
+    char path[256];
+    int status = watch_job(s, id, &how);
+    if (s->json && status >= 0) {
+        struct err failed = s->err;
+        err_clear(&s->err);
+        snprintf(path, sizeof path, "/api/v1/jobs/%s", id);
+        int rc = session_show(s, "GET", path, print_nothing);
+        s->err = rc < 0 ? s->err : failed;
+        status = rc < 0 ? rc : status;
+    }
+    return status;
+}
+
+int command_watch(struct session *s)
+{
+    char id[JOB_ID_BYTES];
+    int rc = job_find(s, session_argument(s, 0), id);
+    return rc < 0 ? rc : watch_to_end(s, id);
+}

@@ -1,0 +1,23 @@
+/* A job's progress until it ends. */
+#ifndef CLI_JOBS_WATCH_H
+#define CLI_JOBS_WATCH_H
+
+#include "cli/session.h"
+
+/* How a job is watched. */
+struct watch {
+    FILE *out;  /* where its progress is drawn: drawn over on a terminal, else a line per tenth */
+    bool nodes; /* on a terminal, also a bar for each node */
+    /* Called with the job's document each time that it was asked for, before it is drawn. Negative,
+     * with s->err: nothing more is watched. NULL: nothing is called. */
+    int (*seen)(void *ctx, const json_t *job);
+    void *ctx;
+};
+
+/* Shows a job until it ends. Its exit status (status.h), or negative: s->err says what is wrong. */
+int watch_job(struct session *s, const char *id, const struct watch *how);
+/* As `evenstep watch` does it: on stdout, with the bars of nodes; with --json progress goes to
+ * stderr and the job's document, once it has ended, to stdout. */
+int watch_to_end(struct session *s, const char *id);
+
+#endif

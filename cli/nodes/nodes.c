@@ -1,0 +1,147 @@
+/* Nodes: the list, one of them, and what an operator asks of them. */
+#include "cli/nodes/nodes.h"
+
+#include "common/jsonx.h"
+
+const struct opt nodes_options[] = {
+    {"quiet", NULL, OPT_FLAG, NULL, 0, 0, "prints names alone (-q)"},
+    {0},
+};
+
+/* ---- list ------------------------------------------------------------------------------------ */
+
+static void print_refused(const json_t *answer)
+{
+    size_t i;
+    json_t *host;
+    json_array_foreach(json_object_get(answer, "refused"), i, host) {
+        printf("host %s may not join: %s\n  %s\n", jsonx_string_at(host, "host"),
+               jsonx_string_at(host, "message"), jsonx_string_at(host, "hint"));
+    }
+}
+
+static void print_nodes(const json_t *answer)
+{
+    static const struct column columns[] = {
+        {"node", "name", COLUMN_WHOLE},
+        {"host", "host", COLUMN_TEXT},
+        {"device", "device", COLUMN_TEXT},
+        {"memory", "memory_bytes", COLUMN_BYTES},
+        {"slowdown", "slowdown", COLUMN_NUMBER},
+        {"state", "state", COLUMN_TEXT},
+        {"job", "job", COLUMN_TEXT},
+        {NULL, NULL, COLUMN_TEXT},
+    };
+    columns_print(json_object_get(answer, "nodes"), columns, "", stdout);
+    print_refused(answer);
+}
+
+static void print_names(const json_t *answer)
+{
+    columns_lines(json_object_get(answer, "nodes"), "name", "", stdout);
+}
+
+/* ---- one ------------------------------------------------------------------------------------- */
+
+/* Every key with its value. */
+static void print_node(const json_t *node)
+{
+    static const struct column columns[] = {
+        {"", "key", COLUMN_WHOLE},
+        {"", "value", COLUMN_TEXT},
+        {NULL, NULL, COLUMN_TEXT},
+    };
+    const char *key;
+    json_t *value, *rows = json_array();
+    json_object_foreach((json_t *)node, key, value) {
+        json_array_append_new(rows, json_pack("{s:s, s:O}", "key", key, "value", value));
+    }
+    columns_print(rows, columns, "", stdout);
+    json_decref(rows);
+}
+
+/* "/api/v1/nodes/NAME" and what follows. */
+static void node_path(const char *name, const char *rest, char out[512])
+{
+    char escaped[400];
+    snprintf(out, 512, "/api/v1/nodes/%s%s", client_escape(escaped, sizeof escaped, name), rest);
+}
+
+static int suggest(struct session *s, const char *name)
+{
+    if (s->client.refusal == 404) {
+        session_suggest(s, "/api/v1/nodes", "nodes", "name", name);
+    }
+    return -(int)s->err.code;
+}
+
+int command_nodes(struct session *s)
+{
+    const char *name = session_argument(s, 0);
+    char path[512];
+    if (!name) {
+        return session_show(s, "GET", "/api/v1/nodes",
+                            opt_flag(s->options, "quiet") ? print_names : print_nodes);
+    }
+    node_path(name, "", path);
+    int rc = session_show(s, "GET", path, print_node);
+    return rc < 0 ? suggest(s, name) : rc;
+}
+
+/* ---- what is asked of them ------------------------------------------------------------------- */
+
+static void print_states(const json_t *answer)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach(json_object_get(answer, "nodes"), i, node) {
+        printf("%s %s\n", jsonx_string_at(node, "name"), jsonx_string_at(node, "state"));
+    }
+}
+
+/* Asks the same of each node that is named, until one refuses. A node that is forgotten has no
+ * document any more. */
+static int ask_each(struct session *s, const char *method, const char *what)
+{
+    json_t *done = json_array();
+    char path[512];
+    for (int i = 0; s->err.code == ERR_NONE && session_argument(s, i); i++) {
+        const char *name = session_argument(s, i);
+        node_path(name, what, path);
+        json_t *answer = client_call(&s->client, method, path, NULL, &s->err);
+        if (json_is_null(answer)) {
+            json_decref(answer);
+            answer = json_pack("{s:o, s:s}", "name", jsonx_text(name), "state", "forgotten");
+        }
+        if (answer) {
+            json_array_append_new(done, answer);
+        } else {
+            suggest(s, name);
+        }
+    }
+    if (s->err.code == ERR_NONE || json_array_size(done) > 0) {
+        session_print(s, json_pack("{s:O}", "nodes", done), print_states);
+    }
+    json_decref(done);
+    return -(int)s->err.code;
+}
+
+int command_drain(struct session *s)
+{
+    return ask_each(s, "POST", "/drain");
+}
+
+int command_enable(struct session *s)
+{
+    return ask_each(s, "POST", "/enable");
+}
+
+int command_disable(struct session *s)
+{
+    return ask_each(s, "POST", "/disable");
+}
+
+int command_forget(struct session *s)
+{
+    return ask_each(s, "DELETE", "");
+}

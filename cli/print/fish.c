@@ -1,0 +1,66 @@
+/* Completion for fish: a line for each command and each option. */
+#include "cli/print/print.h"
+
+/* In single quotes. */
+static void print_quoted(const char *text, FILE *out)
+{
+    fputc('\'', out);
+    for (; *text; text++) {
+        if (*text == '\'' || *text == '\\') {
+            fputc('\\', out);
+        }
+        fputc(*text, out);
+    }
+    fputc('\'', out);
+}
+
+/* What an argument of this kind may be, as options of `complete`. */
+static const char *const offers[] = {
+    [WORD_PLAIN] = "-f",
+    [WORD_FILE] = "-F",
+    [WORD_FOLDER] = "-f -a '(__fish_complete_directories)'",
+    [WORD_JOB] = "-f -a '(evenstep jobs -q 2>/dev/null)'",
+    [WORD_NODE] = "-f -a '(evenstep nodes -q 2>/dev/null)'",
+    [WORD_PROGRAM] = "-f -a '(evenstep programs -q 2>/dev/null)'",
+    [WORD_SHELL] = "-f -a 'bash zsh fish'",
+};
+
+static void print_command(const struct command *c, FILE *out)
+{
+    struct opt options[COMMAND_OPTIONS];
+    int least, most;
+    command_options(c, options);
+    command_range(c, &least, &most);
+    fprintf(out, "complete -c evenstep -n __fish_use_subcommand -f -a %s -d ", c->name);
+    print_quoted(c->help, out);
+    fputc('\n', out);
+    for (const struct opt *o = options; o->name; o++) {
+        char letter[8] = "";
+        if (command_letter(c, o->name)) {
+            snprintf(letter, sizeof letter, " -s %c", command_letter(c, o->name));
+        }
+        fprintf(out, "complete -c evenstep -n '__fish_seen_subcommand_from %s'%s -l %s", c->name,
+                letter, o->name);
+        if (o->kind != OPT_FLAG) {
+            fprintf(out, " -r %s", offers[word_kind(o->metavar)]);
+        }
+        fputs(" -d ", out);
+        print_quoted(o->help, out);
+        fputc('\n', out);
+    }
+    if (most != 0) { /* fish does not count arguments: the first one's kind is offered */
+        fprintf(out, "complete -c evenstep -n '__fish_seen_subcommand_from %s' %s\n", c->name,
+                offers[argument_kind(c, 0)]);
+    }
+}
+
+void print_fish(FILE *out)
+{
+    fputs(
+        "# fish completion for evenstep; made by `evenstep completion fish`.\n"
+        "complete -c evenstep -f\n",
+        out);
+    for (const struct command *c = commands; c->name; c++) {
+        print_command(c, out);
+    }
+}

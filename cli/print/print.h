@@ -1,0 +1,34 @@
+/* What is made of the table of commands for shells and for man: `make` writes these texts into
+ * BUILD/share, and `make install` puts them where shells and man look for them. */
+#ifndef CLI_PRINT_PRINT_H
+#define CLI_PRINT_PRINT_H
+
+#include <stdio.h>
+
+#include "cli/commands.h"
+
+/* What an argument or an option's value is, for a shell. */
+enum word_kind {
+    WORD_PLAIN,
+    WORD_FILE,
+    WORD_FOLDER,
+    WORD_JOB,
+    WORD_NODE,
+    WORD_PROGRAM,
+    WORD_SHELL
+};
+
+/* The kind that a word of `arguments`, or an option's metavar, stands for. */
+enum word_kind word_kind(const char *word);
+/* The kind of a command's i-th argument: the last word holds for all that follow. */
+enum word_kind argument_kind(const struct command *c, int i);
+
+void print_bash(FILE *out);   /* bash.c */
+void print_zsh(FILE *out);    /* zsh.c */
+void print_fish(FILE *out);   /* fish.c */
+void print_manual(FILE *out); /* manual.c: evenstep(1), roff */
+
+int command_completion(int argc, char **argv);
+int command_manual(int argc, char **argv);
+
+#endif

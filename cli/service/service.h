@@ -1,0 +1,17 @@
+/* Commands about what the service offers: catalogue, data sets, programs, links for a browser; see
+ * cli/jobs/jobs.h. */
+#ifndef CLI_SERVICE_SERVICE_H
+#define CLI_SERVICE_SERVICE_H
+
+#include "cli/session.h"
+
+extern const struct opt link_options[], programs_options[];
+
+int command_catalog(struct session *s);  /* catalog.c */
+int command_datasets(struct session *s); /* lists.c */
+int command_programs(struct session *s);
+int command_link(struct session *s);
+int command_whoami(struct session *s);
+int command_metrics(struct session *s);
+
+#endif

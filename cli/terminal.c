@@ -1,0 +1,104 @@
+/* See terminal.h. Widths come from the C library's tables for UTF-8, whatever the user's locale. */
+#include "cli/terminal.h"
+
+#include <locale.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <wchar.h>
+
+enum { NARROWEST = 20, MOST = 100000 };
+
+static const char ellipsis[] = "…";
+
+/* What the environment says, else the terminal; 0: neither does. */
+static int ask(FILE *out, const char *variable, bool rows)
+{
+    struct winsize size = {0};
+    const char *given = getenv(variable);
+    long n = given ? strtol(given, NULL, 10) : 0;
+    if (n <= 0 && ioctl(fileno(out), TIOCGWINSZ, &size) == 0) {
+        n = rows ? size.ws_row : size.ws_col;
+    }
+    return n > 0 && n < MOST ? (int)n : 0;
+}
+
+int terminal_width(FILE *out)
+{
+    int columns = ask(out, "COLUMNS", false);
+    return columns > 0 && columns < NARROWEST ? NARROWEST : columns;
+}
+
+int terminal_height(FILE *out)
+{
+    int rows = ask(out, "LINES", true);
+    return rows > 0 ? rows : 24;
+}
+
+/* Bytes and columns of the first character. Without the locale every character counts one. */
+static size_t measure(const char *text, int *columns)
+{
+    wchar_t c = 0;
+    mbstate_t state = {0};
+    size_t n = mbrtowc(&c, text, strlen(text), &state);
+    *columns = 1;
+    if (n == 0 || n > strlen(text)) { /* no UTF-8 */
+        return 1;
+    }
+    int width = wcwidth(c);
+    *columns = width < 0 ? 1 : width;
+    return n;
+}
+
+static locale_t use_utf8(void)
+{
+    static locale_t utf8;
+    if (!utf8) {
+        utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    }
+    return uselocale(utf8);
+}
+
+int text_columns(const char *text)
+{
+    locale_t before = use_utf8();
+    int all = 0, one;
+    for (; *text; all += one) {
+        text += measure(text, &one);
+    }
+    uselocale(before);
+    return all;
+}
+
+/* Bytes of `text` that fit into so many columns. */
+static size_t fitting(const char *text, int columns)
+{
+    locale_t before = use_utf8();
+    size_t at = 0;
+    while (text[at]) {
+        int one;
+        size_t n = measure(text + at, &one);
+        if ((columns -= one) < 0) {
+            break;
+        }
+        at += n;
+    }
+    uselocale(before);
+    return at;
+}
+
+char *text_cut(char *out, size_t size, const char *text, int columns)
+{
+    size_t n = fitting(text, columns);
+    bool cut = text[n] != '\0';
+    if (cut) {
+        n = fitting(text, columns - 1);
+    }
+    if (n + sizeof ellipsis > size) {
+        n = size - sizeof ellipsis;
+    }
+    memcpy(out, text, n);
+    memcpy(out + n, cut ? ellipsis : "", cut ? sizeof ellipsis : 1);
+    return out;
+}

@@ -1,0 +1,19 @@
+/* How wide a terminal is, and how wide text is on it: Latin letters take one column, Chinese ones
+ * two, combining marks none. */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Columns that a line may have: COLUMNS from the environment, else what the terminal says; 0, no
+ * limit: `out` is no terminal, so that what others read stays whole. */
+int terminal_width(FILE *out);
+/* Its lines: LINES from the environment, else what the terminal says, else 24. */
+int terminal_height(FILE *out);
+/* Columns that UTF-8 text takes. Text is safe already (common/text.h). */
+int text_columns(const char *text);
+/* `text` cut to so many columns, the last of them "…" if anything was cut. Returns out. */
+char *text_cut(char *out, size_t size, const char *text, int columns);
+
+#endif

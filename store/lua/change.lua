@@ -1,0 +1,2 @@
+-- ARGV: a command. Behind the fence, for what is one command elsewhere.
+return redis.call(unpack(ARGV))

@@ -1,0 +1,155 @@
+"""What is made of the table of commands: completions for shells, and the manual. Bash really
+completes, with a service that it asks for names; zsh, fish and mandoc read theirs where they are
+installed."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from programs import ROOT
+from service import BUILD, Service, spec
+
+EVENSTEP = str(BUILD / "evenstep")
+SHARED = {"--url", "--token-file", "--json", "--help"}
+
+
+def printed(*args):
+    return subprocess.run([EVENSTEP, *args], check=True, capture_output=True, text=True).stdout
+
+
+def commands():
+    return re.findall(r"^  ([a-z]+) ", printed("--help").split("Exit status")[0], re.M)
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bash") / "evenstep"
+    path.write_text(printed("completion", "bash"))
+    return path
+
+
+def complete(script, *words, cwd="/", env=None):
+    """What bash offers for the last of these words."""
+    ask = """
+        source "$1"
+        shift
+        COMP_WORDS=("$@")
+        COMP_CWORD=$(($# - 1))
+        _evenstep
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    done = subprocess.run(["bash", "--norc", "-c", ask, "bash", script, EVENSTEP, *words],
+                          check=True, capture_output=True, text=True, cwd=cwd,
+                          env={"PATH": os.environ["PATH"], **(env or {})})
+    assert not done.stderr, done.stderr
+    return set(done.stdout.split())
+
+
+# ---- bash ------------------------------------------------------------------------------------
+
+
+def test_bash_takes_it(script):
+    subprocess.run(["bash", "-n", script], check=True)
+    if shutil.which("shellcheck"):
+        subprocess.run(["shellcheck", "-s", "bash", script], check=True)
+
+
+def test_bash_completes_commands_options_and_words(script):
+    assert complete(script, "") == {*commands(), "--help", "--version"}
+    assert complete(script, "dr") == {"drain"}
+    assert complete(script, "logs", "--") == {"--follow", "--rank", "--tail", *SHARED}
+    assert complete(script, "submit", "--w") == {"--watch"}
+    assert complete(script, "completion", "") == {"bash", "zsh", "fish"}
+    assert complete(script, "jobs", "") == set()
+
+
+def test_bash_completes_files_and_folders_where_they_are_meant(script, tmp_path):
+    (tmp_path / "job.json").touch()
+    (tmp_path / "job").mkdir()
+    assert complete(script, "submit", "j", cwd=tmp_path) == {"job.json", "job"}
+    assert complete(script, "jobs", "--token-file", "j", cwd=tmp_path) == {"job.json", "job"}
+    assert complete(script, "run", "--output", "j", cwd=tmp_path) == {"job"}
+    assert complete(script, "run", "--workers", "2", "j", cwd=tmp_path) == {"job.json", "job"}
+    assert complete(script, "jobs", "--state", "j", cwd=tmp_path) == set()
+    assert complete(script, "submit", "job.json", "j", cwd=tmp_path) == set()
+
+
+def test_bash_completes_names_that_the_service_tells(script):
+    with Service(nodes=["big=cpu:1", "little=cpu:1"]) as s:
+        env = {"EVENSTEP_URL": s.url, "EVENSTEP_TOKEN": s.token}
+        id = s.submit(spec(epochs=1))
+        s.wait(id, "succeeded")
+        assert complete(script, "show", "", env=env) == {id}
+        assert complete(script, "priority", id, "", env=env) == set()
+        assert complete(script, "compare", id, id[:4], env=env) == {id}
+        assert complete(script, "drain", "", env=env) == {"big", "little"}
+        assert complete(script, "drain", "big", "l", env=env) == {"little"}
+        assert complete(script, "logs", "--tail", "5", id[:4], env=env) == {id}
+    assert complete(script, "show", "", env=env) == set(), "nobody answers: nothing is offered"
+
+
+# ---- the others ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_take_theirs(shell, tmp_path):
+    text = printed("completion", shell)
+    for command in commands():
+        assert re.search(rf"\b{command}\b", text), command
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "script").write_text(text)
+    subprocess.run([shell, "-n", tmp_path / "script"], check=True)
+
+
+def test_fish_completes():
+    if not shutil.which("fish"):
+        pytest.skip("fish is not installed")
+    ask = f"{EVENSTEP} completion fish | source; complete -C 'evenstep submit --w'"
+    done = subprocess.run(["fish", "-N", "-c", ask], check=True, capture_output=True, text=True)
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["--watch"]
+
+
+def test_a_shell_that_is_not_known_is_wrong_use():
+    done = subprocess.run([EVENSTEP, "completion", "csh"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "") and "bash, zsh or fish" in done.stderr
+
+
+def test_the_manual_has_every_command_option_and_exit_status(tmp_path):
+    if not shutil.which("man"):
+        pytest.skip("man is not installed")
+    (tmp_path / "evenstep.1").write_text(printed("manual"))
+    env = {**os.environ, "MANWIDTH": "400", "MAN_KEEP_FORMATTING": "", "LC_ALL": "C.UTF-8"}
+    shown = subprocess.run(["man", "--warnings", "-l", tmp_path / "evenstep.1"], env=env,
+                           check=True, capture_output=True, text=True)
+    assert not shown.stderr, shown.stderr
+    for command in commands():
+        assert f"evenstep {command}" in shown.stdout, command
+        for option in re.findall(r"^  (--\S+)", printed(command, "--help"), re.M):
+            assert option in shown.stdout, option
+    statuses = printed("--help").split("Exit status\n")[1]
+    for number, text in re.findall(r"^  (\d+) +(.*)$", statuses, re.M):
+        assert re.search(rf"^ +{number} +{re.escape(text)}$", shown.stdout, re.M), text
+
+
+def test_mandoc_finds_nothing_wrong_in_the_manual():
+    if not shutil.which("mandoc"):
+        pytest.skip("mandoc is not installed")
+    done = subprocess.run(["mandoc", "-T", "lint"], input=printed("manual"), text=True,
+                          capture_output=True)
+    said = [line for line in done.stdout.splitlines() if "missing date" not in line]
+    assert not said, said  # it has no date, so that the same table gives the same page
+
+
+def test_they_are_installed_where_shells_and_man_look(tmp_path):
+    make = ["make", "-s", f"BUILD={BUILD.relative_to(ROOT)}", "PREFIX=/usr", "CUDA=0"]
+    subprocess.run([*make, f"DESTDIR={tmp_path}", "install-share"], check=True, cwd=ROOT,
+                   capture_output=True)
+    share = tmp_path / "usr/share"
+    for name, args in {"bash-completion/completions/evenstep": ["completion", "bash"],
+                       "zsh/site-functions/_evenstep": ["completion", "zsh"],
+                       "fish/vendor_completions.d/evenstep.fish": ["completion", "fish"],
+                       "man/man1/evenstep.1": ["manual"]}.items():
+        assert (share / name).read_text() == printed(*args), name

@@ -1,0 +1,156 @@
+"""Two coordinators on one store: only one works, the other waits or ends, and takes over when the
+first is gone (docs/decisions/0016). Real programs, one Redis of the test's own."""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import pathlib
+import shutil
+
+import pytest
+
+from service import BUILD, PATIENCE, Service, ranks_of, spec, until
+
+NODES = ("a=cpu:1,slowdown=40", "b=cpu:1,slowdown=40")
+TAKEN_OVER = 10  # seconds within which a killed coordinator is replaced
+
+
+class Redis:
+    """A redis-server that belongs to no coordinator."""
+
+    def __enter__(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="evenstep-redis-"))
+        self.socket = self.dir / "sock"
+        self.url = f"unix:{self.socket}"
+        self.start()
+        return self
+
+    def start(self):
+        command = ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.dir), "--appendonly", "yes",
+                   "--logfile", str(self.dir / "log")]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        until("redis answers", lambda: self.ask("ping") == "PONG", 30)
+
+    def ask(self, *words):
+        return subprocess.run(["redis-cli", "-s", str(self.socket), *words], capture_output=True, text=True).stdout.strip()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(30)
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Standby:
+    """`evenstep serve --standby`, which is not ready before it has taken over."""
+
+    def __init__(self, redis, folder, nodes=NODES):
+        command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(folder), "--listen", "127.0.0.1:0", "--store", redis.url, "--standby"]
+        for node in nodes:
+            command += ["--local-node", node]
+        self.out = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(command, stdout=self.out, stderr=subprocess.STDOUT, env={**os.environ})
+
+    def text(self):
+        self.out.seek(0)
+        return self.out.read()
+
+    def ready(self):
+        assert self.process.poll() is None, self.text()
+        return re.search(r"msg=\"?ready\"? url=(\S+)", self.text())
+
+    def take(self, service):
+        """`service` speaks to this one from now on, and stops it in the end."""
+        service.url = self.ready().group(1)
+        service.process = self.process
+
+    def __enter__(self):
+        until("it waits", lambda: 'msg="standby"' in self.text() or self.ready(), 30)
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+
+
+@pytest.fixture
+def redis():
+    with Redis() as r:
+        yield r
+
+
+def job_spec(epochs=10, **changes):
+    return spec(**{"epochs": epochs, "evaluate": {"every_epochs": epochs}, "checkpoint": {"every_steps": 20}, "max_restarts": 0, **changes})
+
+
+def test_a_second_coordinator_on_a_store_says_who_works_there_and_ends(redis):
+    with Service(nodes=NODES, options=("--store", redis.url)) as s, tempfile.TemporaryDirectory() as other:
+        id = s.submit(job_spec())
+        s.steps(id, 10)
+        command = [str(BUILD / "evenstep"), "serve", "--data-dir", other, "--listen", "127.0.0.1:0", "--store", redis.url]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        said = second.stdout + second.stderr
+        assert second.returncode == 3 and f"another coordinator works on this store: process {s.process.pid} on host" in said, said
+        assert "--standby" in said and str(s.dir) in said
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1 and s.process.poll() is None
+
+
+def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(redis):
+    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(redis, s.dir) as standby:
+        id = s.submit(job_spec(20))
+        s.steps(id, 20)
+        ranks = ranks_of(id)
+        assert 'msg="standby"' in standby.text() and not standby.ready()
+        s.kill()
+        until("the standby has taken over", standby.ready, TAKEN_OVER)
+        standby.take(s)
+        until("it adopts the job", lambda: f'msg="adopted" job={id} attempt=1 ' in standby.text(), 10)
+        assert ranks_of(id) == ranks, "nothing was started again"
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1 and job["progress"]["samples"] == 20 * 2560
+
+
+def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):
+    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(redis, s.dir) as standby:
+        id = s.submit(job_spec(40))
+        s.steps(id, 20)
+        ranks, first = ranks_of(id), s.process
+        first.send_signal(signal.SIGSTOP)
+        try:
+            until("the standby has taken over", standby.ready, TAKEN_OVER + 5)
+        finally:
+            first.send_signal(signal.SIGCONT)
+        assert first.wait(30 * PATIENCE) == 3
+        assert "another coordinator has taken over" in s.text()
+        assert ranks_of(id) == ranks, "its end touched no rank"
+        standby.take(s)
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1 and job["progress"]["samples"] == 40 * 2560
+        assert {n["name"] for n in s.get("nodes").json()["nodes"]} == {"a", "b"}
+
+
+def test_a_store_that_was_away_ends_neither_the_coordinator_nor_its_wait(redis):
+    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(redis, s.dir) as standby:
+        id = s.submit(job_spec(40))
+        s.steps(id, 20)
+        redis.stop()
+        until("it is noticed for longer than the lease is long", lambda: "could not be renewed" in s.text() or "is away" in s.text())
+        redis.start()
+        until("the store is back", lambda: "the store is back" in s.text())
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1 and s.process.poll() is None and not standby.ready()
+
+
+def test_a_coordinator_in_another_folder_waits_until_a_killed_ones_lease_has_run_out(redis):
+    with Service(nodes=NODES, options=("--store", redis.url)) as s:
+        s.kill()
+        with Service(nodes=NODES, options=("--store", redis.url)) as next:
+            assert "waits for another coordinator's lease" in next.text()
+            id = next.submit(job_spec(1))
+            assert next.wait(id, "succeeded")["attempt"] == 1
