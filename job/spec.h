@@ -11,7 +11,8 @@ enum {
     SPEC_PATH = 256,
     SPEC_WORKERS = 1024,
     SPEC_PRIORITY = 1000,
-    SPEC_EPOCHS_AT = 64
+    SPEC_EPOCHS_AT = 64,
+    SPEC_EPOCHS_MOST = 1000000
 };
 
 enum batching_policy { BATCH_EQUAL, BATCH_STATIC, BATCH_DYNAMIC };
@@ -112,7 +113,8 @@ struct jobspec {
     struct strategy_spec strategy;
     struct batching_spec batching;
     int workers, min_workers;
-    double epochs; /* whole numbers in fact */
+    double epochs;    /* whole numbers in fact, at most SPEC_EPOCHS_MOST */
+    bool epochs_open; /* a program's job that names none: its loop decides, if it has one */
     uint64_t seed;
     int priority, max_restarts;
     double max_seconds;           /* 0: none */

@@ -6,7 +6,7 @@
  * listed in store/keys.def, what is in them in docs/store-schema.md.
  *
  * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so no late
- * writer brings pieces of a deleted one back. Needs Redis 6.2 or newer.
+ * writer brings pieces of a deleted one back. Needs Redis 7.0 or newer.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -30,6 +30,13 @@ struct store *store_open(const char *url, const char *password, struct err *e);
 void store_close(struct store *s);
 int store_ping(struct store *s, struct err *e);
 const char *store_url(const struct store *s);
+/* The same store as another user of Redis; only redis:// has users. */
+int store_url_as(const char *url, const char *user, char out[512], struct err *e);
+/* Has the connection on which calls wait been open since the last such call? */
+bool store_follows(struct store *s);
+/* Loads what workers, keepers and agents call (functions.c): the coordinator does so whenever it
+ * has connected anew. */
+int store_functions_load(struct store *s, struct err *e);
 
 /* ---- the private server (redis.c) ------------------------------------------------------------ */
 enum server_start { SERVER_WAS_THERE, SERVER_STARTED };
@@ -205,7 +212,8 @@ int store_nodes_put(struct store *s, const json_t *nodes,
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
- * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"} */
+ * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"}
+ * */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);

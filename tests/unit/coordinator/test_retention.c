@@ -50,7 +50,10 @@ static void ended_job(struct world *w, char id[STORE_ID])
 
 static struct retention *with(struct world *w, int keep_jobs, int64_t max_disk)
 {
-    struct retention_config c = {w->place->url, NULL, w->place->dir, keep_jobs, max_disk};
+    struct retention_config c = {.store_url = w->place->url,
+                                 .data_dir = w->place->dir,
+                                 .keep_jobs = keep_jobs,
+                                 .max_disk = max_disk};
     struct retention *r = retention_new(&c, &err_);
     assert_non_null(r);
     return r;

@@ -226,6 +226,12 @@ static void users_of_redis_may_touch_what_their_role_needs(void **state)
     }
     make_user(p, "worker", KEY_WORKER);
     make_user(p, "agent", KEY_AGENT);
+    make_user(p, "keeper", KEY_KEEPER);
+    assert_true(may(p, "keeper", "GET es:job:1:plan") &&
+                may(p, "keeper", "HSET es:job:1:beats 0 x") &&
+                may(p, "keeper", "RPUSH es:mail:host.a x") && may(p, "keeper", "SET es:lease:a x"));
+    assert_false(may(p, "keeper", "SET es:job:1:plan x") ||
+                 may(p, "keeper", "HSET es:node:a json x") || may(p, "keeper", "GET es:secret:1"));
     assert_true(may(p, "worker", "GET es:job:1:plan") && may(p, "worker", "HGETALL es:job:1"));
     assert_true(may(p, "worker", "XADD es:job:1:rows:3 * r x") &&
                 may(p, "worker", "HSET es:job:1:beats 0 x") &&
