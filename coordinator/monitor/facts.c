@@ -16,7 +16,8 @@
 
 #include "common/log.h"
 
-enum { FACTS_AT_ONCE = 100 };
+/* More batches than a stream has honest facts for: who floods it must not hold up the turn. */
+enum { FACTS_AT_ONCE = 100, BATCHES_MOST = 200 };
 
 /* Training samples seen at an epoch: of what the keeper loaded, else known for generated data, else
  * from the counters. */
@@ -267,7 +268,7 @@ static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool 
 
 int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
 {
-    for (;;) {
+    for (int batch = 0; batch < BATCHES_MOST; batch++) {
         char before[STORE_PLACE];
         feed_begin_facts(&m->feed, before);
         json_t *facts = store_facts_read(m->store, m->ours.job, m->feed.facts, FACTS_AT_ONCE, e),
@@ -292,6 +293,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
             return rc;
         }
     }
+    return 0;
 }
 
 /* The keeper serves, and no fact "restored" came before that. A fact and a heartbeat of the same
