@@ -183,6 +183,9 @@ static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e
         .accepted = true, .coordinator = h->id, .salt = salt_hex, .key = wrapped};
     answer(h, ask->nonce, &yes);
     store_refusal_remove(h->store, host, NULL);
+    for (size_t i = 0; i < json_array_size(ask->nodes); i++) { /* a new agent, a new beginning */
+        store_node_well(h->store, json_string_value(json_array_get(ask->nodes, i)), NULL);
+    }
     log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, ask->address,
              json_array_size(ask->nodes));
     return 0;

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/disk.h"
 #include "common/hex.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -184,8 +185,21 @@ const char *store_url(const struct store *s)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
+/* A server on this host whose disk is full ends, or refuses to write; then that is the reason. */
 static int away(struct store *s, struct err *e, const char *cause)
 {
+    char folder[sizeof s->address];
+    snprintf(folder, sizeof folder, "%s", s->is_unix ? s->address : "");
+    char *slash = strrchr(folder, '/');
+    if (slash) {
+        slash[slash == folder ? 1 : 0] = '\0';
+    }
+    if (folder[0] && disk_is_full(folder)) {
+        err_set(e, ERR_UNAVAILABLE, "the store at '%s' is away: the disk of '%s' is full (%s)",
+                s->url, folder, cause);
+        err_hint(e, "delete jobs or files there, or start the service with --max-disk");
+        return -ERR_UNAVAILABLE;
+    }
     err_set(e, ERR_UNAVAILABLE, "the store at '%s' is away: %s", s->url, cause);
     err_hint(e, "it is tried again with the next request");
     return -ERR_UNAVAILABLE;
