@@ -44,3 +44,29 @@ def test_slash_finds_jobs(page, service):
     page.keys("/")
     page.keys("need")
     until("only what was looked for is left", lambda: "needle" in page.text("main") and "hay" not in page.text("main"))
+
+
+# What scrolls and is shown, and neither takes the focus nor holds what does (axe-core: scrollable-region-focusable).
+UNREACHED = """
+const scrolls = (e) => {
+  const s = getComputedStyle(e);
+  return e.clientWidth > 0 && ((/auto|scroll/.test(s.overflowX) && e.scrollWidth > e.clientWidth + 1) || (/auto|scroll/.test(s.overflowY) && e.scrollHeight > e.clientHeight + 1));
+};
+const reached = (e) => e.tabIndex >= 0 || [...e.querySelectorAll('a[href], button, input, select, textarea, [tabindex]')].some((c) => c.tabIndex >= 0 && c.getClientRects().length);
+return [...document.querySelectorAll('body *')].filter((e) => scrolls(e) && !reached(e)).map((e) => e.tagName + '.' + e.className);
+"""
+
+
+def test_what_scrolls_can_be_scrolled_by_keys(page, service):
+    job = service.submit(spec(name="scrolls", epochs=1))
+    service.wait(job, "succeeded")
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False})
+    try:
+        for route in ("/", "/jobs/" + job, "/nodes?node=slow", "/new", "/compare?runs=" + job):
+            page.open(route)
+            page.wait_for("main .sheet")
+            page.script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+            page.script("document.querySelectorAll('.tool[title=Table]').forEach((b) => b.click())")
+            until(f"all that scrolls on {route} is reached: {page.script(UNREACHED)}", lambda: page.script(UNREACHED) == [], 5)
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
