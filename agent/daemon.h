@@ -30,8 +30,8 @@ struct daemons *daemons_new(const struct daemon_config *config, struct err *e);
 void daemons_free(struct daemons *d, double grace);
 int daemons_running(const struct daemons *d);
 int daemons_start(struct daemons *d, const struct request *r, struct err *e);
-/* One turn: answers for daemons that have ended (box answer.NONCE, sealed with `key`), and ends those
- * whose lease is gone. */
+/* One turn: answers for daemons that have ended (box answer.NONCE, sealed with `key`), and ends
+ * those whose lease is gone. */
 void daemons_tick(struct daemons *d, struct store *s, const struct sign_key *key, double now);
 /* Answers a request: state "started", "refused" or "ended". */
 int daemons_answer(struct store *s, const struct sign_key *key, const char *nonce,

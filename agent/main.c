@@ -5,9 +5,9 @@
  *     SIGTERM ─► says that it leaves ─► jobs write a checkpoint, their daemons end
  *             ─► host and nodes leave the store
  *
- * A daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so the main thread alone starts
- * daemons: it lives as long as the agent. Nothing in a box is believed before its signature is
- * checked.
+ * A daemon dies with the *thread* that forked it (PR_SET_PDEATHSIG), so the main thread alone
+ * starts daemons: it lives as long as the agent. Nothing in a box is believed before its signature
+ * is checked.
  */
 #include <errno.h>
 #include <signal.h>

@@ -350,8 +350,8 @@ int opt_first_positional(const struct opt *table, int argc, char **argv)
     return argc;
 }
 
-/* Prints a word behind `column` columns, on a line of its own if it would not fit; the column behind
- * it. Bytes that go on with a UTF-8 character take none. */
+/* Prints a word behind `column` columns, on a line of its own if it would not fit; the column
+ * behind it. Bytes that go on with a UTF-8 character take none. */
 static int print_word(const char *word, size_t n, int column, FILE *out)
 {
     int width = 0;

@@ -55,8 +55,8 @@ int proc_write_file(const char *path, const void *bytes, size_t n, mode_t mode, 
 char *proc_read_file(const char *path, size_t max, size_t *n, struct err *e);
 /* Removes a folder and what is in it (does not follow links). */
 int proc_remove_tree(const char *path, struct err *e);
-/* Bytes on disk of a folder and all in it, links not followed; 0 where there is nothing. A file that
- * changes meanwhile may count or not. */
+/* Bytes on disk of a folder and all in it, links not followed; 0 where there is nothing. A file
+ * that changes meanwhile may count or not. */
 int64_t proc_tree_bytes(const char *path);
 
 #endif

@@ -1,9 +1,9 @@
-/* Signed messages: HMAC-SHA256 over the very bytes that are sent, checked before anything in them is
- * read.
+/* Signed messages: HMAC-SHA256 over the very bytes that are sent, checked before anything in them
+ * is read.
  *
  * A sealed message is text: 64 hex digits, a newline, compact JSON. The same key serves several
- * kinds of message; the body's "kind" says which, and sign_open() is told which kind is expected, so
- * a message of one kind never passes for another.
+ * kinds of message; the body's "kind" says which, and sign_open() is told which kind is expected,
+ * so a message of one kind never passes for another.
  */
 #ifndef COMMON_SIGN_H
 #define COMMON_SIGN_H

@@ -76,8 +76,8 @@ int attempts_move(struct attempts *a, const char *job, enum job_state from, enum
 /* The record of the attempt's process: job/documents/launched.h. */
 int attempts_record(struct attempts *a, const struct run *r, struct err *e);
 /* An attempt was lost that lasted so long. Of those that lasted less than 30 s the third in a row
- * and each further one make the next one wait: 1 s, 2 s, 4 s, up to a minute. attempts_pause: the seconds it still
- * waits, or 0. */
+ * and each further one make the next one wait: 1 s, 2 s, 4 s, up to a minute. attempts_pause: the
+ * seconds it still waits, or 0. */
 void attempts_back_off(struct attempts *a, const char *job, double lasted, double now);
 double attempts_pause(const struct attempts *a, const char *job, double now);
 /* Opens the monitor of a run that has a plan and a spec. `adopted`: another coordinator started

@@ -13,6 +13,7 @@
 #include "common/path.h"
 #include "common/proc.h"
 #include "coordinator/coordinator.h"
+#include "store/store.h"
 
 const struct opt serve_options[] = {
     {"data-dir", "DIR", OPT_STRING, "./evenstep-data", 0, 0,
@@ -22,10 +23,14 @@ const struct opt serve_options[] = {
     {"store", "URL", OPT_STRING, NULL, 0, 0,
      "redis://HOST:PORT or unix:PATH; without it a private redis-server is started"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
+    {"keeper-user", "NAME", OPT_STRING, NULL, 0, 0,
+     "user of Redis for ranks on this host, the keeper among them (default: the coordinator's own)"},
+    {"keeper-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with that user's password"},
     {"token-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the admin's token, made if absent (default: DIR/token)"},
     {"standby", NULL, OPT_FLAG, NULL, 0, 0,
-     "waits while another coordinator works on the store, and takes over when it ends; needs --store"},
+     "waits while another coordinator works on the store, and takes over when it ends; needs "
+     "--store"},
     {"local-node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
      "a node on this host: NAME="
 #include "job/device_forms.def"
@@ -37,7 +42,8 @@ const struct opt serve_options[] = {
     {"secret-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the secret with which agents join (default: DIR/secret, made if absent)"},
     {"interface", "SUBNET", OPT_STRING, NULL, 0, 0,
-     "network for Open MPI between hosts: a subnet or an interface's name (default: where the hosts are)"},
+     "network for Open MPI between hosts: a subnet or an interface's name (default: where the "
+     "hosts are)"},
     {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0,
      "ports that Open MPI may listen on between hosts (default: any)"},
     {"allow-host", "NAME", OPT_LIST, NULL, 0, 0,
@@ -46,9 +52,11 @@ const struct opt serve_options[] = {
      "jobs may run programs of users: code on the nodes, as the agent's user (docs/security.md)"},
     {"virtual-jobs", "N", OPT_INT, "1", 1, 64, "virtual jobs that run at a time"},
     {"keep-jobs", "N", OPT_INT, "0", 0, 1000000,
-     "finished jobs that keep their history and checkpoints; of older ones record, logs and artifacts stay (0: all)"},
+     "finished jobs that keep their history and checkpoints; of older ones record, logs and "
+     "artifacts stay (0: all)"},
     {"max-disk", "SIZE", OPT_STRING, NULL, 0, 0,
-     "disk that jobs may take, such as 20G; beyond it the jobs that finished first lose history and checkpoints, never an artifact"},
+     "disk that jobs may take, such as 20G; beyond it the jobs that finished first lose history "
+     "and checkpoints, never an artifact"},
     {"static-dir", "DIR", OPT_STRING, NULL, 0, 0,
      "files of the page (default: found beside the program)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
@@ -106,14 +114,27 @@ static void find_places(struct serve_config *c, struct buf *bad)
     }
 }
 
-static void read_password(struct serve_config *c, struct buf *bad)
+static char *read_password(struct serve_config *c, const char *option, struct buf *bad)
 {
-    const char *file = opt_string(c->options, "store-password-file");
+    const char *file = opt_string(c->options, option);
     struct err e = {0};
-    c->password = file ? path_read_line(file, 512, &e) : NULL;
-    if (file && !c->password) {
-        serve_config_complain(bad, "--store-password-file: %s", e.message);
+    char *password = file ? path_read_line(file, 512, &e) : NULL;
+    if (file && !password) {
+        serve_config_complain(bad, "--%s: %s", option, e.message);
     }
+    return password;
+}
+
+/* Ranks on this host may have a user of their own, with fewer rights than ours. */
+static void read_keeper(struct serve_config *c, struct buf *bad)
+{
+    const char *user = opt_string(c->options, "keeper-user"),
+               *store = opt_string(c->options, "store");
+    struct err e = {0};
+    if (user && store_url_as(store ? store : "", user, c->keeper_store, &e) < 0) {
+        serve_config_complain(bad, "--keeper-user: %s", e.message);
+    }
+    c->keeper_password = read_password(c, "keeper-password-file", bad);
 }
 
 /* "500M", "1.5T", or bytes. */
@@ -171,7 +192,8 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     if (log_level_of(opt_string(c->options, "log-level"), &c->log_level, &why) < 0) {
         serve_config_complain(&bad, "%s", why.message);
     }
-    read_password(c, &bad);
+    c->password = read_password(c, "store-password-file", &bad);
+    read_keeper(c, &bad);
     find_places(c, &bad);
     serve_config_nodes(c, &bad);
     read_max_disk(c, &bad);
@@ -191,6 +213,7 @@ void serve_config_release(struct serve_config *c)
     json_decref(c->nodes);
     free(c->allow_hosts);
     free(c->password);
+    free(c->keeper_password);
     opt_free(c->options);
     memset(c, 0, sizeof *c);
 }

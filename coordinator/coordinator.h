@@ -19,8 +19,8 @@
  * Outside the turn: lease (which coordinator works), dryrun and predict (what http/ asks), hosts
  * (who may join), localnodes, retention.
  *
- * The scheduler is one function, sched_tick(now), driven by a loop; tests drive it with a fake clock
- * and a fake launcher.
+ * The scheduler is one function, sched_tick(now), driven by a loop; tests drive it with a fake
+ * clock and a fake launcher.
  */
 #ifndef COORDINATOR_COORDINATOR_H
 #define COORDINATOR_COORDINATOR_H

@@ -169,7 +169,8 @@ static bool is_never_enough(const struct dryrun *d, const struct placement_ask *
     }
     jsonx_problem(
         problems, ask->spec->n_nodes ? "/nodes" : "/workers",
-        "this can never run: %s; hosts cannot join a service that keeps a store of its own (see its options --local-node and --store)",
+        "this can never run: %s; hosts cannot join a service that keeps a store of its own (see "
+        "its options --local-node and --store)",
         waiting);
     return true;
 }

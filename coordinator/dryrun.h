@@ -1,6 +1,6 @@
 /* What the HTTP room asks: would this job run, where, with which minibatches; which data sets and
- * programs are there; and that it keeps a program, or deletes one. Any thread may ask; every call has its own connection and its own process of
- * evenstep-worker. */
+ * programs are there; and that it keeps a program, or deletes one. Any thread may ask; every call
+ * has its own connection and its own process of evenstep-worker. */
 #ifndef COORDINATOR_DRYRUN_H
 #define COORDINATOR_DRYRUN_H
 

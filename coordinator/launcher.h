@@ -27,8 +27,8 @@ struct launcher {
     /* Was it started on this host, and does it run? Then a->pid and start_ticks are its. For an
      * attempt whose coordinator ended before it could record them. */
     bool (*find)(void *ctx, struct attempt *a);
-    /* Has it ended? Then *exit_code is its own (-1: nobody knows), and `why` is what its output says
-     * last. */
+    /* Has it ended? Then *exit_code is its own (-1: nobody knows), and `why` is what its output
+     * says last. */
     bool (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
     /* TERM, then KILL after `grace` seconds; returns when it is gone with its ranks. */
     void (*stop)(void *ctx, const struct attempt *a, double grace);

@@ -2,7 +2,8 @@
  * (DESIGN.md decision 2).
  *
  *   evenstep serve ─ mpirun (own session) ─┬─ evenstep-worker on nodes of this host, the keeper
- *                                          └─ evenstep-launch per other host ─ store ─ its agent ─ orted ─ evenstep-worker
+ *                                          └─ evenstep-launch per other host
+ *                                               ─ store ─ its agent ─ orted ─ evenstep-worker
  *
  * For this host mpirun is itself the daemon; a host with an agent, this one included, is started
  * through its agent. Hosts are named "es-HOST", which no resolver knows, so that mpirun never takes

@@ -1,7 +1,7 @@
 /* Who may work: see lease.h.
  *
- * Time is measured by the clock that goes on while the machine sleeps, and from before a renewal was
- * sent, so this side never believes in its lease for longer than the store does.
+ * Time is measured by the clock that goes on while the machine sleeps, and from before a renewal
+ * was sent, so this side never believes in its lease for longer than the store does.
  */
 #include "coordinator/lease.h"
 

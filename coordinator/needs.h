@@ -1,5 +1,5 @@
-/* What a program needs of a node: its manifest's `device` and `needs`, against what the node tells of
- * itself (job/node.h). A node that does not tell which packages it has may have any. Pure. */
+/* What a program needs of a node: its manifest's `device` and `needs`, against what the node tells
+ * of itself (job/node.h). A node that does not tell which packages it has may have any. Pure. */
 #ifndef COORDINATOR_NEEDS_H
 #define COORDINATOR_NEEDS_H
 

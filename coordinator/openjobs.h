@@ -4,8 +4,8 @@
 
 #include "store/store.h"
 
-/* Puts the id of a job into `by` that has not ended and whose spec contains this text (another job's
- * id, a program's digest); an empty text if there is none. Fails where the store is away. */
+/* Puts the id of a job into `by` that has not ended and whose spec contains this text (another
+ * job's id, a program's digest); an empty text if there is none. Fails where the store is away. */
 int openjobs_name(struct store *s, const char *text, char by[STORE_ID], struct err *e);
 
 #endif

@@ -84,18 +84,22 @@ static void take(struct placed *out, const json_t *node)
     out->slowdown = node_slowdown(node);
     out->threads = node_threads(node);
     out->memory_bytes = node_memory_bytes(node);
+    out->doubtful = node_failures(node) > 1;
     out->speed = device_kind_speed(out->device, out->threads) / out->slowdown;
 }
 
 static int faster_first(const void *a, const void *b)
 {
     const struct placed *x = a, *y = b;
+    if (x->doubtful != y->doubtful) {
+        return x->doubtful ? 1 : -1;
+    }
     return x->speed > y->speed ? -1 : x->speed < y->speed ? 1 : strcmp(x->name, y->name);
 }
 
 /* Counts the nodes that could ever be used, those alive, and those free. */
 struct census {
-    int known, alive, free_now;
+    int known, alive, resting, free_now;
 };
 
 static struct census count(const struct placement_ask *ask)
@@ -107,6 +111,7 @@ static struct census count(const struct placement_ask *ask)
         if (may_run(node, ask)) {
             c.known++;
             c.alive += is_alive(node);
+            c.resting += strcmp(node_state(node), "resting") == 0;
             c.free_now += is_free(node, ask);
         }
     }
@@ -134,9 +139,9 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
                  c->known == 1 ? "is" : "are", c->known, c->known == 1 ? "" : "s", named);
     } else if (c->alive < wanted) {
         snprintf(out->waiting, sizeof out->waiting,
-                 "it asks for %d workers, and %d of the %d nodes%s %s lost, draining or disabled",
+                 "it asks for %d workers, and %d of the %d nodes%s %s lost, %sdraining or disabled",
                  wanted, c->known - c->alive, c->known, named,
-                 c->known - c->alive == 1 ? "is" : "are");
+                 c->known - c->alive == 1 ? "is" : "are", c->resting ? "resting, " : "");
     } else {
         snprintf(out->waiting, sizeof out->waiting,
                  "it asks for %d workers, and %d node%s%s %s free", wanted, c->free_now,

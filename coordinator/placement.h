@@ -2,7 +2,8 @@
  *
  * A node may be taken if it is ready, unclaimed, on this host or one with an agent, and named by
  * the spec (or has one of its labels; a spec that names none may run anywhere). Where there is a
- * choice the fastest come first, then by name, so the same cluster gives the same ranks.
+ * choice the fastest come first, then by name, so the same cluster gives the same ranks; one that
+ * has rested (store/node_rest.c) comes last.
  */
 #ifndef COORDINATOR_PLACEMENT_H
 #define COORDINATOR_PLACEMENT_H
@@ -15,6 +16,7 @@ struct placed {
     bool agent;           /* its host's agent starts what runs on it */
     double slowdown;      /* >= 1 */
     int threads;          /* 1 for a GPU */
+    bool doubtful;        /* it has rested, and its next attempt is the probe */
     double speed;         /* threads / slowdown; a guess for where there is no profile */
     int64_t memory_bytes; /* 0: unknown */
 };
@@ -36,7 +38,8 @@ struct placement_ask {
     bool ignore_claims;     /* a dry run: as if every node were free */
 };
 
-/* true: `out` has the nodes; false: not now, out->waiting says why. placement_release either way. */
+/* true: `out` has the nodes; false: not now, out->waiting says why. placement_release either way.
+ * */
 bool placement_find(struct placement *out, const struct placement_ask *ask);
 void placement_release(struct placement *p);
 /* Adds to `reserved` (an object) the names of the nodes that this job waits for. */

@@ -100,7 +100,8 @@ int planner_find_init(const char *init, const char *roots, const char *data_dir,
     if (init[0] == '/') {
         return err_set(
             e, ERR_INVALID,
-            "cannot start from '%s': the path is looked up beneath the data roots and must be relative",
+            "cannot start from '%s': the path is looked up beneath the data roots and must be "
+            "relative",
             init);
     }
     for (const char *r = roots; r && *r;) {

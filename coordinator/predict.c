@@ -2,7 +2,8 @@
  * nodes which the job would get.
  *
  *   nodes of the placement ─► profiles a + k*b ─► cluster file ─┐
- *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate --timing-only, once per strategy ─► a row each
+ *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate
+ *                                               --timing-only, once per strategy ─► a row each
  *
  * The answer says that it is approximate: profiles hold computing alone, so links are those of
  * ranks on one host, and a run ends after some thousand events. A job with a `cluster` of its own

@@ -1,8 +1,8 @@
 /* Retention: what finished jobs keep on disk. Beyond --keep-jobs finished jobs, or beyond
- * --max-disk bytes of all jobs and uploaded programs together, the jobs that finished first lose their history and their
- * checkpoints; their record, logs and artifacts stay, and `pruned` in their JSON says since when.
- * An artifact goes only with its job, when somebody deletes that. Also tells each job's size
- * (`disk_bytes`).
+ * --max-disk bytes of all jobs and uploaded programs together, the jobs that finished first lose
+ * their history and their checkpoints; their record, logs and artifacts stay, and `pruned` in their
+ * JSON says since when. An artifact goes only with its job, when somebody deletes that. Also tells
+ * each job's size (`disk_bytes`).
  *
  * A thread of its own with its own connection: walking many folders must not make a turn of the
  * scheduler long.

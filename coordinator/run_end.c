@@ -1,7 +1,7 @@
 /* Where a job goes when its attempt has ended.
  *
- * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt is
- * lost, whatever the code.
+ * mpirun's exit code decides nothing. The fact "ended" in the store does; without one the attempt
+ * is lost, whatever the code.
  */
 #include "coordinator/run.h"
 
@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "job/node.h"
 
-/* A rank that is lost is found out after 3 s, its host by its agent's silence of 4 s
- * (STORE_NODE_LOST_MS). The job is queued again when both are known: else its next attempt would be
- * sent to a host that is gone. */
-static const double host_patience = 2;
+/* How long the hosts of an attempt that ended badly are waited for: longer than an agent's silence
+ * goes unnoticed (STORE_NODE_LOST_MS). */
+static const double host_patience = 5;
 static const double disk_patience = 60;
 
 bool run_is_draining(const struct attempts *a, const struct run *r)
@@ -138,6 +138,30 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
     return rc;
 }
 
+/* ---- whose failure it was -------------------------------------------------------------------- */
+
+/* It is a node's where a worker on it was lost or told of an error that another node might not
+ * meet: a device, memory, a library. What the spec or the data cause is the job's. */
+static void blame_node(struct attempts *a, const struct run *r, const struct failure *why)
+{
+    double rest = 0;
+    char quoted[500];
+    if (!why->node[0] || !plan_uses(r->plan, why->node) || is_incurable(why->code) ||
+        store_node_failed(a->store, why->node, why->message, &rest, NULL) < 0 || rest <= 0) {
+        return;
+    }
+    log_warn("sched", "a node rests, two attempts or more in a row have failed through it",
+             "node=%s seconds=%g why=%s", why->node, rest,
+             log_quote(quoted, sizeof quoted, why->message));
+}
+
+static void praise_nodes(struct attempts *a, const struct plan *plan)
+{
+    for (int i = 0; i < plan->n_workers; i++) {
+        store_node_well(a->store, plan->workers[i].node, NULL);
+    }
+}
+
 int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,
              const struct loss *loss, struct err *e)
 {
@@ -225,7 +249,11 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
                         .blameless = r->blameless && !told_why(r),
                         .lasted = now - r->launched_at,
                         .now = now};
-    return run_lost(a, r->attempt.job, r->spec, &loss, e);
+    rc = run_lost(a, r->attempt.job, r->spec, &loss, e);
+    if (rc >= 0 && !loss.blameless) {
+        blame_node(a, r, &why);
+    }
+    return rc;
 }
 
 /* Reads the last rows, facts and documents. If the disk refuses the history for long, the job ends
@@ -246,6 +274,33 @@ static int read_last(struct run *r, double now, struct err *e)
     return give_up ? 0 : rc;
 }
 
+static bool is_heard(const struct run *r, const json_t *node, double now)
+{
+    return !node_has_agent(node) || !plan_uses(r->plan, node_name(node)) ||
+           strcmp(node_state(node), "lost") == 0 || node_beat_age(node) < now - r->over_at;
+}
+
+/* Is it known of each host with an agent whether it is still there? An agent that was killed together
+ * with its ranks looks alive for 4 s more, and the next attempt would be sent to it: so a heartbeat
+ * counts that came after the end. A new agent's comes when it has joined. */
+static bool hosts_heard(struct attempts *a, const struct run *r, double now)
+{
+    json_t *nodes = store_nodes(a->store, NULL), *node;
+    size_t i;
+    bool all = nodes != NULL;
+    json_array_foreach(nodes, i, node) {
+        all = all && is_heard(r, node, now);
+    }
+    json_decref(nodes);
+    return all;
+}
+
+static bool ended_by_itself(const struct run *r)
+{
+    const struct ended *end = outcome_of(r);
+    return end && (end->outcome != OUTCOME_FAILED || told_why(r));
+}
+
 int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
 {
     static const struct ended finished = {.outcome = OUTCOME_FINISHED};
@@ -254,7 +309,8 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
         r->over_at = now;
     }
     bool remote = r->plan && plan_first_remote(r->plan);
-    if (r->failed && remote && now < r->over_at + host_patience) {
+    if (remote && !ended_by_itself(r) && now < r->over_at + host_patience &&
+        !hosts_heard(a, r, now)) {
         return RUN_GOES_ON;
     }
     if (r->monitor && (rc = read_last(r, now, e)) < 0) {
@@ -266,6 +322,9 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     }
     if ((rc = settle(a, r, end, now, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
         return rc;
+    }
+    if (end && (end->outcome == OUTCOME_FINISHED || end->outcome == OUTCOME_PAUSED)) {
+        praise_nodes(a, r->plan);
     }
     return RUN_SETTLED;
 }

@@ -113,16 +113,6 @@ static void tick_runs(struct sched *s, double now)
     }
 }
 
-static bool uses(const struct plan *plan, const char *node)
-{
-    for (int i = 0; i < plan->n_workers; i++) {
-        if (strcmp(plan->workers[i].node, node) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Hosts that are about to stop mark their nodes; attempts that use one are drained. */
 static void watch_leaving(struct sched *s, double now)
 {
@@ -136,7 +126,7 @@ static void watch_leaving(struct sched *s, double now)
     json_array_foreach(nodes, i, node) {
         const char *name = node_name(node);
         for (struct run *r = node_is_leaving(node) ? runs : NULL; r; r = r->next) {
-            if (!r->leaving && r->launcher == s->attempts.mpirun && uses(r->plan, name)) {
+            if (!r->leaving && r->launcher == s->attempts.mpirun && plan_uses(r->plan, name)) {
                 r->leaving = true;
                 log_info("sched", "a host of it leaves, it writes a checkpoint and is queued again",
                          "job=%s node=%s", r->attempt.job, name);

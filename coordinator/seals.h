@@ -1,7 +1,7 @@
 /* Keys with which the ranks of a job's attempts seal what they report (job/seal.h,
  * docs/decisions/0015).
  *
- *   seals_draw() ─► DATA/jobs/ID/seals/N   one line per rank, its key; mode 0600 in a folder of 0700
+ *   seals_draw() ─► DATA/jobs/ID/seals/N    one key per rank and line; mode 0600, the folder's 0700
  *        └─► the attempt's key ─► launcher ─► ranks
  *
  * The file is what a coordinator needs that adopts the attempt, or that reads what an earlier

@@ -5,8 +5,8 @@
  *
  * They lie beside DIR/programs, which is the operator's, so that no upload takes a name that the
  * operator gave. The archive is kept and not its folder: each rank unpacks a copy of its own
- * (worker/program/copy.h), a program that writes into its folder changes no other run, and what runs
- * is what the digest says. The time of an archive is when it was used last.
+ * (worker/program/copy.h), a program that writes into its folder changes no other run, and what
+ * runs is what the digest says. The time of an archive is when it was used last.
  */
 #ifndef COORDINATOR_UPLOADS_H
 #define COORDINATOR_UPLOADS_H

@@ -1,7 +1,8 @@
 /* Who asks, and what they may do (SEMANTICS.md 14).
  *
  *   Authorization: Bearer TOKEN        a line of the token file (tokens.h)
- *   Cookie: evenstep_PORT=SESSION      made by POST /api/v1/session from a link code (one use, 24 h) or an API token
+ *   Cookie: evenstep_PORT=SESSION      made by POST /api/v1/session from a link code (one use,
+ *                                      24 h) or an API token
  *
  * Codes and sessions are in the store under their SHA-256 only. A session lives 7 days, but never
  * longer than the line of the token that it was made from, and its role is never above that line's.

@@ -18,8 +18,9 @@ void connections_free(struct connections *c);
 /* The calling thread's own connection; lives until the thread ends. NULL with ERR_MEMORY or a bad
  * URL, or ERR_UNAVAILABLE while the store rests. */
 struct store *connections_store(struct connections *c, struct err *e);
-/* A call to the store took `seconds` and found it away. If that was its time limit, the store hangs:
- * connections_store() refuses at once, with ERR_UNAVAILABLE, for the next CONNECTIONS_REST. */
+/* A call to the store took `seconds` and found it away. If that was its time limit, the store
+ * hangs: connections_store() refuses at once, with ERR_UNAVAILABLE, for the next CONNECTIONS_REST.
+ * */
 void connections_away(struct connections *c, double seconds);
 
 #endif

@@ -3,7 +3,8 @@
  * connection's request and shuts the socket down after it; libmicrohttpd then sees an end of file
  * and cleans up.
  *
- *   accepted ──10 s──► header complete ──60 s──► body complete ── no deadline ──► answered ──60 s──► next header
+ *   accepted ──10 s──► header complete ──60 s──► body complete ── no deadline ──► answered
+ *            ──60 s──► next header
  */
 #ifndef HTTP_GUARD_H
 #define HTTP_GUARD_H

@@ -86,7 +86,8 @@ static int read_line(struct line *l, char *text, const char *path, int number, s
     if (l->token.role == ROLE_NONE) {
         return err_set(
             e, ERR_INVALID,
-            "cannot read token file '%s': the role in line %d is not viewer, operator, programs or admin",
+            "cannot read token file '%s': the role in line %d is not viewer, operator, programs or "
+            "admin",
             path, number);
     }
     snprintf(l->token.name, sizeof(l->token.name), "%s",

@@ -1,5 +1,6 @@
-/* The token file: each line is TOKEN [ROLE [NAME]], role admin if it is not given (SEMANTICS.md 14).
- * It is read again when it has changed. Tokens are kept and compared as SHA-256, in constant time.
+/* The token file: each line is TOKEN [ROLE [NAME]], role admin if it is not given (SEMANTICS.md
+ * 14). It is read again when it has changed. Tokens are kept and compared as SHA-256, in constant
+ * time.
  *
  * A token also has an id, which is no secret: sessions and links carry it, and end when its line is
  * gone from the file.

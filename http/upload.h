@@ -1,6 +1,6 @@
-/* A body that is too large for memory: routes that take one (ROUTE_UPLOADS) get it as a file without
- * a name beneath the data directory, so that whatever ends the request leaves nothing behind.
- */
+/* A body that is too large for memory: routes that take one (ROUTE_UPLOADS) get it as a file
+ * without a name beneath the data directory, so that whatever ends the request leaves nothing
+ * behind. */
 #ifndef HTTP_UPLOAD_H
 #define HTTP_UPLOAD_H
 

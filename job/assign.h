@@ -25,8 +25,8 @@ int assign_first(struct assignment *out, const struct batching_spec *b, int work
                  const struct profile *const *profiles, int quantum, struct err *e);
 /* Equal-finish split: T solves sum clamp((T-a)/k, min, max) = B; rounded to multiples of `quantum`
  * (the fastest takes the remainder), sum B exactly. A node whose k is not positive gets its largest
- * minibatch. max_batch[i]: 0 is none; NULL: no worker has a limit. Returns the time of the slowest, or
- * a negative number if the bounds cannot hold B. */
+ * minibatch. max_batch[i]: 0 is none; NULL: no worker has a limit. Returns the time of the slowest,
+ * or a negative number if the bounds cannot hold B. */
 double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers,
                            int B, int min_batch, int quantum, int *sizes);
 

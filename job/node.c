@@ -253,6 +253,11 @@ bool node_is_leaving(const json_t *node)
     return json_is_true(json_object_get(node, "leaving"));
 }
 
+int node_failures(const json_t *node)
+{
+    return (int)json_integer_value(json_object_get(node, "failures"));
+}
+
 const char *node_state(const json_t *node)
 {
     return jsonx_string_at(node, "state");

@@ -57,6 +57,7 @@ bool node_is_leaving(const json_t *node); /* its host is about to stop */
 const char *node_state(const json_t *node); /* "ready", "busy", "lost", … */
 const char *node_user(const json_t *node);  /* id of the job that has claimed it */
 double node_beat_age(const json_t *node);   /* seconds */
+int node_failures(const json_t *node);      /* attempts in a row that failed through it */
 
 /* Is it a name of hosts and nodes: letters, digits and '-', a nodes' also '.', at most `most`
  * bytes? (Open MPI trips over '_'.) */

@@ -1,11 +1,14 @@
-/* Seals of what the ranks of an attempt report: facts, heartbeats, rows (docs/decisions/0015). Pure.
+/* Seals of what the ranks of an attempt report: facts, heartbeats, rows (docs/decisions/0015).
+ * Pure.
  *
  * The coordinator draws a key for each attempt and puts it into the environment of mpirun, so the
- * ranks of its own host have it, the keeper among them. A host with an agent gets a key that follows
- * from the attempt's key and the host's name: with it that host can speak for its own ranks alone.
+ * ranks of its own host have it, the keeper among them. A host with an agent gets a key that
+ * follows from the attempt's key and the host's name: with it that host can speak for its own ranks
+ * alone.
  *
  *   attempt's key K ─┬─► EVENSTEP_SEAL of mpirun ─► keeper and ranks of the coordinator's host: K
- *                    └─► evenstep-launch: K for HOST ─ wrapped ─► agent ─► EVENSTEP_SEAL of its ranks
+ *                    └─► evenstep-launch: K for HOST ─ wrapped ─► agent
+ *                                            ─► EVENSTEP_SEAL of its ranks
  *
  * The messages are those of common/sign.h; `kind` is one of the names below.
  */

@@ -2,8 +2,8 @@
  * on its way into a minibatch.
  *
  * `augment` has one key per transformation and no order. A picture is shifted, then padded, then a
- * window is cut out, then that is mirrored; where each is drawn evenly, another order would give the
- * same distribution. */
+ * window is cut out, then that is mirrored; where each is drawn evenly, another order would give
+ * the same distribution. */
 #include "job/spec_parts.h"
 
 #include <stdio.h>

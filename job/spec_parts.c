@@ -1,9 +1,9 @@
 /* The sections optimizer and batching of a job spec: see spec_parts.h.
  *
  * Parameters that the catalogue lists are read by its rows, into `full`; from there they are copied
- * into the struct by name, so a strategy that lacks a parameter leaves the struct's zero. `full` must
- * parse again to the same spec (the coordinator and the workers read the stored one), so a default
- * is written the way a user would write it. */
+ * into the struct by name, so a strategy that lacks a parameter leaves the struct's zero. `full`
+ * must parse again to the same spec (the coordinator and the workers read the stored one), so a
+ * default is written the way a user would write it. */
 #include "job/spec_parts.h"
 
 #include <stdio.h>

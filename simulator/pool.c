@@ -3,8 +3,8 @@
  *   node's fiber   compute ─► queue ─► pace (other nodes run) ─► fetch: helps or waits ─► …
  *   core's thread             └─► idle program of this size, or a new one ─► kernels ─► done
  *
- * One thread runs all fibers. A fiber that waits for a gradient computes queued ones meanwhile, on the scheduler's stack. So
- * there is a thread for each core but one, and few switches between them.
+ * One thread runs all fibers. A fiber that waits for a gradient computes queued ones meanwhile, on
+ * the scheduler's stack. So there is a thread for each core but one, and few switches between them.
  *
  * A program works on whatever replica its head names (kernels/cpu/prim.c binds the blocks when it
  * runs), so an idle one serves any node. Only the job may touch the replica's blocks from compute

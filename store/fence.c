@@ -1,7 +1,7 @@
 /* One coordinator at a time: the lease in the store, and the fence that keeps out whoever lost it
  * (docs/decisions/0016).
  *
- *   coordinator A   takes: token 7 ── renews … ── stops for a minute ──────── writes with 7: refused
+ *   coordinator A   takes: token 7 ── renews … ── stops for a minute ───── writes with 7: refused
  *   coordinator B   waits ─────────── waits … ──── takes: token 8 ── writes with 8
  *
  * A lease alone is not enough, since its holder may be stopped between looking at its clock and

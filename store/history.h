@@ -39,10 +39,10 @@ int history_show(struct history *h,
 int history_flush(struct history *h,
                   struct err *e); /* and synced to disk; after it rows may leave Redis */
 
-/* The answer of GET …/series. names: of series, with commas between them; "all": each. Those of a row's columns
- * (job/row.def) are of the job ("node": null) or one for each node; test_loss, test_accuracy and
- * samples_per_second are of the job. x: "step" "samples" "time"; from/to in units of x (NAN: open);
- * points: at most that many buckets per series.
+/* The answer of GET …/series. names: of series, with commas between them; "all": each. Those of a
+ * row's columns (job/row.def) are of the job ("node": null) or one for each node; test_loss,
+ * test_accuracy and samples_per_second are of the job. x: "step" "samples" "time"; from/to in units
+ * of x (NAN: open); points: at most that many buckets per series.
  * {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. A figure that is newer
  * than the history has no points. Unknown names: ERR_INVALID with the nearest. */
 json_t *history_series(const char *job_dir, const char *names, const char *x, double from,

@@ -62,7 +62,8 @@ static json_t *empty_live(const json_t *spec)
     json_t *batch =
         number_or_zero(json_object_get(json_object_get(spec, "batching"), "global_batch"));
     return json_pack(
-        "{s:{s:f, s:o, s:i, s:i, s:f}, s:{s:n, s:n, s:n, s:f, s:f}, s:o, s:o, s:{s:i, s:o}, s:[], s:[]}",
+        "{s:{s:f, s:o, s:i, s:i, s:f}, s:{s:n, s:n, s:n, s:f, s:f}, s:o, s:o, s:{s:i, s:o}, s:[], "
+        "s:[]}",
         "progress", "epoch", 0.0, "epochs", epochs, "step", 0, "samples", 0, "fraction", 0.0,
         "metrics", "train_loss", "test_loss", "test_accuracy", "samples_per_second", 0.0,
         "step_seconds", 0.0, "staleness", empty_staleness(), "staleness_recent", empty_staleness(),

@@ -26,7 +26,7 @@ static int count_and_free(redisReply *r, int64_t *n, struct err *e)
     return rc;
 }
 
-static struct script put_script = {.text = LUA_CLOCK LUA_NODE_EVENT LUA_NODE_PUT};
+struct script node_put_script = {.text = LUA_CLOCK LUA_NODE_EVENT LUA_NODE_PUT, .by_name = true};
 
 int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
 {
@@ -60,8 +60,8 @@ int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
         args[1] = lost;
         snprintf(lost, sizeof lost, "%d", (int)STORE_NODE_LOST_MS);
         rc = count_and_free(
-            store_script(s, &put_script, (int)n + 2, keys, 2 * (int)n + 2, args, NULL, e), &done,
-            e);
+            store_script(s, &node_put_script, (int)n + 2, keys, 2 * (int)n + 2, args, NULL, e),
+            &done, e);
     }
     for (size_t i = 0; texts && i < made; i++) {
         free(texts[i]);
@@ -81,7 +81,7 @@ int store_node_put(struct store *s, const json_t *node, struct err *e)
     return rc;
 }
 
-static struct script gpu_script = {.text = LUA_NODE_GPU};
+struct script node_gpu_script = {.text = LUA_NODE_GPU, .by_name = true};
 
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e)
 {
@@ -98,7 +98,7 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
     const char *args[] = {text, seconds};
     int64_t n = 0;
     snprintf(seconds, sizeof seconds, "%d", GPU_SECONDS);
-    rc = count_and_free(store_script(s, &gpu_script, 1, keys, 2, args, NULL, e), &n, e);
+    rc = count_and_free(store_script(s, &node_gpu_script, 1, keys, 2, args, NULL, e), &n, e);
     free(text);
     return rc;
 }
@@ -109,6 +109,21 @@ static bool is_set(const redisReply *hash, const char *field)
 {
     const char *text = reply_field(hash, field, NULL);
     return text && strcmp(text, "") && strcmp(text, "0") && strcmp(text, "false");
+}
+
+/* What an attempt that failed through the node left (node_rest.c). True: it rests. */
+static bool add_rest(json_t *node, const redisReply *hash, double now)
+{
+    const char *failures = reply_field(hash, "failures", NULL),
+               *until = reply_field(hash, "rest_until", NULL),
+               *reason = reply_field(hash, "failure", NULL);
+    double left = until ? ((double)strtoll(until, NULL, 10) - now) / 1000 : 0;
+    json_object_set_new(node, "failures", json_integer(failures ? strtoll(failures, NULL, 10) : 0));
+    json_object_set_new(
+        node, "rest",
+        left > 0 ? json_pack("{s:f, s:s}", "seconds", left, "reason", reason ? reason : "")
+                 : json_null());
+    return left > 0;
 }
 
 static json_t *node_json(const redisReply *one, double now)
@@ -138,11 +153,13 @@ static json_t *node_json(const redisReply *one, double now)
         json_object_set_new(node, "gpu", told);
     }
     bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled"),
-         leaving = json_is_true(json_object_get(node, "leaving"));
+         leaving = json_is_true(json_object_get(node, "leaving")),
+         rests = add_rest(node, hash, now);
     const char *state = disabled                   ? "disabled"
                         : age > STORE_NODE_LOST_MS ? "lost"
                         : drained || leaving       ? "draining"
                         : job                      ? "busy"
+                        : rests                    ? "resting"
                                                    : "ready";
     json_object_set_new(node, "state", json_string(state));
     json_object_set_new(node, "job", job ? json_string(job) : json_null());
@@ -230,7 +247,7 @@ out:
     return out;
 }
 
-static struct script remove_script = {.text = LUA_NODE_EVENT LUA_NODE_REMOVE};
+struct script node_remove_script = {.text = LUA_NODE_EVENT LUA_NODE_REMOVE, .by_name = true};
 
 int store_node_remove(struct store *s, const char *name, struct err *e)
 {
@@ -242,7 +259,7 @@ int store_node_remove(struct store *s, const char *name, struct err *e)
     const char *keys[] = {key, key_text(KEY_NODES), key_text(KEY_EVENTS)};
     const char *args[] = {name, STORE_EVENTS};
     int64_t n = 0;
-    rc = count_and_free(store_script(s, &remove_script, 3, keys, 2, args, NULL, e), &n, e);
+    rc = count_and_free(store_script(s, &node_remove_script, 3, keys, 2, args, NULL, e), &n, e);
     return rc < 0 ? rc : n ? 0 : no_node(name, e);
 }
 

@@ -2,7 +2,7 @@
  * the checkpoint's own file.
  *
  *   checkpoints/step-000000001234.safetensors
- *   checkpoints/step-000000001234.rank-0.5f0c….state    as the program gave it (torch.load reads it)
+ *   checkpoints/step-000000001234.rank-0.5f0c….state    as the program gave it
  *
  * A name has part of the content's digest, so that writing a step anew never touches what an older
  * checkpoint of that step refers to. The checkpoint names them by `own` in its metadata, a list

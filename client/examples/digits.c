@@ -1,5 +1,5 @@
-/* A network of two layers, written by hand, that reads drawn digits: digits-alone.c made distributed
- * by three calls: es_join, es_step, es_gradients. Alone it runs as before.
+/* A network of two layers, written by hand, that reads drawn digits: digits-alone.c made
+ * distributed by three calls: es_join, es_step, es_gradients. Alone it runs as before.
  */
 #include <math.h>
 #include <stdint.h>

@@ -121,7 +121,9 @@ struct es_slice {
     int epoch_last;         /* 1: the epoch's last one for this rank */
 };
 
-/* How many epochs the program wants, if es_about did not say. Before es_start. */
+/* How many epochs the program wants, if es_about did not say. Before es_start. INFINITY: the job's
+ * epochs hold if it names some; else slices go on to come until the program leaves (es_leave), which
+ * it does at an epoch's end, and all ranks after the same one. */
 int es_epochs(double epochs);
 
 /* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank
@@ -136,9 +138,9 @@ enum { ES_SAVE = 1, ES_OVER = 2 };
  * and leave. A pass that is still open is given up as by es_abort. */
 int es_begin(int64_t number);
 
-/* 1: the next es_begin (or es_leave) waits for the rank, which then reads the block's parameters and
- * may change them; 0: it does not. es_epoch_end always does. For a program that keeps its parameters
- * elsewhere and copies them. */
+/* 1: the next es_begin (or es_leave) waits for the rank, which then reads the block's parameters
+ * and may change them; 0: it does not. es_epoch_end always does. For a program that keeps its
+ * parameters elsewhere and copies them. */
 int es_holds(void);
 
 /* One more backward pass over the slice begun last, before its optimizer step: its gradients alone
@@ -148,14 +150,20 @@ int es_holds(void);
 int es_again(void);
 
 /* What this pass's gradient weighs in the mean over ranks, if not its number of samples (tokens).
- * Before es_ready. 0: it is left out. With a loss that is a sum, what it is multiplied with: 1 unless
- * it is set. */
+ * Before es_ready. 0: it is left out. With a loss that is a sum, what it is multiplied with: 1
+ * unless it is set. */
 int es_weight(double weight);
 
 /* Gradients of parameter tensor `index` are in the block; once for each, in any order. The exchange
  * of a bucket begins when the last of its tensors is ready; that of the bucket that is ready last
  * begins with es_gradients. Never blocks for other ranks. */
 int es_ready(int index);
+
+/* 1: es_gradients needs the gradients in run.grads. 0: this rank is the only one of a strategy that
+ * sums (or the program runs alone), and what it would find there afterwards is what it put there: a
+ * program that has its gradients elsewhere need not copy them in and out, as long as a pass does not
+ * weigh 0. The same during a run. */
+int es_takes_gradients(void);
 
 struct es_result {
     int64_t samples;      /* that the slice really had; -1: its count */
@@ -173,8 +181,8 @@ enum es_go {
     ES_GO_VOID = 3, /* leave it out: the backward pass failed on some rank. run.params stay, and
                       run.grads mean nothing */
     ES_GO_SAVE = 4 /* with has_state: a program of another rank is started again and needs the state
-                      as it is now, before this slice's step: give it by es_state, then call the same
-                      function again */
+                      as it is now, before this slice's step: give it by es_state, then call the
+                      same function again */
 };
 /* All gradients are in the block: tensors of which es_ready was not called count as ready. Blocks
  * until the rank answers (sync: until all ranks' gradients are summed). result may be NULL. */
@@ -206,8 +214,8 @@ int es_step(struct es_slice *slice);
  * be a job's target. Never blocks for other ranks. */
 int es_log(const char *json);
 
-/* Answers ES_SAVE and ES_GO_SAVE: the program's own state (optimizer, random numbers), any bytes; it gets them
- * back as run.state when it is started again. Copied; NULL, 0: it has none. */
+/* Answers ES_SAVE and ES_GO_SAVE: the program's own state (optimizer, random numbers), any bytes;
+ * it gets them back as run.state when it is started again. Copied; NULL, 0: it has none. */
 int es_state(const void *bytes, size_t n);
 
 /* The program is done with training. Blocks for a last save; returns as es_begin does. The block

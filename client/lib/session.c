@@ -60,8 +60,8 @@ int es_usable(const char *call)
     return 0;
 }
 
-/* In a forked child. The rank sees the end of the program by the end of its socket, which a loader's
- * worker must not keep open. */
+/* In a forked child. The rank sees the end of the program by the end of its socket, which a
+ * loader's worker must not keep open. */
 static void forked(void)
 {
     struct session *s = &es_session;

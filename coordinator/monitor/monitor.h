@@ -8,8 +8,8 @@
  *                     live document, events for the browsers
  *
  * It lives in the scheduler's thread and owns no connection. What it has read is remembered in the
- * document "detail:monitor" (job/documents/bookmark.h), so a restarted coordinator goes on where the
- * old one ended. A document of another attempt is dropped, counted and logged.
+ * document "detail:monitor" (job/documents/bookmark.h), so a restarted coordinator goes on where
+ * the old one ended. A document of another attempt is dropped, counted and logged.
  */
 #ifndef COORDINATOR_MONITOR_MONITOR_H
 #define COORDINATOR_MONITOR_MONITOR_H

@@ -1,5 +1,5 @@
-/* Orders: what the monitor tells the workers (the document "control": minibatches, stop, pause), and
- * what it learns of their speed (profiles, kept across jobs).
+/* Orders: what the monitor tells the workers (the document "control": minibatches, stop, pause),
+ * and what it learns of their speed (profiles, kept across jobs).
  *
  * The balancer decides once. The store may be away when the decision is to be written down; then it
  * is owed, and the next turn pays it before anything else is decided.
@@ -30,8 +30,8 @@ void orders_adopt(struct orders *o);
 void orders_observe(struct orders *o, const struct row *row); /* a measured step */
 /* A worker measured its node at two sizes: where no profile is known that is the start of one. */
 void orders_calibrate(struct orders *o, int rank, double a, double k, int max_batch);
-/* A user's program has told its global batch. Where no minibatches were told before, or others, they
- * are owed from now on. Negative: it cannot be shared out, which the ranks find as well. */
+/* A user's program has told its global batch. Where no minibatches were told before, or others,
+ * they are owed from now on. Negative: it cannot be shared out, which the ranks find as well. */
 int orders_take_batch(struct orders *o, int global_batch, struct err *e);
 /* Decides on minibatches, unless the attempt is about to end, and tells the workers. */
 int orders_balance(struct orders *o, bool ending, struct err *e);

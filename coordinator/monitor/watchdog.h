@@ -1,10 +1,10 @@
 /* The watchdog: who is alive (SEMANTICS.md 10). Heartbeats decide, not MPI, which never notices a
  * rank that is stopped.
  *
- *   age of the heartbeat          the process           stopped, swapped out, its host gone
- *   age of the last progress      the main thread       stuck, while its pulse lives
- *   age of its last work          its CPU time          no more than slow: its machine got other work
- *   age of the last turn          the communication thread
+ *   age of the heartbeat        the process         stopped, swapped out, its host gone
+ *   age of the last progress    the main thread     stuck, while its pulse lives
+ *   age of its last work        its CPU time        no more than slow: its machine got other work
+ *   age of the last turn        the communication thread
  */
 #ifndef COORDINATOR_MONITOR_WATCHDOG_H
 #define COORDINATOR_MONITOR_WATCHDOG_H

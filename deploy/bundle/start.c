@@ -35,7 +35,8 @@ static void unpack_one(const char *packed)
     FILE *to = fopen(own, "wb");
     int n = 0;
     if (!to) {
-        fprintf(stderr, "evenstep: the first start of a bundle unpacks libraries into its folder, and must be its owner's\n");
+        fprintf(stderr, "evenstep: the first start of a bundle unpacks libraries into its folder, "
+                        "and must be its owner's\n");
         fail("write", own);
     }
     while (from && (n = gzread(from, buffer, sizeof buffer)) > 0) {
@@ -85,7 +86,8 @@ static void put(const char *name, const char *home, const char *rest, int keep)
     if (!value) {
         fail("set", name);
     }
-    snprintf(value, bytes, "%s%s%s%s", home, rest, keep && was && *was ? ":" : "", keep && was ? was : "");
+    snprintf(value, bytes, "%s%s%s%s", home, rest, keep && was && *was ? ":" : "",
+             keep && was ? was : "");
     setenv(name, value, 1);
 }
 
@@ -106,7 +108,8 @@ int main(int argc, char **argv)
     put("PATH", home, "/libexec", 1);
     put("OPAL_PREFIX", home, "", 0);
     put("PMIX_PKGLIBDIR", home, "/lib/pmix", 0);
-    setenv("OMPI_MCA_plm_rsh_agent", "evenstep-launch", 0); /* Open MPI looks for ssh even where it starts nothing elsewhere */
+    /* Open MPI looks for ssh even where it starts nothing elsewhere */
+    setenv("OMPI_MCA_plm_rsh_agent", "evenstep-launch", 0);
     const char *name = strrchr(argv[0], '/');
     snprintf(program, sizeof program, "%s/libexec/%s", home, name ? name + 1 : argv[0]);
     execv(program, argv);

@@ -1,10 +1,11 @@
 /* Prints docs/catalog.md from the rows that parse a spec: the entries of job/catalog.def, the
- * networks that have a name, and the keys of a job (job/spec_parts.c). docs/generate writes the page
- * or compares it, and so does tests/unit/job/test_docs.c.
+ * networks that have a name, and the keys of a job (job/spec_parts.c). docs/generate writes the
+ * page or compares it, and so does tests/unit/job/test_docs.c.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "docs/print/fold.h"
 #include "job/spec_parts.h"
 
 static void print_range(FILE *f, const struct catalog_param *p)
@@ -74,7 +75,9 @@ static void print_kind(FILE *f, enum catalog_kind kind, const char *title)
     for (int id = 0; id < CAT_COUNT; id++) {
         const struct catalog_entry *e = catalog_get(id);
         if (e->kind == kind) {
-            fprintf(f, "\n**`%s`**: %s.\n", e->name, e->help);
+            char line[512];
+            snprintf(line, sizeof line, "\n**`%s`**: %s.\n", e->name, e->help);
+            fold_print(line, f);
             print_params(f, e->params);
         }
     }
@@ -84,10 +87,10 @@ static void print_presets(FILE *f)
 {
     int n;
     const char *const *names = network_presets(&n);
-    fprintf(
-        f,
-        "\n## Networks by name\n\n| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
-        "|---|---|---|---|---|\n");
+    fprintf(f,
+            "\n## Networks by name\n\n"
+            "| `model` | input | layers | parameters | multiply-adds per sample, forward |\n"
+            "|---|---|---|---|---|\n");
     for (int i = 0; i < n; i++) {
         struct network net;
         struct jsonx_problems problems = {0};
@@ -140,10 +143,12 @@ int main(void)
         [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
     };
     FILE *f = stdout;
-    fprintf(
-        f,
-        "# The catalogue\n\nEverything that a job can name, printed from `job/catalog.def` and the rows of `job/spec_parts.c` "
-        "by `make docs`.\nDo not edit: `make check-unit` compares this page with the code.\n");
+    fold_print(
+        "# The catalogue\n\n"
+        "Everything that a job can name, printed from `job/catalog.def` and the rows of "
+        "`job/spec_parts.c` by `make docs`. Do not edit: `make check-unit` compares this "
+        "page with the code.\n",
+        f);
     for (int k = 0; k < CATALOG_KINDS; k++) {
         print_kind(f, k, titles[k]);
     }

@@ -1,5 +1,5 @@
-/* Prints the parts of docs and configuration that come from tables of the code: docs/print/tables NAME.
- * docs/generate puts a table between `<!-- table: NAME -->` and `<!-- end -->` of a page, and
+/* Prints the parts of docs and configuration that come from tables of the code: docs/print/tables
+ * NAME. docs/generate puts a table between `<!-- table: NAME -->` and `<!-- end -->` of a page, and
  * rights into deploy/container/users.acl.
  */
 #include <stdio.h>
@@ -69,6 +69,7 @@ int main(int argc, char **argv)
         {"keys of secrets", print_keys, KEYS_SECRETS},
         {"rights of worker", print_rights, KEY_WORKER},
         {"rights of agent", print_rights, KEY_AGENT},
+        {"rights of keeper", print_rights, KEY_KEEPER},
     };
     for (size_t i = 0; argc == 2 && i < sizeof tables / sizeof *tables; i++) {
         if (!strcmp(argv[1], tables[i].name)) {

@@ -1,14 +1,14 @@
 /* Heartbeat: a rank's sign of life, and its counters. It stands in the store under the job's
  * `beats`, one per rank, written every 0.4 s by the rank's pulse and read by the monitor.
  *
- *   {"format": 1, …, "number": 12, "node": "n1", "phase": "computing", "progress_age": 0.1, "work_age": 0.0,
- *    "comm_age": 0.0, "step": 20, "epoch": 0.5, "samples": 640, "updates": 20, "batch": 32,
- *    "staleness": {…}, "rows_dropped": 0, "busy_fraction": 0.3,
+ *   {"format": 1, …, "number": 12, "node": "n1", "phase": "computing", "progress_age": 0.1,
+ *    "work_age": 0.0, "comm_age": 0.0, "step": 20, "epoch": 0.5, "samples": 640, "updates": 20,
+ *    "batch": 32, "staleness": {…}, "rows_dropped": 0, "busy_fraction": 0.3,
  *    "receiving": {"bytes": …, "of_bytes": …}}           the last two where they apply
  *
- * It is sealed with its rank's key (job/seal.h). The store adds when it came by its own clock (`at`, ms) and how long ago that is when it is read
- * (`age`, s): the clocks of hosts need not agree.
- */
+ * It is sealed with its rank's key (job/seal.h). The store adds when it came by its own clock
+ * (`at`, ms) and how long ago that is when it is read (`age`, s): the clocks of hosts need not
+ * agree. */
 #ifndef JOB_DOCUMENTS_BEAT_H
 #define JOB_DOCUMENTS_BEAT_H
 

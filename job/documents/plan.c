@@ -168,6 +168,16 @@ void plan_release(struct plan *p)
     memset(p, 0, sizeof *p);
 }
 
+bool plan_uses(const struct plan *plan, const char *node)
+{
+    for (int i = 0; i < plan->n_workers; i++) {
+        if (strcmp(plan->workers[i].node, node) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct plan_worker *plan_first_remote(const struct plan *plan)
 {
     for (int i = 0; i < plan->n_workers; i++) {

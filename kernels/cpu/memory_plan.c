@@ -145,8 +145,8 @@ static int larger_first(const void *x, const void *y)
     return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : a->from[0] - b->from[0];
 }
 
-/* The lowest offset that is free for the whole time. After each conflict the search continues at the
- * end of that block. */
+/* The lowest offset that is free for the whole time. After each conflict the search continues at
+ * the end of that block. */
 static size_t lowest(const struct lease *placed, int n, const struct lease *one)
 {
     size_t at = 0;

@@ -335,8 +335,8 @@ int cuda_branch(struct cuda_program *p, struct cuda_step *s, cuda_branch_fn *wor
 int cuda_branch_join(struct cuda_program *p, struct err *e);
 /* Bytes of workspace that a library needs there. */
 void cuda_branch_workspace(struct cuda_program *p, size_t bytes);
-/* From now on the libraries work on this stream, build or branch. Their handles belong to the thread
- * that holds `building`. */
+/* From now on the libraries work on this stream, build or branch. Their handles belong to the
+ * thread that holds `building`. */
 int cuda_libraries_use(struct cuda_program *p, cudaStream_t stream, struct err *e);
 
 /* Place and length of the step's tensor (0: weight, 1: bias) on the device. */

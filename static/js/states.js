@@ -18,6 +18,7 @@ const JOBS = {
 const NODES = {
   ready: ['check', 'free', 'ok'],
   busy: ['ring', 'busy', 'run'],
+  resting: ['pause', 'resting', 'warn'],
   draining: ['down', 'drained', 'warn'],
   disabled: ['stop', 'disabled', ''],
   lost: ['cross', 'lost', 'bad'],

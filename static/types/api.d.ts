@@ -4,7 +4,7 @@
 declare namespace Api {
   type State = 'queued'|'launching'|'running'|'pausing'|'paused'|'cancelling'|'cancelled'|
       'succeeded'|'failed';
-  type NodeState = 'ready'|'busy'|'draining'|'disabled'|'lost';
+  type NodeState = 'ready'|'busy'|'resting'|'draining'|'disabled'|'lost';
 
   interface Job {
     id: string;

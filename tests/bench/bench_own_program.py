@@ -142,8 +142,9 @@ def memory_of_rank(report, memory):
     rows = []
     for network, floats in (("lenet", 1663370), ("tiny", 76330)):
         shares, residents = zip(*[m for n, m in memory if n == network])
-        rows.append([network, f"{floats * 4 / 1e6:.1f}", spread([b / 1e6 for b in shares], "{:.1f}"),
-                     spread([b / 1e6 for b in residents], "{:.1f}"), "40 and blocks"])
+        rows.append(
+            [network, f"{floats * 4 / 1e6:.1f}", spread([b / 1e6 for b in shares], "{:.1f}"),
+             spread([b / 1e6 for b in residents], "{:.1f}"), "40 and blocks"])
     report.table("Memory of the rank beside the program, the shared block left out, MB",
                  ["network", "one block", "proportional share (Pss)", "resident (Rss)",
                   "asked at most"], rows)

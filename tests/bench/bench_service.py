@@ -1,5 +1,6 @@
-"""bench-service: how the service answers while it trains, and what watching costs. Real processes; the load comes from wrk and from one Python process that
-holds a thousand event streams. Everything shares the machine's cores, the clients too."""
+"""bench-service: how the service answers while it trains, and what watching costs. Real processes;
+the load comes from wrk and from one Python process that holds a thousand event streams. Everything
+shares the machine's cores, the clients too."""
 import asyncio
 import json
 import os
@@ -23,8 +24,10 @@ VIEWERS, SECONDS = int(os.environ.get("VIEWERS", 1000)), 5
 
 
 def job(workers, **changes):
-    return {"name": "bench", "model": "mlp", "data": {"format": "glyphs", "samples": 6400, "test_samples": 100}, "epochs": 100000, "workers": workers,
-            "optimizer": {"type": "sgd", "learning_rate": 0.001}, "strategy": {"type": "sync"}, "evaluate": {"every_epochs": 100000},
+    return {"name": "bench", "model": "mlp",
+            "data": {"format": "glyphs", "samples": 6400, "test_samples": 100}, "epochs": 100000,
+            "workers": workers, "optimizer": {"type": "sgd", "learning_rate": 0.001},
+            "strategy": {"type": "sync"}, "evaluate": {"every_epochs": 100000},
             "batching": {"global_batch": 16 * workers, "policy": "equal"}, **changes}
 
 
@@ -43,16 +46,19 @@ def cpu_seconds(*pids, thread=None):
 
 
 def resident(pid):
-    return int(re.search(r"VmRSS:\s*(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1)) * 1024
+    return int(re.search(r"VmRSS:\s*(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())
+               .group(1)) * 1024
 
 
-# ---- requests -----------------------------------------------------------------------------------------------------------
+# ---- requests ------------------------------------------------------------------------------------
 
 
 def requests(service, id):
     """(requests/s, p50, p99 in ms) of 64 clients that ask for a job again and again."""
-    done = subprocess.run(["wrk", "-t1", "-c64", f"-d{SECONDS}s", "--latency", "-H", f"Authorization: Bearer {service.token}", f"{service.url}/api/v1/jobs/{id}"],
-                          capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(
+        ["wrk", "-t1", "-c64", f"-d{SECONDS}s", "--latency", "-H",
+         f"Authorization: Bearer {service.token}", f"{service.url}/api/v1/jobs/{id}"],
+        capture_output=True, text=True, check=True).stdout
 
     def ms(percentile):
         value, unit = re.search(rf"{percentile}%\s+([\d.]+)(us|ms|s)", done).groups()
@@ -63,25 +69,30 @@ def requests(service, id):
 
 def bench_requests(service, id):
     rates, half, tail = zip(*(requests(service, id) for _ in range(TURNS)))
-    return [["GET /api/v1/jobs/{id}, 64 clients", spread(rates, "{:.0f}") + " requests/s", "20,000"], ["p50", spread(half, "{:.1f}") + " ms", ""],
+    return [["GET /api/v1/jobs/{id}, 64 clients", spread(rates, "{:.0f}") + " requests/s",
+             "20,000"], ["p50", spread(half, "{:.1f}") + " ms", ""],
             ["p99", spread(tail, "{:.1f}") + " ms", ""]]
 
 
-# ---- viewers ------------------------------------------------------------------------------------------------------------
+# ---- viewers -------------------------------------------------------------------------------------
 
 
 async def watch(url, token, id, ages, seconds):
-    """One viewer. `ages` gets, for each rank, the seconds from a row's time, which counts from its beginning, to here; or is None."""
+    """One viewer. `ages` gets, for each rank, the seconds from a row's time, which counts from its
+    beginning, to here; or is None."""
     where = urlparse(url)
     reader, writer = await asyncio.open_connection(where.hostname, where.port, limit=1 << 22)
-    writer.write(f"GET /api/v1/events?job={id} HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    writer.write(
+        f"GET /api/v1/events?job={id} HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer "
+        f"{token}\r\n\r\n".encode())
     bytes_, events = 0, 0
     try:
         async with asyncio.timeout(seconds):
             while line := await reader.readline():
                 bytes_ += len(line)
                 events += line.startswith(b"event:")
-                if ages is not None and line.startswith(b'data: {"job"') and b'"type":"rows"' in line[:120]:
+                if ages is not None and line.startswith(
+                        b'data: {"job"') and b'"type":"rows"' in line[:120]:
                     now = time.time()
                     for row in json.loads(line[6:])["data"]["rows"]:
                         ages.setdefault(row["rank"], []).append(now - row["time"])
@@ -93,7 +104,9 @@ async def watch(url, token, id, ages, seconds):
 
 async def viewers(service, id, seconds):
     ages = {}
-    got = await asyncio.gather(*(watch(service.url, service.token, id, ages if i == 0 else None, seconds) for i in range(VIEWERS)))
+    got = await asyncio.gather(
+        *(watch(service.url, service.token, id, ages if i == 0 else None, seconds)
+          for i in range(VIEWERS)))
     return ages, got
 
 
@@ -104,14 +117,17 @@ def bench_viewers(service, id):
     share = (cpu_seconds(pid) - cpu) / (time.monotonic() - at)
     # a rank's quickest row, which took some milliseconds, is the zero of both clocks
     ages = sorted(a - min(of) for of in ages.values() for a in of)
-    return [[f"{VIEWERS} viewers of a job with 8 workers: events that each got", f"{median([e for _, e in got]):.0f} (least {min(e for _, e in got)})", ""],
-            ["memory of the service before, and with them", f"{before / 1e6:.0f} MB, {resident(pid) / 1e6:.0f} MB", ""],
+    return [[f"{VIEWERS} viewers of a job with 8 workers: events that each got",
+             f"{median([e for _, e in got]):.0f} (least {min(e for _, e in got)})", ""],
+            ["memory of the service before, and with them",
+             f"{before / 1e6:.0f} MB, {resident(pid) / 1e6:.0f} MB", ""],
             ["its share of a core", f"{share:.2f}", ""],
-            ["from a worker's row to a viewer beyond that rank's quickest row, p50", f"{1e3 * ages[len(ages) // 2]:.0f} ms", ""],
+            ["from a worker's row to a viewer beyond that rank's quickest row, p50",
+             f"{1e3 * ages[len(ages) // 2]:.0f} ms", ""],
             ["p99", f"{1e3 * ages[len(ages) * 99 // 100]:.0f} ms", "250 ms"]]
 
 
-# ---- start, waiting, watching -------------------------------------------------------------------------------------------
+# ---- start, waiting, watching --------------------------------------------------------------------
 
 
 def bench_start(service):
@@ -124,11 +140,13 @@ def bench_start(service):
         seconds.append(time.monotonic() - begin)
         service.post(f"jobs/{id}/cancel")
         service.wait(id, "cancelled")
-    return [["from POST to the first step that the API shows, profile known", spread(seconds) + " s", "2 s"]]
+    return [["from POST to the first step that the API shows, profile known",
+             spread(seconds) + " s", "2 s"]]
 
 
 def waiting_share(ranks, seconds=1):
-    """A core's share that rank 0 takes while another rank stands still, not so long that it counts as lost."""
+    """A core's share that rank 0 takes while another rank stands still, not so long that it counts
+    as lost."""
     os.kill(ranks[1], signal.SIGSTOP)
     try:
         time.sleep(0.2)
@@ -144,14 +162,17 @@ def bench_waiting(service):
     id = service.submit(job(2))
     service.steps(id, 50)
     ranks = ranks_of(id)
-    rows = [["a core's share of a rank that waits", spread([waiting_share(ranks) for _ in range(TURNS)], "{:.3f}"), "0.05"]]
+    rows = [["a core's share of a rank that waits",
+             spread([waiting_share(ranks) for _ in range(TURNS)], "{:.3f}"), "0.05"]]
     against = quota.reason_against()
     if against:
         rows.append(["the same under a quota of half a core", against, ""])
     else:
         half = quota.Quota("half", 0.5)
         (half.path / "cgroup.procs").write_text(str(ranks[0]))
-        rows.append(["the same under a quota of half a core", spread([waiting_share(ranks) for _ in range(TURNS)], "{:.3f}"), "0.05"])
+        rows.append(
+            ["the same under a quota of half a core",
+             spread([waiting_share(ranks) for _ in range(TURNS)], "{:.3f}"), "0.05"])
     service.post(f"jobs/{id}/cancel")
     service.wait(id, "cancelled")
     if not against:
@@ -160,11 +181,13 @@ def bench_waiting(service):
 
 
 def bench_watching():
-    """CPU seconds of the pulse, the coordinator and Redis over those of four workers that compute without a pause, one viewer."""
+    """CPU seconds of the pulse, the coordinator and Redis over those of four workers that compute
+    without a pause, one viewer."""
     share = []
     for _ in range(TURNS):
         with Service(nodes=nodes(4, 1)) as s:
-            id = s.submit(job(4, model="lenet5", batching={"global_batch": 256, "policy": "dynamic"}))
+            id = s.submit(
+                job(4, model="lenet5", batching={"global_batch": 256, "policy": "dynamic"}))
             s.steps(id, 20)
             ranks = [p for r, p in ranks_of(id).items()]
             watchers = [s.process.pid, int((s.dir / "redis.pid").read_text())]
@@ -178,12 +201,15 @@ def bench_watching():
             share.append((after[0] - before[0]) / (after[1] - before[1]))
             s.post(f"jobs/{id}/cancel")
             s.wait(id, "cancelled")
-    return [["CPU of pulse, coordinator and Redis over the workers', 4 workers, a viewer", spread(share, "{:.4f}"), "0.01"]]
+    return [["CPU of pulse, coordinator and Redis over the workers', 4 workers, a viewer",
+             spread(share, "{:.4f}"), "0.01"]]
 
 
 def main():
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)  # a viewer is a connection on both sides
-    report = Report("bench-service", "The service under load", "Clients, service, Redis and workers share the machine's cores.")
+    # a viewer is a connection on both sides
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    report = Report("bench-service", "The service under load",
+                    "Clients, service, Redis and workers share the machine's cores.")
     rows = []
     with Service(nodes=nodes(8, 400)) as s:
         id = s.submit(job(8))

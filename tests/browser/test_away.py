@@ -1,4 +1,5 @@
-"""The service goes away and comes back: the page says so, keeps what it has, and reads what it missed."""
+"""The service goes away and comes back: the page says so, keeps what it has, and reads what it
+missed."""
 import socket
 
 import pytest

@@ -1,4 +1,5 @@
-"""How a node's GPU is, on the page of nodes: stand-ins as tests/integration/gpus.py says, no GPU."""
+"""How a node's GPU is, on the page of nodes: stand-ins as tests/integration/gpus.py says, no
+GPU."""
 import pytest
 
 from gpus import service_with_gpus

@@ -6,7 +6,8 @@ from service import spec, until
 
 def test_letters_go_to_the_pages(page):
     page.script("document.activeElement.blur()")
-    for keys, route in ((("g", "n"), "#/nodes"), (("g", "c"), "#/compare"), (("g", "j"), "#/"), (("n",), "#/new")):
+    for keys, route in ((("g", "n"), "#/nodes"), (("g", "c"), "#/compare"), (("g", "j"), "#/"),
+                        (("n",), "#/new")):
         for key in keys:
             page.keys(key)
         until(f"{keys} goes to {route}", lambda r=route: page.driver.current_url.endswith(r))
@@ -25,14 +26,18 @@ def test_tab_reaches_everything_in_order_with_a_visible_ring(page):
     seen = []
     for _ in range(80):
         page.keys(Keys.TAB)
-        at = page.script("const e = document.activeElement; const s = getComputedStyle(e); return [e.id, e.tagName, (e.innerText || e.getAttribute('aria-label') || '').slice(0, 30), s.outlineStyle !== 'none' || s.boxShadow !== 'none']")
+        at = page.script(
+            "const e = document.activeElement; const s = getComputedStyle(e); return [e.id, "
+            "e.tagName, (e.innerText || e.getAttribute('aria-label') || '').slice(0, 30), "
+            "s.outlineStyle !== 'none' || s.boxShadow !== 'none']")
         seen.append(at)
         if at[0] == "submit":
             break
     assert seen[-1][0] == "submit", seen
     names = [s[2] for s in seen]
     assert any("Skip" in n for n in names[:2]) and "Jobs" in names and "Nodes" in names
-    assert all(s[3] for s in seen if s[1] not in ("BODY", "TEXTAREA")), [s for s in seen if not s[3]]
+    assert all(s[3] for s in seen if s[1] not in ("BODY", "TEXTAREA")), [
+        s for s in seen if not s[3]]
 
 
 def test_slash_finds_jobs(page, service):
@@ -43,7 +48,8 @@ def test_slash_finds_jobs(page, service):
     page.script("document.activeElement.blur()")
     page.keys("/")
     page.keys("need")
-    until("only what was looked for is left", lambda: "needle" in page.text("main") and "hay" not in page.text("main"))
+    until("only what was looked for is left", lambda: "needle" in page.text("main")
+          and "hay" not in page.text("main"))
 
 
 # What scrolls and is shown, and neither takes the focus nor holds what does (axe-core: scrollable-region-focusable).

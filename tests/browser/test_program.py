@@ -1,4 +1,5 @@
-"""A program from the form: a folder is uploaded, chosen, and trains; what is refused stands at its field; and the network comes back."""
+"""A program from the form: a folder is uploaded, chosen, and trains; what is refused stands at its
+field; and the network comes back."""
 import json
 import pathlib
 import sys
@@ -18,7 +19,8 @@ def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
     place = folder / "programs/mine"
     place.mkdir(parents=True)
-    (place / "manifest.json").write_text(json.dumps({"description": "counts samples", "command": ["true"]}))
+    (place / "manifest.json").write_text(
+        json.dumps({"description": "counts samples", "command": ["true"]}))
     with Service(folder=folder, nodes=("a=cpu:1", "b=cpu:1"), options=["--allow-programs"]) as s:
         yield s
 
@@ -40,7 +42,8 @@ def test_a_folder_is_uploaded_chosen_and_trains(page, service, program):
     until("the spec names it", lambda: "digest" in spec_of(page).get("program", {}))
     spec = spec_of(page)
     assert "model" not in spec and "data" not in spec and "optimizer" not in spec
-    assert service.get("programs/" + spec["program"]["digest"]).json()["files"] == 2, "what is hidden is left out"
+    assert service.get(
+        "programs/" + spec["program"]["digest"]).json()["files"] == 2, "what is hidden is left out"
     page.wait_text('.field[data-pointer="/program/command"] .fault', "no manifest")
     assert not page.visible(page.field("/optimizer/learning_rate"))
     page.type(page.field("/name"), "my program")
@@ -76,9 +79,13 @@ def test_an_operators_program_is_offered_and_the_network_comes_back(page):
     assert page.visible(page.field("/optimizer/learning_rate"))
 
 
-@pytest.mark.parametrize("name", ["train.py", "ä/ö.py", "f" * 100, "f" * 101, "deep/" * 60 + "file"])
+@pytest.mark.parametrize("name",
+                         ["train.py", "ä/ö.py", "f" * 100, "f" * 101, "deep/" * 60 + "file"])
 def test_archives_of_the_page_are_those_that_tar_reads(page, tmp_path, name):
-    expression = f"[...m.archive([{{name: {json.dumps(name)}, bytes: new TextEncoder().encode('text')}}, {{name: 'empty', bytes: new Uint8Array(0)}}]).reduce((all, p) => all.concat([...p]), [])]"
+    expression = (
+        f"[...m.archive([{{name: {json.dumps(name)}, bytes: new TextEncoder().encode('text')}}, "
+        "{name: 'empty', bytes: new Uint8Array(0)}])"
+        ".reduce((all, p) => all.concat([...p]), [])]")
     path = tmp_path / "made.tar"
     path.write_bytes(bytes(call(page, "/js/views/submit/tar.js", expression)))
     with tarfile.open(path) as tar:

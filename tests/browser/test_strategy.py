@@ -1,27 +1,33 @@
-"""The page shows what a strategy tells of itself, where the other figures are; strategies that tell nothing have no such row."""
+"""The page shows what a strategy tells of itself, where the other figures are; strategies that tell
+nothing have no such row."""
 import pytest
 
 from service import spec, until
 
-CLUSTER = {"nodes": [{"name": "a", "count": 2, "fixed_seconds": 0.1, "seconds_per_sample": 0.01}, {"name": "b", "fixed_seconds": 0.3}],
-           "links": {"latency_seconds": 0.05}}
+CLUSTER = {"nodes": [{"name": "a", "count": 2, "fixed_seconds": 0.1, "seconds_per_sample": 0.01},
+                     {"name": "b", "fixed_seconds": 0.3}], "links": {"latency_seconds": 0.05}}
 
 
 def virtual(service, strategy):
-    job = spec(cluster=CLUSTER, strategy=strategy, workers=3, optimizer={"learning_rate": 0.05}, data={"format": "glyphs", "samples": 640, "test_samples": 50})
+    job = spec(cluster=CLUSTER, strategy=strategy, workers=3, optimizer={"learning_rate": 0.05},
+               data={"format": "glyphs", "samples": 640, "test_samples": 50})
     id = service.submit(job)
     service.wait(id, "succeeded")
     return id
 
 
-@pytest.mark.parametrize("strategy,title,value", [({"type": "hpsgd", "k": 2}, "Local steps of a round", "2"), ({"type": "local-sgd", "k": 2}, "Distance of the replicas", None),
-                                                  ({"type": "dc-asgd", "lambda": 0}, "Compensation", "1"), ({"type": "ssp", "s": 0}, "Waiting for the slowest", None)])
+@pytest.mark.parametrize("strategy,title,value",
+                         [({"type": "hpsgd", "k": 2}, "Local steps of a round", "2"),
+                          ({"type": "local-sgd", "k": 2}, "Distance of the replicas", None),
+                          ({"type": "dc-asgd", "lambda": 0}, "Compensation", "1"),
+                          ({"type": "ssp", "s": 0}, "Waiting for the slowest", None)])
 def test_a_strategy_has_its_own_chart_and_values_per_node(page, service, strategy, title, value):
     page.open_job(virtual(service, strategy))
     row = page.wait_for("[aria-label='What the strategy does']")
     until("the chart has its title", lambda: title in row.text)
     cells = lambda: [c.text for c in row.find_elements("css selector", "tbody td.num:nth-child(2)")]
-    until("every node has its value", lambda: len(cells()) == 3 and all(c and c != "none" for c in cells()))
+    until("every node has its value", lambda: len(cells()) == 3
+          and all(c and c != "none" for c in cells()))
     assert value is None or set(cells()) == {value}
 
 

@@ -1,4 +1,5 @@
-"""The form, made of the catalogue: the same job on both sides, errors at their fields and lines, then a job that runs."""
+"""The form, made of the catalogue: the same job on both sides, errors at their fields and lines,
+then a job that runs."""
 import json
 import re
 
@@ -26,15 +27,22 @@ def test_form_and_json_are_the_same_job(page):
     page.choose("/strategy/type", "asgd")
     assert spec_of(page)["strategy"] == {"type": "asgd"}
     page.wait_for('.field[data-pointer="/strategy/weighting"] select')
-    page.script("const a = document.getElementById('json'); a.value = a.value.replace('\"epochs\": 7', '\"epochs\": 9'); a.dispatchEvent(new Event('input'))")
-    until("the form has what the JSON has", lambda: page.find(page.field("/epochs")).get_attribute("value") == "9")
+    page.script(
+        "const a = document.getElementById('json'); a.value = a.value.replace('\"epochs\": 7', "
+        "'\"epochs\": 9'); a.dispatchEvent(new Event('input'))")
+    until("the form has what the JSON has",
+          lambda: page.find(page.field("/epochs")).get_attribute("value") == "9")
 
 
 def test_the_form_offers_what_the_catalogue_has(page, service):
     open_form(page)
     catalog = service.get("catalog").json()
-    for pointer, kind in (("/strategy/type", "strategy"), ("/optimizer/type", "optimizer"), ("/data/format", "format"), ("/model", "preset"), ("/batching/policy", "batching")):
-        offered = page.script("return [...document.querySelectorAll(arguments[0])].map(o => o.value)", f'.field[data-pointer="{pointer}"] option')
+    for pointer, kind in (("/strategy/type", "strategy"), ("/optimizer/type", "optimizer"),
+                          ("/data/format", "format"), ("/model", "preset"),
+                          ("/batching/policy", "batching")):
+        offered = page.script(
+            "return [...document.querySelectorAll(arguments[0])].map(o => o.value)",
+            f'.field[data-pointer="{pointer}"] option')
         assert set(offered) >= {e["name"] for e in catalog[kind]}, pointer
 
 
@@ -45,8 +53,10 @@ def test_every_error_stands_at_its_field_and_its_line_and_goes_when_it_is_right(
     page.wait_text('.field[data-pointer="/epochs"] .fault', "whole number")
     page.wait_text('.field[data-pointer="/optimizer/learning_rate"] .fault', "from 0")
     page.wait_text(".json-state", "2 errors")
-    marked = page.script("return [...document.querySelectorAll('.editor .bad-line')].map(l => l.textContent)")
-    assert any("epochs" in line for line in marked) and any("learning_rate" in line for line in marked), marked
+    marked = page.script(
+        "return [...document.querySelectorAll('.editor .bad-line')].map(l => l.textContent)")
+    assert any("epochs" in line for line in marked) and any(
+        "learning_rate" in line for line in marked), marked
     assert page.find(page.field("/epochs")).get_attribute("aria-invalid") == "true"
     assert not page.find("#submit").is_enabled()
     page.type(page.field("/epochs"), "2")
@@ -59,9 +69,13 @@ def test_every_error_stands_at_its_field_and_its_line_and_goes_when_it_is_right(
 
 def test_an_unknown_key_is_listed_with_the_nearest_name(page):
     open_form(page)
-    page.script("const a = document.getElementById('json'); const s = JSON.parse(a.value); s.epoch = 3; a.value = JSON.stringify(s, null, 2); a.dispatchEvent(new Event('input'))")
+    page.script(
+        "const a = document.getElementById('json'); const s = JSON.parse(a.value); s.epoch = 3; "
+        "a.value = JSON.stringify(s, null, 2); a.dispatchEvent(new Event('input'))")
     page.wait_text(".fault-list", "/epoch.*did you mean 'epochs'")
-    page.script("const a = document.getElementById('json'); a.value = a.value.replace('{', '{,'); a.dispatchEvent(new Event('input'))")
+    page.script(
+        "const a = document.getElementById('json'); a.value = a.value.replace('{', '{,'); "
+        "a.dispatchEvent(new Event('input'))")
     page.wait_text(".fault-list", "line 1")
 
 
@@ -96,16 +110,20 @@ def test_a_job_submitted_from_the_form_runs_to_its_end(page, service):
 
 def test_the_dry_run_predicts_every_strategy_once_the_nodes_are_measured(page, service):
     measured = service.submit({
-        "name": "measured", "model": "mlp", "data": {"format": "glyphs", "samples": 2000, "test_samples": 200}, "epochs": 2,
+        "name": "measured", "model": "mlp",
+        "data": {"format": "glyphs", "samples": 2000, "test_samples": 200}, "epochs": 2,
         "workers": 4, "batching": {"global_batch": 64}, "strategy": {"type": "sync"}})
     service.wait(measured, "succeeded")
     page.open("/new?from=" + measured)
     page.wait_text(".prediction", "sync \\(chosen\\)")
-    rows = page.script("return [...document.querySelectorAll('.prediction tbody tr')].map((r) => [...r.cells].map((c) => c.innerText))")
+    rows = page.script(
+        "return [...document.querySelectorAll('.prediction tbody tr')].map((r) => "
+        "[...r.cells].map((c) => c.innerText))")
     by_name = {r[0]: r for r in rows}
     assert len(rows) > 3 and "asgd" in by_name and rows[0][0] == "sync (chosen)"
     assert all(re.match(r"[\d,]+$", r[2]) and int(r[2].replace(",", "")) > 0 for r in rows), rows
-    assert float(by_name["asgd"][4]) > 0 and by_name["sync (chosen)"][4] in ("none", "0.0"), "only asynchronous gradients are stale"
+    assert float(by_name["asgd"][4]) > 0 and by_name["sync (chosen)"][4] in (
+        "none", "0.0"), "only asynchronous gradients are stale"
 
 
 def test_a_job_can_be_cloned(page, service):

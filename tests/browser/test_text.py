@@ -24,7 +24,9 @@ def test_script_in_a_job_name_is_shown_as_text_everywhere(page, service):
 
 
 def test_a_failed_job_says_its_cause(page, service):
-    job = service.submit(spec(name="killed", max_restarts=0, epochs=5000, data={"format": "glyphs", "samples": 20000, "test_samples": 100}))
+    job = service.submit(
+        spec(name="killed", max_restarts=0, epochs=5000,
+             data={"format": "glyphs", "samples": 20000, "test_samples": 100}))
     service.steps(job, 3)
     ranks = ranks_of(job)
     assert ranks, "no rank is running"

@@ -15,12 +15,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def python_with(*packages):
-    """An interpreter that has them: EVENSTEP_TEST_PYTHON (several by ':'), or run/own-program, which
-    deploy/setup own-program makes."""
+    """An interpreter that has them: EVENSTEP_TEST_PYTHON (several by ':'), or run/own-program,
+    which deploy/setup own-program makes."""
     named = os.environ.get("EVENSTEP_TEST_PYTHON", "").split(":")
     find = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, sys.argv[1:])))"
     for python in [*filter(None, named), os.path.join(ROOT, "run/own-program/bin/python")]:
-        if os.path.exists(python) and not subprocess.run([python, "-c", find, *packages]).returncode:
+        if os.path.exists(python) and not subprocess.run(
+                [python, "-c", find, *packages]).returncode:
             return python
     pytest.skip("no interpreter with %s: deploy/setup own-program" % " and ".join(packages))
 

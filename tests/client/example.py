@@ -3,9 +3,8 @@
     example.py NAME exact|usual OUTPUT [ARGUMENTS OF THE EXAMPLE …]
 
 `exact` takes out of it what differs between a run alone and one on ranks by its nature: dropout and
-augmentation draw numbers, a batch norm has the statistics of the node's own samples. OUTPUT.npz gets
-the parameters; where a rank started the program, its number is added to OUTPUT.
-"""
+augmentation draw numbers, a batch norm has the statistics of the node's own samples. OUTPUT.npz
+gets the parameters; where a rank started the program, its number is added to OUTPUT."""
 
 import importlib
 import os

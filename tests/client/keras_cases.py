@@ -1,4 +1,5 @@
-"""Programs with Keras 3: model.fit as a user writes it, and one line. KERAS_BACKEND names the backend."""
+"""Programs with Keras 3: model.fit as a user writes it, and one line. KERAS_BACKEND names the
+backend."""
 
 import numpy as np
 

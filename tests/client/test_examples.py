@@ -1,10 +1,9 @@
 """The examples of deploy/examples/programs and of client/examples, alone and on real ranks.
 
-Sizes are tiny, and the data drawn, in the formats of MNIST and CIFAR-10. Under `sync` two ranks with
-unequal minibatches end with the parameters of the program alone, within rounding: each step there
-has the whole set, so that the order of samples does not matter. Under the other strategies the loss
-falls, and the ranks end alike where the strategy says so.
-"""
+Sizes are tiny, and the data drawn, in the formats of MNIST and CIFAR-10. Under `sync` two ranks
+with unequal minibatches end with the parameters of the program alone, within rounding: each step
+there has the whole set, so that the order of samples does not matter. Under the other strategies
+the loss falls, and the ranks end alike where the strategy says so."""
 
 import gzip
 import os
@@ -30,8 +29,8 @@ STRATEGIES = [
 
 
 class Example:
-    """packages: that its interpreter has. usual: arguments of 2 epochs or more with 3 batches of 32;
-    exact: of steps that have the whole set; off: relative difference that rounding may make."""
+    """packages: that its interpreter has. usual: arguments of 2 epochs or more with 3 batches of
+    32; exact: of steps that have the whole set; off: relative difference that rounding may make."""
 
     def __init__(self, packages, usual, exact, off, plain=False, batch=SAMPLES):
         self.packages, self.usual, self.exact, self.off = packages, usual, exact, off
@@ -96,7 +95,8 @@ def data(tmp_path_factory):
         idx(folder / "mnist" / f"{part}-labels-idx1-ubyte.gz", labels)
     for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
         x, labels = pictures(20, 32)
-        rows = np.concatenate([labels[:, None], np.repeat(x.reshape(20, 1, -1), 3, 1).reshape(20, -1)], 1)
+        rows = np.concatenate(
+            [labels[:, None], np.repeat(x.reshape(20, 1, -1), 3, 1).reshape(20, -1)], 1)
         (folder / "cifar-10" / name).write_bytes(rows.tobytes())
     text = "evenstep trains on unequal nodes. " * 46
     (folder / "text").write_text(text[: 16 * SAMPLES + 1])  # as many windows of 16
@@ -121,13 +121,16 @@ def surroundings(data):
 
 def alone(name, how, data, folder):
     env = {**environment(), **surroundings(data)}
-    with_text = [str(data / "text") if a == "text" else a for a in command(name, how, folder / "alone")]
-    subprocess.run(with_text, env=env, cwd=folder, check=True, timeout=240, stdin=subprocess.DEVNULL)
+    with_text = [str(data / "text") if a == "text" else a
+                 for a in command(name, how, folder / "alone")]
+    subprocess.run(with_text, env=env, cwd=folder, check=True, timeout=240,
+                   stdin=subprocess.DEVNULL)
     return dict(np.load(folder / "alone.npz"))
 
 
 def on_ranks(name, how, data, folder, sizes, strategy):
-    with_text = [str(data / "text") if a == "text" else a for a in command(name, how, folder / "rank")]
+    with_text = [str(data / "text") if a == "text" else a
+                 for a in command(name, how, folder / "rank")]
     return run_local(with_text, sizes, strategy, folder, env=surroundings(data))
 
 

@@ -1,4 +1,5 @@
-"""Keras programs: parameters on unequal ranks equal those of the program alone, on both backends."""
+"""Keras programs: parameters on unequal ranks equal those of the program alone, on both
+backends."""
 
 import os
 
@@ -30,7 +31,8 @@ def test_unequal_ranks_equal_the_program_alone(keras_programs, run_programs, cas
     assert difference(job.results[0], alone.results[0]) < 2e-6
     assert [s["samples"] for s in job.sides[1].steps] == ([19] * 9 + [7]) * 3
     assert 0.5 < job.sides[0].steps[0]["loss"] < 3
-    assert [sorted(metrics) for metrics in job.sides[0].logs] == [["test_accuracy", "test_loss"]] * 3
+    assert [sorted(metrics) for metrics in job.sides[0].logs] == [
+        ["test_accuracy", "test_loss"]] * 3
     assert all(os.path.exists(str(output) + ".keras") for output in job.outputs)
 
 

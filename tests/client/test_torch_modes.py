@@ -58,7 +58,8 @@ def test_loss_rate_and_metrics_reach_the_rank(torch_programs, run_programs):
 
 def test_the_programs_state_comes_back_after_a_restart(torch_programs, run_programs):
     """Two epochs of four steps; then two more from the state that was saved at their end."""
-    first = run_programs(torch_programs, "torch_cases", "with_state", [2, 1], epochs=2, save_every=4)
+    first = run_programs(torch_programs, "torch_cases", "with_state", [2, 1], epochs=2,
+                         save_every=4)
     states = [side.state for side in first.sides]
     assert all(states)
     again = run_programs(

@@ -1,4 +1,5 @@
-"""One rack for all tests of this suite: a hub and four hosts with unequal shares of a core, and an empty place for a fifth."""
+"""One rack for all tests of this suite: a hub and four hosts with unequal shares of a core, and an
+empty place for a fifth."""
 import contextlib
 import shutil
 import sys
@@ -14,7 +15,8 @@ def net():
     if absent:
         pytest.skip(f"clusters are not tested: {absent}")
     with Network("hub", *QUOTAS, "guest", rate=RATE) as made:
-        for host in made.hosts.values():  # what every machine with Docker has: the same address everywhere, which leads to nobody
+        # what every machine with Docker has: the same address everywhere, which leads to nobody
+        for host in made.hosts.values():
             host.run("ip", "link", "add", "docker0", "type", "bridge")
             host.run("ip", "address", "add", "172.17.0.1/16", "dev", "docker0")
             host.run("ip", "link", "set", "docker0", "up")
@@ -30,15 +32,17 @@ def hub(net):
 @pytest.fixture(scope="session")
 def machines(net, hub):
     with contextlib.ExitStack() as stack:
-        made = {name: stack.enter_context(Machine(hub, net[name], cores)) for name, cores in QUOTAS.items()}
-        until("all nodes are ready", lambda: [states(hub).get(n) for n in QUOTAS] == ["ready"] * len(QUOTAS), 30)
+        made = {name: stack.enter_context(Machine(hub, net[name], cores))
+                for name, cores in QUOTAS.items()}
+        until("all nodes are ready", lambda: [states(hub).get(n) for n in QUOTAS] == ["ready"]
+              * len(QUOTAS), 30)
         yield made
 
 
 @pytest.fixture(scope="session")
 def page(net, hub):
-    """The page in a browser on the hub, or None where there is no browser. As long as it is open the tests' thread is on the hub too: what selenium
-    asks the browser goes there."""
+    """The page in a browser on the hub, or None where there is no browser. As long as it is open
+    the tests' thread is on the hub too: what selenium asks the browser goes there."""
     sys.path.append(str(TESTS / "browser"))
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not driver:

@@ -1,8 +1,10 @@
-"""A rack for tests: a hub (Redis and the coordinator) and hosts with agents, each in a network namespace with its own address on a link of 1 Gbit/s,
-each host's programs under a CPU quota. What they know of each other they know over TCP: store, requests, MPI.
+"""A rack for tests: a hub (Redis and the coordinator) and hosts with agents, each in a network
+namespace with its own address on a link of 1 Gbit/s, each host's programs under a CPU quota. What
+they know of each other they know over TCP: store, requests, MPI.
 
-What a newcomer would get wrong: the coordinator ends what it can see of a lost attempt (/proc), and on one machine it would see the ranks of all
-hosts. So every host has its own process numbers, name and shared memory too (`isolated`); files in /tmp are shared, as in every test of agents."""
+What a newcomer would get wrong: the coordinator ends what it can see of a lost attempt (/proc), and
+on one machine it would see the ranks of all hosts. So every host has its own process numbers, name
+and shared memory too (`isolated`); files in /tmp are shared, as in every test of agents."""
 import os
 import pathlib
 import shutil
@@ -19,14 +21,16 @@ from agents import Agent, states  # noqa: E402
 from netns import Network  # noqa: E402
 from service import ROOT, Service, until  # noqa: E402
 
-QUOTAS = {"fast": 0.4, "even": 0.4, "half": 0.2, "slow": 0.1}  # shares of a core: 1.1 in all, so that two cores suffice
+# shares of a core: 1.1 in all, so that two cores suffice
+QUOTAS = {"fast": 0.4, "even": 0.4, "half": 0.2, "slow": 0.1}
 RATE = "1gbit"
 PORT = 6379
 
 
 def reason_against():
     """Why there can be no rack on this machine, or None."""
-    return netns.reason_against() or quota.reason_against() or (None if shutil.which("redis-server") else "redis-server is not installed")
+    return netns.reason_against() or quota.reason_against() or (
+        None if shutil.which("redis-server") else "redis-server is not installed")
 
 
 # PID 1 of a host: hands SIGTERM on, waits for orphans, ends with the program's code
@@ -38,18 +42,22 @@ exit $code"""
 
 
 def isolated(name, command):
-    """The command as the only one of a host of this name; it dies with the process that is returned by Popen, and all that it started with it."""
-    return ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts", "--ipc", "sh", "-c", INIT, name, *map(str, command)]
+    """The command as the only one of a host of this name; it dies with the process that is returned
+    by Popen, and all that it started with it."""
+    return ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts", "--ipc", "sh",
+            "-c", INIT, name, *map(str, command)]
 
 
 def terminate(process):
     """SIGTERM to what `isolated` runs: unshare itself does not hand it on."""
-    for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+    for child in pathlib.Path(
+            f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
         os.kill(int(child), signal.SIGTERM)
 
 
 class Hub(Service):
-    """The coordinator's host: `evenstep serve` and a Redis that asks for a password, both on the hub's address."""
+    """The coordinator's host: `evenstep serve` and a Redis that asks for a password, both on the
+    hub's address."""
 
     def __init__(self, place):
         super().__init__(nodes=(), options=())
@@ -57,16 +65,19 @@ class Hub(Service):
         self.place, self.store = place, f"redis://{place.address}:{PORT}"
         self.password = self.dir / "store-password"
         self.password.write_text("only-for-this-test\n")
-        self.options = ["--mpi-ports", "20000-20127", "--no-local-node", "--store", self.store, "--store-password-file", str(self.password)]
+        self.options = ["--mpi-ports", "20000-20127", "--no-local-node", "--store", self.store,
+                        "--store-password-file", str(self.password)]
         self.redis, self.quota = None, quota.Quota(place.name, 0.5)
 
     def start_redis(self):
         folder = self.dir / "redis"
         folder.mkdir(exist_ok=True)
         log = open(self.dir / "redis.log", "ab")
-        command = ["redis-server", "--bind", self.place.address, "127.0.0.1", "--port", PORT, "--dir", folder, "--appendonly", "yes", "--save", "",
-                   "--requirepass", self.password.read_text().strip()]
-        self.redis = subprocess.Popen(self.quota.command(*self.place.command(*command)), stdout=log, stderr=log)
+        command = ["redis-server", "--bind", self.place.address, "127.0.0.1", "--port", PORT,
+                   "--dir", folder, "--appendonly", "yes", "--save", "", "--requirepass",
+                   self.password.read_text().strip()]
+        self.redis = subprocess.Popen(self.quota.command(*self.place.command(*command)), stdout=log,
+                                      stderr=log)
         log.close()
         until("Redis answers", self.reaches_redis, 20)
 
@@ -106,11 +117,13 @@ class Hub(Service):
 
 
 class Machine(Agent):
-    """A host with an agent and a node of the place's name. `before`: words before the agent's command (`env …`)."""
+    """A host with an agent and a node of the place's name. `before`: words before the agent's
+    command (`env …`)."""
 
     def __init__(self, hub, place, cores=None, host=None, node=None, before=(), **kw):
         super().__init__(hub, host or place.name, node or f"{place.name}=cpu:1", store=hub.store,
-                         options=["--mpi-ports", "20000-20127", "--store-password-file", str(hub.password)], **kw)
+                         options=["--mpi-ports", "20000-20127", "--store-password-file",
+                                  str(hub.password)], **kw)
         self.dir = hub.dir / f"agent-at-{place.name}"
         self.command[self.command.index("--data-dir") + 1] = str(self.dir)
         self.place, self.quota = place, quota.Quota(place.name, cores) if cores else None
@@ -138,4 +151,5 @@ def node(hub, name):
     return hub.get("nodes/" + name).json()
 
 
-__all__ = ["Hub", "Machine", "Network", "QUOTAS", "RATE", "ROOT", "TESTS", "node", "reason_against", "states", "until"]
+__all__ = ["Hub", "Machine", "Network", "QUOTAS", "RATE", "ROOT", "TESTS", "node", "reason_against",
+           "states", "until"]

@@ -1,4 +1,5 @@
-"""A data set that travels over a slow link: while a node waits for it, REST and the job's page say how far it is; a second job finds it there."""
+"""A data set that travels over a slow link: while a node waits for it, REST and the job's page say
+how far it is; a second job finds it there."""
 import re
 
 import numpy as np
@@ -15,16 +16,19 @@ def write_set(folder):
     rng = np.random.default_rng(1)
     for prefix, n in (("", SAMPLES), ("test_", 200)):
         y = rng.integers(0, 2, n)
-        np.save(folder / (prefix + "x.npy"), (rng.normal(0, 1, (n, WIDTH)) + y[:, None]).astype(np.float32))
+        np.save(folder / (prefix + "x.npy"),
+                (rng.normal(0, 1, (n, WIDTH)) + y[:, None]).astype(np.float32))
         np.save(folder / (prefix + "y.npy"), y.astype(np.int32))
 
 
 def job(seed):
-    return spec(model={"input": [WIDTH], "layers": [{"type": "dense", "units": 2}]}, data={"format": "npy", "path": "wide"}, workers=1, epochs=1,
-                nodes=["guest"], batching={"global_batch": 400, "policy": "equal"}, seed=seed)
+    return spec(model={"input": [WIDTH], "layers": [{"type": "dense", "units": 2}]},
+                data={"format": "npy", "path": "wide"}, workers=1, epochs=1, nodes=["guest"],
+                batching={"global_batch": 400, "policy": "equal"}, seed=seed)
 
 
-def test_how_much_of_its_data_set_a_node_has_is_told_while_it_comes(net, hub, machines, page, tmp_path):
+def test_how_much_of_its_data_set_a_node_has_is_told_while_it_comes(
+        net, hub, machines, page, tmp_path):
     write_set(hub.data / "wide")
     net["guest"].set_rate(f"{MBITS}mbit")
     with Machine(hub, net["guest"], 0.4, env={"EVENSTEP_DATA": str(tmp_path)}):
@@ -47,5 +51,6 @@ def test_how_much_of_its_data_set_a_node_has_is_told_while_it_comes(net, hub, ma
         assert re.search(r"sends the data set.*percent=50", log)
         again = hub.submit(job(2))
         hub.wait(again, "succeeded")
-        assert "sends the data set" not in "".join(p.read_text() for p in (hub.dir / "jobs" / again / "logs").iterdir())
+        assert "sends the data set" not in "".join(
+            p.read_text() for p in (hub.dir / "jobs" / again / "logs").iterdir())
     net["guest"].set_rate("1gbit")

@@ -1,5 +1,6 @@
-"""A fifth host that may not join: one clear sentence in its agent's log, the same over REST and on the page of nodes, with a way out; and once it is
-put right it is there, and nothing is said of it any more."""
+"""A fifth host that may not join: one clear sentence in its agent's log, the same over REST and on
+the page of nodes, with a way out; and once it is put right it is there, and nothing is said of it
+any more."""
 import os
 import subprocess
 
@@ -28,7 +29,8 @@ def clock_of(folder, seconds):
     source, library = folder / "clock.c", folder / "clock.so"
     source.write_text(CLOCK)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
-    return ["env", f"LD_PRELOAD={library}", f"CLOCK_IS_OFF_BY={seconds}", "ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0"]
+    return ["env", f"LD_PRELOAD={library}", f"CLOCK_IS_OFF_BY={seconds}",
+            "ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0"]
 
 
 def older_mpirun(folder):
@@ -40,16 +42,22 @@ def older_mpirun(folder):
 
 
 def mistaken(mistake, hub, place, folder):
-    """An agent at this place that makes the mistake; what its log says, and what can be done about it."""
+    """An agent at this place that makes the mistake; what its log says, and what can be done about
+    it."""
     if mistake == "name":
-        return Machine(hub, place, host="fast"), "another agent offers the host 'fast' already, from 10.77.0.2", "--host"
+        told = "another agent offers the host 'fast' already, from 10.77.0.2"
+        return Machine(hub, place, host="fast"), told, "--host"
     if mistake == "secret":
         (folder / "secret").write_text("not the secret of this cluster\n")
-        return Machine(hub, place, secret=folder / "secret"), "signed with another secret than this agent's", "--secret-file"
+        told = "signed with another secret than this agent's"
+        return Machine(hub, place, secret=folder / "secret"), told, "--secret-file"
     if mistake == "version":
-        return Machine(hub, place, before=older_mpirun(folder)), "with Open MPI 4.0.3, the coordinator has Evenstep", "the same versions on both"
+        told = "with Open MPI 4.0.3, the coordinator has Evenstep"
+        machine = Machine(hub, place, before=older_mpirun(folder))
+        return machine, told, "the same versions on both"
     if mistake == "device":
-        return Machine(hub, place, node="guest=cuda:7"), "--node 'guest=cuda:7': this host has", "GPUs are counted from 0"
+        told = "--node 'guest=cuda:7': this host has"
+        return Machine(hub, place, node="guest=cuda:7"), told, "GPUs are counted from 0"
     return Machine(hub, place, before=clock_of(folder, -312)), "s ago by the sender's clock", "NTP"
 
 
@@ -58,17 +66,21 @@ def refused(hub, host):
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_host_that_may_not_join_is_told_why_in_its_log_and_on_the_page_and_joins_once_it_is_put_right(net, hub, machines, page, tmp_path, mistake):
+def test_a_host_that_may_not_join_is_told_why_and_joins_once_it_is_put_right(
+        net, hub, machines, page, tmp_path, mistake):
     place = net["guest"]
     agent, sentence, way_out = mistaken(mistake, hub, place, tmp_path)
     with agent:
         agent.says(sentence, way_out)
         told = until("REST tells it", lambda: refused(hub, agent.host), 20)
         assert told["address"] == place.address and way_out in told["hint"]
-        assert sentence in told["message"] or mistake == "secret" and "does not know the cluster's secret" in told["message"]
+        assert (sentence in told["message"] or mistake == "secret"
+                and "does not know the cluster's secret" in told["message"])
         if page:
             page.open("/nodes")
-            page.wait_text(f'.refused [data-host="{agent.host}"]', "may not join: " + told["message"].replace("(", r"\(").replace(")", r"\)")[:60])
+            page.wait_text(f'.refused [data-host="{agent.host}"]',
+                           "may not join: " + told["message"].replace("(", r"\(").replace(
+                               ")", r"\)")[:60])
             assert way_out in page.text(f'.refused [data-host="{agent.host}"]')
         assert set(states(hub)) - {"guest"} == set(QUOTAS) and states(hub)["fast"] != "lost"
         assert mistake != "device" or agent.process.wait(20) == 1
@@ -76,7 +88,8 @@ def test_a_host_that_may_not_join_is_told_why_in_its_log_and_on_the_page_and_joi
         until("guest is ready", lambda: states(hub).get("guest") == "ready", 30)
         assert not refused(hub, "guest")
         if page and mistake != "name":
-            until("the page has taken it back", lambda: not page.all('.refused [data-host="guest"]'), 20)
+            until("the page has taken it back",
+                  lambda: not page.all('.refused [data-host="guest"]'), 20)
 
 
 def test_an_agent_that_cannot_reach_the_store_says_so_and_joins_when_it_can(net, hub, machines):

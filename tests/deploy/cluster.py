@@ -1,5 +1,6 @@
-"""A cluster under Compose for tests: images are built, containers brought up on a free port and in a project of its own, and everything is taken
-away at the end. Where Docker is not running but installed, it is started and ended too."""
+"""A cluster under Compose for tests: images are built, containers brought up on a free port and in
+a project of its own, and everything is taken away at the end. Where Docker is not running but
+installed, it is started and ended too."""
 import json
 import os
 import pathlib
@@ -19,8 +20,11 @@ BASE = "debian:bookworm-slim"
 
 def run(*command, check=True, seconds=600, env=None):
     """Its standard output; a failure shows everything it said."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=env, stdin=subprocess.DEVNULL)
-    assert not check or done.returncode == 0, f"{' '.join(command)}: code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=env,
+                          stdin=subprocess.DEVNULL)
+    assert not check or done.returncode == 0, (
+        f"{' '.join(command)}: code {done.returncode}\n{done.stdout[-3000:]}\n"
+        f"{done.stderr[-5000:]}")
     return done.stdout
 
 
@@ -29,7 +33,8 @@ def docker(*words, **kw):
 
 
 def works(*command, **kw):
-    return bool(shutil.which(command[0])) and subprocess.run(command, capture_output=True, **kw).returncode == 0
+    return bool(shutil.which(command[0])) and subprocess.run(
+        command, capture_output=True, **kw).returncode == 0
 
 
 def compose_command():
@@ -57,8 +62,10 @@ class Daemon:
 
     def __enter__(self):
         if not works("docker", "info"):
-            self.process = subprocess.Popen(["dockerd"], stdout=open(self.log, "wb"), stderr=subprocess.STDOUT)
-            until("dockerd answers", lambda: works("docker", "info") or self.process.poll() is not None, 60)
+            self.process = subprocess.Popen(["dockerd"], stdout=open(self.log, "wb"),
+                                            stderr=subprocess.STDOUT)
+            until("dockerd answers", lambda: works("docker", "info")
+                  or self.process.poll() is not None, 60)
         self.there = works("docker", "info")
         return self
 
@@ -69,7 +76,8 @@ class Daemon:
 
 
 def find_base():
-    """The image that the others are built upon: Debian's, or one made from this machine's packages."""
+    """The image that the others are built upon: Debian's, or one made from this machine's
+    packages."""
     named = os.environ.get("EVENSTEP_BASE", BASE)
     if works("docker", "image", "inspect", named):
         return named
@@ -96,7 +104,8 @@ class Cluster(Service):
         self.project = f"evenstepcheck{os.getpid()}"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.env = dict(os.environ, EVENSTEP_BASE=base, EVENSTEP_TAG="check", EVENSTEP_PORT=str(self.port),
+        self.env = dict(os.environ, EVENSTEP_BASE=base, EVENSTEP_TAG="check",
+                        EVENSTEP_PORT=str(self.port),
                         DOCKER_BUILDKIT=os.environ.get("DOCKER_BUILDKIT", "0"))
         self.files = ["compose.yaml"]
 
@@ -107,13 +116,16 @@ class Cluster(Service):
     def up(self, *words):
         self.compose("up", "-d", *words)
         self.http = requests.Session()
-        self.http.headers["Authorization"] = "Bearer " + docker("exec", self.one("coordinator"), "cat", "/var/lib/evenstep/token").strip()
+        self.http.headers["Authorization"] = "Bearer " + docker(
+            "exec", self.one("coordinator"), "cat", "/var/lib/evenstep/token").strip()
 
     def containers(self, service):
         """Their ids, in the order of their numbers; also of those that do not run."""
-        ids = docker("ps", "-a", "-q", "--filter", f"label=com.docker.compose.project={self.project}", "--filter",
+        ids = docker("ps", "-a", "-q", "--filter",
+                     f"label=com.docker.compose.project={self.project}", "--filter",
                      f"label=com.docker.compose.service={service}").split()
-        number = {i: int(inspect(i)["Config"]["Labels"]["com.docker.compose.container-number"]) for i in ids}
+        number = {i: int(inspect(i)["Config"]["Labels"]["com.docker.compose.container-number"])
+                  for i in ids}
         return sorted(ids, key=number.get)
 
     def one(self, service):
@@ -130,7 +142,8 @@ class Cluster(Service):
         return {n["name"]: n["state"] for n in self.get("nodes").json()["nodes"]}
 
     def ready(self, count, seconds=60):
-        until(f"{count} nodes are ready", lambda: list(self.states().values()).count("ready") == count, seconds)
+        until(f"{count} nodes are ready", lambda: list(self.states().values()).count("ready")
+              == count, seconds)
 
     def ask(self, method, path, **kw):
         """As Service's; a coordinator that is being restarted refuses connections meanwhile."""
@@ -158,7 +171,8 @@ class Cluster(Service):
     def left(self):
         """What this project has in Docker."""
         mine = ["--filter", f"label=com.docker.compose.project={self.project}", "-q"]
-        return docker("ps", "-a", *mine).split() + docker("volume", "ls", *mine).split() + docker("network", "ls", *mine).split()
+        return docker("ps", "-a", *mine).split() + docker("volume", "ls", *mine).split() + docker(
+            "network", "ls", *mine).split()
 
 
 def inspect(container):

@@ -1,5 +1,6 @@
-"""A service whose nodes have GPUs: the CUDA device as its host build is, kernels/cuda as plain C++ on stand-ins for the CUDA libraries (tests/cuda),
-and a stand-in for the driver's statistics. It shows that jobs, precisions, messages and telemetry go through; nothing here ran on a GPU."""
+"""A service whose nodes have GPUs: the CUDA device as its host build is, kernels/cuda as plain C++
+on stand-ins for the CUDA libraries (tests/cuda), and a stand-in for the driver's statistics. It
+shows that jobs, precisions, messages and telemetry go through; nothing here ran on a GPU."""
 import contextlib
 
 import pytest
@@ -8,8 +9,9 @@ from programs import BUILD
 from service import Service
 
 PLUGIN, NVML = BUILD / "evenstep-cuda-host.so", BUILD / "libevenstep-nvml.so"
-WITH_GPU = {"EVENSTEP_CUDA_PLUGIN": str(PLUGIN), "EVENSTEP_CUDA_DRIVER": str(PLUGIN), "EVENSTEP_NVML": str(NVML),
-            "EVENSTEP_CUDA_MEASURE_SECONDS": "1000"}  # however slow this machine is
+WITH_GPU = {"EVENSTEP_CUDA_PLUGIN": str(PLUGIN), "EVENSTEP_CUDA_DRIVER": str(PLUGIN),
+            "EVENSTEP_NVML": str(NVML),
+            "EVENSTEP_CUDA_MEASURE_SECONDS": "1000"} # however slow this machine is
 OLD_CPU = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # without bf16, on whatever machine
 
 

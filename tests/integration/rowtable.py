@@ -1,12 +1,15 @@
-"""Rows as the programs pack and print them, by the table that the C is made from (job/row.def). It needs numpy for dtype() alone, so that benches can
-use it under an interpreter that has none."""
+"""Rows as the programs pack and print them, by the table that the C is made from (job/row.def). It
+needs numpy for dtype() alone, so that benches can use it under an interpreter that has none."""
 import re
 import struct
 
 from programs import ROOT
 
-FORMATS = {"INT64": "<q", "UINT64": "<Q", "INT32": "<i", "INT16": "<h", "DOUBLE": "<d", "FLOAT": "<f", "FLOAT_OR_NULL": "<f"}
-COLUMNS = [(name, FORMATS[kind], int(byte)) for name, kind, byte in re.findall(r"^COLUMN\((\w+), (\w+), (\d+),", (ROOT / "job" / "row.def").read_text(), re.M)]
+FORMATS = {"INT64": "<q", "UINT64": "<Q", "INT32": "<i", "INT16": "<h", "DOUBLE": "<d",
+           "FLOAT": "<f", "FLOAT_OR_NULL": "<f"}
+COLUMNS = [(name, FORMATS[kind], int(byte))
+           for name, kind, byte in re.findall(r"^COLUMN\((\w+), (\w+), (\d+),",
+                                              (ROOT / "job" / "row.def").read_text(), re.M)]
 BYTES = max(byte + struct.calcsize(form) for _, form, byte in COLUMNS)
 
 
@@ -19,9 +22,13 @@ def dtype():
 
 def packed(blob):
     """The rows of a history's file: a dict of each."""
-    return [{name: struct.unpack_from(form, blob, at + byte)[0] for name, form, byte in COLUMNS} for at in range(0, len(blob) - BYTES + 1, BYTES)]
+    return [{name: struct.unpack_from(form, blob, at + byte)[0] for name, form, byte in COLUMNS}
+            for at in range(0, len(blob) - BYTES + 1, BYTES)]
 
 
 def printed(lines):
-    """The rows among the lines of `evenstep-worker --local`, which were split at their commas: a dict of each."""
-    return [{name: int(text) if form[1] in "qQih" else float(text) for (name, form, _), text in zip(COLUMNS, line[1:])} for line in lines if line[0] == "row"]
+    """The rows among the lines of `evenstep-worker --local`, which were split at their commas: a
+    dict of each."""
+    return [{name: int(text) if form[1] in "qQih" else float(text)
+             for (name, form, _), text in zip(COLUMNS, line[1:])}
+            for line in lines if line[0] == "row"]

@@ -1,5 +1,6 @@
-"""The bundle (`make bundle`): at most 40 MiB, moved, and then run in a root folder that has nothing but libc, /proc, /dev, /sys, /tmp and a line of /etc/passwd: no shell, no Open MPI,
-no Redis, no oneDNN of this machine can be reached. A real job runs there from its submission to its artifact."""
+"""The bundle (`make bundle`): at most 40 MiB, moved, and then run in a root folder that has nothing
+but libc, /proc, /dev, /sys, /tmp and a line of /etc/passwd: no shell, no Open MPI, no Redis, no
+oneDNN of this machine can be reached. A real job runs there from its submission to its artifact."""
 import json
 import os
 import pathlib
@@ -14,7 +15,8 @@ import requests
 from programs import AT_ROOT, BUILD, ROOT, SANITIZED
 from service import processes_of, spec, until
 
-LIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libmvec.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libresolv.so.2", "libutil.so.1"]
+LIBC = ["ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libmvec.so.1", "libpthread.so.0",
+        "libdl.so.2", "librt.so.1", "libresolv.so.2", "libutil.so.1"]
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +28,11 @@ def root(tmp_path_factory):
     if SANITIZED:
         pytest.skip("a sanitizer's build is larger than a bundle may be, and needs its runtime")
     made = tmp_path_factory.mktemp("bundle") / "made"
-    done = subprocess.run(["deploy/bundle/make", str(BUILD), str(made)], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["deploy/bundle/make", str(BUILD), str(made)], cwd=ROOT,
+                          capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    size = sum(p.stat().st_size for p in {p.stat().st_ino: p for p in made.rglob("*") if p.is_file()}.values())
+    size = sum(p.stat().st_size
+               for p in {p.stat().st_ino: p for p in made.rglob("*") if p.is_file()}.values())
     assert size <= 40 << 20
     top = made.parent / "root"
     for folder in ("proc", "dev", "tmp", "sys", "lib64", "lib/x86_64-linux-gnu", "opt/some where"):
@@ -38,7 +42,8 @@ def root(tmp_path_factory):
         shutil.copy(source, top / "lib/x86_64-linux-gnu")
     shutil.copy("/lib64/ld-linux-x86-64.so.2", top / "lib64")
     (top / "etc").mkdir()
-    (top / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")  # Open MPI wants its user to have a name
+    # Open MPI wants its user to have a name
+    (top / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     made.rename(top / "opt/some where/evenstep")
     yield top
     shutil.rmtree(top.parent, ignore_errors=True)
@@ -47,7 +52,8 @@ def root(tmp_path_factory):
 def inside(root, *command):
     mounts = "".join(f"mount --rbind /{m} '{root}/{m}' && " for m in ("proc", "dev", "sys"))
     words = " ".join(f"'{w}'" for w in command)
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f"{mounts} exec chroot '{root}' {words}"]
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+            f"{mounts} exec chroot '{root}' {words}"]
 
 
 BIN = "/opt/some where/evenstep/bin"
@@ -57,7 +63,8 @@ BARE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **AT_ROOT}
 def test_a_moved_bundle_runs_a_job_where_there_is_only_libc(root):
     log = open(root / "serve.log", "wb")
     (root / "data").mkdir()
-    service = subprocess.Popen(inside(root, BIN + "/evenstep", "serve", "--data-dir", "/data", "--listen", "127.0.0.1:0", "--local-node", "a=cpu:1",
+    service = subprocess.Popen(inside(root, BIN + "/evenstep", "serve", "--data-dir", "/data",
+                                      "--listen", "127.0.0.1:0", "--local-node", "a=cpu:1",
                                       "--local-node", "b=auto"), env=BARE, stdout=log, stderr=log)
     text = lambda: (root / "serve.log").read_text(errors="replace")
     try:
@@ -70,7 +77,8 @@ def test_a_moved_bundle_runs_a_job_where_there_is_only_libc(root):
         assert "Evenstep" in http.get(url + "/", timeout=30).text
         jobs = {}
         for strategy in ("sync", "asgd"):
-            job = spec(data={"format": "glyphs", "samples": 1280, "test_samples": 200}, strategy={"type": strategy}, epochs=4)
+            job = spec(data={"format": "glyphs", "samples": 1280, "test_samples": 200},
+                       strategy={"type": strategy}, epochs=4)
             answer = http.post(url + "/api/v1/jobs", json=job, timeout=30)
             assert answer.status_code == 201, answer.text
             jobs[strategy] = answer.json()["id"]
@@ -81,10 +89,13 @@ def test_a_moved_bundle_runs_a_job_where_there_is_only_libc(root):
                 return job if job["state"] == "succeeded" else None
             job = until("the job has succeeded", ended)
             assert job["metrics"]["test_accuracy"] > 0.15
-            assert len(http.get(f"{url}/api/v1/jobs/{id}/artifacts/model.safetensors", timeout=30).content) > 400000
-        maps = [pathlib.Path(f"/proc/{pid}/maps").read_text() for pid in processes_of("redis-server")
-                if os.path.realpath(f"/proc/{pid}/root") == str(root)]
-        assert maps and all("/opt/some where/evenstep/lib/" in m for m in maps)  # its libraries are the bundle's
+            assert len(http.get(f"{url}/api/v1/jobs/{id}/artifacts/model.safetensors", timeout=30)
+                       .content) > 400000
+        maps = [pathlib.Path(f"/proc/{pid}/maps").read_text()
+                for pid in processes_of("redis-server") if os.path.realpath(f"/proc/{pid}/root")
+                == str(root)]
+        # its libraries are the bundle's
+        assert maps and all("/opt/some where/evenstep/lib/" in m for m in maps)
     finally:
         service.send_signal(signal.SIGTERM)
         try:
@@ -95,8 +106,12 @@ def test_a_moved_bundle_runs_a_job_where_there_is_only_libc(root):
 
 
 def test_the_other_programs_of_a_bundle_start(root):
-    for program, text in {"evenstep-agent": "--store", "evenstep-simulate": "--job", "evenstep-worker": "--probe", "mpirun": "mpirun"}.items():
-        done = subprocess.run(inside(root, f"{BIN}/{program}", "--help"), env=BARE, capture_output=True, text=True, timeout=60)
+    for program, text in {"evenstep-agent": "--store", "evenstep-simulate": "--job",
+                          "evenstep-worker": "--probe", "mpirun": "mpirun"}.items():
+        done = subprocess.run(inside(root, f"{BIN}/{program}", "--help"), env=BARE,
+                              capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and text in done.stdout, done.stdout + done.stderr
-    done = subprocess.run(inside(root, BIN + "/evenstep-worker", "--probe", "auto"), env=BARE, capture_output=True, text=True, timeout=60)
-    assert json.loads(done.stdout)["device"].startswith("cpu:") and "no NVIDIA driver" in json.loads(done.stdout)["why"], done.stdout + done.stderr
+    done = subprocess.run(inside(root, BIN + "/evenstep-worker", "--probe", "auto"), env=BARE,
+                          capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout)["device"].startswith(
+        "cpu:") and "no NVIDIA driver" in json.loads(done.stdout)["why"], done.stdout + done.stderr

@@ -1,4 +1,5 @@
-"""`evenstep run`: a program from its folder to its results, with a service, and with one that it starts for itself."""
+"""`evenstep run`: a program from its folder to its results, with a service, and with one that it
+starts for itself."""
 import http.server
 import io
 import json
@@ -21,7 +22,8 @@ sys.path.insert(0, str(ROOT / "client/python"))
 from evenstep.pack import PackError, pack  # noqa: E402
 
 EVENSTEP = str(BUILD / "evenstep")
-LONG = ["--epochs", "1000000", "--samples", "64000"]  # an epoch is long, too: each one is evaluated and kept
+# an epoch is long, too: each one is evaluated and kept
+LONG = ["--epochs", "1000000", "--samples", "64000"]
 
 
 @pytest.fixture
@@ -55,8 +57,11 @@ def ended():
 
 
 def start(*args, service=None, cwd="/", **more):
-    """Ctrl-C reaches it also where the tests themselves run in the background, which ignores SIGINT."""
-    process = subprocess.Popen([EVENSTEP, "run", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment(service, **more),
+    """Ctrl-C reaches it also where the tests themselves run in the background, which ignores
+    SIGINT."""
+    process = subprocess.Popen([EVENSTEP, "run", *map(str, args)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, cwd=cwd,
+                               env=environment(service, **more),
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     started.append(process)
     return process
@@ -76,7 +81,7 @@ def id_of(out):
     return out.strip()
 
 
-# ---- what is sent ----------------------------------------------------------------------------------------------------
+# ---- what is sent --------------------------------------------------------------------------------
 
 
 class Taker(http.server.BaseHTTPRequestHandler):
@@ -104,7 +109,8 @@ def taker():
 
 def packed_by_both(taker, folder, main):
     url = "http://127.0.0.1:%d" % taker.server_port
-    _, err, status = run(folder / main, "--url", "of the program", EVENSTEP_URL=url, EVENSTEP_TOKEN="x")
+    _, err, status = run(folder / main, "--url", "of the program", EVENSTEP_URL=url,
+                         EVENSTEP_TOKEN="x")
     assert status == 7, err
     assert taker.taken == pack(folder)
     return tarfile.open(fileobj=io.BytesIO(taker.taken))
@@ -130,13 +136,15 @@ def test_the_command_and_the_client_in_python_pack_the_same_bytes(taker, program
     assert "model.ckpt" not in names and "linked" in names and not any(".git/" in n for n in names)
     assert all(m.isfile() and m.uid == m.gid == m.mtime == 0 for m in archive.getmembers())
     assert archive.getmember("run.sh").mode == 0o755 and archive.getmember("Z").mode == 0o644
-    assert archive.extractfile("d" * 90 + "/" + "e" * 90 + "/" + "f" * 200).read().decode() == "f" * 200
+    assert archive.extractfile("d" * 90 + "/" + "e" * 90 + "/" + "f"
+                               * 200).read().decode() == "f" * 200
 
 
 def test_over_64_mib_nothing_is_sent_and_the_largest_files_are_named(taker, program):
     with open(program / "weights.bin", "wb") as f:
         f.truncate(70 << 20)
-    out, err, status = run(program / "counting.py", "--url", "x", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x")
+    out, err, status = run(program / "counting.py", "--url", "x", EVENSTEP_URL="http://127.0.0.1:9",
+                           EVENSTEP_TOKEN="x")
     assert status == 2 and not out and "weights.bin (70.0 MiB)" in err and ".evenstepignore" in err
     with pytest.raises(PackError, match=r"weights.bin \(70.0 MiB\)"):
         pack(program)
@@ -144,13 +152,15 @@ def test_over_64_mib_nothing_is_sent_and_the_largest_files_are_named(taker, prog
 
 def test_a_link_that_leaves_the_folder_is_refused_by_both(program):
     (program / "data").symlink_to("/usr/share")
-    out, err, status = run(program / "counting.py", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x")
-    assert status == 2 and not out and "the link 'data' cannot be packed: it leaves the program's folder" in err
+    out, err, status = run(program / "counting.py", EVENSTEP_URL="http://127.0.0.1:9",
+                           EVENSTEP_TOKEN="x")
+    assert (status == 2 and not out
+            and "the link 'data' cannot be packed: it leaves the program's folder" in err)
     with pytest.raises(PackError, match="leaves the program's folder"):
         pack(program)
 
 
-# ---- with a service --------------------------------------------------------------------------------------------------
+# ---- with a service ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -160,15 +170,19 @@ def service():
 
 
 def test_a_program_runs_is_seen_and_its_results_come_back(service, program, tmp_path):
-    out, err, status = run("--workers", "2", "--strategy", "sync", "--set", "/epochs=2", "--set", "/seed=5", "--output", tmp_path / "results",
-                           program / "counting.py", "--rate", "0.25", service=service)
+    out, err, status = run("--workers", "2", "--strategy", "sync", "--set", "/epochs=2", "--set",
+                           "/seed=5", "--output", tmp_path / "results", program / "counting.py",
+                           "--rate", "0.25", service=service)
     assert status == 0, err
     job = service.job(id_of(out))
     assert job["name"] == "counting" and job["spec"]["seed"] == 5 and len(job["workers"]) == 2
-    assert job["spec"]["program"]["args"] == ["--rate", "0.25"] and job["progress"]["samples"] == 2 * 256
-    assert "rank 0 of 2\n" in err and "succeeded" in err and f"{service.url}/#/jobs/{job['id']}" in err
+    assert job["spec"]["program"]["args"] == ["--rate",
+                                              "0.25"] and job["progress"]["samples"] == 2 * 256
+    assert ("rank 0 of 2\n" in err and "succeeded" in err
+            and f"{service.url}/#/jobs/{job['id']}" in err)
     seen = json.loads((tmp_path / "results/rank-0.json").read_text())["seen"]
-    assert sorted(seen) == ["0", "1"] and (tmp_path / "results/model.safetensors").stat().st_size > 0
+    assert sorted(seen) == ["0", "1"] and (
+        tmp_path / "results/model.safetensors").stat().st_size > 0
 
 
 def test_the_same_folder_is_the_same_program(service, program):
@@ -191,9 +205,11 @@ def test_a_file_that_is_executable_runs_itself(service, program):
 
 
 def test_a_program_that_fails_is_told_with_its_last_lines(service, program):
-    out, err, status = run("--set", "/max_restarts=0", program / "counting.py", "--fault", "never", service=service)
+    out, err, status = run("--set", "/max_restarts=0", program / "counting.py", "--fault", "never",
+                           service=service)
     assert status == 1 and service.job(id_of(out))["state"] == "failed"
-    assert "evenstep: the job failed: " in err.splitlines()[-1] and "rank 0 of 1" in err.splitlines()[-1]
+    assert ("evenstep: the job failed: " in err.splitlines()[-1]
+            and "rank 0 of 1" in err.splitlines()[-1])
 
 
 def test_ctrl_c_cancels_the_job(service, program):
@@ -221,12 +237,13 @@ def test_a_service_without_leave_says_so(program):
     assert status == 7 and not out and "--allow-programs" in err
 
 
-# ---- without a service -----------------------------------------------------------------------------------------------
+# ---- without a service ---------------------------------------------------------------------------
 
 
 @pytest.fixture
 def alone(tmp_path):
-    """A folder for the private service, which is empty afterwards; and nobody at the default address."""
+    """A folder for the private service, which is empty afterwards; and nobody at the default
+    address."""
     with socket.socket() as s:
         if s.connect_ex(("127.0.0.1", 8080)) == 0:
             pytest.skip("a program listens on 127.0.0.1:8080, so that a service may be running")
@@ -238,7 +255,8 @@ def alone(tmp_path):
 
 
 def test_without_a_service_one_is_started_and_nothing_is_left(alone, program, tmp_path):
-    out, err, status = run("--output", program / "results", "counting.py", cwd=program, TMPDIR=str(alone))
+    out, err, status = run("--output", program / "results", "counting.py", cwd=program,
+                           TMPDIR=str(alone))
     assert status == 0, err
     id_of(out)
     assert "no service is running: starting one for this run" in err and "rank 0 of 1\n" in err
@@ -251,7 +269,8 @@ def test_a_service_of_its_own_has_as_many_nodes_as_workers(alone, program):
 
 
 def test_a_failure_is_told_before_the_service_ends(alone, program):
-    _, err, status = run("--set", "/max_restarts=0", program / "counting.py", "--fault", "never", TMPDIR=str(alone))
+    _, err, status = run("--set", "/max_restarts=0", program / "counting.py", "--fault", "never",
+                         TMPDIR=str(alone))
     assert status == 1 and "the job failed" in err and not list(alone.iterdir())
 
 
@@ -259,7 +278,9 @@ def begun(alone, program):
     process = start("--workers", "2", program / "counting.py", *LONG, TMPDIR=str(alone))
     id = process.stdout.readline().strip()
     mark = f"EVENSTEP_JOB={id}".encode()
-    until("both programs run", lambda: len([p for p in processes_of("1000000") if mark in proc_file(p, "environ") and program_of(p) == "python3"]) == 2)
+    until("both programs run",
+          lambda: len([p for p in processes_of("1000000") if mark in proc_file(p, "environ")
+                       and program_of(p) == "python3"]) == 2)
     return process
 
 
@@ -287,4 +308,5 @@ def test_what_is_missing_for_a_service_is_named(alone, program, tmp_path):
     out, err, status = run(program / "counting.py", TMPDIR=str(alone), PATH=str(bin))
     assert status == 3 and not out and "'redis-server' is not installed" in err and "--url" in err
     (bin / "redis-server").symlink_to(shutil.which("redis-server"))
-    assert "'mpirun' is not installed" in run(program / "counting.py", TMPDIR=str(alone), PATH=str(bin))[1]
+    assert "'mpirun' is not installed" in run(program / "counting.py", TMPDIR=str(alone),
+                                              PATH=str(bin))[1]

@@ -1,4 +1,5 @@
-"""Data sets that a host lacks come from the keeper, are kept by their digest within a limit, and are not sent twice."""
+"""Data sets that a host lacks come from the keeper, are kept by their digest within a limit, and
+are not sent twice."""
 import pathlib
 import shutil
 
@@ -25,13 +26,17 @@ def write_set(folder, seed=1, train=TRAIN):
 
 
 def job(path, **changes):
-    return spec(model={"input": [16], "layers": [{"type": "dense", "units": 8}, {"type": "relu"}, {"type": "dense", "units": 2}]},
-                data={"format": "npy", "path": path}, batching={"global_batch": 60, "policy": "equal"}, workers=2, **changes)
+    return spec(
+        model={"input": [16],
+               "layers": [{"type": "dense", "units": 8}, {"type": "relu"},
+                          {"type": "dense", "units": 2}]}, data={"format": "npy", "path": path},
+        batching={"global_batch": 60, "policy": "equal"}, workers=2, **changes)
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """The coordinator's data, and two hosts: one without any (two nodes), one whose `other` is another one."""
+    """The coordinator's data, and two hosts: one without any (two nodes), one whose `other` is
+    another one."""
     root = tmp_path_factory.mktemp("coordinator-data")
     for name, seed in (("clouds", 1), ("other", 2)):
         write_set(root / name, seed)
@@ -50,14 +55,17 @@ def service(places):
 @pytest.fixture(scope="module")
 def bare(service, places):
     """A host without data sets, which keeps 1 MB of them."""
-    with Agent(service, "bare", "n1=cpu:1", "n2=cpu:1", options=["--label", "host=bare", "--data-limit", "1"], env={"EVENSTEP_DATA": str(places[2])}) as a:
+    with Agent(service, "bare", "n1=cpu:1", "n2=cpu:1",
+               options=["--label", "host=bare", "--data-limit", "1"],
+               env={"EVENSTEP_DATA": str(places[2])}) as a:
         ready(service, "n1", "n2")
         yield a
 
 
 @pytest.fixture(scope="module")
 def owner(service, places):
-    with Agent(service, "owner", "o1=cpu:1", options=["--label", "host=owner"], env={"EVENSTEP_DATA": str(places[1])}) as a:
+    with Agent(service, "owner", "o1=cpu:1", options=["--label", "host=owner"],
+               env={"EVENSTEP_DATA": str(places[1])}) as a:
         ready(service, "o1")
         yield a
 
@@ -68,10 +76,13 @@ def kept(agent):
 
 def trained(service, path, *labels, epochs=2, **changes):
     """Runs a job there to its end: was its data set sent?"""
-    id = service.submit(dict(job(path, nodes=[f"host={l}" for l in labels], epochs=epochs), **changes))
+    id = service.submit(dict(job(path, nodes=[f"host={l}" for l in labels], epochs=epochs),
+                             **changes))
     done = service.wait(id, "succeeded")
-    assert done["progress"]["samples"] == epochs * len(np.load(pathlib.Path(service.data) / path / "y.npy"))
-    return "sends the data set" in "".join(p.read_text() for p in (service.dir / "jobs" / id / "logs").iterdir())
+    assert done["progress"]["samples"] == epochs * len(
+        np.load(pathlib.Path(service.data) / path / "y.npy"))
+    return "sends the data set" in "".join(p.read_text()
+                                           for p in (service.dir / "jobs" / id / "logs").iterdir())
 
 
 def test_a_host_without_the_data_set_gets_it_and_keeps_it_for_the_next_job(service, bare, places):
@@ -107,24 +118,27 @@ def test_received_ones_stay_within_the_limit_and_the_oldest_goes(service, bare):
     write_set(pathlib.Path(service.data) / "big", 5, train=12_000)
     assert trained(service, "big", "bare", epochs=1)
     assert len(kept(bare) - before) == 1 and not before <= kept(bare)
-    assert sum(p.stat().st_size for p in (bare.dir / "received").rglob("*") if p.is_file()) <= 1_000_000
+    assert sum(p.stat().st_size for p in (bare.dir / "received").rglob("*")
+               if p.is_file()) <= 1_000_000
 
 
 def test_one_that_does_not_fit_is_refused_with_the_cause(service, bare):
     write_set(pathlib.Path(service.data) / "huge", 6, train=40_000)
     id = service.submit(job("huge", nodes=["host=bare"], max_restarts=0))
-    error = until("the job has failed", lambda: service.job(id)["state"] == "failed" and service.job(id)["error"])
+    error = until("the job has failed", lambda: service.job(id)["state"] == "failed"
+                  and service.job(id)["error"])
     assert "keeps at most 1 MB" in error["message"], error
 
 
 def test_what_a_job_begins_with_comes_from_the_keeper_too(service, bare):
-    """`init` is a file of the coordinator's host; with a learning rate of next to nothing the model stays what it was."""
+    """`init` is a file of the coordinator's host; with a learning rate of next to nothing the model
+    stays what it was."""
     first = service.submit(job("clouds", nodes=["host=bare"]))
     service.wait(first, "succeeded")
     model = service.artifact(first)
     (pathlib.Path(service.data) / "begin.safetensors").write_bytes(model)
-    second = service.submit(job("clouds", nodes=["host=bare"], init="begin.safetensors", epochs=1, seed=9,
-                                optimizer={"type": "sgd", "learning_rate": 1e-30}))
+    second = service.submit(job("clouds", nodes=["host=bare"], init="begin.safetensors", epochs=1,
+                                seed=9, optimizer={"type": "sgd", "learning_rate": 1e-30}))
     service.wait(second, "succeeded")
     again = service.artifact(second)
     heads = [int.from_bytes(b[:8], "little") + 8 for b in (model, again)]

@@ -1,7 +1,9 @@
-"""The guides docs/add-a-*.md, walked through: their steps are applied to a copy of the tree, which is then built and trained with.
+"""The guides docs/add-a-*.md, walked through: their steps are applied to a copy of the tree, which
+is then built and trained with.
 
-A step is a line "In `FILE`, after|before|replace `TEXT`:" or "New file `FILE`:" and the code block behind it. `after` and `before` mean whole statements or lines: after
-goes behind the next line that ends one (a comma, a semicolon, a bracket), before in front of the line."""
+A step is a line "In `FILE`, after|before|replace `TEXT`:" or "New file `FILE`:" and the code block
+behind it. `after` and `before` mean whole statements or lines: after goes behind the next line that
+ends one (a comma, a semicolon, a bracket), before in front of the line."""
 import json
 import os
 import pathlib
@@ -15,8 +17,9 @@ import pytest
 import rowtable
 from programs import AT_ROOT, ROOT
 
-STEP = re.compile(r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file `(?P<new>[^`]+)`):\n(?P<indent> *)```(?:c|js)\n(?P<code>.*?)\n *```$",
-                  re.M | re.S)
+STEP = re.compile(
+    r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file "
+    r"`(?P<new>[^`]+)`):\n(?P<indent> *)```(?:c|js)\n(?P<code>.*?)\n *```$", re.M | re.S)
 GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4, "figure": 8}
 CONFORMANCE = ["build/tests/kernels/test_layers", "build/tests/kernels/test_update"]
 ROW_TESTS = ["build/tests/unit/job/test_row", "build/tests/unit/store/test_history"]
@@ -24,12 +27,14 @@ ROW_TESTS = ["build/tests/unit/job/test_row", "build/tests/unit/store/test_histo
 
 def steps(guide):
     text = (ROOT / "docs" / f"add-a-{guide}.md").read_text()
-    assert len(re.findall("```(?:c|js)$", text, re.M)) == len(list(STEP.finditer(text))), "every code block of a guide is a step"
+    assert len(re.findall("```(?:c|js)$", text, re.M)) == len(
+        list(STEP.finditer(text))), "every code block of a guide is a step"
     return list(STEP.finditer(text))
 
 
 def end_of_statement(text, at):
-    """Behind the line that ends what begins at `at`: brackets are closed again. A declaration of several names goes to its semicolon."""
+    """Behind the line that ends what begins at `at`: brackets are closed again. A declaration of
+    several names goes to its semicolon."""
     depth, ends = 0, ";" if text[text.rfind("\n", 0, at) + 1:].startswith("extern ") else ",;)}"
     for i in range(text.rfind("\n", 0, at) + 1, len(text)):
         depth += (text[i] in "({") - (text[i] in ")}")
@@ -48,12 +53,14 @@ def apply(tree, step):
         return
     path = tree / step["file"]
     text = path.read_text()
-    assert text.count(step["text"]) == 1, f"{step['file']} has {step['text']!r} {text.count(step['text'])} times"
+    assert text.count(
+        step["text"]) == 1, f"{step['file']} has {step['text']!r} {text.count(step['text'])} times"
     at = text.index(step["text"])
     if step["how"] == "replace":
         text = text.replace(step["text"], code)
     else:
-        place = end_of_statement(text, at) if step["how"] == "after" else text.rindex("\n", 0, at) + 1
+        place = end_of_statement(text, at) if step["how"] == "after" else text.rindex(
+            "\n", 0, at) + 1
         text = text[:place] + code + "\n" + text[place:]
     path.write_text(text)
 
@@ -63,7 +70,8 @@ def tree(tmp_path_factory):
     """A copy of the tree with all guides applied, its worker and the tests of rows built."""
     copy = tmp_path_factory.mktemp("guides") / "evenstep"
     copy.mkdir()
-    for room in ("Makefile", "client", "common", "job", "store", "kernels", "worker", "simulator", "static", "tests/kernels", "tests/unit/job", "tests/unit/store"):
+    for room in ("Makefile", "client", "common", "job", "store", "kernels", "worker", "simulator",
+                 "static", "tests/kernels", "tests/unit/job", "tests/unit/store"):
         there = ROOT / room
         (copy / room).parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(there, copy / room) if there.is_dir() else shutil.copy2(there, copy / room)
@@ -74,21 +82,26 @@ def tree(tmp_path_factory):
         for step in steps(guide):
             apply(copy, step)
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "BUILD", "MAKELEVEL")}
-    made = subprocess.run(["make", "-j2", "CUDA=0", "OPT=-O0", "DEVELOPER=1", "BUILD=build", "build/evenstep-worker", *CONFORMANCE, *ROW_TESTS], cwd=copy, capture_output=True, text=True,
-                          timeout=600, env=env)
+    made = subprocess.run(["make", "-j2", "CUDA=0", "OPT=-O0", "DEVELOPER=1", "BUILD=build",
+                           "build/evenstep-worker", *CONFORMANCE, *ROW_TESTS], cwd=copy,
+                          capture_output=True, text=True, timeout=600, env=env)
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
     return copy
 
 
 def train(tree, tmp_path, device="cpu:1", **changes):
     """What a job of two workers prints, line by line (worker/local.h); its test loss falls."""
-    spec = {"model": "mlp", "data": {"format": "glyphs", "samples": 1280, "test_samples": 200}, "workers": 2, "epochs": 2, "seed": 1,
-            "optimizer": {"type": "sgd", "learning_rate": 0.05}, "batching": {"global_batch": 32}, **changes}
+    spec = {"model": "mlp", "data": {"format": "glyphs", "samples": 1280, "test_samples": 200},
+            "workers": 2, "epochs": 2, "seed": 1,
+            "optimizer": {"type": "sgd", "learning_rate": 0.05}, "batching": {"global_batch": 32},
+            **changes}
     tmp_path.mkdir(exist_ok=True)
     (tmp_path / "job.json").write_text(json.dumps(spec))
-    command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "3", str(tree / "build" / "evenstep-worker"), "--local", str(tmp_path / "job.json"), "--roots",
-               str(tmp_path), "--out", str(tmp_path / "out"), "--device", device]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, env={**os.environ, **AT_ROOT})
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "3",
+               str(tree / "build" / "evenstep-worker"), "--local", str(tmp_path / "job.json"),
+               "--roots", str(tmp_path), "--out", str(tmp_path / "out"), "--device", device]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180,
+                          env={**os.environ, **AT_ROOT})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     lines = [line.split(",") for line in done.stdout.splitlines()]
     losses = losses_of(lines)
@@ -106,13 +119,15 @@ def test_a_guide_has_its_steps(guide):
 
 
 def test_the_layer_of_the_guide_trains(tree, tmp_path):
-    layers = [{"type": "conv2d", "filters": 4, "kernel": 5, "stride": 2}, {"type": "scale"}, {"type": "relu"}, {"type": "flatten"}, {"type": "dense", "units": 10}]
+    layers = [{"type": "conv2d", "filters": 4, "kernel": 5, "stride": 2}, {"type": "scale"},
+              {"type": "relu"}, {"type": "flatten"}, {"type": "dense", "units": 10}]
     train(tree, tmp_path, model={"input": [28, 28, 1], "layers": layers})
     model = (tmp_path / "out" / "artifacts" / "model.safetensors").read_bytes()
     head = json.loads(model[8:8 + int.from_bytes(model[:8], "little")])
     first, last = head["scale1.weight"]["data_offsets"]
     factors = np.frombuffer(model[8 + int.from_bytes(model[:8], "little"):][first:last], np.float32)
-    assert head["scale1.weight"]["shape"] == [4] and np.all(factors != 1), "they began at 1 and were trained"
+    assert head["scale1.weight"]["shape"] == [4] and np.all(
+        factors != 1), "they began at 1 and were trained"
 
 
 def test_the_format_of_the_guide_is_trained_on(tree, tmp_path):
@@ -122,8 +137,11 @@ def test_the_format_of_the_guide_is_trained_on(tree, tmp_path):
     for name, n in (("train", 960), ("test", 160)):
         labels = rng.integers(0, 4, n)
         points = rng.normal(0, 0.6, (n, 6)) + np.eye(4, 6)[labels] * 2
-        (folder / f"{name}.csv").write_text("".join(f"{y}," + ",".join(f"{v:.4f}" for v in p) + "\n" for y, p in zip(labels, points)))
-    network = {"input": [6], "layers": [{"type": "dense", "units": 16}, {"type": "relu"}, {"type": "dense", "units": 4}]}
+        (folder / f"{name}.csv").write_text(
+            "".join(f"{y}," + ",".join(f"{v:.4f}" for v in p) + "\n"
+                    for y, p in zip(labels, points)))
+    network = {"input": [6], "layers": [{"type": "dense", "units": 16}, {"type": "relu"},
+                                        {"type": "dense", "units": 4}]}
     train(tree, tmp_path, data={"format": "csv", "path": "points"}, model=network)
     torn = (folder / "train.csv").read_text().split("\n")
     torn[3] = "1,2,zebra"
@@ -154,20 +172,28 @@ def test_the_averaging_strategy_of_the_guide_trains_and_checks_its_spec(tree, tm
 def test_the_device_of_the_guide_conforms_and_refuses_what_it_lacks(tree):
     said = ""
     for program in CONFORMANCE:
-        done = subprocess.run([tree / program], env={**os.environ, "EVENSTEP_TEST_DEVICE": "plain:0"}, capture_output=True, text=True, timeout=300)
+        done = subprocess.run([tree / program],
+                              env={**os.environ, "EVENSTEP_TEST_DEVICE": "plain:0"},
+                              capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         said += done.stdout + done.stderr
     assert said.count("checked on plain:0: a network of ") >= 40
-    lacking = set(re.findall(r"left out: the plain device has no operator for layer '[^']+' \((\w+)\)", said))
-    assert said.count("left out: ") > 0 and "max_pool" in lacking and not lacking & {"dense", "conv2d", "relu", "flatten"}
+    lacking = set(
+        re.findall(r"left out: the plain device has no operator for layer '[^']+' \((\w+)\)", said))
+    assert said.count("left out: ") > 0 and "max_pool" in lacking and not lacking & {
+        "dense", "conv2d", "relu", "flatten"}
 
 
 def test_the_device_of_the_guide_trains_as_the_cpu_does(tree, tmp_path):
-    plain, cpu = losses_of(train(tree, tmp_path / "plain", device="plain:0")), losses_of(train(tree, tmp_path / "cpu"))
+    plain, cpu = losses_of(train(tree, tmp_path / "plain", device="plain:0")), losses_of(
+        train(tree, tmp_path / "cpu"))
     assert plain == pytest.approx(cpu, rel=1e-3)
-    probed = subprocess.run([tree / "build" / "evenstep-worker", "--probe", "plain:0"], capture_output=True, text=True, timeout=60, check=True)
-    assert json.loads(probed.stdout)["device"] == "plain:0" and json.loads(probed.stdout)["precisions"] == ["fp32"]
-    with pytest.raises(AssertionError, match=r"the plain device has no operator for layer 'pool1' \(max_pool\)"):
+    probed = subprocess.run([tree / "build" / "evenstep-worker", "--probe", "plain:0"],
+                            capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(probed.stdout)["device"] == "plain:0" and json.loads(
+        probed.stdout)["precisions"] == ["fp32"]
+    with pytest.raises(AssertionError,
+                       match=r"the plain device has no operator for layer 'pool1' \(max_pool\)"):
         train(tree, tmp_path / "lenet5", device="plain:0", model="lenet5")
 
 
@@ -181,14 +207,17 @@ def test_the_figure_of_the_guide_is_in_every_row(tree, tmp_path):
 @pytest.mark.parametrize("program", ROW_TESTS)
 def test_with_longer_rows_the_tests_of_rows_and_histories_pass(tree, program):
     """Those of the first version's histories say something only here, where the rows are longer."""
-    done = subprocess.run([str(tree / program)], cwd=tree, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([str(tree / program)], cwd=tree, capture_output=True, text=True,
+                          timeout=120)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def test_the_chart_of_the_guide_imports_what_is_there(tree):
     chart = tree / "static" / "js" / "views" / "job" / "loading.js"
-    assert "loading: new Loading(this)," in (tree / "static" / "js" / "views" / "job" / "view.js").read_text()
+    assert "loading: new Loading(this)," in (tree / "static" / "js" / "views" / "job"
+                                             / "view.js").read_text()
     for names, path in re.findall(r"^import \{([^}]+)\} from '([^']+)'", chart.read_text(), re.M):
         module = (chart.parent / path).read_text()
         for name in names.split(","):
-            assert re.search(rf"^export (?:const|class|function) {name.strip()}\b", module, re.M), f"{path} exports no {name}"
+            assert re.search(rf"^export (?:const|class|function) {name.strip()}\b", module,
+                             re.M), f"{path} exports no {name}"

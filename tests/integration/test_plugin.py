@@ -1,4 +1,5 @@
-"""A plug-in is accepted only if it was built from the same interface as the worker (kernels/plugin.h).
+"""A plug-in is accepted only if it was built from the same interface as the worker
+(kernels/plugin.h).
 
 The plug-ins here are a few lines of C whose `open` says that it was called. Each is built against a
 copy of the headers, with the identity that kernels/plugin.mk computes for that copy; some copies
@@ -24,15 +25,19 @@ static struct device *open_fake(const char *args, struct err *e)
 const struct plugin evenstep_device_plugin = {PLUGIN_IDENTITY, open_fake};
 """
 
-FETCH = "int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);"
+FETCH = (
+    "int (*fetch)(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e);")
 CHANGES = {
-    "two function pointers are swapped": ("kernels/device.h", FETCH, FETCH.replace("fetch", "store")),
+    "two function pointers are swapped": ("kernels/device.h", FETCH,
+                                          FETCH.replace("fetch", "store")),
     "two fields are swapped": ("kernels/device.h", "enum dev_block { DEV_PARAMS, DEV_GRADS,",
                                "enum dev_block { DEV_GRADS, DEV_PARAMS,"),
     "a field means something else": ("kernels/device.h", "/* sum over the samples;",
                                      "/* mean over the samples;"),
-    "a name of the catalogue moved": ("job/catalog.def", "ENTRY(LAYER, TANH, ", "ENTRY(LAYER, TANG, "),
-    "random choices are drawn otherwise": ("kernels/mask.h", "#endif", "#define MASK_OTHER 1\n#endif"),
+    "a name of the catalogue moved": ("job/catalog.def", "ENTRY(LAYER, TANH, ",
+                                      "ENTRY(LAYER, TANG, "),
+    "random choices are drawn otherwise": ("kernels/mask.h", "#endif",
+                                           "#define MASK_OTHER 1\n#endif"),
 }
 
 
@@ -77,8 +82,9 @@ def test_a_plug_in_of_the_same_interface_is_loaded(tmp_path):
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_plug_in_of_another_interface_is_refused_in_a_sentence(tmp_path, what):
     plugin = build(tmp_path / "other", CHANGES[what])
-    assert probe(plugin) == (f"no GPU can be used here: the plug-in '{plugin}' is of another version "
-                             "than this program (the headers that both share differ)")
+    assert probe(plugin) == (
+        f"no GPU can be used here: the plug-in '{plugin}' is of another version than this program "
+        "(the headers that both share differ)")
 
 
 def test_the_same_headers_give_the_same_identity_wherever_they_are(tmp_path):

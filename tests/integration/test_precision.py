@@ -1,4 +1,5 @@
-"""bf16 on CPUs: offered by the nodes of a CPU that has it and by no others, refused when the job is checked, and a job's curve near fp32's."""
+"""bf16 on CPUs: offered by the nodes of a CPU that has it and by no others, refused when the job is
+checked, and a job's curve near fp32's."""
 import json
 import os
 import subprocess
@@ -11,7 +12,9 @@ from service import Service, spec
 
 
 def offered(**env):
-    done = subprocess.run([BUILD / "evenstep-worker", "--probe", "cpu:1"], env={**os.environ, **env}, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([BUILD / "evenstep-worker", "--probe", "cpu:1"],
+                          env={**os.environ, **env}, capture_output=True, text=True, timeout=60,
+                          check=True)
     return json.loads(done.stdout)["precisions"]
 
 
@@ -22,7 +25,8 @@ def test_a_cpu_without_bf16_does_not_offer_it_and_the_job_is_refused_when_it_is_
         answer = s.post("jobs?dryRun=true", spec(workers=1, precision="bf16"))
         assert answer.status_code == 422
         [problem] = answer.json()["errors"]
-        assert problem["pointer"] == "/precision" and "'a' (cpu:1) does not compute in bf16" in problem["message"]
+        assert (problem["pointer"] == "/precision"
+                and "'a' (cpu:1) does not compute in bf16" in problem["message"])
 
 
 @pytest.mark.skipif("bf16" not in offered(), reason="this CPU has no avx512_bf16")
@@ -34,5 +38,6 @@ def test_a_job_in_bf16_learns_as_in_fp32_and_repeats_its_bits():
         exact, rounded, again = (s.wait(id, "succeeded")["metrics"] for id in ids)
         assert rounded["train_loss"] == pytest.approx(exact["train_loss"], rel=0.1)
         assert rounded["test_accuracy"] == pytest.approx(exact["test_accuracy"], abs=0.03)
-        assert rounded["train_loss"] != exact["train_loss"] and again["train_loss"] == rounded["train_loss"]
+        assert (rounded["train_loss"] != exact["train_loss"]
+                and again["train_loss"] == rounded["train_loss"])
         assert s.artifact(ids[1]) == s.artifact(ids[2])

@@ -1,5 +1,5 @@
-"""Every preset trained here gives the same outputs in NumPy within 1e-4, and the other way round through `init` and `evaluate`. (With PyTorch in
-NumPy's place: tests/interop/torch_presets.py.)"""
+"""Every preset trained here gives the same outputs in NumPy within 1e-4, and the other way round
+through `init` and `evaluate`. (With PyTorch in NumPy's place: tests/interop/torch_presets.py.)"""
 import json
 import pathlib
 import sys
@@ -11,7 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "interop"))
 import plain  # noqa: E402
 import worker  # noqa: E402
 
-COUNTS = {"mlp": 101770, "lenet5": 1663370, "cifar-quick": 89578, "tf-cifar": 3527498, "resnet20": 272474, "resnet18": 11173962}
+COUNTS = {"mlp": 101770, "lenet5": 1663370, "cifar-quick": 89578, "tf-cifar": 3527498,
+          "resnet20": 272474, "resnet18": 11173962}
 
 
 @pytest.fixture(scope="module", params=worker.PRESETS)
@@ -25,7 +26,8 @@ def trained(request, tmp_path_factory):
 def test_numpy_computes_the_same_outputs(trained):
     preset, folder, data, artifact = trained
     answer, outputs = worker.outputs(folder, artifact)
-    assert answer["parameters"] == COUNTS[preset] and outputs.shape == (12, 10) and np.std(outputs) > 1e-3
+    assert answer["parameters"] == COUNTS[preset] and outputs.shape == (12, 10) and np.std(
+        outputs) > 1e-3
     worker.close(worker.evaluate_plain(artifact, data[2]), outputs)
     assert (np.argmax(outputs, 1) == data[3]).sum() == answer["right"]
 
@@ -44,7 +46,8 @@ def test_init_takes_them_and_a_job_without_learning_keeps_them(trained):
     preset, folder, data, artifact = trained
     other = worker.redrawn(plain.load(artifact)[1], 6)
     plain.save(folder / "start.safetensors", other)
-    job = worker.job(preset, 16, init="start.safetensors", optimizer={"type": "sgd", "learning_rate": 0})
+    job = worker.job(preset, 16, init="start.safetensors",
+                     optimizer={"type": "sgd", "learning_rate": 0})
     kept = plain.load(worker.train(folder, "second", job))[1]
     assert set(kept) == set(other)
     assert all(np.array_equal(kept[k], other[k]) for k in other if "running" not in k)

@@ -1,4 +1,5 @@
-"""Uploaded programs: what is taken and what is refused, who may, what is kept, and that a job runs one by its digest on this host and on others."""
+"""Uploaded programs: what is taken and what is refused, who may, what is kept, and that a job runs
+one by its digest on this host and on others."""
 import fcntl
 import hashlib
 import io
@@ -17,7 +18,8 @@ from service import Service, until
 
 PROGRAMS = ROOT / "tests/program"
 COMMAND = ["/usr/bin/python3", "counting.py"]
-TOKENS = {"viewer": "viewer-0123456789abcdef", "operator": "operator-0123456789abcdef", "programs": "programs-0123456789abcdef"}
+TOKENS = {"viewer": "viewer-0123456789abcdef", "operator": "operator-0123456789abcdef",
+          "programs": "programs-0123456789abcdef"}
 MIB = 1 << 20
 
 
@@ -37,7 +39,9 @@ def packed(files, form=tarfile.USTAR_FORMAT):
 
 
 def digest_of(files):
-    lines = [f"{hashlib.sha256(v.encode() if isinstance(v, str) else v).hexdigest()} - {len(v)} {k}\n" for k, v in sorted(files.items())]
+    lines = [
+        f"{hashlib.sha256(v.encode() if isinstance(v, str) else v).hexdigest()} - {len(v)} {k}\n"
+        for k, v in sorted(files.items())]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -46,8 +50,10 @@ def counting(**more):
 
 
 def upload(service, archive, role=None, kind="application/x-tar"):
-    headers = {"Content-Type": kind, **({"Authorization": "Bearer " + TOKENS[role]} if role else {})}
-    return service.http.post(service.url + "/api/v1/programs", data=archive, headers=headers, timeout=120)
+    headers = {"Content-Type": kind,
+               **({"Authorization": "Bearer " + TOKENS[role]} if role else {})}
+    return service.http.post(service.url + "/api/v1/programs", data=archive, headers=headers,
+                             timeout=120)
 
 
 def taken(service, files):
@@ -57,7 +63,8 @@ def taken(service, files):
 
 
 def job(workers=2, **program):
-    return {"program": program, "workers": workers, "epochs": 2, "batching": {"global_batch": 64, "policy": "equal"}, "strategy": {"type": "sync"}}
+    return {"program": program, "workers": workers, "epochs": 2,
+            "batching": {"global_batch": 64, "policy": "equal"}, "strategy": {"type": "sync"}}
 
 
 def errors(answer):
@@ -67,21 +74,25 @@ def errors(answer):
 def left_behind(service):
     """What lies about that is no program."""
     uploads = service.dir / "uploads"
-    names = [p.name for p in uploads.glob("*")] + [p.name for p in uploads.glob(".*")] if uploads.exists() else []
-    return sorted([n for n in names if not n.endswith((".tar", ".json"))] + [p.name for p in service.dir.glob(".upload*")])
+    names = [p.name for p in uploads.glob("*")] + [
+        p.name for p in uploads.glob(".*")] if uploads.exists() else []
+    return sorted([n for n in names if not n.endswith((".tar", ".json"))]
+                  + [p.name for p in service.dir.glob(".upload*")])
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
-    (folder / "token").write_text("admin-0123456789abcdef\n" + "".join(f"{token} {role} {role}-name\n" for role, token in TOKENS.items()))
+    (folder / "token").write_text("admin-0123456789abcdef\n"
+                                  + "".join(f"{token} {role} {role}-name\n"
+                                            for role, token in TOKENS.items()))
     (folder / "token").chmod(0o600)
     with Service(folder=folder, options=["--allow-programs"]) as s:
         s.http.headers["Authorization"] = "Bearer admin-0123456789abcdef"
         yield s
 
 
-# ---- what is taken ---------------------------------------------------------------------------------------
+# ---- what is taken -------------------------------------------------------------------------------
 
 
 def test_an_upload_is_kept_by_the_digest_of_what_is_in_it(service):
@@ -90,9 +101,11 @@ def test_an_upload_is_kept_by_the_digest_of_what_is_in_it(service):
     assert answer.status_code == 201, answer.text
     digest = answer.json()["digest"]
     assert digest == digest_of(files)
-    assert (answer.json()["files"], answer.json()["bytes"], answer.json()["by"]) == (2, 11, "programs-name")
+    assert (answer.json()["files"], answer.json()["bytes"], answer.json()["by"]) == (
+        2, 11, "programs-name")
     assert answer.headers["Location"] == "/api/v1/programs/" + digest
-    for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):  # the same again, packed by another program
+    # the same again, packed by another program
+    for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
         again = upload(service, packed(dict(reversed(files.items())), form))
         assert (again.status_code, again.json()["digest"]) == (200, digest)
     shown = service.get("programs/" + digest).json()
@@ -109,11 +122,15 @@ def test_every_entry_that_is_refused_is_told(service):
     soft.type, soft.linkname = tarfile.SYMTYPE, "/etc/passwd"
     device.type = tarfile.CHRTYPE
     su.mode = 0o4755
-    answer = upload(service, packed({"ok.py": "", "../../up.py": "", "/etc/cron.d/x": "", "soft": soft, "dev/null": device, "su": su}))
+    answer = upload(service,
+                    packed({"ok.py": "", "../../up.py": "", "/etc/cron.d/x": "", "soft": soft,
+                            "dev/null": device, "su": su}))
     assert answer.status_code == 422, answer.text
     found = errors(answer)
-    assert len(found) == 5 and "absolute" in found["/~1etc~1cron.d~1x"] and "symbolic link" in found["/soft"], found
-    assert ".." in found["/..~1..~1up.py"] and "device" in found["/dev~1null"] and "set-uid" in found["/su"]
+    assert (len(found) == 5 and "absolute" in found["/~1etc~1cron.d~1x"]
+            and "symbolic link" in found["/soft"]), found
+    assert (".." in found["/..~1..~1up.py"] and "device" in found["/dev~1null"]
+            and "set-uid" in found["/su"])
     assert left_behind(service) == []
 
 
@@ -124,8 +141,10 @@ def test_what_is_no_archive_is_refused(service):
     assert upload(service, b"PK\x03\x04" + bytes(2000)).status_code == 400
     assert "gzip" in upload(service, b"\x1f\x8b\x08" + bytes(2000)).json()["hint"]
     assert upload(service, whole, kind="application/json").status_code == 415
-    assert upload(service, packed({"evenstep.json": '{"comand": ["python3"]}'})).json()["errors"][0]["pointer"] == "/evenstep.json/comand"
-    assert "line 1" in upload(service, packed({"evenstep.json": "{"})).json()["errors"][0]["message"]
+    assert (upload(service, packed({"evenstep.json": '{"comand": ["python3"]}'}))
+            .json()["errors"][0]["pointer"] == "/evenstep.json/comand")
+    assert "line 1" in upload(service,
+                              packed({"evenstep.json": "{"})).json()["errors"][0]["message"]
     assert left_behind(service) == []
 
 
@@ -138,7 +157,9 @@ def test_64_mib_are_taken_and_more_is_not(service):
     assert upload(service, packed({"blob": bytes(65 * MIB)})).status_code == 413
     chunks = iter([bytes(MIB)] * 65)  # its length is not told before
     assert upload(service, chunks).status_code == 413
-    memory = int(next(l for l in open(f"/proc/{service.process.pid}/status") if l.startswith("VmHWM")).split()[1])
+    memory = int(
+        next(l for l in open(f"/proc/{service.process.pid}/status") if l.startswith("VmHWM"))
+        .split()[1])
     assert memory < 200 * 1024, f"{memory} KB: uploads must not lie in memory"
 
 
@@ -146,7 +167,9 @@ def raw(service, length, token="admin-0123456789abcdef"):
     """A connection on which an upload has begun."""
     host, port = service.url.split("//")[1].split(":")
     s = socket.create_connection((host, int(port)), 30)
-    s.sendall(f"POST /api/v1/programs HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/x-tar\r\nContent-Length: {length}\r\n\r\n".encode())
+    s.sendall(
+        f"POST /api/v1/programs HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer "
+        f"{token}\r\nContent-Type: application/x-tar\r\nContent-Length: {length}\r\n\r\n".encode())
     return s
 
 
@@ -169,11 +192,14 @@ def test_a_slow_upload_arrives_and_one_that_breaks_off_leaves_nothing(service):
 
 def test_at_most_eight_uploads_are_under_way(service):
     held = [raw(service, 1000) for _ in range(8)]
-    answer = until("the ninth is refused", lambda: [a for a in [upload(service, packed({"n.py": ""}))] if a.status_code == 503], 20)[0]
+    answer = until("the ninth is refused",
+                   lambda: [a for a in [upload(service, packed({"n.py": ""}))]
+                            if a.status_code == 503], 20)[0]
     assert "under way" in answer.json()["detail"]
     for s in held:
         s.close()
-    until("there is room again", lambda: upload(service, packed({"n.py": ""})).status_code in (200, 201), 20)
+    until("there is room again", lambda: upload(service, packed({"n.py": ""})).status_code in (
+        200, 201), 20)
 
 
 def test_a_service_that_is_killed_half_way_leaves_nothing(tmp_path):
@@ -181,7 +207,8 @@ def test_a_service_that_is_killed_half_way_leaves_nothing(tmp_path):
         held = raw(s, 60 * MIB, s.token)
         held.sendall(bytes(10 * MIB))
         (tmp_path / "uploads").mkdir()
-        (tmp_path / "uploads/.part-abcdef").write_bytes(b"half")  # as if it had been about to keep one
+        # as if it had been about to keep one
+        (tmp_path / "uploads/.part-abcdef").write_bytes(b"half")
         s.kill()
         held.close()
         s.start()
@@ -189,14 +216,18 @@ def test_a_service_that_is_killed_half_way_leaves_nothing(tmp_path):
         assert left_behind(s) == []
 
 
-# ---- who may ---------------------------------------------------------------------------------------------
+# ---- who may -------------------------------------------------------------------------------------
 
 
 def test_only_the_role_programs_uploads_and_brings_commands(service):
-    archive = packed(counting(**{"evenstep.json": json.dumps({"command": COMMAND, "arguments": {"--rate": "number"}, "env": {"SOME": "1"}})}))
+    archive = packed(
+        counting(**{
+            "evenstep.json": json.dumps(
+                {"command": COMMAND, "arguments": {"--rate": "number"}, "env": {"SOME": "1"}})}))
     for role in ("viewer", "operator"):
         answer = upload(service, archive, role)
-        assert answer.status_code == 403 and "the role programs" in answer.json()["detail"], answer.text
+        assert (answer.status_code == 403
+                and "the role programs" in answer.json()["detail"]), answer.text
     digest = upload(service, archive, "programs").json()["digest"]
     operator = {"Authorization": "Bearer " + TOKENS["operator"]}
     assert service.ask("DELETE", "programs/" + digest, headers=operator).status_code == 403
@@ -206,9 +237,13 @@ def test_only_the_role_programs_uploads_and_brings_commands(service):
     assert "role programs" in told({"command": ["/bin/sh"]})["/program"]
     assert "role programs" in told({"digest": digest, "command": ["/bin/sh"]})["/program/command"]
     assert "role programs" in told({"digest": digest, "env": {"LD_PRELOAD": "x"}})["/program/env"]
-    assert "no argument '--fault'" in told({"digest": digest, "args": ["--fault", "exit"]})["/program/args/0"]
-    listed = next(p for p in service.get("programs", headers={"Authorization": "Bearer " + TOKENS["viewer"]}).json()["programs"] if p["digest"] == digest)
-    assert listed["command"] == COMMAND and listed["arguments"] == {"--rate": "number"} and "env" not in listed
+    assert "no argument '--fault'" in told(
+        {"digest": digest, "args": ["--fault", "exit"]})["/program/args/0"]
+    listed = next(
+        p for p in service.get("programs", headers={"Authorization": "Bearer " + TOKENS["viewer"]})
+        .json()["programs"] if p["digest"] == digest)
+    assert listed["command"] == COMMAND and listed["arguments"] == {
+        "--rate": "number"} and "env" not in listed
     answer = service.post("jobs", job(digest=digest, args=["--rate", "0.5"]), headers=operator)
     assert answer.status_code == 201, answer.text
     service.wait(answer.json()["id"], "succeeded")
@@ -217,10 +252,13 @@ def test_only_the_role_programs_uploads_and_brings_commands(service):
 def test_a_job_that_names_what_is_not_there_is_refused(service):
     digest = taken(service, {"train.py": "1"})
     assert "was uploaded" in errors(service.post("jobs", job(digest="0" * 64)))["/program/digest"]
-    assert "was uploaded" in errors(service.post("jobs", job(digest="../" + digest)))["/program/digest"]
+    assert "was uploaded" in errors(
+        service.post("jobs", job(digest="../" + digest)))["/program/digest"]
     assert "no manifest" in errors(service.post("jobs", job(digest=digest)))["/program/command"]
     for name in ("EVENSTEP_SOCKET", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"):
-        assert "cannot be the name" in errors(service.post("jobs", job(digest=digest, command=["x"], env={name: "1"})))["/program/env"]
+        assert "cannot be the name" in errors(
+            service.post("jobs",
+                         job(digest=digest, command=["x"], env={name: "1"})))["/program/env"]
 
 
 def test_without_allow_programs_nothing_is_taken_and_nothing_uploaded_runs(tmp_path):
@@ -231,21 +269,25 @@ def test_without_allow_programs_nothing_is_taken_and_nothing_uploaded_runs(tmp_p
         s.start()
         answer = upload(s, packed({"a.py": ""}))
         assert answer.status_code == 403 and "--allow-programs" in answer.json()["detail"]
-        assert "--allow-programs" in errors(s.post("jobs", job(digest=digest, command=COMMAND)))["/program/digest"]
+        assert "--allow-programs" in errors(
+            s.post("jobs", job(digest=digest, command=COMMAND)))["/program/digest"]
 
 
-# ---- runs ------------------------------------------------------------------------------------------------
+# ---- runs ----------------------------------------------------------------------------------------
 
 
 def test_a_job_runs_it_in_a_folder_of_its_own(service):
     """Which it may write into; who ran what and where is in the log."""
-    digest = taken(service, counting(**{"tool.sh": "#!/bin/sh\necho mine >left-here.txt\nls\nexec /usr/bin/python3 counting.py \"$@\"\n"}))
+    script = ("#!/bin/sh\necho mine >left-here.txt\nls\n"
+              'exec /usr/bin/python3 counting.py "$@"\n')
+    digest = taken(service, counting(**{"tool.sh": script}))
     id = service.submit(job(digest=digest, command=["/bin/sh", "tool.sh"], args=["--rate", "0.5"]))
     assert service.wait(id, "succeeded")["progress"]["samples"] == 2 * 256
     log = service.get(f"jobs/{id}/logs", params={"rank": 0}).text
     assert "left-here.txt" in log and "counting.py" in log
     line = next(l for l in service.text().splitlines() if "mod=programs" in l and f"job={id}" in l)
-    assert f"program={digest}" in line and sorted(line.split("nodes=")[1].split()[0].split(",")) == ["a", "b"] and 'by="admin"' in line, line
+    assert f"program={digest}" in line and sorted(
+        line.split("nodes=")[1].split()[0].split(",")) == ["a", "b"] and 'by="admin"' in line, line
     until("the copies are gone", lambda: left_behind(service) == [], 20)
     again = service.submit(job(digest=digest, command=COMMAND))
     service.wait(again, "succeeded")
@@ -289,11 +331,18 @@ def test_nodes_tell_what_they_have_and_a_program_says_what_it_needs(service):
     assert has["python3"].startswith("3.")
 
     def asking(needs):
-        return taken(service, counting(**{"evenstep.json": json.dumps({"command": COMMAND, "needs": needs, "device": "cpu"})}))
+        return taken(service,
+                     counting(**{
+                         "evenstep.json": json.dumps(
+                             {"command": COMMAND, "needs": needs, "device": "cpu"})}))
     told = errors(service.post("jobs", job(digest=asking({"python3": "99.1"}))))["/program"]
-    assert f"needs python3 99.1, and node 'a' has python3 {has['python3']}" in told or f"and node 'b' has python3 {has['python3']}" in told, told
+    assert (f"needs python3 99.1, and node 'a' has python3 {has['python3']}" in told
+            or f"and node 'b' has python3 {has['python3']}" in told), told
     service.wait(service.submit(job(digest=asking({"python3": "3"}))), "succeeded")
-    answer = upload(service, packed({"evenstep.json": json.dumps({"needs": {"python3": "new", "left-pad": ""}, "device": "abacus"})}))
+    answer = upload(service,
+                    packed(
+                        {"evenstep.json": json.dumps(
+                            {"needs": {"python3": "new", "left-pad": ""}, "device": "abacus"})}))
     assert answer.status_code == 422 and len(answer.json()["errors"]) == 3, answer.text
 
 
@@ -312,7 +361,9 @@ def test_another_host_gets_it_from_the_keeper_and_keeps_it(cluster):
     def was_sent():
         id = service.submit(job(digest=digest, command=COMMAND))
         assert service.wait(id, "succeeded")["progress"]["samples"] == 2 * 256
-        return "sends the program" in "".join(p.read_text() for p in (service.dir / "jobs" / id / "logs").iterdir())
+        return "sends the program" in "".join(p.read_text()
+                                              for p in (service.dir / "jobs" / id / "logs")
+                                              .iterdir())
     assert was_sent()
     kept = agent.dir / "received" / digest / "files/program.tar"
     assert kept.read_bytes() == (service.dir / "uploads" / (digest + ".tar")).read_bytes()
@@ -326,13 +377,15 @@ def test_another_host_gets_it_from_the_keeper_and_keeps_it(cluster):
 
 def test_where_the_disk_is_full_programs_that_no_job_needs_go_first(tmp_path):
     with Service(folder=tmp_path, options=["--allow-programs", "--max-disk", "1M"]) as s:
-        old, needed = taken(s, {"old": os.urandom(600_000)}), taken(s, counting(needed=b"n" * 600_000))
+        old, needed = taken(s, {"old": os.urandom(600_000)}), taken(
+            s, counting(needed=b"n" * 600_000))
         s.post("nodes/a/disable")
         id = s.submit(job(digest=needed, command=COMMAND))
         for digest in (old, needed):  # as if they had not been used for hours
             os.utime(tmp_path / "uploads" / (digest + ".tar"), (0, 0))
         fresh = taken(s, {"new": os.urandom(600_000)})
-        until("the one that no job needs is gone", lambda: s.get("programs/" + old).status_code == 404, 30)
+        until("the one that no job needs is gone",
+              lambda: s.get("programs/" + old).status_code == 404, 30)
         assert {p["digest"] for p in s.get("programs").json()["programs"]} == {needed, fresh}
         s.post("nodes/a/enable")
         s.wait(id, "succeeded")

@@ -1,17 +1,20 @@
-"""What gradients of a user's own program weigh: tokens, zero, sums; and what happens when a step has several backward passes, or one that fails.
-Programs are tests/program/counting.py over real MPI. Where a gradient does not depend on the parameters, the end is known in closed form; it is
-compared bit for bit where every number on the way is a whole one over a power of two, else within rounding."""
+"""What gradients of a user's own program weigh: tokens, zero, sums; and what happens when a step
+has several backward passes, or one that fails. Programs are tests/program/counting.py over real
+MPI. Where a gradient does not depend on the parameters, the end is known in closed form; it is
+compared bit for bit where every number on the way is a whole one over a power of two, else within
+rounding."""
 import math
 
 import numpy as np
 import pytest
 
-from test_program import (BATCH, RATE, SAMPLES, STRATEGIES, Run, expected, first_parameters, gradient, in_file_order, job, name_of,
-                          without_statistics)
+from test_program import (BATCH, RATE, SAMPLES, STRATEGIES, Run, expected, first_parameters,
+                          gradient, in_file_order, job, name_of, without_statistics)
 
 SIZES = (32, 16, 16)
 # strategies whose updates are means over all ranks' gradients of one step
-STEPWISE = [{"type": "sync"}, {"type": "local-sgd", "k": 1}, {"type": "hier-sgd", "k1": 1, "k2": 2, "group_size": 3}, {"type": "hpsgd", "k": 1}]
+STEPWISE = [{"type": "sync"}, {"type": "local-sgd", "k": 1},
+            {"type": "hier-sgd", "k1": 1, "k2": 2, "group_size": 3}, {"type": "hpsgd", "k": 1}]
 
 
 def tokens(indices):
@@ -20,14 +23,16 @@ def tokens(indices):
 
 def token_sum(indices):
     j = np.arange(len(first_parameters()), dtype="i8")
-    return sum((t * ((i * 7 + j * 3) % 17 - 8)).astype("f8") for i, t in zip(indices, tokens(indices)))
+    return sum((t * ((i * 7 + j * 3) % 17 - 8)).astype("f8")
+               for i, t in zip(indices, tokens(indices)))
 
 
 def steps(run, ranks=(0, 1, 2)):
     """The samples of each step that these ranks had."""
     for epoch in "01":
         for step in range(SAMPLES // BATCH):
-            yield [i for r in ranks for i in run.ranks[r]["seen"][epoch][step * SIZES[r]:(step + 1) * SIZES[r]]]
+            yield [i for r in ranks
+                   for i in run.ranks[r]["seen"][epoch][step * SIZES[r]:(step + 1) * SIZES[r]]]
 
 
 def part(run, rank, step):
@@ -38,8 +43,8 @@ def part(run, rank, step):
 
 
 def updates(run, strategy, weight):
-    """Of each step, if `weight` (of a rank's samples in a step) is what gradients weigh. hier-sgd's average over all comes every second step and weighs
-    the parameters by both."""
+    """Of each step, if `weight` (of a rank's samples in a step) is what gradients weigh. hier-sgd's
+    average over all comes every second step and weighs the parameters by both."""
     for step in range(2 * SAMPLES // BATCH):
         since = (step - 1, step) if strategy["type"] == "hier-sgd" and step % 2 else (step,)
         weights = [sum(weight(r, s, part(run, r, s)) for s in since) for r in range(3)]
@@ -60,14 +65,22 @@ def same_everywhere(run):
 def test_gradients_that_weigh_tokens_give_the_mean_over_all_tokens(tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--tokens"]))
     found = without_statistics(run.model())
-    assert np.allclose(found, end(updates(run, strategy, lambda rank, step, samples: sum(tokens(samples)))), rtol=1e-6, atol=1e-5)
-    assert not np.allclose(found, end(updates(run, strategy, lambda rank, step, samples: len(samples))), rtol=1e-4, atol=1e-4)  # what it would be without
+    assert np.allclose(found,
+                       end(updates(run, strategy, lambda rank, step,
+                                   samples: sum(tokens(samples)))), rtol=1e-6, atol=1e-5)
+    # what it would be without
+    assert not np.allclose(found,
+                           end(updates(run, strategy, lambda rank, step, samples: len(samples))),
+                           rtol=1e-4, atol=1e-4)
     if strategy["type"] == "sync":
-        assert np.allclose(found, end(token_sum(s) / sum(tokens(s)) for s in steps(run)), rtol=1e-6, atol=1e-5)  # one process with the whole batch
+        # one process with the whole batch
+        assert np.allclose(found, end(token_sum(s) / sum(tokens(s)) for s in steps(run)), rtol=1e-6,
+                           atol=1e-5)
     assert same_everywhere(run) and run.seen(0) == list(range(SAMPLES))
 
 
-@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "asgd", "servers": 2}], ids=name_of)
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "asgd", "servers": 2}],
+                         ids=name_of)
 def test_a_push_weighs_its_tokens_beside_those_of_all_pushes_so_far(tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--tokens"], sizes=(64,)))
     pushed, samples, weights = [], 0, 0
@@ -81,9 +94,11 @@ def test_a_push_weighs_its_tokens_beside_those_of_all_pushes_so_far(tmp_path, st
 
 
 @pytest.mark.parametrize("strategy", STEPWISE, ids=name_of)
-def test_a_node_whose_batches_weigh_zero_leaves_the_mean_to_the_others_whatever_its_gradients_hold(tmp_path, strategy):
+def test_a_node_whose_batches_weigh_zero_leaves_the_mean_to_the_others_whatever_its_gradients_hold(
+        tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--silent", 1]))
-    assert np.allclose(without_statistics(run.model()), end(gradient(s) / len(s) for s in steps(run, (0, 2))), rtol=1e-6, atol=1e-5)
+    assert np.allclose(without_statistics(run.model()),
+                       end(gradient(s) / len(s) for s in steps(run, (0, 2))), rtol=1e-6, atol=1e-5)
     assert same_everywhere(run)
 
 
@@ -102,7 +117,9 @@ def test_a_step_in_which_everything_weighs_zero_is_one_of_zeros(tmp_path, strate
     assert strategy["type"] != "sync" or "all gradients weigh 0" in run.log
 
 
-@pytest.mark.parametrize("fault,sentence", [("weight", "a weight of -1: a weight is a number of 0 or more"), ("unsteady", "changed the weight of step 3 from")])
+@pytest.mark.parametrize("fault,sentence",
+                         [("weight", "a weight of -1: a weight is a number of 0 or more"),
+                          ("unsteady", "changed the weight of step 3 from")])
 def test_a_weight_that_has_no_meaning_is_a_sentence(tmp_path, fault, sentence):
     run = Run(tmp_path / "run", job({"type": "sync"}, ["--fault", fault]))
     said = [line for line in run.log.splitlines() if "level=error" in line and sentence in line]
@@ -110,27 +127,35 @@ def test_a_weight_that_has_no_meaning_is_a_sentence(tmp_path, fault, sentence):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
-def test_a_loss_that_is_a_sum_gives_the_sum_over_the_whole_batch_under_every_strategy(tmp_path, strategy):
+def test_a_loss_that_is_a_sum_gives_the_sum_over_the_whole_batch_under_every_strategy(
+        tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--reduction", "sum"]))
     assert (without_statistics(run.model()) == end([2 * gradient(range(SAMPLES))])).all()
     assert run.seen(0) == run.seen(1) == list(range(SAMPLES))
 
 
 def test_an_epochs_last_smaller_step_of_a_sum_is_not_made_larger(tmp_path):
-    run = Run(tmp_path / "run", job({"type": "sync"}, ["--reduction", "sum", "--samples", 65], sizes=(62, 1, 1)))
-    assert (without_statistics(run.model()) == end([2 * gradient(range(65))])).all() and same_everywhere(run)
+    run = Run(tmp_path / "run", job({"type": "sync"}, ["--reduction", "sum", "--samples", 65],
+                                    sizes=(62, 1, 1)))
+    assert ((without_statistics(run.model()) == end([2 * gradient(range(65))])).all()
+            and same_everywhere(run))
 
 
 # ---- several passes
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
-@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "local-sgd", "k": 2}, {"type": "hier-sgd", "k1": 1, "k2": 2}], ids=name_of)
+@pytest.mark.parametrize("strategy",
+                         [{"type": "sync"}, {"type": "local-sgd", "k": 2},
+                          {"type": "hier-sgd", "k1": 1, "k2": 2}], ids=name_of)
 def test_gradients_of_further_passes_join_those_of_the_step(tmp_path, strategy, reduction):
     run = Run(tmp_path / "run", job(strategy, ["--passes", 3, "--reduction", reduction]))
     scale = 1 if reduction == "sum" else BATCH
-    assert (without_statistics(run.model()) == end([2 * 2 * gradient(range(SAMPLES)) / scale])).all()  # 1 + 1/2 + 1/2, two epochs
-    assert run.seen(0) == run.seen(1) == list(range(SAMPLES)) and sum(r["batch"] for r in run.rows) == 2 * SAMPLES
+    # 1 + 1/2 + 1/2, two epochs
+    assert (without_statistics(run.model())
+            == end([2 * 2 * gradient(range(SAMPLES)) / scale])).all()
+    assert run.seen(0) == run.seen(1) == list(range(SAMPLES)) and sum(
+        r["batch"] for r in run.rows) == 2 * SAMPLES
 
 
 def test_further_passes_of_one_worker_join_too(tmp_path):
@@ -140,24 +165,30 @@ def test_further_passes_of_one_worker_join_too(tmp_path):
 
 def test_further_passes_weigh_as_the_first(tmp_path):
     run = Run(tmp_path / "run", job({"type": "sync"}, ["--passes", 2, "--tokens"]))
-    assert np.allclose(without_statistics(run.model()), end(1.5 * token_sum(s) / sum(tokens(s)) for s in steps(run)), rtol=1e-6, atol=1e-5)
+    assert np.allclose(without_statistics(run.model()),
+                       end(1.5 * token_sum(s) / sum(tokens(s)) for s in steps(run)), rtol=1e-6,
+                       atol=1e-5)
 
 
 def test_a_checkpoint_between_steps_of_several_passes_has_whole_steps(tmp_path):
     """Parameters are read on rank 0 while the others are in the next step already."""
     args = ["--passes", 2]
     whole = Run(tmp_path / "whole", job({"type": "sync"}, args)).model()
-    crash = job({"type": "sync"}, [*args, "--fault", "crash", "--after", 6], checkpoint={"every_steps": 1})
+    crash = job({"type": "sync"}, [*args, "--fault", "crash", "--after", 6],
+                checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", crash).code != 0
     run = Run(tmp_path / "run", job({"type": "sync"}, args))
-    assert (without_statistics(run.model()) == without_statistics(whole)).all() and all(r["resumed"] for r in run.ranks)
+    assert (without_statistics(run.model()) == without_statistics(whole)).all() and all(
+        r["resumed"] for r in run.ranks)
 
 
 @pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "hpsgd", "k": 1}], ids=name_of)
 def test_a_further_pass_is_refused_where_the_first_ones_gradients_are_gone(tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--passes", 2]))
-    said = [line for line in run.log.splitlines() if "level=error" in line and "one more backward pass cannot join" in line]
-    assert run.code != 0 and said and strategy["type"] in said[0] and "local-" in said[0], run.log[-3000:]
+    said = [line for line in run.log.splitlines() if "level=error" in line
+            and "one more backward pass cannot join" in line]
+    assert (run.code != 0 and said and strategy["type"] in said[0]
+            and "local-" in said[0]), run.log[-3000:]
 
 
 def test_unequal_numbers_of_passes_are_a_sentence(tmp_path):
@@ -171,7 +202,8 @@ def test_unequal_numbers_of_passes_are_a_sentence(tmp_path):
 def test_a_pass_that_failed_on_one_node_leaves_the_step_out_on_all(tmp_path):
     run = Run(tmp_path / "run", job({"type": "sync"}, ["--void", 1]))
     made = [s for i, s in enumerate(steps(run)) if i != 3]
-    assert (without_statistics(run.model()) == end([sum(gradient(s) for s in made) / BATCH])).all() and same_everywhere(run)
+    assert ((without_statistics(run.model()) == end([sum(gradient(s) for s in made) / BATCH])).all()
+            and same_everywhere(run))
     assert [r["goes"] for r in run.ranks] == 3 * [[0, 0, 0, 4 | 4096, 0, 0, 0, 0]]
     assert run.seen(0) == list(range(SAMPLES))  # its samples count as done
     assert "no node makes this step" in run.log and "nodes=1" in run.log
@@ -180,22 +212,30 @@ def test_a_pass_that_failed_on_one_node_leaves_the_step_out_on_all(tmp_path):
 def test_a_further_pass_that_failed_leaves_the_step_out_too(tmp_path):
     run = Run(tmp_path / "run", job({"type": "sync"}, ["--void", 2, "--passes", 2]))
     made = [s for i, s in enumerate(steps(run)) if i != 3]
-    assert (without_statistics(run.model()) == end([1.5 * sum(gradient(s) for s in made) / BATCH])).all() and same_everywhere(run)
+    assert (without_statistics(run.model())
+            == end([1.5 * sum(gradient(s) for s in made) / BATCH])).all() and same_everywhere(run)
 
 
 @pytest.mark.parametrize("strategy", [s for s in STEPWISE if s["type"] != "sync"], ids=name_of)
-def test_where_gradients_stay_local_only_the_node_that_failed_leaves_its_step_out(tmp_path, strategy):
+def test_where_gradients_stay_local_only_the_node_that_failed_leaves_its_step_out(
+        tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--void", 1, "--tokens"]))
-    made = updates(run, strategy, lambda rank, step, samples: 0 if (rank, step) == (1, 3) else sum(tokens(samples)))
+    made = updates(run, strategy, lambda rank, step, samples: 0 if (rank, step) == (1, 3)
+                   else sum(tokens(samples)))
     assert np.allclose(without_statistics(run.model()), end(made), rtol=1e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [[], ["--optimizer", "adaptive"]], ids=["gradient", "difference"])
+@pytest.mark.parametrize("options", [[], ["--optimizer", "adaptive"]],
+                         ids=["gradient", "difference"])
 def test_a_server_gets_nothing_of_a_pass_that_failed(tmp_path, options):
-    run = Run(tmp_path / "run", job({"type": "asgd"}, ["--void", 0, "--after", 1, *options], sizes=(64,)))
-    parts = [run.ranks[0]["seen"][e][s * BATCH:(s + 1) * BATCH] for e in "01" for s in range(SAMPLES // BATCH)]
-    made = [np.sign(gradient(p)) if options else gradient(p) / BATCH for i, p in enumerate(parts) if i != 1]
-    assert (without_statistics(run.model()) == end([sum(made)])).all() and run.seen(0) == list(range(SAMPLES))
+    run = Run(tmp_path / "run", job({"type": "asgd"}, ["--void", 0, "--after", 1, *options],
+                                    sizes=(64,)))
+    parts = [run.ranks[0]["seen"][e][s * BATCH:(s + 1) * BATCH] for e in "01"
+             for s in range(SAMPLES // BATCH)]
+    made = [np.sign(gradient(p)) if options else gradient(p) / BATCH for i, p in enumerate(parts)
+            if i != 1]
+    assert (without_statistics(run.model()) == end([sum(made)])).all() and run.seen(0) == list(
+        range(SAMPLES))
 
 
 # ---- loss

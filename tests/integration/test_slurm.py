@@ -1,5 +1,5 @@
-"""Evenstep inside Slurm: deploy/slurm/evenstep.sbatch on a Slurm of two nodes (tests/lab/slurm.py), and a coordinator that was started in somebody's
-allocation."""
+"""Evenstep inside Slurm: deploy/slurm/evenstep.sbatch on a Slurm of two nodes (tests/lab/slurm.py),
+and a coordinator that was started in somebody's allocation."""
 import json
 import os
 import pathlib
@@ -17,7 +17,8 @@ SCRIPT = ROOT / "deploy" / "slurm" / "evenstep.sbatch"
 
 
 def test_a_coordinator_inside_an_allocation_starts_its_own_ranks(monkeypatch):
-    for name, value in {"JOB_ID": "7", "JOBID": "7", "NODELIST": "elsewhere", "JOB_NODELIST": "elsewhere", "NNODES": "1", "TASKS_PER_NODE": "1"}.items():
+    for name, value in {"JOB_ID": "7", "JOBID": "7", "NODELIST": "elsewhere",
+                        "JOB_NODELIST": "elsewhere", "NNODES": "1", "TASKS_PER_NODE": "1"}.items():
         monkeypatch.setenv("SLURM_" + name, value)
     with Service() as s:
         assert s.wait(s.submit(spec()), "succeeded")["attempt"] == 1
@@ -37,10 +38,12 @@ class Under:
     def __init__(self, cluster, folder):
         self.cluster, self.home, self.folder = cluster, folder / "home", folder
         self.listen = f"127.0.0.1:{slurm.free_ports(1)[0]}"
-        self.env = {"EVENSTEP_HOME": str(self.home), "EVENSTEP_LISTEN": self.listen, "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
+        self.env = {"EVENSTEP_HOME": str(self.home), "EVENSTEP_LISTEN": self.listen,
+                    "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
 
     def start(self, *specs):
-        return self.cluster.batch("--nodes=2", "-o", self.folder / "out-%j", SCRIPT, *specs, **self.env)
+        return self.cluster.batch("--nodes=2", "-o", self.folder / "out-%j", SCRIPT, *specs,
+                                  **self.env)
 
     def text(self, job):
         out = self.folder / f"out-{job}"
@@ -48,7 +51,8 @@ class Under:
 
     def ended(self, job, seconds=120):
         def over():
-            return self.cluster.state(job).split()[0] not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING")
+            return self.cluster.state(job).split()[0] not in (
+                "PENDING", "RUNNING", "COMPLETING", "CONFIGURING")
         try:
             self.cluster.wait(f"Slurm's job {job} has ended", over, seconds)
         finally:
@@ -58,7 +62,8 @@ class Under:
     def get(self, path):
         try:
             token = (self.home / "token").read_text().strip()
-            answer = requests.get(f"http://{self.listen}/api/v1/{path}", headers={"Authorization": "Bearer " + token}, timeout=10)
+            answer = requests.get(f"http://{self.listen}/api/v1/{path}",
+                                  headers={"Authorization": "Bearer " + token}, timeout=10)
             return answer.json() if answer.status_code == 200 else None
         except (OSError, requests.ConnectionError):
             return None
@@ -74,7 +79,8 @@ def test_a_spec_is_trained_on_both_nodes_and_the_slurm_job_ends(cluster, tmp_pat
     job = under.start(write(tmp_path, "a.json", spec()))
     assert under.ended(job) == "COMPLETED 0:0"
     text = under.text(job)
-    assert text.count('msg="daemon started"') == 2 and "joined\" host=n1" in text and "joined\" host=n2" in text
+    assert text.count(
+        'msg="daemon started"') == 2 and "joined\" host=n1" in text and "joined\" host=n2" in text
     (model,) = under.home.glob("jobs/*/artifacts/model.safetensors")
     assert model.stat().st_size > 100_000
     assert not list(tmp_path.glob("evenstep-*")), "what the agents kept is gone"
@@ -87,10 +93,16 @@ def test_a_spec_that_is_wrong_fails_the_slurm_job(cluster, tmp_path):
     assert "/workers" in under.text(job)
 
 
-def test_when_the_time_is_over_jobs_write_checkpoints_and_the_next_slurm_job_goes_on(cluster, tmp_path):
+def test_when_the_time_is_over_jobs_write_checkpoints_and_the_next_slurm_job_goes_on(
+        cluster, tmp_path):
     under = Under(cluster, tmp_path)
-    first = under.start(write(tmp_path, "c.json", spec(epochs=25, max_restarts=0, checkpoint={"every_seconds": 3600})))
-    running = until("it trains", lambda: next((j for j in (under.get("jobs") or {"jobs": []})["jobs"] if (j["progress"] or {}).get("step", 0) > 100), None), 60)
+    first = under.start(
+        write(tmp_path, "c.json",
+              spec(epochs=25, max_restarts=0, checkpoint={"every_seconds": 3600})))
+    running = until("it trains",
+                    lambda: next(
+                        (j for j in (under.get("jobs") or {"jobs": []})["jobs"]
+                         if (j["progress"] or {}).get("step", 0) > 100), None), 60)
     cluster.ask("scancel", "--signal=TERM", "--batch", str(first))
     assert under.ended(first) == "COMPLETED 0:0"
     second = under.start()
@@ -99,6 +111,7 @@ def test_when_the_time_is_over_jobs_write_checkpoints_and_the_next_slurm_job_goe
         job = under.get("jobs/" + running["id"])
         return job if job and job["state"] in ("succeeded", "failed") else None
     done = until("it has ended", over, 120)
-    assert done["state"] == "succeeded" and done["attempt"] == 2 and done["progress"]["samples"] == 25 * 2560
+    assert (done["state"] == "succeeded" and done["attempt"] == 2
+            and done["progress"]["samples"] == 25 * 2560)
     cluster.ask("scancel", "--signal=TERM", "--batch", str(second))
     assert under.ended(second) == "COMPLETED 0:0"

@@ -1,10 +1,13 @@
-"""A job with a `cluster` in its spec runs on virtual nodes through the same call, and shows like any other."""
+"""A job with a `cluster` in its spec runs on virtual nodes through the same call, and shows like
+any other."""
 import pytest
 
 from service import Service, spec
 
-CLUSTER = {"seed": 7, "nodes": [{"name": "fast", "count": 2, "fixed_seconds": 0.002, "seconds_per_sample": 0.0005, "jitter": 0.02},
-                                {"name": "slow", "fixed_seconds": 0.002, "seconds_per_sample": 0.002}],
+CLUSTER = {"seed": 7,
+           "nodes": [{"name": "fast", "count": 2, "fixed_seconds": 0.002,
+                      "seconds_per_sample": 0.0005, "jitter": 0.02},
+                     {"name": "slow", "fixed_seconds": 0.002, "seconds_per_sample": 0.002}],
            "links": {"latency_seconds": 0.0001, "bytes_per_second": 1.25e8}}
 
 
@@ -15,7 +18,8 @@ def service():
 
 
 def virtual(**changes):
-    job = spec(cluster=CLUSTER, strategy={"type": "asgd"}, batching={"global_batch": 64, "policy": "dynamic"}, **changes)
+    job = spec(cluster=CLUSTER, strategy={"type": "asgd"},
+               batching={"global_batch": 64, "policy": "dynamic"}, **changes)
     del job["workers"]
     return job
 
@@ -23,18 +27,23 @@ def virtual(**changes):
 def test_a_virtual_job_shows_progress_workers_staleness_assignments_series_and_artifacts(service):
     id = service.submit(virtual())
     job = service.wait(id, "succeeded")
-    assert job["progress"] == {**job["progress"], "epoch": 2, "epochs": 2, "samples": 2 * 2560, "fraction": 1.0}
-    assert [w["node"] for w in job["workers"]] == ["fast-1", "fast-2", "slow"] and {w["device"] for w in job["workers"]} == {"virtual"}
+    assert job["progress"] == {**job["progress"], "epoch": 2, "epochs": 2, "samples": 2 * 2560,
+                               "fraction": 1.0}
+    assert [w["node"] for w in job["workers"]] == ["fast-1", "fast-2", "slow"] and {
+        w["device"] for w in job["workers"]} == {"virtual"}
     assert 1.9 < job["staleness"]["update_mean"] <= 2 and job["virtual_seconds"] > 0
     assignments = service.get(f"jobs/{id}/assignments").json()["assignments"]
     assert assignments[0]["batches"] == {"fast-1": 22, "fast-2": 21, "slow": 21}
-    assert assignments[-1]["batches"]["slow"] < 12 and all(sum(a["batches"].values()) == 64 for a in assignments)
+    assert assignments[-1]["batches"]["slow"] < 12 and all(
+        sum(a["batches"].values()) == 64 for a in assignments)
     nodes = service.get(f"jobs/{id}/staleness").json()["nodes"]
-    assert [n["node"] for n in nodes] == ["fast-1", "fast-2", "slow"] and sum(sum(n["histogram"]) for n in nodes) == job["progress"]["step"]
+    assert [n["node"] for n in nodes] == ["fast-1", "fast-2", "slow"] and sum(
+        sum(n["histogram"]) for n in nodes) == job["progress"]["step"]
     assert all(n["mean"] <= n["max"] and {"p50", "p95", "p99"} <= set(n) for n in nodes)
     series = service.get(f"jobs/{id}/series?names=train_loss,staleness&x=time").json()["series"]
     assert len(series) == 4 and series[0]["total_points"] == job["progress"]["step"]
-    assert "model.safetensors" in [a["name"] for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]]
+    assert "model.safetensors" in [a["name"]
+                                   for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]]
 
 
 def test_it_takes_no_node_and_gives_the_same_bits_every_time(service):
@@ -49,16 +58,20 @@ def test_it_takes_no_node_and_gives_the_same_bits_every_time(service):
 
 def test_every_mistake_of_a_cluster_is_reported_in_its_place(service):
     bad = virtual()
-    bad["cluster"] = {"nodes": [{"name": "a", "fixed_seconds": -1}, {"name": "b", "count": 100000, "seconds_per_sample": 1}], "group": []}
+    bad["cluster"] = {
+        "nodes": [{"name": "a", "fixed_seconds": -1},
+                  {"name": "b", "count": 100000, "seconds_per_sample": 1}], "group": []}
     answer = service.post("jobs", bad)
     assert answer.status_code == 422
-    assert {"/cluster/nodes/0/fixed_seconds", "/cluster/nodes/1/count", "/cluster/group"} <= {e["pointer"] for e in answer.json()["errors"]}
+    assert {"/cluster/nodes/0/fixed_seconds", "/cluster/nodes/1/count", "/cluster/group"} <= {
+        e["pointer"] for e in answer.json()["errors"]}
 
 
 def test_a_dry_run_predicts_the_job_for_its_strategy_and_for_others(service):
     answer = service.post("jobs?dryRun=true", virtual()).json()["prediction"]
     rows = {r["strategy"]: r for r in answer["strategies"]}
-    assert answer["approximate"] and answer["reason"] is None and rows["asgd"]["chosen"] and "sync" in rows
+    assert (answer["approximate"] and answer["reason"] is None and rows["asgd"]["chosen"]
+            and "sync" in rows)
     id = service.submit(virtual())
     job = service.wait(id, "succeeded")
     assert abs(rows["asgd"]["samples_per_second"] / job["metrics"]["samples_per_second"] - 1) < 0.1
@@ -69,7 +82,9 @@ def test_a_dry_run_predicts_the_job_for_its_strategy_and_for_others(service):
 
 
 def test_a_dry_run_on_nodes_that_were_never_measured_says_so_and_predicts_once_they_were(service):
-    job = spec(workers=1, strategy={"type": "asgd"}, model={"input": [28, 28, 1], "layers": [{"type": "flatten"}, {"type": "dense", "units": 10}]})
+    job = spec(workers=1, strategy={"type": "asgd"},
+               model={"input": [28, 28, 1],
+                      "layers": [{"type": "flatten"}, {"type": "dense", "units": 10}]})
     before = service.post("jobs?dryRun=true", job).json()["prediction"]
     assert before["strategies"] == [] and "'real' was not measured" in before["reason"]
     service.wait(service.submit(job), "succeeded")
@@ -80,11 +95,14 @@ def test_a_dry_run_on_nodes_that_were_never_measured_says_so_and_predicts_once_t
 @pytest.mark.parametrize("change,pointers", [
     ({"cluster": {"nodes": []}}, ["/cluster/nodes"]),
     ({"cluster": {}}, ["/cluster/nodes"]),
-    ({"cluster": {**CLUSTER, "groups": [["fast-1", "fast-2"], ["fast-2", "nobody"]]}}, ["/cluster/groups/1/0", "/cluster/groups/1/1", "/cluster/groups"]),
-    ({"cluster": {**CLUSTER, "links": {"latency_seconds": -1}, "seed": "x"}}, ["/cluster/links/latency_seconds", "/cluster/seed"]),
+    ({"cluster": {**CLUSTER, "groups": [["fast-1", "fast-2"], ["fast-2", "nobody"]]}},
+     ["/cluster/groups/1/0", "/cluster/groups/1/1", "/cluster/groups"]),
+    ({"cluster": {**CLUSTER, "links": {"latency_seconds": -1}, "seed": "x"}},
+     ["/cluster/links/latency_seconds", "/cluster/seed"]),
     ({"strategy": {"type": "hier-sgd", "k1": 3, "k2": 4}}, ["/strategy/k2"]),
     ({"strategy": {"type": "softsync", "n": 4}}, ["/strategy/n"]),
-    ({"strategy": {"type": "softsync", "n": 4}, "workers": 9, "epochs": 0}, ["/workers", "/epochs"]),
+    ({"strategy": {"type": "softsync", "n": 4}, "workers": 9, "epochs": 0},
+     ["/workers", "/epochs"]),
 ])
 def test_jobs_that_cannot_run_on_their_cluster_are_refused(service, change, pointers):
     answer = service.post("jobs", {**virtual(), **change})
@@ -93,17 +111,26 @@ def test_jobs_that_cannot_run_on_their_cluster_are_refused(service, change, poin
 
 
 @pytest.mark.parametrize("query", ["", "?dryRun=true"])
-def test_more_memory_than_the_machine_has_is_refused_before_the_start_naming_the_blocks(service, query):
-    job = virtual(model={"input": [28, 28, 1], "layers": [{"type": "flatten"}, {"type": "dense", "units": 100000}, {"type": "dense", "units": 10}]})
-    job.update(cluster={"nodes": [{"name": "a", "count": 1000, "fixed_seconds": 1}]}, batching={"global_batch": 1000})
+def test_more_memory_than_the_machine_has_is_refused_before_the_start_naming_the_blocks(
+        service, query):
+    job = virtual(
+        model={"input": [28, 28, 1],
+               "layers": [{"type": "flatten"}, {"type": "dense", "units": 100000},
+                          {"type": "dense", "units": 10}]})
+    job.update(cluster={"nodes": [{"name": "a", "count": 1000, "fixed_seconds": 1}]},
+               batching={"global_batch": 1000})
     answer = service.post("jobs" + query, job)
     assert answer.status_code == 422
     (error,) = answer.json()["errors"]
-    assert error["pointer"] == "/cluster" and "1000 virtual nodes need" in error["message"] and "parameters 296" in error["message"], error
+    assert (error["pointer"] == "/cluster" and "1000 virtual nodes need" in error["message"]
+            and "parameters 296" in error["message"]), error
 
 
-@pytest.mark.parametrize("strategy,series", [({"type": "hpsgd", "k": 2}, "strategy_value"), ({"type": "local-sgd", "k": 4}, "strategy_value"),
-                                             ({"type": "ddc-asgd"}, "strategy_value"), ({"type": "ssp", "s": 0}, "wait_seconds")])
+@pytest.mark.parametrize("strategy,series",
+                         [({"type": "hpsgd", "k": 2}, "strategy_value"),
+                          ({"type": "local-sgd", "k": 4}, "strategy_value"),
+                          ({"type": "ddc-asgd"}, "strategy_value"),
+                          ({"type": "ssp", "s": 0}, "wait_seconds")])
 def test_what_a_strategy_does_is_a_series_per_node(service, strategy, series):
     job = virtual()
     job.update(strategy=strategy, optimizer={"learning_rate": 0.05})

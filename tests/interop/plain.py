@@ -1,11 +1,14 @@
-"""Artifacts and networks in plain NumPy, in PyTorch's conventions: what docs and other programs may rely on, written down a second time.
+"""Artifacts and networks in plain NumPy, in PyTorch's conventions: what docs and other programs may
+rely on, written down a second time.
 
     head, tensors = load(path)                 safetensors, read byte by byte
-    network = json.loads(head["network"])      layers with every default, from the artifact's metadata
-    logits = forward(network, tensors, x)      x: [n, h, w, c] or [n, k], normalised as head["normalize"] says
+    network = json.loads(head["network"])      layers with every default, from the metadata
+    logits = forward(network, tensors, x)      x: [n, h, w, c] or [n, k], normalised as
+                                               head["normalize"] says
 
-Convolutions are O,I,H,W; a dense layer's input is flattened C,H,W; batch norm uses the running statistics; average pools count their
-padding; lrn is torch.nn.LocalResponseNorm's. Nothing here shares a line with the C code: that is what makes agreement worth something."""
+Convolutions are O,I,H,W; a dense layer's input is flattened C,H,W; batch norm uses the running
+statistics; average pools count their padding; lrn is torch.nn.LocalResponseNorm's. Nothing here
+shares a line with the C code: that is what makes agreement worth something."""
 import json
 import struct
 
@@ -21,7 +24,8 @@ def load(path):
     for name, t in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
         first, last = t["data_offsets"]
         assert t["dtype"] == "F32" and first == covered, f"{name} leaves a gap"
-        tensors[name] = np.frombuffer(blob, "<f4", (last - first) // 4, 8 + n + first).reshape(t["shape"])
+        tensors[name] = np.frombuffer(blob, "<f4", (last - first) // 4, 8 + n + first).reshape(
+            t["shape"])
         covered = last
     assert covered == len(blob) - 8 - n
     return meta, tensors
@@ -34,11 +38,13 @@ def save(path, tensors, meta=None):
         head[name] = {"dtype": "F32", "shape": list(t.shape), "data_offsets": [at, at + 4 * t.size]}
         at += 4 * t.size
     text = json.dumps(head).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(np.ascontiguousarray(t, "<f4").tobytes() for t in tensors.values()))
+    path.write_bytes(struct.pack("<Q", len(text)) + text
+                     + b"".join(np.ascontiguousarray(t, "<f4").tobytes() for t in tensors.values()))
 
 
 def normalise(x, meta):
-    """Bytes [n, h, w, c] as the artifact's metadata says: crop from the middle, then x/255, then mean and deviation."""
+    """Bytes [n, h, w, c] as the artifact's metadata says: crop from the middle, then x/255, then
+    mean and deviation."""
     if meta.get("crop"):
         h, w = json.loads(meta["crop"])
         top, left = (x.shape[1] - h) // 2, (x.shape[2] - w) // 2
@@ -56,7 +62,7 @@ def normalise(x, meta):
     return (x - np.float32(n["mean"])) / np.float32(n["deviation"])
 
 
-# ---- layers: [n, c, h, w] or [n, k] -------------------------------------------------------------------------------
+# ---- layers: [n, c, h, w] or [n, k] --------------------------------------------------------------
 
 
 def pair(v):
@@ -98,9 +104,10 @@ def lrn(l, p, x):
 
 
 LAYERS = {
-    "dense": dense, "conv2d": conv2d, "batch_norm": batch_norm, "lrn": lrn,
-    "max_pool": lambda l, p, x: windows(x, l["size"], l["stride"], l["padding"], -np.inf).max((4, 5)),
-    "average_pool": lambda l, p, x: windows(x, l["size"], l["stride"], l["padding"], 0).mean((4, 5)),
+    "dense": dense, "conv2d": conv2d, "batch_norm": batch_norm, "lrn": lrn, "max_pool": lambda l, p,
+    x: windows(x, l["size"], l["stride"], l["padding"], -np.inf).max((4, 5)),
+    "average_pool": lambda l, p,
+    x: windows(x, l["size"], l["stride"], l["padding"], 0).mean((4, 5)),
     "global_average_pool": lambda l, p, x: x.mean((2, 3)),
     "relu": lambda l, p, x: np.maximum(x, 0),
     "leaky_relu": lambda l, p, x: np.where(x > 0, x, np.float32(l["slope"]) * x),
@@ -132,12 +139,13 @@ def run(network, tensors, x):
 
 
 def count_right(logits, labels, tie=1e-4):
-    """Right answers, and how many pictures have two best answers within `tie`: there, two programs may differ."""
+    """Right answers, and how many pictures have two best answers within `tie`: there, two programs
+    may differ."""
     best = np.sort(logits, 1)
     return int((logits.argmax(1) == labels).sum()), int((best[:, -1] - best[:, -2] < tie).sum())
 
 
-# ---- data ---------------------------------------------------------------------------------------------------------
+# ---- data ----------------------------------------------------------------------------------------
 
 
 def read_idx(folder, part):
@@ -146,13 +154,19 @@ def read_idx(folder, part):
     arrays = []
     for kind in ("images-idx3", "labels-idx1"):
         file = folder / f"{part}-{kind}-ubyte"
-        blob = file.read_bytes() if file.exists() else gzip.decompress((folder / (file.name + ".gz")).read_bytes())
+        blob = file.read_bytes() if file.exists() else gzip.decompress(
+            (folder / (file.name + ".gz")).read_bytes())
         rank = blob[3]
-        arrays.append(np.frombuffer(blob, np.uint8, offset=4 + 4 * rank).reshape(struct.unpack(f">{rank}I", blob[4:4 + 4 * rank])))
+        arrays.append(
+            np.frombuffer(blob, np.uint8, offset=4 + 4 * rank).reshape(
+                struct.unpack(f">{rank}I", blob[4:4 + 4 * rank])))
     return arrays[0][..., None], arrays[1].astype(int)
 
 
 def write_idx(folder, part, x, y):
     folder.mkdir(parents=True, exist_ok=True)
-    for kind, a in (("images-idx3", x.reshape(x.shape[:3])), ("labels-idx1", np.asarray(y, np.uint8))):
-        (folder / f"{part}-{kind}-ubyte").write_bytes(bytes([0, 0, 8, a.ndim]) + struct.pack(f">{a.ndim}I", *a.shape) + a.astype(np.uint8).tobytes())
+    for kind, a in (("images-idx3", x.reshape(x.shape[:3])),
+                    ("labels-idx1", np.asarray(y, np.uint8))):
+        (folder / f"{part}-{kind}-ubyte").write_bytes(
+            bytes([0, 0, 8, a.ndim]) + struct.pack(f">{a.ndim}I", *a.shape)
+            + a.astype(np.uint8).tobytes())

@@ -3,9 +3,10 @@
 
     deploy/setup bench; run/venv/bin/python tests/interop/torch_presets.py [PRESET …]
 
-For every preset: the artifact of a job loads into torch.nn modules by its names (strictly) and gives the same outputs; parameters that
-PyTorch drew give the same outputs here. Then training itself: from the same start, the steps of torch.optim and ours (SGD with
-Nesterov's momentum and weight decay, Adam, AdamW; dropout left out) end at the same parameters and running statistics."""
+For every preset: the artifact of a job loads into torch.nn modules by its names (strictly) and
+gives the same outputs; parameters that PyTorch drew give the same outputs here. Then training
+itself: from the same start, the steps of torch.optim and ours (SGD with Nesterov's momentum and
+weight decay, Adam, AdamW; dropout left out) end at the same parameters and running statistics."""
 import json
 import pathlib
 import sys
@@ -38,16 +39,19 @@ def module(l, shape):
     """The torch.nn module of a layer whose first input has this shape (without samples)."""
     t = l["type"]
     if t == "conv2d":
-        return nn.Conv2d(shape[0], l["filters"], tuple(l["kernel"]), tuple(l["stride"]), tuple(l["padding"]), bias=l["bias"])
+        return nn.Conv2d(shape[0], l["filters"], tuple(l["kernel"]), tuple(l["stride"]),
+                         tuple(l["padding"]), bias=l["bias"])
     if t == "dense":
         body = nn.Linear(int(np.prod(shape)), l["units"], bias=l["bias"])
         return body
     if t == "batch_norm":
-        return (nn.BatchNorm2d if len(shape) == 3 else nn.BatchNorm1d)(shape[0], eps=l["eps"], momentum=l["momentum"])
+        return (nn.BatchNorm2d if len(shape) == 3 else nn.BatchNorm1d)(
+            shape[0], eps=l["eps"], momentum=l["momentum"])
     return {
         "max_pool": lambda: nn.MaxPool2d(tuple(l["size"]), tuple(l["stride"]), tuple(l["padding"])),
-        "average_pool": lambda: nn.AvgPool2d(tuple(l["size"]), tuple(l["stride"]), tuple(l["padding"])),
-        "global_average_pool": Mean, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "flatten": nn.Flatten,
+        "average_pool": lambda: nn.AvgPool2d(tuple(l["size"]), tuple(l["stride"]),
+                                             tuple(l["padding"])), "global_average_pool": Mean,
+        "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "flatten": nn.Flatten,
         "leaky_relu": lambda: nn.LeakyReLU(l["slope"]), "dropout": lambda: nn.Dropout(l["rate"]),
         "lrn": lambda: nn.LocalResponseNorm(l["window"], l["alpha"], l["beta"], l["k"]),
         "add": lambda: Join("add"), "concat": lambda: Join("concat"),
@@ -55,7 +59,8 @@ def module(l, shape):
 
 
 class Net(nn.Module):
-    """The network of an artifact's metadata; its modules have the layers' names, so its state_dict has the artifact's."""
+    """The network of an artifact's metadata; its modules have the layers' names, so its state_dict
+    has the artifact's."""
 
     def __init__(self, network):
         super().__init__()
@@ -86,17 +91,21 @@ class Net(nn.Module):
     def forward(self, x):
         values, last = {"input": x}, "input"
         for l in self.layers:
-            values[l["name"]] = self.apply_one(l, self.get_submodule(l["name"]), [values[i] for i in l.get("inputs", [last])])
+            values[l["name"]] = self.apply_one(l, self.get_submodule(l["name"]),
+                                               [values[i] for i in l.get("inputs", [last])])
             last = l["name"]
         return values[last]
 
     def take(self, tensors):
-        missing, unexpected = self.load_state_dict({k: torch.tensor(v) for k, v in tensors.items()}, strict=False)
-        assert not unexpected and all(k.endswith("num_batches_tracked") for k in missing), (missing, unexpected)
+        missing, unexpected = self.load_state_dict({k: torch.tensor(v) for k, v in tensors.items()},
+                                                   strict=False)
+        assert not unexpected and all(k.endswith("num_batches_tracked") for k in missing), (
+            missing, unexpected)
         return self
 
     def give(self):
-        return {k: v.detach().numpy().copy() for k, v in self.state_dict().items() if not k.endswith("num_batches_tracked")}
+        return {k: v.detach().numpy().copy() for k, v in self.state_dict().items()
+                if not k.endswith("num_batches_tracked")}
 
 
 def tensor(x):
@@ -110,10 +119,14 @@ def outputs_of(net, x):
 
 
 OPTIMIZERS = {
-    "nesterov": ({"type": "sgd", "learning_rate": 0.02, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
-                 lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True, weight_decay=0.01)),
-    "adam": ({"type": "adam", "learning_rate": 0.002, "weight_decay": 0.01, "eps": 1e-3}, lambda p: torch.optim.Adam(p, lr=0.002, eps=1e-3, weight_decay=0.01)),
-    "adamw": ({"type": "adamw", "learning_rate": 0.002, "weight_decay": 0.05, "eps": 1e-3}, lambda p: torch.optim.AdamW(p, lr=0.002, eps=1e-3, weight_decay=0.05)),
+    "nesterov": ({"type": "sgd", "learning_rate": 0.02, "momentum": 0.9, "nesterov": True,
+                  "weight_decay": 0.01},
+                 lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True,
+                                           weight_decay=0.01)),
+    "adam": ({"type": "adam", "learning_rate": 0.002, "weight_decay": 0.01, "eps": 1e-3},
+             lambda p: torch.optim.Adam(p, lr=0.002, eps=1e-3, weight_decay=0.01)),
+    "adamw": ({"type": "adamw", "learning_rate": 0.002, "weight_decay": 0.05, "eps": 1e-3},
+              lambda p: torch.optim.AdamW(p, lr=0.002, eps=1e-3, weight_decay=0.05)),
 }
 
 
@@ -129,20 +142,24 @@ def check_outputs(preset, folder, data):
     artifact = worker.train(folder, "first", worker.job(preset, 8))
     meta, tensors = plain.load(artifact)
     network, x = json.loads(meta["network"]), plain.normalise(data[2], meta)
-    there = worker.close(outputs_of(Net(network).take(tensors), x), worker.outputs(folder, artifact)[1])
+    there = worker.close(outputs_of(Net(network).take(tensors), x),
+                         worker.outputs(folder, artifact)[1])
     net = Net(network).take(worker.redrawn(tensors, 9))
     plain.save(folder / "torch.safetensors", net.give())
-    back = worker.close(outputs_of(net, x), worker.outputs(folder, folder / "torch.safetensors", spec="first")[1])
+    back = worker.close(outputs_of(net, x),
+                        worker.outputs(folder, folder / "torch.safetensors", spec="first")[1])
     print(f"{preset:12} outputs: from here to PyTorch {there:.1e}, from PyTorch to here {back:.1e}")
     return network, meta
 
 
-# How far apart the parameters may be after so many steps, as a share of their way: later a ReLU's input near zero may fall to either side
+# How far apart the parameters may be after so many steps, as a share of their way: later a ReLU's
+# input near zero may fall to either side
 BOUNDS = {1: 1e-2, 3: 1e-1}
 
 
 def check_training(preset, folder, data, network, meta):
-    """Whole batches, so that the order of samples is of no matter. Adam has a large eps: with 1e-8 its step is the sign of the smallest gradients, which rounding decides."""
+    """Whole batches, so that the order of samples is of no matter. Adam has a large eps: with 1e-8
+    its step is the sign of the smallest gradients, which rounding decides."""
     x, y = plain.normalise(data[0], meta), data[1]
     for name, (ours, theirs) in OPTIMIZERS.items():
         net = Net(network)
@@ -161,8 +178,12 @@ def check_training(preset, folder, data, network, meta):
             moved = np.concatenate([(given[k] - start[k]).ravel() for k in given])
             apart = np.concatenate([(given[k] - trained[k]).ravel() for k in given])
             shares.append(float(np.linalg.norm(apart) / np.linalg.norm(moved)))
-            assert shares[-1] < bound, f"{preset}, {name}: after {steps} steps the parameters are {shares[-1]:.1e} of their way apart"
-        print(f"{preset:12} {name}: apart by {shares[0]:.1e} of the way after 1 step, by {shares[1]:.1e} after 3")
+            assert shares[-1] < bound, (
+                f"{preset}, {name}: after {steps} steps the parameters are {shares[-1]:.1e} of "
+                "their way apart")
+        print(
+            f"{preset:12} {name}: apart by {shares[0]:.1e} of the way after 1 step, by "
+            f"{shares[1]:.1e} after 3")
 
 
 def main():
@@ -175,8 +196,10 @@ def main():
             if preset == "tf-cifar":
                 (folder / "cropped").mkdir()
                 for part in ("", "test_"):
-                    np.save(folder / "cropped" / f"{part}x.npy", np.load(folder / "data" / f"{part}x.npy")[:, 4:28, 4:28])
-                    np.save(folder / "cropped" / f"{part}y.npy", np.load(folder / "data" / f"{part}y.npy"))
+                    np.save(folder / "cropped" / f"{part}x.npy",
+                            np.load(folder / "data" / f"{part}x.npy")[:, 4:28, 4:28])
+                    np.save(folder / "cropped" / f"{part}y.npy",
+                            np.load(folder / "data" / f"{part}y.npy"))
             check_training(preset, folder, data, *check_outputs(preset, folder, data))
     print("everything agrees")
 

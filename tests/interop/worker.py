@@ -1,4 +1,5 @@
-"""Evenstep without a service, for comparisons with other programs: a data set of any shape, a job under mpirun, a file's outputs."""
+"""Evenstep without a service, for comparisons with other programs: a data set of any shape, a job
+under mpirun, a file's outputs."""
 import json
 import pathlib
 import subprocess
@@ -12,7 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 from programs import BUILD, LOCAL  # noqa: E402
 
 # the presets and what they take
-PRESETS = {"mlp": (28, 28, 1), "lenet5": (28, 28, 1), "cifar-quick": (32, 32, 3), "tf-cifar": (32, 32, 3), "resnet20": (32, 32, 3), "resnet18": (32, 32, 3)}
+PRESETS = {"mlp": (28, 28, 1), "lenet5": (28, 28, 1), "cifar-quick": (32, 32, 3),
+           "tf-cifar": (32, 32, 3), "resnet20": (32, 32, 3), "resnet18": (32, 32, 3)}
 
 
 def put_data(folder, shape, train, test, seed=1):
@@ -29,15 +31,19 @@ def put_data(folder, shape, train, test, seed=1):
 
 
 def job(preset, batch, **changes):
-    return {"model": preset, "data": {"format": "npy", "path": "data", "normalize": {"mean": [0.5], "deviation": [0.25]}}, "workers": 1, "epochs": 1,
-            "optimizer": {"type": "sgd", "learning_rate": 0.01, "momentum": 0.9}, "batching": {"global_batch": batch}, "seed": 3, **changes}
+    return {"model": preset,
+            "data": {"format": "npy", "path": "data",
+                     "normalize": {"mean": [0.5], "deviation": [0.25]}}, "workers": 1, "epochs": 1,
+            "optimizer": {"type": "sgd", "learning_rate": 0.01, "momentum": 0.9},
+            "batching": {"global_batch": batch}, "seed": 3, **changes}
 
 
 def train(folder, name, job, timeout=600):
     """Runs the job on folder/data; the path of its artifact."""
     (folder / f"{name}.json").write_text(json.dumps(job))
-    done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / f"{name}.json", "--roots", folder, "--out", folder / name], env=LOCAL,
-                          capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / f"{name}.json", "--roots",
+                           folder, "--out", folder / name], env=LOCAL, capture_output=True,
+                          text=True, timeout=timeout)
     assert done.returncode == 0, done.stderr
     return folder / name / "artifacts" / "model.safetensors"
 
@@ -45,14 +51,16 @@ def train(folder, name, job, timeout=600):
 def outputs(folder, model, spec=None, timeout=600):
     """(answer, outputs) of a model's file on the test part of folder/data."""
     more = ["--spec", folder / f"{spec}.json"] if spec else []
-    done = subprocess.run([BUILD / "evenstep-worker", "--evaluate", model, "--roots", folder, "--batch", "8", "--outputs", folder / "outputs.npy", *more],
-                          env=LOCAL, capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run([BUILD / "evenstep-worker", "--evaluate", model, "--roots", folder,
+                           "--batch", "8", "--outputs", folder / "outputs.npy", *more], env=LOCAL,
+                          capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout), np.load(folder / "outputs.npy")
 
 
 def close(a, b, tolerance=1e-4):
-    """The largest difference, relative to the largest value where that is above 1; fails above `tolerance`."""
+    """The largest difference, relative to the largest value where that is above 1; fails above
+    `tolerance`."""
     difference = float(np.abs(a - b).max() / max(1, np.abs(a).max()))
     assert difference < tolerance, f"they differ by {difference:.2g}"
     return difference

@@ -1,4 +1,5 @@
-"""A network of its own for tests and benches: hosts are network namespaces on one bridge, each with its own address and a link of a known rate.
+"""A network of its own for tests and benches: hosts are network namespaces on one bridge, each with
+its own address and a link of a known rate.
 
     with Network("a", "b", rate="1gbit") as net:
         server = subprocess.Popen(net["a"].command("redis-server", "--bind", net["a"].address))
@@ -6,14 +7,15 @@
             socket.create_connection((net["a"].address, 6379))
         net["b"].down()                     # as if its cable were pulled; up() puts it back
 
-        a: eth0 10.77.0.1 ──── p1 ┐
-                                  ├ br0   in a namespace of its own, so that the machine's network is not touched
-        b: eth0 10.77.0.2 ──── p2 ┘       both ends of a link send at its rate (tc tbf)
+        a: eth0 10.77.0.1 ──── p1 ┐       in a namespace of its own, so that the machine's
+                                  ├ br0   network is not touched; both ends of a link send
+        b: eth0 10.77.0.2 ──── p2 ┘       at its rate (tc tbf)
 
-The namespaces have no names: this process holds them by open files, and the kernel takes them away with the last process inside, however that
-ended. Hence nothing is ever left, and there is nothing to clean up after a kill -9. `ip netns exec` is not used: it mounts /sys anew, where
-control groups are missing then (tests/lab/quota.py). What belongs to a namespace is a socket when it is made, and a process when it is
-started: threads that were started before `with host` are where they were."""
+The namespaces have no names: this process holds them by open files, and the kernel takes them away
+with the last process inside, however that ended. Hence nothing is ever left, and there is nothing
+to clean up after a kill -9. `ip netns exec` is not used: it mounts /sys anew, where control groups
+are missing then (tests/lab/quota.py). What belongs to a namespace is a socket when it is made, and
+a process when it is started: threads that were started before `with host` are where they were."""
 import ctypes
 import functools
 import os
@@ -40,14 +42,16 @@ def own_namespace():
 def run(*command):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))}: {done.stderr.strip() or f'code {done.returncode}'}")
+        raise RuntimeError(
+            f"{' '.join(map(str, command))}: {done.stderr.strip() or f'code {done.returncode}'}")
     return done.stdout
 
 
 class Namespace:
     def __init__(self):
         self.before, self.file = threading.local(), None
-        thread = threading.Thread(target=self._make)  # a thread is moved when it makes one; this one ends there
+        # a thread is moved when it makes one; this one ends there
+        thread = threading.Thread(target=self._make)
         thread.start()
         thread.join()
         if self.file is None:
@@ -92,7 +96,8 @@ class Host(Namespace):
         super().__init__()
         self.name, self.switch, self.port = name, network.switch, f"p{number}"
         self.address, self.network = f"{SUBNET}.{number}", f"{SUBNET}.0/24"
-        self.switch.run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.path)
+        self.switch.run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0",
+                        "netns", self.path)
         self.switch.run("ip", "link", "set", self.port, "master", "br0", "up")
         self.run("ip", "address", "add", f"{self.address}/24", "dev", "eth0")
         self.run("ip", "link", "set", "eth0", "up")
@@ -125,7 +130,8 @@ class Network:
             raise
 
     def route(self):
-        """From one subnet to routed hosts, as pods are: each has an address with 32 bits, and its way to anybody leads through the switch."""
+        """From one subnet to routed hosts, as pods are: each has an address with 32 bits, and its
+        way to anybody leads through the switch."""
         gateway = "169.254.1.1"
         self.switch.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
         for host in self.hosts.values():
@@ -165,4 +171,5 @@ def reason_against():
         with Network("probe", rate="1gbit"):
             return None
     except (OSError, RuntimeError) as e:
-        return f"network namespaces, veth pairs, bridges or rates of links are not offered here ({e})"
+        return (
+            f"network namespaces, veth pairs, bridges or rates of links are not offered here ({e})")

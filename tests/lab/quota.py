@@ -1,6 +1,8 @@
-"""Slow machines for tests and benches: control groups with a share of a core, of version 1 or 2, made and removed by root.
+"""Slow machines for tests and benches: control groups with a share of a core, of version 1 or 2,
+made and removed by root.
 
-A group is given the greatest weight too: what it may have it gets, however busy the machine is, so that its quota is what slows it."""
+A group is given the greatest weight too: what it may have it gets, however busy the machine is, so
+that its quota is what slows it."""
 import os
 import pathlib
 
@@ -36,8 +38,10 @@ class Quota:
 
     def command(self, *command):
         """The command, run inside."""
-        return ["sh", "-c", f'echo $$ > {self.path}/cgroup.procs && exec "$@"', "sh", *map(str, command)]
+        return ["sh", "-c", f'echo $$ > {self.path}/cgroup.procs && exec "$@"', "sh",
+                *map(str, command)]
 
     def remove(self):
-        until("the group is empty", lambda: not (self.path / "cgroup.procs").read_text().strip(), 30)
+        until("the group is empty", lambda: not (self.path / "cgroup.procs").read_text().strip(),
+              30)
         self.path.rmdir()

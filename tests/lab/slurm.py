@@ -1,5 +1,6 @@
-"""A Slurm of two nodes on this machine, for tests: munged, slurmctld and two slurmd in a folder of their own on free ports, ended with the test. The
-machine's own Slurm, if there is one, is neither used nor seen (SLURM_CONF)."""
+"""A Slurm of two nodes on this machine, for tests: munged, slurmctld and two slurmd in a folder of
+their own on free ports, ended with the test. The machine's own Slurm, if there is one, is neither
+used nor seen (SLURM_CONF)."""
 import os
 import pathlib
 import shutil
@@ -62,7 +63,8 @@ class Slurm:
         log.close()
 
     def ask(self, *command, **kw):
-        done = subprocess.run(command, env={**self.env, **kw}, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env={**self.env, **kw}, capture_output=True, text=True,
+                              timeout=60)
         assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.stderr}"
         return done.stdout
 
@@ -72,10 +74,14 @@ class Slurm:
         (self.dir / "state").mkdir()
         (munge / "key").write_bytes(os.urandom(64))
         (munge / "key").chmod(0o600)
-        (self.dir / "slurm.conf").write_text(CONF.format(dir=self.dir, host=socket.gethostname().split(".")[0], ports=free_ports(3), cpus=os.cpu_count()))
-        self.spawn("munged", "--foreground", "--force", f"--key-file={munge}/key", f"--socket={munge}/socket", f"--pid-file={munge}/pid",
-                   f"--log-file={munge}/log", f"--seed-file={munge}/seed")
-        for command in (["slurmctld", "-D"], ["slurmd", "-D", "-N", "n1"], ["slurmd", "-D", "-N", "n2"]):
+        (self.dir / "slurm.conf").write_text(
+            CONF.format(dir=self.dir, host=socket.gethostname().split(".")[0], ports=free_ports(3),
+                        cpus=os.cpu_count()))
+        self.spawn("munged", "--foreground", "--force", f"--key-file={munge}/key",
+                   f"--socket={munge}/socket", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
+                   f"--seed-file={munge}/seed")
+        for command in (["slurmctld", "-D"], ["slurmd", "-D", "-N", "n1"],
+                        ["slurmd", "-D", "-N", "n2"]):
             self.spawn(*command)
         try:
             self.wait("both nodes are idle", lambda: self.nodes() == ["idle", "idle"])
@@ -87,11 +93,13 @@ class Slurm:
     def wait(self, what, condition, seconds=60):
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, f"after {seconds} s still not: {what}; logs in {self.dir}"
+            assert (time.monotonic()
+                    < end), f"after {seconds} s still not: {what}; logs in {self.dir}"
             time.sleep(0.2)
 
     def nodes(self):
-        done = subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], env=self.env, capture_output=True, text=True)
+        done = subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], env=self.env, capture_output=True,
+                              text=True)
         return done.stdout.split()
 
     def batch(self, *words, **env):
@@ -100,11 +108,13 @@ class Slurm:
 
     def state(self, job):
         """"COMPLETED 0:0": state and exit code."""
-        words = dict(w.split("=", 1) for w in self.ask("scontrol", "-o", "show", "job", str(job)).split() if "=" in w)
+        words = dict(w.split("=", 1) for w in self.ask("scontrol", "-o", "show", "job", str(job))
+                     .split() if "=" in w)
         return f"{words['JobState']} {words['ExitCode']}"
 
     def __exit__(self, *_):
-        for job in subprocess.run(["squeue", "-h", "-o", "%i"], env=self.env, capture_output=True, text=True).stdout.split():
+        for job in subprocess.run(["squeue", "-h", "-o", "%i"], env=self.env, capture_output=True,
+                                  text=True).stdout.split():
             subprocess.run(["scancel", job], env=self.env)
         for p in reversed(self.processes):
             p.terminate()

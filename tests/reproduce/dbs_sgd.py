@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Table 1, DBS-SGD (P1): four nodes of speeds 1, 1, 1/2, 1/4; what unequal nodes do to staleness and learning, and what dynamic batching makes of it."""
+"""Table 1, DBS-SGD (P1): four nodes of speeds 1, 1, 1/2, 1/4; what unequal nodes do to staleness
+and learning, and what dynamic batching makes of it."""
 from table import best, grid, job, main, markdown, mean_of, percent, rate_of, shown
 from simulator import seconds_to
 
@@ -19,7 +20,8 @@ def rows(c):
 
 
 def cluster(c):
-    nodes = [{"name": f"node-{i + 1}", "fixed_seconds": 0.002 / v, "seconds_per_sample": 0.001 / v, "jitter": 0.02} for i, v in enumerate(SPEEDS)]
+    nodes = [{"name": f"node-{i + 1}", "fixed_seconds": 0.002 / v, "seconds_per_sample": 0.001 / v,
+              "jitter": 0.02} for i, v in enumerate(SPEEDS)]
     link = {"latency_seconds": 1e-4, "bytes_per_second": 1.25e9}
     return {"seed": 1, "nodes": nodes, "links": link, "server": link}
 
@@ -32,14 +34,21 @@ def tables(c, data, sim, page):
     target, lines, curves = c["accuracy"], [], []
     for row in rows(c):
         chosen = best(cases, row)
-        staleness = [shown(chosen, lambda r, k=k: r["staleness"][k]) for k in ("update_mean", "node_mean", "p99", "max")]
-        lines.append([row, rate_of(chosen), shown(chosen, lambda r: r["metrics"]["train_loss"], "{:.3f}"),
-                      shown(chosen, lambda r: percent(r["metrics"]["test_accuracy"])), *staleness,
-                      shown(chosen, lambda r: r["metrics"]["samples_per_second"], "{:.0f}"), shown(chosen, lambda r: seconds_to(r, target))])
-        curves.append((row, [(e["time"], percent(e["accuracy"])) for e in chosen[0]["result"].get("evaluations", [])]))
-    page.add(markdown(["rule", "rate", "train loss", "test accuracy %", "update-mean staleness", "node-mean", "p99", "max", "samples/s",
+        staleness = [shown(chosen, lambda r, k=k: r["staleness"][k])
+                     for k in ("update_mean", "node_mean", "p99", "max")]
+        lines.append(
+            [row, rate_of(chosen), shown(chosen, lambda r: r["metrics"]["train_loss"], "{:.3f}"),
+             shown(chosen, lambda r: percent(r["metrics"]["test_accuracy"])), *staleness,
+             shown(chosen, lambda r: r["metrics"]["samples_per_second"], "{:.0f}"),
+             shown(chosen, lambda r: seconds_to(r, target))])
+        curves.append(
+            (row, [(e["time"], percent(e["accuracy"]))
+                   for e in chosen[0]["result"].get("evaluations", [])]))
+    page.add(markdown(["rule", "rate", "train loss", "test accuracy %", "update-mean staleness",
+                       "node-mean", "p99", "max", "samples/s",
                        f"virtual s to {percent(target):g} %"], lines))
-    page.chart(c["data"] + "-accuracy", "Test accuracy over virtual time", "virtual seconds", "test accuracy %", curves)
+    page.chart(c["data"] + "-accuracy", "Test accuracy over virtual time", "virtual seconds",
+               "test accuracy %", curves)
     return cases
 
 

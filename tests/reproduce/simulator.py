@@ -1,9 +1,10 @@
 """Runs of evenstep-simulate for the tables: each once, kept, several at a time.
 
-A run is (job, cluster). What came out is kept in WORK/TABLE/KEY.json, KEY being the digest of the two, so a table that was interrupted goes on where it
-stopped, and a run that two tables or two rows share is made once. A newcomer would get wrong: the program is not part of the key (hours of work would
-go with every build), so each result says which commit made it, and the page names all of them; `FRESH=1` makes them again.
-"""
+A run is (job, cluster). What came out is kept in WORK/TABLE/KEY.json, KEY being the digest of the
+two, so a table that was interrupted goes on where it stopped, and a run that two tables or two rows
+share is made once. A newcomer would get wrong: the program is not part of the key (hours of work
+would go with every build), so each result says which commit made it, and the page names all of
+them; `FRESH=1` makes them again."""
 import concurrent.futures
 import hashlib
 import json
@@ -17,7 +18,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-EVALUATION = struct.Struct("<q5d")                       # store/history_parts.h: step, epoch, time, samples, loss, accuracy
+# store/history_parts.h: step, epoch, time, samples, loss, accuracy
+EVALUATION = struct.Struct("<q5d")
 sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 import rowtable  # noqa: E402
 
@@ -28,7 +30,8 @@ def program():
 
 
 def commit():
-    said = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    said = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True,
+                          text=True)
     return os.environ.get("EVENSTEP_COMMIT") or said.stdout.strip() or "unknown"
 
 
@@ -40,7 +43,8 @@ def read_evaluations(out):
 
 
 def read_rounds(out):
-    """Mean local steps of a round: every row of a round of K steps stands for 1/K of it (hpsgd tells K with each row)."""
+    """Mean local steps of a round: every row of a round of K steps stands for 1/K of it (hpsgd
+    tells K with each row)."""
     blob = open(os.path.join(out, "history", "rows-0.bin"), "rb").read()
     ks = [row["strategy_value"] for row in rowtable.packed(blob)]
     return len(ks) / sum(1 / k for k in ks) if ks and min(ks) > 0 else None
@@ -76,7 +80,9 @@ class Simulator:
                 for i, done in enumerate(concurrent.futures.as_completed(under_way)):
                     k = under_way[done]
                     kept[k] = done.result()
-                    self.say(f"  {i + 1}/{len(missing)}  {todo[k]['label']}: {brief(kept[k])} ({kept[k]['took_seconds']:.1f} s)")
+                    self.say(
+                        f"  {i + 1}/{len(missing)}  {todo[k]['label']}: {brief(kept[k])} "
+                        f"({kept[k]['took_seconds']:.1f} s)")
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -98,10 +104,13 @@ class Simulator:
             for name in ("job", "cluster"):
                 with open(os.path.join(folder, name + ".json"), "w") as f:
                     json.dump(case[name], f)
-            done = subprocess.run([program(), "--job", "job.json", "--cluster", "cluster.json", "--out", "out", "--data", self.roots, "--log-level", "error"],
-                                  cwd=folder, capture_output=True, text=True, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+            done = subprocess.run([program(), "--job", "job.json", "--cluster", "cluster.json",
+                                   "--out", "out", "--data", self.roots, "--log-level", "error"],
+                                  cwd=folder, capture_output=True, text=True,
+                                  env={**os.environ, "OMP_WAIT_POLICY": "passive"})
             result = self.read(os.path.join(folder, "out"), done, case)
-            result.update(commit=self.commit, took_seconds=time.monotonic() - begun, job=case["job"], cluster=case["cluster"])
+            result.update(commit=self.commit, took_seconds=time.monotonic() - begun,
+                          job=case["job"], cluster=case["cluster"])
             path = os.path.join(self.work, key + ".json")
             with open(path + ".part", "w") as f:
                 json.dump(result, f)
@@ -115,12 +124,18 @@ class Simulator:
         if done.returncode != 0 and "not finite" in done.stderr:
             return {"diverged": done.stderr.strip()}
         if done.returncode != 0:
-            raise RuntimeError(f"{case['label']}: evenstep-simulate ended with {done.returncode}: {done.stderr.strip()}")
+            raise RuntimeError(
+                f"{case['label']}: evenstep-simulate ended with {done.returncode}: "
+                f"{done.stderr.strip()}")
         with open(os.path.join(out, "summary.json")) as f:
             summary = json.load(f)
-        workers = [{k: w[k] for k in ("node", "batch", "updates", "compute_seconds", "exchange_seconds", "wait_seconds")} for w in summary["workers"]]
-        result = {k: summary[k] for k in ("virtual_seconds", "updates", "samples", "metrics", "staleness")}
-        result.update(workers=workers if len(workers) <= 16 else [], evaluations=read_evaluations(out))
+        workers = [{k: w[k] for k in ("node", "batch", "updates", "compute_seconds",
+                                      "exchange_seconds", "wait_seconds")}
+                   for w in summary["workers"]]
+        result = {k: summary[k] for k in ("virtual_seconds", "updates", "samples", "metrics",
+                                          "staleness")}
+        result.update(workers=workers if len(workers) <= 16 else [],
+                      evaluations=read_evaluations(out))
         if case["job"]["strategy"]["type"] == "hpsgd":
             result["mean_k"] = read_rounds(out)
         return result
@@ -129,12 +144,15 @@ class Simulator:
 def brief(result):
     if "diverged" in result:
         return "diverged"
-    return f"accuracy {result['metrics']['test_accuracy']:.4f} after {result['virtual_seconds']:.2f} virtual s"
+    return (
+        f"accuracy {result['metrics']['test_accuracy']:.4f} after {result['virtual_seconds']:.2f} "
+        "virtual s")
 
 
 def accuracy_at(result, seconds):
     """Of the last evaluation by then; chance before the first one."""
-    by_then = [e["accuracy"] for e in result.get("evaluations", []) if e["time"] <= seconds * (1 + 1e-9)]
+    by_then = [e["accuracy"] for e in result.get("evaluations", []) if e["time"] <= seconds
+               * (1 + 1e-9)]
     return by_then[-1] if by_then else 0.1
 
 

@@ -1,9 +1,11 @@
-"""What the scripts of all tables have in common: options, the grid of learning rates, the page in docs/results/.
+"""What the scripts of all tables have in common: options, the grid of learning rates, the page in
+docs/results/.
 
-    configuration (NAME.json, one part per size) ─► cases ─► simulator.py ─► the best rate of each row ─► rows ─► page, SVG
+    configuration (NAME.json, one part per size) ─► cases ─► simulator.py
+        ─► the best rate of each row ─► rows ─► page, SVG
 
-Every rule is tuned the same way: every rate of the grid, every seed; the rate with the best mean of the row's own yardstick is the one that is shown.
-"""
+Every rule is tuned the same way: every rate of the grid, every seed; the rate with the best mean of
+the row's own yardstick is the one that is shown."""
 import argparse
 import json
 import os
@@ -16,8 +18,10 @@ from simulator import ROOT, Simulator, final_accuracy
 
 
 def job(c, data, strategy, workers, batch, rate, seed, policy="equal", **more):
-    base = {"name": "reproduce", "model": c["model"], "data": data, "strategy": strategy, "workers": workers, "epochs": c["epochs"], "seed": seed,
-            "optimizer": {"type": "sgd", "learning_rate": rate}, "batching": {"global_batch": batch, "policy": policy},
+    base = {"name": "reproduce", "model": c["model"], "data": data, "strategy": strategy,
+            "workers": workers, "epochs": c["epochs"], "seed": seed,
+            "optimizer": {"type": "sgd", "learning_rate": rate},
+            "batching": {"global_batch": batch, "policy": policy},
             "evaluate": {"every_epochs": c["evaluate_every_epochs"]}}
     return {**base, **more}
 
@@ -29,7 +33,10 @@ def grid(c, rows, make):
         for rate in c["rates"]:
             for seed in c["seeds"]:
                 the_job, cluster = make(row, rate, seed)
-                out.append({"row": row, "rate": rate, "seed": seed, "label": f"{row if isinstance(row, str) else ' '.join(map(str, row))}, rate {rate:g}, seed {seed}", "job": the_job, "cluster": cluster})
+                name = row if isinstance(row, str) else " ".join(map(str, row))
+                out.append({"row": row, "rate": rate, "seed": seed,
+                            "label": f"{name}, rate {rate:g}, seed {seed}",
+                            "job": the_job, "cluster": cluster})
     return out
 
 
@@ -38,7 +45,9 @@ def best(cases, row, yardstick=final_accuracy):
     mine = [case for case in cases if case["row"] == row]
     rates = sorted({case["rate"] for case in mine})
     of = {r: [case for case in mine if case["rate"] == r] for r in rates}
-    return of[max(rates, key=lambda r: (statistics.fmean(yardstick(case["result"]) for case in of[r]), -r))]
+    return of[max(rates,
+                  key=lambda r: (statistics.fmean(yardstick(case["result"]) for case in of[r]),
+                                 -r))]
 
 
 def mean_of(cases, get):
@@ -51,12 +60,14 @@ def shown(cases, get, form="{:.2f}"):
     mean = mean_of(cases, get)
     if mean is None:
         return "–"
-    deviation = statistics.stdev([get(case["result"]) for case in cases]) if len(cases) > 1 else None
+    deviation = statistics.stdev([get(case["result"]) for case in cases]) if len(
+        cases) > 1 else None
     return form.format(mean) + (" ± " + form.format(deviation) if deviation is not None else "")
 
 
 def rate_of(cases):
-    return f"{cases[0]['rate']:g}" + (" (diverged)" if any("diverged" in case["result"] for case in cases) else "")
+    return f"{cases[0]['rate']:g}" + (
+        " (diverged)" if any("diverged" in case["result"] for case in cases) else "")
 
 
 def percent(x):
@@ -64,19 +75,23 @@ def percent(x):
 
 
 def markdown(columns, rows):
-    return "\n".join("| " + " | ".join(map(str, r)) + " |" for r in [columns, ["---"] * len(columns)] + rows)
+    return "\n".join("| " + " | ".join(map(str, r)) + " |"
+                     for r in [columns, ["---"] * len(columns)] + rows)
 
 
 def processor():
     with open("/proc/cpuinfo") as f:
-        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), platform.machine())
+        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")),
+                    platform.machine())
 
 
 def setting(c):
     """The configuration in a sentence, for the page."""
     n = c["samples"] or "all"
-    return (f"`{c['model']}` on {c['data']}, {n} training and {c['test_samples'] or 'all'} test samples, {c['epochs']} epochs, learning rates "
-            f"{', '.join(f'{r:g}' for r in c['rates'])}, seeds {', '.join(map(str, c['seeds']))}.")
+    return (
+        f"`{c['model']}` on {c['data']}, {n} training and {c['test_samples'] or 'all'} test "
+        f"samples, {c['epochs']} epochs, learning rates "
+        f"{', '.join(f'{r:g}' for r in c['rates'])}, seeds {', '.join(map(str, c['seeds']))}.")
 
 
 class Page:
@@ -95,8 +110,10 @@ class Page:
     def write(self, command, cases):
         commits = sorted({case["result"]["commit"] for case in cases})
         took = sum({id(case["result"]): case["result"]["took_seconds"] for case in cases}.values())
-        self.add(f"Command: `{command}` ({len(cases)} runs, {took:.0f} s of them together; made by commit {', '.join(commits)} on {processor()}, "
-                 f"{len(os.sched_getaffinity(0))} cores). Times in the table are virtual.")
+        self.add(
+            f"Command: `{command}` ({len(cases)} runs, {took:.0f} s of them together; made by "
+            f"commit {', '.join(commits)} on {processor()}, {len(os.sched_getaffinity(0))} "
+            "cores). Times in the table are virtual.")
         path = os.path.join(self.out, self.name + ".md")
         with open(path, "w") as f:
             f.write("\n\n".join(self.parts) + "\n")
@@ -104,12 +121,17 @@ class Page:
 
 
 def main(module_file, tables):
-    """tables(c, data, sim, page) makes runs and fills the page; returns its cases. c: the configuration's part of the chosen size."""
+    """tables(c, data, sim, page) makes runs and fills the page; returns its cases. c: the
+    configuration's part of the chosen size."""
     name = os.path.splitext(os.path.basename(module_file))[0]
-    options = argparse.ArgumentParser(description=f"The table '{name}' (see docs/results/README.md).")
-    options.add_argument("--size", choices=["smoke", "quick", "full"], default="quick" if os.environ.get("QUICK") else "full")
+    options = argparse.ArgumentParser(
+        description=f"The table '{name}' (see docs/results/README.md).")
+    options.add_argument("--size", choices=["smoke", "quick", "full"],
+                         default="quick" if os.environ.get("QUICK") else "full")
     options.add_argument("--out", help="where the page goes (default: docs/results/SIZE)")
-    options.add_argument("--work", default=os.path.join(ROOT, os.environ.get("BUILD", "build"), "reproduce"), help="where runs are kept")
+    options.add_argument("--work",
+                         default=os.path.join(ROOT, os.environ.get("BUILD", "build"), "reproduce"),
+                         help="where runs are kept")
     options.add_argument("--at-once", type=int, help="runs at a time (default: one per core)")
     o = options.parse_args()
     with open(os.path.splitext(os.path.abspath(module_file))[0] + ".json") as f:
@@ -119,13 +141,17 @@ def main(module_file, tables):
     page.add(f"# {configuration['title']}\n\n{configuration['about']}")
     for c in configuration[o.size]:
         data = datasets.cut(c["data"], c["samples"], c["test_samples"], o.work)
-        sim = Simulator(os.path.join(o.work, name), os.path.join(o.work, "data"), o.at_once, say=lambda text: print(text, flush=True))
+        sim = Simulator(os.path.join(o.work, name), os.path.join(o.work, "data"), o.at_once,
+                        say=lambda text: print(text, flush=True))
         print(f"{name}: {setting(c)}", flush=True)
         page.add(f"## {c['data']}\n\n{setting(c)} {configuration['setting']}")
         done += tables(c, data, sim, page)
-    note = os.path.join(page.out, page.name + ".notes")     # what a reader of the numbers wrote; kept over runs
+    # what a reader of the numbers wrote; kept over runs
+    note = os.path.join(page.out, page.name + ".notes")
     if os.path.exists(note):
         with open(note) as f:
             page.add(f.read().strip())
-    command = {"quick": f"make reproduce QUICK=1 TABLES={name}", "full": f"make reproduce TABLES={name}"}.get(o.size, f"tests/reproduce/{name}.py --size smoke")
+    command = {"quick": f"make reproduce QUICK=1 TABLES={name}",
+               "full": f"make reproduce TABLES={name}"}.get(
+                   o.size, f"tests/reproduce/{name}.py --size smoke")
     print("wrote", page.write(command, done), flush=True)

@@ -1,8 +1,9 @@
-"""Makes the helpers beside this file importable, and skips everything where the program has not been built.
+"""Makes the helpers beside this file importable, and skips everything where the program has not
+been built.
 
-Folders of tests lie in memory where they can: every run of the program syncs what it writes, and a busy disk would make minutes of seconds.
-Those of tests that passed are removed, the others are named in the failure's output.
-"""
+Folders of tests lie in memory where they can: every run of the program syncs what it writes, and a
+busy disk would make minutes of seconds. Those of tests that passed are removed, the others are
+named in the failure's output."""
 import os
 import pathlib
 import shutil

@@ -1,8 +1,9 @@
-"""Cases for evenstep-simulate: writes job, cluster, npy data and init into a folder, runs the program, reads what it left.
+"""Cases for evenstep-simulate: writes job, cluster, npy data and init into a folder, runs the
+program, reads what it left.
 
-The data are small (5 inputs, 4 classes) and either one sample over and over, so that the order of samples does not matter, or different ones visited in
-file order. A newcomer would get wrong: cases have no two events at one instant, because ties are nobody's rule to test here.
-"""
+The data are small (5 inputs, 4 classes) and either one sample over and over, so that the order of
+samples does not matter, or different ones visited in file order. A newcomer would get wrong: cases
+have no two events at one instant, because ties are nobody's rule to test here."""
 import json
 import os
 import struct
@@ -35,7 +36,8 @@ def write_safetensors(path, tensors):
     head, body = {}, b""
     for name, t in tensors.items():
         raw = np.ascontiguousarray(t, dtype="<f4").tobytes()
-        head[name] = {"dtype": "F32", "shape": list(t.shape), "data_offsets": [len(body), len(body) + len(raw)]}
+        head[name] = {"dtype": "F32", "shape": list(t.shape),
+                      "data_offsets": [len(body), len(body) + len(raw)]}
         body += raw
     text = json.dumps(head).encode()
     with open(path, "wb") as f:
@@ -46,14 +48,16 @@ def merge(base, change):
     """`change` into a copy of `base`, objects one level down by key."""
     out = dict(base)
     for key, value in change.items():
-        out[key] = {**out[key], **value} if isinstance(value, dict) and isinstance(out.get(key), dict) else value
+        out[key] = {**out[key], **value} if isinstance(value, dict) and isinstance(
+            out.get(key), dict) else value
     return out
 
 
 def nodes(*seconds, per_sample=0.05, jitter=None):
     """Nodes whose step takes seconds[i] with a minibatch of 16."""
     extra = {} if jitter is None else {"jitter": jitter}
-    return [{"name": f"n{i + 1}", "fixed_seconds": round(t - 16 * per_sample, 9), "seconds_per_sample": per_sample, **extra} for i, t in enumerate(seconds)]
+    return [{"name": f"n{i + 1}", "fixed_seconds": round(t - 16 * per_sample, 9),
+             "seconds_per_sample": per_sample, **extra} for i, t in enumerate(seconds)]
 
 
 UNEQUAL = {"seed": 7, "nodes": nodes(1.0, 1.3717, 2.1139, 4.0351)}
@@ -70,26 +74,35 @@ def make_data(samples, same=True, seed=3):
 
 def make_init(inputs=5, hidden=4, outputs=4, seed=11):
     r = np.random.RandomState(seed)
-    return {"hidden.weight": r.normal(0, 0.6, (hidden, inputs)), "hidden.bias": np.abs(r.normal(0.3, 0.1, hidden)),
-            "out.weight": r.normal(0, 0.6, (outputs, hidden)), "out.bias": r.normal(0, 0.1, outputs)}
+    return {"hidden.weight": r.normal(0, 0.6, (hidden, inputs)),
+            "hidden.bias": np.abs(r.normal(0.3, 0.1, hidden)),
+            "out.weight": r.normal(0, 0.6, (outputs, hidden)),
+            "out.bias": r.normal(0, 0.1, outputs)}
 
 
 class Case:
-    """A job on a cluster with its data. strategy and changes are merged into a plain job of 4 workers with B = 64."""
+    """A job on a cluster with its data. strategy and changes are merged into a plain job of 4
+    workers with B = 64."""
 
-    def __init__(self, folder, strategy, cluster=UNEQUAL, same=True, steps=60, init=None, **changes):
+    def __init__(self, folder, strategy, cluster=UNEQUAL, same=True, steps=60, init=None,
+                 **changes):
         self.folder, self.cluster = str(folder), cluster
-        base = {"name": "case", "model": {"input": [5], "layers": [{"type": "dense", "name": "hidden", "units": 4}, {"type": "relu"},
-                                                                   {"type": "dense", "name": "out", "units": 4}]},
+        base = {"name": "case",
+                "model": {"input": [5],
+                          "layers": [{"type": "dense", "name": "hidden", "units": 4},
+                                     {"type": "relu"},
+                                     {"type": "dense", "name": "out", "units": 4}]},
                 "data": {"format": "npy", "path": "data", "shuffle": False},
                 "optimizer": {"type": "sgd", "learning_rate": 0.2}, "strategy": strategy,
-                "batching": {"global_batch": 64, "policy": "equal"}, "workers": 4, "epochs": 1, "seed": 1, "init": "init.safetensors"}
+                "batching": {"global_batch": 64, "policy": "equal"}, "workers": 4, "epochs": 1,
+                "seed": 1, "init": "init.safetensors"}
         self.job = merge(base, changes)
         samples = self.job.pop("samples", None) or self.job["batching"]["global_batch"] * steps
         self.data, self.init = make_data(samples, same), make_init() if init is None else init
         self.init = {k: np.asarray(v, dtype=np.float32) for k, v in self.init.items()}
         os.makedirs(os.path.join(self.folder, "data"), exist_ok=True)
-        for name, array in {**self.data, "test_x": self.data["x"][:8], "test_y": self.data["y"][:8]}.items():
+        for name, array in {**self.data, "test_x": self.data["x"][:8],
+                            "test_y": self.data["y"][:8]}.items():
             np.save(os.path.join(self.folder, "data", name + ".npy"), array)
         write_safetensors(os.path.join(self.folder, "init.safetensors"), self.init)
         self.write()
@@ -107,8 +120,9 @@ class Case:
 
 
 def simulate(folder, *options, out="run"):
-    return subprocess.run([PROGRAM, "--job", "job.json", "--cluster", "cluster.json", "--out", out, *options], cwd=folder,
-                          env={**os.environ, "EVENSTEP_DATA": str(folder)}, capture_output=True, text=True, timeout=120)
+    return subprocess.run([PROGRAM, "--job", "job.json", "--cluster", "cluster.json", "--out", out,
+                           *options], cwd=folder, env={**os.environ, "EVENSTEP_DATA": str(folder)},
+                          capture_output=True, text=True, timeout=120)
 
 
 class Run:
@@ -127,11 +141,13 @@ class Run:
         return reference.Network(*self.shape()).join(tensors)
 
     def shape(self):
-        return self.case.init["hidden.weight"].shape[1], self.case.init["hidden.bias"].shape[0], self.case.init["out.bias"].shape[0]
+        return self.case.init["hidden.weight"].shape[1], self.case.init["hidden.bias"].shape[
+            0], self.case.init["out.bias"].shape[0]
 
     def rows(self, rank):
         """The worker's rows; the file begins with nothing but rows."""
-        return np.fromfile(os.path.join(self.out, "history", f"rows-{rank}.bin"), dtype=rowtable.dtype())
+        return np.fromfile(os.path.join(self.out, "history", f"rows-{rank}.bin"),
+                           dtype=rowtable.dtype())
 
     def all_rows(self):
         """In the order of their updates."""
@@ -150,7 +166,8 @@ class Run:
 
 def moved(case, got, want):
     """Largest difference, relative to how far the parameters moved from init."""
-    init = reference.Network(case.init["hidden.weight"].shape[1], case.init["hidden.bias"].shape[0], case.init["out.bias"].shape[0]).join(case.init)
+    init = reference.Network(case.init["hidden.weight"].shape[1], case.init["hidden.bias"].shape[0],
+                             case.init["out.bias"].shape[0]).join(case.init)
     return np.abs(got - want).max() / np.abs(want - init).max()
 
 

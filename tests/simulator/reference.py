@@ -1,10 +1,12 @@
-"""The rules of training once more, in NumPy and double precision: what evenstep-simulate is compared with.
+"""The rules of training once more, in NumPy and double precision: what evenstep-simulate is
+compared with.
 
-Written from SEMANTICS.md and ALGORITHMS.md alone, never from the C. A job and a cluster go in as the same JSON that the program reads;
-out come parameters, updates, staleness histograms and virtual seconds. Time is exact (no jitter) and events at one instant would go to the lower
-rank, but cases should have none. A newcomer would get wrong: the network is always dense, relu, dense, softmax; minibatches never change
-(what dynamic batching did is replayed from the run's own history by `replay`); evaluation costs nothing and changes nothing.
-"""
+Written from SEMANTICS.md and ALGORITHMS.md alone, never from the C. A job and a cluster go in as
+the same JSON that the program reads; out come parameters, updates, staleness histograms and virtual
+seconds. Time is exact (no jitter) and events at one instant would go to the lower rank, but cases
+should have none. A newcomer would get wrong: the network is always dense, relu, dense, softmax;
+minibatches never change (what dynamic batching did is replayed from the run's own history by
+`replay`); evaluation costs nothing and changes nothing."""
 import heapq
 import math
 from dataclasses import dataclass, field
@@ -16,9 +18,11 @@ class Network:
     """dense(hidden), relu, dense(out), softmax cross-entropy: one flat vector of parameters."""
 
     def __init__(self, inputs, hidden, outputs):
-        self.shapes = {"hidden.weight": (hidden, inputs), "hidden.bias": (hidden,), "out.weight": (outputs, hidden), "out.bias": (outputs,)}
+        self.shapes = {"hidden.weight": (hidden, inputs), "hidden.bias": (hidden,),
+                       "out.weight": (outputs, hidden), "out.bias": (outputs,)}
         self.count = sum(int(np.prod(s)) for s in self.shapes.values())
-        self.is_bias = np.concatenate([np.full(int(np.prod(s)), name.endswith("bias")) for name, s in self.shapes.items()])
+        self.is_bias = np.concatenate(
+            [np.full(int(np.prod(s)), name.endswith("bias")) for name, s in self.shapes.items()])
 
     def split(self, w):
         out, at = {}, 0
@@ -29,7 +33,8 @@ class Network:
         return out
 
     def join(self, tensors):
-        return np.concatenate([np.asarray(tensors[name], dtype=float).reshape(-1) for name in self.shapes])
+        return np.concatenate(
+            [np.asarray(tensors[name], dtype=float).reshape(-1) for name in self.shapes])
 
     def test(self, w, x, y):
         """Mean loss and accuracy over the samples."""
@@ -51,7 +56,8 @@ class Network:
         d[np.arange(len(y)), y] -= 1
         d /= len(y)
         dz = (d @ p["out.weight"]) * (z > 0)
-        return np.concatenate([(dz.T @ x).ravel(), dz.sum(axis=0), (d.T @ h).ravel(), d.sum(axis=0)])
+        return np.concatenate(
+            [(dz.T @ x).ravel(), dz.sum(axis=0), (d.T @ h).ravel(), d.sum(axis=0)])
 
 
 @dataclass
@@ -61,7 +67,8 @@ class Result:
     seconds: float
     histograms: list                                   # per worker
     sizes: list
-    trace: list = field(default_factory=list)          # (time, rank, samples, staleness, version after) of every gradient
+    # (time, rank, samples, staleness, version after) of every gradient
+    trace: list = field(default_factory=list)
     smallest_gap: float = math.inf                     # between two events that could change places
 
     def staleness(self):
@@ -118,20 +125,24 @@ class Job:
         self.init = self.net.join(init)
         self.nodes = [dict(n) for n in cluster["nodes"] for _ in range(n.get("count", 1))]
         o = job["optimizer"]
-        self.momentum, self.decay, self.clip = o.get("momentum", 0.0), o.get("weight_decay", 0.0), o.get("clip_norm", 0.0)
+        self.momentum, self.decay, self.clip = o.get("momentum", 0.0), o.get(
+            "weight_decay", 0.0), o.get("clip_norm", 0.0)
         self.nesterov = o.get("nesterov", False)
         self.decays = np.ones(self.net.count)   # every parameter: job/network.h
 
     def cluster_groups(self):
         names = []
         for n in self.cluster["nodes"]:
-            names += [f"{n['name']}-{k + 1}" for k in range(n["count"])] if "count" in n else [n["name"]]
-        return [sorted(names.index(name) for name in group) for group in self.cluster.get("groups", [])]
+            names += [f"{n['name']}-{k + 1}" for k in range(n["count"])] if "count" in n else [
+                n["name"]]
+        return [sorted(names.index(name) for name in group)
+                for group in self.cluster.get("groups", [])]
 
     def rate(self, epoch):
         o = self.job["optimizer"]
         s = o.get("schedule", {"type": "constant"})
-        passed = sum(1 for at in s.get("at_epochs", []) if epoch >= at) if s["type"] == "step" else 0
+        passed = sum(1 for at in s.get("at_epochs", [])
+                     if epoch >= at) if s["type"] == "step" else 0
         return o["learning_rate"] * s.get("factor", 0.1) ** passed
 
     def clipped(self, g):
@@ -143,7 +154,8 @@ class Job:
 
     def seconds(self, i, count):
         n = self.nodes[i]
-        return n.get("fixed_seconds", 0.0) + n.get("seconds_per_sample", 0.0) * count if count else 0.0
+        return n.get("fixed_seconds", 0.0) + n.get("seconds_per_sample",
+                                                   0.0) * count if count else 0.0
 
     def step(self, w, v, g, eta):
         """Plain SGD with momentum, PyTorch's form; returns new parameters and velocity."""
@@ -156,14 +168,16 @@ class Job:
         for epoch in range(self.epochs):
             for first in range(0, self.N, self.B):
                 count = min(self.B, self.N - first)
-                yield epoch, first, self.sizes if count == self.B else in_proportion(count, self.sizes)
+                yield epoch, first, self.sizes if count == self.B else in_proportion(
+                    count, self.sizes)
 
 
-# ---- all workers in step ----------------------------------------------------------------------------------------------------
+# ---- all workers in step -------------------------------------------------------------------------
 
 
 def exchange_seconds(link, members, floats):
-    """An all-reduce among equal links: recursive doubling where it is short (two rounds more where members are no power of two), else a ring."""
+    """An all-reduce among equal links: recursive doubling where it is short (two rounds more where
+    members are no power of two), else a ring."""
     bandwidth = link.get("bytes_per_second", 0)
     cost = lambda n: link.get("latency_seconds", 0) + (4 * n / bandwidth if bandwidth else 0)
     if floats < 4096:
@@ -173,18 +187,21 @@ def exchange_seconds(link, members, floats):
 
 
 def exchange_ends(j, starts, members, floats):
-    """When each member has the sum, if member m starts at starts[m]. Unequal links: only a short vector among a power of two of members."""
+    """When each member has the sum, if member m starts at starts[m]. Unequal links: only a short
+    vector among a power of two of members."""
     links = j.cluster.get("links", {})
     inside = j.cluster.get("group_links", links) if "groups" in j.cluster else links
     group = {i: g for g, ranks in enumerate(j.cluster_groups()) for i in ranks}
     link = lambda a, b: inside if group and group[a] == group[b] else links
     if len({id(link(a, b)) for a in members for b in members if a != b}) < 2:
-        end = max(starts[m] for m in members) + (exchange_seconds(link(*members[:2]), members, floats) if len(members) > 1 else 0.0)
+        end = max(starts[m] for m in members) + (
+            exchange_seconds(link(*members[:2]), members, floats) if len(members) > 1 else 0.0)
         return {m: end for m in members}
     assert floats < 4096 and len(members) & (len(members) - 1) == 0
     now = [starts[m] for m in members]
     for bit in range(len(members).bit_length() - 1):
-        cost = [exchange_seconds(link(m, members[i ^ 1 << bit]), members[:2], floats) for i, m in enumerate(members)]
+        cost = [exchange_seconds(link(m, members[i ^ 1 << bit]), members[:2], floats)
+                for i, m in enumerate(members)]
         now = [max(now[i], now[i ^ 1 << bit]) + cost[i] for i in range(len(members))]
     return dict(zip(members, now))
 
@@ -210,7 +227,9 @@ def groups_of(j):
     size = j.strategy.get("group_size", 0)
     if j.cluster_groups():
         return j.cluster_groups()
-    return [list(range(at, min(at + size, j.W))) for at in range(0, j.W, size)] if size else [[i] for i in range(j.W)]   # every virtual node is a host
+    # every virtual node is a host
+    return [list(range(at, min(at + size, j.W))) for at in range(0, j.W, size)] if size else [
+        [i] for i in range(j.W)]
 
 
 def averaging(j):
@@ -222,9 +241,11 @@ def averaging(j):
     now, t, trace = [0.0] * j.W, 0, []
     steps = list(j.steps())
 
-    in_group, in_all = [0] * j.W, [0] * j.W            # samples since the last average of the group, of all: what a replica weighs
+    # samples since the last average of the group, of all: what a replica weighs
+    in_group, in_all = [0] * j.W, [0] * j.W
 
-    blocks = j.net.count * (2 if j.momentum else 1)     # the velocity is averaged with the parameters, at global averages only
+    # the velocity is averaged with the parameters, at global averages only
+    blocks = j.net.count * (2 if j.momentum else 1)
 
     def average(members, counts, both):
         shares = np.array([counts[i] for i in members]) / sum(counts[i] for i in members)
@@ -254,15 +275,18 @@ def averaging(j):
 
 
 def hpsgd(j):
-    """Round r trains a replica from w^r; meanwhile the gradients of round r-1 are summed; w^{r+1} = w^r - eta * that sum."""
+    """Round r trains a replica from w^r; meanwhile the gradients of round r-1 are summed; w^{r+1} =
+    w^r - eta * that sum."""
     fixed = j.strategy.get("k", "auto")
     steps = list(j.steps())
     w, at, r, t = j.init.copy(), 0, 0, 0
-    flying, start, trace = None, [0.0] * j.W, []   # flying: eta * sum of the round before; start: of the round, per worker
+    # flying: eta * sum of the round before; start: of the round, per worker
+    flying, start, trace = None, [0.0] * j.W, []
     K, took, longest = 1, None, 0.0                # longest: the slowest worker's last step
     duration = exchange_seconds(j.cluster.get("links", {}), range(j.W), j.net.count)
     while at < len(steps):
-        over = max(start) + duration if flying is not None else None   # of the reduction that starts with this round
+        # of the reduction that starts with this round
+        over = max(start) + duration if flying is not None else None
         told = (took, longest)                                         # what this reduction carries
         k = min(fixed if fixed != "auto" else K, len(steps) - at)
         replica = [w.copy() for _ in range(j.W)]
@@ -290,7 +314,7 @@ def hpsgd(j):
     return finish(j, w - flying, t, max(start) + duration, trace)
 
 
-# ---- a server ----------------------------------------------------------------------------------------------------------------
+# ---- a server ------------------------------------------------------------------------------------
 
 class Link:
     """Transfers that share one link fairly, none faster than its own end allows."""
@@ -316,7 +340,8 @@ class Link:
         if not self.flows:
             return math.inf, None
         key = min(self.flows, key=lambda k: (self.flows[k], k))
-        return self.now + (max(0.0, self.flows[key]) / self.speed() if self.speed() < math.inf else 0.0), key
+        return self.now + (max(0.0, self.flows[key]) / self.speed() if self.speed() < math.inf
+                           else 0.0), key
 
 
 class Rule:
@@ -373,7 +398,8 @@ class Server:
         self.j, self.s, self.rule = j, j.strategy, Rule(j)
         kind = self.s["type"]
         self.c = {"softsync": lambda: max(1, j.W // self.s.get("n", 1)),
-                  "dbs-sgd": lambda: max(1, j.W // self.s["n"]) if self.s.get("n") else self.s.get("c", 1)}.get(kind, lambda: 1)()
+                  "dbs-sgd": lambda: max(1, j.W // self.s["n"]) if self.s.get("n")
+                  else self.s.get("c", 1)}.get(kind, lambda: 1)()
         self.blocking = self.s.get("pull", "free") == "blocking"
         link, server = j.cluster.get("links", {}), j.cluster.get("server", {})
         self.latency = link.get("latency_seconds", 0.0) + server.get("latency_seconds", 0.0)
@@ -454,7 +480,8 @@ class Server:
         for rank in range(j.W):
             self.pull(0.0, rank)
         while True:
-            times = [(self.events[0][0], 2) if self.events else (math.inf, 2), (self.up.next()[0], 0), (self.down.next()[0], 1)]
+            times = [(self.events[0][0], 2) if self.events else (math.inf, 2),
+                     (self.up.next()[0], 0), (self.down.next()[0], 1)]
             t, which = min(times)
             if t == math.inf:
                 break
@@ -481,7 +508,9 @@ class Server:
 
 
 def finish(j, w, updates, seconds, trace, gap=math.inf):
-    return Result(w, updates, seconds, [histogram([t[3] for t in trace if t[1] == i]) for i in range(j.W)], j.sizes, trace, gap)
+    return Result(w, updates, seconds,
+                  [histogram([t[3] for t in trace if t[1] == i]) for i in range(j.W)], j.sizes,
+                  trace, gap)
 
 
 def simulate(job, cluster, data, init):
@@ -498,8 +527,9 @@ def simulate(job, cluster, data, init):
 
 
 def replay(job, cluster, data, init, rows):
-    """Parameters of a server strategy (c = 1) out of the order that a run wrote: rows of (rank, samples, staleness), in order of application;
-    every sample must be the same one, for the order of slices is not in the rows."""
+    """Parameters of a server strategy (c = 1) out of the order that a run wrote: rows of (rank,
+    samples, staleness), in order of application; every sample must be the same one, for the order
+    of slices is not in the rows."""
     j = Job(job, cluster, data, init)
     rule, past = Rule(j), [j.init.copy()]
     done = 0

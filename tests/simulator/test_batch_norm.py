@@ -1,8 +1,9 @@
-"""Batch norm across workers (SEMANTICS.md 2): each uses its own minibatch; running statistics are merged with weights b_i/B, in `sync` with each
-step, in server strategies with each push, in averaging strategies with each average. Against one process in NumPy that uses the same sub-batches.
+"""Batch norm across workers (SEMANTICS.md 2): each uses its own minibatch; running statistics are
+merged with weights b_i/B, in `sync` with each step, in server strategies with each push, in
+averaging strategies with each average. Against one process in NumPy that uses the same sub-batches.
 
-Merging is that of means and of second moments: variance + mean² - merged mean². Running variance is the unbiased one, as PyTorch's.
-"""
+Merging is that of means and of second moments: variance + mean² - merged mean². Running variance is
+the unbiased one, as PyTorch's."""
 import json
 import os
 
@@ -12,9 +13,11 @@ import pytest
 from harness import UNEQUAL, Case, read_safetensors
 
 UNITS, CLASSES, B, SIZES = 6, 4, 96, [40, 28, 16, 12]
-MODEL = {"layers": [{"type": "dense", "name": "in", "units": UNITS}, {"type": "batch_norm", "name": "norm"}, {"type": "tanh"},
+MODEL = {"layers": [{"type": "dense", "name": "in", "units": UNITS},
+                    {"type": "batch_norm", "name": "norm"}, {"type": "tanh"},
                     {"type": "dense", "name": "out", "units": CLASSES}]}
-SHAPES = {"in.weight": (UNITS, 5), "in.bias": (UNITS,), "norm.weight": (UNITS,), "norm.bias": (UNITS,), "out.weight": (CLASSES, UNITS), "out.bias": (CLASSES,)}
+SHAPES = {"in.weight": (UNITS, 5), "in.bias": (UNITS,), "norm.weight": (UNITS,),
+          "norm.bias": (UNITS,), "out.weight": (CLASSES, UNITS), "out.bias": (CLASSES,)}
 STATS = ("norm.running_mean", "norm.running_var")
 
 
@@ -34,8 +37,8 @@ def gradient(p, stats, x, y):
     dh = d @ p["out.weight"] * (1 - h * h)
     dz = dh * p["norm.weight"]
     da = inverse * (dz - dz.mean(axis=0) - z * (dz * z).mean(axis=0))
-    g = {"in.weight": da.T @ x, "in.bias": da.sum(axis=0), "norm.weight": (dh * z).sum(axis=0), "norm.bias": dh.sum(axis=0), "out.weight": d.T @ h,
-         "out.bias": d.sum(axis=0)}
+    g = {"in.weight": da.T @ x, "in.bias": da.sum(axis=0), "norm.weight": (dh * z).sum(axis=0),
+         "norm.bias": dh.sum(axis=0), "out.weight": d.T @ h, "out.bias": d.sum(axis=0)}
     return g, (0.9 * stats[0] + 0.1 * mean, 0.9 * stats[1] + 0.1 * var * n / (n - 1))
 
 
@@ -62,7 +65,8 @@ def in_step(case, p, stats, k):
             at += b
         if k == 0 or (step + 1) % k == 0 or step + 1 == len(y) // B:
             mean = {n: sum(q * w[n] for q, (w, _) in zip(share, new)) for n in p}
-            new = [(moved(each[0][0], mean, eta) if k == 0 else mean, merged([(q, s) for q, (_, s) in zip(share, new)]))] * len(SIZES)
+            new = [(moved(each[0][0], mean, eta) if k == 0 else mean,
+                    merged([(q, s) for q, (_, s) in zip(share, new)]))] * len(SIZES)
         each = new
     return each[0]
 
@@ -83,17 +87,26 @@ def by_events(case, p, stats, rows):
     return versions[-1]
 
 
-@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "local-sgd", "k": 1}, {"type": "local-sgd", "k": 4}, {"type": "asgd"}, {"type": "asgd", "servers": 3}],
+@pytest.mark.parametrize("strategy",
+                         [{"type": "sync"}, {"type": "local-sgd", "k": 1},
+                          {"type": "local-sgd", "k": 4}, {"type": "asgd"},
+                          {"type": "asgd", "servers": 3}],
                          ids=lambda s: "-".join(str(v) for v in s.values()))
-def test_parameters_and_running_statistics_are_those_of_one_process_with_the_same_sub_batches(tmp_path, strategy):
+def test_parameters_and_running_statistics_are_those_of_one_process_with_the_same_sub_batches(
+        tmp_path, strategy):
     r = np.random.RandomState(5)
-    p = {k: r.normal(0, 0.5, s).astype(np.float32).astype(float) + (k == "norm.weight") for k, s in SHAPES.items()}
+    p = {k: r.normal(0, 0.5, s).astype(np.float32).astype(float) + (k == "norm.weight")
+         for k, s in SHAPES.items()}
     stats = np.zeros(UNITS), np.ones(UNITS)
-    case = Case(tmp_path, strategy, cluster=UNEQUAL, same=False, steps=60, init={**p, **dict(zip(STATS, stats))}, model=MODEL, optimizer={"learning_rate": 0.3},
+    case = Case(tmp_path, strategy, cluster=UNEQUAL, same=False, steps=60,
+                init={**p, **dict(zip(STATS, stats))}, model=MODEL,
+                optimizer={"learning_rate": 0.3},
                 batching={"global_batch": B, "policy": "static", "sizes": SIZES})
     ran = case.run()
     if strategy["type"] == "asgd":
-        w, s = by_events(case, p, stats, [(int(x["rank"]), int(x["batch"]), int(x["staleness"])) for x in ran.all_rows()])
+        w, s = by_events(case, p, stats,
+                         [(int(x["rank"]), int(x["batch"]), int(x["staleness"]))
+                          for x in ran.all_rows()])
     else:
         w, s = in_step(case, p, stats, 0 if strategy["type"] == "sync" else strategy["k"])
     got = read_safetensors(os.path.join(ran.out, "model.safetensors"))

@@ -88,7 +88,8 @@ def no_sync():
 
 
 def weight(n):
-    """What this batch counts in the mean over nodes, if not its samples (tokens); before backward."""
+    """What this batch counts in the mean over nodes, if not its samples (tokens); before
+    backward."""
     if _program:
         _program.weight(n)
 

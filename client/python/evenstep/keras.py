@@ -1,4 +1,5 @@
-"""Keras 3 on TensorFlow or PyTorch: `model = evenstep.keras.prepare(model)`, before or after compile.
+"""Keras 3 on TensorFlow or PyTorch: `model = evenstep.keras.prepare(model)`, before or after
+compile.
 
 The model stays what it is; three of its methods are shadowed on the instance:
 
@@ -6,9 +7,9 @@ The model stays what it is; three of its methods are shadowed on the instance:
     compute_loss   keeps the loss for display
     optimizer.apply    sums the gradients over all ranks, before clipping and averaging of weights
 
-Variables are not in the block: they are copied where the rank reads or changes it, between two calls
-of the train function. In a TensorFlow graph the exchange is one numpy_function over one flat tensor.
-"""
+Variables are not in the block: they are copied where the rank reads or changes it, between two
+calls of the train function. In a TensorFlow graph the exchange is one numpy_function over one flat
+tensor."""
 
 import inspect
 import math
@@ -41,7 +42,8 @@ def _sizes(variables):
 
 
 def _norms(model):
-    """(layer, mean or variance, index of its mean or -1) of every batch norm's moving statistics."""
+    """(layer, mean or variance, index of its mean or -1) of every batch norm's moving
+    statistics."""
     found = []
     for layer in model._flatten_layers():
         if isinstance(layer, keras.layers.BatchNormalization):
@@ -226,7 +228,8 @@ class _Steps:
             variables = self.variables if trainable_variables is None else trainable_variables
             if [id(v) for v in variables] != [id(v) for v in self.variables]:
                 raise Error(
-                    "the optimizer steps other variables than the model's: freeze layers before fit()"
+                    "the optimizer steps other variables than the model's: freeze layers before "
+                    "fit()"
                 )
             backend = _tensorflow if keras.backend.backend() == "tensorflow" else _torch
             summed = backend(self.exchange, grads, variables, program.loss)
@@ -236,8 +239,8 @@ class _Steps:
         return apply_summed
 
     def finish_step(self):
-        """After the train function: the difference that the optimizer made, if the rank wants it, and
-        what a server or other ranks' statistics change."""
+        """After the train function: the difference that the optimizer made, if the rank wants it,
+        and what a server or other ranks' statistics change."""
         if self.begun is not None:
             self.run.abort()
             self.begun = None
@@ -252,7 +255,8 @@ class _Steps:
             self._merge_statistics()
 
     def _merge_statistics(self):
-        """A moving mean m became k m + …; the other ranks' part of m comes after, as k (merged - m)."""
+        """A moving mean m became k m + …; the other ranks' part of m comes after, as k (merged -
+        m)."""
         at, merged = 0, self.stats - self.merged
         for layer, v, _ in self.norms:
             n = int(np.prod(v.shape))
@@ -318,9 +322,9 @@ def _torch(exchange, grads, variables, loss):
 
 
 class _AsTheyCome(int):
-    """Batches of an epoch with a server, where each node makes steps of its own: as many as there are
-    slices, at most one for each sample. Keras asks before each step whether it has seen so many; a
-    step on data that have run out would count in the optimizer's iterations."""
+    """Batches of an epoch with a server, where each node makes steps of its own: as many as there
+    are slices, at most one for each sample. Keras asks before each step whether it has seen so
+    many; a step on data that have run out would count in the optimizer's iterations."""
 
     def __new__(cls, most, steps):
         self = int.__new__(cls, most)
@@ -337,7 +341,7 @@ class _Rows(DataAdapter):
     def __init__(self, told):
         x, y, weight = told["x"], told["y"], told["sample_weight"]
         if not all(hasattr(a, "__len__") for a in tree.flatten(x)) or isinstance(
-            x, keras.utils.PyDataset
+                x, keras.utils.PyDataset
         ):
             raise Error("fit() of a distributed program takes arrays, not %s" % type(x).__name__)
         x, y, weight = (

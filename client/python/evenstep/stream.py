@@ -4,8 +4,8 @@
              └─► to begin  ──► the loop, one at a time
 
 A loop that is left early leaves slices that were sampled and never begun; the next loop samples
-them again, so no sample is lost. Sizes follow the balancer; a batch under way keeps the size that it
-was fetched with.
+them again, so no sample is lost. Sizes follow the balancer; a batch under way keeps the size that
+it was fetched with.
 
 `steps` is the framework's side of a step: finish_step() does what the last one still has to send,
 begin_slice(piece) begins the next, hand_over() brings what the program holds into the block, and
@@ -76,8 +76,8 @@ class Stream:
         return piece is None or piece.number < 0
 
     def close_epoch_if_over(self):
-        """Its last slice's step is made: what follows, an evaluation, sees averaged parameters. True
-        if it was over."""
+        """Its last slice's step is made: what follows, an evaluation, sees averaged parameters.
+        True if it was over."""
         if self._over is None:
             return False
         self._close_epoch()

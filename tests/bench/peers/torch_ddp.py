@@ -1,8 +1,11 @@
-"""PyTorch's side of bench-unequal: DistributedDataParallel over gloo, every rank the same minibatch, as its users start it.
+"""PyTorch's side of bench-unequal: DistributedDataParallel over gloo, every rank the same
+minibatch, as its users start it.
 
-    torch_ddp.py RANK RANKS PORT BATCH steps STEPS            prints, on rank 0, the seconds from step 20 to the last one
-    torch_ddp.py RANK RANKS PORT BATCH reach ACCURACY MNIST   trains on MNIST (its folder) until an evaluation, every 50 steps and outside the
-                                                              clock, finds the accuracy; prints seconds and steps"""
+    torch_ddp.py RANK RANKS PORT BATCH steps STEPS
+        prints, on rank 0, the seconds from step 20 to the last one
+    torch_ddp.py RANK RANKS PORT BATCH reach ACCURACY MNIST
+        trains on MNIST (its folder) until an evaluation, every 50 steps and outside the clock,
+        finds the accuracy; prints seconds and steps"""
 import gzip
 import os
 import pathlib
@@ -24,7 +27,8 @@ def make(learning_rate):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
-    net = nn.parallel.DistributedDataParallel(NETWORKS["lenet5"][0]().to(memory_format=torch.channels_last))
+    net = nn.parallel.DistributedDataParallel(
+        NETWORKS["lenet5"][0]().to(memory_format=torch.channels_last))
     return net, torch.optim.SGD(net.parameters(), lr=learning_rate, momentum=0.9, foreach=True)
 
 
@@ -36,7 +40,8 @@ def step(net, optimizer, x, y):
 
 def seconds_of(steps):
     net, optimizer = make(0.001)
-    x, y = torch.randn(batch, *NETWORKS["lenet5"][1]).to(memory_format=torch.channels_last), torch.randint(0, 10, (batch,))
+    x, y = torch.randn(batch, *NETWORKS["lenet5"][1]).to(
+        memory_format=torch.channels_last), torch.randint(0, 10, (batch,))
     for i in range(steps):
         if i == 20:
             begin = time.perf_counter()
@@ -46,8 +51,11 @@ def seconds_of(steps):
 
 def mnist(folder, part):
     def read(name, header):
-        return torch.frombuffer(bytearray(gzip.open(pathlib.Path(folder) / f"{part}-{name}-ubyte.gz").read()[header:]), dtype=torch.uint8)
-    return (read("images-idx3", 16).view(-1, 1, 28, 28).float() / 255).to(memory_format=torch.channels_last), read("labels-idx1", 8).long()
+        return torch.frombuffer(
+            bytearray(gzip.open(pathlib.Path(folder) / f"{part}-{name}-ubyte.gz").read()[header:]),
+            dtype=torch.uint8)
+    return (read("images-idx3", 16).view(-1, 1, 28, 28).float() / 255).to(
+        memory_format=torch.channels_last), read("labels-idx1", 8).long()
 
 
 def accuracy(net, x, y):
@@ -70,7 +78,8 @@ def reach(wanted, folder):
         for k in range(i, i + EVERY):
             epoch, at = divmod(k, len(train[0]) // (batch * ranks))
             if at == 0:
-                order = torch.randperm(len(train[0]), generator=torch.Generator().manual_seed(epoch))
+                order = torch.randperm(len(train[0]),
+                                       generator=torch.Generator().manual_seed(epoch))
             mine = order[(at * ranks + rank) * batch:][:batch]
             step(net, optimizer, train[0][mine], train[1][mine])
         dist.barrier()
@@ -80,7 +89,8 @@ def reach(wanted, folder):
     return f"nan {MOST}"
 
 
-answer = seconds_of(int(sys.argv[6])) if sys.argv[5] == "steps" else reach(float(sys.argv[6]), sys.argv[7])
+answer = seconds_of(int(sys.argv[6])) if sys.argv[5] == "steps" else reach(
+    float(sys.argv[6]), sys.argv[7])
 if rank == 0:
     print(answer, flush=True)
 dist.destroy_process_group()

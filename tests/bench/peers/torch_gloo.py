@@ -1,4 +1,5 @@
-"""PyTorch's side of bench-exchange: gloo's all-reduce.   torch_gloo.py RANKS     reads "FLOATS TIMES", prints seconds for one."""
+"""PyTorch's side of bench-exchange: gloo's all-reduce.   torch_gloo.py RANKS     reads "FLOATS
+TIMES", prints seconds for one."""
 import socket
 import sys
 import time
@@ -10,7 +11,8 @@ import torch.multiprocessing as mp
 
 def run(rank, ranks, port, questions, answers):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks)
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank,
+                            world_size=ranks)
     data = {}
     while (question := questions.get()) is not None:
         n, times = question
@@ -31,7 +33,8 @@ def main():
         port = s.getsockname()[1]
     fork = mp.get_context("spawn")
     questions, answers = [fork.Queue() for _ in range(ranks)], fork.Queue()
-    processes = [fork.Process(target=run, args=(r, ranks, port, q, answers), daemon=True) for r, q in enumerate(questions)]
+    processes = [fork.Process(target=run, args=(r, ranks, port, q, answers), daemon=True)
+                 for r, q in enumerate(questions)]
     for p in processes:
         p.start()
     for line in sys.stdin:

@@ -1,9 +1,13 @@
-"""PyTorch's side of bench-gpu: a whole training step on a GPU, as its users write it when they care.
+"""PyTorch's side of bench-gpu: a whole training step on a GPU, as its users write it when they
+care.
 
-    torch_gpu.py MODEL PRECISION MODE     PRECISION: fp32 (TF32 off), tf32, bf16 (autocast); MODE: eager, reduce-overhead, max-autotune
+    torch_gpu.py MODEL PRECISION MODE
+        PRECISION: fp32 (TF32 off), tf32, bf16 (autocast)
+        MODE: eager, reduce-overhead, max-autotune
 
-Reads "BATCH STEPS" and prints the seconds that so many steps took, by CUDA events. The first line of a batch warms it up without being told.
-Channels last, fused SGD, minibatches that are in the GPU's memory already."""
+Reads "BATCH STEPS" and prints the seconds that so many steps took, by CUDA events. The first line
+of a batch warms it up without being told. Channels last, fused SGD, minibatches that are in the
+GPU's memory already."""
 import sys
 
 import torch
@@ -18,7 +22,8 @@ def resnet18():
         for i in range(2):
             blocks.append(Block(inputs, filters, 2 if i == 0 and filters > 64 else 1))
             inputs = filters
-    return nn.Sequential(nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return nn.Sequential(nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+                         *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
 def main():
@@ -29,7 +34,8 @@ def main():
     torch.backends.cudnn.benchmark = True
     net = make().cuda().to(memory_format=torch.channels_last).train()
     loss_of = nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9, weight_decay=1e-4, fused=True)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9, weight_decay=1e-4,
+                                fused=True)
 
     def forward(x, y):
         with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
@@ -47,7 +53,8 @@ def main():
     for line in sys.stdin:
         batch, steps = map(int, line.split())
         if batch not in data:
-            data[batch] = torch.randn(batch, *shape, device="cuda").to(memory_format=torch.channels_last), torch.randint(0, 10, (batch,), device="cuda")
+            data[batch] = torch.randn(batch, *shape, device="cuda").to(
+                memory_format=torch.channels_last), torch.randint(0, 10, (batch,), device="cuda")
             for _ in range(20):
                 step(*data[batch])
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

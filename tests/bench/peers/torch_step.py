@@ -1,9 +1,11 @@
-"""PyTorch's side of bench-cpu: a whole training step of a network, as its users write it. A process that answers lines.
+"""PyTorch's side of bench-cpu: a whole training step of a network, as its users write it. A process
+that answers lines.
 
-    torch_step.py MODEL THREADS LAYOUT MODE     LAYOUT: nchw or nhwc (channels last); MODE: eager or compiled
+    torch_step.py MODEL THREADS LAYOUT MODE
+        LAYOUT: nchw or nhwc (channels last); MODE: eager or compiled
 
-Reads "BATCH STEPS", trains so many steps and prints the seconds they took; "memory" prints the most that the process has held, in
-bytes. The first line of a batch warms it up without being told."""
+Reads "BATCH STEPS", trains so many steps and prints the seconds they took; "memory" prints the most
+that the process has held, in bytes. The first line of a batch warms it up without being told."""
 import resource
 import sys
 import time
@@ -13,16 +15,20 @@ from torch import nn
 
 
 def lenet5():
-    return nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Flatten(), nn.Linear(64 * 7 * 7, 512), nn.ReLU(), nn.Linear(512, 10))
+    return nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(64 * 7 * 7, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
 class Block(nn.Module):
     def __init__(self, inputs, filters, stride):
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(inputs, filters, 3, stride, 1, bias=False), nn.BatchNorm2d(filters)
-        self.conv2, self.bn2 = nn.Conv2d(filters, filters, 3, 1, 1, bias=False), nn.BatchNorm2d(filters)
-        self.shortcut = nn.Identity() if stride == 1 else nn.Sequential(nn.Conv2d(inputs, filters, 1, stride, bias=False), nn.BatchNorm2d(filters))
+        self.conv1, self.bn1 = nn.Conv2d(inputs, filters, 3, stride, 1, bias=False), nn.BatchNorm2d(
+            filters)
+        self.conv2, self.bn2 = nn.Conv2d(filters, filters, 3, 1, 1, bias=False), nn.BatchNorm2d(
+            filters)
+        self.shortcut = nn.Identity() if stride == 1 else nn.Sequential(
+            nn.Conv2d(inputs, filters, 1, stride, bias=False), nn.BatchNorm2d(filters))
 
     def forward(self, x):
         y = torch.relu(self.bn1(self.conv1(x)))
@@ -35,7 +41,8 @@ def resnet20():
         for i in range(3):
             blocks.append(Block(inputs, filters, 2 if i == 0 and filters > 16 else 1))
             inputs = filters
-    return nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    return nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+                         *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
 NETWORKS = {"lenet5": (lenet5, (1, 28, 28)), "resnet20": (resnet20, (3, 32, 32))}
@@ -48,7 +55,8 @@ def main():
     layout = torch.channels_last if sys.argv[3] == "nhwc" else torch.contiguous_format
     net = make().to(memory_format=layout).train()
     loss_of = nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9, weight_decay=1e-4, foreach=True)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9, weight_decay=1e-4,
+                                foreach=True)
 
     def forward(x, y):
         return loss_of(net(x), y)
@@ -68,7 +76,8 @@ def main():
             continue
         batch, steps = map(int, line.split())
         if batch not in data:
-            data[batch] = torch.randn(batch, *shape).to(memory_format=layout), torch.randint(0, 10, (batch,))
+            data[batch] = torch.randn(batch, *shape).to(memory_format=layout), torch.randint(
+                0, 10, (batch,))
             for _ in range(5):
                 step(*data[batch])
         begin = time.perf_counter()

@@ -85,6 +85,7 @@ static void refused_all(struct place *p, const char *id)
     json_t *doc = json_pack("{s:i}", "x", 1);
     const struct store_news news = {"live", "live", doc};
     struct store *s = p->store;
+    double rest;
 #define REFUSED(call)                                        \
     do {                                                     \
         err_clear(&err_);                                    \
@@ -101,6 +102,8 @@ static void refused_all(struct place *p, const char *id)
     REFUSED(store_node_claim(s, "n1", id, &err_));
     REFUSED(store_node_release(s, "n1", id, &err_));
     REFUSED(store_node_set(s, "n1", "drained", "1", &err_));
+    REFUSED(store_node_failed(s, "n1", "why", &rest, &err_));
+    REFUSED(store_node_well(s, "n1", &err_));
     REFUSED(store_profile_put(s, "n1", "abc", doc, &err_));
     REFUSED(store_beats_clear(s, id, &err_));
     REFUSED(store_rows_trim(s, id, &tail, 1, &err_));

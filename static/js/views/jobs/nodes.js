@@ -7,7 +7,7 @@ import {Sheet} from './sheet.js';
 /** @typedef {import('./model.js').JobsModel} JobsModel */
 
 /** @type {Api.NodeState[]} */
-const STATES = ['busy', 'ready', 'draining', 'disabled', 'lost'];
+const STATES = ['busy', 'ready', 'resting', 'draining', 'disabled', 'lost'];
 const NONE = 'No node has registered yet. ' +
     'Start evenstep-agent on a machine, or serve with --local-node.';
 
