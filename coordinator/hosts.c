@@ -234,7 +234,7 @@ static void *run(void *arg)
 {
     struct hosts *h = arg;
     struct err e = {0};
-    bool told = false;
+    bool told = false, loaded = false;
     h->versions = host_versions(&e);
     if (!h->versions) {
         log_warn("hosts", "hosts cannot join", "why=\"%s\"", e.message);
@@ -244,6 +244,8 @@ static void *run(void *arg)
     while (!atomic_load(&h->stopping)) {
         told = told || store_secret_put(h->store, HOSTKEY_COORDINATOR, h->id, 0, NULL) >= 0;
         struct err why = {0};
+        loaded = loaded && store_follows(h->store); /* Redis may have been set up anew */
+        loaded = loaded || store_functions_load(h->store, NULL) >= 0;
         char *text = store_mail_take(h->store, "join", WAIT_MS, &why);
         if (text) {
             take_join(h, text);

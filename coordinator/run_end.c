@@ -140,8 +140,8 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
 
 /* ---- whose failure it was -------------------------------------------------------------------- */
 
-/* It is a node's where a worker on it was lost or told of an error that another node might not meet:
- * a device, memory, a library. What the spec or the data cause is the job's. */
+/* It is a node's where a worker on it was lost or told of an error that another node might not
+ * meet: a device, memory, a library. What the spec or the data cause is the job's. */
 static void blame_node(struct attempts *a, const struct run *r, const struct failure *why)
 {
     double rest = 0;

@@ -462,6 +462,12 @@ static redisReply *run_script(struct store *s, struct call *c, const struct scri
         c->argv[1] = script->text;
         c->lens[1] = strlen(script->text);
         r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
+    } else if (r && r->type == REDIS_REPLY_ERROR && strstr(r->str, "Function not found")) {
+        freeReplyObject(r);
+        if (store_function_load(s, script, e) < 0) {
+            return NULL;
+        }
+        r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
     }
     return check(s, &s->redis, r, e);
 }
@@ -473,15 +479,20 @@ redisReply *store_script(struct store *s, struct script *script, int nkeys, cons
     size_t most = (size_t)(5 + nkeys + nargs);
     struct call c = {calloc(most, sizeof *c.argv), calloc(most, sizeof *c.lens), 0};
     redisReply *r = NULL;
-    char count[16], token[24];
+    char count[16], token[24], name[STORE_FUNCTION];
     script = fence ? fence_script(script) : script;
     if (!c.argv || !c.lens || !script) {
         err_set(e, ERR_MEMORY, "cannot run a script in the store: memory ran out");
         goto out;
     }
     snprintf(count, sizeof count, "%d", nkeys + (fence ? 1 : 0));
-    call_add(&c, "EVALSHA", strlen("EVALSHA"));
-    call_add(&c, hash_of(script), sizeof script->sha - 1);
+    if (script->by_name) { /* never fenced */
+        call_add(&c, "FCALL", strlen("FCALL"));
+        call_add(&c, name, strlen(store_function_name(script, name)));
+    } else {
+        call_add(&c, "EVALSHA", strlen("EVALSHA"));
+        call_add(&c, hash_of(script), sizeof script->sha - 1);
+    }
     call_add(&c, count, strlen(count));
     for (int i = 0; i < nkeys; i++) {
         call_add(&c, keys[i], strlen(keys[i]));

@@ -121,7 +121,9 @@ struct es_slice {
     int epoch_last;         /* 1: the epoch's last one for this rank */
 };
 
-/* How many epochs the program wants, if es_about did not say. Before es_start. */
+/* How many epochs the program wants, if es_about did not say. Before es_start. INFINITY: the job's
+ * epochs hold if it names some; else slices go on to come until the program leaves (es_leave), which
+ * it does at an epoch's end, and all ranks after the same one. */
 int es_epochs(double epochs);
 
 /* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank
@@ -156,6 +158,12 @@ int es_weight(double weight);
  * of a bucket begins when the last of its tensors is ready; that of the bucket that is ready last
  * begins with es_gradients. Never blocks for other ranks. */
 int es_ready(int index);
+
+/* 1: es_gradients needs the gradients in run.grads. 0: this rank is the only one of a strategy that
+ * sums (or the program runs alone), and what it would find there afterwards is what it put there: a
+ * program that has its gradients elsewhere need not copy them in and out, as long as a pass does not
+ * weigh 0. The same during a run. */
+int es_takes_gradients(void);
 
 struct es_result {
     int64_t samples;      /* that the slice really had; -1: its count */

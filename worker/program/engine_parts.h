@@ -7,6 +7,7 @@
  *     pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
  *     again.c    a program that ended is started again
  *     state.c    the program's own state
+ *     marks.c    whether the program changes parameters in a way of its own
  */
 #ifndef WORKER_PROGRAM_ENGINE_PARTS_H
 #define WORKER_PROGRAM_ENGINE_PARTS_H
@@ -50,24 +51,33 @@ struct program_engine {
                                       that were sent */
     struct wire_message slices[AHEAD_MOST + 2]; /* by number modulo p->slots, as they were sent */
     bool begun;                                 /* BEGIN came for the step under way */
-    int marked;                                 /* its buckets that were handed over */
-    double rate;                                /* that the program told last */
+    bool grants; /* the program may make it without GO, once its parameters are kept */
+    bool made;   /* it made the last one so */
+    bool paced;  /* its steps are lengthened (emulated slowdown) */
+    int marked;  /* its buckets that were handed over */
+    double rate; /* that the program told last */
     struct metrics metrics;
     int64_t measured;  /* steps whose CPU time is in `each` */
     double each;       /* CPU seconds a sample */
     double longest;    /* seconds of a step, from GO to GRADIENTS; 0: not known yet */
+    double usual;      /* the same of most steps: falls at once, rises slowly */
     double began_pass; /* clock_now() when the step under way began */
     int64_t here;      /* steps that this process has made */
     /* again.c */
     enum source source;
     enum own_step own_step;
     int64_t answered, begun_last; /* slices: GRADIENTS came, BEGIN came; -1: none */
+    int64_t kept_before; /* slice that had begun when `kept` was made in its pass; -1: none */
     float *kept;    /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
     bool lost;      /* the process has ended; another one is started when it is needed */
     bool returned;  /* FROM_SERVER: another one waits for START; still lost */
     struct err why; /* it ended last */
     int crashes;    /* in a row */
     int64_t good;   /* steps since the last one */
+    /* marks.c */
+    float *given; /* [2 n_marks] of the parameters that were given, and then; owned */
+    size_t n_marks;
+    bool gave, told_lost; /* `given` holds for this step; a change was told */
 };
 
 /* ---- talk.c ---------------------------------------------------------------------------------- */
@@ -81,8 +91,8 @@ int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err
 int talk_settle(struct program_engine *g, struct err *e);
 /* Lets it go on from where it stands; `flags` of GO or CONTINUE. */
 int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
-/* An error if it may not leave yet. */
-int talk_check_leave(struct program_engine *g, struct err *e);
+/* An error if it may not leave yet, after slice `last` (-1: before any). */
+int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
 /* Both make the error and return it. */
 int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e);
 int talk_ended_early(const struct program_engine *g, struct err *e);
@@ -116,6 +126,10 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
                   dev_mark_fn *mark, void *ctx, struct err *e);
 /* After BEGIN of the step under way: the parameters stand still until it is made. */
 void again_begun(struct program_engine *g);
+/* In the middle of a pass, of which BEGIN may come with GRADIENTS alone: a program that has begun, by
+ * what it wrote into the block, has its parameters copied while it computes, and not while it waits;
+ * and need not wait, if the rank grants the step. ctx: the engine. */
+void again_glance(void *ctx);
 /* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
  * `lost`; else rc. */
 int again_survive(struct program_engine *g, int rc, struct err *e);
@@ -140,5 +154,16 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e);
 int state_give(struct program_engine *g, struct own_state *out, struct err *e);
 /* *out is overwritten. */
 int state_copy(struct own_state *out, const struct own_state *from, struct err *e);
+
+/* ---- marks.c --------------------------------------------------------------------------------- */
+
+/* As engine_ops.mark and .differs. */
+bool marks_write(struct program_engine *g, float *out);
+int marks_differ(struct program_engine *g, size_t mark, double off, struct err *e);
+/* Where the strategy makes the step, what the program changes by itself is lost, which is told once.
+ * give: the program gets parameters; take: its gradients on them are there. */
+int marks_init(struct program_engine *g, struct err *e);
+void marks_give(struct program_engine *g);
+void marks_take(struct program_engine *g);
 
 #endif

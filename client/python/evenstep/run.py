@@ -44,6 +44,8 @@ class Run:
         self.save = None  # gives the bytes of the program's own state
         self.before_leave = None  # what is still to be told
         self.on_start = None  # called once, before the first slice; calls start()
+        self._open = True  # the program's loop says how many epochs there are
+        self._passed = 0  # epochs that this loop has passed over
         self._join(about, optimizer, params, stats)
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
@@ -54,6 +56,9 @@ class Run:
         self.grads = (ctypes.c_float * info.n_params).from_address(info.grads)
         self.stats = (ctypes.c_float * info.n_stats).from_address(info.stats)
         self.ready = self._library.ready
+        self.takes_gradients = bool(self._library.takes_gradients())
+        self._slice, self._result = library.Slice(), library.Result(correct=-1)  # of every step
+        self._at_slice, self._at_result = byref(self._slice), byref(self._result)
         self._watch_end()
 
     def _join(self, about, optimizer, params, stats):
@@ -80,7 +85,31 @@ class Run:
         """Late, since the rank has to know before how many epochs the program wants."""
         call, self.on_start = self.on_start, None
         if call:
+            if self._open:
+                self._library.epochs(math.inf)
             call()
+
+    def passes_over(self):
+        """A loop begins over an epoch that was made before the run was started again: it has no
+        batch. So a loop that knows nothing of the restart ends where it would have ended."""
+        if not self.on_start or self._passed == self.epoch:
+            return False
+        if self._passed == 0:
+            self._say(
+                "the run goes on in epoch %d, so the loop passes over %d without a batch: "
+                "`for epoch in evenstep.epochs(n)` begins there" % (self.epoch + 1, self.epoch)
+            )
+        self._passed += 1
+        return True
+
+    def tell_if_over(self):
+        """A loop begins that has no batch: the run may be over, and the program does not know."""
+        if self.over and self._open and self.rank == 0:
+            self._open = False
+            self._say(
+                "the job's epochs are over, and the program asks for more: `--set /epochs=N` says "
+                "how many there are, unless the job was stopped or has reached its target"
+            )
 
     # ---- slices and steps
 
@@ -88,12 +117,13 @@ class Run:
         if not self.on_start:
             raise Error("epochs() is called once, before the first batch")
         self._library.epochs(n)
+        self._open = False
         self.ensure_started()
 
     def next(self):
         """The next slice, or None: the job is done or stopped."""
-        s = library.Slice()
-        if self.over or self._library.next(byref(s)) == 0:
+        s = self._slice
+        if self.over or self._library.next(self._at_slice) == 0:
             self.over = True
             return None
         indices = s.indices[: s.count] if s.count else []
@@ -118,12 +148,16 @@ class Run:
         self._library.weight(weight)
 
     def gradients(self, samples=-1, loss=math.nan, learning_rate=math.nan):
-        result = library.Result(samples, loss, -1, learning_rate)
-        return self._asked(GO_SAVE, self._library.gradients, byref(result))
+        self._tell(samples, loss, learning_rate)
+        return self._asked(GO_SAVE, self._library.gradients, self._at_result)
 
     def held_back(self, samples=-1, loss=math.nan, learning_rate=math.nan):
-        result = library.Result(samples, loss, -1, learning_rate)
-        self._asked(GO_SAVE, self._library.held_back, byref(result))
+        self._tell(samples, loss, learning_rate)
+        self._asked(GO_SAVE, self._library.held_back, self._at_result)
+
+    def _tell(self, samples, loss, learning_rate):
+        result = self._result
+        result.samples, result.loss, result.learning_rate = samples, loss, learning_rate
 
     def difference(self):
         self._library.difference()
@@ -147,9 +181,12 @@ class Run:
     # ---- metrics and the end
 
     def log(self, metrics):
-        self._library.log(json.dumps(metrics).encode())
+        if not self._passed or not self.on_start:  # else they are of an epoch that is passed over
+            self._library.log(json.dumps(metrics).encode())
 
     def leave(self):
+        if self._passed:  # all epochs were made before
+            self.ensure_started()
         if self.before_leave:
             self.before_leave()
         self._held(self._library.leave)
@@ -179,8 +216,12 @@ class Run:
         atexit.register(on_exit)
 
     @staticmethod
-    def _quietly(call, *args):
+    def _say(sentence):
+        print("evenstep: %s" % sentence, file=sys.stderr, flush=True)
+
+    @classmethod
+    def _quietly(cls, call, *args):
         try:
             call(*args)
         except Error as e:
-            print("evenstep: %s" % e, file=sys.stderr)
+            cls._say(e)
