@@ -106,7 +106,8 @@ const struct schema schemas[] = {
      "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
      "state:NodeState job:id? drained:boolean disabled:boolean heartbeat_age_seconds:number failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} ~description:string ~gpu:Gpu",
      "A node. `failures`: attempts in a row that failed through it. `packages`: versions of its python3 and of the packages that programs may need."},
-    {"NodeState", "=ready|busy|resting|draining|disabled|lost", "Whether a node can be given a job."},
+    {"NodeState", "=ready|busy|resting|draining|disabled|lost",
+     "Whether a node can be given a job."},
     {"Rest", "seconds:number reason:string",
      "A node through which two attempts in a row have failed gets no job for so long, and why."},
     {"Gpu",
