@@ -27,15 +27,18 @@
  * is in messages. Byte order and layout are the machine's: both sides run on one host.
  *
  * One blocking round trip a step (GRADIENTS to GO): slices come ahead, BEGIN and BUCKET are not
- * answered. Who reads must expect SLICE between any two messages from the rank.
+ * answered. With one bucket it is one packet each way: GRADIENTS can stand for its BEGIN too
+ * (WIRE_WITH_BEGIN), GO can bring a slice (WIRE_WITH_SLICE). A rank that is alone can spare the
+ * program the wait (WIRE_MADE). Who reads must expect SLICE between any two messages from the rank.
  */
 #ifndef CLIENT_PROTOCOL_H
 #define CLIENT_PROTOCOL_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* Raised when a message, the block or the description changes its meaning. */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_MAGIC 0x45564e53u /* "EVNS" */
 
 enum wire_type {
@@ -45,7 +48,8 @@ enum wire_type {
     WIRE_BEGIN,     /* .slice: the program begins to work on this slice; everything that it does
                        after a step (optimizer, scheduler) is done for the step before */
     WIRE_BUCKET,    /* .bucket: its gradients are in the block; any order. None comes for a slice
-                       whose GRADIENTS says WIRE_HELD_BACK */
+                       whose GRADIENTS says WIRE_HELD_BACK, and none need come for those that are
+                       complete with GRADIENTS */
     WIRE_GRADIENTS, /* all of them are there: .gradients. Answered by GO */
     WIRE_EPOCH_END, /* .slice.epoch: the program's loop over that epoch's slices ended. Answered by
                        CONTINUE, so that what follows (evaluation) sees the averaged parameters */
@@ -95,10 +99,18 @@ enum wire_flags {
     WIRE_HELD_BACK = 2048, /* GRADIENTS: the program keeps what this slice gave and adds a later
                               slice's to it (no_sync): nothing is summed, the samples count as done.
                               The program makes no optimizer step before a slice without it */
-    WIRE_VOID = 4096       /* GRADIENTS: the backward pass failed half way. Where gradients are
+    WIRE_VOID = 4096,      /* GRADIENTS: the backward pass failed half way. Where gradients are
                               summed nobody makes this step: GO says VOID and SKIP_STEP on every
                               rank, and the parameters stay; else this rank alone leaves its step
                               out. The samples count as done */
+    WIRE_WITH_BEGIN = 8192,  /* GRADIENTS: this slice's BEGIN, without flags, stands before it */
+    WIRE_WITH_SLICE = 16384, /* GO: a SLICE stands before it: .slice, and its flags beside GO's */
+    WIRE_OWN_GRADIENTS = 32768, /* WELCOME: the rank is the only one of a strategy that sums, so it
+                                   reads and changes gradients only of a pass that weighs 0: no
+                                   BUCKET need come */
+    WIRE_MADE =
+        65536 /* GRADIENTS: the program makes this step by `granted` (struct wire_shared): no
+                         GO answers it. No other flag but WITH_BEGIN stands beside it */
 };
 
 struct wire_message {
@@ -145,6 +157,17 @@ struct wire_message {
         double epochs;
         uint8_t room[128];
     };
+};
+
+/* The block begins with it.
+ * `begun`: number of the slice that the program begins; -1 before the first. The program writes it
+ *     before BEGIN, and does not change its parameters from there to GO; so a rank may read them
+ *     before it is told.
+ * `granted`: the rank's, -1 at first: steps of slices up to this number may be made without GO
+ *     (WIRE_MADE), since nothing but the next step follows them. With WIRE_OWN_GRADIENTS alone. Not
+ *     for a pass that weighs 0, is not finite, or is one more over its slice. */
+struct wire_shared {
+    _Atomic int64_t begun, granted;
 };
 
 /* A contiguous range of the flat gradients. Bucket 0 is ready first: the last tensors. */

@@ -23,9 +23,9 @@ struct engine {
     int64_t test_samples; /* that the strategy shares out for an evaluation; 0: it asks for none */
     int ahead;            /* steps of which slices are fixed before their turn; 0: none */
     double job_start;     /* comm_now() at the job's time 0; there once the strategy has begun */
-    bool weighed, sums;   /* as rank_env's; there once opened */
-    bool open;            /* as rank_env's; there once opened */
-    size_t marks;         /* as rank_env's; there once opened */
+    bool weighed, sums;   /* as rank_env's; there once opened, as the next three */
+    bool open, wants_sure;
+    size_t marks;
     /* The trainer's, once the strategy has begun: one more backward pass over the last step has its
      * gradients in the replica, weighed `weight`; `voided`: it failed. Blocks until all ranks' are
      * summed. */

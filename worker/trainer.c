@@ -183,6 +183,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.marks = t->engine->marks;
     t->rank.mark = mark;
     t->rank.differs = differs;
+    t->rank.wants_sure = t->engine->wants_sure && !t->engine->open; /* open: any may be the last */
     t->rank.ctx = t;
     t->rank.row = tell_row;
     t->rank.evaluated = tell_evaluated;

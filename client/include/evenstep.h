@@ -159,6 +159,12 @@ int es_weight(double weight);
  * begins with es_gradients. Never blocks for other ranks. */
 int es_ready(int index);
 
+/* 1: es_gradients needs the gradients in run.grads. 0: this rank is the only one of a strategy that
+ * sums (or the program runs alone), and what it would find there afterwards is what it put there: a
+ * program that has its gradients elsewhere need not copy them in and out, as long as a pass does not
+ * weigh 0. The same during a run. */
+int es_takes_gradients(void);
+
 struct es_result {
     int64_t samples;      /* that the slice really had; -1: its count */
     double loss;          /* mean over them; NaN: not known */

@@ -54,9 +54,10 @@ static int64_t lay_out(struct wire_message *m)
 {
     int64_t floats = aligned(m->welcome.n_params * (int64_t)sizeof(float));
 
-    m->welcome.grads = floats;
-    m->welcome.stats = 2 * floats;
-    m->welcome.buckets = 2 * floats + aligned(m->welcome.n_stats * (int64_t)sizeof(float));
+    m->welcome.params = aligned((int64_t)sizeof(struct wire_shared));
+    m->welcome.grads = m->welcome.params + floats;
+    m->welcome.stats = m->welcome.grads + floats;
+    m->welcome.buckets = m->welcome.stats + aligned(m->welcome.n_stats * (int64_t)sizeof(float));
     m->welcome.indices = m->welcome.buckets;
     return m->welcome.indices + aligned(m->welcome.slots * m->welcome.global_batch * 8);
 }
@@ -85,6 +86,7 @@ struct alone *alone_new(const struct es_about *about, struct wire_message *welco
         return NULL;
     }
     memset(*block, 0, (size_t)bytes);
+    atomic_init(&((struct wire_shared *)*block)->granted, -1);
     a->drop_last = about->drop_last;
     a->in_order = about->in_order;
     a->ahead = welcome->welcome.ahead;

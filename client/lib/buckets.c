@@ -4,8 +4,8 @@
  *   tensors   | fc1.weight            | fc1.bias | fc2.weight    | fc2.bias |
  *   buckets   |     bucket 2   |    bucket 1      |       bucket 0          |
  *
- * BUCKET is sent when the last of its tensors is ready; that of the last bucket leaves with
- * GRADIENTS, which follows at once.
+ * BUCKET is sent when the last of its tensors is ready. The bucket that is complete last has no
+ * message of its own: GRADIENTS follows at once and says so.
  */
 #include <stdlib.h>
 
@@ -67,8 +67,7 @@ static int ready(struct session *s, struct part *t)
             struct wire_message m = {.type = WIRE_BUCKET,
                                      .bucket = {.index = b, .weight = s->weight}};
 
-            s->n_waits--;
-            if ((s->n_waits > 0 ? talk_send(s, &m, -1) : talk_later(s, &m)) < 0) {
+            if (--s->n_waits > 0 && s->takes && talk_send(s, &m, -1) < 0) {
                 return -1;
             }
         }

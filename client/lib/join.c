@@ -52,8 +52,9 @@ static int check_welcome(const struct wire_message *m, const struct es_about *ab
         return es_fail("cannot join: the rank counts %" PRId64 " parameters, the program %" PRId64,
                        m->welcome.n_params, floats_in(about->params, about->n_params));
     }
-    if (m->welcome.block_bytes > bytes || m->welcome.params < 0 || m->welcome.grads < 0 ||
-        m->welcome.params + params > bytes || m->welcome.grads + params > bytes ||
+    if (m->welcome.block_bytes > bytes || m->welcome.params < (int64_t)sizeof(struct wire_shared) ||
+        m->welcome.grads < 0 || m->welcome.params + params > bytes ||
+        m->welcome.grads + params > bytes ||
         m->welcome.stats + m->welcome.n_stats * (int64_t)sizeof(float) > bytes ||
         m->welcome.indices + m->welcome.slots * m->welcome.global_batch * 8 > bytes ||
         m->welcome.buckets + m->welcome.n_buckets * (int64_t)sizeof(struct wire_bucket) > bytes) {
@@ -201,6 +202,7 @@ PUBLIC int es_join(const struct es_about *about, struct es_run *run)
     } else if (join_rank(s, about, &state_bytes) < 0) {
         return -1;
     }
+    s->takes = !(s->welcome.flags & WIRE_OWN_GRADIENTS);
     s->has_state = about->has_state;
     s->sums = about->sums;
     if (slices_init(s) < 0 || buckets_init(s, about) < 0) {

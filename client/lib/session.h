@@ -11,8 +11,6 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-#define TALK_LATER 2 /* BEGIN, and the last BUCKET */
-
 struct alone; /* alone.c */
 
 struct session {
@@ -23,12 +21,11 @@ struct session {
     bool over;            /* no slice comes any more, none that came is worked on */
     bool left;            /* LEAVE was answered, or FAILED sent */
     bool has_state, sums; /* of es_about */
+    bool takes;           /* the rank reads gradients: WELCOME did not say that they stay ours */
     struct wire_message welcome;
     uint8_t *block;
-    void *state; /* malloc'd copy of what the rank kept; or NULL */
-    int spins;   /* waits in a row that may spin before they sleep (socket.c) */
-    struct wire_message later[TALK_LATER]; /* that leave with the next one */
-    int n_later;
+    void *state;               /* malloc'd copy of what the rank kept; or NULL */
+    struct wire_message later; /* leaves with the next one; type 0: there is none */
 
     /* slices: those that came and were not given to the program, and those that were, by number */
     struct wire_message *came; /* [2 slots] ring */
@@ -39,6 +36,7 @@ struct session {
 
     /* the pass: from es_begin or es_again to es_gradients */
     bool open;
+    bool further; /* it is one more over the slice begun last */
     bool between; /* an epoch's end was told: the next BEGIN ends what the program does there */
     double weight;
     bool hold;     /* GO said that the next BEGIN, EPOCH_END or LEAVE waits */
@@ -70,9 +68,12 @@ int es_usable(const char *call);
 int talk_connect(const char *path);
 /* fd: goes along, stays the caller's; -1: none. */
 int talk_send(struct session *s, const struct wire_message *m, int fd);
-/* The same at the latest when the next message is sent or waited for: a step's packets leave in one
- * call, and wake the rank once. */
+/* The same when the next message is sent or waited for, in one call with it: the rank is woken
+ * once. */
 int talk_later(struct session *s, const struct wire_message *m);
+/* Drops the message that would leave with the next one, if it has this type and no flags: that one
+ * stands for it. */
+bool talk_take_back(struct session *s, int type);
 /* Waits for a message. SLICE is kept and never returned, REFUSED is a failure. fds: [2], the
  * caller's; -1 where none came; NULL: what comes is closed. */
 int talk_receive(struct session *s, struct wire_message *m, int fds[2]);

@@ -1,5 +1,5 @@
-/* Slices: the rank sends them ahead of their steps, so one may come with any answer. They are kept
- * here in order until the program takes them, and remembered until it has begun them.
+/* Slices: the rank sends them ahead of their steps, so one may come before any answer, or with GO.
+ * They are kept here in order until the program takes them, and remembered until it has begun them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,6 +22,7 @@ int slices_init(struct session *s)
 int slices_keep(struct session *s, const struct wire_message *m)
 {
     int slots = s->welcome.welcome.slots;
+    struct wire_message *kept;
 
     if (m->flags & WIRE_STOP) {
         s->over = true;
@@ -32,7 +33,9 @@ int slices_keep(struct session *s, const struct wire_message *m)
                        " samples in slot %d",
                        m->slice.number, m->slice.count, m->slice.slot);
     }
-    s->came[(s->came_first + s->came_count++) % (2 * slots)] = *m;
+    kept = &s->came[(s->came_first + s->came_count++) % (2 * slots)];
+    *kept = *m;
+    kept->type = WIRE_SLICE;
     return 0;
 }
 

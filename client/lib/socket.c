@@ -1,6 +1,6 @@
-/* Messages to the rank and from it: one packet each, files beside them. A wait spins for a few
- * microseconds where the last ones ended that soon, and sleeps else; signals do not end it. When
- * the rank is gone, what it said last (REFUSED) is the error.
+/* Messages to the rank and from it: one packet each, files beside them. A wait sleeps at once: the
+ * rank needs longer for its answer than a wait could spin for the CPU time that sleeping costs.
+ * Signals do not end a wait. When the rank is gone, what it said last (REFUSED) is the error.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,15 +10,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/lib/session.h"
 
-#define SPIN_NS 15000 /* CPU time a wait may spend before it sleeps */
-#define SOON_NS 40000 /* a wait that ended within this would have gained by spinning */
-#define SPINS 8       /* waits that spin in vain until spinning is given up */
-#define FAREWELL 64   /* messages to read at most for a REFUSED when the rank has closed */
+#define FAREWELL 64 /* messages to read at most for a REFUSED when the rank has closed */
 
 int talk_connect(const char *path)
 {
@@ -78,37 +74,14 @@ static void put_file(struct packet *p, int fd)
     memcpy(CMSG_DATA(c), &fd, sizeof(int));
 }
 
-static int64_t now_ns(void)
+/* As recvmsg; a signal does not end it. */
+static ssize_t await(const struct session *s, struct packet *p)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/* As recvmsg, on a socket from which something comes soon or late. */
-static ssize_t await(struct session *s, struct packet *p)
-{
-    int64_t begun = now_ns();
     ssize_t n;
 
-    while (s->spins > 0) {
-        n = recvmsg(s->fd, &p->head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
-            s->spins = SPINS;
-            return n;
-        }
-        if (now_ns() - begun > SPIN_NS) {
-            s->spins--;
-            break;
-        }
-    }
     do {
         n = recvmsg(s->fd, &p->head, MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
-    if (now_ns() - begun < SOON_NS) {
-        s->spins = SPINS;
-    }
     return n;
 }
 
@@ -146,7 +119,7 @@ static int refused(int fd)
     return es_fail("the rank refuses the program: %s", n > 0 ? text : "it does not say why");
 }
 
-static int send_all(struct session *s, const struct wire_message *m, int fd);
+static int send_later(struct session *s);
 
 int talk_receive(struct session *s, struct wire_message *m, int fds[2])
 {
@@ -158,7 +131,7 @@ int talk_receive(struct session *s, struct wire_message *m, int fds[2])
         alone_receive(s->inside, m);
         return m->type == WIRE_SLICE ? slices_keep(s, m) : 0;
     }
-    if (s->n_later > 0 && send_all(s, NULL, -1) < 0) {
+    if (send_later(s) < 0) {
         return -1;
     }
     packet_init(&p, m, 2);
@@ -176,7 +149,7 @@ int talk_receive(struct session *s, struct wire_message *m, int fds[2])
                      sizeof(*m));
     } else if (m->type == WIRE_REFUSED) {
         rc = refused(mine[0]);
-    } else if (m->type == WIRE_SLICE) {
+    } else if (m->type == WIRE_SLICE || (m->flags & WIRE_WITH_SLICE)) {
         rc = slices_keep(s, m);
     } else if (fds) {
         memcpy(fds, mine, sizeof(mine));
@@ -214,60 +187,87 @@ static int farewell(struct session *s)
     return es_fail("the rank of this program has ended: its socket is closed");
 }
 
-/* The packets that wait, and *m behind them unless it is NULL, in one call: whoever sleeps at the
- * other end is woken once. */
-static int send_all(struct session *s, const struct wire_message *m, int fd)
+static int write_failed(struct session *s)
 {
-    struct packet packets[TALK_LATER + 1];
-    struct mmsghdr heads[TALK_LATER + 1];
-    struct wire_message copy;
-    int n = s->n_later, at = 0;
+    return errno == EPIPE || errno == ECONNRESET
+               ? farewell(s)
+               : es_fail("cannot write to the rank: %s", strerror(errno));
+}
 
-    for (int i = 0; i < n; i++) {
-        packet_init(&packets[i], &s->later[i], 0);
-    }
-    if (m) {
-        copy = *m;
-        packet_init(&packets[n], &copy, fd < 0 ? 0 : 1);
-        if (fd >= 0) {
-            put_file(&packets[n], fd);
-        }
-        n++;
-    }
-    for (int i = 0; i < n; i++) {
-        heads[i].msg_hdr = packets[i].head;
-    }
-    s->n_later = 0;
-    while (at < n) {
-        int sent = sendmmsg(s->fd, heads + at, (unsigned)(n - at), MSG_NOSIGNAL);
+/* Both packets in one call, so that a rank that sleeps is woken once. */
+static int send_both(struct session *s, struct packet *first, struct packet *second)
+{
+    struct mmsghdr heads[2] = {{.msg_hdr = first->head}, {.msg_hdr = second->head}};
+    int at = 0;
 
-        if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) {
-            return farewell(s);
-        }
+    while (at < 2) {
+        int sent = sendmmsg(s->fd, heads + at, (unsigned)(2 - at), MSG_NOSIGNAL);
+
         if (sent < 0 && errno != EINTR) {
-            return es_fail("cannot write to the rank: %s", strerror(errno));
+            return write_failed(s);
         }
         at += sent > 0 ? sent : 0;
     }
     return 0;
 }
 
+static int send_one(struct session *s, const struct packet *p)
+{
+    while (sendmsg(s->fd, &p->head, MSG_NOSIGNAL) < 0) {
+        if (errno != EINTR) {
+            return write_failed(s);
+        }
+    }
+    return 0;
+}
+
 int talk_send(struct session *s, const struct wire_message *m, int fd)
 {
+    struct wire_message first = s->later, second = *m;
+    struct packet packets[2];
+
     if (s->inside) {
         alone_send(s->inside, m);
         return 0;
     }
-    return send_all(s, m, fd);
+    packet_init(&packets[1], &second, fd < 0 ? 0 : 1);
+    if (fd >= 0) {
+        put_file(&packets[1], fd);
+    }
+    if (first.type == 0) {
+        return send_one(s, &packets[1]);
+    }
+    s->later.type = 0;
+    packet_init(&packets[0], &first, 0);
+    return send_both(s, &packets[0], &packets[1]);
+}
+
+static int send_later(struct session *s)
+{
+    struct wire_message m = s->later;
+
+    s->later.type = 0;
+    return m.type == 0 ? 0 : talk_send(s, &m, -1);
 }
 
 int talk_later(struct session *s, const struct wire_message *m)
 {
-    if (s->inside || s->n_later == TALK_LATER) {
+    if (s->inside) {
         return talk_send(s, m, -1);
     }
-    s->later[s->n_later++] = *m;
+    if (send_later(s) < 0) {
+        return -1;
+    }
+    s->later = *m;
     return 0;
+}
+
+bool talk_take_back(struct session *s, int type)
+{
+    bool there = s->later.type == (uint32_t)type && s->later.flags == 0;
+
+    s->later.type = there ? 0 : s->later.type;
+    return there;
 }
 
 int talk_memfd(const void *bytes, size_t n)

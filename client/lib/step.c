@@ -5,25 +5,29 @@
 
 #include "client/lib/session.h"
 
-static void open_pass(struct session *s)
+static void open_pass(struct session *s, bool further)
 {
     int64_t count = s->taken[s->begun % s->welcome.welcome.slots].slice.count;
 
     s->open = true;
+    s->further = further;
     s->weight = s->sums ? count > 0 : (double)count;
     buckets_open(s);
 }
 
 /* The rank has no use for BEGIN before the first bucket, unless it holds the program there or takes
- * it for the end of what the program does between two epochs. */
+ * it for the end of what the program does between two epochs: what stands in the block is enough
+ * for it. */
 static int begin(struct session *s, int64_t number, uint32_t flags)
 {
+    struct wire_shared *shared = (struct wire_shared *)s->block;
     struct wire_message m = {.type = WIRE_BEGIN};
     bool awaited = s->hold || s->between || number == 0;
 
     m.slice = s->taken[number % s->welcome.welcome.slots].slice;
     m.flags = flags;
     s->between = false;
+    atomic_store_explicit(&shared->begun, number, memory_order_release);
     return awaited ? talk_send(s, &m, -1) : talk_later(s, &m);
 }
 
@@ -69,7 +73,7 @@ PUBLIC int es_begin(int64_t number)
         return ES_OVER;
     }
     if (rc == 0) {
-        open_pass(s);
+        open_pass(s, false);
     }
     return rc;
 }
@@ -87,8 +91,13 @@ PUBLIC int es_again(void)
     if (begin(s, s->begun, WIRE_AGAIN) < 0) {
         return -1;
     }
-    open_pass(s);
+    open_pass(s, true);
     return 0;
+}
+
+PUBLIC int es_takes_gradients(void)
+{
+    return es_usable("es_takes_gradients") < 0 ? -1 : es_session.takes && !es_session.inside;
 }
 
 PUBLIC int es_weight(double weight)
@@ -120,6 +129,9 @@ static int send_gradients(struct session *s, const struct es_result *r, uint32_t
     m.gradients.correct = r ? r->correct : -1;
     m.gradients.learning_rate = r ? r->learning_rate : NAN;
     s->open = false;
+    if (talk_take_back(s, WIRE_BEGIN)) {
+        m.flags |= WIRE_WITH_BEGIN;
+    }
     return talk_send(s, &m, -1);
 }
 
@@ -164,6 +176,15 @@ static int opened(struct session *s, const char *call)
     return s->open || s->waiting ? 0 : es_fail("%s: no slice was begun", call);
 }
 
+/* The rank has said in advance that the step of this slice may be made. */
+static bool is_granted(const struct session *s)
+{
+    const struct wire_shared *shared = (const struct wire_shared *)s->block;
+    bool plain = s->open && !s->further && s->weight > 0;
+
+    return plain && atomic_load_explicit(&shared->granted, memory_order_acquire) >= s->begun;
+}
+
 PUBLIC int es_gradients(const struct es_result *result)
 {
     struct session *s = &es_session;
@@ -171,6 +192,9 @@ PUBLIC int es_gradients(const struct es_result *result)
 
     if (opened(s, "es_gradients") < 0 || (s->open && buckets_close(s) < 0)) {
         return -1;
+    }
+    if (finite && is_granted(s)) {
+        return send_gradients(s, result, WIRE_MADE) < 0 ? -1 : ES_GO_STEP;
     }
     return gradients(s, result, finite ? 0 : WIRE_NOT_FINITE, "es_gradients");
 }

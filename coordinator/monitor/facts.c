@@ -275,6 +275,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
         json_t *facts = store_facts_read(m->store, m->ours.job, m->feed.facts, FACTS_AT_ONCE, e),
                *fact;
         if (!facts) {
+            feed_again(&m->feed, before); /* some may have been good */
             return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
         }
         size_t i, n = json_array_size(facts);

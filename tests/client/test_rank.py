@@ -55,6 +55,25 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(python, tmp_path, case):
     assert found < UNEQUAL[case]
 
 
+ONE = ["sgd_momentum", "adamw", "odd_parameters", "token_weighted", "sum_reduction", "two_backwards", "two_heads"]
+
+
+@pytest.mark.parametrize("case", ONE)
+def test_one_rank_equals_the_program_alone(python, tmp_path, case):
+    """Its gradients are not copied, and most of its steps are made without asking."""
+    results, rows = on_ranks(python, tmp_path, case, [1200], {"type": "sync"})
+    assert len(rows) == 60
+    assert difference(results[0], alone(python, tmp_path, case)) < UNEQUAL[case]
+
+
+@pytest.mark.parametrize("where", ["step", "optimizer"])
+def test_one_ranks_program_that_was_killed_makes_each_step_once(python, tmp_path, where):
+    killed = {"TEST_CRASH": "31", "TEST_CRASH_IN": where}
+    results, rows = on_ranks(python, tmp_path, "plain_sgd", [1200], {"type": "sync"}, variables=killed)
+    assert len(rows) == 60
+    assert difference(results[0], alone(python, tmp_path, "plain_sgd")) < 5e-7
+
+
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_drop_last_leaves_out_other_samples_in_each_epoch(python, tmp_path, strategy):
     results, _ = on_ranks(python, tmp_path, "drop_last", [20, 12], {"type": strategy})
@@ -123,10 +142,19 @@ KILLED = [("goes_on_sgd", 9, {"type": "sync"}), ("goes_on_adamw", 12, {"type": "
 
 @pytest.mark.parametrize("case,after,strategy", KILLED, ids=lambda v: v["type"] if isinstance(v, dict) else str(v))
 def test_an_attempt_that_was_killed_goes_on_as_if_it_had_not_been(python, tmp_path, case, after, strategy):
-    """Optimizer, scheduler, buffers, dropout's random numbers, Python's and NumPy's: bit for bit."""
-    sizes, whole, run = [120, 80], tmp_path / "whole", tmp_path / "run"
+    goes_on_bit_for_bit(python, tmp_path, case, after, strategy, [120, 80], 1)
+
+
+def test_an_attempt_of_one_rank_goes_on_from_the_last_of_its_checkpoints(python, tmp_path):
+    """Steps between two checkpoints are made without asking, those before one are not."""
+    goes_on_bit_for_bit(python, tmp_path, "goes_on_adamw", 15, {"type": "sync"}, [200], 4)
+
+
+def goes_on_bit_for_bit(python, tmp_path, case, after, strategy, sizes, every):
+    """Optimizer, scheduler, buffers, dropout's random numbers, Python's and NumPy's."""
+    whole, run = tmp_path / "whole", tmp_path / "run"
     undisturbed, _ = on_ranks(python, whole, case, sizes, strategy, ["--out", str(whole)])
-    often, keeps = {"checkpoint": {"every_steps": 1}}, ["--out", str(run)]
+    often, keeps = {"checkpoint": {"every_steps": every}}, ["--out", str(run)]
     with pytest.raises(AssertionError):
         on_ranks(python, run, case, sizes, strategy, keeps, {"TEST_KILL": str(after)}, **often)
     results, _ = on_ranks(python, run, case, sizes, strategy, keeps, **often)

@@ -49,16 +49,25 @@ def loop(output, model, opt, loader, step, epochs=STEPS, **options):
     for _ in evenstep.epochs(epochs):
         for x, y in loader:
             steps += 1
-            crash(steps)
+            crash(steps, opt)
             step(model, opt, x, y)
     leave(output, model)
 
 
-def crash(steps):
-    """TEST_CRASH=N: the first process of rank 1 is killed in its Nth step."""
-    first = os.environ.get("EVENSTEP_INCARNATION") == "0" and evenstep.rank() == 1
+def last_rank():
+    return evenstep.rank() == evenstep.world_size() - 1
+
+
+def crash(steps, opt):
+    """TEST_CRASH=N: the last rank's first process is killed where its Nth step begins, or with
+    TEST_CRASH_IN=optimizer where the optimizer's step begins."""
+    first = os.environ.get("EVENSTEP_INCARNATION") == "0" and last_rank()
     if first and steps == int(os.environ.get("TEST_CRASH", 0)):
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        if os.environ.get("TEST_CRASH_IN") == "optimizer":
+            opt.register_step_pre_hook(kill)
+        else:
+            kill()
 
 
 def plain_step(model, opt, x, y):
@@ -582,7 +591,7 @@ def untrained(output):
 
 
 def _goes_on(output, model, opt, scheduler):
-    """Four epochs of six steps of 200 samples; TEST_KILL=N kills rank 1, its program with it, in its Nth step."""
+    """Four epochs of six steps of 200 samples; TEST_KILL=N kills the last rank, its program with it, in its Nth step."""
     kill, steps = int(os.environ.get("TEST_KILL", 0)), 0
     loader = DataLoader(data(), batch_size=200, shuffle=True)
     test = DataLoader(data(64), batch_size=16)
@@ -591,7 +600,7 @@ def _goes_on(output, model, opt, scheduler):
         model.train()
         for x, y in loader:
             steps += 1
-            if steps == kill and evenstep.rank() == 1:
+            if steps == kill and last_rank():
                 os.kill(os.getppid(), signal.SIGKILL)
                 signal.pause()
             x = x + 0.01 * float(np.random.rand()) + 0.01 * random.random()

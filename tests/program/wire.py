@@ -9,10 +9,11 @@ import struct
 
 import numpy as np
 
-SIZE, VERSION, MAGIC = 136, 1, 0x45564e53
+SIZE, VERSION, MAGIC = 136, 2, 0x45564e53
 JOIN, READY, BEGIN, BUCKET, GRADIENTS, EPOCH_END, EPOCHS, LOG, STATE, LEAVE, FAILED = range(1, 12)
 WELCOME, START, SLICE, GO, SAVE, CONTINUE, REFUSED = range(64, 71)
-HAS_STATE, RESUMED, SKIP_STEP, HOLD, DIFFERENCE, EPOCH_LAST, RUN_LAST, STOP, NOT_FINITE, NO_STEP, AGAIN, HELD_BACK, VOID = (1 << i for i in range(13))
+HAS_STATE, RESUMED, SKIP_STEP, HOLD, DIFFERENCE, EPOCH_LAST, RUN_LAST, STOP, NOT_FINITE, NO_STEP, AGAIN, HELD_BACK, VOID, WITH_BEGIN, WITH_SLICE = (
+    1 << i for i in range(15))
 
 
 class Refused(Exception):
@@ -45,6 +46,7 @@ class Wire:
         def view(kind, at, count):
             return np.frombuffer(block, kind, count, at)
         self.params, self.grads, self.stats = view("<f4", params, n), view("<f4", grads, n), view("<f4", stats, m)
+        self.shared = view("<i8", 0, 1)  # struct wire_shared
         self.buckets = view("<i8", buckets, 2 * n_buckets).reshape(-1, 2)
         self.indices = view("<i8", indices, slots * self.global_batch).reshape(slots, -1)
 
@@ -71,7 +73,7 @@ class Wire:
             kind, flags = struct.unpack_from("<II", packet)
             if kind == REFUSED:
                 raise Refused(os.pread(fds[0], 10000, 0).decode())
-            if kind == SLICE:
+            if kind == SLICE or flags & WITH_SLICE:
                 self.slices.append(Slice(flags, packet[8:], self.indices))
             if kind in kinds:
                 self.last = kind
@@ -105,6 +107,7 @@ class Wire:
             self.send(STATE, blob=self.save())
 
     def begin(self, s):
+        self.shared[0] = s.number
         self.send(BEGIN, body=struct.pack("<qq", s.epoch, s.number))
         return self.hold()
 

@@ -26,12 +26,22 @@ bool agenda_evaluate(struct agenda *a, int64_t applied, int64_t step)
     return due;
 }
 
+static bool is_checkpoint_due(const struct agenda *a, int64_t step, double now)
+{
+    return a->spec->checkpoint_every_steps > 0
+               ? step - a->saved_step >= a->spec->checkpoint_every_steps
+               : a->spec->checkpoint_every_seconds > 0 &&
+                     now - a->saved_time >= a->spec->checkpoint_every_seconds;
+}
+
+bool agenda_is_due(const struct agenda *a, int64_t applied, int64_t step, double now)
+{
+    return boundaries(a, applied, step) > a->evaluations || is_checkpoint_due(a, step, now);
+}
+
 bool agenda_checkpoint(struct agenda *a, int64_t step, double now)
 {
-    bool due = a->spec->checkpoint_every_steps > 0
-                   ? step - a->saved_step >= a->spec->checkpoint_every_steps
-                   : a->spec->checkpoint_every_seconds > 0 &&
-                         now - a->saved_time >= a->spec->checkpoint_every_seconds;
+    bool due = is_checkpoint_due(a, step, now);
     if (due) {
         a->saved_step = step;
         a->saved_time = now;

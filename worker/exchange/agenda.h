@@ -18,6 +18,8 @@ void agenda_init(struct agenda *a, const struct jobspec *spec, int64_t train_sam
 /* True once for each boundary that `applied` samples or `step` updates reached. */
 bool agenda_evaluate(struct agenda *a, int64_t applied, int64_t step);
 bool agenda_checkpoint(struct agenda *a, int64_t step, double now);
+/* Would one of them be true? Changes nothing. */
+bool agenda_is_due(const struct agenda *a, int64_t applied, int64_t step, double now);
 
 /* Fractional epoch of a slice's start: what schedules follow. */
 double slice_epoch(const struct slice *s, int64_t train_samples);

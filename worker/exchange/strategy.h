@@ -50,7 +50,10 @@ struct work {
      * says otherwise before the first bucket. 0: its gradient is zero, and the rank makes no step
      * of its own */
     double weight;
-    bool voided;       /* a user's program could not end its backward pass; weight is 0 */
+    bool voided; /* a user's program could not end its backward pass; weight is 0 */
+    /* DO_TRAIN, where rank_env.wants_sure: another step follows this one for certain, and nobody
+     * asks for the replica or for states in between */
+    bool sure;
     bool further;      /* one more backward pass over the last step (strategy_ops.on_further) */
     int batch;         /* the minibatch to have a program for (slice.count <= batch) */
     struct slice hint; /* the probable next slice (count 0: unknown), so that loading overlaps */
@@ -139,6 +142,7 @@ struct rank_env {
     int (*differs)(void *ctx, size_t mark, double off, struct err *e);
     int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
     bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
+    bool wants_sure;  /* work.sure is of use: what is asked in a sure step waits for the next */
     bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
     bool open;        /* programs say at each epoch's end whether another one follows */
     double job_start; /* comm_now() at the job's time 0 */

@@ -43,7 +43,7 @@ int again_init(struct program_engine *g, struct err *e)
     g->source = strategy_find(spec->strategy.type)->server ? FROM_SERVER
                 : g->summed && spec->workers > 1           ? FROM_OTHERS
                                                            : FROM_KEPT;
-    g->answered = g->begun_last = -1;
+    g->answered = g->begun_last = g->kept_before = -1;
     if (g->source != FROM_KEPT) {
         return 0; /* made when it is needed */
     }
@@ -73,8 +73,24 @@ static void put_back(struct program_engine *g)
 void again_begun(struct program_engine *g)
 {
     g->begun_last = g->number;
-    if (g->source == FROM_KEPT) {
+    g->own_step = NO_STEP;
+    if (g->source == FROM_KEPT && g->kept_before != g->number) {
         keep(g, NULL); /* there is room */
+        g->kept_before = g->number;
+    }
+}
+
+void again_glance(void *ctx)
+{
+    static const double soon = 1e-4;
+    struct program_engine *g = ctx;
+    struct wire_shared *shared = g->p->block.shared;
+    double left = g->began_pass + g->usual - clock_now();
+    if (atomic_load(&shared->begun) == g->number) {
+        again_begun(g);
+        atomic_store(&shared->granted, g->grants ? g->number : -1);
+    } else if (left > soon) {
+        g->p->link.early = clock_now() + left / 2;
     }
 }
 
@@ -167,6 +183,8 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
         return rc;
     }
     put_back(g);
+    atomic_store(&p->block.shared->begun, -1);
+    atomic_store(&p->block.shared->granted, -1);
     p->link.until = 0;
     g->here = 0;
     return 0;

@@ -73,8 +73,8 @@ int block_init(struct block *b, const struct network *net, size_t bucket_bytes, 
     size_t least = least_floats(net, bucket_bytes), floats = net->n_params * sizeof(float), end = 0;
     *b = (struct block){.fd = -1, .slots = slots, .global_batch = global_batch};
     b->n_buckets = cut(net, least, NULL);
-    size_t params = take(&end, floats), grads = take(&end, floats),
-           stats = take(&end, net->n_stat_floats * sizeof(float)),
+    size_t shared = take(&end, sizeof(*b->shared)), params = take(&end, floats),
+           grads = take(&end, floats), stats = take(&end, net->n_stat_floats * sizeof(float)),
            wire = take(&end, (size_t)b->n_buckets * sizeof(*b->wire)),
            indices = take(&end, (size_t)slots * (size_t)global_batch * sizeof(*b->indices));
     b->bytes = end;
@@ -84,6 +84,9 @@ int block_init(struct block *b, const struct network *net, size_t bucket_bytes, 
         block_release(b);
         return rc;
     }
+    b->shared = (struct wire_shared *)(void *)(b->at + shared);
+    atomic_init(&b->shared->begun, -1);
+    atomic_init(&b->shared->granted, -1);
     b->params = (float *)(void *)(b->at + params);
     b->grads = (float *)(void *)(b->at + grads);
     b->stats = (float *)(void *)(b->at + stats);

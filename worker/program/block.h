@@ -2,7 +2,7 @@
  * (it cannot shrink or grow, so neither side can make the other's accesses fail) and gives the
  * program a descriptor. Not /dev/shm, which containers limit to 64 MB.
  *
- *      params │ grads │ stats │ buckets │ indices [slots][global_batch]
+ *      shared │ params │ grads │ stats │ buckets │ indices [slots][global_batch]
  *
  * Each part is aligned to 64 bytes.
  */
@@ -17,10 +17,10 @@ struct block {
     int fd;      /* -1: there is none */
     uint8_t *at; /* [bytes] mapped */
     size_t bytes;
-    float *params, *grads,
-        *stats;               /* [n_params] twice, [n_stat_floats]; in the block, as all below */
-    struct wire_bucket *wire; /* [n_buckets] */
-    int64_t *indices;         /* [slots][global_batch] */
+    struct wire_shared *shared;    /* in the block, as all below */
+    float *params, *grads, *stats; /* [n_params] twice, [n_stat_floats] */
+    struct wire_bucket *wire;      /* [n_buckets] */
+    int64_t *indices;              /* [slots][global_batch] */
     int n_buckets, slots;
     int64_t global_batch;
     struct dev_bucket *buckets; /* [n_buckets] the same ranges for a strategy; owned */

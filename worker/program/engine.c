@@ -241,6 +241,7 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->base.ops = &program_engine_ops;
     g->base.env = env;
     g->base.ahead = p->ahead;
+    g->base.wants_sure = g->summed && spec->workers == 1;
     g->base.test_samples = strategy->server ? 0 : METRICS_SAMPLES;
     metrics_init(&g->metrics);
     if (again_init(g, e) < 0 || marks_init(g, e) < 0) {

@@ -51,18 +51,23 @@ struct program_engine {
                                       that were sent */
     struct wire_message slices[AHEAD_MOST + 2]; /* by number modulo p->slots, as they were sent */
     bool begun;                                 /* BEGIN came for the step under way */
-    int marked;                                 /* its buckets that were handed over */
-    double rate;                                /* that the program told last */
+    bool grants; /* the program may make it without GO, once its parameters are kept */
+    bool made;   /* it made the last one so */
+    bool paced;  /* its steps are lengthened (emulated slowdown) */
+    int marked;  /* its buckets that were handed over */
+    double rate; /* that the program told last */
     struct metrics metrics;
     int64_t measured;  /* steps whose CPU time is in `each` */
     double each;       /* CPU seconds a sample */
     double longest;    /* seconds of a step, from GO to GRADIENTS; 0: not known yet */
+    double usual;      /* the same of most steps: falls at once, rises slowly */
     double began_pass; /* clock_now() when the step under way began */
     int64_t here;      /* steps that this process has made */
     /* again.c */
     enum source source;
     enum own_step own_step;
     int64_t answered, begun_last; /* slices: GRADIENTS came, BEGIN came; -1: none */
+    int64_t kept_before; /* slice that had begun when `kept` was made in its pass; -1: none */
     float *kept;    /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
     bool lost;      /* the process has ended; another one is started when it is needed */
     bool returned;  /* FROM_SERVER: another one waits for START; still lost */
@@ -121,6 +126,10 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
                   dev_mark_fn *mark, void *ctx, struct err *e);
 /* After BEGIN of the step under way: the parameters stand still until it is made. */
 void again_begun(struct program_engine *g);
+/* In the middle of a pass, of which BEGIN may come with GRADIENTS alone: a program that has begun, by
+ * what it wrote into the block, has its parameters copied while it computes, and not while it waits;
+ * and need not wait, if the rank grants the step. ctx: the engine. */
+void again_glance(void *ctx);
 /* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
  * `lost`; else rc. */
 int again_survive(struct program_engine *g, int rc, struct err *e);

@@ -220,8 +220,23 @@ static int send_later(struct link *l, struct err *e)
     return 0;
 }
 
+/* A GO takes the slice that waits with it. */
+static bool join_slice(struct link *l, const struct wire_message *m)
+{
+    struct wire_message *last = l->n_later > 0 ? &l->later[l->n_later - 1] : NULL;
+    bool joins = last && last->type == WIRE_SLICE && m->type == WIRE_GO;
+    if (joins) {
+        last->type = WIRE_GO;
+        last->flags |= m->flags | WIRE_WITH_SLICE;
+    }
+    return joins;
+}
+
 int link_later(struct link *l, const struct wire_message *m, struct err *e)
 {
+    if (join_slice(l, m)) {
+        return 0;
+    }
     int rc = l->n_later == LINK_LATER ? send_later(l, e) : 0;
     l->later[l->n_later++] = *m;
     return rc;
@@ -320,15 +335,25 @@ static int meet(struct link *l, struct err *e)
     return 0;
 }
 
+/* A second, or until `early`. */
+static struct timespec next_look(const struct link *l)
+{
+    double left = l->early > 0 ? l->early - clock_now() : 1;
+    left = left < 0 ? 0 : left;
+    return left < 1 ? (struct timespec){.tv_nsec = (long)(1e9 * left)}
+                    : (struct timespec){.tv_sec = 1};
+}
+
 /* Waits until the link (or, without one, the listener) has something, at most a second: 1 it has, 0
  * not yet, negative. */
 static int wait_once(struct link *l, struct err *e)
 {
+    const struct timespec most = next_look(l);
     struct pollfd fds[] = {{.fd = l->listener, .events = POLLIN},
                            {.fd = l->child->pidfd, .events = POLLIN},
                            {.fd = l->fd, .events = POLLIN}};
     bool joined = l->fd >= 0;
-    int n = poll(fds, 3, 1000);
+    int n = ppoll(fds, 3, &most, NULL);
     if (n < 0 && errno != EINTR) {
         return err_errno(e, ERR_IO, "cannot wait for %s", l->who);
     }
@@ -343,6 +368,11 @@ static int wait_once(struct link *l, struct err *e)
     }
     if (n > 0 && fds[1].revents && child_ended(l->child)) {
         return died(l, e);
+    }
+    if (n == 0 && l->early > 0 && clock_now() >= l->early) {
+        l->early = 0;
+        l->glance(l->glance_ctx);
+        return 0;
     }
     return n > 0 ? 0 : look(l, e);
 }

@@ -24,6 +24,9 @@ struct link {
     void *watch_ctx;
     struct wire_message later[LINK_LATER]; /* that leave with the next one */
     int n_later;
+    double early; /* clock_now() at which a wait that lasts so long calls `glance`, once; 0: none */
+    void (*glance)(void *ctx);
+    void *glance_ctx;
     double until;     /* clock_now() by when it has to say what is waited for; 0: no limit */
     const char *task; /* what it does until then, for the sentence; NULL with no limit */
     bool gone;        /* set where the program cannot go on: it ended, hangs, or gave up */

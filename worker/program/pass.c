@@ -93,25 +93,31 @@ static void watch(struct program_engine *g, double patience)
 /* Before BEGIN the program may do what it likes between two steps, and BEGIN may come late. */
 static void begin_watch(struct program_engine *g)
 {
+    struct link *l = &g->p->link;
     g->began_pass = clock_now();
     watch(g, g->begun ? 1 : 10);
+    l->early = g->source == FROM_KEPT && g->here > 0 ? g->began_pass + g->usual / 2 : 0;
+    l->glance = again_glance;
+    l->glance_ctx = g;
 }
 
 static void end_watch(struct program_engine *g)
 {
     double took = clock_now() - g->began_pass;
-    g->p->link.until = 0;
+    g->p->link.until = g->p->link.early = 0;
+    g->usual = took < g->usual || g->here < 2 ? took : g->usual + 0.1 * (took - g->usual);
     g->longest = took > g->longest && g->here > 0 ? took : g->longest;
     g->here++;
 }
 
-static int check_begin(struct program_engine *g, const struct wire_message *m, struct err *e)
+static int check_begin(struct program_engine *g, int64_t number, struct err *e)
 {
-    if (m->slice.number != g->number) {
+    if (number != g->number) {
         return err_set(e, ERR_PEER, "%s began slice %lld where slice %lld was due", g->p->link.who,
-                       (long long)m->slice.number, (long long)g->number);
+                       (long long)number, (long long)g->number);
     }
     g->begun = true;
+    g->p->link.early = 0;
     watch(g, 1);
     again_begun(g);
     return 0;
@@ -123,6 +129,9 @@ static int check_gradients(struct program_engine *g, struct pass *pass,
     if (!g->begun || m->gradients.number != g->number) {
         return err_set(e, ERR_PEER, "%s sent gradients of slice %lld, which it had not begun",
                        g->p->link.who, (long long)m->gradients.number);
+    }
+    if ((m->flags & WIRE_MADE) && atomic_load(&g->p->block.shared->granted) != g->number) {
+        return talk_unexpected(g, m, e);
     }
     if (m->gradients.samples != w->slice.count) {
         return err_set(e, ERR_PEER,
@@ -251,12 +260,29 @@ static int take_leave(struct program_engine *g, struct err *e)
     return 1;
 }
 
+/* The program begins the slice; after an evaluation its computing time begins here. */
+static int take_begin(struct program_engine *g, struct pass *pass, int64_t number, struct err *e)
+{
+    const struct trainer_env *env = g->base.env;
+    int rc = check_begin(g, number, e);
+    if (rc >= 0 && g->holding) {
+        rc = talk_say(g, WIRE_CONTINUE, 0, e);
+    }
+    if (g->base.idle < 0) {
+        g->base.idle = comm_now(env->comm) - pass->begin;
+        program_phase(g->p, PHASE_COMPUTE);
+        pass->cpu = child_cpu(&g->p->child);
+        g->began_pass = clock_now();
+        env->step_begin(env->step_ctx);
+    }
+    return rc;
+}
+
 /* Until GRADIENTS. EPOCH_END may come first: the program evaluates then, which is no computing. 1:
  * the program has left. */
 static int follow(struct program_engine *g, struct pass *pass, struct wire_message *m,
                   struct err *e)
 {
-    const struct trainer_env *env = g->base.env;
     int rc;
     for (;;) {
         if ((rc = talk_hear(g, m, e)) < 0) {
@@ -274,24 +300,15 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
         case WIRE_BEGIN:
             if (m->flags & WIRE_AGAIN) {
                 rc = g->begun ? talk_unexpected(g, m, e) : pass_further(g, 0, e);
-                break;
-            }
-            if ((rc = check_begin(g, m, e)) >= 0 && g->holding) {
-                rc = talk_say(g, WIRE_CONTINUE, 0, e);
-            }
-            if (g->base.idle < 0) {
-                g->base.idle = comm_now(env->comm) - pass->begin;
-                program_phase(g->p, PHASE_COMPUTE);
-                pass->cpu = child_cpu(&g->p->child);
-                g->began_pass = clock_now();
-                env->step_begin(env->step_ctx);
+            } else {
+                rc = take_begin(g, pass, m->slice.number, e);
             }
             break;
         case WIRE_BUCKET:
             rc = take_bucket(g, pass, m, e);
             break;
         case WIRE_GRADIENTS:
-            return 0;
+            return m->flags & WIRE_WITH_BEGIN ? take_begin(g, pass, m->gradients.number, e) : 0;
         case WIRE_LEAVE:
             return take_leave(g, e);
         default:
@@ -324,6 +341,7 @@ static void measure(struct program_engine *g, const struct pass *pass, int64_t s
     p.count = 1;
     if (env->calibrated) {
         env->calibrated(env->step_ctx, &p);
+        g->paced = p.k != g->each;
     }
     if (g->measured == 3) {
         env->telemetry->profile(env->telemetry->ctx, &p);
@@ -362,21 +380,23 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
                  dev_mark_fn *mark, void *ctx, struct err *e)
 {
     struct engine *base = &g->base;
-    struct pass pass = {.weight = -1,
-                        .work = w,
-                        .begin = comm_now(base->env->comm),
-                        .cpu = child_cpu(&g->p->child),
-                        .mark = mark,
-                        .ctx = ctx};
+    struct pass pass = {
+        .weight = -1, .work = w, .begin = comm_now(base->env->comm), .mark = mark, .ctx = ctx};
     struct wire_message m;
     int rc;
     g->begun = g->doing == HELD && g->held_at == WIRE_BEGIN;
+    g->grants = w->sure && g->base.wants_sure && !g->paced;
+    g->made = false;
     g->p->phase = PHASE_COMPUTE; /* as the trainer has told */
     begin_watch(g);
     if (g->begun) {
         again_begun(g);
     }
-    if ((rc = talk_go_on(g, 0, e)) < 0 || (rc = follow(g, &pass, &m, e)) < 0 ||
+    if ((rc = talk_go_on(g, 0, e)) < 0) {
+        return rc;
+    }
+    pass.cpu = child_cpu(&g->p->child); /* while the program goes on */
+    if ((rc = follow(g, &pass, &m, e)) < 0 ||
         (rc == 0 && (rc = check_gradients(g, &pass, &m, w, e)) < 0)) {
         return rc;
     }
@@ -391,7 +411,9 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     if ((rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;
     }
-    g->doing = AWAITS_GO;
+    g->made = m.flags & WIRE_MADE;
+    g->doing = g->made ? WORKS : AWAITS_GO;
+    g->own_step = g->made ? OWN_STEP : g->own_step;
     g->answered = g->number;
     g->good++;
     g->go = no_step(g, w->voided); /* unless the strategy updates */

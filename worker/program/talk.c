@@ -135,6 +135,7 @@ static int settle(struct program_engine *g, struct err *e)
 {
     struct wire_message m;
     int rc;
+    BUG_ON(g->made); /* the strategy was sure */
     if (g->doing == AWAITS_GO && (rc = talk_say(g, WIRE_GO, g->go | WIRE_HOLD, e)) < 0) {
         return rc;
     }

@@ -114,6 +114,7 @@ CALLS = {
     "es_holds": [],
     "es_begin": [c_int64],
     "es_again": [],
+    "es_takes_gradients": [],
     "es_weight": [c_double],
     "es_gradients": [POINTER(Result)],
     "es_difference": [],

@@ -56,6 +56,9 @@ class Run:
         self.grads = (ctypes.c_float * info.n_params).from_address(info.grads)
         self.stats = (ctypes.c_float * info.n_stats).from_address(info.stats)
         self.ready = self._library.ready
+        self.takes_gradients = bool(self._library.takes_gradients())
+        self._slice, self._result = library.Slice(), library.Result(correct=-1)  # of every step
+        self._at_slice, self._at_result = byref(self._slice), byref(self._result)
         self._watch_end()
 
     def _join(self, about, optimizer, params, stats):
@@ -119,8 +122,8 @@ class Run:
 
     def next(self):
         """The next slice, or None: the job is done or stopped."""
-        s = library.Slice()
-        if self.over or self._library.next(byref(s)) == 0:
+        s = self._slice
+        if self.over or self._library.next(self._at_slice) == 0:
             self.over = True
             return None
         indices = s.indices[: s.count] if s.count else []
@@ -145,12 +148,16 @@ class Run:
         self._library.weight(weight)
 
     def gradients(self, samples=-1, loss=math.nan, learning_rate=math.nan):
-        result = library.Result(samples, loss, -1, learning_rate)
-        return self._asked(GO_SAVE, self._library.gradients, byref(result))
+        self._tell(samples, loss, learning_rate)
+        return self._asked(GO_SAVE, self._library.gradients, self._at_result)
 
     def held_back(self, samples=-1, loss=math.nan, learning_rate=math.nan):
-        result = library.Result(samples, loss, -1, learning_rate)
-        self._asked(GO_SAVE, self._library.held_back, byref(result))
+        self._tell(samples, loss, learning_rate)
+        self._asked(GO_SAVE, self._library.held_back, self._at_result)
+
+    def _tell(self, samples, loss, learning_rate):
+        result = self._result
+        result.samples, result.loss, result.learning_rate = samples, loss, learning_rate
 
     def difference(self):
         self._library.difference()

@@ -27,7 +27,7 @@
 
 struct standin {
     char path[64];
-    int listener, fd, block_fd;
+    int listener, fd, block_fd, bucket_floats;
     pid_t program;
     uint8_t *block;
     float *params, *grads;
@@ -41,6 +41,7 @@ static inline void standin_run(struct standin *r, int (*program)(void))
     struct sockaddr_un at = {.sun_family = AF_UNIX};
 
     memset(r, 0, sizeof(*r));
+    r->bucket_floats = 2;
     snprintf(r->path, sizeof(r->path), "/tmp/evenstep-unit-%d", (int)getpid());
     unlink(r->path);
     memcpy(at.sun_path, r->path, strlen(r->path));
@@ -115,7 +116,12 @@ static inline void standin_slice(struct standin *r, int64_t number, int64_t coun
     standin_put(r, m, -1);
 }
 
-/* Answers JOIN with a block of n_params floats, in buckets of two floats, the last ones first. */
+static inline struct wire_shared *shared(struct standin *r)
+{
+    return (struct wire_shared *)r->block;
+}
+
+/* Answers JOIN with a block of n_params floats, in buckets of r->bucket_floats, the last ones first. */
 static inline void standin_welcome(struct standin *r, int64_t n_params, uint32_t version)
 {
     struct wire_message m = {.type = WIRE_WELCOME};
@@ -130,23 +136,26 @@ static inline void standin_welcome(struct standin *r, int64_t n_params, uint32_t
     m.welcome.workers = 3;
     m.welcome.global_batch = BATCH;
     m.welcome.n_params = n_params;
+    m.welcome.params = 64;
     m.welcome.grads = 1024;
     m.welcome.stats = 2048;
     m.welcome.buckets = 3072;
     m.welcome.indices = 4096;
-    m.welcome.n_buckets = (int)(n_params / 2);
+    m.welcome.n_buckets = (int)(n_params / r->bucket_floats);
     m.welcome.slots = SLOTS;
     m.welcome.ahead = SLOTS - 1;
     m.welcome.block_bytes = 8192;
     r->block_fd = memfd_create("block", MFD_CLOEXEC);
     assert_int_equal(ftruncate(r->block_fd, 8192), 0);
     r->block = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, r->block_fd, 0);
-    r->params = (float *)r->block;
+    atomic_store(&shared(r)->begun, -1);
+    atomic_store(&shared(r)->granted, -1);
+    r->params = (float *)(r->block + 64);
     r->grads = (float *)(r->block + 1024);
     r->indices = (int64_t *)(r->block + 4096);
     for (int i = 0; i < m.welcome.n_buckets; i++) {
-        ((struct wire_bucket *)(r->block + 3072))[i] =
-            (struct wire_bucket){.first = n_params - 2 * (i + 1), .count = 2};
+        ((struct wire_bucket *)(r->block + 3072))[i] = (struct wire_bucket){
+            .first = n_params - r->bucket_floats * (i + 1), .count = r->bucket_floats};
     }
     standin_put(r, m, r->block_fd);
 }

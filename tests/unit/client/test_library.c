@@ -167,26 +167,117 @@ static void test_a_bucket_goes_out_with_the_last_of_its_tensors(void **state)
     gets_bucket(&r, 0, 2.5);
     gets_bucket(&r, 1, 2.5);
     gets_bucket(&r, 2, 2.5);
-    gets_bucket(&r, 3, 2.5);
     m = standin_get(&r, WIRE_GRADIENTS, NULL);
+    assert_int_equal(m.flags, 0);
     assert_true(m.gradients.samples == 3 && m.gradients.loss == 0.25 && m.gradients.weight == 2.5);
     r.grads[0] *= 2;
     standin_say(&r, WIRE_GO, 0);
     m = standin_get(&r, WIRE_BEGIN, NULL);
     assert_true(m.slice.number == 0 && m.flags == WIRE_AGAIN);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         gets_bucket(&r, i, 3);
     }
     standin_get(&r, WIRE_GRADIENTS, NULL);
     standin_say(&r, WIRE_GO, 0);
     standin_get(&r, WIRE_BEGIN, NULL);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         gets_bucket(&r, i, 4);
     }
     standin_get(&r, WIRE_GRADIENTS, NULL);
     standin_say(&r, WIRE_GO, WIRE_DIFFERENCE);
     assert_int_equal(standin_get(&r, WIRE_GRADIENTS, NULL).flags, WIRE_DIFFERENCE);
     standin_say(&r, WIRE_GO, WIRE_SKIP_STEP);
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+enum { STEPS = 20 };
+
+static int takes_one_slice_at_a_time(void)
+{
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(join(&run, 0) == 0);
+    for (int64_t i = 0; i < STEPS; i++) {
+        MUST(es_next(&a) == 1 && a.number == i && a.count == 3 && es_begin(i) == 0);
+        MUST(es_ready(2) == 0 && es_ready(1) == 0 && es_ready(0) == 0);
+        MUST(es_gradients(NULL) == ES_GO_STEP);
+    }
+    return es_leave();
+}
+
+/* Each packet more costs a step another system call on both sides, or another wake. */
+static void test_a_step_of_one_bucket_is_one_packet_each_way(void **state)
+{
+    struct wire_message m;
+    struct standin r;
+
+    standin_run(&r, takes_one_slice_at_a_time);
+    r.bucket_floats = 8;
+    start(&r);
+    standin_slice(&r, 0, 3, 0);
+    standin_get(&r, WIRE_BEGIN, NULL); /* of the first slice alone: the rank waits for it */
+    for (int64_t i = 0; i < STEPS; i++) {
+        m = standin_get(&r, WIRE_GRADIENTS, NULL);
+        assert_int_equal(m.gradients.number, i);
+        assert_int_equal(m.flags, i == 0 ? 0 : WIRE_WITH_BEGIN);
+        assert_int_equal(shared(&r)->begun, i);
+        m = (struct wire_message){.type = WIRE_GO, .flags = WIRE_WITH_SLICE};
+        m.slice.number = i + 1;
+        m.slice.count = 3;
+        m.slice.slot = (int)((i + 1) % SLOTS);
+        standin_put(&r, m, -1);
+    }
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
+static int has_steps_granted(void)
+{
+    const struct es_result good = {.samples = -1, .loss = 1},
+                           bad = {.samples = -1, .loss = INFINITY};
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(join(&run, 0) == 0 && es_takes_gradients() == 1);
+    MUST(es_next(&a) == 1 && es_begin(0) == 0 && es_gradients(&good) == ES_GO_STEP);
+    MUST(es_again() == 0 && es_gradients(&good) == ES_GO_VOID);
+    MUST(es_next(&a) == 1 && es_begin(1) == 0 && es_gradients(&bad) == ES_GO_VOID);
+    MUST(es_next(&a) == 1 && es_begin(2) == 0 && es_weight(0) == 0);
+    MUST(es_gradients(&good) == ES_GO_VOID);
+    MUST(es_next(&a) == 1 && es_begin(3) == 0 && es_gradients(&good) == ES_GO_VOID);
+    return es_leave();
+}
+
+/* Every answer of the rank is another than the grant's, so a step that waits for it shows. */
+static void test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_one(void **state)
+{
+    const uint32_t flags[] = {WIRE_MADE, 0, WIRE_WITH_BEGIN | WIRE_NOT_FINITE, WIRE_WITH_BEGIN,
+                              WIRE_WITH_BEGIN};
+    struct standin r;
+
+    standin_run(&r, has_steps_granted);
+    r.bucket_floats = 8;
+    standin_welcome(&r, 8, WIRE_VERSION);
+    standin_get(&r, WIRE_READY, NULL);
+    atomic_store(&shared(&r)->granted, 2);
+    standin_say(&r, WIRE_START, 0);
+    for (int64_t i = 0; i < 4; i++) {
+        standin_slice(&r, i, 3, 0);
+    }
+    standin_get(&r, WIRE_BEGIN, NULL);
+    for (int i = 0; i < 5; i++) {
+        if (i == 1) {
+            assert_int_equal(standin_get(&r, WIRE_BEGIN, NULL).flags, WIRE_AGAIN);
+        }
+        assert_int_equal(standin_get(&r, WIRE_GRADIENTS, NULL).flags, flags[i]);
+        if (i > 0) {
+            standin_say(&r, WIRE_GO, WIRE_SKIP_STEP | WIRE_VOID);
+        }
+    }
     standin_get(&r, WIRE_LEAVE, NULL);
     assert_int_equal(standin_exit(&r), 0);
     standin_end(&r);
@@ -209,6 +300,7 @@ static int gives_up(void)
 
 static void test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket(void **state)
 {
+    struct wire_message m;
     struct standin r;
 
     standin_run(&r, gives_up);
@@ -222,8 +314,9 @@ static void test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_buck
     gets_bucket(&r, 3, 3);
     assert_int_equal(standin_get(&r, WIRE_GRADIENTS, NULL).flags, WIRE_VOID);
     standin_say(&r, WIRE_GO, WIRE_SKIP_STEP);
-    assert_int_equal(standin_get(&r, WIRE_BEGIN, NULL).slice.number, 1);
-    assert_int_equal(standin_get(&r, WIRE_GRADIENTS, NULL).flags, WIRE_HELD_BACK);
+    m = standin_get(&r, WIRE_GRADIENTS, NULL);
+    assert_int_equal(m.flags, WIRE_HELD_BACK | WIRE_WITH_BEGIN);
+    assert_int_equal(m.gradients.number, 1);
     standin_say(&r, WIRE_GO, 0);
     standin_get(&r, WIRE_EPOCH_END, NULL);
     standin_say(&r, WIRE_CONTINUE, 0);
@@ -270,7 +363,7 @@ static void test_a_hold_saves_the_programs_state_and_changes_parameters(void **s
             r.params[0] = 99;
             standin_say(&r, WIRE_CONTINUE, 0);
         }
-        for (int i = 3; i >= 0; i--) {
+        for (int i = 0; i < 3; i++) {
             standin_get(&r, WIRE_BUCKET, NULL);
         }
         standin_get(&r, WIRE_GRADIENTS, NULL);
@@ -376,7 +469,7 @@ static void test_signals_do_not_end_a_wait(void **state)
         usleep(1000);
         standin_slice(&r, i, 1, 0);
         standin_get(&r, WIRE_BEGIN, NULL);
-        for (int b = 0; b < 4; b++) {
+        for (int b = 0; b < 3; b++) {
             standin_get(&r, WIRE_BUCKET, NULL);
         }
         standin_get(&r, WIRE_GRADIENTS, NULL);
@@ -424,6 +517,8 @@ int main(void)
         cmocka_unit_test(test_another_version_of_the_protocol_is_a_sentence),
         cmocka_unit_test(test_a_refusal_gives_the_ranks_sentence),
         cmocka_unit_test(test_a_bucket_goes_out_with_the_last_of_its_tensors),
+        cmocka_unit_test(test_a_step_of_one_bucket_is_one_packet_each_way),
+        cmocka_unit_test(test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_one),
         cmocka_unit_test(test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket),
         cmocka_unit_test(test_a_hold_saves_the_programs_state_and_changes_parameters),
         cmocka_unit_test(test_the_ranks_end_is_a_sentence),

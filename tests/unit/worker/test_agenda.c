@@ -99,6 +99,22 @@ static void checkpoints_come_so_many_seconds_after_the_last(void **state)
     assert_false(agenda_checkpoint(&a, 5, 194.9));
 }
 
+static void what_is_due_is_known_before_and_asking_changes_nothing(void **state)
+{
+    const struct jobspec spec = {.evaluate_every_epochs = 1, .checkpoint_every_seconds = 30};
+    struct agenda a;
+    (void)state;
+    agenda_init(&a, &spec, SAMPLES, 0, 0, 0);
+    for (int twice = 0; twice < 2; twice++) {
+        assert_false(agenda_is_due(&a, SAMPLES - 1, 1, 29));
+        assert_true(agenda_is_due(&a, SAMPLES, 2, 29));
+        assert_true(agenda_is_due(&a, SAMPLES - 1, 1, 30));
+    }
+    assert_true(agenda_evaluate(&a, SAMPLES, 2));
+    assert_true(agenda_checkpoint(&a, 2, 31));
+    assert_false(agenda_is_due(&a, SAMPLES + 1, 3, 60));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +125,7 @@ int main(void)
         cmocka_unit_test(a_restart_goes_on_and_repeats_nothing),
         cmocka_unit_test(checkpoints_come_so_many_steps_after_the_last),
         cmocka_unit_test(checkpoints_come_so_many_seconds_after_the_last),
+        cmocka_unit_test(what_is_due_is_known_before_and_asking_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

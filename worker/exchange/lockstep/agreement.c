@@ -29,11 +29,16 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
         memset(&control, 0, sizeof control);
         env->control(env->ctx, &control);
         words[WORD_VERSION] = (float)control.version;
-        words[WORD_STOP] = control.stop;
-        words[WORD_PAUSE] = control.pause;
-        words[WORD_CHECKPOINT] =
-            control.checkpoint ||
-            agenda_checkpoint(&l->agenda, l->step + ahead, comm_now(env->comm));
+        l->asked_checkpoint = l->asked_checkpoint || control.checkpoint;
+        l->asked = l->sure && (control.stop || control.pause || l->asked_checkpoint);
+        if (!l->sure) {
+            words[WORD_STOP] = control.stop;
+            words[WORD_PAUSE] = control.pause;
+            words[WORD_CHECKPOINT] =
+                l->asked_checkpoint ||
+                agenda_checkpoint(&l->agenda, l->step + ahead, comm_now(env->comm));
+            l->asked_checkpoint = false;
+        }
         for (int i = 0; i < W; i++) {
             words[WORDS + i] = (float)control.sizes[i];
         }

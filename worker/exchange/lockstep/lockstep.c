@@ -148,6 +148,12 @@ static void take_next(struct lockstep *l, struct work *out)
         my_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
 }
 
+static bool is_sure(const struct lockstep *l)
+{
+    return l->env->wants_sure && !l->asked && !cursor_done(&l->cursor) &&
+           !agenda_is_due(&l->agenda, l->applied + l->slice.count, l->step + 1, l->began);
+}
+
 void lockstep_train(struct lockstep *l, struct work *out)
 {
     int rank = l->env->comm->rank;
@@ -162,6 +168,7 @@ void lockstep_train(struct lockstep *l, struct work *out)
         take_next(l, out);
     }
     out->action = DO_TRAIN;
+    out->sure = l->sure = is_sure(l);
     out->weight = (double)out->slice.count;
     out->batch = l->sizes[rank] > 0 ? l->sizes[rank] : 1;
     out->learning_rate =

@@ -68,7 +68,9 @@ struct lockstep {
     bool evaluated_here; /* this very version was evaluated */
     bool evaluate;       /* an evaluation is due */
     bool stop, pause, checkpoint, target_reached;
-    bool left; /* rank_env.open: the programs have made their last epoch */
+    bool left;                    /* rank_env.open: the programs have made their last epoch */
+    bool sure;                    /* work.sure of the step under way */
+    bool asked, asked_checkpoint; /* stop, pause or checkpoint in a sure step; the last of them */
 };
 
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state);

@@ -87,6 +87,7 @@ class Slot:
     def __init__(self, name, tensor, memory, first):
         self.name, self.tensor, self.first = name, tensor, first
         self.view = self._over(memory)
+        self.at = self.view.data_ptr()
         self.inside = False  # the tensor's memory is the block's
 
     def _over(self, memory):
@@ -108,7 +109,7 @@ class Slot:
             self.tensor.data.copy_(self.view)
 
     def is_where_it_was(self):
-        return not self.inside or self.tensor.data_ptr() == self.view.data_ptr()
+        return not self.inside or self.tensor.data_ptr() == self.at
 
 
 class Blocks:
@@ -123,7 +124,7 @@ class Blocks:
         self.flat_gradients = torch.frombuffer(run.grads, dtype=torch.float32)
         self.by_id = {id(s.tensor): i for i, s in enumerate(self.slots)}
         self.before = None  # parameters before the step of which the difference is sent
-        self.outside = []
+        self.where, self.outside = [], []
 
     @staticmethod
     def _slots(named, memory):
@@ -146,11 +147,22 @@ class Blocks:
         self._sort()
 
     def _sort(self):
-        self.outside = [s for s in self.slots + self.statistics if not s.inside]
+        both = self.slots + self.statistics
+        self.where = [(s.tensor, s.at) for s in both if s.inside]
+        self.outside = [s for s in both if not s.inside]
 
-    @torch.no_grad()
     def check(self, copy=True):
         """Brings back what the program moved; copy: the rank is about to read the block."""
+        for tensor, at in self.where:  # in every step: nothing else is done where nothing moved
+            if tensor.data_ptr() != at:
+                break
+        else:
+            if not self.outside:
+                return
+        self._bring_back(copy)
+
+    @torch.no_grad()
+    def _bring_back(self, copy):
         for slot in self.slots + self.statistics:
             if not slot.is_where_it_was() or (not slot.inside and slot.fits()):
                 slot.view.copy_(slot.tensor)
@@ -159,7 +171,6 @@ class Blocks:
         for slot in self.outside if copy else ():
             slot.view.copy_(slot.tensor)
 
-    @torch.no_grad()
     def refresh(self):
         """The rank has changed the block: what is not in it gets the new values."""
         for slot in self.outside:

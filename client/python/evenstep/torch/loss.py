@@ -47,7 +47,7 @@ def watch(passes):
         if _Seen.depth == 0:
             loss = _loss_in(tensors)
             passes.scaler = _scaler_of(loss) if loss is not None else None
-            passes.begin(None if loss is None else loss.detach())
+            passes.begin(loss)
         _Seen.depth += 1
         try:
             backward(tensors, *args, **kwargs)

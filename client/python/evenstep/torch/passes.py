@@ -2,10 +2,14 @@
 
     loss.backward()
       begin()                first, by loss.py: autograd's outermost call
-      ready(i, param)        post-accumulate hook: copies param.grad into the block, tells libevenstep,
+      ready(param)           post-accumulate hook: copies param.grad into the block, tells libevenstep,
                              which tells the rank when a bucket is complete; the exchange overlaps
       end()                  last: waits until the rank has answered
     clipping, scaler, optimizer.step() see gradients that are summed over all ranks
+
+A rank that is the only one of a strategy that sums takes no gradients: they stay where autograd puts
+them, and nothing is copied. Whatever runs in every step looks up little and makes no tensors, since
+a small network's step lasts half a millisecond.
 
 Nested backwards (checkpointing) belong to the outermost one. Where autograd is entered by a way that
 loss.py does not see, the first hook opens the pass and an engine callback ends it.
@@ -47,18 +51,22 @@ class Passes:
         self.loss = self.scaler = None
         self._stash = None
         self._before = None  # gradients of former passes over this slice
+        self._at = [view.data_ptr() for view in blocks.gradients]
+        self._quiet = False  # gradients of this pass are not copied out
+        self._own = False  # nor in: the rank takes none
         self._fired = [False] * len(blocks.slots)
-        self._hooked = [False] * len(blocks.slots)
+        self._unhooked = list(range(len(blocks.slots)))
         self.hook()
 
     def hook(self):
         """A parameter that was frozen may train now."""
-        for i, slot in enumerate(self.blocks.slots):
-            if slot.tensor.requires_grad and not self._hooked[i]:
-                self._hooked[i] = True
-                slot.tensor.register_post_accumulate_grad_hook(
-                    lambda param, i=i: self.ready(i, param)
-                )
+        slots, frozen = self.blocks.slots, []
+        for i in self._unhooked:
+            if slots[i].tensor.requires_grad:
+                slots[i].tensor.register_post_accumulate_grad_hook(self._ready(i))
+            else:
+                frozen.append(i)
+        self._unhooked = frozen
 
     # ---- between slices
 
@@ -82,9 +90,10 @@ class Passes:
     def begin_slice(self, piece):
         """False: the job was stopped."""
         self.finish_step()
-        self.blocks.check(copy=self.run.holds())
-        self.hook()
         held = self.run.holds()
+        self.blocks.check(copy=held)
+        if self._unhooked:
+            self.hook()
         if not self.run.begin(piece.number):
             return False
         if held:
@@ -133,8 +142,13 @@ class Passes:
         if self.settled and not self.keeping:
             self._begin_further()
         self.open = True
-        self.loss = loss
+        if loss is not None:  # a GPU's is read when its backward pass is under way
+            self.loss = loss.item() if loss.is_cpu else loss.detach()
+        else:
+            self.loss = None
         self._fired = [False] * len(self._fired)
+        self._own = self.mine != 0 and not self.run.takes_gradients
+        self._quiet = self.keeping or self.mine == 0 or self._own
         if self.mine == 0:
             self._stash = [slot.tensor.grad for slot in self.blocks.slots]
             for slot in self.blocks.slots:
@@ -142,50 +156,66 @@ class Passes:
         elif self.kept:
             self._rescale(self.kept / self._share())
 
-    def ready(self, i, param):
-        if param.grad.layout != torch.strided:
-            raise Error(
-                "parameter '%s' has sparse gradients (an Embedding with sparse=True?): only dense "
-                "ones are summed" % self.blocks.slots[i].name
-            )
-        if not self.open:
-            if self.slice is None:
-                return
-            self.begin()
-            torch.autograd.Variable._execution_engine.queue_callback(self.end)
-        if self._fired[i]:  # two nodes of one pass accumulated into it, one after the other
-            return
-        self._fired[i] = True
-        if self.keeping or self._stash is not None:
-            return
-        slot = self.blocks.gradients[i]
-        if param.grad.data_ptr() != slot.data_ptr():
-            slot.copy_(param.grad.detach())
-        self.run.ready(i)
+    def _ready(self, i):
+        """The hook of a parameter."""
+        view, tell = self.blocks.gradients[i], self.run.ready
+        at, strided = self._at[i], torch.strided
 
-    @torch.no_grad()
+        def ready(param):
+            grad = param.grad
+            if grad.layout is not strided:
+                self._refuse_sparse(i)
+            if not self.open:
+                if self.slice is None:
+                    return
+                self.begin()
+                torch.autograd.Variable._execution_engine.queue_callback(self.end)
+            if self._fired[i]:  # two nodes of one pass accumulated into it, one after the other
+                return
+            self._fired[i] = True
+            if self._quiet:
+                return
+            if grad.data_ptr() != at:
+                view.copy_(grad.detach() if grad.requires_grad else grad)
+            tell(i)
+
+        return ready
+
+    def _refuse_sparse(self, i):
+        raise Error(
+            "parameter '%s' has sparse gradients (an Embedding with sparse=True?): only dense "
+            "ones are summed" % self.blocks.slots[i].name
+        )
+
     def end(self):
         if not self.open:
             return
         self.open = False
         if self._stash is not None:
-            self._unstash()
-            if not self.keeping and self.kept:
-                self._carry()
+            self._put_back()
         if self.keeping:
             self.kept = self._share() if self.mine else self.kept
             return
-        self._zero_unused()
+        if not self._own:
+            self._zero_unused()
         self.answer = self.run.gradients(self.samples, self._loss(), self._rate())
         self.settled = self.stepped = True
         self.kept = 0.0
         self._follow()
-        self._add_before()
+        if self._before is not None:
+            self._add_before()
+
+    @torch.no_grad()
+    def _put_back(self):
+        self._unstash()
+        if not self.keeping and self.kept:
+            self._carry()
 
     def _follow(self):
         """What the rank's answer means for gradients and parameters."""
         if self.answer == STEP:
-            self._give_back()
+            if not self._own:
+                self._give_back()
         elif self.answer == VOID:
             return  # the optimizer's step is left out, and nothing has changed
         elif self.scaler is not None:
@@ -255,6 +285,8 @@ class Passes:
                 to.copy_(slot.tensor.grad)
 
     def _zero_unused(self):
+        if self.mine != 0 and all(self._fired):
+            return
         carried = self.mine == 0 and self.kept
         for i, slot in enumerate(self.blocks.slots):
             unused = not self._fired[i] or (self.mine == 0 and slot.tensor.grad is None)
@@ -269,7 +301,7 @@ class Passes:
                 continue
             if not slot.inside:
                 param.grad = sum_.to(param.device, param.dtype)
-            elif param.grad is None or param.grad.data_ptr() != sum_.data_ptr():
+            elif (grad := param.grad) is None or grad.data_ptr() != self._at[i]:
                 param.grad = sum_.detach()
 
     def _loss(self):
