@@ -70,7 +70,6 @@ def test_a_program_that_knows_where_it_goes_on_passes_over_nothing():
 
 def test_a_loop_behind_the_jobs_epochs_is_told_once(capsys):
     run = joined(0)
-    run.over = True
-    run.tell_if_over()
-    run.tell_if_over()
+    run.tell_over()
+    run.tell_over()
     assert capsys.readouterr().err.count("asks for more") == 1
