@@ -25,12 +25,13 @@ static const char row_fields[] =
 
 const struct schema schemas[] = {
     {"Job",
-     "id:string name:string state:string attempt:integer priority:integer restarts:integer spec:object created:string "
-     "started:string? finished:string? error:JobError? waiting:string? disk_bytes:integer pruned:string? progress:Progress metrics:Metrics staleness:StalenessFigures "
+     "id:id name:string state:JobState attempt:integer priority:integer restarts:integer spec:JobSpec created:time "
+     "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] ~seconds:number "
      "~rows_dropped:integer ~program:JobProgram",
      "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds ago; `pruned`: since when its history and checkpoints "
      "are gone, to make room."},
+    {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
     {"JobProgram",
      "framework:string optimizer:string parameters:integer tensors:integer samples:integer global_batch:integer epochs:number",
      "What a user's own program brought when it joined; `samples` are those of an epoch."},
@@ -61,7 +62,7 @@ const struct schema schemas[] = {
      "A page of jobs; `next` is the cursor of the following one, or null."},
     {"JobPatch", "priority:integer", "What can be changed."},
     {"DryRun",
-     "valid:boolean spec:object parameters:integer ~nodes:[PlannedNode] ~warnings:[string] ~starts:string ~samples:integer? "
+     "valid:boolean spec:JobSpec parameters:integer ~nodes:[PlannedNode] ~warnings:[string] ~starts:string ~samples:integer? "
      "~test_samples:integer? ~prediction:Prediction",
      "What would become of a spec: with its defaults, where it would run, and when."},
     {"Prediction", "approximate:boolean reason:string? strategies:[PredictedStrategy]",
@@ -72,7 +73,8 @@ const struct schema schemas[] = {
      "The job under one strategy; one step is a whole global batch; memory is that of the node with the largest minibatch."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
      "A rank's place and first minibatch."},
-    {"Series", "x:string series:[OneSeries]", "Curves over the axis `x`."},
+    {"Series", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},
+    {"Axis", "=step|samples|time", "What a curve runs over; time is in seconds."},
     {"OneSeries",
      "name:string node:string? total_points:integer x:[number] min:[number?] max:[number?] mean:[number?]",
      "One curve, of a node or (null) of the job; bucket i begins at x[i]."},
@@ -87,7 +89,7 @@ const struct schema schemas[] = {
      "histogram[t] counts the updates of staleness t."},
     {"Assignments", "assignments:[Assignment]", "Assignments, oldest first."},
     {"Assignment",
-     "version:integer step:integer time:string reason:string batches:{integer} predicted_step_seconds:number? "
+     "version:integer step:integer time:time reason:string batches:{integer} predicted_step_seconds:number? "
      "measured_step_seconds:number?",
      "A change of minibatches, and why."},
     {"Evaluations", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
@@ -95,15 +97,16 @@ const struct schema schemas[] = {
      "step:integer epoch:number time:number samples:integer loss:number accuracy:number ~test_samples:integer",
      "One evaluation."},
     {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
-    {"Artifact", "name:string bytes:integer sha256:string", "A file and its digest."},
+    {"Artifact", "name:string bytes:integer sha256:sha256", "A file and its digest."},
     {"NodeList", "nodes:[Node] refused:[RefusedHost]",
      "Nodes by name, and hosts whose agents asked to join within the last half minute and may not."},
     {"RefusedHost", "host:string address:string message:string hint:string age_seconds:number",
      "Why a host may not join, and what can be done."},
     {"Node",
      "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer ~slowdown:number ~labels:{string} "
-     "state:string job:string? drained:boolean disabled:boolean heartbeat_age_seconds:number failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} ~description:string ~gpu:Gpu",
-     "A node; state is ready, busy, resting, draining, disabled or lost. `failures`: attempts in a row that failed through it. `packages`: versions of its python3 and of the packages that programs may need."},
+     "state:NodeState job:id? drained:boolean disabled:boolean heartbeat_age_seconds:number failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} ~description:string ~gpu:Gpu",
+     "A node. `failures`: attempts in a row that failed through it. `packages`: versions of its python3 and of the packages that programs may need."},
+    {"NodeState", "=ready|busy|resting|draining|disabled|lost", "Whether a node can be given a job."},
     {"Rest", "seconds:number reason:string",
      "A node through which two attempts in a row have failed gets no job for so long, and why."},
     {"Gpu",
@@ -125,18 +128,35 @@ const struct schema schemas[] = {
      "A data set."},
     {"ProgramList", "programs:[Program]", "Programs that jobs can name."},
     {"Program",
-     "kind:string ~name:string ~digest:string ~files:integer ~bytes:integer ~uploaded:string ~used:string ~by:string ~description:string ~command:[string] "
+     "kind:ProgramKind ~name:string ~digest:sha256 ~files:integer ~bytes:integer ~uploaded:time ~used:time ~by:string ~description:string ~command:[string] "
      "~arguments:{string} ~device:string ~needs:{string}",
      "A user's program. `kind`: operator (by name) or uploaded (by digest: SHA-256, in hex, of what is in it). what follows `by` is its "
      "manifest's."},
-    {"Session", "role:string name:string cookie:boolean", "Who asks."},
+    {"ProgramKind", "=operator|uploaded", "Who brought a program."},
+    {"Role", "=viewer|operator|programs|admin",
+     "What a token allows; each may do what those before it may."},
+    {"Session", "role:Role name:string cookie:boolean", "Who asks."},
     {"SessionStart", "token:string", "An API token, or the code of a link."},
-    {"LinkStart", "~role:string",
+    {"LinkStart", "~role:Role",
      "The role that the link gives; admin by default. The body may be left out."},
-    {"Link", "url:string role:string seconds:integer",
+    {"Link", "url:string role:Role seconds:integer",
      "An address for a browser; its fragment is a code for one use."},
+    {"Event", "job:string type:EventType data:object",
+     "What follows `data:` in the stream of events; `job` is empty for events of nodes."},
+    {"EventType", "=job|live|rows|evaluation|assignment|staleness|log|node|deleted",
+     "The name of an event, which its `event:` line repeats; hello and gap have no such document."},
+    {"EventJob",
+     "id:id name:string from:JobState? state:JobState attempt:integer priority:integer error:JobError?",
+     "`data` of `job`: it was created, or its state or priority changed."},
+    {"EventLive",
+     "progress:Progress metrics:Metrics staleness:StalenessFigures staleness_recent:StalenessFigures "
+     "assignment:AssignmentNow servers:[Server] workers:[Worker]",
+     "`data` of `live`: the live part of a job's document."},
+    {"EventNode", "name:string change:string", "`data` of `node`."},
+    {"EventDeleted", "id:id", "`data` of `deleted`."},
     {"Health", "status:string", "ok or ready."},
-    {"OpenApi", "openapi:string info:object security:[object] paths:object components:object",
+    {"OpenApi",
+     "openapi:string info:object servers:[object] tags:[object] security:[object] paths:object components:object",
      "This description."},
     {"Problem",
      "type:string title:string status:integer detail:string errors:[ProblemError] hint:string?",
@@ -145,6 +165,13 @@ const struct schema schemas[] = {
      "One mistake; the pointer (RFC 6901) says where in the document, or names the query parameter."},
     {NULL, NULL, NULL},
 };
+
+/* Strings of a form. */
+static const struct {
+    const char *name, *key, *value;
+} words[] = {{"time", "format", "date-time"},
+             {"id", "pattern", "^[0-9a-f]{16}$"},
+             {"sha256", "pattern", "^[0-9a-f]{64}$"}};
 
 /* "[number?]" and so on, n characters. */
 static json_t *type_json(const char *type, size_t n)
@@ -170,13 +197,34 @@ static json_t *type_json(const char *type, size_t n)
         snprintf(ref, sizeof(ref), "#/components/schemas/%.*s", (int)n, type);
         return json_pack("{s:s}", "$ref", ref);
     }
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        if (strlen(words[i].name) == n && strncmp(type, words[i].name, n) == 0) {
+            return json_pack("{s:s, s:s}", "type", "string", words[i].key, words[i].value);
+        }
+    }
     return n == 3 && strncmp(type, "any", 3) == 0
                ? json_object()
                : json_pack("{s:o}", "type", json_stringn(type, n));
 }
 
+json_t *schema_choices(const char *choices)
+{
+    json_t *list = json_array();
+    for (const char *at = choices; *at;) {
+        size_t n = strcspn(at, "|");
+        json_array_append_new(list, json_stringn(at, n));
+        at += n + (at[n] == '|');
+    }
+    return json_pack("{s:s, s:o}", "type", "string", "enum", list);
+}
+
 json_t *schema_json(const struct schema *s)
 {
+    if (s->fields[0] == '=') {
+        json_t *choices = schema_choices(s->fields + 1);
+        json_object_set_new(choices, "description", json_string(s->help));
+        return choices;
+    }
     json_t *properties = json_object(), *required = json_array();
     for (const char *at = s->fields; *at; at += strspn(at, " ")) {
         bool optional = *at == '~';

@@ -85,8 +85,8 @@ int store_leader_give(struct store *s, const char *instance, struct err *e);
 enum { STORE_ID = 17 }; /* 16 hex digits */
 enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
- * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs). Returns enum
- * job_created, or negative. */
+ * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs). The key says
+ * whose it is: it is only compared. Returns enum job_created, or negative. */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      char id[STORE_ID], struct err *e);
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
@@ -105,8 +105,15 @@ int store_job_state(struct store *s, const char *id, enum job_state *out, struct
 /* What a user asked: "cancel", "pause", "resume". Picks the arrow for the state it finds.
  * ERR_CONFLICT says why not. */
 int store_job_request(struct store *s, const char *id, const char *what, struct err *e);
-int store_job_delete(struct store *s, const char *id, struct err *e); /* 409 if it has not ended */
-int store_job_set_priority(struct store *s, const char *id, int priority, struct err *e);
+/* What changes of a job when it is changed: its state, attempt and priority, "running-1-0". The
+ * live figures are no part of it. */
+enum { STORE_VERSION = 48 };
+void store_job_version(const json_t *job, char out[STORE_VERSION]);
+/* Both do nothing and return 1 if `seen` (or NULL) is not the job's version any more.
+ * store_job_delete: ERR_CONFLICT if the job has not ended. */
+int store_job_delete(struct store *s, const char *id, const char *seen, struct err *e);
+int store_job_set_priority(struct store *s, const char *id, int priority, const char *seen,
+                           struct err *e);
 /* Fields of the hash. NULL value removes. store_job_field gives a malloc'd string or NULL. */
 int store_job_set(struct store *s, const char *id, const char *field, const char *value,
                   struct err *e);

@@ -192,7 +192,7 @@ static void a_job_that_was_deleted_is_forgotten(void **state)
     ended_job(w, id[1]);
     struct retention *r = with(w, 1, 0);
     assert_int_equal(turn(r), 1);
-    OK(store_job_delete(w->store, id[1], &err_));
+    OK(store_job_delete(w->store, id[1], NULL, &err_));
     assert_int_equal(turn(r), 0);
     redis_private_stop(w->place->dir);
     struct err e = {0};

@@ -132,7 +132,7 @@ static void what_is_written_is_in_the_list_and_a_job_leaves_nothing(void **state
     }
     OK(store_job_request(p->store, id, "cancel", &err_));
     OK(store_job_transition(p->store, id, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
-    OK(store_job_delete(p->store, id, &err_));
+    OK(store_job_delete(p->store, id, NULL, &err_));
     redisReply *left = ask(p, "KEYS es:job:*"), *idempotency = ask(p, "KEYS es:idempotency:*");
     assert_int_equal(left->elements, 0);
     assert_int_equal(idempotency->elements, 0);
