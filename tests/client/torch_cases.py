@@ -95,6 +95,11 @@ def plain_sgd(output):
     loop(output, model, opt, full(data()), plain_step)
 
 
+def without_momentum(output):
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), plain_step)
+
+
 def adamw(output):
     model = mlp()
     loop(output, model, torch.optim.AdamW(model.parameters(), 1e-3, fused=True), full(data()), plain_step)
