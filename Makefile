@@ -1,6 +1,7 @@
-# Evenstep. `make help` lists the targets. One folder is one room (docs/data-flow.md); every room is one static library, and
-# every program and test links the rooms that it may use. Variables: DEVELOPER=1 (strict, -Werror), SANITIZE=address,undefined|thread,
-# BUILD=folder, CC, PREFIX, CUDA=auto|0|1.
+# Evenstep. `make help` lists the targets. One folder is one room (docs/data-flow.md); every room is
+# one static library, and every program and test links the rooms that it may use. Variables:
+# DEVELOPER=1 (strict, -Werror), SANITIZE=address,undefined|thread, BUILD=folder, CC, PREFIX,
+# CUDA=auto|0|1.
 BUILD   ?= build
 ifeq ($(origin CC),default)
 CC      := gcc
@@ -17,14 +18,16 @@ ifeq ($(shell $(CC) -Wformat-truncation -E -x c /dev/null -Werror >/dev/null 2>&
 WARN    += -Wno-format-truncation
 endif
 ifeq ($(DEVELOPER),1)
-WARN    += -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
+WARN    += -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+           -Wwrite-strings -Wvla
 endif
 ifneq ($(SANITIZE),)
 SAN     := -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
 endif
 # What makes a mistake in memory harder to use. Sanitizers bring their own checks of library calls.
 HARD    := -fstack-protector-strong $(if $(SANITIZE),,-D_FORTIFY_SOURCE=3)
-CFLAGS  += -std=c11 -D_GNU_SOURCE -g $(OPT) $(HARD) $(WARN) $(SAN) -I. -MMD -MP -fPIC -ffp-contract=off
+CFLAGS  += -std=c11 -D_GNU_SOURCE -g $(OPT) $(HARD) $(WARN) $(SAN) -I. -MMD -MP -fPIC \
+           -ffp-contract=off
 LDFLAGS += -pie -Wl,-z,relro,-z,now $(SAN)
 MPI_CFLAGS := $(shell $(MPICC) --showme:compile 2>/dev/null)
 MPI_LIBS   := $(shell $(MPICC) --showme:link 2>/dev/null)
@@ -40,7 +43,7 @@ L_common  := -ljansson -lcrypto -lm -lpthread -ldl
 L_job     := $(L_common)
 L_store   := -lhiredis $(L_common)
 L_agent   := $(L_store) -ldl
-L_http    := -lmicrohttpd $(L_store)
+L_http    := -lmicrohttpd -lz $(L_store)
 L_kernels := -ldnnl -fopenmp -ldl $(L_common)
 L_worker  := $(MPI_LIBS) -lz $(L_kernels) -lhiredis
 L_cli     := -lcurl $(L_http) -lz
@@ -56,11 +59,12 @@ D_worker      := worker kernels store job common
 D_simulator   := simulator worker kernels store job common
 D_client      := client
 
-# a program is built as soon as its main stands
-PROGRAMS := $(addprefix $(BUILD)/,$(if $(wildcard cli/main.c),evenstep) $(if $(wildcard worker/main.c),evenstep-worker) $(if $(wildcard simulator/main.c),evenstep-simulate) $(if $(wildcard agent/main.c),evenstep-agent) $(if $(wildcard agent/main_launch.c),evenstep-launch))
+PROGRAMS := $(addprefix $(BUILD)/,evenstep evenstep-worker evenstep-simulate evenstep-agent \
+              evenstep-launch)
 
 .DEFAULT_GOAL := all
-.PHONY: all help clean install lint format check-format check-size check-types layers docs check-docs bundle demo check mutants
+.PHONY: all help clean install lint format check-format check-size check-types layers docs \
+        check-docs bundle demo check mutants
 all: $(PROGRAMS) ## builds every program into $(BUILD)
 
 $(BUILD)/%.o: %.c
@@ -69,7 +73,8 @@ $(BUILD)/%.o: %.c
 $(BUILD)/kernels/%.o: EXTRA = $(KERNEL_FLAGS)
 # its longjmp goes from one stack to another, which a fortified one takes for a mistake
 $(BUILD)/simulator/fiber.o: EXTRA = -U_FORTIFY_SOURCE
-$(BUILD)/worker/exchange/transport/comm_mpi.o $(BUILD)/worker/main.o $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
+$(BUILD)/worker/exchange/transport/comm_mpi.o $(BUILD)/worker/main.o \
+    $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
 
 # Lua of the store: store/lua/NAME.lua becomes the text LUA_NAME, without comments
 $(BUILD)/store/lua.h: $(wildcard store/lua/*.lua) Makefile
@@ -101,7 +106,7 @@ $(BUILD)/evenstep-agent: $(BUILD)/agent/main.o $(call libs,agent)
 $(BUILD)/evenstep-launch: $(BUILD)/agent/main_launch.o $(call libs,agent)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_agent)
 
-# ---- tests: tests/unit/ROOM/test_*.c (cmocka), tests/kernels/test_*.c, tests/mpi/test_*.c ---------------------------
+# ---- tests: tests/unit/ROOM/test_*.c (cmocka), tests/kernels/test_*.c, tests/mpi/test_*.c --------
 unit_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/*/test_*.c))
 kernel_tests := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/kernels/test_*.c))
 mpi_tests    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/mpi/test_*.c))
@@ -123,19 +128,22 @@ $(BUILD)/tests/kernels/test_%: $(BUILD)/tests/kernels/test_%.o $(call libs,kerne
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(L_kernels)
 $(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
 	$(CC) $(LDFLAGS) -o $@ $^ $(L_worker)
-# Fuzz targets: tests/fuzz/fuzz_*.c, libFuzzer with ASan and UBSan, in a build folder of their own. Where clang's fuzzer runtime is missing
-# they are not built, and tests/run skips the suite with that reason.
+# Fuzz targets: tests/fuzz/fuzz_*.c, libFuzzer with ASan and UBSan, in a build folder of their own.
+# Where clang's fuzzer runtime is missing they are not built, and tests/run skips the suite with
+# that reason.
 FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 120
 fuzz_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
-fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c) $(addprefix worker/,safetensors.c artifact.c progress.c checkpoint.c own_files.c) kernels/cpu/flat.c)
+fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c) kernels/cpu/flat.c \
+    $(addprefix worker/,safetensors.c artifact.c progress.c checkpoint.c own_files.c))
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_worker) $(call libs,http)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lz $(L_http)
 .PHONY: fuzz fuzz-parts check-fuzz
 fuzz-parts: $(fuzz_tests)
 fuzz:
 	@+if tests/run fuzz-runtime $(FUZZ_CC); then \
-	    $(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) CUDA=0 SANITIZE=address,undefined,fuzzer-no-link \
+	    $(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) CUDA=0 \
+	        SANITIZE=address,undefined,fuzzer-no-link \
 	        OPT="-O1 -fno-sanitize-recover=all" fuzz-parts; fi
 check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz BUILD=$(BUILD)
@@ -149,7 +157,8 @@ include client/build.mk
 include cli/build.mk
 include tests/bench/build.mk
 include docs/print/build.mk
-# what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz target has libFuzzer for that)
+# what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz
+# target has libFuzzer for that)
 ifneq ($(SANITIZE),)
 ifeq ($(findstring fuzzer,$(SANITIZE)),)
 SAN_OPTIONS := $(BUILD)/tests/sanitizer/options.o
@@ -161,10 +170,12 @@ $(BUILD)/reports:
 $(PROGRAMS) $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests): $(SAN_OPTIONS)
 endif
 endif
-check-build: all client $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
-.PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser check-cluster check-deploy
+check-build: all client $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) \
+    $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
+.PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser \
+        check-cluster check-deploy
 SUITES ?= all
-check: check-build cuda-host fuzz layers check-size check-docs check-format ## every test; closes with a line that counts what ran
+check: check-build cuda-host fuzz layers check-size check-docs check-format ## every test
 	tests/run $(SUITES) BUILD=$(BUILD)
 check-unit: $(unit_tests) $(doc_programs) ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)
@@ -179,18 +190,21 @@ check-browser: all ## the page in a real browser
 check-cluster: all ## four hosts in network namespaces, unequal quotas, links that fail (needs root)
 	tests/run cluster BUILD=$(BUILD)
 
-# Suites under sanitizers, each in a build folder of its own; what any process reports is a failure (tests/sanitizer/options.c)
+# Suites under sanitizers, each in a build folder of its own; what any process reports is a failure
+# (tests/sanitizer/options.c)
 ASAN_SUITES ?= unit kernels mpi simulator integration browser cluster
-TSAN_SUITES ?= unit mpi $(addprefix integration/test_,job.py recovery.py agent.py) browser/test_live.py
+TSAN_SUITES ?= unit mpi $(addprefix integration/test_,job.py recovery.py agent.py) \
+               browser/test_live.py
 .PHONY: check-asan check-tsan
 check-asan: ## ASAN_SUITES with AddressSanitizer and UBSan, leaks too (docs/testing.md)
-	@+$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined OPT=-O1 CUDA=0 check-build
+	@+$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined OPT=-O1 CUDA=0 \
+	    check-build
 	tests/run $(ASAN_SUITES) BUILD=$(BUILD)-asan
 check-tsan: ## TSAN_SUITES with ThreadSanitizer (docs/testing.md)
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread OPT=-O1 CUDA=0 check-build
 	tests/run $(TSAN_SUITES) BUILD=$(BUILD)-tsan
 
-check-deploy: ## images and Compose: up, scaled, killed, stopped (needs root and Docker: deploy/setup deploy-test)
+check-deploy: ## images and Compose: up, scaled, killed, stopped (root; deploy/setup deploy-test)
 	tests/run deploy
 
 include kernels/plugin.mk
@@ -198,8 +212,9 @@ include kernels/cuda/build.mk
 
 TABLES ?= dbs_sgd ddc_asgd hierarchical hpsgd
 .PHONY: reproduce
-reproduce: all ## the papers' tables into docs/results (hours; QUICK=1: minutes; goes on where it stopped)
-	@for t in $(TABLES); do BUILD=$(BUILD) QUICK=$(QUICK) $(PYTHON) tests/reproduce/$$t.py || exit 1; done
+reproduce: all ## the papers' tables into docs/results (hours; QUICK=1: minutes; can be resumed)
+	@for t in $(TABLES); do \
+	    BUILD=$(BUILD) QUICK=$(QUICK) $(PYTHON) tests/reproduce/$$t.py || exit 1; done
 
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup
@@ -212,16 +227,19 @@ check-size: ## checks that no function, file or line is too long
 check-types: ## types of the page's JavaScript (JSDoc, TypeScript's checker)
 	@tests/run types
 lint: ## clang-tidy over every room
-	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
+	bear --output compile_commands.json -- $(MAKE) -B BUILD=$(BUILD)-lint all && \
+	    clang-tidy -p . --quiet $(foreach r,$(ROOMS),$(call src,$(r)))
 compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
-formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS) client) tests/ docs/,$(foreach e,c h cu cpp,$(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e))))) \
+formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS) client) tests/ docs/,$(foreach e,c h cu cpp,\
+    $(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e))))) \
     $(wildcard static/js/*.js static/js/*/*.js static/js/*/*/*.js)
 format: ## clang-format over everything
 	@clang-format-14 -i $(formatted)
-check-format: ## nothing that `make format` would change, where clang-format 14 is (other versions differ)
-	@if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run --Werror $(formatted); else echo "clang-format-14 is not installed: the layout is not checked"; fi
-check-docs: all $(doc_programs) ## nothing in the docs is stale: options, names of files, links, targets
+check-format: ## nothing that `make format` would change, where clang-format 14 is
+	@if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run --Werror $(formatted); \
+	else echo "clang-format-14 is not installed: the layout is not checked"; fi
+check-docs: all $(doc_programs) ## nothing in the docs is stale: options, files, links, targets
 	@BUILD=$(BUILD) docs/generate --check
 docs: all $(doc_programs) ## regenerates what the docs take from the code
 	BUILD=$(BUILD) docs/generate

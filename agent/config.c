@@ -79,18 +79,15 @@ static int read_password(const char *path, char **out, struct err *e)
 /* Workers may have a user of their own, with fewer rights. */
 static int read_worker(struct agent_config *c, struct err *e)
 {
-    const char *user = opt_string(c->options, "worker-user"), *at = strchr(c->store, '@');
-    const char *rest = at ? at + 1 : c->store + strlen("redis://");
+    const char *user = opt_string(c->options, "worker-user");
     if (!user) {
         snprintf(c->worker_store, sizeof c->worker_store, "%s", c->store);
         c->worker_password = c->password ? strdup(c->password) : NULL;
         return 0;
     }
-    if (strncmp(c->store, "redis://", 8) != 0) {
-        return err_set(e, ERR_INVALID,
-                       "--worker-user '%s': only a store at redis://HOST:PORT has users", user);
+    if (store_url_as(c->store, user, c->worker_store, e) < 0) {
+        return err_prefix(e, "--worker-user");
     }
-    snprintf(c->worker_store, sizeof c->worker_store, "redis://%.60s@%s", user, rest);
     return read_password(opt_string(c->options, "worker-password-file"), &c->worker_password, e);
 }
 

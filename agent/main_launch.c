@@ -40,7 +40,7 @@ struct launch {
     const char *host;
     struct sign_key key;
     struct store *store;
-    char nonce[SIGN_HEX];
+    char nonce[SIGN_HEX], instance[SIGN_HEX]; /* which agent was asked; "": not known yet */
     bool started;
     double renewed_at;
 };
@@ -154,6 +154,24 @@ static bool take_answer(struct launch *l, int *code, struct err *e)
     return over;
 }
 
+/* Nobody will answer: the host is lost, or another agent has joined for it, whose key is another. */
+static bool is_agent_gone(struct launch *l, struct err *e)
+{
+    json_t *host = store_host_get(l->store, l->host, NULL);
+    struct host_beat beat;
+    host_beat_read(&beat, host);
+    if (!l->instance[0]) {
+        snprintf(l->instance, sizeof l->instance, "%s", beat.instance);
+    }
+    bool gone = host && (beat.lost || strcmp(beat.instance, l->instance) != 0);
+    if (gone) {
+        err_set(e, ERR_PEER, "the agent of host '%s' %s before it answered", l->host,
+                beat.lost ? "was lost" : "was replaced by another one");
+    }
+    json_decref(host);
+    return gone;
+}
+
 static int wait_for_end(struct launch *l, struct err *e)
 {
     char lease[96];
@@ -170,6 +188,9 @@ static int wait_for_end(struct launch *l, struct err *e)
             l->renewed_at = now;
             store_lease_set(l->store, lease, LEASE_SECONDS,
                             NULL); /* with the store away it is renewed when that is back */
+            if (!l->started && is_agent_gone(l, e)) {
+                break;
+            }
         }
         if (!l->started && now >= until) {
             err_set(e, ERR_TIMEOUT, "the agent of host '%s' did not answer within %.0f s", l->host,

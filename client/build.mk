@@ -10,7 +10,8 @@ $(BUILD)/libclient.a: $(es_objects)
 	@rm -f $@
 	ar rcs $@ $^
 $(es_library): $(es_objects) client/lib/evenstep.map
-	$(CC) $(filter-out -pie,$(LDFLAGS)) -shared -Wl,-soname,libevenstep.so.$(ES_ABI) -Wl,--version-script=client/lib/evenstep.map \
+	$(CC) $(filter-out -pie,$(LDFLAGS)) -shared -Wl,-soname,libevenstep.so.$(ES_ABI) \
+	    -Wl,--version-script=client/lib/evenstep.map \
 	    -Wl,-z,defs -Wl,-z,relro,-z,now -o $@ $(es_objects)
 	@ln -sf libevenstep.so $@.$(ES_ABI)
 $(BUILD)/client/examples/%: $(BUILD)/client/examples/%.o $(es_library)
@@ -32,4 +33,5 @@ install-client: $(es_library)
 	ln -sf libevenstep.so.$(ES_ABI) $(DESTDIR)$(PREFIX)/lib/libevenstep.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@RELEASE@|$(ES_RELEASE)|' client/evenstep.pc.in \
 	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evenstep.pc
-	cd client/python && find evenstep -name '*.py' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/share/evenstep/python/{} ';'
+	cd client/python && find evenstep -name '*.py' -exec install -D -m 644 {} \
+	    $(abspath $(DESTDIR)$(PREFIX))/share/evenstep/python/{} ';'

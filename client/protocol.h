@@ -53,11 +53,13 @@ enum wire_type {
     WIRE_GRADIENTS, /* all of them are there: .gradients. Answered by GO */
     WIRE_EPOCH_END, /* .slice.epoch: the program's loop over that epoch's slices ended. Answered by
                        CONTINUE, so that what follows (evaluation) sees the averaged parameters */
-    WIRE_EPOCHS, /* .epochs: how many the program wants in all; before the first slice is asked */
-    WIRE_LOG,    /* fd: JSON object of metrics: numbers by name */
-    WIRE_STATE,  /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
-    WIRE_LEAVE,  /* training is done and nothing follows. Answered by CONTINUE if held */
-    WIRE_FAILED, /* fd: a sentence; the program cannot go on */
+    WIRE_EPOCHS,    /* .epochs: how many the program wants in all; before the first slice is asked.
+                    Infinite: it does not know. Where the job names none either, the program LEAVEs
+                    in place of the BEGIN that would follow its last epoch's end */
+    WIRE_LOG,       /* fd: JSON object of metrics: numbers by name */
+    WIRE_STATE,     /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
+    WIRE_LEAVE,     /* training is done and nothing follows. Answered by CONTINUE if held */
+    WIRE_FAILED,    /* fd: a sentence; the program cannot go on */
     /* ---- rank to program ---- */
     WIRE_WELCOME = 64, /* .welcome; fd: the block, and after it the state to go on from if
                           WIRE_HAS_STATE */

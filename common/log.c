@@ -15,6 +15,7 @@ enum { REPEATS = 20, SITES = 64 };
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 static enum log_level least = LOG_INFO;
 static char context[200];
+static _Thread_local char thread_context[120];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards sites */
 static struct {
     char what[96]; /* module and message */
@@ -41,6 +42,11 @@ int log_level_of(const char *name, enum log_level *out, struct err *e)
 void log_set_context(const char *pairs)
 {
     snprintf(context, sizeof context, "%s", pairs);
+}
+
+void log_set_thread_context(const char *pairs)
+{
+    snprintf(thread_context, sizeof thread_context, "%s", pairs);
 }
 
 const char *log_quote(char *out, unsigned long out_bytes, const char *value)
@@ -112,6 +118,9 @@ void log_write(enum log_level level, const char *module, const char *msg, const 
                      log_quote(quoted, sizeof quoted, msg));
     if (context[0]) {
         n += snprintf(line + n, sizeof line - (size_t)n, " %s", context);
+    }
+    if (thread_context[0]) {
+        n += snprintf(line + n, sizeof line - (size_t)n, " %s", thread_context);
     }
     if (swallowed > 0) {
         n += snprintf(line + n, sizeof line - (size_t)n, " suppressed=%d", swallowed);

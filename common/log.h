@@ -15,6 +15,8 @@ void log_set_level(enum log_level level);
 int log_level_of(const char *name, enum log_level *out, struct err *e);
 /* Appended to every line of this process, for example "job=7f3a rank=2". Copied. */
 void log_set_context(const char *pairs);
+/* The same for the lines of the calling thread; "" takes it away. */
+void log_set_thread_context(const char *pairs);
 /* `pairs` is a printf format of logfmt pairs or "": log_info("sched", "launched", "job=%s", id). */
 void log_write(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
     __attribute__((format(printf, 4, 5)));

@@ -13,6 +13,7 @@
 #include "common/path.h"
 #include "common/proc.h"
 #include "coordinator/coordinator.h"
+#include "store/store.h"
 
 const struct opt serve_options[] = {
     {"data-dir", "DIR", OPT_STRING, "./evenstep-data", 0, 0,
@@ -22,6 +23,9 @@ const struct opt serve_options[] = {
     {"store", "URL", OPT_STRING, NULL, 0, 0,
      "redis://HOST:PORT or unix:PATH; without it a private redis-server is started"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
+    {"keeper-user", "NAME", OPT_STRING, NULL, 0, 0,
+     "user of Redis for ranks on this host, the keeper among them (default: the coordinator's own)"},
+    {"keeper-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with that user's password"},
     {"token-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the admin's token, made if absent (default: DIR/token)"},
     {"standby", NULL, OPT_FLAG, NULL, 0, 0,
@@ -110,14 +114,27 @@ static void find_places(struct serve_config *c, struct buf *bad)
     }
 }
 
-static void read_password(struct serve_config *c, struct buf *bad)
+static char *read_password(struct serve_config *c, const char *option, struct buf *bad)
 {
-    const char *file = opt_string(c->options, "store-password-file");
+    const char *file = opt_string(c->options, option);
     struct err e = {0};
-    c->password = file ? path_read_line(file, 512, &e) : NULL;
-    if (file && !c->password) {
-        serve_config_complain(bad, "--store-password-file: %s", e.message);
+    char *password = file ? path_read_line(file, 512, &e) : NULL;
+    if (file && !password) {
+        serve_config_complain(bad, "--%s: %s", option, e.message);
     }
+    return password;
+}
+
+/* Ranks on this host may have a user of their own, with fewer rights than ours. */
+static void read_keeper(struct serve_config *c, struct buf *bad)
+{
+    const char *user = opt_string(c->options, "keeper-user"),
+               *store = opt_string(c->options, "store");
+    struct err e = {0};
+    if (user && store_url_as(store ? store : "", user, c->keeper_store, &e) < 0) {
+        serve_config_complain(bad, "--keeper-user: %s", e.message);
+    }
+    c->keeper_password = read_password(c, "keeper-password-file", bad);
 }
 
 /* "500M", "1.5T", or bytes. */
@@ -175,7 +192,8 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     if (log_level_of(opt_string(c->options, "log-level"), &c->log_level, &why) < 0) {
         serve_config_complain(&bad, "%s", why.message);
     }
-    read_password(c, &bad);
+    c->password = read_password(c, "store-password-file", &bad);
+    read_keeper(c, &bad);
     find_places(c, &bad);
     serve_config_nodes(c, &bad);
     read_max_disk(c, &bad);
@@ -195,6 +213,7 @@ void serve_config_release(struct serve_config *c)
     json_decref(c->nodes);
     free(c->allow_hosts);
     free(c->password);
+    free(c->keeper_password);
     opt_free(c->options);
     memset(c, 0, sizeof *c);
 }

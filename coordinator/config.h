@@ -17,8 +17,10 @@ struct serve_config {
     char static_dir[PATH_MAX], token_file[PATH_MAX];
     char worker[PATH_MAX], simulator[PATH_MAX]; /* programs beside ours */
     char host[256];
-    char *password;    /* of the store; owned, or NULL */
-    const char *store; /* NULL: a private server */
+    char *password;         /* of the store; owned, or NULL */
+    const char *store;      /* NULL: a private server */
+    char keeper_store[512]; /* as the keeper's user of Redis; empty: it has none of its own */
+    char *keeper_password;  /* owned, or NULL */
     const char *listen;
     const char **allow_hosts;    /* NULL-terminated; owned */
     int virtual_jobs, keep_jobs; /* keep_jobs 0: all */

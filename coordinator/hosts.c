@@ -183,6 +183,9 @@ static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e
         .accepted = true, .coordinator = h->id, .salt = salt_hex, .key = wrapped};
     answer(h, ask->nonce, &yes);
     store_refusal_remove(h->store, host, NULL);
+    for (size_t i = 0; i < json_array_size(ask->nodes); i++) { /* a new agent, a new beginning */
+        store_node_well(h->store, json_string_value(json_array_get(ask->nodes, i)), NULL);
+    }
     log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, ask->address,
              json_array_size(ask->nodes));
     return 0;
@@ -231,7 +234,7 @@ static void *run(void *arg)
 {
     struct hosts *h = arg;
     struct err e = {0};
-    bool told = false;
+    bool told = false, loaded = false;
     h->versions = host_versions(&e);
     if (!h->versions) {
         log_warn("hosts", "hosts cannot join", "why=\"%s\"", e.message);
@@ -241,6 +244,8 @@ static void *run(void *arg)
     while (!atomic_load(&h->stopping)) {
         told = told || store_secret_put(h->store, HOSTKEY_COORDINATOR, h->id, 0, NULL) >= 0;
         struct err why = {0};
+        loaded = loaded && store_follows(h->store); /* Redis may have been set up anew */
+        loaded = loaded || store_functions_load(h->store, NULL) >= 0;
         char *text = store_mail_take(h->store, "join", WAIT_MS, &why);
         if (text) {
             take_join(h, text);

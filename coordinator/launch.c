@@ -139,8 +139,7 @@ static int start(struct attempts *a, struct run *r, const struct assignment *fir
     bool has_ranks = r->plan->n_workers > 0;
     int rc = has_ranks ? seals_draw(r->plan, &r->attempt.seal, e) : 0;
     if (rc < 0 || (rc = attempts_watch(a, r, false, now, e)) < 0 ||
-        (rc = attempts_record(a, r, e)) < 0 ||
-        (rc = write_documents(a, r->plan, first, e)) < 0) {
+        (rc = attempts_record(a, r, e)) < 0 || (rc = write_documents(a, r->plan, first, e)) < 0) {
         return rc;
     }
     return r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, e);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/disk.h"
 #include "common/log.h"
 #include "common/proc.h"
 #include "coordinator/openjobs.h"
@@ -27,6 +28,7 @@
 
 static const double turn_seconds = 5, sleep_seconds = 0.1;
 static const char *const goes[] = {"history", "checkpoints"};
+static const int64_t low_bytes = 32 << 20;
 enum { GOES = sizeof goes / sizeof *goes };
 
 struct ended { /* a job that ended; its files do not grow any more */
@@ -42,7 +44,7 @@ struct retention {
     int64_t max_disk;
     struct ended *jobs; /* owned; sorted by `finished` once they are listed */
     int n, size;
-    bool complained;
+    bool complained, told_full;
     pthread_t thread;
     atomic_bool stopping;
 };
@@ -286,6 +288,26 @@ static int finish_pruning(struct retention *r, struct err *e)
     return rc;
 }
 
+/* Says once that the disk is nearly full, and what could be removed. */
+static void watch_disk(struct retention *r)
+{
+    int64_t left = disk_free(r->data_dir), disposable = 0;
+    bool low = left >= 0 && left < low_bytes;
+    int jobs = 0;
+    for (int i = 0; i < r->n; i++) {
+        disposable += r->jobs[i].disposable;
+        jobs += r->jobs[i].disposable > 0;
+    }
+    if (low && !r->told_full) {
+        log_warn("retention",
+                 "the disk is nearly full; history and checkpoints of finished jobs can go: "
+                 "--max-disk, --keep-jobs, or delete jobs",
+                 "data_dir=%s bytes_free=%lld finished_jobs=%d bytes_that_can_go=%lld", r->data_dir,
+                 (long long)left, jobs, (long long)disposable);
+    }
+    r->told_full = low;
+}
+
 int retention_turn(struct retention *r, struct err *e)
 {
     int64_t open_bytes = 0;
@@ -299,6 +321,7 @@ int retention_turn(struct retention *r, struct err *e)
     if (rc >= 0) {
         rc = within = keep_within(r, open_bytes, e);
     }
+    watch_disk(r); /* with the store away for that very reason too */
     return rc < 0 ? rc : newest + within;
 }
 

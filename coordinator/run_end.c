@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "job/node.h"
 
-/* A rank that is lost is found out after 3 s, its host by its agent's silence of 4 s
- * (STORE_NODE_LOST_MS). The job is queued again when both are known: else its next attempt would be
- * sent to a host that is gone. */
-static const double host_patience = 2;
+/* How long the hosts of an attempt that ended badly are waited for: longer than an agent's silence
+ * goes unnoticed (STORE_NODE_LOST_MS). */
+static const double host_patience = 5;
 static const double disk_patience = 60;
 
 bool run_is_draining(const struct attempts *a, const struct run *r)
@@ -140,8 +140,8 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
 
 /* ---- whose failure it was -------------------------------------------------------------------- */
 
-/* It is a node's where a worker on it was lost or told of an error that another node might not meet:
- * a device, memory, a library. What the spec or the data cause is the job's. */
+/* It is a node's where a worker on it was lost or told of an error that another node might not
+ * meet: a device, memory, a library. What the spec or the data cause is the job's. */
 static void blame_node(struct attempts *a, const struct run *r, const struct failure *why)
 {
     double rest = 0;
@@ -274,6 +274,33 @@ static int read_last(struct run *r, double now, struct err *e)
     return give_up ? 0 : rc;
 }
 
+static bool is_heard(const struct run *r, const json_t *node, double now)
+{
+    return !node_has_agent(node) || !plan_uses(r->plan, node_name(node)) ||
+           strcmp(node_state(node), "lost") == 0 || node_beat_age(node) < now - r->over_at;
+}
+
+/* Is it known of each host with an agent whether it is still there? An agent that was killed together
+ * with its ranks looks alive for 4 s more, and the next attempt would be sent to it: so a heartbeat
+ * counts that came after the end. A new agent's comes when it has joined. */
+static bool hosts_heard(struct attempts *a, const struct run *r, double now)
+{
+    json_t *nodes = store_nodes(a->store, NULL), *node;
+    size_t i;
+    bool all = nodes != NULL;
+    json_array_foreach(nodes, i, node) {
+        all = all && is_heard(r, node, now);
+    }
+    json_decref(nodes);
+    return all;
+}
+
+static bool ended_by_itself(const struct run *r)
+{
+    const struct ended *end = outcome_of(r);
+    return end && (end->outcome != OUTCOME_FAILED || told_why(r));
+}
+
 int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
 {
     static const struct ended finished = {.outcome = OUTCOME_FINISHED};
@@ -282,7 +309,8 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
         r->over_at = now;
     }
     bool remote = r->plan && plan_first_remote(r->plan);
-    if (r->failed && remote && now < r->over_at + host_patience) {
+    if (remote && !ended_by_itself(r) && now < r->over_at + host_patience &&
+        !hosts_heard(a, r, now)) {
         return RUN_GOES_ON;
     }
     if (r->monitor && (rc = read_last(r, now, e)) < 0) {

@@ -100,18 +100,17 @@ static int start_store(struct service *s, struct err *e)
     if (!(s->store = store_open(s->url, s->config.password, e))) {
         return -(int)e->code;
     }
-    return store_ping(s->store, e);
+    int rc = store_ping(s->store, e);
+    return rc < 0 ? rc : store_functions_load(s->store, e);
 }
 
 static int start_sched(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
-    struct launcher_config real = {c->data_dir,
-                                   s->url,
-                                   c->password,
-                                   c->worker,
-                                   opt_string(c->options, "interface"),
-                                   opt_string(c->options, "mpi-ports")};
+    bool keeper = c->keeper_store[0];
+    struct launcher_config real = {
+        c->data_dir, keeper ? c->keeper_store : s->url,   keeper ? c->keeper_password : c->password,
+        c->worker,   opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports")};
     struct launcher_config sim = {.data_dir = c->data_dir,
                                   .store_url = s->url,
                                   .store_password = c->password,

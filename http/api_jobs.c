@@ -78,29 +78,58 @@ static int answer_dry_run(struct request *q, struct reply *out, const struct job
     return reply_set_json(out, 200, body, e);
 }
 
+/* The key as the store compares it: two who ask with the same word mean two keys. 0, or 1 and
+ * scoped[]; negative if it is empty or too long. */
+static int idempotency_key(const struct request *q, char scoped[IDEMPOTENCY_KEY + TOKEN_ID + 1],
+                           struct err *e)
+{
+    const char *key = request_header(q, "Idempotency-Key");
+    size_t n = key ? strlen(key) : 0;
+    if (!key) {
+        return 0;
+    }
+    if (n == 0 || n > IDEMPOTENCY_KEY) {
+        return err_set(e, ERR_INVALID, "the Idempotency-Key has %zu characters, expected 1 to %d",
+                       n, (int)IDEMPOTENCY_KEY);
+    }
+    snprintf(scoped, IDEMPOTENCY_KEY + TOKEN_ID + 1, "%s %s", q->who.token, key);
+    return 1;
+}
+
+/* The job's document, with its version as ETag. */
+static int answer_job(struct request *q, struct reply *out, int status, const char *id,
+                      struct err *e)
+{
+    char version[STORE_VERSION], etag[STORE_VERSION + 2];
+    struct store *store = request_store(q, e);
+    json_t *job = store ? store_job_get(store, id, e) : NULL;
+    if (!job) {
+        return -(int)e->code;
+    }
+    store_job_version(job, version);
+    snprintf(etag, sizeof(etag), "\"%s\"", version);
+    int rc = reply_set_json(out, status, job, e);
+    reply_etag(out, etag);
+    return rc;
+}
+
 static int queue_job(struct request *q, struct reply *out, const struct jobspec *spec,
                      struct err *e)
 {
-    char id[STORE_ID], location[64];
-    const char *key = request_header(q, "Idempotency-Key");
-    struct store *store = request_store(q, e);
-    if (key && strlen(key) > IDEMPOTENCY_KEY) {
-        return err_set(e, ERR_INVALID, "the Idempotency-Key is longer than %d characters",
-                       (int)IDEMPOTENCY_KEY);
-    }
-    int made =
-        store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
+    char id[STORE_ID], location[64], key[IDEMPOTENCY_KEY + TOKEN_ID + 1];
+    int keyed = idempotency_key(q, key, e);
+    struct store *store = keyed < 0 ? NULL : request_store(q, e);
+    int made = store
+                   ? store_job_create(store, spec->json, spec->priority, keyed ? key : NULL, id, e)
+                   : -(int)e->code;
     int rc = made == JOB_CREATED ? store_job_set(store, id, "by", q->who.name, e) : made;
     if (rc < 0) {
         return rc;
     }
     wake(q);
-    json_t *job = store_job_get(store, id, e);
-    if (!job) {
-        return -(int)e->code;
-    }
-    if (reply_set_json(out, 201, job, e) < 0) {
-        return -(int)e->code;
+    rc = answer_job(q, out, 201, id, e);
+    if (rc < 0) {
+        return rc;
     }
     snprintf(location, sizeof(location), "/api/v1/jobs/%s", id);
     reply_header(out, "Location", location);
@@ -166,20 +195,33 @@ int api_jobs_list(struct request *q, struct reply *out, struct err *e)
     return list ? reply_set_json(out, 200, list, e) : -(int)e->code;
 }
 
-static int answer_job(struct request *q, struct reply *out, const char *id, struct err *e)
-{
-    struct store *store = request_store(q, e);
-    json_t *job = store ? store_job_get(store, id, e) : NULL;
-    return job ? reply_set_json(out, 200, job, e) : -(int)e->code;
-}
-
 int api_job_get(struct request *q, struct reply *out, struct err *e)
 {
     const char *id = request_job(q, e);
-    return id ? answer_job(q, out, id, e) : -(int)e->code;
+    return id ? answer_job(q, out, 200, id, e) : -(int)e->code;
 }
 
 /* ---- change ---------------------------------------------------------------------------------- */
+
+/* The version that the client saw: seen[] becomes what If-Match names, or "" without one. 0, or 1
+ * and `out` says 412. */
+static int read_seen(struct request *q, struct store *store, const char *id, struct reply *out,
+                     char seen[STORE_VERSION], struct err *e)
+{
+    char etag[STORE_VERSION + 2];
+    seen[0] = '\0';
+    if (!request_header(q, "If-Match")) {
+        return 0;
+    }
+    json_t *job = store_job_get(store, id, e);
+    if (!job) {
+        return -(int)e->code;
+    }
+    store_job_version(job, seen);
+    json_decref(job);
+    snprintf(etag, sizeof(etag), "\"%s\"", seen);
+    return request_matches(q, etag, out) ? 0 : 1;
+}
 
 static int patch(struct request *q, struct reply *out, const json_t *body, const char *id,
                  struct err *e)
@@ -193,11 +235,17 @@ static int patch(struct request *q, struct reply *out, const json_t *body, const
         return err_set(e, ERR_INVALID, "the change of job '%s' is not valid: %s", id,
                        q->problems.items[0].message);
     }
-    if (!store || store_job_set_priority(store, id, (int)value, e) < 0) {
-        return -(int)e->code;
+    char seen[STORE_VERSION];
+    int rc = store ? read_seen(q, store, id, out, seen, e) : -(int)e->code;
+    if (rc != 0) {
+        return rc < 0 ? rc : 0;
+    }
+    rc = store_job_set_priority(store, id, (int)value, seen[0] ? seen : NULL, e);
+    if (rc != 0) {
+        return rc < 0 ? rc : reply_precondition(out);
     }
     wake(q);
-    return answer_job(q, out, id, e);
+    return answer_job(q, out, 200, id, e);
 }
 
 int api_job_patch(struct request *q, struct reply *out, struct err *e)
@@ -218,7 +266,7 @@ static int ask(struct request *q, struct reply *out, const char *what, struct er
         return -(int)e->code;
     }
     wake(q);
-    return answer_job(q, out, id, e);
+    return answer_job(q, out, 200, id, e);
 }
 
 int api_job_cancel(struct request *q, struct reply *out, struct err *e)
@@ -238,13 +286,17 @@ int api_job_resume(struct request *q, struct reply *out, struct err *e)
 
 int api_job_delete(struct request *q, struct reply *out, struct err *e)
 {
-    char folder[1024];
+    char folder[1024], seen[STORE_VERSION];
     struct err kept;
     const char *id = request_job(q, e);
     struct store *store = id ? request_store(q, e) : NULL;
-    if (!store || request_job_path(q, "", folder, sizeof(folder), e) < 0 ||
-        store_job_delete(store, id, e) < 0) {
-        return -(int)e->code;
+    int rc = store ? request_job_path(q, "", folder, sizeof(folder), e) : -(int)e->code;
+    if (rc < 0 || (rc = read_seen(q, store, id, out, seen, e)) != 0) {
+        return rc < 0 ? rc : 0;
+    }
+    rc = store_job_delete(store, id, seen[0] ? seen : NULL, e);
+    if (rc != 0) {
+        return rc < 0 ? rc : reply_precondition(out);
     }
     if (proc_remove_tree(folder, &kept) < 0 && kept.code != ERR_NOT_FOUND) {
         log_warn("http", "the files of a deleted job could not be removed", "job=%s reason=\"%s\"",

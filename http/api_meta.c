@@ -1,6 +1,7 @@
 /* What is not a job or a node: catalogue, data sets, events, sessions and links, health, and the
  * files of the page. */
 #include <microhttpd.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "http/files.h"
 #include "http/request.h"
 #include "http/stream.h"
+#include "http/text.h"
 #include "job/catalog.h"
 #include "job/network.h"
 
@@ -37,12 +39,25 @@ static json_t *presets_json(void)
     return list;
 }
 
+static pthread_once_t catalog_once = PTHREAD_ONCE_INIT;
+static struct text *catalog_text; /* kept until the process ends; NULL: memory ran out */
+
+static void make_catalog(void)
+{
+    size_t len = 0;
+    json_t *body = catalog_json();
+    json_object_set_new(body, "preset", presets_json());
+    char *text = jsonx_dump(body, false, &len);
+    json_decref(body);
+    catalog_text = text_new("application/json", text, len);
+}
+
+/* It never changes while the service runs: its text is made once. */
 int api_catalog(struct request *q, struct reply *out, struct err *e)
 {
     (void)q;
-    json_t *body = catalog_json();
-    json_object_set_new(body, "preset", presets_json());
-    return reply_set_json(out, 200, body, e);
+    pthread_once(&catalog_once, make_catalog);
+    return reply_set_shared(out, 200, catalog_text ? text_ref(catalog_text) : NULL, "no-store", e);
 }
 
 int api_datasets(struct request *q, struct reply *out, struct err *e)
@@ -56,12 +71,22 @@ int api_datasets(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, json_pack("{s:o}", "datasets", list), e);
 }
 
+/* While the store is away, whether there is such a job is not known: its events may come later. */
 int api_events(struct request *q, struct reply *out, struct err *e)
 {
     struct err away;
+    enum job_state state;
     const char *job = request_param(q, "job");
-    return stream_open(q->server->stream, request_store(q, &away), q->connection, &q->who,
-                       request_header(q, "Last-Event-ID"), job && *job ? job : NULL, out, e);
+    struct store *store = request_store(q, &away);
+    if (job && !request_is_job(job)) {
+        return err_set(e, ERR_NOT_FOUND, "there is no job '%.60s'", job);
+    }
+    if (job && store && store_job_state(store, job, &state, e) == -ERR_NOT_FOUND) {
+        return -(int)ERR_NOT_FOUND;
+    }
+    err_clear(e);
+    return stream_open(q->server->stream, store, q->connection, &q->who,
+                       request_header(q, "Last-Event-ID"), job, out, e);
 }
 
 /* ---- sessions and links ---------------------------------------------------------------------- */

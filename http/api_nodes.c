@@ -1,13 +1,32 @@
 /* Nodes: list, show, and what an operator asks of them. Drain and disable are marks in the store
  * that the scheduler reads; a job that runs on a drained node goes on.
  */
+#include <stdio.h>
+
 #include "http/api.h"
 #include "http/request.h"
 
+enum { ETAG = 64 };
+
+/* A node's version: its state and its job. Figures that its heartbeat brings are no part of it. */
+static void etag_of(const json_t *node, char out[ETAG])
+{
+    const char *state = json_string_value(json_object_get(node, "state")),
+               *job = json_string_value(json_object_get(node, "job"));
+    snprintf(out, ETAG, "\"%.20s-%.20s\"", state ? state : "", job ? job : "");
+}
+
 static int answer_node(struct request *q, struct reply *out, struct store *store, struct err *e)
 {
+    char etag[ETAG];
     json_t *node = store_node_get(store, q->match.args[0], e);
-    return node ? reply_set_json(out, 200, node, e) : -(int)e->code;
+    if (!node) {
+        return -(int)e->code;
+    }
+    etag_of(node, etag);
+    int rc = reply_set_json(out, 200, node, e);
+    reply_etag(out, etag);
+    return rc;
 }
 
 int api_nodes_list(struct request *q, struct reply *out, struct err *e)
@@ -66,10 +85,12 @@ int api_node_delete(struct request *q, struct reply *out, struct err *e)
 {
     struct store *store = request_store(q, e);
     const char *name = q->match.args[0];
+    char etag[ETAG];
     json_t *node = store ? store_node_get(store, name, e) : NULL;
     if (!node) {
         return -(int)e->code;
     }
+    etag_of(node, etag);
     bool silent = json_number_value(json_object_get(node, "heartbeat_age_seconds")) > 10;
     bool used = json_is_string(json_object_get(node, "job"));
     json_decref(node);
@@ -77,6 +98,9 @@ int api_node_delete(struct request *q, struct reply *out, struct err *e)
         err_set(e, ERR_CONFLICT, "cannot forget node '%s': it %s", name,
                 used ? "is used by a job" : "still reports");
         return err_hint(e, used ? "cancel the job first" : "stop its agent first");
+    }
+    if (!request_matches(q, etag, out)) {
+        return 0;
     }
     return store_node_remove(store, name, e) < 0 ? -(int)e->code : reply_set_empty(out, 204, e);
 }

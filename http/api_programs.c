@@ -73,9 +73,15 @@ int api_program_upload(struct request *q, struct reply *out, struct err *e)
     return rc;
 }
 
+/* An uploaded program's name is its digest, and so is its version. */
 int api_program_delete(struct request *q, struct reply *out, struct err *e)
 {
     const struct http_hooks *hooks = &q->server->hooks;
+    char etag[ROUTE_ARG_BYTES + 2];
+    snprintf(etag, sizeof(etag), "\"%s\"", q->match.args[0]);
+    if (!request_matches(q, etag, out)) {
+        return 0;
+    }
     int rc = hooks->program_delete
                  ? hooks->program_delete(hooks->ctx, q->match.args[0], e)
                  : err_set(e, ERR_NOT_FOUND, "there is no program '%.80s'", q->match.args[0]);

@@ -17,10 +17,12 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "http/form.h"
 #include "http/gate.h"
 #include "http/guard.h"
 #include "http/recent.h"
 #include "http/request.h"
+#include "http/text.h"
 #include "http/work.h"
 
 /* ---- the handler ----------------------------------------------------------------------------- */
@@ -36,18 +38,34 @@ static void handle(struct request *q, struct err *e)
     }
 }
 
+static bool is_shared(const struct request *q)
+{
+    return !q->refused && !q->unsure && q->match.route->way == ROUTE_SHARED;
+}
+
 /* Makes q->reply. */
 static void run(struct request *q)
 {
     struct err e;
+    char context[REQUEST_ID + 16];
     double begin = clock_now();
     err_clear(&e);
+    snprintf(context, sizeof(context), "request=%s", q->id);
+    log_set_thread_context(context);
     if (!q->refused && (!q->unsure || gate_check_session(q, &e) == 0)) {
         handle(q, &e);
     }
     if (e.code == ERR_UNAVAILABLE) {
         connections_away(q->server->connections, clock_now() - begin);
     }
+    if (is_shared(q) && q->reply.status == MHD_HTTP_OK && q->reply.text) {
+        recent_keep(q->server->recent, q->path, q->generation, q->reply.text);
+    }
+    if (q->match.route && route_gives_csv(q->match.route)) {
+        reply_header(&q->reply, "Vary", "Accept");
+    }
+    reply_pack(&q->reply, request_header(q, "Accept-Encoding"));
+    log_set_thread_context("");
     q->done = true;
 }
 
@@ -79,6 +97,7 @@ void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connect
         q->server = server;
         q->connection = connection;
         q->bad_path = is_ambiguous(uri);
+        q->long_target = strlen(uri) > HTTP_TARGET_BYTES;
         buf_init(&q->body, HTTP_BODY_BYTES);
     }
     return q;
@@ -86,9 +105,14 @@ void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connect
 
 /* ---- body and answer ------------------------------------------------------------------------- */
 
-static bool is_shared(const struct request *q)
+/* What changes something is logged, and with --log-level debug every request is. */
+static void log_answer(const struct request *q)
 {
-    return !q->refused && !q->unsure && q->match.route->way == ROUTE_SHARED;
+    char path[512];
+    log_quote(path, sizeof(path), q->path);
+    log_write(request_reads_only(q) ? LOG_DEBUG : LOG_INFO, "http", "answered",
+              "request=%s method=%.16s path=%s status=%d seconds=%.4f by=%s", q->id, q->method,
+              path, q->reply.status, clock_now() - q->received, auth_role_name(q->who.role));
 }
 
 static int send_reply(struct request *q)
@@ -98,40 +122,39 @@ static int send_reply(struct request *q)
     if (!request_reads_only(q)) {
         recent_changed(q->server->recent);
     }
-    if (!is_shared(q) || q->reply.status != MHD_HTTP_OK || !q->reply.response) {
-        return reply_send(&q->reply, q->connection);
-    }
-    int sent = reply_queue(&q->reply, q->connection);
-    recent_keep(q->server->recent, q->path, q->generation, q->reply.response);
-    q->reply.response = NULL;
-    return sent;
+    log_answer(q);
+    reply_header(&q->reply, "X-Request-Id", q->id);
+    return reply_send(&q->reply, q->connection);
 }
 
 /* The cached answer, without asking the store again. */
-static bool send_recent(struct request *q, int *sent)
+static bool take_recent(struct request *q)
 {
-    if (!is_shared(q)) {
+    struct err e;
+    struct text *kept =
+        is_shared(q) ? recent_get(q->server->recent, q->path, &q->generation) : NULL;
+    if (!kept || reply_set_shared(&q->reply, MHD_HTTP_OK, kept, "no-store", &e) < 0) {
         return false;
     }
-    if (!recent_send(q->server->recent, q->path, q->connection, &q->generation, sent)) {
-        return false;
-    }
-    atomic_fetch_add(&q->server->answers[2], 1);
+    reply_pack(&q->reply, request_header(q, "Accept-Encoding"));
     return true;
 }
 
-static int begin(struct request *q, const char *url, const char *method)
+static int begin(struct request *q, const struct dispatch_line *line)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     q->begun = true;
-    q->path = url;
-    q->method = method;
+    q->received = clock_now();
+    q->method = line->method;
+    q->version = line->version;
+    form_read_target(q, line->url);
+    form_read_id(q);
     q->guarded = info ? info->socket_context : NULL;
     guard_header_done(q->server->guard, q->guarded);
     if (!gate_pass(q)) {
         const char *expect = request_header(q, "Expect");
-        if (expect && strcasecmp(expect, "100-continue") == 0) {
+        if (q->closes || (expect && strcasecmp(expect, "100-continue") == 0)) {
             guard_body_done(q->server->guard, q->guarded);
             return send_reply(q);
         }
@@ -188,8 +211,9 @@ static int take_body(struct request *q, const char *bytes, size_t n)
     return MHD_YES;
 }
 
-int dispatch_request(void *server, struct MHD_Connection *connection, const char *url,
-                     const char *method, const char *upload, size_t *upload_bytes, void **request)
+int dispatch_request(void *server, struct MHD_Connection *connection,
+                     const struct dispatch_line *line, const char *upload, size_t *upload_bytes,
+                     void **request)
 {
     struct request *q = *request;
     (void)server;
@@ -198,7 +222,7 @@ int dispatch_request(void *server, struct MHD_Connection *connection, const char
         return MHD_NO; /* memory ran out */
     }
     if (!q->begun) {
-        return begin(q, url, method);
+        return begin(q, line);
     }
     if (*upload_bytes > 0) {
         int taken = take_body(q, upload, *upload_bytes);
@@ -209,9 +233,8 @@ int dispatch_request(void *server, struct MHD_Connection *connection, const char
         return send_reply(q);
     }
     guard_body_done(q->server->guard, q->guarded);
-    int sent;
-    if (send_recent(q, &sent)) {
-        return sent;
+    if (take_recent(q)) {
+        return send_reply(q);
     }
     bool waits = !q->refused && (q->unsure || q->match.route->way != ROUTE_QUICK);
     if (waits && work_add(q->server->work, &q->item)) {

@@ -11,9 +11,14 @@ struct MHD_Connection;
 
 /* The request, which libmicrohttpd hands to the two below; NULL: memory ran out. */
 void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connection);
+struct dispatch_line { /* borrowed from libmicrohttpd until the request is done */
+    const char *url;   /* decoded, without its query */
+    const char *method, *version;
+};
 /* MHD_YES, or MHD_NO: the connection is to be closed. */
-int dispatch_request(void *server, struct MHD_Connection *connection, const char *url,
-                     const char *method, const char *upload, size_t *upload_bytes, void **request);
+int dispatch_request(void *server, struct MHD_Connection *connection,
+                     const struct dispatch_line *line, const char *upload, size_t *upload_bytes,
+                     void **request);
 void dispatch_done(void *server, void **request);
 
 #endif

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "http/accept.h"
 #include "http/request.h"
 
 enum { PATH_BYTES = 1024 };
@@ -124,27 +125,6 @@ enum range files_range(const char *header, uint64_t size, struct byte_range *out
     return RANGE_PART;
 }
 
-bool files_etag_matches(const char *header, const char *etag)
-{
-    size_t n = strlen(etag);
-    if (!header) {
-        return false;
-    }
-    for (const char *at = header; *at; at += strcspn(at, ","), at += strspn(at, ", ")) {
-        at += strspn(at, " ");
-        if (*at == '*') {
-            return true;
-        }
-        if (strncmp(at, "W/", 2) == 0) {
-            at += 2;
-        }
-        if (strncmp(at, etag, n) == 0 && (at[n] == '\0' || at[n] == ',' || at[n] == ' ')) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Answers with an open file, whole or in part. Takes fd. */
 static int send_fd(struct request *q, int fd, const struct stat *st, struct reply *out,
                    struct err *e)
@@ -154,17 +134,13 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
     struct byte_range part = {0, size};
     snprintf(etag, sizeof(etag), "\"%" PRIx64 "-%" PRIx64 "\"",
              (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec, size);
-    if (files_etag_matches(request_header(q, "If-None-Match"), etag)) {
+    if (accept_etag(request_header(q, "If-None-Match"), etag, true)) {
         close(fd);
-        int made = reply_set_empty(out, 304, e);
-        MHD_del_response_header(out->response, "Cache-Control", "no-store");
-        reply_header(out, "ETag", etag);
-        return made;
+        return reply_set_unchanged(out, etag, size, e);
     }
     const char *if_range = request_header(q, "If-Range");
-    enum range wanted = if_range && strcmp(if_range, etag) != 0
-                            ? RANGE_ALL
-                            : files_range(request_header(q, "Range"), size, &part);
+    bool whole = strcmp(q->method, "GET") != 0 || (if_range && strcmp(if_range, etag) != 0);
+    enum range wanted = whole ? RANGE_ALL : files_range(request_header(q, "Range"), size, &part);
     if (wanted == RANGE_UNSATISFIABLE) {
         close(fd);
         snprintf(range, sizeof(range), "bytes */%" PRIu64, size);

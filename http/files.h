@@ -26,8 +26,6 @@ enum range {
 };
 /* A Range header against a file of `size` bytes. */
 enum range files_range(const char *header, uint64_t size, struct byte_range *out);
-/* Does an If-None-Match (or If-Range) list name this ETag? */
-bool files_etag_matches(const char *header, const char *etag);
 bool files_safe_path(const char *path); /* "/js/app.js" */
 bool files_safe_name(const char *name); /* "model.safetensors" */
 

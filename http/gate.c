@@ -1,12 +1,12 @@
 /* The checks of a request's header; see gate.h. Each is 0, or has put the problem into q->reply. */
 #include "http/gate.h"
 
-#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "http/form.h"
 #include "http/guard.h"
 
 enum { PROBLEM_BYTES = 480 };
@@ -18,35 +18,17 @@ int gate_refuse(struct request *q, const struct err *e)
     return -1;
 }
 
-/* Two names for one server: a proxy in front may have gone by the other one (RFC 9112, 3.2). */
-static enum MHD_Result count_hosts(void *count, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
-{
-    *(int *)count += strcasecmp(name, "Host") == 0;
-    return MHD_YES;
-}
-
-static int check_address(struct request *q)
+/* OPTIONS is answered here, for any known path and for the server as a whole ("*"). */
+static int answer_options(struct request *q)
 {
     struct err e;
-    int hosts = 0;
-    const char *host = request_header(q, "Host");
-    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_hosts, &hosts);
-    if (hosts > 1) {
-        err_set(&e, ERR_SYNTAX, "this request has %d Host headers", hosts);
+    bool whole = strcmp(q->path, "*") == 0;
+    if (reply_set_empty(&q->reply, 204, &e) < 0) {
         return gate_refuse(q, &e);
     }
-    if (!hosts_allowed(&q->server->hosts, host)) {
-        err_set(&e, ERR_FORBIDDEN, "this service is not offered under the name '%.200s'",
-                host ? host : "");
-        err_hint(&e, "start it with --allow-host NAME to open it under another name");
-        return gate_refuse(q, &e);
-    }
-    if (q->bad_path) {
-        err_set(&e, ERR_SYNTAX, "the path of this request has an encoded slash, backslash or NUL");
-        return gate_refuse(q, &e);
-    }
-    return 0;
+    reply_header(&q->reply, "Allow", whole ? ROUTE_METHODS : q->match.allow);
+    q->refused = true;
+    return -1;
 }
 
 static int check_route(struct request *q)
@@ -56,14 +38,15 @@ static int check_route(struct request *q)
     if (q->match.route) {
         return 0;
     }
+    if (strcmp(q->method, "OPTIONS") == 0 && (q->match.known_path || strcmp(q->path, "*") == 0)) {
+        return answer_options(q);
+    }
     if (q->match.known_path) {
         char detail[PROBLEM_BYTES];
         snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.20s", q->path, q->match.allow,
                  q->method);
-        reply_problem(&q->reply, 405, "method", "this method is not offered here", detail, NULL,
-                      NULL);
+        form_refuse(q, 405, "method", "this method is not offered here", detail, NULL);
         reply_header(&q->reply, "Allow", q->match.allow);
-        q->refused = true;
         return -1;
     }
     err_set(&e, ERR_NOT_FOUND, "there is nothing at '%.200s'", q->path);
@@ -79,7 +62,7 @@ static int check_origin(struct request *q)
     const char *origin = request_header(q, "Origin");
     bool cookie = auth_cookie(request_header(q, "Cookie"), q->server->port, session);
     if (request_reads_only(q) || request_header(q, "Authorization") || (!cookie && !origin) ||
-        hosts_own_origin(origin, request_header(q, "Host"))) {
+        hosts_own_origin(origin, q->host)) {
         return 0;
     }
     err_set(
@@ -92,10 +75,8 @@ static int check_origin(struct request *q)
 
 static int too_many(struct request *q)
 {
-    reply_problem(&q->reply, 429, "too_many", "too many wrong credentials",
-                  "too many tokens were refused within a minute", "wait half a minute", NULL);
-    q->refused = true;
-    return -1;
+    return form_refuse(q, 429, "too_many", "too many wrong credentials",
+                       "too many tokens were refused within a minute", "wait half a minute");
 }
 
 /* `known` is what auth_identify() returned. */
@@ -203,10 +184,7 @@ static int check_upload(struct request *q)
         char detail[PROBLEM_BYTES];
         snprintf(detail, sizeof(detail), "'%.200s' takes %s, not %.100s", q->path, wanted,
                  type ? type : "a body without Content-Type");
-        reply_problem(&q->reply, 415, "media_type", "this type is not taken here", detail, NULL,
-                      NULL);
-        q->refused = true;
-        return -1;
+        return form_refuse(q, 415, "media_type", "this type is not taken here", detail, NULL);
     }
     if (q->unsure) { /* nothing is written for somebody unknown, and the page has asked before */
         err_set(&e, ERR_UNAVAILABLE, "this session is not known yet");
@@ -221,6 +199,8 @@ static int check_upload(struct request *q)
 
 bool gate_pass(struct request *q)
 {
-    return check_address(q) == 0 && check_route(q) == 0 && check_origin(q) == 0 &&
-           check_role(q) == 0 && check_size(q) == 0 && check_query(q) == 0 && check_upload(q) == 0;
+    return form_check_framing(q) == 0 && form_check_length(q) == 0 && form_check_host(q) == 0 &&
+           check_route(q) == 0 && check_origin(q) == 0 && check_role(q) == 0 &&
+           check_size(q) == 0 && form_check_types(q) == 0 && check_query(q) == 0 &&
+           check_upload(q) == 0;
 }

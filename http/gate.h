@@ -1,8 +1,9 @@
 /* The gate: what is known of a request from its header alone, and is enough to refuse it.
  *
- *   host ─► route ─► origin ─► role ─► size ─► query ─► (an upload's type)
+ *   framing ─► length ─► host ─► route ─► origin ─► role ─► size ─► types ─► query ─► (an upload)
+ *   └──────── form.h ───────┘                                       └ form.h
  *
- * The host comes before anything else, so that a page of a rebound name learns nothing. It runs on
+ * The host comes before anything that tells what there is, so that a page of a rebound name learns nothing. It runs on
  * an event thread and never waits: a session that only the store knows leaves q->unsure, and
  * gate_check_session() decides later.
  */

@@ -19,7 +19,9 @@ enum {
     HTTP_DISCARD_BYTES =
         256 << 20, /* a longer body is not read to its end: the connection is closed */
     HTTP_CONNECTIONS = 4096,
+    HTTP_TARGET_BYTES = 8 << 10,  /* a longer one: 414 */
     HTTP_HEADER_BYTES = 32 << 10, /* request line and headers; more: 431 */
+    HTTP_POOL_BYTES = 96 << 10,   /* memory of a connection; more: libmicrohttpd's own 414 or 431 */
 };
 
 struct MHD_Daemon;
@@ -41,6 +43,8 @@ struct http_server {
     atomic_size_t body_bytes; /* memory of the bodies that are arriving or being worked on */
     atomic_int uploads;       /* under way */
     atomic_long answers[6];   /* [status / 100] */
+    char instance[9];         /* random digits: what ids of requests begin with */
+    atomic_ulong requests;    /* ids given */
 };
 
 #endif

@@ -1,13 +1,12 @@
-/* See recent.h. A few answers under one lock: queueing a response is short, and a response may only
- * be freed while no thread queues it. */
+/* See recent.h. A few answers under one lock. */
 #include "http/recent.h"
 
-#include <microhttpd.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "http/text.h"
 
 enum { KEPT = 64, KEY_BYTES = 256 };
 static const double renew_seconds = 0.01, keep_seconds = 0.05;
@@ -17,7 +16,7 @@ struct recent {
     long generation;
     struct kept {
         char key[KEY_BYTES];
-        struct MHD_Response *response; /* NULL: free */
+        struct text *answer; /* a reference; NULL: free */
         double made;
         long generation;
         bool renewing; /* somebody is on the way to the store */
@@ -36,9 +35,7 @@ struct recent *recent_new(void)
 void recent_free(struct recent *r)
 {
     for (int i = 0; r && i < KEPT; i++) {
-        if (r->kept[i].response) {
-            MHD_destroy_response(r->kept[i].response);
-        }
+        text_drop(r->kept[i].answer);
     }
     if (r) {
         pthread_mutex_destroy(&r->lock);
@@ -49,27 +46,23 @@ void recent_free(struct recent *r)
 static struct kept *find(struct recent *r, const char *key)
 {
     for (int i = 0; i < KEPT; i++) {
-        if (r->kept[i].response && strcmp(r->kept[i].key, key) == 0) {
+        if (r->kept[i].answer && strcmp(r->kept[i].key, key) == 0) {
             return &r->kept[i];
         }
     }
     return NULL;
 }
 
-bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection,
-                 long *generation, int *sent)
+struct text *recent_get(struct recent *r, const char *key, long *generation)
 {
-    bool found = false;
+    struct text *found = NULL;
     pthread_mutex_lock(&r->lock);
     *generation = r->generation;
     struct kept *k = find(r, key);
     double age = k ? clock_now() - k->made : 0;
     if (k && k->generation == r->generation && age < keep_seconds) {
-        found = age < renew_seconds || k->renewing;
+        found = age < renew_seconds || k->renewing ? text_ref(k->answer) : NULL;
         k->renewing = k->renewing || !found;
-    }
-    if (found) {
-        *sent = (int)MHD_queue_response(connection, MHD_HTTP_OK, k->response);
     }
     pthread_mutex_unlock(&r->lock);
     return found;
@@ -80,7 +73,7 @@ static struct kept *place_for(struct recent *r, const char *key)
 {
     struct kept *place = find(r, key);
     for (int i = 0; !place && i < KEPT; i++) {
-        place = r->kept[i].response ? NULL : &r->kept[i];
+        place = r->kept[i].answer ? NULL : &r->kept[i];
     }
     if (place) {
         return place;
@@ -92,23 +85,21 @@ static struct kept *place_for(struct recent *r, const char *key)
     return place;
 }
 
-void recent_keep(struct recent *r, const char *key, long generation, struct MHD_Response *response)
+void recent_keep(struct recent *r, const char *key, long generation, struct text *answer)
 {
-    struct MHD_Response *old = response;
+    struct text *old = NULL;
     pthread_mutex_lock(&r->lock);
     if (generation == r->generation && strlen(key) < KEY_BYTES) {
         struct kept *k = place_for(r, key);
-        old = k->response;
+        old = k->answer;
         memcpy(k->key, key, strlen(key) + 1);
-        k->response = response;
+        k->answer = text_ref(answer);
         k->made = clock_now();
         k->generation = generation;
         k->renewing = false;
     }
     pthread_mutex_unlock(&r->lock);
-    if (old) {
-        MHD_destroy_response(old);
-    }
+    text_drop(old);
 }
 
 void recent_changed(struct recent *r)

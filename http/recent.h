@@ -15,18 +15,16 @@
 
 #include <stdbool.h>
 
-struct MHD_Connection;
-struct MHD_Response;
 struct recent;
+struct text;
 
 struct recent *recent_new(void);    /* NULL: memory ran out */
-void recent_free(struct recent *r); /* after the daemon has stopped; NULL is fine */
-/* Queues what is kept under `key` (a path). False: no answer is fresh enough, or the caller is to
- * renew it; then *generation is what recent_keep() needs. */
-bool recent_send(struct recent *r, const char *key, struct MHD_Connection *connection,
-                 long *generation, int *sent);
-/* Takes the response, headers and all, whose making began in that generation. */
-void recent_keep(struct recent *r, const char *key, long generation, struct MHD_Response *response);
+void recent_free(struct recent *r); /* NULL is fine */
+/* A reference to what is kept under `key` (a path), the caller's. NULL: no answer is fresh enough,
+ * or the caller is to renew it; then *generation is what recent_keep() needs. */
+struct text *recent_get(struct recent *r, const char *key, long *generation);
+/* Keeps the answer, with a reference of its own, whose making began in that generation. */
+void recent_keep(struct recent *r, const char *key, long generation, struct text *answer);
 void recent_changed(struct recent *r);
 
 #endif

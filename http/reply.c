@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/accept.h"
+#include "http/text.h"
+
 static const char *const security_headers[][2] = {
     {"Content-Security-Policy",
      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src "
@@ -28,6 +31,8 @@ void reply_release(struct reply *r)
         MHD_destroy_response(r->response);
         r->response = NULL;
     }
+    text_drop(r->text);
+    r->text = NULL;
 }
 
 void reply_header(struct reply *r, const char *name, const char *value)
@@ -37,19 +42,82 @@ void reply_header(struct reply *r, const char *name, const char *value)
     }
 }
 
-int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len,
-                   struct err *e)
+static void drop_text(void *text)
+{
+    text_drop(text);
+}
+
+/* A response of these bytes, which holds a reference to them. */
+static struct MHD_Response *response_of(struct text *t)
+{
+    struct MHD_Response *made = MHD_create_response_from_buffer_with_free_callback_cls(
+        t->len, t->bytes, drop_text, text_ref(t));
+    if (!made) {
+        text_drop(t);
+    }
+    return made;
+}
+
+int reply_set_shared(struct reply *r, int status, struct text *text, const char *cache_control,
+                     struct err *e)
 {
     reply_release(r);
     r->status = status;
-    r->response = text ? MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE) : NULL;
+    r->text = text;
+    r->response = text ? response_of(text) : NULL;
     if (!r->response) {
-        free(text);
         return err_set(e, ERR_MEMORY, "cannot make the answer: memory ran out");
     }
-    reply_header(r, "Content-Type", type);
-    reply_header(r, "Cache-Control", "no-store");
+    reply_header(r, "Content-Type", text->type);
+    reply_header(r, "Cache-Control", cache_control);
+    if (text->etag[0]) {
+        reply_header(r, "ETag", text->etag);
+    }
     return 0;
+}
+
+int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len,
+                   struct err *e)
+{
+    return reply_set_shared(r, status, text_new(type, text, len), "no-store", e);
+}
+
+void reply_etag(struct reply *r, const char *etag)
+{
+    if (r->text) {
+        snprintf(r->text->etag, sizeof(r->text->etag), "%s", etag);
+        reply_header(r, "ETag", etag);
+    }
+}
+
+static enum MHD_Result copy_header(void *to, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    (void)kind;
+    if (strcmp(name, "ETag") != 0) {
+        MHD_add_response_header(to, name, value);
+    }
+    return MHD_YES;
+}
+
+void reply_pack(struct reply *r, const char *accept_encoding)
+{
+    if (!r->text || !r->response || !text_packs(r->text)) {
+        return;
+    }
+    reply_header(r, "Vary", "Accept-Encoding");
+    struct text *gzip = accept_coding(accept_encoding, "gzip") > 0 ? text_gzip(r->text) : NULL;
+    struct MHD_Response *packed = gzip ? response_of(gzip) : NULL;
+    if (!packed) {
+        return;
+    }
+    MHD_get_response_headers(r->response, copy_header, packed);
+    MHD_destroy_response(r->response);
+    r->response = packed;
+    reply_header(r, "Content-Encoding", "gzip");
+    if (gzip->etag[0]) {
+        reply_header(r, "ETag", gzip->etag);
+    }
 }
 
 int reply_set_json(struct reply *r, int status, json_t *body, struct err *e)
@@ -69,6 +137,30 @@ int reply_set_empty(struct reply *r, int status, struct err *e)
         return err_set(e, ERR_MEMORY, "cannot make the answer: memory ran out");
     }
     reply_header(r, "Cache-Control", "no-store");
+    return 0;
+}
+
+static ssize_t read_nothing(void *ctx, uint64_t position, char *out, size_t most)
+{
+    (void)ctx;
+    (void)position;
+    (void)out;
+    (void)most;
+    return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/* libmicrohttpd says the length of every response that has one, and says "chunked" of the others; a
+ * 304 may only say the length that its file has (RFC 9110, 8.6), so that is what it says. */
+int reply_set_unchanged(struct reply *r, const char *etag, uint64_t bytes, struct err *e)
+{
+    reply_release(r);
+    r->status = 304;
+    r->response = MHD_create_response_from_callback(bytes, 64, read_nothing, NULL, NULL);
+    if (!r->response) {
+        return err_set(e, ERR_MEMORY, "cannot make the answer: memory ran out");
+    }
+    reply_header(r, "ETag", etag);
+    reply_header(r, "Cache-Control", "no-cache");
     return 0;
 }
 
@@ -128,20 +220,23 @@ void reply_error(struct reply *r, const struct err *e, const struct jsonx_proble
                   e->hint, problems);
 }
 
-int reply_queue(struct reply *r, struct MHD_Connection *connection)
+int reply_precondition(struct reply *r)
 {
-    if (!r->response) {
-        return MHD_NO;
-    }
-    for (size_t i = 0; i < sizeof(security_headers) / sizeof(*security_headers); i++) {
-        reply_header(r, security_headers[i][0], security_headers[i][1]);
-    }
-    return (int)MHD_queue_response(connection, (unsigned)r->status, r->response);
+    reply_problem(r, 412, "precondition", "this is not the version that was seen",
+                  "the If-Match header names another version than the one that is there",
+                  "read it again, and send its ETag", NULL);
+    return 0;
 }
 
 int reply_send(struct reply *r, struct MHD_Connection *connection)
 {
-    int sent = reply_queue(r, connection);
+    int sent = MHD_NO;
+    for (size_t i = 0; i < sizeof(security_headers) / sizeof(*security_headers); i++) {
+        reply_header(r, security_headers[i][0], security_headers[i][1]);
+    }
+    if (r->response) {
+        sent = (int)MHD_queue_response(connection, (unsigned)r->status, r->response);
+    }
     reply_release(r);
     return sent;
 }

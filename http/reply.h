@@ -10,34 +10,46 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/err.h"
 #include "common/jsonx.h"
 
 struct MHD_Connection;
 struct MHD_Response;
+struct text;
 
 struct reply {
     int status;
     struct MHD_Response *response; /* owned until it is sent */
+    struct text *text; /* what it sends, or NULL: a file, events, nothing; a reference */
 };
 
 /* Takes `body` (NULL is an error of memory). Not to be cached. */
 int reply_set_json(struct reply *r, int status, json_t *body, struct err *e);
-/* Takes `text` (malloc'd). */
+/* Takes `text` (malloc'd); `type` is a literal. Not to be cached. */
 int reply_set_text(struct reply *r, int status, const char *type, char *text, size_t len,
                    struct err *e);
+/* Takes the reference (NULL is an error of memory); an ETag that it has becomes a header. */
+int reply_set_shared(struct reply *r, int status, struct text *text, const char *cache_control,
+                     struct err *e);
+/* Gives the answer, a text that is not shared yet, an ETag ("x", with its quotes). */
+void reply_etag(struct reply *r, const char *etag);
+/* Compresses what is worth it for a client that sent this Accept-Encoding (or NULL). */
+void reply_pack(struct reply *r, const char *accept_encoding);
 int reply_set_empty(struct reply *r, int status, struct err *e);
+/* 304 for a file of this ETag and length. */
+int reply_set_unchanged(struct reply *r, const char *etag, uint64_t bytes, struct err *e);
 /* Replaces the contents of r. problems and hint may be NULL. Never fails but for memory, when
  * r->response is NULL. */
 void reply_problem(struct reply *r, int status, const char *slug, const char *title,
                    const char *detail, const char *hint, const struct jsonx_problems *problems);
 void reply_error(struct reply *r, const struct err *e, const struct jsonx_problems *problems);
+/* 412: what If-Match names is not what is there. Always 0. */
+int reply_precondition(struct reply *r);
 void reply_header(struct reply *r, const char *name, const char *value);
 void reply_release(struct reply *r);
-/* Adds the security headers and hands it to the connection; MHD_YES or MHD_NO. */
-int reply_queue(struct reply *r, struct MHD_Connection *connection);
-/* The same, and releases r. */
+/* Adds the security headers, hands it to the connection and releases r; MHD_YES or MHD_NO. */
 int reply_send(struct reply *r, struct MHD_Connection *connection);
 
 #endif

@@ -9,6 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "http/accept.h"
 
 const char *request_header(const struct request *q, const char *name)
 {
@@ -17,7 +21,8 @@ const char *request_header(const struct request *q, const char *name)
 
 bool request_reads_only(const struct request *q)
 {
-    return strcmp(q->method, "GET") == 0 || strcmp(q->method, "HEAD") == 0;
+    return strcmp(q->method, "GET") == 0 || strcmp(q->method, "HEAD") == 0 ||
+           strcmp(q->method, "OPTIONS") == 0;
 }
 
 const char *request_param(const struct request *q, const char *name)
@@ -57,8 +62,8 @@ static bool is_choice(const char *choices, const char *value)
 static void check_value(struct jsonx_problems *problems, const struct route_param *p,
                         const char *value)
 {
-    char pointer[200], *end = NULL;
-    jsonx_join(pointer, sizeof(pointer), "", p->name);
+    const char *pointer = p->name;
+    char *end = NULL;
     if (p->type == ROUTE_BOOL) {
         if (!is_choice("true|false|1|0", value)) {
             jsonx_problem(problems, pointer,
@@ -88,19 +93,16 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
 {
     struct request *q = ctx;
     const char *names[ROUTE_PARAMS + 1];
-    char pointer[200];
     int n = 0;
     if (memchr(key, 0, key_bytes) ||
         (value && memchr(value, 0, value_bytes))) { /* what follows would not be seen */
-        jsonx_problem(&q->problems, jsonx_join(pointer, sizeof(pointer), "", key),
-                      "query parameter '%.60s' contains a zero byte", key);
+        jsonx_problem(&q->problems, key, "query parameter '%.60s' contains a zero byte", key);
         return MHD_YES;
     }
     for (const struct route_param *p = q->match.route->params; p && p->name; p++) {
         if (strcmp(p->name, key) == 0 &&
             MHD_lookup_connection_value(q->connection, kind, key) != value) {
-            jsonx_problem(&q->problems, jsonx_join(pointer, sizeof(pointer), "", key),
-                          "query parameter '%s' is given twice", key);
+            jsonx_problem(&q->problems, key, "query parameter '%s' is given twice", key);
             return MHD_YES;
         }
         if (strcmp(p->name, key) == 0) {
@@ -110,8 +112,7 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
         names[n++] = p->name;
     }
     const char *near = jsonx_nearest(key, names, n);
-    jsonx_join(pointer, sizeof(pointer), "", key);
-    jsonx_problem(&q->problems, pointer, "unknown query parameter '%.60s'%s%s%s", key,
+    jsonx_problem(&q->problems, key, "unknown query parameter '%.60s'%s%s%s", key,
                   near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     return MHD_YES;
 }
@@ -124,6 +125,47 @@ int request_check_query(struct request *q, struct err *e)
     }
     return err_set(e, ERR_INVALID, "the query of this request is not valid: %s",
                    q->problems.items[0].message);
+}
+
+struct wanted {
+    const char *type;
+    int quality; /* the greatest of all Accept headers; -1: there is none */
+};
+
+static enum MHD_Result ask_accept(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    struct wanted *w = ctx;
+    (void)kind;
+    if (strcasecmp(name, "Accept") == 0) {
+        int quality = accept_type(value, w->type);
+        w->quality = quality > w->quality ? quality : w->quality;
+    }
+    return MHD_YES;
+}
+
+int request_accepts(const struct request *q, const char *type)
+{
+    struct wanted w = {type, -1};
+    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, ask_accept, &w);
+    return w.quality;
+}
+
+bool request_wants_csv(const struct request *q)
+{
+    const char *format = request_param(q, "format");
+    return format ? strcmp(format, "csv") == 0
+                  : request_accepts(q, "text/csv") > request_accepts(q, "application/json");
+}
+
+bool request_matches(const struct request *q, const char *etag, struct reply *out)
+{
+    const char *wanted = request_header(q, "If-Match");
+    if (!wanted || accept_etag(wanted, etag, false)) {
+        return true;
+    }
+    reply_precondition(out);
+    return false;
 }
 
 json_t *request_json(struct request *q, struct err *e)
@@ -174,10 +216,15 @@ struct store *request_store(const struct request *q, struct err *e)
     return connections_store(q->server->connections, e);
 }
 
+bool request_is_job(const char *id)
+{
+    return strlen(id) == STORE_ID - 1 && strspn(id, "0123456789abcdef") == STORE_ID - 1;
+}
+
 const char *request_job(const struct request *q, struct err *e)
 {
     const char *id = q->match.args[0];
-    if (strlen(id) != STORE_ID - 1 || strspn(id, "0123456789abcdef") != STORE_ID - 1) {
+    if (!request_is_job(id)) {
         err_set(e, ERR_NOT_FOUND, "there is no job '%.60s'", id);
         return NULL;
     }
@@ -193,4 +240,24 @@ int request_job_path(const struct request *q, const char *sub, char *out, size_t
     }
     int n = snprintf(out, bytes, "%s/jobs/%s%s%s", q->server->data_dir, id, *sub ? "/" : "", sub);
     return n < (int)bytes ? 0 : err_set(e, ERR_INVALID, "the path of job '%s' is too long", id);
+}
+
+int request_job_folder(const struct request *q, const char *sub, char *out, size_t bytes,
+                       struct err *e)
+{
+    struct stat st;
+    enum job_state state;
+    int made = request_job_path(q, "", out, bytes, e);
+    if (made == 0 && stat(out, &st) < 0) {
+        struct store *store = request_store(q, e);
+        made = store ? store_job_state(store, q->match.args[0], &state, e) : -(int)e->code;
+    }
+    return made < 0 ? made : request_job_path(q, sub, out, bytes, e);
+}
+
+json_t *request_whole_job(const struct request *q, struct err *e)
+{
+    const char *id = request_job(q, e);
+    struct store *store = id ? request_store(q, e) : NULL;
+    return store ? store_job_get(store, id, e) : NULL;
 }

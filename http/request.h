@@ -18,16 +18,25 @@
 struct MHD_Connection;
 struct guarded;
 
+enum { REQUEST_ID = 65 };
+
 struct request {
     struct work_item item; /* first: dispatch.c gives it to the threads of work.h */
     struct http_server *server;
     struct MHD_Connection *connection;
     struct guarded *guarded;
     struct route_match match;
-    const char *method, *path; /* borrowed from the connection; the path is decoded */
-    bool begun;                /* the header was looked at */
-    bool done;                 /* the handler has run, `reply` can be sent */
-    bool bad_path;             /* the path is ambiguous (an encoded slash or NUL) */
+    const char *method, *version; /* borrowed from the connection; "HTTP/1.1" */
+    const char *path;             /* borrowed from it, decoded */
+    const char *host;             /* its Host header, or what an absolute target names instead */
+    char authority[HOSTS_NAME];   /* of an absolute target, or "" */
+    char id[REQUEST_ID];          /* X-Request-Id: the client's, or a new one */
+    double received;              /* clock_now() when its header was complete */
+    bool begun;                   /* the header was looked at */
+    bool long_target;             /* the request line is too long: 414 */
+    bool closes;                  /* where its body ends is not certain: the connection is closed */
+    bool done;                    /* the handler has run, `reply` can be sent */
+    bool bad_path;                /* the path is ambiguous (an encoded slash or NUL) */
     struct identity who;
     bool unsure; /* only the store knows its session: it is asked on a thread of work.h */
     struct buf body;
@@ -41,7 +50,7 @@ struct request {
 };
 
 const char *request_header(const struct request *q, const char *name); /* borrowed, or NULL */
-/* GET or HEAD. */
+/* GET, HEAD or OPTIONS. */
 bool request_reads_only(const struct request *q);
 /* The value of a query parameter, or NULL. Borrowed. */
 const char *request_param(const struct request *q, const char *name);
@@ -51,15 +60,27 @@ bool request_bool(const struct request *q, const char *name);
 /* Every query parameter must be in the route's list and of its type; ERR_INVALID with all problems
  * otherwise. */
 int request_check_query(struct request *q, struct err *e);
+/* How much its Accept headers want a media type: 0 to 1000, or -1: it has none. */
+int request_accepts(const struct request *q, const char *type);
+/* Of an answer that is offered in both: by ?format=, else by Accept. */
+bool request_wants_csv(const struct request *q);
+/* If-Match against the ETag of what the path names. false: `out` says 412. */
+bool request_matches(const struct request *q, const char *etag, struct reply *out);
 /* The body as JSON: new reference, or NULL with ERR_SYNTAX. */
 json_t *request_json(struct request *q, struct err *e);
 /* The body as an object with no keys but `keys` (NULL-terminated). */
 json_t *request_object(struct request *q, const char *const *keys, struct err *e);
 struct store *request_store(const struct request *q, struct err *e); /* the thread's own */
+bool request_is_job(const char *id); /* has it the form of a job's id? */
 /* The job id of the path: a malformed id is ERR_NOT_FOUND, so an id is safe in file names. */
 const char *request_job(const struct request *q, struct err *e);
 /* DATA_DIR/jobs/ID[/sub] into out. */
 int request_job_path(const struct request *q, const char *sub, char *out, size_t bytes,
                      struct err *e);
+/* The same, of a job that is known to be there: by its folder, else by the store. */
+int request_job_folder(const struct request *q, const char *sub, char *out, size_t bytes,
+                       struct err *e);
+/* The job of the path, whole. New reference. */
+json_t *request_whole_job(const struct request *q, struct err *e);
 
 #endif

@@ -5,13 +5,19 @@
  */
 #include "http/routes.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "http/api.h"
+#include "http/schemas.h"
 
-#define JOB_STATES "queued|launching|running|pausing|paused|cancelling|cancelled|succeeded|failed"
+#define FORMAT_PARAM                                            \
+    {                                                           \
+        "format", ROUTE_STRING, 0, 0, "json|csv",               \
+            "the answer's type; without it what Accept prefers" \
+    }
 
 static const struct route_param submit_params[] = {
     {"dryRun", ROUTE_BOOL, 0, 0, NULL,
@@ -19,7 +25,7 @@ static const struct route_param submit_params[] = {
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param list_params[] = {
-    {"state", ROUTE_STRING, 0, 0, JOB_STATES, "only jobs in this state"},
+    {"state", ROUTE_STRING, 0, 0, SCHEMA_JOB_STATES, "only jobs in this state"},
     {"q", ROUTE_STRING, 0, 0, NULL,
      "only jobs whose name contains this, or whose id begins with it"},
     {"sort", ROUTE_STRING, 0, 0, "-created|created|priority|name",
@@ -37,6 +43,7 @@ static const struct route_param series_params[] = {
     {"to", ROUTE_REAL, -1e15, 1e15, NULL, "only points up to here, in units of x"},
     {"points", ROUTE_INT, 1, 20000, NULL,
      "at most so many buckets for each series; 600 by default"},
+    FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param steps_params[] = {
@@ -46,7 +53,13 @@ static const struct route_param steps_params[] = {
 static const struct route_param logs_params[] = {
     {"rank", ROUTE_INT, 0, 4095, NULL,
      "the rank whose log it is; without it the launcher's own words"},
+    {"all", ROUTE_BOOL, 0, 0, NULL,
+     "all logs in one answer, each line with its name in front: launcher, 0, 1, …"},
     {"tail", ROUTE_INT, 1, 100000, NULL, "only the last so many lines"},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+};
+static const struct route_param table_params[] = {
+    FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param events_params[] = {
@@ -66,13 +79,13 @@ const struct route routes[] = {
     {"POST", V1 "jobs/{id}/cancel", ROLE_OPERATOR, api_job_cancel, "Asks a job to end.", NULL, NULL, 200, "Job", ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/pause", ROLE_OPERATOR, api_job_pause, "Asks a running job to write a checkpoint and to give its nodes back.", NULL, NULL, 200, "Job", ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/resume", ROLE_OPERATOR, api_job_resume, "Queues a paused job again.", NULL, NULL, 200, "Job", ROUTE_WAITS},
-    {"GET", V1 "jobs/{id}/series", ROLE_VIEWER, api_job_series, "Gives curves for charts: least, greatest and mean of each bucket.", series_params, NULL, 200, "Series", ROUTE_WAITS},
+    {"GET", V1 "jobs/{id}/series", ROLE_VIEWER, api_job_series, "Gives curves for charts: least, greatest and mean of each bucket.", series_params, NULL, 200, "Series|text/csv", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/steps", ROLE_VIEWER, api_job_steps, "Gives the last rows of every rank, for the timeline.", steps_params, NULL, 200, "Steps", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/workers", ROLE_VIEWER, api_job_workers, "Lists a job's workers and servers.", NULL, NULL, 200, "Workers", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/staleness", ROLE_VIEWER, api_job_staleness, "Gives each node's staleness: mean, percentiles, histogram.", NULL, NULL, 200, "Staleness", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/assignments", ROLE_VIEWER, api_job_assignments, "Lists the assignments of minibatches with their reasons, oldest first.", NULL, NULL, 200, "Assignments", ROUTE_WAITS},
-    {"GET", V1 "jobs/{id}/evaluations", ROLE_VIEWER, api_job_evaluations, "Lists the results on the test set, oldest first.", NULL, NULL, 200, "Evaluations", ROUTE_WAITS},
-    {"GET", V1 "jobs/{id}/logs", ROLE_VIEWER, api_job_logs, "Gives a log as text; a Range header reads on from where one was.", logs_params, NULL, 200, "text/plain", ROUTE_WAITS},
+    {"GET", V1 "jobs/{id}/evaluations", ROLE_VIEWER, api_job_evaluations, "Lists the results on the test set, oldest first.", table_params, NULL, 200, "Evaluations|text/csv", ROUTE_WAITS},
+    {"GET", V1 "jobs/{id}/logs", ROLE_VIEWER, api_job_logs, "Gives a log as text; a Range header reads on from where one was. With all, every log: the last lines of each.", logs_params, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "Artifacts", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_WAITS},
     {"GET", V1 "nodes", ROLE_VIEWER, api_nodes_list, "Lists nodes with their state.", NULL, NULL, 200, "NodeList", ROUTE_WAITS},
@@ -132,6 +145,25 @@ static bool fits_below(const char *pattern, const char *path)
            strncmp(path, "/api/", 5) != 0;
 }
 
+void route_schema(const char *of, char out[ROUTE_SCHEMA])
+{
+    size_t n = of && isupper((unsigned char)of[0]) ? strcspn(of, "|") : 0;
+    snprintf(out, ROUTE_SCHEMA, "%.*s", (int)n, of ? of : "");
+}
+
+const char *route_type(const struct route *r)
+{
+    if (!r->response || strcmp(r->response, "*/*") == 0) {
+        return NULL;
+    }
+    return isupper((unsigned char)r->response[0]) ? "application/json" : r->response;
+}
+
+bool route_gives_csv(const struct route *r)
+{
+    return r->response && strstr(r->response, "|text/csv");
+}
+
 static void allow(struct route_match *out, const char *method)
 {
     size_t n = strlen(out->allow);
@@ -161,5 +193,8 @@ void routes_find(const char *method, const char *path, struct route_match *out)
                 allow(out, r->method);
             }
         }
+    }
+    if (out->known_path && !out->route) {
+        allow(out, "OPTIONS");
     }
 }

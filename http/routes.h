@@ -14,7 +14,7 @@
 struct request;
 struct reply;
 
-enum { ROUTE_ARGS = 2, ROUTE_ARG_BYTES = 256, ROUTE_PARAMS = 8 };
+enum { ROUTE_ARGS = 2, ROUTE_ARG_BYTES = 256, ROUTE_PARAMS = 16 };
 
 enum route_type { ROUTE_STRING, ROUTE_INT, ROUTE_REAL, ROUTE_BOOL };
 
@@ -43,19 +43,29 @@ struct route {
     const char *request;              /* schema of the body; "application/x-tar", … for others;
                                          NULL: none */
     int status;                       /* of success */
-    const char *response; /* a schema's name; "text/plain", "text/event-stream", … for others; NULL:
-                             no body */
+    const char *response; /* a schema's name; "text/plain", "text/event-stream", … for others;
+                             "Series|text/csv": either; NULL: no body */
     enum route_way way;
 };
 
 /* Ends with method == NULL. */
 extern const struct route routes[];
 
+/* The media type of its answer; NULL: it has no body, or that of a file ("*", any). */
+const char *route_type(const struct route *r);
+/* Can it answer with a table (text/csv) too? */
+bool route_gives_csv(const struct route *r);
+enum { ROUTE_SCHEMA = 64 };
+/* The schema of a request or answer, "Series"; "" for one that is not JSON, and for NULL. */
+void route_schema(const char *of, char out[ROUTE_SCHEMA]);
+
+#define ROUTE_METHODS "GET, HEAD, POST, PATCH, DELETE, OPTIONS" /* all that there are */
+
 struct route_match {
     const struct route *route; /* NULL: no such path (known_path false), or no such method there */
     bool known_path;
     char args[ROUTE_ARGS][ROUTE_ARG_BYTES]; /* what stood for {id} and {name} */
-    char allow[64];                         /* "GET, POST", for 405 */
+    char allow[64];                         /* "GET, HEAD, POST, OPTIONS", for 405 and OPTIONS */
 };
 /* `path` is decoded. HEAD finds GET. */
 void routes_find(const char *method, const char *path, struct route_match *out);

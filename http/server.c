@@ -17,11 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hex.h"
 #include "common/log.h"
 #include "http/auth.h"
 #include "http/connections.h"
@@ -41,8 +43,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_bytes, void **request)
 {
-    (void)version;
-    return dispatch_request(ctx, connection, url, method, upload, upload_bytes, request) == MHD_YES
+    struct dispatch_line line = {url, method, version};
+    return dispatch_request(ctx, connection, &line, upload, upload_bytes, request) == MHD_YES
                ? MHD_YES
                : MHD_NO;
 }
@@ -173,12 +175,23 @@ static int start_daemon(struct http_server *s, struct err *e)
         flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
         MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS,
         MHD_OPTION_CONNECTION_LIMIT, allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_BYTES,
+        (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES,
         MHD_OPTION_URI_LOG_CALLBACK, dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
     return s->daemon
                ? 0
                : err_errno(e, ERR_INTERNAL, "cannot start the HTTP server on port %d", s->port);
+}
+
+/* Ids of requests differ from those of a service before or beside it. */
+static void name_instance(struct http_server *s)
+{
+    unsigned char bytes[4] = {0};
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+        uint64_t now = (uint64_t)clock_wall_ms();
+        memcpy(bytes, &now, sizeof(bytes));
+    }
+    hex_of(s->instance, bytes, sizeof(bytes));
 }
 
 static int copy_config(struct http_server *s, const struct http_config *c, struct err *e)
@@ -187,6 +200,7 @@ static int copy_config(struct http_server *s, const struct http_config *c, struc
     s->static_dir = strdup(c->static_dir ? c->static_dir : "");
     s->hooks = c->hooks;
     s->started = clock_now();
+    name_instance(s);
     return s->data_dir && s->static_dir
                ? 0
                : err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");

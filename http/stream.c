@@ -6,7 +6,6 @@
  */
 #include "http/stream.h"
 
-#include <inttypes.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,24 +17,12 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "http/auth.h"
+#include "http/event.h"
 #include "http/recent.h"
 #include "http/reply.h"
 #include "store/store.h"
 
 enum { READ_COUNT = 500, READ_BLOCK_MS = 500, MISSED_BYTES = 4 << 20, CHUNK_BYTES = 8192 };
-
-struct event_id {
-    uint64_t ms, seq;
-};
-
-struct event { /* one text, shared by the ring and the clients that are sending it */
-    int refs;
-    struct event_id id;
-    char job[STORE_ID]; /* "" for events of nodes */
-    bool for_all;       /* gaps reach every client */
-    size_t len;
-    char text[];
-};
 
 struct client {
     struct client *next, **back;
@@ -68,65 +55,6 @@ struct stream {
     int n_clients;
 };
 
-/* ---- events ---------------------------------------------------------------------------------- */
-
-static bool id_parse(const char *text, struct event_id *id)
-{
-    char end;
-    return sscanf(text, "%" SCNu64 "-%" SCNu64 "%c", &id->ms, &id->seq, &end) == 2;
-}
-
-static bool id_after(const struct event_id *a, const struct event_id *b)
-{
-    return a->ms != b->ms ? a->ms > b->ms : a->seq > b->seq;
-}
-
-static struct event *event_new(const char *text, size_t len)
-{
-    struct event *ev = calloc(1, sizeof(*ev) + len + 1);
-    if (ev) {
-        ev->refs = 1;
-        ev->len = len;
-        memcpy(ev->text, text, len);
-    }
-    return ev;
-}
-
-static void event_drop(struct event *ev)
-{
-    if (ev && --ev->refs == 0) {
-        free(ev);
-    }
-}
-
-static bool is_word(const char *text)
-{
-    return text &&
-           text[strspn(text,
-                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")] == 0;
-}
-
-/* Appends one event of store_events_read() as SSE text; its id and job go into *id and job. What it
- * says is passed on as it is: a line of JSON. */
-static bool event_print(struct buf *out, const json_t *event, struct event_id *id,
-                        char job[STORE_ID])
-{
-    const char *id_text = json_string_value(json_object_get(event, "id"));
-    const char *type = json_string_value(json_object_get(event, "type"));
-    const char *of = json_string_value(json_object_get(event, "job"));
-    const char *data = json_string_value(json_object_get(event, "data"));
-    if (!id_text || !is_word(type) || !is_word(of) || !id_parse(id_text, id) || !data ||
-        strpbrk(data, "\r\n")) {
-        return false;
-    }
-    snprintf(job, STORE_ID, "%s", of);
-    buf_addf(out, "id: %s\nevent: %s\ndata: {\"job\":\"%s\",\"type\":\"%s\",\"data\":", id_text,
-             type, of, type);
-    buf_adds(out, data);
-    buf_adds(out, "}\n\n");
-    return !out->failed;
-}
-
 /* ---- clients; the lock is held --------------------------------------------------------------- */
 
 static void client_resume(struct client *c)
@@ -139,20 +67,8 @@ static void client_resume(struct client *c)
 
 static bool client_wants(const struct client *c, const struct event *ev)
 {
-    return ev->for_all ||
-           ((c->job[0] == '\0' || strcmp(c->job, ev->job) == 0) && id_after(&ev->id, &c->seen));
-}
-
-static struct event *gap_event(const char *last)
-{
-    char text[96];
-    int n = last[0] == '$' ? snprintf(text, sizeof(text), "event: gap\ndata: {}\n\n")
-                           : snprintf(text, sizeof(text), "id: %s\nevent: gap\ndata: {}\n\n", last);
-    struct event *ev = event_new(text, (size_t)n);
-    if (ev) {
-        ev->for_all = true;
-    }
-    return ev;
+    return ev->for_all || ((c->job[0] == '\0' || strcmp(c->job, ev->job) == 0) &&
+                           event_id_after(&ev->id, &c->seen));
 }
 
 /* The next thing to send, or NULL. */
@@ -161,7 +77,7 @@ static struct event *client_next(struct client *c)
     struct stream *s = c->stream;
     if (s->head - c->cursor > STREAM_RING) {
         c->cursor = s->head;
-        return gap_event(s->last);
+        return event_new_gap(s->last);
     }
     while (c->cursor < s->head) {
         struct event *ev = s->ring[c->cursor++ % STREAM_RING];
@@ -250,7 +166,7 @@ static void publish_all(struct stream *s, const json_t *events, bool gap)
     size_t i;
     json_t *item;
     struct event *ev;
-    if (gap && (ev = gap_event(s->last))) {
+    if (gap && (ev = event_new_gap(s->last))) {
         publish(s, ev);
     }
     buf_init(&text, 16 << 20);
@@ -415,7 +331,7 @@ static bool read_missed(struct client *c, struct store *store, const char *last_
     bool gap = false;
     size_t n = READ_COUNT, i;
     json_t *item;
-    if (!store || strlen(last_id) >= sizeof(last) || !id_parse(last_id, &c->seen)) {
+    if (!store || strlen(last_id) >= sizeof(last) || !event_id_parse(last_id, &c->seen)) {
         return false;
     }
     snprintf(last, sizeof(last), "%s", last_id);

@@ -2,16 +2,13 @@
  * out; a connection that has nothing to send is suspended and costs no thread.
  *
  *   store ──► reader thread ──► ring of the last events ──► client cursors
- *                                    (libmicrohttpd's threads, resumed when there is news)
+ *                                        (libmicrohttpd's threads, resumed when there is news)
  *
- *   id: 1700000000000-3
- *   event: live
- *   data: {"job":"7f3a…","type":"live","data":{…}}
- *
- * First comes `event: hello` with the newest id, so that a page that was told nothing yet can
- * resume too. With Last-Event-ID what was missed is sent first. `event: gap` (data {}) says that
- * events were lost (trimmed, or the client was too slow): the page reads its state again. A comment
- * goes out every 15 s. With ?job=ID only events of that job, and gaps.
+ * What an event looks like is in event.h. First comes `event: hello` with the newest id, so that a
+ * page that was told nothing yet can resume too. With Last-Event-ID what was missed is sent first.
+ * `event: gap` (data {}) says that events were lost (trimmed, or the client was too slow): the page
+ * reads its state again. A comment goes out every 15 s. With ?job=ID only events of that job, and
+ * gaps.
  */
 #ifndef HTTP_STREAM_H
 #define HTTP_STREAM_H

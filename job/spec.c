@@ -21,7 +21,7 @@ const struct catalog_param spec_top_params[] = {
     {"workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL, "nodes to train on"},
     {"min_workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL,
      "nodes that a restart goes on with at least"},
-    {"epochs", PARAM_INT, 0, 1, 1, 1000000, NULL, NULL, "passes over the training set"},
+    {"epochs", PARAM_INT, 0, 1, 1, SPEC_EPOCHS_MOST, NULL, NULL, "passes over the training set"},
     {"seed", PARAM_INT, 0, 1, 0, 9007199254740992.0, NULL, NULL, "of everything random"},
     {"priority", PARAM_INT, 0, 0, -SPEC_PRIORITY, SPEC_PRIORITY, NULL, NULL,
      "higher is scheduled first"},
@@ -151,6 +151,16 @@ static void read_nodes(struct jobspec *spec, struct fields *f)
     }
 }
 
+/* A program's own loop says how many epochs there are, unless the job does. The key stays out of the
+ * whole spec, so that whoever reads that one knows as well. */
+static void leave_epochs_open(struct jobspec *spec, struct fields *f)
+{
+    spec->epochs_open = fields_get(f, "epochs") == NULL;
+    if (spec->epochs_open) {
+        json_object_del(f->full, "epochs");
+    }
+}
+
 /* Nodes of the virtual cluster, or 0 if there is none or it was reported. */
 static int read_cluster(struct jobspec *spec, struct fields *f)
 {
@@ -257,6 +267,7 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
         spec_read_augment(spec, &f);
         spec_read_optimizer(&spec->optimizer, &f);
     } else {
+        leave_epochs_open(spec, &f);
         spec->optimizer.type = CAT_OPTIMIZER_SGD; /* until the program tells */
         spec->data.shuffle = true;
     }

@@ -11,7 +11,8 @@ enum {
     SPEC_PATH = 256,
     SPEC_WORKERS = 1024,
     SPEC_PRIORITY = 1000,
-    SPEC_EPOCHS_AT = 64
+    SPEC_EPOCHS_AT = 64,
+    SPEC_EPOCHS_MOST = 1000000
 };
 
 enum batching_policy { BATCH_EQUAL, BATCH_STATIC, BATCH_DYNAMIC };
@@ -112,7 +113,8 @@ struct jobspec {
     struct strategy_spec strategy;
     struct batching_spec batching;
     int workers, min_workers;
-    double epochs; /* whole numbers in fact */
+    double epochs;    /* whole numbers in fact, at most SPEC_EPOCHS_MOST */
+    bool epochs_open; /* a program's job that names none: its loop decides, if it has one */
     uint64_t seed;
     int priority, max_restarts;
     double max_seconds;           /* 0: none */
@@ -149,7 +151,9 @@ bool jobspec_uses_server(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */
 double strategy_param(const struct strategy_spec *s, const char *name);
-/* The JSON schema of a spec, made from the catalogue, for /openapi.json. New reference. */
-json_t *jobspec_schema(void);
+/* The JSON schemas of a spec and of its parts, made from the catalogue, for /openapi.json: {"JobSpec":
+ * {...}, "StrategySync": {...}, …}; they refer to each other as #/components/schemas/NAME. New
+ * reference. */
+json_t *jobspec_schemas(void);
 
 #endif

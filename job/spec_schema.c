@@ -1,34 +1,43 @@
 /* The JSON schema of a job spec, for /openapi.json and for editors: made from the same rows that
- * parse the spec, so that it cannot lie. Objects of a kind ("strategy") are a oneOf over the
- * catalogue's entries, each closed; what several keys must fulfil together is said by validation
- * alone. */
+ * parse the spec, so that it cannot lie. Every object is a component of its own, which others refer
+ * to, so that a generated client has one class for each. Objects of a kind ("strategy") are a oneOf
+ * over the catalogue's entries, each closed; what several keys must fulfil together is said by
+ * validation alone. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "job/spec_parts.h"
 
+/* A bound or a default of a number, as it is written in JSON. */
+static json_t *number_of(const struct catalog_param *p, double value)
+{
+    return p->kind == PARAM_INT && fabs(value) < 9e15 ? json_integer((json_int_t)value)
+                                                      : json_real(value);
+}
+
+/* A default that is not within the bounds stands for "none", which is said by leaving the key out. */
+static void add_number(json_t *j, const struct catalog_param *p)
+{
+    json_object_set_new(j, "type", json_string(p->kind == PARAM_INT ? "integer" : "number"));
+    json_object_set_new(j, "minimum", number_of(p, p->min));
+    json_object_set_new(j, "maximum", number_of(p, p->max));
+    if (!p->required && p->fallback >= p->min && p->fallback <= p->max) {
+        json_object_set_new(j, "default", number_of(p, p->fallback));
+    }
+}
+
 static json_t *param_schema(const struct catalog_param *p)
 {
     json_t *j = json_object();
-    static const char *const types[] = {
-        [PARAM_INT] = "integer",
-        [PARAM_REAL] = "number",
-        [PARAM_BOOL] = "boolean",
-        [PARAM_ENUM] = "string",
-    };
     switch (p->kind) {
     case PARAM_INT:
     case PARAM_REAL:
-        json_object_set_new(j, "type", json_string(types[p->kind]));
-        json_object_set_new(j, "minimum", json_real(p->min));
-        json_object_set_new(j, "maximum", json_real(p->max));
-        if (!p->required) {
-            json_object_set_new(j, "default",
-                                p->kind == PARAM_INT ? json_integer((json_int_t)p->fallback)
-                                                     : json_real(p->fallback));
-        }
+        add_number(j, p);
         break;
     case PARAM_BOOL:
-        json_object_set_new(j, "type", json_string(types[p->kind]));
+        json_object_set_new(j, "type", json_string("boolean"));
         json_object_set_new(j, "default", json_boolean(p->fallback != 0));
         break;
     case PARAM_ENUM: {
@@ -37,6 +46,7 @@ static json_t *param_schema(const struct catalog_param *p)
              c += strcspn(c, "|") + (c[strcspn(c, "|")] == '|')) {
             json_array_append_new(list, json_stringn(c, strcspn(c, "|")));
         }
+        json_object_set_new(j, "type", json_string("string"));
         json_object_set_new(j, "enum", list);
         json_object_set_new(j, "default", json_string(p->fallback_text));
         break;
@@ -50,8 +60,9 @@ static json_t *param_schema(const struct catalog_param *p)
         break;
     case PARAM_AUTO:
         json_object_set_new(j, "oneOf",
-                            json_pack("[{s:s}, {s:s, s:f, s:f}]", "const", p->fallback_text, "type",
-                                      "integer", "minimum", p->min, "maximum", p->max));
+                            json_pack("[{s:s, s:s}, {s:s, s:I, s:I}]", "type", "string", "const",
+                                      p->fallback_text, "type", "integer", "minimum",
+                                      (json_int_t)p->min, "maximum", (json_int_t)p->max));
         json_object_set_new(j, "default", json_string(p->fallback_text));
         break;
     case PARAM_NAMES:
@@ -89,6 +100,12 @@ static json_t *text(const char *help)
     return json_pack("{s:s, s:s}", "type", "string", "description", help);
 }
 
+static json_t *names(const char *help)
+{
+    return json_pack("{s:s, s:{s:s}, s:s}", "type", "array", "items", "type", "string",
+                     "description", help);
+}
+
 static json_t *numbers(const char *help)
 {
     return json_pack("{s:s, s:{s:s}, s:s}", "type", "array", "items", "type", "number",
@@ -104,7 +121,9 @@ static void add_extra(json_t *object, const struct catalog_entry *entry, json_t 
         add(normalize, "deviation", numbers("one number per channel"), true);
         add_params(object, spec_data_params);
         add(object, "normalize",
-            json_pack("{s:[{s:[s, s]}, o]}", "oneOf", "enum", "unit", "picture", normalize), false);
+            json_pack("{s:[{s:s, s:[s, s]}, o]}", "oneOf", "type", "string", "enum", "unit",
+                      "picture", normalize),
+            false);
         if (entry->id != CAT_FORMAT_GLYPHS) {
             add(object, "path", text("beneath a data root"), true);
         }
@@ -115,55 +134,105 @@ static void add_extra(json_t *object, const struct catalog_entry *entry, json_t 
     }
 }
 
-static json_t *one_of(enum catalog_kind kind, const char *key, bool required, json_t *schedule)
+/* A schema that another may refer to: of this name among the components. */
+static json_t *component(json_t *all, const char *name, json_t *schema)
 {
-    json_t *list = json_array();
+    char ref[128];
+    snprintf(ref, sizeof(ref), "#/components/schemas/%s", name);
+    json_object_set_new(all, name, schema);
+    return json_pack("{s:s}", "$ref", ref);
+}
+
+/* ("Strategy", "dc-asgd") becomes "StrategyDcAsgd". */
+static void entry_name(char out[80], const char *kind, const char *entry)
+{
+    size_t n = (size_t)snprintf(out, 40, "%s", kind);
+    bool first = true;
+    for (; *entry && n + 1 < 80; entry++) {
+        bool letter = isalnum((unsigned char)*entry);
+        if (letter) {
+            out[n++] = (char)(first ? toupper((unsigned char)*entry) : *entry);
+        }
+        first = !letter;
+    }
+    out[n] = '\0';
+}
+
+/* The objects of a kind: each a component "KindName", and together "KindSpec". `key` says which of
+ * them one is; where it must be there a reader can go by it. */
+struct kind {
+    enum catalog_kind kind;
+    const char *name, *key;
+    bool required;
+};
+
+static json_t *one_of(json_t *all, const struct kind *k, json_t *schedule)
+{
+    json_t *list = json_array(), *mapping = json_object();
+    char name[80];
     for (int id = 0; id < CAT_COUNT; id++) {
         const struct catalog_entry *entry = catalog_get(id);
-        if (entry->kind != kind) {
+        if (entry->kind != k->kind) {
             continue;
         }
         json_t *object = closed_object();
         json_object_set_new(object, "description", json_string(entry->help));
-        add(object, key, json_pack("{s:s}", "const", entry->name), required);
+        add(object, k->key, json_pack("{s:s, s:s}", "type", "string", "const", entry->name),
+            k->required);
         add_params(object, entry->params);
         add_extra(object, entry, schedule);
-        json_array_append_new(list, object);
+        if (k->kind == CATALOG_LAYER) {
+            add(object, "name", text("given, or made of type and number"), false);
+            add(object, "inputs", names("layers whose outputs it takes"), false);
+        }
+        entry_name(name, k->name, entry->name);
+        json_t *ref = component(all, name, object);
+        json_object_set(mapping, entry->name, json_object_get(ref, "$ref"));
+        json_array_append_new(list, ref);
     }
-    return json_pack("{s:o}", "oneOf", list);
+    json_t *whole = json_pack("{s:o}", "oneOf", list);
+    if (k->required) {
+        json_object_set_new(whole, "discriminator",
+                            json_pack("{s:s, s:O}", "propertyName", k->key, "mapping", mapping));
+    }
+    json_decref(mapping);
+    snprintf(name, sizeof(name), "%sSpec", k->name);
+    return component(all, name, whole);
 }
 
-static json_t *model_schema(void)
+static json_t *model_schema(json_t *all)
 {
+    static const struct kind layers = {CATALOG_LAYER, "Layer", "type", true};
     json_t *presets = json_array(), *object = closed_object();
     int n;
-    const char *const *names = network_presets(&n);
+    const char *const *preset = network_presets(&n);
     for (int i = 0; i < n; i++) {
-        json_array_append_new(presets, json_string(names[i]));
-    }
-    json_t *layer = one_of(CATALOG_LAYER, "type", true, NULL);
-    size_t i;
-    json_t *each;
-    json_array_foreach(json_object_get(layer, "oneOf"), i, each) {
-        add(each, "name", text("given, or made of type and number"), false);
-        add(each, "inputs", json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"),
-            false);
+        json_array_append_new(presets, json_string(preset[i]));
     }
     add(object, "input", numbers("[n], or height, width and channels"), true);
-    add(object, "layers", json_pack("{s:s, s:o}", "type", "array", "items", layer), true);
-    add(object, "loss", json_pack("{s:[s, s]}", "enum", "softmax_cross_entropy", "mse"), false);
-    return json_pack("{s:[{s:o}, o]}", "oneOf", "enum", presets, object);
+    add(object, "layers",
+        json_pack("{s:s, s:o}", "type", "array", "items", one_of(all, &layers, NULL)), true);
+    add(object, "loss",
+        json_pack("{s:s, s:[s, s]}", "type", "string", "enum", "softmax_cross_entropy", "mse"),
+        false);
+    json_t *preset_name = json_pack("{s:s, s:o, s:s}", "type", "string", "enum", presets,
+                                    "description", "a network by its name");
+    return component(all, "ModelSpec",
+                     json_pack("{s:[o, o]}", "oneOf", component(all, "PresetName", preset_name),
+                               component(all, "NetworkSpec", object)));
 }
 
 static json_t *batching_schema(void)
 {
     json_t *object = closed_object(), *policies = json_array();
     int n;
-    const char *const *names = catalog_names(CATALOG_BATCHING, &n);
+    const char *const *policy = catalog_names(CATALOG_BATCHING, &n);
     for (int i = 0; i < n; i++) {
-        json_array_append_new(policies, json_string(names[i]));
+        json_array_append_new(policies, json_string(policy[i]));
     }
-    add(object, "policy", json_pack("{s:o, s:s}", "enum", policies, "default", "dynamic"), false);
+    add(object, "policy",
+        json_pack("{s:s, s:o, s:s}", "type", "string", "enum", policies, "default", "dynamic"),
+        false);
     add_params(object, spec_batching_params);
     add(object, "sizes", numbers("minibatches of the policy static, one per worker"), false);
     add(object, "weights", numbers("shares of the policy static, one per worker"), false);
@@ -171,16 +240,18 @@ static json_t *batching_schema(void)
 }
 
 /* One key per entry of the catalogue. */
-static json_t *augment_schema(void)
+static json_t *augment_schema(json_t *all)
 {
     json_t *object = closed_object();
+    char name[80];
     for (int id = 0; id < CAT_COUNT; id++) {
         const struct catalog_entry *entry = catalog_get(id);
         if (entry->kind == CATALOG_AUGMENT) {
             json_t *one = closed_object();
             json_object_set_new(one, "description", json_string(entry->help));
             add_params(one, entry->params);
-            add(object, entry->name, one, false);
+            entry_name(name, "Augment", entry->name);
+            add(object, entry->name, component(all, name, one), false);
         }
     }
     return object;
@@ -195,12 +266,11 @@ static json_t *params_schema(const struct catalog_param *params)
 
 static json_t *program_schema(void)
 {
-    json_t *object = params_schema(spec_program_params),
-           *texts = json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
+    json_t *object = params_schema(spec_program_params);
     add(object, "name", text("of a program that an operator put on the nodes"), false);
     add(object, "digest", text("of a program that was uploaded"), false);
-    add(object, "command", json_incref(texts), false);
-    add(object, "args", texts, false);
+    add(object, "command", names("what is started, with its first arguments"), false);
+    add(object, "args", names("what follows the command"), false);
     add(object, "env",
         json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type", "string"),
         false);
@@ -209,39 +279,57 @@ static json_t *program_schema(void)
     return object;
 }
 
-json_t *jobspec_schema(void)
+static json_t *init_schema(json_t *all)
 {
-    json_t *spec = closed_object(), *schedule = one_of(CATALOG_SCHEDULE, "type", false, NULL);
-    add(spec, "name", text("shown in lists"), false);
-    add(spec, "model", model_schema(), false);
-    add(spec, "data", one_of(CATALOG_FORMAT, "format", true, NULL), false);
-    add(spec, "program", program_schema(), false);
-    add(spec, "augment", augment_schema(), false);
-    add(spec, "optimizer", one_of(CATALOG_OPTIMIZER, "type", false, schedule), false);
-    add(spec, "strategy", one_of(CATALOG_STRATEGY, "type", false, NULL), false);
-    add(spec, "batching", batching_schema(), false);
-    add_params(spec, spec_top_params);
-    json_t *init = params_schema(spec_init_params);
-    add(init, "path",
+    json_t *object = params_schema(spec_init_params);
+    add(object, "path",
         text("a safetensors file beneath a data root, JOB/model.safetensors, or JOB/checkpoints"),
         true);
-    add(spec, "init",
-        json_pack("{s:[o, o]}", "oneOf", text("a safetensors file to start from"), init), false);
-    add(spec, "nodes", json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"),
-        false);
-    add(spec, "evaluate", params_schema(spec_evaluate_params), false);
+    return json_pack("{s:[o, o]}", "oneOf", text("a safetensors file to start from"),
+                     component(all, "InitFrom", object));
+}
+
+/* Parts that hold parameters alone. */
+static void add_plain(json_t *all, json_t *spec)
+{
     json_t *checkpoint = params_schema(spec_checkpoint_params), *target = closed_object();
     add(checkpoint, spec_keep_param.name, param_schema(&spec_keep_param), false);
-    add(spec, "checkpoint", checkpoint, false);
     add(target, spec_accuracy_param.name, param_schema(&spec_accuracy_param), true);
-    add(spec, "target", target, false);
-    add(spec, "exchange", params_schema(spec_exchange_params), false);
-    add(spec, "cluster",
-        json_pack("{s:s, s:s}", "type", "object", "description", "a virtual cluster to run on"),
+    add(spec, "evaluate", component(all, "EvaluateSpec", params_schema(spec_evaluate_params)),
         false);
-    json_object_set_new(spec, "anyOf",
-                        json_pack("[{s:[s, s, s]}, {s:[s]}]", "required", "model", "data",
-                                  "batching", "required", "program"));
+    add(spec, "checkpoint", component(all, "CheckpointSpec", checkpoint), false);
+    add(spec, "target", component(all, "TargetSpec", target), false);
+    add(spec, "exchange", component(all, "ExchangeSpec", params_schema(spec_exchange_params)),
+        false);
+    add(spec, "cluster",
+        component(all, "ClusterSpec",
+                  json_pack("{s:s, s:s}", "type", "object", "description",
+                            "a virtual cluster to run on")),
+        false);
+}
+
+json_t *jobspec_schemas(void)
+{
+    static const struct kind schedules = {CATALOG_SCHEDULE, "Schedule", "type", false},
+                             formats = {CATALOG_FORMAT, "Data", "format", true},
+                             optimizers = {CATALOG_OPTIMIZER, "Optimizer", "type", false},
+                             strategies = {CATALOG_STRATEGY, "Strategy", "type", false};
+    json_t *all = json_object(), *spec = closed_object(), *schedule = one_of(all, &schedules, NULL);
+    add(spec, "name", text("shown in lists"), false);
+    add(spec, "model", model_schema(all), false);
+    add(spec, "data", one_of(all, &formats, NULL), false);
+    add(spec, "program", component(all, "ProgramSpec", program_schema()), false);
+    add(spec, "augment", component(all, "AugmentSpec", augment_schema(all)), false);
+    add(spec, "optimizer", one_of(all, &optimizers, schedule), false);
+    add(spec, "strategy", one_of(all, &strategies, NULL), false);
+    add(spec, "batching", component(all, "BatchingSpec", batching_schema()), false);
+    add_params(spec, spec_top_params);
+    add(spec, "init", component(all, "InitSpec", init_schema(all)), false);
+    add(spec, "nodes", names("names or labels of nodes to run on"), false);
+    add_plain(all, spec);
+    json_object_set_new(spec, "description",
+                        json_string("A job: model, data and batching, or a program."));
+    json_decref(component(all, "JobSpec", spec));
     json_decref(schedule);
-    return spec;
+    return all;
 }

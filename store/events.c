@@ -135,8 +135,8 @@ static redisReply *read_after(struct store *s, const char *last, int count, int 
     return block_ms > 0 ? store_wait(s, block_ms, 8, blocking, e) : store_wait(s, 0, 6, plain, e);
 }
 
-json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms,
-                          bool *gap, struct err *e)
+static json_t *read_events(struct store *s, char last[STORE_PLACE], int count, int block_ms,
+                           bool *gap, struct err *e)
 {
     bool missed = false, follows = block_ms > 0 && strcmp(last, "$") && store_follows(s);
     count = count < 1 ? 1 : count > READ_MOST ? READ_MOST : count;
@@ -159,6 +159,19 @@ json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, in
     }
     if (out && gap) {
         *gap = missed;
+    }
+    return out;
+}
+
+json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms,
+                          bool *gap, struct err *e)
+{
+    char before[STORE_PLACE];
+    snprintf(before, sizeof before, "%s", last);
+    json_t *out = read_events(s, last, count, block_ms, gap, e);
+    if (!out && e && e->code == ERR_DATA) {
+        snprintf(last, STORE_PLACE, "%s", before); /* what came in front of it is read again */
+        store_mend(s, key_text(KEY_EVENTS), e);
     }
     return out;
 }

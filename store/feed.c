@@ -117,6 +117,17 @@ static int take_rows(const redisReply *list, int n, const struct store_tail *tai
     return n;
 }
 
+/* After an answer that is no data: what comes of it once the stream is mended, or the same. */
+static int mended(struct store *s, const char *key, int rc, struct err *e)
+{
+    struct err why = {0};
+    int again = rc == -ERR_DATA ? store_mend(s, key, &why) : 0;
+    if (again == -ERR_UNAVAILABLE && e) {
+        *e = why;
+    }
+    return again == -ERR_UNAVAILABLE ? again : rc;
+}
+
 /* Only streams that have something new are in the answer, in the order in which they were asked
  * for. */
 static int take_streams(const redisReply *r, const struct reading *reading,
@@ -165,6 +176,9 @@ int store_rows_read(struct store *s, const char *id, const struct store_tail *ta
         reading.argv[3] = "STREAMS";
         r = store_command(s, 4 + 2 * reading.n, reading.argv, NULL, e);
         rc = r ? take_streams(r, &reading, tails, facts, fn, ctx, e) : store_failed(e);
+    }
+    for (int i = 0; rc == -ERR_DATA && i < reading.n; i++) {
+        rc = mended(s, reading.keys[i], rc, e);
     }
     if (r) {
         freeReplyObject(r);
@@ -249,6 +263,9 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
     json_t *out = reply_entries(list, n, fact_of, last, e);
     if (r) {
         freeReplyObject(r);
+    }
+    if (!out && e && e->code == ERR_DATA) {
+        mended(s, key, -ERR_DATA, e);
     }
     return out;
 }

@@ -20,7 +20,7 @@ enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few sec
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
-static struct script put_script = {.text = LUA_CLOCK LUA_HOST_PUT};
+struct script host_put_script = {.text = LUA_CLOCK LUA_HOST_PUT, .by_name = true};
 
 int store_host_put(struct store *s, const struct host_beat *host, struct err *e)
 {
@@ -38,7 +38,7 @@ int store_host_put(struct store *s, const struct host_beat *host, struct err *e)
     snprintf(lost, sizeof lost, "%d", (int)STORE_NODE_LOST_MS);
     const char *keys[] = {key, key_text(KEY_HOSTS)},
                *args[] = {host->name, text, host->instance, lost};
-    redisReply *r = store_script(s, &put_script, 2, keys, 4, args, NULL, e);
+    redisReply *r = store_script(s, &host_put_script, 2, keys, 4, args, NULL, e);
     int64_t n = 0;
     free(text);
     rc = r ? reply_int(r, &n, e) : store_failed(e);
@@ -94,7 +94,7 @@ json_t *store_host_get(struct store *s, const char *name, struct err *e)
     return host;
 }
 
-static struct script remove_script = {.text = LUA_HOST_REMOVE};
+struct script host_remove_script = {.text = LUA_HOST_REMOVE, .by_name = true};
 
 int store_host_remove(struct store *s, const char *name, const char *instance, struct err *e)
 {
@@ -104,12 +104,12 @@ int store_host_remove(struct store *s, const char *name, const char *instance, s
         return rc;
     }
     const char *keys[] = {key, key_text(KEY_HOSTS)}, *args[] = {name, instance};
-    return store_done(store_script(s, &remove_script, 2, keys, 2, args, NULL, e), e);
+    return store_done(store_script(s, &host_remove_script, 2, keys, 2, args, NULL, e), e);
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
-static struct script mail_script = {.text = LUA_MAIL_PUT};
+struct script mail_put_script = {.text = LUA_MAIL_PUT, .by_name = true};
 
 int store_mail_put(struct store *s, const char *box, const char *text, int seconds, struct err *e)
 {
@@ -125,7 +125,7 @@ int store_mail_put(struct store *s, const char *box, const char *text, int secon
     snprintf(life, sizeof life, "%d", seconds);
     snprintf(most, sizeof most, "%d", (int)BOX_MESSAGES);
     const char *keys[] = {key}, *args[] = {text, life, most};
-    return store_done(store_script(s, &mail_script, 1, keys, 3, args, NULL, e), e);
+    return store_done(store_script(s, &mail_put_script, 1, keys, 3, args, NULL, e), e);
 }
 
 char *store_mail_take(struct store *s, const char *box, int block_ms, struct err *e)

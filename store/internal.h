@@ -46,6 +46,7 @@ struct store {
  * functions that it uses. The first thread that uses it computes the hash. */
 struct script {
     const char *text;
+    bool by_name; /* called as a function of Redis (functions.c), since not only coordinators do */
     char sha[41];
     atomic_bool hashed;
     struct script *fenced; /* the same behind LUA_FENCE: fence_script() */
@@ -63,11 +64,9 @@ int store_append(struct store *s, struct err *e, const char *fmt, ...);
 int store_replies(struct store *s, redisReply **out, struct err *e);
 /* On the second connection; waits block_ms beyond the usual. */
 redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e);
-/* the second connection has been open since the last call at least */
-bool store_follows(struct store *s);
-/* Runs a script: EVALSHA, and EVAL where the server does not know it. keys and args are
- * NUL-terminated strings, except that lens (if not NULL) gives lengths of args. Through a
- * coordinator's connection it runs behind the fence. */
+/* Runs a script: EVALSHA, and EVAL where the server does not know it; or a function by its name.
+ * keys and args are NUL-terminated strings, except that lens (if not NULL) gives lengths of args.
+ * Through a coordinator's connection it runs behind the fence, as a script. */
 redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,
                          int nargs, const char **args, const size_t *lens, struct err *e);
 
@@ -76,6 +75,14 @@ redisReply *store_script(struct store *s, struct script *script, int nkeys, cons
 struct script *fence_script(struct script *plain);
 /* A command that changes something a coordinator owns; behind the fence where there is one. */
 redisReply *store_change(struct store *s, int argc, const char **argv, struct err *e);
+
+/* functions.c: scripts with by_name, each in the file of its call. */
+enum { STORE_FUNCTION = 48 }; /* bytes of a name */
+extern struct script report_script, fact_script, node_put_script, node_gpu_script,
+    node_remove_script, host_put_script, host_remove_script, mail_put_script;
+char *store_function_name(const struct script *script, char out[STORE_FUNCTION]);
+/* Loads one; 0 where it is there already. */
+int store_function_load(struct store *s, const struct script *script, struct err *e);
 
 /* The return value of a call without reply: the error's code, negative. */
 static inline int store_failed(const struct err *e)
@@ -124,6 +131,9 @@ int store_stream_compare(const char *a, const char *b);
 bool store_stream_valid(const char *id);
 void store_hex_sha256(const void *bytes, size_t n, char out[65]);
 
+/* mend.c: for a reader of a stream that got -ERR_DATA for an id. 0: nothing is wrong with the ids;
+ * -ERR_UNAVAILABLE: strange ones were taken away, and reading again will do. */
+int store_mend(struct store *s, const char *key, struct err *e);
 /* documents.c: takes the reply of a script that answers 1, or 0 where the job is not there; frees
  * it. */
 int store_did(const char *id, redisReply *r, struct err *e);

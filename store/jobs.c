@@ -49,7 +49,7 @@ static int spec_digest(const json_t *spec, char out[65], struct err *e)
 /* The first number of what lua/job_create.lua answers. */
 enum made { MADE, MADE_BEFORE, MADE_OF_ANOTHER_SPEC, MADE_WITH_THIS_ID };
 
-static int created(const redisReply *r, const char *key, char id[STORE_ID], struct err *e)
+static int created(const redisReply *r, char id[STORE_ID], struct err *e)
 {
     int64_t how = 0;
     const char *given = "";
@@ -59,8 +59,7 @@ static int created(const redisReply *r, const char *key, char id[STORE_ID], stru
     }
     if (how == MADE_OF_ANOTHER_SPEC) {
         return err_set(e, ERR_CONFLICT,
-                       "the idempotency key '%.80s' was used for job '%s' with another spec",
-                       key ? key : "", given);
+                       "this idempotency key was used for job '%s' with another spec", given);
     }
     if (how == MADE_WITH_THIS_ID) {
         return err_set(e, ERR_INTERNAL, "cannot queue the job: its random id is taken");
@@ -108,7 +107,7 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
                           life,
                           STORE_EVENTS};
     redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 9, args, NULL, e);
-    rc = r ? created(r, idempotency_key, id, e) : store_failed(e);
+    rc = r ? created(r, id, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
     }
@@ -242,7 +241,7 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
 
 /* ---- deleting, priority ---------------------------------------------------------------------- */
 
-static struct script delete_script = {.text = LUA_JOB_DELETE};
+static struct script delete_script = {.text = LUA_JOB_VERSION LUA_JOB_DELETE};
 
 /* States in which a job may be deleted, each between spaces. */
 static void ended_states(char *out, size_t n)
@@ -257,13 +256,13 @@ static void ended_states(char *out, size_t n)
 }
 
 /* Every key of a job that keys.def names. */
-static redisReply *delete_keys(struct store *s, const char *id, struct err *e)
+static redisReply *delete_keys(struct store *s, const char *id, const char *seen, struct err *e)
 {
     char of_job[KEY_COUNT][STORE_KEY], states[STORE_KEY], ended[256], ranks[16];
     const char *keys[3 + KEY_COUNT] = {key_text(KEY_JOBS), key_text(KEY_QUEUE),
                                        key_text(KEY_EVENTS)};
-    const char *args[5 + KEY_COUNT] = {id, STORE_EVENTS, states, ended, ranks};
-    int n_keys = 3, n_args = 5;
+    const char *args[6 + KEY_COUNT] = {id, STORE_EVENTS, states, ended, ranks, seen ? seen : ""};
+    int n_keys = 3, n_args = 6;
     key_prefix(states, KEY_STATE);
     ended_states(ended, sizeof ended);
     snprintf(ranks, sizeof ranks, "%d", STORE_RANKS);
@@ -284,10 +283,10 @@ static redisReply *delete_keys(struct store *s, const char *id, struct err *e)
     return store_script(s, &delete_script, n_keys, keys, n_args, args, NULL, e);
 }
 
-int store_job_delete(struct store *s, const char *id, struct err *e)
+int store_job_delete(struct store *s, const char *id, const char *seen, struct err *e)
 {
     int rc;
-    redisReply *r = delete_keys(s, id, e);
+    redisReply *r = delete_keys(s, id, seen, e);
     if (!r) {
         return store_failed(e);
     }
@@ -295,6 +294,8 @@ int store_job_delete(struct store *s, const char *id, struct err *e)
     rc = reply_text(r, &was, NULL, e);
     if (rc == 0) {
         rc = store_no_job(id, e);
+    } else if (rc > 0 && !strcmp(was, "seen")) {
+        rc = 1;
     } else if (rc > 0) {
         int state = jobstate_find(was);
         rc = 0;
@@ -307,9 +308,19 @@ int store_job_delete(struct store *s, const char *id, struct err *e)
     return rc;
 }
 
-static struct script priority_script = {.text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_PRIORITY};
+static struct script priority_script = {
+    .text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_VERSION LUA_JOB_PRIORITY};
 
-int store_job_set_priority(struct store *s, const char *id, int priority, struct err *e)
+void store_job_version(const json_t *job, char out[STORE_VERSION])
+{
+    const char *state = json_string_value(json_object_get(job, "state"));
+    snprintf(out, STORE_VERSION, "%.20s-%d-%d", state ? state : "",
+             (int)json_integer_value(json_object_get(job, "attempt")),
+             (int)json_integer_value(json_object_get(job, "priority")));
+}
+
+int store_job_set_priority(struct store *s, const char *id, int priority, const char *seen,
+                           struct err *e)
 {
     char job[STORE_KEY], prio[16];
     int rc = key_of_job(job, KEY_JOB, id, e);
@@ -322,6 +333,9 @@ int store_job_set_priority(struct store *s, const char *id, int priority, struct
     }
     snprintf(prio, sizeof prio, "%d", priority);
     const char *keys[] = {job, key_text(KEY_QUEUE), key_text(KEY_EVENTS)};
-    const char *args[] = {id, prio, jobstate_name(JOB_QUEUED), STORE_EVENTS};
-    return store_did(id, store_script(s, &priority_script, 3, keys, 4, args, NULL, e), e);
+    const char *args[] = {id, prio, jobstate_name(JOB_QUEUED), STORE_EVENTS, seen ? seen : ""};
+    redisReply *r = store_script(s, &priority_script, 3, keys, 5, args, NULL, e);
+    bool differs = r && r->type == REDIS_REPLY_INTEGER && r->integer < 0;
+    rc = store_did(id, r, e);
+    return differs ? 1 : rc;
 }

@@ -114,7 +114,10 @@ void key_glob(char out[STORE_KEY], enum store_key which)
 
 static enum key_may right_of(int which, enum key_user user)
 {
-    return user == KEY_WORKER ? store_keys[which].worker : store_keys[which].agent;
+    bool launches = which == KEY_MAIL || which == KEY_LEASE;
+    return user == KEY_KEEPER && launches ? KEY_WRITE
+           : user == KEY_AGENT            ? store_keys[which].agent
+                                          : store_keys[which].worker;
 }
 
 /* Has an earlier line, which ends in a name, given at least this right to all of these keys? */

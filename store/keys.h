@@ -46,7 +46,9 @@ int key_of_rank(char key[STORE_KEY], enum store_key which, const char *id, int r
 
 /* ---- users of Redis, by role (docs/deployment.md) -------------------------------------------- */
 
-enum key_user { KEY_WORKER, KEY_AGENT };
+/* The keeper's user is that of all processes of mpirun on the coordinator's host: ranks, and the
+ * launch agent, which sends requests. */
+enum key_user { KEY_WORKER, KEY_AGENT, KEY_KEEPER };
 /* The pattern as Redis matches it: "es:node:*". */
 void key_glob(char out[STORE_KEY], enum store_key which);
 /* What a line of users.acl says of keys: "%R~es:job:* ~es:job:*:beats". One that another covers is

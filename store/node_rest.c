@@ -1,6 +1,6 @@
-/* Nodes that rest: one through which two attempts in a row have failed gets no job for a while, each
- * time twice as long, so that a node with a broken library or clock does not use up every job's
- * restarts. The next attempt on it after that is the probe: if it ends well, the failures are
+/* Nodes that rest: one through which two attempts in a row have failed gets no job for a while,
+ * each time twice as long, so that a node with a broken library or clock does not use up every
+ * job's restarts. The next attempt on it after that is the probe: if it ends well, the failures are
  * forgotten. What is kept is in the node's hash: `failures`, `failure` (the last one's reason) and
  * `rest_until`; nodes.c makes the state of it.
  */

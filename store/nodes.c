@@ -26,7 +26,7 @@ static int count_and_free(redisReply *r, int64_t *n, struct err *e)
     return rc;
 }
 
-static struct script put_script = {.text = LUA_CLOCK LUA_NODE_EVENT LUA_NODE_PUT};
+struct script node_put_script = {.text = LUA_CLOCK LUA_NODE_EVENT LUA_NODE_PUT, .by_name = true};
 
 int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
 {
@@ -60,8 +60,8 @@ int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
         args[1] = lost;
         snprintf(lost, sizeof lost, "%d", (int)STORE_NODE_LOST_MS);
         rc = count_and_free(
-            store_script(s, &put_script, (int)n + 2, keys, 2 * (int)n + 2, args, NULL, e), &done,
-            e);
+            store_script(s, &node_put_script, (int)n + 2, keys, 2 * (int)n + 2, args, NULL, e),
+            &done, e);
     }
     for (size_t i = 0; texts && i < made; i++) {
         free(texts[i]);
@@ -81,7 +81,7 @@ int store_node_put(struct store *s, const json_t *node, struct err *e)
     return rc;
 }
 
-static struct script gpu_script = {.text = LUA_NODE_GPU};
+struct script node_gpu_script = {.text = LUA_NODE_GPU, .by_name = true};
 
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e)
 {
@@ -98,7 +98,7 @@ int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct e
     const char *args[] = {text, seconds};
     int64_t n = 0;
     snprintf(seconds, sizeof seconds, "%d", GPU_SECONDS);
-    rc = count_and_free(store_script(s, &gpu_script, 1, keys, 2, args, NULL, e), &n, e);
+    rc = count_and_free(store_script(s, &node_gpu_script, 1, keys, 2, args, NULL, e), &n, e);
     free(text);
     return rc;
 }
@@ -247,7 +247,7 @@ out:
     return out;
 }
 
-static struct script remove_script = {.text = LUA_NODE_EVENT LUA_NODE_REMOVE};
+struct script node_remove_script = {.text = LUA_NODE_EVENT LUA_NODE_REMOVE, .by_name = true};
 
 int store_node_remove(struct store *s, const char *name, struct err *e)
 {
@@ -259,7 +259,7 @@ int store_node_remove(struct store *s, const char *name, struct err *e)
     const char *keys[] = {key, key_text(KEY_NODES), key_text(KEY_EVENTS)};
     const char *args[] = {name, STORE_EVENTS};
     int64_t n = 0;
-    rc = count_and_free(store_script(s, &remove_script, 3, keys, 2, args, NULL, e), &n, e);
+    rc = count_and_free(store_script(s, &node_remove_script, 3, keys, 2, args, NULL, e), &n, e);
     return rc < 0 ? rc : n ? 0 : no_node(name, e);
 }
 

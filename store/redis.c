@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/disk.h"
 #include "common/hex.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -184,8 +185,21 @@ const char *store_url(const struct store *s)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
+/* A server on this host whose disk is full ends, or refuses to write; then that is the reason. */
 static int away(struct store *s, struct err *e, const char *cause)
 {
+    char folder[sizeof s->address];
+    snprintf(folder, sizeof folder, "%s", s->is_unix ? s->address : "");
+    char *slash = strrchr(folder, '/');
+    if (slash) {
+        slash[slash == folder ? 1 : 0] = '\0';
+    }
+    if (folder[0] && disk_is_full(folder)) {
+        err_set(e, ERR_UNAVAILABLE, "the store at '%s' is away: the disk of '%s' is full (%s)",
+                s->url, folder, cause);
+        err_hint(e, "delete jobs or files there, or start the service with --max-disk");
+        return -ERR_UNAVAILABLE;
+    }
     err_set(e, ERR_UNAVAILABLE, "the store at '%s' is away: %s", s->url, cause);
     err_hint(e, "it is tried again with the next request");
     return -ERR_UNAVAILABLE;
@@ -448,6 +462,12 @@ static redisReply *run_script(struct store *s, struct call *c, const struct scri
         c->argv[1] = script->text;
         c->lens[1] = strlen(script->text);
         r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
+    } else if (r && r->type == REDIS_REPLY_ERROR && strstr(r->str, "Function not found")) {
+        freeReplyObject(r);
+        if (store_function_load(s, script, e) < 0) {
+            return NULL;
+        }
+        r = redisCommandArgv(s->redis, c->argc, c->argv, c->lens);
     }
     return check(s, &s->redis, r, e);
 }
@@ -459,15 +479,20 @@ redisReply *store_script(struct store *s, struct script *script, int nkeys, cons
     size_t most = (size_t)(5 + nkeys + nargs);
     struct call c = {calloc(most, sizeof *c.argv), calloc(most, sizeof *c.lens), 0};
     redisReply *r = NULL;
-    char count[16], token[24];
+    char count[16], token[24], name[STORE_FUNCTION];
     script = fence ? fence_script(script) : script;
     if (!c.argv || !c.lens || !script) {
         err_set(e, ERR_MEMORY, "cannot run a script in the store: memory ran out");
         goto out;
     }
     snprintf(count, sizeof count, "%d", nkeys + (fence ? 1 : 0));
-    call_add(&c, "EVALSHA", strlen("EVALSHA"));
-    call_add(&c, hash_of(script), sizeof script->sha - 1);
+    if (script->by_name) { /* never fenced */
+        call_add(&c, "FCALL", strlen("FCALL"));
+        call_add(&c, name, strlen(store_function_name(script, name)));
+    } else {
+        call_add(&c, "EVALSHA", strlen("EVALSHA"));
+        call_add(&c, hash_of(script), sizeof script->sha - 1);
+    }
     call_add(&c, count, strlen(count));
     for (int i = 0; i < nkeys; i++) {
         call_add(&c, keys[i], strlen(keys[i]));

@@ -21,7 +21,7 @@ void store_seal_with(struct store *s, const struct sign_key *key)
 
 /* ---- what a rank reports --------------------------------------------------------------------- */
 
-static struct script report_script = {.text = LUA_CLOCK LUA_REPORT};
+struct script report_script = {.text = LUA_CLOCK LUA_REPORT, .by_name = true};
 
 /* The sealed message of a document; malloc'd. */
 static char *seal_text(const struct store *s, const char *kind, const json_t *document,
@@ -118,7 +118,7 @@ int store_report(struct store *s, const char *id, int rank, struct store_report 
 
 /* ---- facts up -------------------------------------------------------------------------------- */
 
-static struct script fact_script = {.text = LUA_FACT};
+struct script fact_script = {.text = LUA_FACT, .by_name = true};
 
 int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e)
 {

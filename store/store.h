@@ -6,7 +6,7 @@
  * listed in store/keys.def, what is in them in docs/store-schema.md.
  *
  * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so no late
- * writer brings pieces of a deleted one back. Needs Redis 6.2 or newer.
+ * writer brings pieces of a deleted one back. Needs Redis 7.0 or newer.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -30,6 +30,13 @@ struct store *store_open(const char *url, const char *password, struct err *e);
 void store_close(struct store *s);
 int store_ping(struct store *s, struct err *e);
 const char *store_url(const struct store *s);
+/* The same store as another user of Redis; only redis:// has users. */
+int store_url_as(const char *url, const char *user, char out[512], struct err *e);
+/* Has the connection on which calls wait been open since the last such call? */
+bool store_follows(struct store *s);
+/* Loads what workers, keepers and agents call (functions.c): the coordinator does so whenever it
+ * has connected anew. */
+int store_functions_load(struct store *s, struct err *e);
 
 /* ---- the private server (redis.c) ------------------------------------------------------------ */
 enum server_start { SERVER_WAS_THERE, SERVER_STARTED };
@@ -78,8 +85,8 @@ int store_leader_give(struct store *s, const char *instance, struct err *e);
 enum { STORE_ID = 17 }; /* 16 hex digits */
 enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
- * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs). Returns enum
- * job_created, or negative. */
+ * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs). The key says
+ * whose it is: it is only compared. Returns enum job_created, or negative. */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      char id[STORE_ID], struct err *e);
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
@@ -98,8 +105,15 @@ int store_job_state(struct store *s, const char *id, enum job_state *out, struct
 /* What a user asked: "cancel", "pause", "resume". Picks the arrow for the state it finds.
  * ERR_CONFLICT says why not. */
 int store_job_request(struct store *s, const char *id, const char *what, struct err *e);
-int store_job_delete(struct store *s, const char *id, struct err *e); /* 409 if it has not ended */
-int store_job_set_priority(struct store *s, const char *id, int priority, struct err *e);
+/* What changes of a job when it is changed: its state, attempt and priority, "running-1-0". The
+ * live figures are no part of it. */
+enum { STORE_VERSION = 48 };
+void store_job_version(const json_t *job, char out[STORE_VERSION]);
+/* Both do nothing and return 1 if `seen` (or NULL) is not the job's version any more.
+ * store_job_delete: ERR_CONFLICT if the job has not ended. */
+int store_job_delete(struct store *s, const char *id, const char *seen, struct err *e);
+int store_job_set_priority(struct store *s, const char *id, int priority, const char *seen,
+                           struct err *e);
 /* Fields of the hash. NULL value removes. store_job_field gives a malloc'd string or NULL. */
 int store_job_set(struct store *s, const char *id, const char *field, const char *value,
                   struct err *e);
@@ -197,7 +211,8 @@ int store_nodes_put(struct store *s, const json_t *nodes,
 /* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
- * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"} */
+ * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"}
+ * */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);

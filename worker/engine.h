@@ -23,8 +23,9 @@ struct engine {
     int64_t test_samples; /* that the strategy shares out for an evaluation; 0: it asks for none */
     int ahead;            /* steps of which slices are fixed before their turn; 0: none */
     double job_start;     /* comm_now() at the job's time 0; there once the strategy has begun */
-    bool weighed, sums;   /* as rank_env's; there once opened, as the next */
-    bool wants_sure;
+    bool weighed, sums;   /* as rank_env's; there once opened, as the next three */
+    bool open, wants_sure;
+    size_t marks;
     /* The trainer's, once the strategy has begun: one more backward pass over the last step has its
      * gradients in the replica, weighed `weight`; `voided`: it failed. Blocks until all ranks' are
      * summed. */
@@ -48,7 +49,7 @@ struct engine_ops {
     int (*compute)(struct engine *g, struct work *w, struct dev_result *out, dev_mark_fn *mark,
                    void *ctx, struct err *e);
     /* Sums of loss and correct over the range of the test set; may change w->eval_count to what it
-     * really had. */
+     * really had. `open`: sum->leaves, or sum->absent where that is not known. */
     int (*evaluate)(struct engine *g, struct work *w, struct dev_result *sum, struct err *e);
     /* NULL, or: what was measured by itself since the last call, in a run whose strategy asks for
      * no evaluation; *n: samples, 0 if nothing was. `last`: no step follows, and what belongs
@@ -57,6 +58,9 @@ struct engine_ops {
     /* NULL, or: what this rank keeps beside the replica, once the last step is made; the caller
      * releases it. */
     int (*own_state)(struct engine *g, struct own_state *out, struct err *e);
+    /* As rank_env's; NULL: nothing but the strategy changes the replica. */
+    bool (*mark)(struct engine *g, float *out);
+    int (*differs)(struct engine *g, size_t mark, double off, struct err *e);
     /* As rank_env's; NULL: what computes does not end by itself. */
     int (*give)(struct engine *g, struct own_state *out, struct err *e);
     int (*resume)(struct engine *g, struct work *w, const struct own_state *state,

@@ -21,14 +21,16 @@ static const double WORKING = 0.01; /* share of a core: a thread below it waits 
 
 /* ---- the thread's side ----------------------------------------------------------------------- */
 
-static int send_facts(struct pulse *p)
+/* Those that are there now: where each of many short epochs is evaluated, new ones come as fast as
+ * they are sent, and control and heartbeats have to go on. */
+static int send_facts(struct pulse *p, int n)
 {
-    for (;;) {
+    for (; n > 0; n--) {
         pthread_mutex_lock(&p->lock);
         json_t *fact = p->n_facts ? json_incref(p->facts[0]) : NULL;
         pthread_mutex_unlock(&p->lock);
         if (!fact) {
-            return 0;
+            break;
         }
         int rc = store_fact_add(p->store, p->from.job, fact, NULL);
         pthread_mutex_lock(&p->lock);
@@ -42,6 +44,7 @@ static int send_facts(struct pulse *p)
             return -1;
         }
     }
+    return 0;
 }
 
 /* Age of the trainer's last work: a thread that waits for something that never comes uses no CPU, a
@@ -159,9 +162,9 @@ static int report(struct pulse *p, bool beats)
 static int send_all(struct pulse *p, bool beats)
 {
     pthread_mutex_lock(&p->lock);
-    bool facts = p->n_facts > 0;
+    int facts = p->n_facts;
     pthread_mutex_unlock(&p->lock);
-    if (facts && (report(p, false) < 0 || send_facts(p) < 0)) {
+    if (facts > 0 && (report(p, false) < 0 || send_facts(p, facts) < 0)) {
         return -1;
     }
     return report(p, beats);

@@ -29,6 +29,7 @@ struct trainer {
     uint8_t *decay;
     int32_t *mean_of;
     int64_t local_step;
+    bool left; /* a user's program has: no step comes, though the strategy has some */
     /* of the step under way */
     const struct work *work;
     double handing; /* seconds spent in on_bucket */
@@ -87,6 +88,18 @@ static int resume(void *ctx, struct work *w, const struct own_state *state, stru
 {
     struct engine *g = ((struct trainer *)ctx)->engine;
     return g->ops->resume(g, w, state, out, compute_s, e);
+}
+
+static bool mark(void *ctx, float *out)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    return g->ops->mark(g, out);
+}
+
+static int differs(void *ctx, size_t mark, double off, struct err *e)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    return g->ops->differs(g, mark, off, e);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -166,7 +179,11 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.ahead = t->engine->ahead;
     t->rank.weighed = t->engine->weighed;
     t->rank.sums = t->engine->sums;
-    t->rank.wants_sure = t->engine->wants_sure;
+    t->rank.open = t->engine->open;
+    t->rank.marks = t->engine->marks;
+    t->rank.mark = mark;
+    t->rank.differs = differs;
+    t->rank.wants_sure = t->engine->wants_sure && !t->engine->open; /* open: any may be the last */
     t->rank.ctx = t;
     t->rank.row = tell_row;
     t->rank.evaluated = tell_evaluated;
@@ -251,6 +268,11 @@ static int train(struct trainer *t, struct work *w, struct err *e)
         (rc = tell_measured(t, false, e)) < 0) {
         return rc;
     }
+    /* in lockstep all ranks' programs do: those of a run that was restarted from its very end */
+    t->left = result.leaves && !t->strategy->ops->server;
+    if (t->left) {
+        return 0;
+    }
     set_phase(t, PHASE_EXCHANGE);
     return t->strategy->ops->on_gradients(t->strategy, w, &result, seconds, e);
 }
@@ -293,6 +315,9 @@ static int run(struct trainer *t, struct err *e)
         switch (w.action) {
         case DO_TRAIN:
             rc = train(t, &w, e);
+            if (rc >= 0 && t->left) {
+                return finish(t, DO_END, e);
+            }
             break;
         case DO_EVALUATE:
             rc = evaluate(t, &w, e);

@@ -121,7 +121,9 @@ struct es_slice {
     int epoch_last;         /* 1: the epoch's last one for this rank */
 };
 
-/* How many epochs the program wants, if es_about did not say. Before es_start. */
+/* How many epochs the program wants, if es_about did not say. Before es_start. INFINITY: the job's
+ * epochs hold if it names some; else slices go on to come until the program leaves (es_leave), which
+ * it does at an epoch's end, and all ranks after the same one. */
 int es_epochs(double epochs);
 
 /* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank

@@ -37,7 +37,10 @@ static double samples_at(const struct monitor *m, double epoch)
 
 int64_t monitor_planned_samples(const struct monitor *m)
 {
-    double epochs = m->program.global_batch > 0 ? m->program.epochs : m->spec->epochs,
+    bool open = m->program.global_batch > 0 && m->program.epochs <= 0; /* it ended them itself */
+    double epochs = open                          ? fmax(1, round(m->ranks.epoch))
+                    : m->program.global_batch > 0 ? m->program.epochs
+                                                  : m->spec->epochs,
            target = m->spec->target_accuracy;
     const struct evaluation *last = evaluations_last(&m->results.evaluations);
     bool reached = last && target > 0 && last->accuracy >= target;
@@ -59,10 +62,8 @@ static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct 
     /* an earlier coordinator published one of the same step, and could not save that it had */
     evaluations_drop(&m->results.evaluations, ev->step - 1);
     json_t *body = evaluation_json(evaluations_add(&m->results.evaluations, ev, (int64_t)samples));
-    rc = results_save(&m->results, m->store, m->ours.job, e);
-    if (rc >= 0) {
-        rc = store_event(m->store, m->ours.job, "evaluation", body, e);
-    }
+    m->results.unsaved = true;
+    rc = store_event(m->store, m->ours.job, "evaluation", body, e);
     json_decref(body);
     return rc;
 }
@@ -74,6 +75,7 @@ static int on_restored(struct monitor *m, int64_t version, struct err *e)
         return rc;
     }
     evaluations_drop(&m->results.evaluations, version);
+    m->results.unsaved = true;
     m->gate_open = true;
     log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
              m->ours.job, m->ours.attempt, (long long)version,
@@ -265,14 +267,15 @@ static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool 
     return rc;
 }
 
-int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
+int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct err *e)
 {
-    for (;;) {
+    for (; reads > 0; reads--) {
         char before[STORE_PLACE];
         feed_begin_facts(&m->feed, before);
         json_t *facts = store_facts_read(m->store, m->ours.job, m->feed.facts, FACTS_AT_ONCE, e),
                *fact;
         if (!facts) {
+            feed_again(&m->feed, before); /* some may have been good */
             return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);
         }
         size_t i, n = json_array_size(facts);
@@ -282,6 +285,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
             rc = rc < 0 ? rc : one;
         }
         json_decref(facts);
+        rc = rc < 0 ? rc : results_save(&m->results, m->store, m->ours.job, e);
         if (rc < 0) { /* all of them again at the next turn */
             feed_again(&m->feed, before);
         } else if (strcmp(before, m->feed.facts) != 0) {
@@ -291,6 +295,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e)
             return rc;
         }
     }
+    return 1;
 }
 
 /* The keeper serves, and no fact "restored" came before that. A fact and a heartbeat of the same
@@ -307,6 +312,6 @@ int monitor_watch_gate(struct monitor *m, struct err *e)
     if (keeper->beat.at == m->keeper_seen_at && !m->results.has_ended) {
         return 0;
     }
-    int rc = monitor_read_facts(m, false, e);
+    int rc = monitor_read_facts(m, false, FACTS_ALL, e);
     return rc >= 0 && !m->gate_open ? begin_anew(m, e) : rc;
 }

@@ -6,7 +6,7 @@
  */
 #include "coordinator/monitor/parts.h"
 
-enum { READS_PER_TURN = 5 };
+enum { READS_PER_TURN = 5, FACT_READS_PER_TURN = 5 };
 static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0,
                     beats_seconds = 0.4;
 
@@ -56,10 +56,11 @@ static int keep_rows(struct monitor *m, double now, struct err *e)
 
 /* ---- the turn -------------------------------------------------------------------------------- */
 
-/* Limits the reads of rows, so that a long backlog does not make one turn long: other jobs, and a
- * user who cancels this one, wait for it. Reading rows also tells whether a fact waits, which is
- * rare; the fact is then read first, and the rows after it. */
-static int read_all(struct monitor *m, double now, struct err *e)
+/* Limits the reads of rows and facts, so that a long backlog does not make one turn long: other
+ * jobs, and a user who cancels this one, wait for it; and an evaluation after each of many short
+ * epochs is a fact each. Reading rows also tells whether a fact waits; the facts are then read
+ * first, and the rows after all of them. */
+static int read_all(struct monitor *m, double now, int fact_reads, struct err *e)
 {
     bool facts = !m->gate_open;
     int rc = measure_due(&m->beats_at, now, beats_seconds)
@@ -71,10 +72,11 @@ static int read_all(struct monitor *m, double now, struct err *e)
     if (rc < 0 || !facts) {
         return rc;
     }
-    if ((rc = monitor_read_facts(m, false, e)) < 0 || (rc = monitor_watch_gate(m, e)) < 0) {
+    int more = monitor_read_facts(m, false, fact_reads, e);
+    if ((rc = more) < 0 || (rc = monitor_watch_gate(m, e)) < 0) {
         return rc;
     }
-    return m->gate_open ? feed_read(&m->feed, READS_PER_TURN, NULL, e) : 0;
+    return m->gate_open && more == 0 ? feed_read(&m->feed, READS_PER_TURN, NULL, e) : 0;
 }
 
 static int publish(struct monitor *m, double now, struct err *e)
@@ -104,7 +106,7 @@ static int put_off(int rc, struct err *disk, struct err *e)
 int monitor_tick(struct monitor *m, double now, struct err *e)
 {
     struct err disk = {0};
-    int rc = put_off(read_all(m, now, e), &disk, e);
+    int rc = put_off(read_all(m, now, FACT_READS_PER_TURN, e), &disk, e);
     if (rc < 0 || (rc = orders_balance(&m->orders, m->results.has_ended, e)) < 0) {
         return rc;
     }
@@ -127,7 +129,7 @@ int monitor_tick(struct monitor *m, double now, struct err *e)
 int monitor_finish(struct monitor *m, double now, struct err *e)
 {
     m->beats_at = -1e9;
-    int rc = read_all(m, now, e);
+    int rc = read_all(m, now, FACTS_ALL, e);
     /* all rows; if the gate is still closed, the attempt ended before it opened, and its rows stay
      * in the store */
     if (rc >= 0) {

@@ -103,7 +103,8 @@ static int load(struct monitor *m, bool adopted, struct err *e)
 static int take_over(struct monitor *m, struct err *e)
 {
     int rc = feed_read(&m->feed, FEED_ALL, NULL, e);
-    if (rc < 0 || (rc = monitor_read_facts(m, true, e)) < 0 || (rc = monitor_save(m, e)) < 0) {
+    if (rc < 0 || (rc = monitor_read_facts(m, true, FACTS_ALL, e)) < 0 ||
+        (rc = monitor_save(m, e)) < 0) {
         return rc;
     }
     m->gate_open = m->ours.attempt == 1;

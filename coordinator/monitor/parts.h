@@ -13,6 +13,8 @@
 #ifndef COORDINATOR_MONITOR_PARTS_H
 #define COORDINATOR_MONITOR_PARTS_H
 
+#include <limits.h>
+
 #include "coordinator/monitor/feed.h"
 #include "coordinator/monitor/logs.h"
 #include "coordinator/monitor/monitor.h"
@@ -43,9 +45,10 @@ struct monitor {
 
 /* monitor.c: writes the bookmark down. */
 int monitor_save(struct monitor *m, struct err *e);
-/* facts.c: reads and follows the facts that wait. `old_attempt`: what attempts that are over left
- * behind, of which only their results count. */
-int monitor_read_facts(struct monitor *m, bool old_attempt, struct err *e);
+enum { FACTS_ALL = INT_MAX };
+/* facts.c: reads and follows the facts that wait, by `reads` reads of some at most: 1 if others may
+ * wait. `old_attempt`: what attempts that are over left behind, of which only their results count. */
+int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct err *e);
 /* facts.c: minibatches follow what the program of this attempt has told, if one has. */
 void monitor_take_batch(struct monitor *m);
 /* facts.c: the samples that a job which is done has trained on, by its epochs or by the evaluation

@@ -56,10 +56,10 @@ static struct live_server server_of(const struct publisher *p, const struct publ
 
 /* ---- the live document ----------------------------------------------------------------------- */
 
-/* What a program reported holds from then on. */
+/* What a program reported holds from then on. 0: nobody knows yet. */
 static double epochs_of(const struct publisher_view *v)
 {
-    return v->program ? v->program->epochs : v->spec->epochs;
+    return v->program ? v->program->epochs : v->spec->epochs_open ? 0 : v->spec->epochs;
 }
 
 static int batch_of(const struct publisher_view *v)
@@ -71,7 +71,7 @@ static int batch_of(const struct publisher_view *v)
  */
 static double end_epoch(const struct publisher_view *v)
 {
-    double epochs = epochs_of(v);
+    double epochs = epochs_of(v) > 0 ? epochs_of(v) : round(v->ranks->epoch);
     const struct evaluation *last = evaluations_last(&v->results->evaluations);
     double target = v->spec->target_accuracy;
     bool reached = last && target > 0 && last->accuracy >= target;
@@ -91,10 +91,11 @@ static double fraction_of(const struct publisher *p, const struct publisher_view
 
 static struct live_progress progress_of(const struct publisher *p, const struct publisher_view *v)
 {
-    double epochs = epochs_of(v), so_far = v->ranks->epoch < epochs ? v->ranks->epoch : epochs,
+    double epochs = epochs_of(v), trained = v->ranks->epoch,
+           so_far = epochs > 0 && trained > epochs ? epochs : trained,
            epoch = p->finished ? end_epoch(v) : so_far;
     return (struct live_progress){.epoch = epoch,
-                                  .epochs = epochs,
+                                  .epochs = p->finished && epochs <= 0 ? epoch : epochs,
                                   .step = v->ranks->step,
                                   .samples = ranks_samples(v->ranks),
                                   .fraction = fraction_of(p, v, epoch)};

@@ -24,11 +24,15 @@ void results_close(struct results *r)
     evaluations_release(&r->evaluations);
 }
 
-int results_save(const struct results *r, struct store *store, const char *job, struct err *e)
+int results_save(struct results *r, struct store *store, const char *job, struct err *e)
 {
+    if (!r->unsaved) {
+        return 0;
+    }
     json_t *j = evaluations_json(&r->evaluations);
     int rc = store_doc_set(store, job, "detail:evaluations", j, e);
     json_decref(j);
+    r->unsaved = rc < 0;
     return rc;
 }
 

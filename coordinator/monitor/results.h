@@ -9,6 +9,7 @@
 
 struct results {
     struct evaluations evaluations; /* of the job's surviving steps, over all attempts; owned */
+    bool unsaved;                   /* evaluations since the last results_save */
     bool has_ended;
     struct ended ended; /* if has_ended */
 };
@@ -16,8 +17,8 @@ struct results {
 /* Reads the kept evaluations. A document that is damaged is logged, and begins anew. */
 void results_open(struct results *r, struct store *store, const char *job);
 void results_close(struct results *r);
-/* Writes the kept evaluations down. */
-int results_save(const struct results *r, struct store *store, const char *job, struct err *e);
+/* Writes the kept evaluations down, if there are new ones. */
+int results_save(struct results *r, struct store *store, const char *job, struct err *e);
 /* Takes what a rank said about the attempt's end. When one rank fails, the others fail too and say
  * so ("a peer is lost"). The failure that counts is the one that is no echo, whichever came first;
  * and a failure outweighs a "stopped" that mpirun's SIGTERM caused. */

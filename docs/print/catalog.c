@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "docs/print/fold.h"
 #include "job/spec_parts.h"
 
 static void print_range(FILE *f, const struct catalog_param *p)
@@ -74,7 +75,9 @@ static void print_kind(FILE *f, enum catalog_kind kind, const char *title)
     for (int id = 0; id < CAT_COUNT; id++) {
         const struct catalog_entry *e = catalog_get(id);
         if (e->kind == kind) {
-            fprintf(f, "\n**`%s`**: %s.\n", e->name, e->help);
+            char line[512];
+            snprintf(line, sizeof line, "\n**`%s`**: %s.\n", e->name, e->help);
+            fold_print(line, f);
             print_params(f, e->params);
         }
     }
@@ -140,11 +143,12 @@ int main(void)
         [CATALOG_DEVICE] = "Devices (`--local-node NAME=…`)",
     };
     FILE *f = stdout;
-    fprintf(f,
-            "# The catalogue\n\n"
-            "Everything that a job can name, printed from `job/catalog.def` and the rows of "
-            "`job/spec_parts.c` by `make docs`.\n"
-            "Do not edit: `make check-unit` compares this page with the code.\n");
+    fold_print(
+        "# The catalogue\n\n"
+        "Everything that a job can name, printed from `job/catalog.def` and the rows of "
+        "`job/spec_parts.c` by `make docs`. Do not edit: `make check-unit` compares this "
+        "page with the code.\n",
+        f);
     for (int k = 0; k < CATALOG_KINDS; k++) {
         print_kind(f, k, titles[k]);
     }

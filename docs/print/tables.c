@@ -69,6 +69,7 @@ int main(int argc, char **argv)
         {"keys of secrets", print_keys, KEYS_SECRETS},
         {"rights of worker", print_rights, KEY_WORKER},
         {"rights of agent", print_rights, KEY_AGENT},
+        {"rights of keeper", print_rights, KEY_KEEPER},
     };
     for (size_t i = 0; argc == 2 && i < sizeof tables / sizeof *tables; i++) {
         if (!strcmp(argv[1], tables[i].name)) {

@@ -18,7 +18,7 @@ struct joined {
     int tensors;
     int64_t samples;  /* of an epoch */
     int global_batch; /* 0: no program has joined, and nothing else here means anything */
-    double epochs;
+    double epochs;    /* 0: as many as the program's loop makes */
 };
 
 json_t *joined_json(const struct joined *j); /* new reference */

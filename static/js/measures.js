@@ -1,6 +1,6 @@
 /* What follows from a job's numbers: medians, the parts of a step, an equal split, the rest of the
    run. Pure; NaN where something is not known yet. */
-import {known} from './format.js';
+import {duration, known} from './format.js';
 
 /** @param {number[]} values */
 export function median(values) {
@@ -9,6 +9,15 @@ export function median(values) {
     return NaN;
   }
   return v.length % 2 ? v[(v.length - 1) / 2] : (v[v.length / 2 - 1] + v[v.length / 2]) / 2;
+}
+
+/**
+ * The mean of what is known.
+ * @param {number[]} values
+ */
+export function mean(values) {
+  const v = values.filter(known);
+  return v.length ? v.reduce((sum, x) => sum + x, 0) / v.length : NaN;
 }
 
 /**
@@ -66,26 +75,56 @@ export function idealRate(workers) {
 }
 
 /**
- * Time between two versions of the server, from the time that a global batch takes.
+ * Time between two versions of the model: the samples of a version by the samples of a second. In a
+ * virtual job both are virtual.
  * @param {Api.Job} job
  */
-export function secondsPerVersion(job) {
-  const n = (job.workers || []).length;
-  const step = job.metrics?.step_seconds || 0;
-  return step > 0 && n > 0 ? step / (job.spec?.strategy?.type === 'sync' ? 1 : n) : NaN;
+export function secondsPerVersion({progress, metrics}) {
+  const rate = metrics?.samples_per_second || 0;
+  return progress && progress.step > 0 && rate > 0 ? progress.samples / progress.step / rate : NaN;
 }
 
 /**
- * Seconds that a job ran, from its start to its end.
+ * Steps of the whole cluster, a global batch each, where the model's updates are more than those:
+ * under a server each gradient is an update. NaN where a step is an update.
+ * @param {Api.Job} job
+ */
+export function globalSteps({progress, spec, program}) {
+  const batch = program?.global_batch || spec?.batching?.global_batch || NaN;
+  const steps = Math.ceil((progress?.samples ?? NaN) / batch);
+  return progress && steps > 0 && progress.step > 1.2 * steps ? steps : NaN;
+}
+
+/**
+ * Whether a job runs on the simulator, so that its times are virtual.
+ * @param {Api.Job} job
+ */
+export const isVirtual = (job) => Boolean(job.spec?.cluster);
+
+/**
+ * Seconds that a job ran, from its start to its end; of a virtual job on its own clock.
  * @param {Api.Job} job
  */
 export function tookSeconds(job) {
+  if (isVirtual(job)) {
+    return job.seconds ?? NaN;
+  }
   return job.started && job.finished ? (Date.parse(job.finished) - Date.parse(job.started)) / 1000
                                      : NaN;
 }
 
 /**
- * Seconds until a running job ends: by its present speed, or by the time it has taken so far.
+ * The same in words; of a virtual job "17 min of virtual time".
+ * @param {Api.Job} job
+ */
+export function tookText(job) {
+  const took = tookSeconds(job);
+  return duration(took) + (isVirtual(job) && known(took) ? ' of virtual time' : '');
+}
+
+/**
+ * Seconds of the clock until a running job ends: by its present speed, or by the time it has taken
+ * so far, as for a virtual job, whose speed is that of another clock.
  * @param {Api.Job} job
  */
 export function remaining(job) {
@@ -95,10 +134,24 @@ export function remaining(job) {
   if (job.state !== 'running' || !(f > 0) || f >= 1) {
     return NaN;
   }
-  if (rate > 0 && samples > 0) {
+  if (rate > 0 && samples > 0 && !isVirtual(job)) {
     return samples * (1 / f - 1) / rate;
   }
   return job.started ? (Date.now() - Date.parse(job.started)) / 1000 * (1 / f - 1) : NaN;
+}
+
+/**
+ * The share of the time from one step to the next in which the median node neither computes nor
+ * exchanges nor waits, which it spends loading data. Medians leave out the steps after which the
+ * network was tested.
+ * @param {Api.NodeRows[]} nodes
+ */
+export function loadingShare(nodes) {
+  return median(nodes.map(({rows}) => median(rows.slice(1).map((row, i) => {
+    const all = row.time - rows[i].time;
+    const told = row.compute_seconds + row.exchange_seconds + row.wait_seconds;
+    return all > 0 && row.attempt === rows[i].attempt ? Math.max(0, 1 - told / all) : NaN;
+  }))));
 }
 
 /**

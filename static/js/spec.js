@@ -20,6 +20,23 @@ export function dataName(spec) {
   return spec?.program ? 'its own data' : spec?.data?.path || spec?.data?.format || 'no data';
 }
 
+/* Every preset classifies into so many classes. */
+const PRESET_CLASSES = 10;
+
+/**
+ * Among how many classes the network chooses; NaN where it does not classify, or nobody knows.
+ * @param {Api.Spec | undefined} spec
+ */
+export function classesOf(spec) {
+  const {model} = spec || {};
+  if (typeof model === 'string') {
+    return PRESET_CLASSES;
+  }
+  const units = (model?.layers || []).map((layer) => layer.units).filter(Boolean);
+  const classes = units[units.length - 1];
+  return model?.loss !== 'mse' && classes !== undefined && classes > 1 ? classes : NaN;
+}
+
 /** @param {Api.Spec | undefined} spec */
 export function strategyOf(spec) {
   return spec?.strategy?.type || 'sync';

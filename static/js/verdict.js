@@ -1,12 +1,14 @@
 /* The page's one sentence: who, how much, against whom, what was done, what it gained. Pure, tested
    in tests/browser/test_pure.py.
 
-   verdict(job, assignments) gives {parts, evidence, straggler, key}: parts is a list of texts and
+   verdict(job, assignments, learned) gives a Page.Verdict: parts is a list of texts and
    {node: name}; key names the cause, and the page changes its sentence only when the key changes or
-   some seconds have passed. Here are jobs that do not train; those that do are in sentences/. */
-import {bytes, capital, duration, known, percent, plural, three} from './format.js';
-import {tookSeconds} from './measures.js';
-import {running} from './sentences/running.js';
+   some seconds have passed. Here are jobs that do not train; how those do that train or have
+   trained is in sentences/health.js, why one failed in sentences/failure.js. */
+import {bytes, capital, known, percent, plural, three} from './format.js';
+import {tookText} from './measures.js';
+import {failure} from './sentences/failure.js';
+import {judge} from './sentences/health.js';
 import {counted} from './sentences/words.js';
 
 /** @param {Api.Job} job */
@@ -21,31 +23,13 @@ function result(job) {
 /** @param {Api.Job} job */
 function settled(job) {
   if (job.state === 'succeeded') {
-    return 'The job reached ' + result(job) + ' in ' + duration(tookSeconds(job)) + '.';
+    return 'The job reached ' + result(job) + ' in ' + tookText(job) + '.';
   }
   const p = job.progress;
   return 'The job was cancelled' +
       (p?.step
               ? ' in epoch ' + Math.min(p.epochs, Math.floor(p.epoch) + 1) + ' of ' + p.epochs + '.'
               : ' before its first step.');
-}
-
-/**
- * @param {Api.Job} job
- * @returns {Page.Verdict}
- */
-function failure(job) {
-  const e = job.error || {};
-  const message = e.message || '';
-  const step = job.progress?.step;
-  const about = step ? ' about step ' + Math.round(step).toLocaleString('en-US') : '';
-  const lost = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/.exec(message);
-  if (e.node && lost) {
-    return {parts: [{node: e.node}, ' was lost' + about + ': ' + lost[1] + '.'], key: 'failed'};
-  }
-  const text = (message || 'no cause was reported').replace(/\.$/, '') + '.';
-  return e.node ? {parts: [{node: e.node}, ' failed' + about + ': ', text], key: 'failed'}
-                : {parts: ['The job failed: ', text], key: 'failed'};
 }
 
 /**
@@ -98,41 +82,27 @@ function before(job) {
 }
 
 /**
- * The same in the past tense, after the result.
- * @param {Page.Verdict} live
- * @returns {Page.Word[]}
- */
-function lastly(live) {
-  const past = (/** @type {string} */ text) => text.replace(' computes ', ' computed ')
-                                                   .replace(' now finish', ' then finished')
-                                                   .replace('. Nothing needs doing.', '');
-  return [' ', ...live.parts.map((p) => (typeof p === 'string' ? past(p) : p))];
-}
-
-/**
  * @param {Api.Job} job
  * @param {Api.Assignment[]} [assignments]
+ * @param {Page.Learned} [learned]
  * @returns {Page.Verdict}
  */
-export function verdict(job, assignments = []) {
-  if (job.state === 'failed') {
+export function verdict(job, assignments = [], learned = {}) {
+  const {state} = job;
+  if (state === 'failed') {
     return failure(job);
   }
-  const live = running(job, assignments) || {parts: [before(job)], key: job.state};
-  if (job.state === 'succeeded' || job.state === 'cancelled') {
-    return {
-      ...live,
-      parts: [settled(job), ...(live.straggler ? lastly(live) : [])],
-      key: job.state
-    };
+  if (state === 'succeeded' || state === 'cancelled') {
+    const was = judge(job, assignments, learned, true);
+    return {...was, parts: [settled(job), ...(was ? [' ', ...was.parts] : [])], key: state};
   }
-  if (job.state === 'queued' || job.state === 'launching' || job.state === 'paused') {
-    const evidence = job.error && job.state === 'queued'
+  if (state === 'queued' || state === 'launching' || state === 'paused') {
+    const evidence = job.error && state === 'queued'
         ? 'The last attempt was lost: ' + job.error.message + '.'
         : '';
-    return {...(receiving(job) || {parts: [before(job)], key: job.state}), evidence};
+    return {...(receiving(job) || {parts: [before(job)], key: state}), evidence};
   }
-  return live;
+  return judge(job, assignments, learned, false) || {parts: [before(job)], key: state};
 }
 
 /** @param {Page.Word[]} parts */

@@ -187,6 +187,15 @@ export function numeric(...texts) {
 }
 
 /**
+ * What is scrolled sideways where it is too wide; the keyboard can scroll it too.
+ * @param {string} label
+ * @param {Page.Child[]} children
+ */
+export function scroller(label, ...children) {
+  return h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label}, children);
+}
+
+/**
  * A list of names and values.
  * @param {[string, string][]} pairs
  * @param {Page.Props | null} [props]

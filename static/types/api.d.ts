@@ -115,7 +115,7 @@ declare namespace Api {
 
   interface Spec {
     name?: string;
-    model?: string|{layers?: unknown[]};
+    model?: string|{layers?: {units?: number}[], loss?: string};
     /** A user's own program, in place of model and data. */
     program?: {name?: string, digest?: string, command?: string[], args?: string[]};
     data?: {format?: string, path?: string, samples?: number, test_samples?: number};
@@ -126,6 +126,10 @@ declare namespace Api {
     /** A virtual cluster; the job runs on the simulator. */
     cluster?: unknown;
     workers?: number;
+    /** Names of nodes, or labels. */
+    nodes?: string[];
+    /** A safetensors file, or what and from where. */
+    init?: unknown;
     epochs?: number;
     seed?: number;
     max_restarts?: number;
@@ -190,6 +194,7 @@ declare namespace Api {
     node: string;
     step: number;
     local_step?: number;
+    attempt?: number;
     time: number;
     epoch?: number;
     loss?: number|null;
@@ -225,6 +230,8 @@ declare namespace Api {
     disabled: boolean;
     heartbeat_age_seconds?: number;
     gpu?: Gpu|null;
+    /** Versions of its python3 and of what programs may need. */
+    packages?: {[name: string]: string};
   }
 
   interface Gpu {
@@ -348,7 +355,14 @@ declare namespace Api {
     assignment: Assignment;
     staleness: {nodes: NodeStaleness[]};
     node: {};
-    log: {type?: string, step: number, time: number};
+    log: {
+      type?: string,
+      step: number,
+      time: number,
+      rank?: number,
+      node?: string,
+      message?: string
+    };
     deleted: {id?: string};
     gap: {};
   }

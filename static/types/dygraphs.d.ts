@@ -36,8 +36,9 @@ declare namespace Dygraphs {
 
   interface Graph {
     destroy(): void;
-    resize(width: number, height: number): void;
-    updateOptions(options: object): void;
+    /** To the size that its element has now. */
+    resize(): void;
+    updateOptions(options: object, blockRedraw?: boolean): void;
     getArea(): Area;
     toDomXCoord(x: number): number;
     toDomYCoord(y: number): number;

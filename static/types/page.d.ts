@@ -49,7 +49,7 @@ declare namespace Page {
 
   type Axis = 'step'|'samples'|'time';
   type Range = [number, number];
-  type MarkKind = 'change'|'lost'|'restart'|'rate'|'checkpoint';
+  type MarkKind = 'change'|'lost'|'restart'|'resume'|'crash'|'rate'|'checkpoint';
 
   /** Something that happened to the job, at its step (and time where that is known). */
   interface Mark {
@@ -162,10 +162,30 @@ declare namespace Page {
   /** One node in a sentence; other parts are text. */
   type Word = string|{node: string};
 
+  /** What can be done about it: an address of the page. */
+  interface Action {
+    text: string;
+    href: string;
+  }
+
+  /** What a job's curves tell of its course, as far as it is known. */
+  interface Learned {
+    /** Train losses in the order of steps: means of buckets. */
+    losses?: number[];
+    tests?: Api.Evaluation[];
+    /** Workers with their means over the whole run. */
+    workers?: Api.Worker[];
+    /** Share of the time between two steps that goes into loading data. */
+    loading?: number;
+  }
+
   interface Verdict {
     parts: Word[];
     evidence?: string;
     straggler?: string;
+    /** The chart that shows it, by its data-chart. */
+    chart?: string;
+    action?: Action;
     /** Names the cause: the page changes its sentence at once only when the key changes. */
     key: string;
   }

@@ -150,8 +150,8 @@ def job_row(samples):
            "epochs": 1 if TINY else 5, "seed": 1}
     out = {}
     with Service(
-        nodes=["gpu-1=cuda:0", "gpu-2=cuda:0",
-               f"cpu=cpu:{1 if TINY else max(1, (os.cpu_count() or 1) // 2)}"]) as s:
+            nodes=["gpu-1=cuda:0", "gpu-2=cuda:0",
+                   f"cpu=cpu:{1 if TINY else max(1, (os.cpu_count() or 1) // 2)}"]) as s:
         for name, nodes in (("all three", ["gpu-1", "gpu-2", "cpu"]),
                             ("one worker on the GPU", ["gpu-1"]),
                             ("the CPU", ["cpu"]))[:1 if TINY else 3]:

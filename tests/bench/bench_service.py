@@ -92,7 +92,7 @@ async def watch(url, token, id, ages, seconds):
                 bytes_ += len(line)
                 events += line.startswith(b"event:")
                 if ages is not None and line.startswith(
-                    b'data: {"job"') and b'"type":"rows"' in line[:120]:
+                        b'data: {"job"') and b'"type":"rows"' in line[:120]:
                     now = time.time()
                     for row in json.loads(line[6:])["data"]["rows"]:
                         ages.setdefault(row["rank"], []).append(now - row["time"])

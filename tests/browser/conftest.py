@@ -1,6 +1,7 @@
-"""A browser and a service for the tests of the page: headless Chromium driven by selenium, and the real `evenstep serve` with four unequal
-nodes. One service and one browser serve a module; every test looks at the console at its end: an error there, or a violation of the
-Content-Security-Policy, fails it."""
+"""A browser and a service for the tests of the page: headless Chromium driven by selenium, and the
+real `evenstep serve` with four unequal nodes. One service and one browser serve a module; every
+test looks at the console at its end: an error there, or a violation of the Content-Security-Policy,
+fails it."""
 import pathlib
 import shutil
 import sys
@@ -13,7 +14,8 @@ from service import BUILD, Service  # noqa: E402
 pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
 from page import Page, start  # noqa: E402
 
-NODES = ("fast-1=cpu:1,slowdown=4", "fast-2=cpu:1,slowdown=4", "mid=cpu:1,slowdown=8", "slow=cpu:1,slowdown=16")
+NODES = ("fast-1=cpu:1,slowdown=4", "fast-2=cpu:1,slowdown=4", "mid=cpu:1,slowdown=8",
+         "slow=cpu:1,slowdown=16")
 CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
 

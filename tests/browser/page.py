@@ -1,4 +1,5 @@
-"""What a person does with the page, in words: open, click, type, wait until something is read. Everything waits with a deadline."""
+"""What a person does with the page, in words: open, click, type, wait until something is read.
+Everything waits with a deadline."""
 import re
 import tempfile
 
@@ -11,9 +12,12 @@ from selenium.webdriver.common.keys import Keys
 
 from service import until
 
-# what the page itself cannot help: a request that a test provokes on purpose is logged by the browser as an error, and so
-# is one that a busy machine answered with "a part of the service is away"; the page asks again
-EXPECTED = re.compile(r"/api/v1/\S* - Failed to load resource: the server responded with a status of (400|401|404|409|422|503|504)")
+# what the page itself cannot help: a request that a test provokes on purpose is logged by the
+# browser as an error, and so is one that a busy machine answered with "a part of the service is
+# away"; the page asks again
+EXPECTED = re.compile(
+    r"/api/v1/\S* - Failed to load resource: the server responded with a status of "
+    r"(400|401|404|409|422|503|504)")
 
 
 def start(chromium, driver):
@@ -21,8 +25,9 @@ def start(chromium, driver):
     profile = tempfile.mkdtemp(prefix="evenstep-chromium-")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-                 "--disable-component-update", "--disable-sync", "--window-size=1440,900", f"--user-data-dir={profile}"):
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic",
+                 "--no-first-run", "--disable-background-networking", "--disable-component-update",
+                 "--disable-sync", "--window-size=1440,900", f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     made = webdriver.Chrome(service=ChromeService(driver), options=options)
@@ -33,7 +38,7 @@ class Page:
     def __init__(self, driver, service):
         self.driver, self.service = driver, service
 
-    # -- going places -----------------------------------------------------------------------------------------
+    # -- going places ------------------------------------------------------------------------------
     def link(self):
         answer = self.service.post("link")
         assert answer.status_code == 201, answer.text
@@ -45,7 +50,8 @@ class Page:
         self.forget()
         self.driver.get(self.link())
         self.wait_for("#new-job")
-        until("the page is live", lambda: self.script("return document.body.dataset.live") == "live")
+        until("the page is live", lambda: self.script("return document.body.dataset.live")
+              == "live")
 
     def forget(self):
         self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
@@ -57,7 +63,7 @@ class Page:
         self.open("/jobs/" + job)
         self.wait_for("#verdict")
 
-    # -- looking ----------------------------------------------------------------------------------------------
+    # -- looking -----------------------------------------------------------------------------------
     def script(self, code, *args):
         return self.driver.execute_script(code, *args)
 
@@ -68,27 +74,34 @@ class Page:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
     def visible(self, css):
-        """The first that is shown. One call: a table that is drawn again every second may be another one by the next."""
-        return self.script('''const shown = (e) => getComputedStyle(e).visibility === 'visible' && [...e.getClientRects()].some((r) => r.width && r.height);
-                              return [...document.querySelectorAll(arguments[0])].find(shown) || null''', css)
+        """The first that is shown. One call: a table that is drawn again every second may be
+        another one by the next."""
+        return self.script('''
+            const shown = (e) => getComputedStyle(e).visibility === 'visible' &&
+                [...e.getClientRects()].some((r) => r.width && r.height);
+            return [...document.querySelectorAll(arguments[0])].find(shown) || null''', css)
 
     def wait_for(self, css, seconds=30):
-        return until(f"{css} is shown at {self.driver.current_url}", lambda: self.visible(css), seconds)
+        return until(f"{css} is shown at {self.driver.current_url}", lambda: self.visible(css),
+                     seconds)
 
     def text(self, css):
-        return self.script("const e = document.querySelector(arguments[0]); return e ? e.innerText : ''", css) or ""
+        return self.script(
+            "const e = document.querySelector(arguments[0]); return e ? e.innerText : ''",
+            css) or ""
 
     def number(self, css):
         found = re.search(r"-?\d[\d,]*\.?\d*", self.text(css))
         return float(found.group().replace(",", "")) if found else None
 
     def wait_text(self, css, pattern, seconds=60):
-        return until(f"{css} reads {pattern!r}; it reads {self.text(css)[:300]!r}", lambda: re.search(pattern, self.text(css)), seconds)
+        return until(f"{css} reads {pattern!r}; it reads {self.text(css)[:300]!r}",
+                     lambda: re.search(pattern, self.text(css)), seconds)
 
     def shot(self, path):
         self.driver.save_screenshot(str(path))
 
-    # -- doing ------------------------------------------------------------------------------------------------
+    # -- doing -------------------------------------------------------------------------------------
     def click(self, css):
         element = self.wait_for(css)
         self.script("arguments[0].scrollIntoView({block: 'center'})", element)
@@ -118,10 +131,12 @@ class Page:
     def keys(self, *keys):
         ActionChains(self.driver).send_keys(*keys).perform()  # whatever has the focus then
 
-    # -- the console ------------------------------------------------------------------------------------------
+    # -- the console -------------------------------------------------------------------------------
     def console(self):
         try:
-            return [line for line in self.driver.get_log("browser") if line["level"] in ("SEVERE", "WARNING") or "Content Security Policy" in line["message"]]
+            return [line for line in self.driver.get_log("browser")
+                    if line["level"] in ("SEVERE", "WARNING")
+                    or "Content Security Policy" in line["message"]]
         except WebDriverException:
             return []
 

@@ -72,7 +72,7 @@ def test_the_page_is_at_most_a_second_behind(page, running, service):
     page.open_job(running)
     page.wait_text("#tile-loss .value", r"\d")
     step = service.job(running)["progress"]["step"]
-    until("the page shows a later step", lambda: page.script("const b = [...document.querySelectorAll('.progress-line span')].map(e => e.textContent).join(' '); return Number((/step ([\\d,]+)/.exec(b) || [0, '0'])[1].replace(/,/g, ''))") > step, 10)
+    until("the page shows a later step", lambda: page.script("const b = [...document.querySelectorAll('.progress-line span')].map(e => e.textContent).join(' '); return Number((/([\\d,]+) updates/.exec(b) || [0, '0'])[1].replace(/,/g, ''))") > step, 10)
 
 
 def test_each_node_has_its_staleness_and_its_minibatch(page, running):

@@ -23,6 +23,44 @@ def test_numbers_read_as_people_write_them(page, expression, wanted):
     assert call(page, "/js/format.js", expression) == wanted
 
 
+LIMITS = ["0", "-0", "1e-12", "-1e-12", "0.00049", "999.6", "123456789", "1e32", "-1e32", "12345678901234567890123456789012", "NaN", "Infinity", "-Infinity"]
+FORMATS = ["whole", "three", "loss", "percent", "times", "seconds", "duration", "age", "bytes", "tick", "lossTick", "percentTick", "milliseconds", "span", "short", "plain", "mean"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(page, name):
+    for value in LIMITS:
+        text = call(page, "/js/format.js", f"m.{name}({value})")
+        assert len(text) <= 18 and len(text) <= (12 if name in ("three", "loss", "tick", "lossTick") else 18), (value, text)
+        assert "e+" not in text and "NaN" not in text and "Infinity" not in text and not text.startswith("-"), (value, text)
+        assert not text.startswith("−0") or "." in text.rstrip("0."), (value, text)
+    assert call(page, "/js/format.js", f"m.{name}(NaN)") in ("none", "never", ""), name
+
+
+@pytest.mark.parametrize("expression, wanted", [
+    ("m.three(1e32)", "1.00×10³²"), ("m.three(-1e-12)", "−1.00×10⁻¹²"), ("m.loss(12345678901234567890123456789012)", "1.23×10³¹"), ("m.three(-0)", "0"), ("m.whole(-0)", "0"), ("m.whole(-0.4)", "0"),
+    ("m.loss(-0)", "0"), ("m.three(Infinity)", "infinite"), ("m.lossTick(100)", "100"), ("m.lossTick(20)", "20"), ("m.lossTick(0.5)", "0.5"), ("m.lossTick(1000)", "1,000"), ("m.lossTick(1e32)", "10³²"),
+    ("m.lossTick(2e-9)", "2×10⁻⁹"), ("m.lossTick(0)", "0"), ("m.percent(-0)", f"0.0{NARROW}%"), ("m.tick(-2000)", f"−2{NARROW}k"),
+    ("m.alike(0.12, 0.07)", [f"0.120{NARROW}s", f"0.070{NARROW}s"]), ("m.alike(0.0098, 0.0067, 0.0002)", [f"9.80{NARROW}ms", f"6.70{NARROW}ms", f"0.20{NARROW}ms"]), ("m.alike(NaN, 2)", ["none", f"2.00{NARROW}s"]),
+])
+def test_numbers_at_their_limits(page, expression, wanted):
+    assert call(page, "/js/format.js", expression) == wanted
+
+
+def test_log_axes_say_what_stands_at_their_ticks(page):
+    """A hundred was a one: zeros were taken from the end of a whole number."""
+    ticks = call(page, "/js/chart/scale.js", "m.logTicks(0.5, 2e4)")
+    texts = call(page, "/js/format.js", f"{json.dumps(ticks)}.map(m.lossTick)")
+    assert texts == ["1", "10", "100", "1,000", f"10{NARROW}k"]
+
+
+def test_on_a_log_axis_logarithms_are_averaged(page):
+    curve = "{x: [0, 1, 2, 3], mean: [1, 1e6, 1, 1]}"
+    linear, log = (call(page, "/js/chart/smooth.js", f"m.smooth({curve}, 0.8, [], {flag})") for flag in ("false", "true"))
+    assert log[1] == pytest.approx(10 ** 1.2) and log[3] < 100 < linear[3]
+    assert call(page, "/js/chart/smooth.js", "m.smooth({x: [0, 1, 2], mean: [2, 0, 8]}, 0, [], true)") == pytest.approx([2, 2, 8])
+
+
 @pytest.mark.parametrize("expression, wanted", [
     ("m.linearTicks(0, 100)", [0, 20, 40, 60, 80, 100]), ("m.logTicks(0.08, 3)", [0.1, 0.2, 0.5, 1, 2]), ("m.timeTicks(0, 600, 6)", [0, 120, 240, 360, 480, 600]), ("m.timeTicks(0, 150, 6)", [0, 30, 60, 90, 120, 150]), ("m.spread([10, 11, 50], 13, 0, 100)", [10, 23, 50]),
     ("m.spread([98, 99], 13, 0, 100)", [87, 100]), ("m.niceRange([0, 10], {zero: true, pad: 0.1})", [0, 11]), ("m.xLabel('time', 300, 600)", f"5{NARROW}min"),
@@ -41,9 +79,22 @@ def test_smoothing_starts_at_the_first_value_and_anew_at_a_cut(page):
     assert call(page, "/js/chart/smooth.js", "m.smooth({x: [0, 1], mean: [NaN, 3]}, 0.5)")[1] == pytest.approx(3)
 
 
+def fitted(page, points):
+    return call(page, "/js/steptime.js", f"m.fitStep({json.dumps(points)})")
+
+
 def test_a_line_is_fitted_through_measured_steps(page):
-    fit = call(page, "/js/chart/smooth.js", "m.fitLine([10, 20, 40], [0.12, 0.22, 0.42])")
-    assert fit["a"] == pytest.approx(0.02) and fit["k"] == pytest.approx(0.01)
+    fit = fitted(page, [[10, 0.12], [20, 0.22], [40, 0.42]])
+    assert fit["a"] == pytest.approx(0.02) and fit["k"] == pytest.approx(0.01) and fit["aWithin"] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_fixed_part_of_a_step_is_never_below_zero_and_has_an_interval(page):
+    points = [[10, 0.05], [20, 0.16], [40, 0.47], [12, 0.06], [38, 0.44], [25, 0.2]]
+    fit = fitted(page, points)
+    assert fit["a"] == 0 and fit["k"] == pytest.approx(sum(b * t for b, t in points) / sum(b * b for b, _ in points))
+    assert 0 < fit["aWithin"] < 0.5 and 0 < fit["kWithin"] < fit["k"]
+    assert fitted(page, [[10, 0.1], [11, 0.2], [10, 0.1]]) is None, "sizes that are alike tell nothing"
+    assert fitted(page, [[10, 0.4], [20, 0.3], [40, 0.1]]) is None, "nor does a slope below zero"
 
 
 WORKER = "{{node: '{0}', batch: {1}, compute_seconds: {2}, exchange_seconds: 0, wait_seconds: {3}, staleness: {{mean: {4}, max: 9}}}}"

@@ -39,7 +39,7 @@ def test_a_failed_job_says_its_cause(page, service):
 
 def test_an_address_that_is_nothing_says_so(page):
     page.open("/jobs/0123456789abcdef")
-    page.wait_text("main", "not here")
+    page.wait_text("main h1", "Not found")
     page.open("/nowhere")
     page.wait_text("main", "nothing at this address")
     until("there is a way back", lambda: page.all('main a[href="#/"]'))

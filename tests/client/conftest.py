@@ -21,7 +21,7 @@ def python_with(*packages):
     find = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, sys.argv[1:])))"
     for python in [*filter(None, named), os.path.join(ROOT, "run/own-program/bin/python")]:
         if os.path.exists(python) and not subprocess.run(
-            [python, "-c", find, *packages]).returncode:
+                [python, "-c", find, *packages]).returncode:
             return python
     pytest.skip("no interpreter with %s: deploy/setup own-program" % " and ".join(packages))
 

@@ -1,6 +1,8 @@
 """The client of the REST API against a real service."""
 
+import json
 import os
+import shutil
 import sys
 
 import pytest
@@ -10,6 +12,7 @@ from conftest import ROOT
 sys.path[:0] = [os.path.join(ROOT, "client/python"), os.path.join(ROOT, "tests/integration")]
 
 from evenstep.client import Client, ServiceError  # noqa: E402
+from evenstep.pack import PackError  # noqa: E402
 from service import Service, spec  # noqa: E402
 
 
@@ -46,3 +49,85 @@ def test_waiting_ends_with_its_timeout(client):
         client.wait(job["id"], timeout=0.5, every=0.1)
     client.cancel(job["id"])
     assert client.wait(job["id"], timeout=60)["state"] == "cancelled"
+
+
+# ---- programs
+
+
+@pytest.fixture(scope="module")
+def programs():
+    with Service(options=["--allow-programs"]) as service:
+        yield Client(service.url, service.token)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A program that needs nothing but NumPy, and what does not go along."""
+    made = tmp_path / "program"
+    made.mkdir()
+    for name in ("wire.py", "counting.py"):
+        shutil.copy(os.path.join(ROOT, "tests/program", name), made)
+    (made / "model.ckpt").write_text("left out")
+    (made / ".evenstepignore").write_text("*.ckpt\n")
+    return made
+
+
+def counting(programs, folder, *args, **spec):
+    spec = {"workers": 2, "strategy": {"type": "sync"}, **spec}
+    return programs.run(str(folder / "counting.py"), *args, python="/usr/bin/python3", **spec)
+
+
+def test_a_program_is_run_and_its_artifacts_are_fetched(programs, folder, tmp_path):
+    results = folder / "results"
+    results.mkdir()
+    (results / "old.bin").write_bytes(b"not to be uploaded")
+    job = counting(programs, folder, "--epochs", 2, "--rate", 0.25, output=str(results))
+    assert job["name"] == "counting" and job["spec"]["program"]["args"][-1] == "0.25"
+    ended = programs.wait(job["id"], timeout=120)
+    assert ended["state"] == "succeeded" and ended["progress"]["samples"] == 2 * 256
+    paths = programs.fetch(job["id"], str(results))
+    names = {os.path.basename(path) for path in paths}
+    assert {"model.safetensors", "rank-0.json"} <= names
+    seen = [json.load(open(results / ("rank-%d.json" % rank)))["seen"]["1"] for rank in (0, 1)]
+    assert sorted(seen[0] + seen[1]) == list(range(256))
+    told = programs.ask("GET", "/jobs/%s/artifacts" % job["id"])["artifacts"]
+    sizes = {os.path.basename(path): os.path.getsize(path) for path in paths}
+    assert sizes == {artifact["name"]: artifact["bytes"] for artifact in told}
+    assert programs.series(job["id"])["train_loss"]["x"][-1] == 8
+
+
+def test_an_upload_is_named_by_what_is_in_it(programs, folder, tmp_path):
+    first = programs.upload(str(folder))
+    assert first["files"] == 3, "the two files and .evenstepignore"
+    (folder / "model.ckpt").write_text("another one")
+    assert programs.upload(str(folder))["digest"] == first["digest"]
+    (folder / "wire.py").write_text("# changed")
+    assert programs.upload(str(folder))["digest"] != first["digest"]
+
+
+def test_a_folder_above_the_program_may_be_uploaded_and_no_other(programs, folder):
+    (folder / "main").mkdir()
+    (folder / "main/train.py").write_text(
+        "import runpy, sys\nsys.path[0] = '.'\nrunpy.run_path('counting.py', run_name='__main__')\n"
+    )
+    job = programs.run(
+        str(folder / "main/train.py"), "--epochs", 1, folder=str(folder), python="/usr/bin/python3",
+        workers=1, strategy={"type": "sync"},
+    )
+    assert job["spec"]["program"]["command"] == ["/usr/bin/python3", "main/train.py"]
+    assert programs.wait(job["id"], timeout=120)["state"] == "succeeded"
+    with pytest.raises(ValueError, match="is not in the folder"):
+        programs.run(str(folder / "counting.py"), folder=str(folder / "main"))
+
+
+def test_what_cannot_run_is_a_sentence(programs, client, folder):
+    with pytest.raises(ServiceError) as raised:
+        client.upload(str(folder))
+    assert raised.value.status == 403 and "--allow-programs" in str(raised.value)
+    job = counting(programs, folder, "--epochs", 2, "--fault", "exit", max_restarts=0)
+    ended = programs.wait(job["id"], timeout=120)
+    assert ended["state"] == "failed" and "about to exit" in ended["error"]["message"]
+    with open(folder / "large.bin", "wb") as file:
+        file.truncate(65 << 20)
+    with pytest.raises(PackError, match="large.bin"):
+        programs.upload(str(folder))

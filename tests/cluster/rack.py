@@ -51,7 +51,7 @@ def isolated(name, command):
 def terminate(process):
     """SIGTERM to what `isolated` runs: unshare itself does not hand it on."""
     for child in pathlib.Path(
-        f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
         os.kill(int(child), signal.SIGTERM)
 
 

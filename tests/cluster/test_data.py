@@ -28,7 +28,7 @@ def job(seed):
 
 
 def test_how_much_of_its_data_set_a_node_has_is_told_while_it_comes(
-    net, hub, machines, page, tmp_path):
+        net, hub, machines, page, tmp_path):
     write_set(hub.data / "wide")
     net["guest"].set_rate(f"{MBITS}mbit")
     with Machine(hub, net["guest"], 0.4, env={"EVENSTEP_DATA": str(tmp_path)}):

@@ -67,7 +67,7 @@ def refused(hub, host):
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_host_that_may_not_join_is_told_why_and_joins_once_it_is_put_right(
-    net, hub, machines, page, tmp_path, mistake):
+        net, hub, machines, page, tmp_path, mistake):
     place = net["guest"]
     agent, sentence, way_out = mistaken(mistake, hub, place, tmp_path)
     with agent:

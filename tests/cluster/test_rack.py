@@ -70,7 +70,7 @@ def test_minibatches_follow_the_quotas_and_the_page_shows_them(hub, machines, pa
 
 
 def test_a_link_that_goes_down_loses_its_node_within_5_seconds_and_the_job_goes_on(
-    net, hub, machines):
+        net, hub, machines):
     id = hub.submit(long_job(min_workers=3))
     hub.steps(id, 60)
     assert len(of_attempt(id, 1)) == 5
@@ -89,7 +89,7 @@ def test_a_link_that_goes_down_loses_its_node_within_5_seconds_and_the_job_goes_
 
 
 def test_a_hub_whose_link_goes_down_finds_all_its_hosts_again_and_the_job_ends_right(
-    net, hub, machines):
+        net, hub, machines):
     id = hub.submit(long_job(min_workers=4))
     hub.steps(id, 60)
     net["hub"].down()

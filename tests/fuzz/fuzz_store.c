@@ -108,7 +108,7 @@ static void read_job(struct store *s)
     free(store_job_field(s, job, "spec", NULL));
     RETURNS(store_job_transition(s, job, JOB_QUEUED, JOB_LAUNCHING, NULL, e));
     RETURNS(store_job_request(s, job, "cancel", e));
-    RETURNS(store_job_delete(s, job, e));
+    RETURNS(store_job_delete(s, job, NULL, e));
 }
 
 static void read_lists(struct store *s)

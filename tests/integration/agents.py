@@ -1,5 +1,5 @@
-"""Agents for tests: `evenstep-agent` processes on this machine, each a host of its own name, and the messages of the join written once more in
-Python, so that they can be forged."""
+"""Agents for tests: `evenstep-agent` processes on this machine, each a host of its own name, and
+the messages of the join written once more in Python, so that they can be forged."""
 import hashlib
 import hmac
 import json
@@ -18,8 +18,10 @@ class Agent:
     def __init__(self, service, host, *nodes, secret=None, options=(), store=None, env=None):
         self.service, self.host, self.nodes = service, host, nodes
         self.dir = service.dir / ("agent-" + host)
-        self.command = [str(BUILD / "evenstep-agent"), "--store", store or f"unix:{service.dir}/redis.sock", "--secret-file",
-                        str(secret or service.dir / "secret"), "--host", host, "--data-dir", str(self.dir), *options]
+        self.command = [str(BUILD / "evenstep-agent"), "--store",
+                        store or f"unix:{service.dir}/redis.sock", "--secret-file",
+                        str(secret or service.dir / "secret"), "--host", host, "--data-dir",
+                        str(self.dir), *options]
         for node in nodes:
             self.command += ["--node", node]
         self.env = dict(os.environ, **(env or {}))
@@ -27,7 +29,8 @@ class Agent:
 
     def start(self):
         self.log = open(str(self.dir) + ".log", "ab")
-        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=subprocess.STDOUT, env=self.env)
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=subprocess.STDOUT,
+                                        env=self.env)
         return self
 
     def text(self):
@@ -35,7 +38,8 @@ class Agent:
             return f.read()
 
     def says(self, *words, seconds=30):
-        until(f"the agent of {self.host} says {words}", lambda: all(w in self.text() for w in words), seconds)
+        until(f"the agent of {self.host} says {words}",
+              lambda: all(w in self.text() for w in words), seconds)
 
     def stop(self):
         if self.process and self.process.poll() is None:
@@ -71,9 +75,11 @@ class Wire:
     """What is in the boxes, from the outside."""
 
     def __init__(self, service):
-        self.redis = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
+        self.redis = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"),
+                                 decode_responses=True)
         self.dir = service.dir
-        self.secret = mac(b"evenstep cluster secret", (service.dir / "secret").read_text().strip().encode())
+        self.secret = mac(b"evenstep cluster secret",
+                          (service.dir / "secret").read_text().strip().encode())
 
     def host_key(self, host):
         return bytes.fromhex((self.dir / "hosts" / (host + ".key")).read_text().strip())
@@ -87,8 +93,10 @@ class Wire:
     def join(self, host, secret=None, wait=True, **changes):
         """Sends a join, gives the coordinator's answer."""
         nonce = secrets.token_hex(32)
-        body = {"host": host, "instance": secrets.token_hex(32), "address": "127.0.0.1", "network": "127.0.0.0/8",
-                "versions": {"evenstep": "0.1.0", "openmpi": openmpi(), "protocol": 2}, "nodes": [], "nonce": nonce, "at": now(), **changes}
+        body = {"host": host, "instance": secrets.token_hex(32), "address": "127.0.0.1",
+                "network": "127.0.0.0/8",
+                "versions": {"evenstep": "0.1.0", "openmpi": openmpi(), "protocol": 2}, "nodes": [],
+                "nonce": nonce, "at": now(), **changes}
         secret = secret or self.secret
         text = seal(derive(secret, "join", ""), "join", body)
         self.put("join", text)
@@ -100,8 +108,10 @@ class Wire:
 
     def launch(self, host, key=None, **changes):
         """A request to start a daemon, as the launch agent makes it; its nonce and text."""
-        body = {"host": host, "job": "0123456789abcdef", "attempt": 1, "family": 77, "daemon": 1, "daemons": 2, "nodes": "vm,es-" + host + "@0(2)",
-                "mpirun": "77.0;tcp://127.0.0.1:9", "seal": secrets.token_hex(32), "nonce": secrets.token_hex(32), "at": now(), **changes}
+        body = {"host": host, "job": "0123456789abcdef", "attempt": 1, "family": 77, "daemon": 1,
+                "daemons": 2, "nodes": "vm,es-" + host + "@0(2)",
+                "mpirun": "77.0;tcp://127.0.0.1:9", "seal": secrets.token_hex(32),
+                "nonce": secrets.token_hex(32), "at": now(), **changes}
         text = seal(key or self.host_key(host), "launch", body)
         self.put("host." + host, text)
         return body["nonce"], text

@@ -1,10 +1,12 @@
-"""The real service for tests: `evenstep serve` with a private Redis and local nodes, on a free port and a temporary folder.
+"""The real service for tests: `evenstep serve` with a private Redis and local nodes, on a free port
+and a temporary folder.
 
     with Service(nodes=["a=cpu:1", "b=cpu:1"]) as s:
         job = s.submit(spec())
         s.wait(job, "succeeded")
 
-Tests wait for conditions; nothing here asserts a time. When a test fails, the folder with logs is printed and kept."""
+Tests wait for conditions; nothing here asserts a time. When a test fails, the folder with logs is
+printed and kept."""
 import json
 import os
 import pathlib
@@ -19,7 +21,8 @@ import requests
 
 from programs import AT_ROOT, BUILD, ROOT  # noqa: F401  (ROOT for those who import it from here)
 
-PATIENCE = float(os.environ.get("EVENSTEP_TEST_PATIENCE", "1"))  # a sanitizer's programs take several times as long (tests/run)
+# a sanitizer's programs take several times as long (tests/run)
+PATIENCE = float(os.environ.get("EVENSTEP_TEST_PATIENCE", "1"))
 DEADLINE = 120
 
 
@@ -64,16 +67,19 @@ def processes_of(text):
 
 def ranks_of(id):
     """{rank: pid} of the job's attempt that runs."""
-    ranks = {p: re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)\0", proc_file(p, "environ")) for p in processes_of(id) if program_of(p) == "evenstep-worker"}
+    ranks = {p: re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)\0", proc_file(p, "environ"))
+             for p in processes_of(id) if program_of(p) == "evenstep-worker"}
     return {int(rank.group(1)): p for p, rank in ranks.items() if rank}
 
 
 def spec(**changes):
     """A small job on drawn digits: a few seconds of training on two cores."""
     job = {
-        "name": "test", "model": "mlp", "data": {"format": "glyphs", "samples": 2560, "test_samples": 500},
-        "optimizer": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}, "strategy": {"type": "sync"},
-        "batching": {"global_batch": 64, "policy": "equal"}, "workers": 2, "epochs": 2, "seed": 1,
+        "name": "test", "model": "mlp",
+        "data": {"format": "glyphs", "samples": 2560, "test_samples": 500},
+        "optimizer": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9},
+        "strategy": {"type": "sync"}, "batching": {"global_batch": 64, "policy": "equal"},
+        "workers": 2, "epochs": 2, "seed": 1,
     }
     job.update(changes)
     return job
@@ -87,7 +93,8 @@ class Service:
         self.process = None
 
     def start(self):
-        command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(self.dir), "--listen", "127.0.0.1:0", *self.options]
+        command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(self.dir), "--listen",
+                   "127.0.0.1:0", *self.options]
         for node in self.nodes:
             command += ["--local-node", node]
         env = {**os.environ, **AT_ROOT, **self.env}
@@ -95,7 +102,8 @@ class Service:
             env["EVENSTEP_DATA"] = str(self.data)
         self.log = open(self.dir / "serve.log", "ab")
         begin = self.log.tell()
-        self.process = subprocess.Popen(self.wrap(command), stdout=self.log, stderr=subprocess.STDOUT, env=env)
+        self.process = subprocess.Popen(self.wrap(command), stdout=self.log,
+                                        stderr=subprocess.STDOUT, env=env)
 
         def ready():
             assert self.process.poll() is None, self.text()
@@ -141,12 +149,15 @@ class Service:
         elif self.own_folder:
             shutil.rmtree(self.dir, ignore_errors=True)
 
-    # -- REST ------------------------------------------------------------------------------------------------
+    # -- REST --------------------------------------------------------------------------------------
     def ask(self, method, path, **kw):
-        """An answer; on a machine so busy that Redis does not answer in time (503), the request is made again, as the hint says."""
+        """An answer; on a machine so busy that Redis does not answer in time (503), the request is
+        made again, as the hint says."""
         def answered():
-            answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=30 * PATIENCE, **kw)
-            return [answer] if answer.status_code != 503 else None  # an answer of 4xx is false by itself
+            answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=30 * PATIENCE,
+                                       **kw)
+            # an answer of 4xx is false by itself
+            return [answer] if answer.status_code != 503 else None
         return until(f"{method} {path} is answered", answered, 60)[0]
 
     def get(self, path, **kw):
@@ -170,15 +181,18 @@ class Service:
         def there():
             job = self.job(id)
             final = job["state"] in ("succeeded", "failed", "cancelled")
-            assert job["state"] in states or not final, json.dumps(job["error"]) + self.text()[-3000:]
+            assert job["state"] in states or not final, json.dumps(
+                job["error"]) + self.text()[-3000:]
             return job if job["state"] in states else None
         return until(f"job {id} is {' or '.join(states)}", there, seconds)
 
     def steps(self, id, n, seconds=DEADLINE):
-        """Once the job is known to run (its first steps may be told a moment before its state is) and has done n steps."""
+        """Once the job is known to run (its first steps may be told a moment before its state is)
+        and has done n steps."""
         def done():
             job = self.job(id)
-            return job["state"] not in ("queued", "launching") and (job["progress"] or {}).get("step", 0) >= n
+            return job["state"] not in ("queued", "launching") and (job["progress"] or {}).get(
+                "step", 0) >= n
         return until(f"job {id} has done {n} steps", done, seconds)
 
     def is_lost(self, name, within=5):

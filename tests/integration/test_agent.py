@@ -113,6 +113,20 @@ def test_a_host_that_is_lost_ends_the_attempt_and_the_job_goes_on_without_it_and
         assert "g1" in {w["node"] for w in service.wait(again, "succeeded")["workers"]}
 
 
+def test_an_agent_that_is_killed_again_and_again_gets_no_attempt_before_it_has_joined_again(service, agents):
+    with Agent(service, "iota", "i1=cpu:1") as iota:
+        ready(service, "i1")
+        id = service.submit(spec(workers=1, nodes=["i1"], max_restarts=10, epochs=100000, checkpoint={"every_steps": 20}))
+        for attempt in (1, 2, 3, 4):
+            until(f"attempt {attempt} runs", lambda: (j := service.job(id))["attempt"] >= attempt and j["state"] == "running")
+            assert service.job(id)["attempt"] == attempt, "each one began where somebody was"
+            iota.kill()
+            iota.start()
+        assert not [o for o in (service.dir / "jobs" / id / "logs").glob("attempt-*.out") if "before it answered" in o.read_text(errors="replace")]
+        service.post(f"jobs/{id}/cancel")
+        service.wait(id, "cancelled")
+
+
 def test_a_host_that_is_told_to_stop_has_its_job_write_a_checkpoint_and_no_restart_is_counted(service, agents):
     with Agent(service, "theta", "t1=cpu:1") as theta:
         ready(service, "a1", "a2", "b1", "t1")

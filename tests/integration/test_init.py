@@ -31,16 +31,19 @@ def job(**changes):
 class Done:
     """What a job that ran in folder/name left and printed."""
 
-    def __init__(self, folder, name, job, status=0):
+    def __init__(self, folder, name, job, status=0, options=()):
         self.out = folder / name
         (folder / (name + ".json")).write_text(json.dumps(job))
-        done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / (name + ".json"), "--roots", folder, "--out", self.out], env=LOCAL,
+        done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / (name + ".json"), "--roots", folder, "--out", self.out, *options], env=LOCAL,
                               capture_output=True, text=True, timeout=120)
         self.log, self.lines = done.stderr, [line.split(",") for line in done.stdout.splitlines()]
         assert (done.returncode == 0) == (status == 0), done.stderr
 
     def tensors(self, name="model"):
         return plain.load(self.out / "artifacts" / (name + ".safetensors"))[1]
+
+    def rows(self):
+        return rowtable.printed(self.lines)
 
     def checkpoints(self):
         return sorted((self.out / "checkpoints").glob("*.safetensors"))

@@ -13,14 +13,16 @@ from service import Service, processes_of, spec, until
 
 @pytest.fixture(scope="module")
 def service():
-    with Service(nodes=["fast=cpu:1,slowdown=2", "slow=cpu:1,slowdown=6", "other=cpu:1,slowdown=2"]) as s:
+    with Service(
+        nodes=["fast=cpu:1,slowdown=2", "slow=cpu:1,slowdown=6", "other=cpu:1,slowdown=2"]) as s:
         yield s
 
 
 def tensors(blob):
     n = struct.unpack("<Q", blob[:8])[0]
     head = json.loads(blob[8:8 + n])
-    return {k: blob[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]] for k, v in head.items() if k != "__metadata__"}
+    return {k: blob[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]
+            for k, v in head.items() if k != "__metadata__"}
 
 
 def long_job(**changes):
@@ -29,12 +31,17 @@ def long_job(**changes):
 
 
 def test_an_asynchronous_job_runs_to_its_end_and_every_figure_is_there(service):
-    id = service.submit(spec(strategy={"type": "asgd"}, batching={"global_batch": 64, "policy": "dynamic"}, workers=3, epochs=4))
+    id = service.submit(
+        spec(strategy={"type": "asgd"}, batching={"global_batch": 64, "policy": "dynamic"},
+             workers=3, epochs=4))
     job = service.wait(id, "succeeded")
-    assert job["progress"] == {**job["progress"], "samples": 4 * 2560, "fraction": 1.0, "epoch": 4, "epochs": 4}
-    assert job["metrics"]["test_accuracy"] > 0.2 and job["metrics"]["train_loss"] > 0 and job["error"] is None
+    assert job["progress"] == {**job["progress"], "samples": 4 * 2560, "fraction": 1.0, "epoch": 4,
+                               "epochs": 4}
+    assert (job["metrics"]["test_accuracy"] > 0.2 and job["metrics"]["train_loss"] > 0
+            and job["error"] is None)
     assert job["finished"] and job["attempt"] == 1
-    assert len(job["workers"]) == 3 and sum(w["batch"] for w in job["workers"]) == job["assignment"]["global_batch"] == 64
+    assert (len(job["workers"]) == 3 and sum(w["batch"] for w in job["workers"])
+            == job["assignment"]["global_batch"] == 64)
     staleness = service.get(f"jobs/{id}/staleness").json()["nodes"]
     updates = sum(sum(n["histogram"]) for n in staleness)
     total = sum(t * count for n in staleness for t, count in enumerate(n["histogram"]))
@@ -45,19 +52,26 @@ def test_an_asynchronous_job_runs_to_its_end_and_every_figure_is_there(service):
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_a_job_that_reaches_its_target_ends_there_and_says_so(service, strategy):
-    id = service.submit(spec(epochs=200, target={"test_accuracy": 0.4}, strategy={"type": strategy}))
+    id = service.submit(
+        spec(epochs=200, target={"test_accuracy": 0.4}, strategy={"type": strategy}))
     job = service.wait(id, "succeeded")
     last = service.get(f"jobs/{id}/evaluations").json()["evaluations"][-1]
     assert last["accuracy"] >= 0.4 and job["metrics"]["test_accuracy"] == last["accuracy"]
     assert job["progress"]["epoch"] == last["epoch"] < 200 and job["progress"]["fraction"] == 1.0
     beyond = job["progress"]["samples"] - last["epoch"] * 2560
-    assert beyond == 0 if strategy == "sync" else 0 <= beyond < 2560, "a worker goes on while another evaluates, but not to the next epoch's end"
+    assert (beyond == 0 if strategy == "sync"
+            else 0 <= beyond
+            < 2560), "a worker goes on while another evaluates, but not to the next epoch's end"
 
 
 def test_minibatches_follow_the_measured_speeds_and_say_why():
-    """Slow enough that the nodes' own speeds are measured, not who else has the processor at the moment."""
-    with Service(nodes=["fast=cpu:1,slowdown=20", "slow=cpu:1,slowdown=80", "other=cpu:1,slowdown=20"]) as s:
-        id = s.submit(spec(strategy={"type": "asgd"}, batching={"global_batch": 96, "policy": "dynamic"}, workers=3, epochs=8))
+    """Slow enough that the nodes' own speeds are measured, not who else has the processor at the
+    moment."""
+    with Service(
+        nodes=["fast=cpu:1,slowdown=20", "slow=cpu:1,slowdown=80", "other=cpu:1,slowdown=20"]) as s:
+        id = s.submit(
+            spec(strategy={"type": "asgd"}, batching={"global_batch": 96, "policy": "dynamic"},
+                 workers=3, epochs=8))
         s.wait(id, "succeeded")
         assignments = s.get(f"jobs/{id}/assignments").json()["assignments"]
         assert [a["version"] for a in assignments] == list(range(1, len(assignments) + 1))
@@ -71,7 +85,8 @@ def test_series_keep_every_row_and_never_lose_an_extreme(service):
     fine = service.get(f"jobs/{id}/series?names=train_loss&points=5000").json()["series"][0]
     coarse = service.get(f"jobs/{id}/series?names=train_loss&points=10").json()["series"][0]
     assert fine["node"] is None and fine["total_points"] == job["progress"]["step"] == 160
-    assert len(coarse["x"]) <= 10 and max(coarse["max"]) == max(fine["max"]) and min(coarse["min"]) == min(fine["min"])
+    assert len(coarse["x"]) <= 10 and max(coarse["max"]) == max(fine["max"]) and min(
+        coarse["min"]) == min(fine["min"])
     by_node = service.get(f"jobs/{id}/series?names=compute_seconds&x=samples").json()["series"]
     assert len(by_node) == 2 and all(s["total_points"] == 160 for s in by_node)
 
@@ -94,7 +109,8 @@ def test_a_cancelled_job_leaves_no_process(service):
     assert service.post(f"jobs/{id}/cancel").status_code == 200
     service.wait(id, "cancelled")
     until("no process is left", lambda: not processes_of(id))
-    until("its nodes are free", lambda: all(n["state"] == "ready" for n in service.get("nodes").json()["nodes"]))
+    until("its nodes are free",
+          lambda: all(n["state"] == "ready" for n in service.get("nodes").json()["nodes"]))
 
 
 def test_a_job_that_was_paused_and_resumed_ends_where_an_uninterrupted_one_ends(service):
@@ -117,7 +133,8 @@ def test_a_job_that_was_paused_and_resumed_ends_where_an_uninterrupted_one_ends(
 def test_a_job_with_two_servers_survives_a_pause_and_shows_both(service):
     id = service.submit(long_job(strategy={"type": "asgd", "servers": 2}))
     service.steps(id, 40)
-    until("both servers are shown", lambda: [x["rank"] for x in service.job(id)["servers"]] == [2, 3])
+    until("both servers are shown", lambda: [x["rank"] for x in service.job(id)["servers"]]
+          == [2, 3])
     assert service.post(f"jobs/{id}/pause").status_code == 200
     at = service.wait(id, "paused")["progress"]["step"]
     service.post(f"jobs/{id}/resume")
@@ -129,9 +146,13 @@ def test_a_job_with_two_servers_survives_a_pause_and_shows_both(service):
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_a_killed_rank_ends_the_attempt_and_the_job_goes_on_from_its_checkpoint(service, strategy):
     epochs = 60  # long enough that it is still there when a busy machine gets around to killing it
-    id = service.submit(spec(epochs=epochs, strategy={"type": strategy}, checkpoint={"every_steps": 20}, evaluate={"every_epochs": 20}))
-    until("a checkpoint is there", lambda: service.steps(id, 60) and list((service.dir / "jobs" / id / "checkpoints").glob("*.safetensors")))
-    ranks = [p for p in processes_of(id) if b"evenstep-worker" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")[0]]
+    id = service.submit(
+        spec(epochs=epochs, strategy={"type": strategy}, checkpoint={"every_steps": 20},
+             evaluate={"every_epochs": 20}))
+    until("a checkpoint is there", lambda: service.steps(id, 60)
+          and list((service.dir / "jobs" / id / "checkpoints").glob("*.safetensors")))
+    ranks = [p for p in processes_of(id) if b"evenstep-worker" in pathlib.Path(f"/proc/{p}/cmdline")
+             .read_bytes().split(b"\0")[0]]
     os.kill(ranks[0], signal.SIGKILL)
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 2 and job["progress"]["samples"] == epochs * 2560
@@ -170,20 +191,24 @@ def test_a_coordinator_that_was_killed_goes_on_with_what_was_running():
 
 
 def test_every_mistake_of_a_spec_is_reported_at_once(service):
-    bad = spec(epochs=0, modle="mlp", strategy={"type": "snyc"}, batching={"global_batch": 1}, data={"format": "idx", "path": "nowhere"})
+    bad = spec(epochs=0, modle="mlp", strategy={"type": "snyc"}, batching={"global_batch": 1},
+               data={"format": "idx", "path": "nowhere"})
     answer = service.post("jobs", bad)
-    assert answer.status_code == 422 and answer.headers["Content-Type"].startswith("application/problem+json")
+    assert answer.status_code == 422 and answer.headers["Content-Type"].startswith(
+        "application/problem+json")
     pointers = {e["pointer"] for e in answer.json()["errors"]}
     assert {"/epochs", "/modle", "/strategy/type", "/batching/global_batch"} <= pointers
     missing = service.post("jobs", spec(data={"format": "idx", "path": "nowhere"}))
     assert missing.status_code == 422 and missing.json()["errors"][0]["pointer"] == "/data/path"
-    torn = service.http.post(service.url + "/api/v1/jobs", data='{"name": "a",\n "name": "b"}', headers={"Content-Type": "application/json"})
+    torn = service.http.post(service.url + "/api/v1/jobs", data='{"name": "a",\n "name": "b"}',
+                             headers={"Content-Type": "application/json"})
     assert torn.status_code == 400 and "line 2" in torn.json()["detail"]
 
 
 def test_a_dry_run_queues_nothing(service):
     before = len(service.get("jobs").json()["jobs"])
     answer = service.post("jobs?dryRun=true", spec(workers=3))
-    assert answer.status_code == 200 and [n["batch"] for n in answer.json()["nodes"]] == [22, 21, 21]
+    assert answer.status_code == 200 and [n["batch"] for n in answer.json()["nodes"]] == [
+        22, 21, 21]
     assert all(n["memory_bytes"] > 0 for n in answer.json()["nodes"])
     assert len(service.get("jobs").json()["jobs"]) == before

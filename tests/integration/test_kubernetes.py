@@ -118,5 +118,6 @@ def test_secrets_are_drawn_anew_fit_the_users_of_redis_and_a_role_has_its_own_on
     assert one["evenstep-agent"]["secret"] != other["evenstep-agent"]["secret"]
     assert agent["secret"] == coordinator["secret"] and agent["store-password"] != coordinator["store-password"]
     hashes = dict(re.findall(r"^user (\w+) on #([0-9a-f]{64})", redis["users.acl"], re.M))
-    passwords = {"health": redis["health-password"], "coordinator": coordinator["store-password"], "agent": agent["store-password"], "worker": agent["worker-password"]}
+    passwords = {"health": redis["health-password"], "coordinator": coordinator["store-password"], "agent": agent["store-password"], "worker": agent["worker-password"],
+                 "keeper": coordinator["keeper-password"]}
     assert hashes == {user: hashlib.sha256(p.strip().encode()).hexdigest() for user, p in passwords.items()}

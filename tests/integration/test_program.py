@@ -37,6 +37,7 @@ class Run:
         self.code, self.log, self.folder = done.returncode, done.stderr, folder
         lines = list(csv.reader(done.stdout.splitlines()))
         self.rows = rowtable.printed(lines)
+        self.joined = next((l[1:] for l in lines if l and l[0] == "joined"), None)
         self.evaluations = [dict(epoch=float(l[2]), loss=float(l[4]), accuracy=float(l[5])) for l in lines if l and l[0] == "evaluation"]
         self.ranks = [json.loads((folder / f"artifacts/rank-{r}.json").read_text()) for r in range(spec["workers"])] if self.code == 0 else []
 

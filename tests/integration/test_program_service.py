@@ -1,4 +1,5 @@
-"""Users' own programs as jobs of the service: which may run, where they lie, and what is seen of them."""
+"""Users' own programs as jobs of the service: which may run, where they lie, and what is seen of
+them."""
 import json
 import os
 
@@ -17,11 +18,16 @@ def put(folder):
     place.mkdir(parents=True)
     for name in ("wire.py", "counting.py"):
         os.symlink(PROGRAMS / name, place / name)
-    (place / "manifest.json").write_text(json.dumps({"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text", "--optimizer": "text", "--state": "flag", "--pause": "number", "--times": "number", "--on": "number"}}))
+    (place / "manifest.json").write_text(
+        json.dumps({"command": ["/usr/bin/python3", "counting.py"],
+                    "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text",
+                                  "--optimizer": "text", "--state": "flag", "--pause": "number",
+                                  "--times": "number", "--on": "number"}}))
 
 
 def job(**program):
-    return {"program": program, "workers": 2, "epochs": 2, "batching": {"global_batch": 64, "policy": "equal"}, "strategy": {"type": "sync"}}
+    return {"program": program, "workers": 2, "epochs": 2,
+            "batching": {"global_batch": 64, "policy": "equal"}, "strategy": {"type": "sync"}}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +55,9 @@ def test_a_program_that_the_operator_put_there_runs_and_is_seen(service):
     assert "rank 1 of 2" in log
     names = {a["name"] for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]}
     assert {"model.safetensors", "rank-0.json"} <= names
-    assert sorted(i for r in (0, 1) for i in json.loads(service.artifact(id, f"rank-{r}.json"))["seen"]["1"]) == list(range(256))
+    assert sorted(i for r in (0, 1)
+                  for i in json.loads(service.artifact(id, f"rank-{r}.json"))["seen"]["1"]) == list(
+                      range(256))
 
 
 @pytest.mark.parametrize("strategy", ["asgd", "dbs-sgd", "local-sgd", "hpsgd"])
@@ -58,21 +66,33 @@ def test_every_kind_of_strategy_runs_it(service, strategy):
     assert service.wait(id, "succeeded")["progress"]["samples"] == 2 * 256
 
 
-@pytest.mark.parametrize("batching", [None, {"policy": "equal", "min_batch": 8}, {"policy": "static", "sizes": [40, 24]}], ids=["nothing", "equal", "static"])
+@pytest.mark.parametrize("batching",
+                         [None, {"policy": "equal", "min_batch": 8},
+                          {"policy": "static", "sizes": [40, 24]}],
+                         ids=["nothing", "equal", "static"])
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
-def test_the_loaders_batch_is_the_global_batch_of_a_job_that_names_none(service, strategy, batching):
-    spec = {k: v for k, v in job(name="counting", args=["--rate", "0.25"]).items() if k != "batching"}
-    id = service.submit({**spec, "strategy": {"type": strategy}, **({"batching": batching} if batching else {})})
+def test_the_loaders_batch_is_the_global_batch_of_a_job_that_names_none(
+        service, strategy, batching):
+    spec = {k: v for k, v in job(name="counting", args=["--rate", "0.25"]).items()
+            if k != "batching"}
+    id = service.submit(
+        {**spec, "strategy": {"type": strategy}, **({"batching": batching} if batching else {})})
     done = service.wait(id, "succeeded")
-    assert done["program"] == {"framework": "plain", "optimizer": "sgd", "parameters": 2450, "tensors": 4, "samples": 256, "global_batch": 64, "epochs": 2}
-    assert done["assignment"]["global_batch"] == 64 and done["progress"]["samples"] == 2 * 256 and done["progress"]["fraction"] == 1
+    assert done["program"] == {"framework": "plain", "optimizer": "sgd", "parameters": 2450,
+                               "tensors": 4, "samples": 256, "global_batch": 64, "epochs": 2}
+    assert (done["assignment"]["global_batch"] == 64 and done["progress"]["samples"] == 2 * 256
+            and done["progress"]["fraction"] == 1)
     last = service.get(f"jobs/{id}/assignments").json()["assignments"][-1]["batches"]
-    assert sum(last.values()) == 64 and (not batching or "sizes" not in batching or sorted(last.values()) == [24, 40])
+    assert sum(last.values()) == 64 and (not batching or "sizes" not in batching
+                                         or sorted(last.values()) == [24, 40])
 
 
 def test_a_batch_that_the_job_and_the_program_name_differently_is_one_sentence_with_both(service):
-    id = service.submit({**job(name="counting"), "batching": {"global_batch": 60, "policy": "equal"}, "max_restarts": 0})
-    assert "a global batch of 60, but the program's loader has a batch of 64" in service.wait(id, "failed")["error"]["message"]
+    id = service.submit(
+        {**job(name="counting"), "batching": {"global_batch": 60, "policy": "equal"},
+         "max_restarts": 0})
+    assert "a global batch of 60, but the program's loader has a batch of 64" in service.wait(
+        id, "failed")["error"]["message"]
 
 
 def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_joined(service):
@@ -85,7 +105,8 @@ def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_jo
 def test_a_job_that_was_paused_goes_on_exactly_where_its_program_was(service, strategy):
     """One worker, whose optimizer has a momentum that nobody else knows."""
     args = ["--optimizer", "heavy", "--curved", "--state", "--pause", "0.05"]
-    spec = {**job(name="counting", args=args), "workers": 1, "epochs": 10, "strategy": {"type": strategy}}
+    spec = {**job(name="counting", args=args), "workers": 1, "epochs": 10,
+            "strategy": {"type": strategy}}
     whole = service.submit(spec)
     service.wait(whole, "succeeded")
     id = service.submit(spec)
@@ -111,22 +132,30 @@ def test_a_program_that_is_started_again_is_told_and_the_job_succeeds_in_its_fir
     done = service.wait(id, "succeeded")
     assert done["attempt"] == 1 and done["progress"]["samples"] == 2 * 256
     store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
-    told = [f for _, entry in store.xrange(f"es:job:{id}:facts") if (f := json.loads(entry["j"].partition("\n")[2]))["type"] == "crashed"]
+    told = [f for _, entry in store.xrange(f"es:job:{id}:facts")
+            if (f := json.loads(entry["j"].partition("\n")[2]))["type"] == "crashed"]
     assert [f["rank"] for f in told] == [1] and "ended with exit code 3" in told[0]["message"], told
 
 
 def test_without_leave_only_named_programs_run_with_the_arguments_of_their_manifest(service):
     assert "--allow-programs" in refused(service, job(command=["/bin/sh", "-c", "id"]), "/program")
-    assert "--allow-programs" in refused(service, job(name="counting", command=["/bin/sh"]), "/program/command")
-    assert "--allow-programs" in refused(service, job(name="counting", env={"LD_PRELOAD": "x"}), "/program/env")
-    assert "no argument '--epochs'" in refused(service, job(name="counting", args=["--epochs", "3"]), "/program/args/0")
-    assert "number" in refused(service, job(name="counting", args=["--rate", "fast"]), "/program/args/1")
+    assert "--allow-programs" in refused(service, job(name="counting", command=["/bin/sh"]),
+                                         "/program/command")
+    assert "--allow-programs" in refused(service, job(name="counting", env={"LD_PRELOAD": "x"}),
+                                         "/program/env")
+    assert "no argument '--epochs'" in refused(service,
+                                               job(name="counting", args=["--epochs", "3"]),
+                                               "/program/args/0")
+    assert "number" in refused(service, job(name="counting", args=["--rate", "fast"]),
+                               "/program/args/1")
     assert "no program 'other'" in refused(service, job(name="other"), "/program/name")
-    assert "cannot be the name" in refused(service, job(name="../programs/counting"), "/program/name")
+    assert "cannot be the name" in refused(service, job(name="../programs/counting"),
+                                           "/program/name")
     assert "uploaded" in refused(service, job(digest="00ff"), "/program/digest")
 
 
 def test_with_leave_a_job_may_bring_its_command(tmp_path):
     with Service(folder=tmp_path, options=["--allow-programs"]) as s:
-        id = s.submit(job(command=["/usr/bin/python3", str(PROGRAMS / "counting.py")], args=["--rate", "0.5"]))
+        id = s.submit(job(command=["/usr/bin/python3", str(PROGRAMS / "counting.py")],
+                          args=["--rate", "0.5"]))
         assert s.wait(id, "succeeded")["progress"]["samples"] == 2 * 256

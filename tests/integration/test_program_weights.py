@@ -95,7 +95,7 @@ def test_a_push_weighs_its_tokens_beside_those_of_all_pushes_so_far(tmp_path, st
 
 @pytest.mark.parametrize("strategy", STEPWISE, ids=name_of)
 def test_a_node_whose_batches_weigh_zero_leaves_the_mean_to_the_others_whatever_its_gradients_hold(
-    tmp_path, strategy):
+        tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--silent", 1]))
     assert np.allclose(without_statistics(run.model()),
                        end(gradient(s) / len(s) for s in steps(run, (0, 2))), rtol=1e-6, atol=1e-5)
@@ -128,7 +128,7 @@ def test_a_weight_that_has_no_meaning_is_a_sentence(tmp_path, fault, sentence):
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
 def test_a_loss_that_is_a_sum_gives_the_sum_over_the_whole_batch_under_every_strategy(
-    tmp_path, strategy):
+        tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--reduction", "sum"]))
     assert (without_statistics(run.model()) == end([2 * gradient(range(SAMPLES))])).all()
     assert run.seen(0) == run.seen(1) == list(range(SAMPLES))
@@ -218,7 +218,7 @@ def test_a_further_pass_that_failed_leaves_the_step_out_too(tmp_path):
 
 @pytest.mark.parametrize("strategy", [s for s in STEPWISE if s["type"] != "sync"], ids=name_of)
 def test_where_gradients_stay_local_only_the_node_that_failed_leaves_its_step_out(
-    tmp_path, strategy):
+        tmp_path, strategy):
     run = Run(tmp_path / "run", job(strategy, ["--void", 1, "--tokens"]))
     made = updates(run, strategy, lambda rank, step, samples: 0 if (rank, step) == (1, 3)
                    else sum(tokens(samples)))

@@ -287,3 +287,35 @@ def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(se
         assert_whole(service, id, job, 20)
     finally:
         disk.remove()
+
+
+def fill(path):
+    """Takes all that the disk of this file has left."""
+    with open(path, "ab", buffering=0) as f:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while True:
+                    f.write(b"0" * size)
+            except OSError:
+                pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted as root only")
+def test_a_full_disk_of_the_service_is_the_reason_in_the_503_and_in_the_log(tmp_path):
+    disk = SmallDisk(tmp_path / "small", 24 << 20)
+    try:
+        with Service(nodes=NODES, folder=disk.path) as s:
+            until("it is told before", lambda: said(s, "the disk is nearly full", "bytes_that_can_go="))
+
+            def refused():
+                answer = s.http.post(s.url + "/api/v1/jobs", json=job_spec(1, name="x" * 60), timeout=30)
+                return [answer] if answer.status_code == 503 else None  # an answer of 503 is false by itself
+
+            fill(disk.path / "filler")
+            answer = until("the API refuses", refused, 60)[0]
+            assert f"the disk of '{disk.path}' is full" in answer.json()["detail"] and "--max-disk" in answer.json()["hint"], answer.text
+            assert said(s, "is away", f"the disk of '{disk.path}' is full")
+            (disk.path / "filler").unlink()
+            until("it goes on when there is room again", lambda: s.http.get(s.url + "/api/v1/jobs").status_code == 200, 60)
+    finally:
+        disk.remove()

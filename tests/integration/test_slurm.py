@@ -94,7 +94,7 @@ def test_a_spec_that_is_wrong_fails_the_slurm_job(cluster, tmp_path):
 
 
 def test_when_the_time_is_over_jobs_write_checkpoints_and_the_next_slurm_job_goes_on(
-    cluster, tmp_path):
+        cluster, tmp_path):
     under = Under(cluster, tmp_path)
     first = under.start(
         write(tmp_path, "c.json",

@@ -27,13 +27,14 @@ class Redis:
         return self
 
     def start(self):
-        command = ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.dir), "--appendonly", "yes",
-                   "--logfile", str(self.dir / "log")]
+        command = ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--dir",
+                   str(self.dir), "--appendonly", "yes", "--logfile", str(self.dir / "log")]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         until("redis answers", lambda: self.ask("ping") == "PONG", 30)
 
     def ask(self, *words):
-        return subprocess.run(["redis-cli", "-s", str(self.socket), *words], capture_output=True, text=True).stdout.strip()
+        return subprocess.run(["redis-cli", "-s", str(self.socket), *words], capture_output=True,
+                              text=True).stdout.strip()
 
     def stop(self):
         self.process.terminate()
@@ -49,11 +50,13 @@ class Standby:
     """`evenstep serve --standby`, which is not ready before it has taken over."""
 
     def __init__(self, redis, folder, nodes=NODES):
-        command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(folder), "--listen", "127.0.0.1:0", "--store", redis.url, "--standby"]
+        command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(folder), "--listen",
+                   "127.0.0.1:0", "--store", redis.url, "--standby"]
         for node in nodes:
             command += ["--local-node", node]
         self.out = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(command, stdout=self.out, stderr=subprocess.STDOUT, env={**os.environ})
+        self.process = subprocess.Popen(command, stdout=self.out, stderr=subprocess.STDOUT,
+                                        env={**os.environ})
 
     def text(self):
         self.out.seek(0)
@@ -85,24 +88,30 @@ def redis():
 
 
 def job_spec(epochs=10, **changes):
-    return spec(**{"epochs": epochs, "evaluate": {"every_epochs": epochs}, "checkpoint": {"every_steps": 20}, "max_restarts": 0, **changes})
+    return spec(
+        **{"epochs": epochs, "evaluate": {"every_epochs": epochs},
+           "checkpoint": {"every_steps": 20}, "max_restarts": 0, **changes})
 
 
 def test_a_second_coordinator_on_a_store_says_who_works_there_and_ends(redis):
-    with Service(nodes=NODES, options=("--store", redis.url)) as s, tempfile.TemporaryDirectory() as other:
+    with Service(nodes=NODES,
+                 options=("--store", redis.url)) as s, tempfile.TemporaryDirectory() as other:
         id = s.submit(job_spec())
         s.steps(id, 10)
-        command = [str(BUILD / "evenstep"), "serve", "--data-dir", other, "--listen", "127.0.0.1:0", "--store", redis.url]
+        command = [str(BUILD / "evenstep"), "serve", "--data-dir", other, "--listen", "127.0.0.1:0",
+                   "--store", redis.url]
         second = subprocess.run(command, capture_output=True, text=True, timeout=60)
         said = second.stdout + second.stderr
-        assert second.returncode == 3 and f"another coordinator works on this store: process {s.process.pid} on host" in said, said
+        rival = f"another coordinator works on this store: process {s.process.pid} on host"
+        assert second.returncode == 3 and rival in said, said
         assert "--standby" in said and str(s.dir) in said
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1 and s.process.poll() is None
 
 
 def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(redis):
-    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(redis, s.dir) as standby:
+    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(
+            redis, s.dir) as standby:
         id = s.submit(job_spec(20))
         s.steps(id, 20)
         ranks = ranks_of(id)
@@ -110,14 +119,16 @@ def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(red
         s.kill()
         until("the standby has taken over", standby.ready, TAKEN_OVER)
         standby.take(s)
-        until("it adopts the job", lambda: f'msg="adopted" job={id} attempt=1 ' in standby.text(), 10)
+        until("it adopts the job", lambda: f'msg="adopted" job={id} attempt=1 ' in standby.text(),
+              10)
         assert ranks_of(id) == ranks, "nothing was started again"
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1 and job["progress"]["samples"] == 20 * 2560
 
 
 def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):
-    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(redis, s.dir) as standby:
+    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(
+            redis, s.dir) as standby:
         id = s.submit(job_spec(40))
         s.steps(id, 20)
         ranks, first = ranks_of(id), s.process
@@ -136,11 +147,13 @@ def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):
 
 
 def test_a_store_that_was_away_ends_neither_the_coordinator_nor_its_wait(redis):
-    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(redis, s.dir) as standby:
+    with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(
+            redis, s.dir) as standby:
         id = s.submit(job_spec(40))
         s.steps(id, 20)
         redis.stop()
-        until("it is noticed for longer than the lease is long", lambda: "could not be renewed" in s.text() or "is away" in s.text())
+        until("it is noticed for longer than the lease is long",
+              lambda: "could not be renewed" in s.text() or "is away" in s.text())
         redis.start()
         until("the store is back", lambda: "the store is back" in s.text())
         job = s.wait(id, "succeeded")

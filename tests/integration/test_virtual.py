@@ -112,7 +112,7 @@ def test_jobs_that_cannot_run_on_their_cluster_are_refused(service, change, poin
 
 @pytest.mark.parametrize("query", ["", "?dryRun=true"])
 def test_more_memory_than_the_machine_has_is_refused_before_the_start_naming_the_blocks(
-    service, query):
+        service, query):
     job = virtual(
         model={"input": [28, 28, 1],
                "layers": [{"type": "flatten"}, {"type": "dense", "units": 100000},

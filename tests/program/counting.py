@@ -163,6 +163,8 @@ def one_step(w, s, optimizer):
         at("step", w, s)
         optimizer.step(w.params, w.grads.copy())
     at("after", w, s)
+    if s.number == ARGS.after and ARGS.change in (w.rank, -2):
+        w.params[2010:2020] *= 2  # first.bias
     return go
 
 
@@ -185,8 +187,13 @@ def all_seen(rank):
     return seen
 
 
+def loops(rank):
+    """Epochs that the program makes without having said how many."""
+    return ARGS.loop + 1 if ARGS.loop and rank == ARGS.longer else ARGS.loop
+
+
 def train(w, optimizer):
-    while True:
+    while not ARGS.loop or w.epoch < ARGS.loop:  # else all were made before
         s = w.next()
         if not s.flags & wire.NO_STEP:
             at("before", w, s)
@@ -203,7 +210,7 @@ def train(w, optimizer):
             at("evaluation", w, s)
         if s.flags & wire.EPOCH_LAST and (w.rank == 0 or ARGS.everyone):
             w.log(test_accuracy=ARGS.accuracy + 0.125 * s.epoch, test_loss=float(np.abs(w.params).sum()))
-        if s.flags & wire.RUN_LAST:
+        if s.flags & wire.RUN_LAST or (s.flags & wire.EPOCH_LAST and s.epoch + 1 == loops(w.rank)):
             return
 
 
@@ -224,6 +231,8 @@ def main():
         print(f"state of rank {w.state[0]}" if w.state else "no state", flush=True)
         optimizer.velocity = np.frombuffer(w.state, "<f4", N, 1).copy() if w.state else optimizer.velocity
     w.params[:] = np.arange(N) % 5 + rank + 1000 * incarnation  # those of rank 0 are everybody's
+    if ARGS.loop:
+        w.epochs(float("inf"))
     w.start()
     train(w, optimizer)
     out = os.path.join(os.environ["EVENSTEP_OUTPUT"], f"rank-{rank}.json")
@@ -237,6 +246,8 @@ if __name__ == "__main__":
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--epochs", type=float)
+    parser.add_argument("--loop", type=int, help="epochs that it makes, and does not tell")
+    parser.add_argument("--longer", type=int, help="this rank makes one more of them")
     parser.add_argument("--ahead", type=int, default=1)
     parser.add_argument("--optimizer", default="sgd")
     parser.add_argument("--rate", type=float, default=0.125)
@@ -250,6 +261,7 @@ if __name__ == "__main__":
     parser.add_argument("--no-loss", action="store_true")
     parser.add_argument("--passes", type=int, default=1)
     parser.add_argument("--void", type=int, default=-1, help="this rank's pass fails half way in step --after")
+    parser.add_argument("--change", type=int, default=-1, help="this rank changes parameters after step --after, beside its optimizer; -2: all do")
     parser.add_argument("--state", action="store_true")
     parser.add_argument("--fault")
     parser.add_argument("--after", type=int, default=3)

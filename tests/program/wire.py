@@ -81,6 +81,9 @@ class Wire:
             if kind != SLICE:
                 raise SystemExit(f"message {kind} came where one of {kinds} was due")
 
+    def epochs(self, n):
+        self.send(EPOCHS, body=struct.pack("<d", n))
+
     def start(self):
         self.send(READY)
         return self.receive(START)[0]

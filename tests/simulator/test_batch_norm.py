@@ -93,7 +93,7 @@ def by_events(case, p, stats, rows):
                           {"type": "asgd", "servers": 3}],
                          ids=lambda s: "-".join(str(v) for v in s.values()))
 def test_parameters_and_running_statistics_are_those_of_one_process_with_the_same_sub_batches(
-    tmp_path, strategy):
+        tmp_path, strategy):
     r = np.random.RandomState(5)
     p = {k: r.normal(0, 0.5, s).astype(np.float32).astype(float) + (k == "norm.weight")
          for k, s in SHAPES.items()}

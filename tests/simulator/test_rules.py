@@ -304,7 +304,7 @@ def test_the_minibatches_of_every_step_sum_to_the_global_batch(tmp_path, kind):
                                               "ddc-asgd", "dbs-sgd", "ssp-2")],
                          ids=lambda s: s["type"])
 def test_the_trajectory_under_dynamic_batching_and_jitter_follows_from_the_order_of_events(
-    tmp_path, strategy):
+        tmp_path, strategy):
     own = strategy["type"] in ("dc-asgdk", "ddc-asgd")
     case = Case(tmp_path, strategy, cluster=SLOW,
                 batching={"global_batch": 256, "policy": "dynamic"}, steps=70,

@@ -69,7 +69,7 @@ def test_same_samples_unequal_nodes(tmp_path, strategy):
 
 @named(ALL)
 def test_different_samples_three_epochs_of_no_whole_number_of_steps_with_a_falling_rate(
-    tmp_path, strategy):
+        tmp_path, strategy):
     check(Case(tmp_path, strategy, optimizer=STEPS, **THREE_EPOCHS))
 
 

@@ -134,10 +134,17 @@ struct rank_env {
     int (*give)(void *ctx, struct own_state *out, struct err *e);
     int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
                   double *compute_s, struct err *e);
+    /* Replicas of a user's program that must be equal (lockstep/equal.h): `marks` floats of this
+     * rank's parameters, false if they are not known; and an error if being `off` by so much in one
+     * of them is more than rounding. marks 0: nothing is compared. */
+    size_t marks;
+    bool (*mark)(void *ctx, float *out);
+    int (*differs)(void *ctx, size_t mark, double off, struct err *e);
     int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
     bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
     bool wants_sure;  /* work.sure is of use: what is asked in a sure step waits for the next */
     bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
+    bool open;        /* programs say at each epoch's end whether another one follows */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* servers: after an update; may be NULL */

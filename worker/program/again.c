@@ -124,7 +124,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
     rc = g->lost || older ? 0 : keep(g, e);
     g->lost = true;
-    g->returned = g->holding = false;
+    g->returned = g->holding = g->gave = false;
     g->doing = WORKS;
     return rc;
 }

@@ -47,6 +47,8 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
             return rc;
         }
     }
+    sum->leaves = g->doing == HELD && g->held_at == WIRE_LEAVE;
+    sum->absent = g->lost;
     w->eval_count = metrics_take_result(&g->metrics, sum);
     return 0;
 }
@@ -178,10 +180,21 @@ static int resume(struct engine *base, struct work *w, const struct own_state *s
     return again_resume(of(base), w, state, out, compute_s, e);
 }
 
+static bool mark(struct engine *base, float *out)
+{
+    return marks_write(of(base), out);
+}
+
+static int differs(struct engine *base, size_t mark, double off, struct err *e)
+{
+    return marks_differ(of(base), mark, off, e);
+}
+
 static void release(struct engine *base)
 {
     program_leave(of(base)->p);
     free(of(base)->kept);
+    free(of(base)->given);
     free(base);
 }
 
@@ -193,6 +206,8 @@ static const struct engine_ops program_engine_ops = {
     .evaluate = evaluate,
     .measured = measured,
     .own_state = own_state,
+    .mark = mark,
+    .differs = differs,
     .give = give,
     .resume = resume,
     .end = end,
@@ -217,6 +232,7 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->of_sum = 1;
     g->base.weighed = true;
     g->base.sums = p->about.sums;
+    g->base.open = p->open;
     program_device_init(&g->device, p);
     g->device.ctx = g;
     g->device.settle = settle;
@@ -228,9 +244,11 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->base.wants_sure = g->summed && spec->workers == 1;
     g->base.test_samples = strategy->server ? 0 : METRICS_SAMPLES;
     metrics_init(&g->metrics);
-    if (again_init(g, e) < 0) {
+    if (again_init(g, e) < 0 || marks_init(g, e) < 0) {
+        free(g->kept);
         free(g);
         return NULL;
     }
+    g->base.marks = g->summed ? g->n_marks : 0;
     return &g->base;
 }

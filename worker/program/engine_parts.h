@@ -7,6 +7,7 @@
  *     pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
  *     again.c    a program that ended is started again
  *     state.c    the program's own state
+ *     marks.c    whether the program changes parameters in a way of its own
  */
 #ifndef WORKER_PROGRAM_ENGINE_PARTS_H
 #define WORKER_PROGRAM_ENGINE_PARTS_H
@@ -73,6 +74,10 @@ struct program_engine {
     struct err why; /* it ended last */
     int crashes;    /* in a row */
     int64_t good;   /* steps since the last one */
+    /* marks.c */
+    float *given; /* [2 n_marks] of the parameters that were given, and then; owned */
+    size_t n_marks;
+    bool gave, told_lost; /* `given` holds for this step; a change was told */
 };
 
 /* ---- talk.c ---------------------------------------------------------------------------------- */
@@ -86,8 +91,8 @@ int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err
 int talk_settle(struct program_engine *g, struct err *e);
 /* Lets it go on from where it stands; `flags` of GO or CONTINUE. */
 int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
-/* An error if it may not leave yet. */
-int talk_check_leave(struct program_engine *g, struct err *e);
+/* An error if it may not leave yet, after slice `last` (-1: before any). */
+int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
 /* Both make the error and return it. */
 int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e);
 int talk_ended_early(const struct program_engine *g, struct err *e);
@@ -149,5 +154,16 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e);
 int state_give(struct program_engine *g, struct own_state *out, struct err *e);
 /* *out is overwritten. */
 int state_copy(struct own_state *out, const struct own_state *from, struct err *e);
+
+/* ---- marks.c --------------------------------------------------------------------------------- */
+
+/* As engine_ops.mark and .differs. */
+bool marks_write(struct program_engine *g, float *out);
+int marks_differ(struct program_engine *g, size_t mark, double off, struct err *e);
+/* Where the strategy makes the step, what the program changes by itself is lost, which is told once.
+ * give: the program gets parameters; take: its gradients on them are there. */
+int marks_init(struct program_engine *g, struct err *e);
+void marks_give(struct program_engine *g);
+void marks_take(struct program_engine *g);
 
 #endif

@@ -95,6 +95,16 @@ static int hand_states(struct program *p, const struct resume *r, const struct c
     return rc;
 }
 
+/* That the run goes on in: slices that were out then are of earlier epochs than what comes next. */
+static int64_t epoch_of(const struct run_state *state)
+{
+    int64_t epoch = state->cursor.epoch;
+    for (int i = 0; i < state->n_out; i++) {
+        epoch = state->out[i].epoch < epoch ? state->out[i].epoch : epoch;
+    }
+    return epoch;
+}
+
 /* WELCOME says where the run goes on, which the keeper knows from its checkpoint, and has the state
  * of the program in it. */
 static int find_resume(struct program *p, struct resume *r, const struct program_ask *ask,
@@ -109,7 +119,7 @@ static int find_resume(struct program *p, struct resume *r, const struct program
         rc = checkpoint_newest(ask->job_dir, ask->spec, from, e);
     }
     if (rc == CHECKPOINT_FOUND) {
-        *r = (struct resume){1, from->state.cursor.epoch, from->state.version, from->state.n_own};
+        *r = (struct resume){1, epoch_of(&from->state), from->state.version, from->state.n_own};
     }
     if (rc >= 0 && (rc = comm_broadcast(c, c->workers, r, sizeof(*r), e)) >= 0) {
         rc = hand_states(p, r, from, c, e);
@@ -147,6 +157,23 @@ static int check_finite(const struct program *p, const struct network *net, stru
     return 0;
 }
 
+/* How many epochs: what rank 0's program says; where it does not know, what the job says; else as
+ * many as the program's loop makes. */
+static void settle_epochs(struct program *p, double told)
+{
+    struct jobspec *spec = p->ask.spec;
+    p->open = isinf(told) && spec->epochs_open;
+    double epochs = p->open ? SPEC_EPOCHS_MOST : isinf(told) ? 0 : told;
+    if (epochs < 1) {
+        return;
+    }
+    if (p->ask.comm->rank == 0 && !spec->epochs_open && epochs != spec->epochs) {
+        log_warn("program", "the program's epochs hold, not the job's", "program=%g job=%g", epochs,
+                 spec->epochs);
+    }
+    spec->epochs = spec->optimizer.epochs = epochs;
+}
+
 /* Rank 0's first parameters, to all; and how many epochs it asked for. */
 static int share_start(struct program *p, const struct program_ask *ask, struct err *e)
 {
@@ -169,14 +196,7 @@ static int share_start(struct program *p, const struct program_ask *ask, struct 
          (rc = comm_broadcast(c, 0, stats, net->n_stat_floats * sizeof(float), e)) < 0)) {
         return rc;
     }
-    if (epochs >= 1) {
-        if (c->rank == 0 && epochs != ask->spec->epochs) {
-            log_warn("program", "the program's epochs hold, not the job's", "program=%g job=%g",
-                     epochs, ask->spec->epochs);
-        }
-        ask->spec->epochs = ask->spec->optimizer.epochs = epochs;
-    }
-    p->epochs = ask->spec->epochs;
+    settle_epochs(p, epochs);
     return 0;
 }
 
@@ -201,7 +221,8 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
         log_info("program", "all have joined",
                  "framework=\"%s\" parameters=%zu samples=%lld batch=%d epochs=%g optimizer=%s",
                  p->about.framework, ask->spec->network.n_params, (long long)p->about.samples,
-                 ask->spec->batching.global_batch, ask->spec->epochs, p->about.optimizer_name);
+                 ask->spec->batching.global_batch, p->open ? 0 : ask->spec->epochs,
+                 p->about.optimizer_name);
     }
     return 0;
 }
@@ -232,7 +253,7 @@ void program_joined(const struct program *p, const struct jobspec *spec, struct 
                            .tensors = spec->network.n_tensors,
                            .samples = p->about.samples,
                            .global_batch = spec->batching.global_batch,
-                           .epochs = spec->epochs};
+                           .epochs = p->open ? 0 : spec->epochs};
     snprintf(out->framework, sizeof(out->framework), "%s", p->about.framework);
     snprintf(out->optimizer, sizeof(out->optimizer), "%s", p->about.optimizer_name);
 }

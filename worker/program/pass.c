@@ -244,11 +244,30 @@ static int check_previous_end(struct program_engine *g, struct err *e)
     return last && !g->begun ? 0 : talk_ended_early(g, e);
 }
 
+/* LEAVE in place of the step that is due: 1 if the program may, since it has made its last epoch. */
+static int take_leave(struct program_engine *g, struct err *e)
+{
+    int rc;
+    if (!g->p->open || g->begun) {
+        struct wire_message m = program_message(WIRE_LEAVE, 0);
+        return (rc = talk_check_leave(g, g->number, e)) < 0 ? rc : talk_unexpected(g, &m, e);
+    }
+    if ((rc = talk_check_leave(g, g->number - 1, e)) < 0) {
+        return rc;
+    }
+    g->doing = g->holding ? HELD : GONE;
+    g->held_at = WIRE_LEAVE;
+    return 1;
+}
+
 /* The program begins the slice; after an evaluation its computing time begins here. */
 static int take_begin(struct program_engine *g, struct pass *pass, int64_t number, struct err *e)
 {
     const struct trainer_env *env = g->base.env;
     int rc = check_begin(g, number, e);
+    if (rc >= 0 && g->holding) {
+        rc = talk_say(g, WIRE_CONTINUE, 0, e);
+    }
     if (g->base.idle < 0) {
         g->base.idle = comm_now(env->comm) - pass->begin;
         program_phase(g->p, PHASE_COMPUTE);
@@ -259,7 +278,8 @@ static int take_begin(struct program_engine *g, struct pass *pass, int64_t numbe
     return rc;
 }
 
-/* Until GRADIENTS. EPOCH_END may come first: the program evaluates then, which is no computing. */
+/* Until GRADIENTS. EPOCH_END may come first: the program evaluates then, which is no computing. 1:
+ * the program has left. */
 static int follow(struct program_engine *g, struct pass *pass, struct wire_message *m,
                   struct err *e)
 {
@@ -274,7 +294,7 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
             g->p->link.until = 0;
             program_phase(g->p, PHASE_EVALUATE);
             if ((rc = check_previous_end(g, e)) >= 0) {
-                rc = talk_say(g, WIRE_CONTINUE, 0, e);
+                rc = talk_say(g, WIRE_CONTINUE, g->p->open ? WIRE_HOLD : 0, e);
             }
             break;
         case WIRE_BEGIN:
@@ -290,7 +310,7 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
         case WIRE_GRADIENTS:
             return m->flags & WIRE_WITH_BEGIN ? take_begin(g, pass, m->gradients.number, e) : 0;
         case WIRE_LEAVE:
-            return talk_check_leave(g, e) < 0 ? -ERR_PEER : talk_unexpected(g, m, e);
+            return take_leave(g, e);
         default:
             return talk_unexpected(g, m, e);
         }
@@ -376,10 +396,17 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
         return rc;
     }
     pass.cpu = child_cpu(&g->p->child); /* while the program goes on */
-    if ((rc = follow(g, &pass, &m, e)) < 0 || (rc = check_gradients(g, &pass, &m, w, e)) < 0) {
+    if ((rc = follow(g, &pass, &m, e)) < 0 ||
+        (rc == 0 && (rc = check_gradients(g, &pass, &m, w, e)) < 0)) {
         return rc;
     }
+    if (rc == 1) {
+        g->p->link.until = 0;
+        *out = (struct dev_result){.correct = -1, .finite = true, .leaves = true};
+        return 0;
+    }
     end_watch(g);
+    marks_take(g);
     take_result(g, &m, w, out);
     if ((rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;

@@ -43,7 +43,9 @@ struct program {
     int ahead, slots;         /* slices in advance; places for their indices */
     bool resumed;             /* a checkpoint is there */
     struct own_state state;   /* that the program goes on from, until its first step is made */
-    double epochs;            /* that the program told after its description; 0: none */
+    double epochs;            /* that the program told after its description; 0: none; infinite: as
+                                 many as its loop makes */
+    bool open; /* those hold: the run ends at an epoch's end, when the program leaves */
     /* the first parameters and statistics, of rank 0's program; NULL on workers (they are in the
      * block); owned */
     float *params, *stats;

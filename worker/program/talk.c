@@ -54,6 +54,9 @@ int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err
         g->doing = WORKS;
         g->holding = (flags & WIRE_HOLD) != 0;
     }
+    if (type == WIRE_GO && (flags & WIRE_SKIP_STEP)) {
+        marks_give(g);
+    }
     if (type == WIRE_GO && !(flags & WIRE_SKIP_STEP)) {
         g->own_step = flags & WIRE_DIFFERENCE ? OWN_DIFFERENCE : OWN_STEP;
     }
@@ -74,10 +77,23 @@ static int check_epoch_end(struct program_engine *g, struct err *e)
     return *ahead_told(g, g->number) & WIRE_EPOCH_LAST ? 0 : talk_ended_early(g, e);
 }
 
-int talk_check_leave(struct program_engine *g, struct err *e)
+/* A run that was restarted from its very end begins with a program that leaves. */
+static bool may_leave(struct program_engine *g, int64_t last)
 {
-    if (*ahead_told(g, g->number) & WIRE_RUN_LAST) {
+    uint32_t told = last >= 0 ? *ahead_told(g, last) : g->p->resumed ? WIRE_EPOCH_LAST : 0;
+    return (told & WIRE_RUN_LAST) || (g->p->open && (told & WIRE_EPOCH_LAST));
+}
+
+int talk_check_leave(struct program_engine *g, int64_t last, struct err *e)
+{
+    if (may_leave(g, last)) {
         return 0;
+    }
+    if (g->p->open) {
+        return err_set(e, ERR_PEER,
+                       "%s left after %lld steps, in the middle of an epoch: each epoch has all of "
+                       "its samples",
+                       g->p->link.who, (long long)last + 1);
     }
     err_set(e, ERR_PEER, "%s left after %lld steps, before the job's %g epochs were over",
             g->p->link.who, (long long)g->number, g->base.env->spec->epochs);
@@ -97,7 +113,7 @@ static int settled_by(struct program_engine *g, const struct wire_message *m, st
     case WIRE_EPOCH_END:
         return check_epoch_end(g, e);
     case WIRE_LEAVE:
-        return talk_check_leave(g, e);
+        return talk_check_leave(g, g->number, e);
     default:
         return talk_unexpected(g, m, e);
     }

@@ -25,7 +25,7 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
-from . import alone, no_sync, prepare, rank
+from . import alone, no_sync, prepare
 from .torch.loader import KEPT
 
 IN_PLACE = "allreduce allreduce_coalesced broadcast reduce".split()  # one rank has nothing to do
@@ -156,7 +156,7 @@ class _Loaders:
         def begin(self):
             trains = torch.is_grad_enabled() and any(m.training for m in _models())
             if isinstance(self.sampler, DistributedSampler) and trains and not alone():
-                return _told(cls.of(self))
+                return iter(cls.of(self))
             return original(self)
 
         DataLoader.__iter__ = begin
@@ -185,19 +185,6 @@ def _whole(loader):
     return DataLoader(
         loader.dataset, loader.batch_size * size, sampler.shuffle, drop_last=drop_last, **arguments
     )
-
-
-def _told(batches):
-    """An epoch that has no batch is one more than the job has: rank 0 says so."""
-    batch = None
-    for batch in batches:
-        yield batch
-    if batch is None and rank() == 0:
-        print(
-            "evenstep: the job's epochs are over, and the program asks for more: `--set /epochs=N` "
-            "says how many there are",
-            file=sys.stderr,
-        )
 
 
 # ---- the program

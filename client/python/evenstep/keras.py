@@ -341,7 +341,7 @@ class _Rows(DataAdapter):
     def __init__(self, told):
         x, y, weight = told["x"], told["y"], told["sample_weight"]
         if not all(hasattr(a, "__len__") for a in tree.flatten(x)) or isinstance(
-            x, keras.utils.PyDataset
+                x, keras.utils.PyDataset
         ):
             raise Error("fit() of a distributed program takes arrays, not %s" % type(x).__name__)
         x, y, weight = (

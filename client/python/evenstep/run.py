@@ -44,6 +44,8 @@ class Run:
         self.save = None  # gives the bytes of the program's own state
         self.before_leave = None  # what is still to be told
         self.on_start = None  # called once, before the first slice; calls start()
+        self._open = True  # the program's loop says how many epochs there are
+        self._passed = 0  # epochs that this loop has passed over
         self._join(about, optimizer, params, stats)
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
@@ -83,7 +85,31 @@ class Run:
         """Late, since the rank has to know before how many epochs the program wants."""
         call, self.on_start = self.on_start, None
         if call:
+            if self._open:
+                self._library.epochs(math.inf)
             call()
+
+    def passes_over(self):
+        """A loop begins over an epoch that was made before the run was started again: it has no
+        batch. So a loop that knows nothing of the restart ends where it would have ended."""
+        if not self.on_start or self._passed == self.epoch:
+            return False
+        if self._passed == 0:
+            self._say(
+                "the run goes on in epoch %d, so the loop passes over %d without a batch: "
+                "`for epoch in evenstep.epochs(n)` begins there" % (self.epoch + 1, self.epoch)
+            )
+        self._passed += 1
+        return True
+
+    def tell_if_over(self):
+        """A loop begins that has no batch: the run may be over, and the program does not know."""
+        if self.over and self._open and self.rank == 0:
+            self._open = False
+            self._say(
+                "the job's epochs are over, and the program asks for more: `--set /epochs=N` says "
+                "how many there are, unless the job was stopped or has reached its target"
+            )
 
     # ---- slices and steps
 
@@ -91,6 +117,7 @@ class Run:
         if not self.on_start:
             raise Error("epochs() is called once, before the first batch")
         self._library.epochs(n)
+        self._open = False
         self.ensure_started()
 
     def next(self):
@@ -154,9 +181,12 @@ class Run:
     # ---- metrics and the end
 
     def log(self, metrics):
-        self._library.log(json.dumps(metrics).encode())
+        if not self._passed or not self.on_start:  # else they are of an epoch that is passed over
+            self._library.log(json.dumps(metrics).encode())
 
     def leave(self):
+        if self._passed:  # all epochs were made before
+            self.ensure_started()
         if self.before_leave:
             self.before_leave()
         self._held(self._library.leave)
@@ -186,8 +216,12 @@ class Run:
         atexit.register(on_exit)
 
     @staticmethod
-    def _quietly(call, *args):
+    def _say(sentence):
+        print("evenstep: %s" % sentence, file=sys.stderr, flush=True)
+
+    @classmethod
+    def _quietly(cls, call, *args):
         try:
             call(*args)
         except Error as e:
-            print("evenstep: %s" % e, file=sys.stderr)
+            cls._say(e)

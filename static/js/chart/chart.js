@@ -117,7 +117,10 @@ export class Chart {
     if (!this.graph) {
       this.make();
     } else if (width !== this.width || height !== this.drawnHeight) {
-      this.graph.resize(width, height);
+      /* the rooms beside the plot are others on a phone; a size that the library is given it would
+         keep as that of the element, which then never grows again */
+      this.graph.updateOptions({...this.graphOptions(), rightGap: this.gap('--ends')}, true);
+      this.graph.resize();
     }
     this.width = width;
     this.drawnHeight = height;

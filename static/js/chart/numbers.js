@@ -14,7 +14,13 @@ export class NumberTable {
     this.title = title;
     this.make = make;
     this.drawnAt = -Infinity;
-    this.box = h('div', {class: 'chart-table scroll', hidden: true, tabindex: '-1'});
+    this.box = h('div', {
+      class: 'chart-table scroll',
+      hidden: true,
+      tabindex: '0',
+      role: 'region',
+      'aria-label': 'Numbers of ' + title
+    });
     this.button = h('button', {
       type: 'button',
       class: 'btn ghost icon tool',

@@ -178,6 +178,8 @@ const MARKS = {
   change: ['var(--mark)', [3, 3], 1],
   lost: ['var(--bad)', [], 1.25],
   restart: ['var(--bad)', [], 1.25],
+  resume: ['var(--mark)', [3, 3], 1],
+  crash: ['var(--warn)', [], 1.25],
   rate: ['var(--mark)', [1, 3], 1]
 };
 

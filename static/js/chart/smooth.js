@@ -8,19 +8,18 @@
  * @param {{x: number[], mean: number[]}} curve
  * @param {number} weight of what came before, from 0 to 1
  * @param {number[]} [cuts]
+ * @param {boolean} [log] for a log axis: the mean of the logarithms, so that one high value does
+ *     not lift the line for long; values that such an axis cannot show are left out
  */
-export function smooth(curve, weight, cuts = []) {
-  const {x, mean} = curve;
-  const n = x.length;
-  if (n === 0) {
-    return [];
-  }
-  const unit = Math.max((x[n - 1] - x[0]) / 400, gapOf(x)) || 1;
-  const out = new Array(n);
+export function smooth(curve, weight, cuts = [], log = false) {
+  const {x} = curve;
+  const mean = log ? curve.mean.map((v) => (v > 0 ? Math.log(v) : NaN)) : curve.mean;
+  const unit = Math.max((x[x.length - 1] - x[0]) / 400, gapOf(x)) || 1;
+  const out = new Array(x.length);
   let sum = 0;
   let mass = 0;
   let cut = 0;
-  for (let i = 0; i < n; i++) {
+  for (let i = 0; i < x.length; i++) {
     while (cut < cuts.length && cuts[cut] <= x[i]) {
       if (i > 0 && cuts[cut] > x[i - 1]) {
         sum = 0;
@@ -30,12 +29,13 @@ export function smooth(curve, weight, cuts = []) {
     }
     const keep = i === 0 ? 0 : weight ** Math.max(0.05, (x[i] - x[i - 1]) / unit);
     if (Number.isFinite(mean[i])) {
-      sum = sum * keep + mean[i] * (1 - (weight > 0 ? Math.min(keep, 0.9999) : 0) || 1);
-      mass = mass * keep + (1 - (weight > 0 ? Math.min(keep, 0.9999) : 0) || 1);
+      const share = 1 - (weight > 0 ? Math.min(keep, 0.9999) : 0) || 1;
+      sum = sum * keep + mean[i] * share;
+      mass = mass * keep + share;
     }
     out[i] = mass > 0 ? sum / mass : NaN;
   }
-  return out;
+  return log ? out.map(Math.exp) : out;
 }
 
 /**
@@ -128,23 +128,4 @@ export function union(lines) {
     }
   });
   return [...at.values()].sort((a, b) => Number(a[0]) - Number(b[0]));
-}
-
-/**
- * Least squares t = a + k·b; NaN where the sizes do not differ.
- * @param {number[]} bs
- * @param {number[]} ts
- */
-export function fitLine(bs, ts) {
-  const n = bs.length;
-  const mb = bs.reduce((s, v) => s + v, 0) / n;
-  const mt = ts.reduce((s, v) => s + v, 0) / n;
-  let sbb = 0;
-  let sbt = 0;
-  for (let i = 0; i < n; i++) {
-    sbb += (bs[i] - mb) ** 2;
-    sbt += (bs[i] - mb) * (ts[i] - mt);
-  }
-  const k = sbb > 1e-9 ? sbt / sbb : NaN;
-  return {a: mt - k * mb, k};
 }

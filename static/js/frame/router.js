@@ -99,7 +99,7 @@ export class Router {
    */
   showFailure(root, e) {
     document.title = 'Not shown · Evenstep';
-    const title = e.status === 404 ? 'This is not here.' : 'This page cannot be shown.';
+    const title = e.status === 404 ? 'Not found.' : 'This page cannot be shown.';
     fill(root, h('h1', {text: title}),
         h('p', {class: 'sub', text: e.message + (e.hint ? '; ' + e.hint : '')}),
         h('p', {class: 'actions failure'}, button('Try again', () => this.route()),

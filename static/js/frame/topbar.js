@@ -15,7 +15,7 @@ const TABS = {
 };
 /** @type {{[theme: string]: [string, string]}} icon, label */
 const THEMES = {
-  auto: ['half', 'Theme: as the system has it'],
+  auto: ['half', 'Theme: system'],
   light: ['sun', 'Theme: light'],
   dark: ['moon', 'Theme: dark']
 };

@@ -21,6 +21,15 @@ static void write_at(const char *name, const char *text, mode_t mode)
     assert_int_equal(chmod(path, mode), 0);
 }
 
+/* Files with some content each. */
+static void write_each(const char *const *names)
+{
+    for (; *names; names++) {
+        write_at(*names, "x", 0644);
+    }
+}
+#define WRITE(...) write_each((const char *const[]){__VA_ARGS__, NULL})
+
 static void link_at(const char *name, const char *target)
 {
     char path[2 * PATH_MAX];
@@ -82,21 +91,15 @@ static void assert_refused(enum err_code code, const char *part)
 static void files_are_packed_in_the_order_of_their_paths(void **state)
 {
     (void)state;
-    write_at("lib/model.py", "", 0644);
-    write_at("lib-old.py", "", 0644);
-    write_at("Zoo/a", "x", 0644);
+    WRITE("lib/model.py", "lib-old.py", "Zoo/a");
     assert_packed("Zoo/a\nlib-old.py\nlib/model.py\ntrain.py\n");
 }
 
 static void what_no_program_needs_is_left_out(void **state)
 {
     (void)state;
-    write_at(".git/config", "x", 0644);
-    write_at("__pycache__/train.pyc", "x", 0644);
-    write_at("lib/old.pyc", "x", 0644);
-    write_at("evenstep-data/token", "secret", 0600);
-    write_at("env/pyvenv.cfg", "x", 0644);
-    write_at("env/bin/python", "x", 0755);
+    WRITE(".git/config", "__pycache__/train.pyc", "lib/old.pyc", "evenstep-data/token",
+          "env/pyvenv.cfg", "env/bin/python");
     assert_packed("train.py\n");
 }
 
@@ -104,14 +107,8 @@ static void the_ignore_file_leaves_out_names_paths_and_folders(void **state)
 {
     (void)state;
     write_at(".evenstepignore", "# data\n*.bin\n/top.txt\ncache/\nruns/*/big \n\n", 0644);
-    write_at("a.bin", "x", 0644);
-    write_at("lib/b.bin", "x", 0644);
-    write_at("top.txt", "x", 0644);
-    write_at("lib/top.txt", "x", 0644);
-    write_at("lib/cache/c", "x", 0644);
-    write_at("cached", "x", 0644);
-    write_at("runs/1/big/d", "x", 0644);
-    write_at("runs/big", "x", 0644);
+    WRITE("a.bin", "lib/b.bin", "top.txt", "lib/top.txt", "lib/cache/c", "cached", "runs/1/big/d",
+          "runs/big");
     assert_packed(".evenstepignore\ncached\nlib/top.txt\nruns/big\ntrain.py\n");
 }
 
@@ -129,10 +126,7 @@ static void git_says_which_files_and_new_ones_are_among_them(void **state)
     const char *const add[] = {"git", "-C", dir, "add", "train.py", "gone.py", ".gitignore", NULL};
     (void)state;
     write_at(".gitignore", "*.ckpt\n", 0644);
-    write_at("gone.py", "", 0644);
-    write_at("model.ckpt", "x", 0644);
-    write_at("new.py", "", 0644);
-    write_at("large.npy", "x", 0644);
+    WRITE("gone.py", "model.ckpt", "new.py", "large.npy");
     write_at(".evenstepignore", "*.npy\n", 0644);
     run_program(init, said, sizeof said);
     run_program(add, said, sizeof said);

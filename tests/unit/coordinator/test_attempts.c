@@ -103,119 +103,6 @@ static void after_max_restarts_the_job_has_failed_and_says_who_was_lost(void **s
     assert_string_equal(node_state(w, "n1"), "ready");
 }
 
-static const char killed[] =
-    "mpirun noticed that process rank 0 with PID 0 on node vm exited on signal 9 (Killed).";
-
-/* A number of the node's document. */
-static double of_node(struct world *w, const char *name, const char *path)
-{
-    json_t *node = store_node_get(w->store, name, &err_);
-    double n = number_at(node, path);
-    json_decref(node);
-    return n;
-}
-
-static void a_node_that_fails_every_attempt_rests_and_the_job_goes_on_without_it(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = *state;
-    world_node(w, "bad", 1); /* the fastest, so each attempt would take it */
-    world_node(w, "good", 2);
-    start_job(w, "{'max_restarts': 2}", id);
-    for (int attempt = 1; attempt <= 2; attempt++) {
-        assert_int_equal(attempts_of(w, id), attempt);
-        assert_string_equal(node_state(w, "bad"), "busy");
-        process_ends(w, id, 137, killed);
-        pass(w, 1);
-    }
-    assert_string_equal(node_state(w, "bad"), "resting");
-    assert_true(of_node(w, "bad", "/rest/seconds") > 5 && of_node(w, "bad", "/failures") == 2);
-    json_t *node = store_node_get(w->store, "bad", &err_);
-    assert_non_null(strstr(text_at(node, "/rest/reason"), "rank 0 on node 'bad' is lost"));
-    json_decref(node);
-    assert_string_equal(node_state(w, "good"), "busy");
-    ranks_step(w, id, 1, 1, 0.01);
-    ended(w, id, "finished");
-    assert_state(w, id, "succeeded");
-}
-
-/* As if its rest were over. */
-static void rested(struct world *w)
-{
-    raw(w->place, "HSET es:node:n1 rest_until 1");
-}
-
-static void
-after_its_rest_one_attempt_brings_a_node_back_or_makes_it_rest_twice_as_long(void **state)
-{
-    char id[STORE_ID];
-    double before = 0;
-    struct world *w = world_running(state, 1, "{'max_restarts': 10}", id);
-    for (int attempt = 1; attempt <= 4; attempt++) {
-        process_ends(w, id, 137, killed);
-        pass(w, 1);
-        if (attempt > 1) {
-            double rest = of_node(w, "n1", "/rest/seconds");
-            assert_string_equal(node_state(w, "n1"), "resting");
-            assert_int_equal(attempts_of(w, id), attempt);
-            assert_true(before == 0 || (rest > 1.5 * before && rest < 2.5 * before));
-            before = rest;
-            rested(w);
-            pass(w, 10);
-        }
-        assert_int_equal(attempts_of(w, id), attempt + 1);
-    }
-    assert_int_equal((int)of_node(w, "n1", "/failures"), 4);
-    ranks_step(w, id, 1, 1, 0.01);
-    ended(w, id, "finished");
-    assert_int_equal((int)of_node(w, "n1", "/failures"), 0);
-    assert_string_equal(node_state(w, "n1"), "ready");
-}
-
-static void what_the_data_cause_is_no_nodes_failure(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_running(state, 1, "{}", id);
-    say_fact(w, id,
-             "{'type': 'ended', 'outcome': 'failed', 'code': 'data', 'message': 'the loss became "
-             "NaN', 'rank': 0, 'node': 'n1'}");
-    process_ends(w, id, 1, "");
-    pass(w, 1);
-    assert_state(w, id, "failed");
-    assert_int_equal((int)of_node(w, "n1", "/failures"), 0);
-}
-
-static void attempts_that_end_at_once_follow_each_other_ever_later(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_submitted(state, 1, "{'max_restarts': 30}", id);
-    int early = 0;
-    for (double at = 0; at < 180; at += 0.5) {
-        if (!last_attempt(w, id)->over) {
-            process_ends(w, id, 1, "");
-        }
-        pass(w, 0.5);
-        early = at < 4 ? attempts_of(w, id) : early;
-    }
-    assert_in_range(early, 3, 5);
-    assert_in_range(attempts_of(w, id), 8, 11); /* pauses of 1, 2, 4 … 60, 60 s */
-    assert_text_of(w, id, "/state", "queued");
-}
-
-static void an_attempt_that_lived_for_a_while_is_followed_at_once(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_submitted(state, 1, "{'max_restarts': 30}", id);
-    for (int i = 1; i <= 6; i++) {
-        assert_int_equal(attempts_of(w, id), i);
-        ranks_step(w, id, 1, 1, 0.01);
-        pass(w, 31);
-        process_ends(w, id, 1, "");
-        pass(w, 1);
-    }
-    assert_int_equal(attempts_of(w, id), 7);
-}
-
 static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(void **state)
 {
     char id[STORE_ID];
@@ -595,11 +482,6 @@ int main(void)
         IN_A_WORLD(a_launch_that_fails_counts_as_an_attempt),
         IN_A_WORLD(a_launch_that_is_lost_before_the_first_step_counts_too),
         IN_A_WORLD(after_max_restarts_the_job_has_failed_and_says_who_was_lost),
-        IN_A_WORLD(a_node_that_fails_every_attempt_rests_and_the_job_goes_on_without_it),
-        IN_A_WORLD(after_its_rest_one_attempt_brings_a_node_back_or_makes_it_rest_twice_as_long),
-        IN_A_WORLD(what_the_data_cause_is_no_nodes_failure),
-        IN_A_WORLD(attempts_that_end_at_once_follow_each_other_ever_later),
-        IN_A_WORLD(an_attempt_that_lived_for_a_while_is_followed_at_once),
         IN_A_WORLD(an_error_that_every_attempt_would_meet_again_fails_the_job_at_once),
         IN_A_WORLD(a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers),
         IN_A_WORLD(a_restart_waits_where_fewer_nodes_than_min_workers_are_left),

@@ -258,6 +258,61 @@ static void an_evaluation_is_told_and_kept(void **state)
     assert_int_equal(points_of(w, id, "test_accuracy"), 1);
 }
 
+/* Epochs of milliseconds: evaluations come faster than a turn would read them to their end, and a
+ * user cancels. */
+static void many_evaluations_are_read_over_several_turns(void **state)
+{
+    enum { MANY = 1200 };
+    char id[STORE_ID], text[200];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(text, sizeof text,
+                 "{'type': 'evaluation', 'step': %d, 'epoch': %d.0, 'time': %d.0, 'loss': 0.5, "
+                 "'accuracy': 0.75, 'samples': 100}",
+                 16 * i, i, i);
+        say_fact(w, id, text);
+    }
+    ask(w, id, "cancel");
+    tick(w, 0.5);
+    json_t *kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
+    int read = (int)json_array_size(at(kept, "/evaluations"));
+    assert_true(read > 0 && read < MANY);
+    json_decref(kept);
+    tick(w, 0.5);
+    assert_true(control_says(w, id, "stop"));
+    pass(w, 4);
+    kept = store_doc_get(w->store, id, "detail:evaluations", &err_);
+    assert_int_equal(json_array_size(at(kept, "/evaluations")), MANY);
+    json_decref(kept);
+}
+
+/* A program whose own loop says when it ends. */
+static void epochs_that_nobody_knows_are_none_until_the_end(void **state)
+{
+    char id[STORE_ID];
+    struct world *w =
+        world_running(state, 2,
+                      "{'workers': 2, 'model': null, 'data': null, 'optimizer': null,"
+                      " 'batching': null, 'epochs': null, 'program': {'command': ['./train']}}",
+                      id);
+    say_fact(
+        w, id,
+        "{'type': 'joined', 'program': {'framework': 'torch 2', 'optimizer': 'SGD', 'parameters':"
+        " 10, 'tensors': 2, 'samples': 500, 'global_batch': 64, 'epochs': 0.0}}");
+    ranks_step(w, id, 299, 300, 0.01); /* of epoch 3, as the rows say */
+    pass(w, 2);
+    assert_int_equal(number_of(w, id, "/progress/epochs"), 0);
+    assert_int_equal(number_of(w, id, "/progress/epoch"), 3);
+    assert_int_equal(number_of(w, id, "/progress/fraction"), 0);
+    say_samples(w, id, 3 * 500);
+    say_fact(w, id, "{'type': 'ended', 'outcome': 'finished'}");
+    process_ends(w, id, 0, "");
+    pass(w, 2);
+    assert_state(w, id, "succeeded");
+    assert_int_equal(number_of(w, id, "/progress/fraction"), 1);
+    assert_int_equal(number_of(w, id, "/progress/epochs"), 3);
+}
+
 /* Nobody knows what a user's program trains, on how many samples and in what batches, before it has
  * joined; from then on the minibatches and what is shown are true, and stay so over a restart of the
  * coordinator. */
@@ -493,6 +548,8 @@ int main(void)
         IN_A_WORLD(what_an_attempt_left_behind_is_taken_by_the_next_one),
         IN_A_WORLD(a_document_that_cannot_be_read_disturbs_nothing),
         IN_A_WORLD(an_evaluation_is_told_and_kept),
+        IN_A_WORLD(many_evaluations_are_read_over_several_turns),
+        IN_A_WORLD(epochs_that_nobody_knows_are_none_until_the_end),
         IN_A_WORLD(what_a_program_brings_is_known_from_its_joining_on),
         IN_A_WORLD(rows_leave_the_store_once_they_are_on_disk),
         IN_A_WORLD(a_long_backlog_is_read_over_several_turns),

@@ -50,7 +50,10 @@ static void ended_job(struct world *w, char id[STORE_ID])
 
 static struct retention *with(struct world *w, int keep_jobs, int64_t max_disk)
 {
-    struct retention_config c = {w->place->url, NULL, w->place->dir, keep_jobs, max_disk};
+    struct retention_config c = {.store_url = w->place->url,
+                                 .data_dir = w->place->dir,
+                                 .keep_jobs = keep_jobs,
+                                 .max_disk = max_disk};
     struct retention *r = retention_new(&c, &err_);
     assert_non_null(r);
     return r;
@@ -189,7 +192,7 @@ static void a_job_that_was_deleted_is_forgotten(void **state)
     ended_job(w, id[1]);
     struct retention *r = with(w, 1, 0);
     assert_int_equal(turn(r), 1);
-    OK(store_job_delete(w->store, id[1], &err_));
+    OK(store_job_delete(w->store, id[1], NULL, &err_));
     assert_int_equal(turn(r), 0);
     redis_private_stop(w->place->dir);
     struct err e = {0};

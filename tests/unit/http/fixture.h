@@ -169,6 +169,15 @@ struct ask {
     const char *headers[8];
 };
 
+static inline bool names_its_type(const struct ask *a)
+{
+    bool named = false;
+    for (int i = 0; i < 8 && a->headers[i]; i++) {
+        named |= strncasecmp(a->headers[i], "Content-Type:", 13) == 0;
+    }
+    return named;
+}
+
 static inline struct answer ask(struct site *s, struct ask a)
 {
     char url[1024], authorization[160];
@@ -191,7 +200,9 @@ static inline struct answer ask(struct site *s, struct ask a)
         curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE,
                          (curl_off_t)(a.body_len ? a.body_len : strlen(a.body)));
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, a.body);
-        list = curl_slist_append(list, "Content-Type: application/json");
+        if (!names_its_type(&a)) {
+            list = curl_slist_append(list, "Content-Type: application/json");
+        }
     }
     if (a.token) {
         snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", a.token);

@@ -272,8 +272,10 @@ static void clients_that_leave_early_harm_nobody(void **state)
 static void a_quiet_stream_carries_a_comment_now_and_then(void **state)
 {
     struct site *s = *state;
-    char *text = calloc(1, TEXT);
-    int fd = open_events(s, "?job=0123456789abcdef", "");
+    char *text = calloc(1, TEXT), id[STORE_ID], query[32];
+    submit(s, SPEC("quiet"), id);
+    snprintf(query, sizeof query, "?job=%s", id);
+    int fd = open_events(s, query, "");
     expect_heard(fd, "event: hello", text);
     expect_heard(fd, "\n: \n\n", text);
     close(fd);

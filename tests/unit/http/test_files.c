@@ -242,7 +242,29 @@ static void a_log_is_text_whole_or_its_last_lines(void **state)
     expect_body(s, path, "one\ntwo\n<b>three</b>\n");
     snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?rank=-1", id);
     a = get(s, path);
-    expect_problem(&a, 422, "/rank");
+    expect_problem(&a, 422, "rank");
+    answer_release(&a);
+}
+
+static void all_logs_come_in_one_answer_each_line_with_its_name(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], folder[200], path[200];
+    job_with(s, "logs", id, folder);
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?all=true", id);
+    expect_body(s, path, "");
+    site_write(folder, "attempt.log", "begun\n");
+    site_write(folder, "rank-10.log", "ten\n\nends without a newline");
+    site_write(folder, "rank-2.log", "a\nb\nc\n");
+    site_write(folder, "rank-2.log.old", "no\n");
+    expect_body(s, path,
+                "launcher: begun\nrank-2: a\nrank-2: b\nrank-2: c\n"
+                "rank-10: ten\nrank-10: \nrank-10: ends without a newline\n");
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?all=true&tail=1", id);
+    expect_body(s, path, "launcher: begun\nrank-2: c\nrank-10: ends without a newline\n");
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/logs?all=true&rank=2", id);
+    struct answer a = get(s, path);
+    expect_problem(&a, 422, "rank");
     answer_release(&a);
 }
 
@@ -311,6 +333,7 @@ int main(void)
         cmocka_unit_test(an_artifact_is_listed_with_its_digest_and_sent_in_parts),
         cmocka_unit_test(an_artifact_is_a_plain_file_of_the_folder),
         cmocka_unit_test(a_log_is_text_whole_or_its_last_lines),
+        cmocka_unit_test(all_logs_come_in_one_answer_each_line_with_its_name),
         cmocka_unit_test(the_log_of_a_rank_that_the_job_does_not_have_is_404),
         cmocka_unit_test(the_end_of_a_long_log_begins_with_a_whole_line),
         cmocka_unit_test(the_chart_library_comes_from_the_distribution),

@@ -275,14 +275,13 @@ static void an_unknown_path_is_404_and_an_unknown_method_405_with_allow(void **s
         {"GET", "/api/v2/jobs", 404, NULL},
         {"POST", "/api/v1/nothing", 404, NULL},
         {"GET", "/nothing.js", 404, NULL},
-        {"PUT", "/api/v1/jobs", 405, "GET, HEAD, POST"},
-        {"DELETE", "/api/v1/jobs", 405, "GET, HEAD, POST"},
-        {"OPTIONS", "/api/v1/jobs", 405, "GET, HEAD, POST"},
-        {"TRACE", "/api/v1/jobs", 405, "GET, HEAD, POST"},
-        {"POST", "/api/v1/jobs/0123456789abcdef", 405, "GET, HEAD, PATCH, DELETE"},
-        {"GET", "/api/v1/jobs/0123456789abcdef/cancel", 405, "POST"},
-        {"POST", "/app.js", 405, "GET, HEAD"},
-        {"BREW", "/healthz", 405, "GET, HEAD"},
+        {"PUT", "/api/v1/jobs", 405, "GET, HEAD, POST, OPTIONS"},
+        {"DELETE", "/api/v1/jobs", 405, "GET, HEAD, POST, OPTIONS"},
+        {"TRACE", "/api/v1/jobs", 405, "GET, HEAD, POST, OPTIONS"},
+        {"POST", "/api/v1/jobs/0123456789abcdef", 405, "GET, HEAD, PATCH, DELETE, OPTIONS"},
+        {"GET", "/api/v1/jobs/0123456789abcdef/cancel", 405, "POST, OPTIONS"},
+        {"POST", "/app.js", 405, "GET, HEAD, OPTIONS"},
+        {"BREW", "/healthz", 405, "GET, HEAD, OPTIONS"},
     };
     char allow[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -85,20 +85,54 @@ static void series_are_as_the_contract_says(void **state)
     answer_release(&a);
 }
 
+static void curves_and_results_come_as_tables_too(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], path[200], type[256];
+    job_with_history(s, id);
+    json_t *results = json_of(
+        "{\"evaluations\": [{\"step\": 100, \"epoch\": 1.5, \"time\": 1.0, \"samples\": 3200, "
+        "\"loss\": 0.25, \"accuracy\": 0.9}]}");
+    OK(store_doc_set(s->store, id, "detail:evaluations", results, &err_));
+    json_decref(results);
+    struct answer a = view(s, id, "series?names=batch,train_loss&points=2&format=csv");
+    expect_status(&a, 200);
+    assert_true(header_of(&a, "Content-Type", type));
+    assert_int_equal(strncmp(type, "text/csv", 8), 0);
+    assert_int_equal(strncmp(a.body, "name,node,x,min,max,mean\r\nbatch,fast,1,24,24,24\r\n", 49),
+                     0);
+    assert_non_null(strstr(a.body, "\r\ntrain_loss,,1,1,1,1\r\n"));
+    answer_release(&a);
+    snprintf(path, sizeof path, "/api/v1/jobs/%s/evaluations", id);
+    struct ask table = {.method = "GET",
+                        .path = path,
+                        .token = s->token,
+                        .headers = {"Accept: text/csv, application/json;q=0.5"}};
+    a = ask(s, table);
+    assert_string_equal(a.body,
+                        "step,epoch,time,samples,loss,accuracy,test_samples\r\n"
+                        "100,1.5,1,3200,0.25,0.9,\r\n");
+    answer_release(&a);
+    table.headers[0] = "Accept: text/csv;q=0.5, application/json";
+    a = ask(s, table);
+    assert_int_equal((int)number_at(a.json, "/evaluations/0/step"), 100);
+    answer_release(&a);
+}
+
 static void a_wrong_series_is_422_with_the_nearest_name(void **state)
 {
     struct site *s = *state;
     char id[STORE_ID];
     submit(s, SPEC("curves"), id);
     struct answer a = view(s, id, "series?names=train_lss");
-    expect_problem(&a, 422, "/names");
+    expect_problem(&a, 422, "names");
     assert_non_null(strstr(text_at(a.json, "/hint"), "train_loss"));
     answer_release(&a);
     a = view(s, id, "series?x=epoch&points=many&from=nan&to=1e999");
-    expect_problem(&a, 422, "/x");
-    expect_problem(&a, 422, "/points");
-    expect_problem(&a, 422, "/from");
-    expect_problem(&a, 422, "/to");
+    expect_problem(&a, 422, "x");
+    expect_problem(&a, 422, "points");
+    expect_problem(&a, 422, "from");
+    expect_problem(&a, 422, "to");
     answer_release(&a);
 }
 
@@ -143,7 +177,7 @@ static void the_last_steps_are_rows_of_each_rank(void **state)
     assert_true(number_at(a.json, "/nodes/0/rows/0/compute_seconds") == 0.01);
     answer_release(&a);
     a = view(s, id, "steps?last=0");
-    expect_problem(&a, 422, "/last");
+    expect_problem(&a, 422, "last");
     answer_release(&a);
 }
 
@@ -205,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(series_are_as_the_contract_says),
+        cmocka_unit_test(curves_and_results_come_as_tables_too),
         cmocka_unit_test(a_wrong_series_is_422_with_the_nearest_name),
         cmocka_unit_test(a_job_that_has_not_begun_has_empty_views),
         cmocka_unit_test(the_last_steps_are_rows_of_each_rank),

@@ -266,7 +266,9 @@ static void a_launch_is_read_as_it_was_recorded(void **state)
         {"launcher", "'a name that is too long'",
          "the record of a launch is not valid: /launcher: must be a text of 1 to 15 bytes"},
     };
-    struct launched l = {from_coordinator, 4711, 123456789012, "mpirun"}, got;
+    struct launched l = {
+        .from = from_coordinator, .pid = 4711, .start_ticks = 123456789012, .launcher = "mpirun"};
+    struct launched got;
     struct err e = {0};
     json_t *j = sent(launched_json(&l));
     (void)state;

@@ -256,7 +256,7 @@ static void the_schema_lists_every_key_that_is_accepted(void **state)
     struct parsed *p = parse_with(
         "{\"init\": \"a.safetensors\", \"nodes\": [\"a\"], \"target\": {\"test_accuracy\": 0.9}}");
     assert_int_equal(p->rc, 0);
-    json_t *schema = jobspec_schema();
+    json_t *schemas = jobspec_schemas(), *schema = json_object_get(schemas, "JobSpec");
     const char *key;
     json_t *value;
     json_object_foreach(p->spec.json, key, value) {
@@ -264,8 +264,36 @@ static void the_schema_lists_every_key_that_is_accepted(void **state)
             fail_msg("the schema lacks '%s'", key);
         }
     }
-    json_decref(schema);
+    json_decref(schemas);
     done(p);
+}
+
+static void check_defaults(json_t *j, const char *where)
+{
+    const char *key;
+    json_t *value, *fallback = json_object_get(j, "default"), *low = json_object_get(j, "minimum"),
+                   *high = json_object_get(j, "maximum");
+    size_t i;
+    if (json_is_number(fallback) && json_is_number(low) &&
+        (json_number_value(fallback) < json_number_value(low) ||
+         json_number_value(fallback) > json_number_value(high))) {
+        fail_msg("the default of '%s' is not within its bounds", where);
+    }
+    json_object_foreach(j, key, value) {
+        check_defaults(value, key);
+    }
+    json_array_foreach(j, i, value) {
+        check_defaults(value, where);
+    }
+}
+
+static void every_default_is_a_value_that_its_schema_allows(void **state)
+{
+    json_t *schemas = jobspec_schemas();
+    (void)state;
+    check_defaults(schemas, "");
+    assert_true(json_object_size(schemas) > 40);
+    json_decref(schemas);
 }
 
 int main(void)
@@ -282,6 +310,7 @@ int main(void)
         cmocka_unit_test(schedules_follow_the_epoch),
         cmocka_unit_test(a_cluster_counts_its_nodes_and_gives_the_workers),
         cmocka_unit_test(the_schema_lists_every_key_that_is_accepted),
+        cmocka_unit_test(every_default_is_a_value_that_its_schema_allows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

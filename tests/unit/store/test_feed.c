@@ -191,6 +191,40 @@ static void documents_and_events_are_published_together(void **state)
     json_decref(two);
 }
 
+/* Behind the largest of all ids Redis appends nothing. */
+static void a_stream_that_a_stranger_has_blocked_is_made_whole(void **state)
+{
+    static const char *const largest = "18446744073709551615-18446744073709551615";
+    struct place *p = *state;
+    struct store *s = p->store;
+    char id[STORE_ID], command[200], last[STORE_PLACE] = "0-0", facts[STORE_PLACE] = "0-0";
+    struct row row = {.step = 1};
+    struct seen seen = {0};
+    json_t *fact = json_of("{\"type\":\"restored\"}");
+    new_job(s, spec_text, 0, id);
+    OK(report_rows(s, id, 0, &row, 1, &err_));
+    OK(store_fact_add(s, id, fact, &err_));
+    snprintf(command, sizeof command, "XADD es:job:%s:rows:0 %s r x", id, largest);
+    raw(p, command);
+    snprintf(command, sizeof command, "XADD es:job:%s:facts %s j x", id, largest);
+    raw(p, command);
+    row.step = 2;
+    assert_true(report_rows(s, id, 0, &row, 1, &err_) < 0);
+    assert_int_equal(rows_of(s, id, 0, last, 10, see, &seen, &err_), -ERR_UNAVAILABLE);
+    assert_non_null(strstr(err_.message, "had 1 entries with ids that Redis does not make"));
+    OK(report_rows(s, id, 0, &row, 1, &err_));
+    assert_int_equal(rows_of(s, id, 0, last, 10, see, &seen, &err_), 1);
+    assert_int_equal(seen.rows, 2); /* the one in front of it was read before */
+    assert_null(store_facts_read(s, id, facts, 10, &err_));
+    assert_int_equal(err_.code, ERR_UNAVAILABLE);
+    OK(store_fact_add(s, id, fact, &err_));
+    snprintf(facts, sizeof facts, "0-0");
+    json_t *got = store_facts_read(s, id, facts, 10, &err_);
+    assert_int_equal(json_array_size(got), 2);
+    json_decref(got);
+    json_decref(fact);
+}
+
 static void a_key_of_another_type_is_an_error_and_no_crash(void **state)
 {
     struct place *p = *state;
@@ -441,6 +475,7 @@ int main(void)
         cmocka_unit_test(rows_wait_while_a_fact_does),
         cmocka_unit_test(a_report_carries_rows_and_heartbeat_and_brings_control),
         cmocka_unit_test(documents_and_events_are_published_together),
+        cmocka_unit_test(a_stream_that_a_stranger_has_blocked_is_made_whole),
         cmocka_unit_test(a_key_of_another_type_is_an_error_and_no_crash),
         cmocka_unit_test(facts_are_read_once_in_order),
         cmocka_unit_test(heartbeats_carry_the_age_by_the_clock_of_redis),

@@ -147,7 +147,7 @@ static void an_idempotency_key_makes_one_job_and_refuses_another_spec(void **sta
     assert_int_equal(store_job_create(s, b, 0, "key 1", second, &err_), -ERR_CONFLICT);
     OK(store_job_request(s, first, "cancel", &err_));
     OK(store_job_transition(s, first, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
-    OK(store_job_delete(s, first, &err_));
+    OK(store_job_delete(s, first, NULL, &err_));
     assert_int_equal(store_job_create(s, b, 0, "key 1", second, &err_),
                      0); /* the key went with its job */
     json_decref(a);
@@ -163,7 +163,7 @@ static void the_queue_goes_by_priority_then_age(void **state)
     for (int i = 0; i < 4; i++) {
         new_job(s, "{\"name\":\"queue\"}", priority[i] + 50000, id[i]);
     }
-    OK(store_job_set_priority(s, id[3], 50009, &err_));
+    OK(store_job_set_priority(s, id[3], 50009, NULL, &err_));
     json_t *ids = store_job_ids(s, JOB_QUEUED, &err_);
     const int order[4] = {3, 1, 0, 2};
     for (size_t i = 0; i < 4; i++) {
@@ -183,7 +183,7 @@ static void the_queue_goes_by_priority_then_age(void **state)
     ids = store_job_ids(s, JOB_QUEUED, &err_);
     assert_string_equal(json_string_value(json_array_get(ids, 1)), id[1]);
     json_decref(ids);
-    assert_int_equal(store_job_set_priority(s, id[0], 1 << 30, &err_), -ERR_INVALID);
+    assert_int_equal(store_job_set_priority(s, id[0], 1 << 30, NULL, &err_), -ERR_INVALID);
 }
 
 static void what_a_user_asks_picks_the_arrow_or_says_why_not(void **state)
@@ -202,7 +202,7 @@ static void what_a_user_asks_picks_the_arrow_or_says_why_not(void **state)
     OK(store_job_request(s, id, "resume", &err_));
     OK(store_job_state(s, id, &now, &err_));
     assert_int_equal(now, JOB_QUEUED);
-    assert_int_equal(store_job_delete(s, id, &err_), -ERR_CONFLICT);
+    assert_int_equal(store_job_delete(s, id, NULL, &err_), -ERR_CONFLICT);
     OK(store_job_request(s, id, "cancel", &err_));
     OK(store_job_state(s, id, &now, &err_));
     assert_int_equal(now, JOB_CANCELLING);
@@ -225,10 +225,10 @@ static void a_deleted_job_leaves_nothing_and_late_writers_bring_nothing_back(voi
     OK(report_rows(s, id, 3, &row, 1, &err_));
     OK(store_job_request(s, id, "cancel", &err_));
     OK(store_job_transition(s, id, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
-    OK(store_job_delete(s, id, &err_));
+    OK(store_job_delete(s, id, NULL, &err_));
     assert_null(store_job_get(s, id, &err_));
     assert_int_equal(err_.code, ERR_NOT_FOUND);
-    assert_int_equal(store_job_delete(s, id, &err_), -ERR_NOT_FOUND);
+    assert_int_equal(store_job_delete(s, id, NULL, &err_), -ERR_NOT_FOUND);
     assert_int_equal(store_doc_set(s, id, "live", doc, &err_), -ERR_NOT_FOUND);
     assert_int_equal(store_job_set(s, id, "request", "x", &err_), -ERR_NOT_FOUND);
     assert_int_equal(store_job_increment(s, id, "attempt", &err_), -ERR_NOT_FOUND);

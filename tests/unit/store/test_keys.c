@@ -132,7 +132,7 @@ static void what_is_written_is_in_the_list_and_a_job_leaves_nothing(void **state
     }
     OK(store_job_request(p->store, id, "cancel", &err_));
     OK(store_job_transition(p->store, id, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
-    OK(store_job_delete(p->store, id, &err_));
+    OK(store_job_delete(p->store, id, NULL, &err_));
     redisReply *left = ask(p, "KEYS es:job:*"), *idempotency = ask(p, "KEYS es:idempotency:*");
     assert_int_equal(left->elements, 0);
     assert_int_equal(idempotency->elements, 0);
@@ -226,6 +226,12 @@ static void users_of_redis_may_touch_what_their_role_needs(void **state)
     }
     make_user(p, "worker", KEY_WORKER);
     make_user(p, "agent", KEY_AGENT);
+    make_user(p, "keeper", KEY_KEEPER);
+    assert_true(may(p, "keeper", "GET es:job:1:plan") &&
+                may(p, "keeper", "HSET es:job:1:beats 0 x") &&
+                may(p, "keeper", "RPUSH es:mail:host.a x") && may(p, "keeper", "SET es:lease:a x"));
+    assert_false(may(p, "keeper", "SET es:job:1:plan x") ||
+                 may(p, "keeper", "HSET es:node:a json x") || may(p, "keeper", "GET es:secret:1"));
     assert_true(may(p, "worker", "GET es:job:1:plan") && may(p, "worker", "HGETALL es:job:1"));
     assert_true(may(p, "worker", "XADD es:job:1:rows:3 * r x") &&
                 may(p, "worker", "HSET es:job:1:beats 0 x") &&

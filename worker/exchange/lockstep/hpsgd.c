@@ -367,7 +367,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     s->done++;
     lockstep_done(l);
     bool last = cursor_done(&l->cursor);
-    if ((s->done == s->k || last) && (rc = end_round(s, e)) < 0) {
+    if ((s->done == s->k || last || lockstep_may_end(l)) && (rc = end_round(s, e)) < 0) {
         return rc;
     }
     if (last && !l->stop && !l->pause && (rc = drain(s, e)) < 0) {

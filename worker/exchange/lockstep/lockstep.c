@@ -48,7 +48,7 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     l->best = state->best;
     agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
                 comm_now(env->comm));
-    allreduce_init(&l->sums, env->comm, COMM_ALL, 3);
+    allreduce_init(&l->sums, env->comm, COMM_ALL, env->open ? 5 : 3);
     BUG_ON(init_advance(&l->advance, env, &l->cursor) < 0);
 }
 
@@ -71,7 +71,12 @@ bool lockstep_leaves(const struct lockstep *l, struct work *out)
 
 bool lockstep_over(const struct lockstep *l)
 {
-    return cursor_done(&l->cursor) || l->target_reached;
+    return cursor_done(&l->cursor) || l->target_reached || l->left;
+}
+
+bool lockstep_may_end(const struct lockstep *l)
+{
+    return l->env->open && l->cursor.position == 0;
 }
 
 static struct slice my_part(struct lockstep *l, const struct slice *whole, const int64_t **counts)
@@ -221,16 +226,34 @@ bool lockstep_evaluates(const struct lockstep *l, struct work *out)
     return true;
 }
 
+/* Programs that are open go on, or all leave; of one that has ended meanwhile nobody knows. */
+static int agree_to_leave(struct lockstep *l, struct err *e)
+{
+    int leave = (int)l->sum_words[3], stay = (int)l->sum_words[4];
+    if (leave > 0 && stay > 0) {
+        return err_set(
+            e, ERR_PEER,
+            "%d programs have left after epoch %lld and %d go on: the loops of all ranks "
+            "make the same number of epochs",
+            leave, (long long)l->cursor.epoch, stay);
+    }
+    l->left = leave > 0;
+    return 0;
+}
+
 int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
                        struct err *e)
 {
     struct rank_env *env = l->env;
+    size_t words = env->open ? 5 : 3;
     l->sum_words[0] = (float)r->loss;
     l->sum_words[1] = (float)r->correct;
     l->sum_words[2] = (float)w->eval_count;
-    allreduce_start(&l->sums, l->sum_words, 3, 3);
+    l->sum_words[3] = r->leaves;
+    l->sum_words[4] = !r->leaves && !r->absent;
+    allreduce_start(&l->sums, l->sum_words, words, words);
     int rc = comm_wait(env->comm, &l->sums.op, e);
-    if (rc < 0) {
+    if (rc < 0 || (env->open && (rc = agree_to_leave(l, e)) < 0)) {
         return rc;
     }
     double n = l->sum_words[2];

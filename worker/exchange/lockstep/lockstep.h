@@ -63,11 +63,12 @@ struct lockstep {
     double done_share;          /* and this rank's part of them */
     struct advance advance;     /* where slices are announced in advance */
     struct allreduce sums;      /* of an evaluation */
-    float sum_words[3];
+    float sum_words[5];
     double last_loss, last_accuracy, best;
     bool evaluated_here; /* this very version was evaluated */
     bool evaluate;       /* an evaluation is due */
     bool stop, pause, checkpoint, target_reached;
+    bool left;                    /* rank_env.open: the programs have made their last epoch */
     bool sure;                    /* work.sure of the step under way */
     bool asked, asked_checkpoint; /* stop, pause or checkpoint in a sure step; the last of them */
 };
@@ -84,6 +85,8 @@ void lockstep_adopt(struct lockstep *l, int version, const int *sizes);
 bool lockstep_leaves(const struct lockstep *l, struct work *out);
 /* Nothing more will be trained. */
 bool lockstep_over(const struct lockstep *l);
+/* The step that was done last may be the run's last one: rank_env.open, at an epoch's end. */
+bool lockstep_may_end(const struct lockstep *l);
 /* True, and *out is this rank's part of the test set (shared out by speed), if an evaluation is due
  * and there is a test set. */
 bool lockstep_evaluates(const struct lockstep *l, struct work *out);

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "worker/exchange/lockstep/absence.h"
+#include "worker/exchange/lockstep/equal.h"
 #include "worker/exchange/lockstep/weights.h"
 
 struct sync {
@@ -28,12 +29,14 @@ struct sync {
     struct gradients *gradients;
     struct absence absence;
     struct weighing weighing; /* of the sum under way */
+    struct equal equal;
 };
 
 static void release(struct strategy *base)
 {
     struct sync *s = (struct sync *)base;
     gradients_free(s->gradients);
+    equal_release(&s->equal);
     lockstep_release(&s->l);
     free(s);
 }
@@ -48,7 +51,7 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     s->base.ops = &strategy_SYNC;
     lockstep_init(&s->l, env, state);
     s->gradients = gradients_new(env, lockstep_words(&s->l), e);
-    if (!s->gradients) {
+    if (!s->gradients || equal_init(&s->equal, &s->l, e) < 0) {
         release(&s->base);
         return NULL;
     }
@@ -150,7 +153,9 @@ static int on_further(struct strategy *base, const struct work *w, struct err *e
 static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
                         struct err *e)
 {
-    return lockstep_evaluated(&((struct sync *)base)->l, w, r, e);
+    struct sync *s = (struct sync *)base;
+    int rc = lockstep_evaluated(&s->l, w, r, e);
+    return rc < 0 ? rc : equal_check(&s->equal, e);
 }
 
 static int finish(struct strategy *base, struct err *e)

@@ -14,6 +14,7 @@ struct client {        /* a worker as the server sees it */
     bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
     bool parked, ended;
+    bool left; /* its program has made its last epoch */
     double parked_at;
     struct reply_head reply;
     struct message head, weights, stats_sent;
@@ -43,8 +44,9 @@ struct server {
     struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
     int grouped_by[SPEC_WORKERS];       /* and whose they are */
     int n_grouped;
-    int n_out, n_kept, n_evaluating,
-        n_ended;                        /* clients with a slice, a kept one, a test slice, an end */
+    int n_out, n_kept, n_evaluating, n_ended,
+        n_left;                         /* clients with a slice, a kept one, a test slice, an end;
+                                           that have left */
     int parked[SPEC_WORKERS], n_parked; /* clients that wait, ascending */
     int64_t least;                      /* pushes of the slowest client, -1: to be found */
     struct client *clients;
@@ -97,6 +99,8 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
 int server_settle_reply(struct comm *c, struct client *k, struct err *e);
 /* A worker computed nothing of what is out: it gets that once more, unless the job leaves off. */
 void server_take_back(struct server *s, int rank);
+/* A worker's program leaves before what is out: the run ends with the epoch before that one. */
+void server_let_go(struct server *s, int rank);
 /* Parks a worker; answers all parked workers for which there is something. */
 void server_park(struct server *s, int rank);
 int server_serve_parked(struct server *s, struct err *e);

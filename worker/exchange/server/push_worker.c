@@ -265,13 +265,12 @@ static void clip(const struct rank_env *env)
     }
 }
 
-/* The slice goes back, and what `next` then pulls is the newest. */
-static int give_back(struct push_worker *s, const struct work *w, struct err *e)
+/* The slice goes back: PUSH_RETURN, and what `next` then pulls is the newest; or PUSH_LEAVE. */
+static int give_back(struct push_worker *s, const struct work *w, enum push_kind kind,
+                     struct err *e)
 {
-    struct push_head head = {.kind = PUSH_RETURN,
-                             .rank = s->env->comm->rank,
-                             .version = s->reply.version,
-                             .slice = w->slice};
+    struct push_head head = {
+        .kind = kind, .rank = s->env->comm->rank, .version = s->reply.version, .slice = w->slice};
     return send_head(s, &head, e);
 }
 
@@ -279,8 +278,8 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
                           double compute_s, struct err *e)
 {
     struct push_worker *s = (struct push_worker *)base;
-    if (r->absent) {
-        return give_back(s, w, e);
+    if (r->absent || r->leaves) {
+        return give_back(s, w, r->leaves ? PUSH_LEAVE : PUSH_RETURN, e);
     }
     struct rank_env *env = s->env;
     struct push_head head = {.kind = PUSH_GRADIENT,

@@ -214,6 +214,8 @@ static int answer(struct server *s, const struct push_head *push, const float *g
     s->env->control(s->env->ctx, &s->control);
     if (push->kind == PUSH_RETURN) {
         server_take_back(s, push->rank);
+    } else if (push->kind == PUSH_LEAVE) {
+        server_let_go(s, push->rank);
     }
     if ((rc = decide(s, e)) < 0) {
         return rc;

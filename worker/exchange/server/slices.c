@@ -31,14 +31,16 @@ static bool take_slice(struct server *s, int64_t want, struct slice *out)
 
 bool server_nothing_left(const struct server *s)
 {
-    return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor));
+    return s->target_reached || s->n_left == s->env->comm->workers ||
+           (s->n_redo == 0 && cursor_done(&s->cursor));
 }
 
 /* For one worker: its kept slice stays its own. */
 static bool nothing_left_for(const struct server *s, int rank)
 {
     const struct client *k = &s->clients[rank];
-    return s->target_reached || (k->kept.count == 0 && !k->again && server_nothing_left(s));
+    return s->target_reached || k->left ||
+           (k->kept.count == 0 && !k->again && server_nothing_left(s));
 }
 
 bool server_slices_kept(const struct server *s)
@@ -86,6 +88,26 @@ void server_take_back(struct server *s, int rank)
         redo(s, &k->kept);
         server_set_out(s, k, NULL);
         server_set_kept(s, k, NULL);
+    }
+}
+
+/* Slices of later epochs that were announced are taken back. Those that are out are the programs'
+ * own affair: each leaves at its own last epoch's end. */
+void server_let_go(struct server *s, int rank)
+{
+    struct client *gone = &s->clients[rank];
+    int64_t end = gone->out.epoch;
+    s->cursor.epochs = end < s->cursor.epochs ? end : s->cursor.epochs;
+    s->n_left += !gone->left;
+    gone->left = true;
+    gone->reply.staleness = -1;
+    s->least = -1;
+    server_set_out(s, gone, NULL);
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        struct client *k = &s->clients[i];
+        if (k->kept.epoch >= s->cursor.epochs) {
+            server_set_kept(s, k, NULL);
+        }
     }
 }
 
@@ -236,9 +258,8 @@ static bool may_pull(struct server *s, int rank)
     if (s->least < 0) {
         s->least = INT64_MAX;
         for (int i = 0; i < s->env->comm->workers; i++) {
-            s->least = s->clients[i].ended || s->clients[i].pushes > s->least
-                           ? s->least
-                           : s->clients[i].pushes;
+            const struct client *k = &s->clients[i];
+            s->least = k->ended || k->left || k->pushes > s->least ? s->least : k->pushes;
         }
     }
     int64_t pushes = s->clients[rank].pushes, least = s->least < pushes ? s->least : pushes;

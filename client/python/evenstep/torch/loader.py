@@ -187,8 +187,12 @@ class Loader:
         return getattr(self.__dict__["given"], name)
 
     def __iter__(self):
+        if self.run.passes_over():
+            return iter(())
         self.run.ensure_started()
         self.stream.reopen()
+        if self.stream.at_end():
+            self.run.tell_if_over()
         return self._streamed() if self._collate else self._sampled()
 
     def _iterator(self, epoch):

@@ -3,10 +3,9 @@
 The rank asks for it between two steps and keeps it beside the parameters; `torch.load` reads it.
 state_dict() is the same with the whole model, for a program that writes checkpoints of its own.
 
-A state is taken while the program waits at the beginning of its next slice. So everything comes back
-when the run starts but the random numbers, which come back when the first slice begins: whatever the
-program draws on its way there was drawn before.
-"""
+A state is taken while the program waits at the beginning of its next slice. So everything comes
+back when the run starts but the random numbers, which come back when the first slice begins:
+whatever the program draws on its way there was drawn before."""
 
 import collections
 import io
@@ -102,7 +101,8 @@ class State:
         ]
 
     def save(self):
-        """Bytes for the rank. Parameters and running statistics are not in it: the rank has them."""
+        """Bytes for the rank. Parameters and running statistics are not in it: the rank has
+        them."""
         own = dict(self._own(), buffers=self._buffers())
         if self.stream.steps.kept:
             own["kept"] = self.stream.steps.kept_gradients()

@@ -97,7 +97,7 @@ export class CompareCharts {
   drawLoss() {
     const {log} = this;
     const losses = this.curves('train_loss');
-    const soft = losses.map((c) => smooth(c, this.smoothing));
+    const soft = losses.map((c) => smooth(c, this.smoothing, [], log));
     const all = losses.flatMap((c, i) => [...c.mean, ...soft[i]]).filter(known);
     this.loss.set({
       rows: union(losses.map((c, i) => ({x: c.x, y: soft[i]}))),

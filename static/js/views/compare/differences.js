@@ -1,10 +1,34 @@
-/* Only those settings that differ. */
+/* Only those settings that differ. A parameter that one run's strategy has and another's has not is
+   a difference only where it is not at its default. */
 import {fill, h} from '../../dom.js';
 import {flatten} from '../../spec.js';
 
 import {runHeads} from './results.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
+
+/**
+ * Whether a setting is a parameter at its default, as the catalogue has it.
+ * @param {Api.Catalog} catalog
+ * @param {Api.Spec} spec
+ * @param {string} key such as strategy/weighting
+ * @param {string} value
+ */
+export function isDefault(catalog, spec, key, value) {
+  const [, section = '', inner] = /^(?:optimizer\/)?(\w+)\/(\w+)$/.exec(key) || [];
+  /** @type {{[section: string]: string | undefined}} */
+  const types = {
+    strategy: spec.strategy?.type,
+    optimizer: spec.optimizer?.type,
+    schedule: spec.optimizer?.schedule?.type,
+    batching: spec.batching?.policy
+  };
+  const entries = /** @type {{[section: string]: Api.CatalogEntry[] | undefined}} */ (
+      /** @type {unknown} */ (catalog))[section];
+  const parameter =
+      entries?.find((e) => e.name === types[section])?.parameters?.find((p) => p.name === inner);
+  return Boolean(parameter) && String(parameter?.default ?? 'none') === value;
+}
 
 /** @implements {Page.Part} */
 export class Differences {
@@ -17,7 +41,17 @@ export class Differences {
   update() {
     const settings = this.data.runs.map((r) => new Map(flatten(r.job.spec || {})));
     const all = [...new Set(settings.flatMap((f) => [...f.keys()]))];
-    const keys = all.filter((k) => k !== 'name' && new Set(settings.map((f) => f.get(k))).size > 1);
+    const differs = (/** @type {string} */ k) => {
+      const values = settings.map((f, i) => {
+        const value = f.get(k);
+        const spec = this.data.runs[i].job.spec || {};
+        return value !== undefined && isDefault(this.data.catalog, spec, k, value) ? null : value;
+      });
+      /* a default and no such parameter are the same; two values are not */
+      const same = new Set(values.map((v) => v ?? 'default')).size === 1;
+      return !same && new Set(settings.map((f) => f.get(k))).size > 1;
+    };
+    const keys = all.filter((k) => k !== 'name' && differs(k));
     const rows =
         keys.map((k) => h('tr', null, h('td', {class: 'mono', text: k}),
                      settings.map((f) => h('td', {class: 'num', text: f.get(k) ?? 'none'}))));

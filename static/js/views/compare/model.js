@@ -36,12 +36,33 @@ export function waitShare(run) {
 }
 
 /**
- * Seconds until a run reached an accuracy.
+ * The accuracy that a run holds from an evaluation on: that one and the next have it. The last one
+ * stands for itself only where it is the only one.
+ * @param {Api.Evaluation[]} tests
+ * @param {number} i
+ */
+function heldAt(tests, i) {
+  const next = tests[i + 1];
+  return next              ? Math.min(tests[i].accuracy, next.accuracy)
+      : tests.length === 1 ? tests[i].accuracy
+                           : -Infinity;
+}
+
+/**
+ * Seconds until a run reached an accuracy and held it.
  * @param {Run} run
  * @param {number} goal
  */
-export function timeTo(run, goal) {
-  return run.tests.find((t) => t.accuracy >= goal)?.time ?? NaN;
+export function timeTo({tests}, goal) {
+  return tests.find((t, i) => heldAt(tests, i) >= goal)?.time ?? NaN;
+}
+
+/**
+ * The highest accuracy that a run held.
+ * @param {Run} run
+ */
+export function heldAccuracy({tests}) {
+  return Math.max(...tests.map((t, i) => heldAt(tests, i)), -Infinity);
 }
 
 /** @param {Run} run */
@@ -58,12 +79,20 @@ export class CompareModel extends EventTarget {
     this.axis = 'time';
     /** @type {Run[]} */
     this.runs = [];
+    /** What a setting's default is. */
+    /** @type {Api.Catalog} */
+    this.catalog = {};
     this.timer = 0;
     this.closed = false;
     this.unlisten = () => {};
   }
 
-  start() {
+  async start() {
+    this.catalog = await get('catalog').catch(() => ({}));
+    this.dispatchEvent(new Event('change'));
+    if (this.closed) {
+      return;
+    }
     const again = () => this.read().catch(() => {});
     this.unlisten = listen({gap: again, job: ({job}) => this.ids.includes(job) && again()});
     this.timer = window.setInterval(
@@ -120,9 +149,9 @@ export class CompareModel extends EventTarget {
     };
   }
 
-  /* The highest round accuracy that all runs with results have reached; NaN with fewer than two. */
+  /* The highest round accuracy that all runs with results have held; NaN with fewer than two. */
   commonGoal() {
-    const best = this.runs.map(bestAccuracy).filter((v) => v > 0);
+    const best = this.runs.map(heldAccuracy).filter((v) => v > 0);
     return best.length > 1 ? Math.floor(Math.min(...best) * 100) / 100 : NaN;
   }
 

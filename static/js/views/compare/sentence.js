@@ -1,7 +1,8 @@
 /* The sentence: which run reaches the common accuracy first, and by how much; then what the others
    lose their time with. */
 import {fill, h, say} from '../../dom.js';
-import {known, percent, span} from '../../format.js';
+import {known, list, percent, span} from '../../format.js';
+import {isVirtual} from '../../measures.js';
 import {active} from '../../states.js';
 
 import {letterOf, runKey} from './letters.js';
@@ -26,6 +27,16 @@ function noteOf(run, i) {
       .join(' ');
 }
 
+/**
+ * Which runs have times of another clock.
+ * @param {Run[]} runs
+ */
+function virtualNote(runs) {
+  const letters = runs.flatMap((r, i) => (isVirtual(r.job) ? [letterOf(i)] : []));
+  const which = letters.length === runs.length ? 'All times' : 'The times of ' + list(letters);
+  return letters.length ? ' ' + which + ' are virtual.' : '';
+}
+
 /** @implements {Page.Part} */
 export class Sentence {
   /** @param {CompareModel} data */
@@ -44,6 +55,7 @@ export class Sentence {
             (runs.some((r) => active(r.job.state))
                     ? ' Runs that still train are taken as they are now.'
                     : '') +
+            virtualNote(runs) +
             (runs.length > 1 ? ' One run each: small differences may be chance.' : ''));
   }
 

@@ -2,7 +2,7 @@
    with the best marked and only those settings that differ. The address keeps the choice. */
 import {ChartGroup} from '../../chart/group.js';
 import {fill, h, throttle} from '../../dom.js';
-import {button, control, copyButton, Segment, smoothingSlider} from '../../widgets.js';
+import {button, control, copyButton, scroller, Segment, smoothingSlider} from '../../widgets.js';
 
 import {Cards} from './cards.js';
 import {CompareCharts} from './charts.js';
@@ -76,12 +76,12 @@ class CompareView {
     const rail = h('div', {class: 'rail-side'},
         h('h3', {class: 'rail-head', text: 'Staleness, versions'}), histograms.node,
         h('h3', {class: 'rail-head differs-head', text: 'What differs in the settings'}),
-        h('div', {class: 'scroll'}, differences.node));
+        scroller('Settings that differ, table', differences.node));
     const title = h('div', {class: 'row-title'}, h('h2', {text: 'Results'}),
         h('span', {class: 'note', text: 'ticked: best in its line'}));
     return h('div', {class: 'sheet'}, sentence.node, this.makeControls(),
-        h('section', {class: 'row'}, charts.node, rail),
-        h('section', {'aria-label': 'Results'}, title, h('div', {class: 'scroll'}, results.node)));
+        h('section', {class: 'row compare-row'}, charts.node, rail),
+        h('section', {'aria-label': 'Results'}, title, scroller('Results, table', results.node)));
   }
 
   layout() {

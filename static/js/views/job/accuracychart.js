@@ -59,7 +59,7 @@ export class AccuracyChart {
       ends: this.ends(),
       hlines: target ? [{y: target, style: 'target', text: 'target ' + percent(target)}] : [],
       note: test.x.length ? 'test after ' + plural(test.x.length, 'evaluation') : '',
-      subtitle: 'share of samples classified correctly',
+      subtitle: 'samples classified correctly',
       empty: empty ? nothingYet(this.view.data.job) : ''
     });
   }

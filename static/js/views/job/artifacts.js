@@ -3,7 +3,7 @@ import {get, job as path} from '../../api.js';
 import {fill, h, say} from '../../dom.js';
 import {bytes} from '../../format.js';
 import {ended} from '../../states.js';
-import {table} from '../../widgets.js';
+import {scroller, table} from '../../widgets.js';
 
 import {Fold} from './fold.js';
 
@@ -40,7 +40,7 @@ export class Artifacts {
           h('td', {class: 'num', text: bytes(a.bytes)}),
           h('td', {class: 'mono quiet', text: a.sha256 || 'none'}));
     });
-    return h('div', {class: 'scroll'},
+    return scroller('Artifacts, table',
         table('Artifacts', ['File', ['Size', 'num'], 'SHA-256'], h('tbody', null, rows), 'dense'));
   }
 }

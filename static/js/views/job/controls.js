@@ -1,6 +1,8 @@
 /* The bar over the charts: axis, smoothing, log axis, marks, follow. */
 import {h} from '../../dom.js';
 import {tick, whole} from '../../format.js';
+import {isVirtual} from '../../measures.js';
+import {ended} from '../../states.js';
 import {button, control, Segment, smoothingSlider, Toggle} from '../../widgets.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
@@ -13,7 +15,8 @@ export class Controls {
   constructor(view) {
     this.view = view;
     const {group} = view;
-    const axis = new Segment('X axis', [['step', 'Step'], ['samples', 'Samples'], ['time', 'Time']],
+    const time = isVirtual(view.data.job) ? 'Virtual time' : 'Time';
+    const axis = new Segment('X axis', [['step', 'Step'], ['samples', 'Samples'], ['time', time]],
         view.data.curves.axis, (value) => this.setAxis(value));
     axis.node.id = 'axis';
     const log = new Segment('Loss axis', [['linear', 'Linear'], ['log', 'Log']], 'log',
@@ -59,6 +62,7 @@ export class Controls {
 
   update() {
     this.whole.hidden = !this.view.group.zoom;
+    this.follow.node.hidden = ended(this.view.data.job.state); /* there is no newer step to come */
     this.point();
   }
 }

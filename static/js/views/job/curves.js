@@ -37,6 +37,9 @@ export class Curves {
     this.zoom = null;
     /** @type {Map<string, Api.Series>} */
     this.series = new Map();
+    /** The series of the whole run, whatever is shown. */
+    /** @type {Map<string, Api.Series>} */
+    this.whole = new Map();
     /** @type {Map<string, LiveRow[]>} */
     this.tail = new Map();
     /** The same buckets in three units. */
@@ -86,8 +89,18 @@ export class Curves {
       return;
     }
     this.series = new Map(all.map((c) => [c.name + '|' + (c.node || ''), c]));
+    this.whole = zoom ? this.whole : this.series;
     this.scale = {step: step[0]?.x || [], time: time[0]?.x || [], samples: samples[0]?.x || []};
     this.prune();
+  }
+
+  /**
+   * Means of the buckets of a series of the whole run; they are of about equally many rows.
+   * @param {string} name
+   * @param {string | null} [node]
+   */
+  means(name, node = null) {
+    return (this.whole.get(name + '|' + (node || ''))?.mean || []).map(num);
   }
 
   /* Drops rows that the series have by now. */

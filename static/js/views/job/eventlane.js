@@ -10,6 +10,8 @@ const ICONS = {
   change: 'swap',
   lost: 'cross',
   restart: 'cross',
+  resume: 'right',
+  crash: 'warn',
   rate: 'rate',
   checkpoint: 'tick'
 };
@@ -39,12 +41,20 @@ export class EventLane {
   constructor(view) {
     this.view = view;
     this.node = h('div', {class: 'lane', 'aria-label': 'Events'});
-    this.observer = new ResizeObserver(() => this.update());
+    this.observer = new ResizeObserver(() => view.draw('marks'));
     this.observer.observe(this.node);
   }
 
   close() {
     this.observer.disconnect();
+  }
+
+  /* Pixels of one unit of the x axis; infinite as long as the lane has no width. */
+  pixels() {
+    const width =
+        this.node.clientWidth - pixels(this.node, '--gutter') - pixels(this.node, '--ends');
+    const [a, b] = this.view.group.window();
+    return width > 0 ? width / (b - a) : Infinity;
   }
 
   update() {

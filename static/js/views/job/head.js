@@ -1,7 +1,7 @@
 /* Name, state, facts, actions, progress with the estimated end. */
 import {fill, h, refill, say} from '../../dom.js';
 import {clock, duration, percent, plural, when, whole} from '../../format.js';
-import {remaining} from '../../measures.js';
+import {globalSteps, isVirtual, remaining} from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {ended, pill, setPill} from '../../states.js';
 
@@ -13,6 +13,8 @@ import {Actions} from './actions.js';
 function facts(job) {
   const {spec} = job;
   const attempts = 1 + (spec?.max_restarts ?? 0);
+  const restarts =
+      job.restarts ?? 0; /* a job that was paused has another attempt, but none failed */
   const nodes = (job.workers || []).length || spec?.workers || 1;
   return [
     h('span', {text: modelName(spec) + ' on ' + dataName(spec)}),
@@ -20,7 +22,7 @@ function facts(job) {
     h('span', null, h('b', {text: strategyOf(spec)}),
         ', ' + policyOf(spec) + ' minibatch, B = ' + whole(globalBatch(job))),
     h('span', {text: plural(nodes, 'node')}),
-    job.attempt > 1 && h('span', {text: 'attempt ' + job.attempt + ' of ' + attempts}),
+    restarts > 0 && h('span', {text: 'attempt ' + (restarts + 1) + ' of ' + attempts}),
     h('span', {text: 'submitted ' + when(job.created)}),
     h('span', {class: 'mono quiet', text: job.id})
   ];
@@ -48,8 +50,22 @@ function ranText(job) {
   }
   const end = job.finished ? Date.parse(job.finished) : Date.now();
   const ran = duration((end - Date.parse(job.started)) / 1000);
-  return job.finished ? 'ran ' + clock(job.started) + ' to ' + clock(job.finished) + ', ' + ran
-                      : 'started ' + clock(job.started) + ', running for ' + ran;
+  const own =
+      isVirtual(job) && job.seconds ? ', ' + duration(job.seconds) + ' of virtual time' : '';
+  return (job.finished ? 'ran ' + clock(job.started) + ' to ' + clock(job.finished) + ', ' + ran
+                       : 'started ' + clock(job.started) + ', running for ' + ran) +
+      own;
+}
+
+/**
+ * Steps so far; beside them the model's updates, where those are more.
+ * @param {Api.Job} job
+ */
+function stepText(job) {
+  const updates = whole(job.progress?.step);
+  const steps = globalSteps(job);
+  return Number.isFinite(steps) ? 'step ' + whole(steps) + ', ' + updates + ' updates'
+                                : 'step ' + updates;
 }
 
 /** @implements {Page.Part} */
@@ -60,7 +76,8 @@ export class Head {
     this.actions = new Actions(view);
     this.title = h('h1');
     this.state = pill(this.data.job.state);
-    this.virtual = h('span', {class: 'tag', text: 'virtual cluster', hidden: true});
+    this.virtual = h(
+        'span', {class: 'tag', text: 'virtual cluster: all times are virtual', hidden: true});
     this.facts = h('p', {class: 'facts'});
     this.left = h('span');
     this.right = h('span', {class: 'right'});
@@ -88,7 +105,7 @@ export class Head {
     this.virtual.hidden = !job.spec?.cluster;
     this.actions.update();
     const key =
-        [job.attempt, (job.workers || []).length, job.created, Boolean(job.program)].join('|');
+        [job.restarts, (job.workers || []).length, job.created, Boolean(job.program)].join('|');
     refill(this.facts, key, () => facts(job));
     this.drawProgress(job);
   }
@@ -97,8 +114,7 @@ export class Head {
   drawProgress(job) {
     const p = job.progress;
     const running = p && p.step > 0;
-    fill(this.left, h('b', {text: epochText(job)}),
-        running && h('span', {text: 'step ' + whole(p.step)}),
+    fill(this.left, h('b', {text: epochText(job)}), running && h('span', {text: stepText(job)}),
         running && h('span', {text: percent(p.fraction)}));
     const rest = remaining(job);
     const end = clock(new Date(Date.now() + rest * 1000));

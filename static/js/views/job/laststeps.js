@@ -6,7 +6,7 @@ import {fill, h, say} from '../../dom.js';
 import {known, plural, seconds, whole} from '../../format.js';
 import {hasServers} from '../../spec.js';
 import {active} from '../../states.js';
-import {numeric, table, tableButton} from '../../widgets.js';
+import {numeric, scroller, table, tableButton} from '../../widgets.js';
 
 import {Lanes} from './lanes.js';
 
@@ -47,7 +47,9 @@ export class LastSteps {
     this.seen = false;
     this.closed = false;
     this.sub = h('span', {class: 'note', text: 'one lane per node; ' + NUMBERS});
-    this.table = h('div', {class: 'chart-table scroll', hidden: true});
+    this.table = scroller('Numbers of the last steps');
+    this.table.classList.add('chart-table');
+    this.table.hidden = true;
     this.tool = tableButton(this.table, () => this.drawTable());
     this.stage = h('div', {
       class: 'lanes',

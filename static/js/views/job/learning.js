@@ -11,6 +11,8 @@ const MARKS = {
   change: 'dashed: minibatch change',
   lost: 'solid: node lost, restart',
   restart: 'solid: node lost, restart',
+  resume: 'dashed: pause',
+  crash: 'solid: program started again',
   rate: 'dotted: learning rate',
   checkpoint: 'tick: checkpoint'
 };

@@ -19,9 +19,11 @@ export class LearningCurve {
    * @param {string} series
    * @param {'loss' | 'accuracy'} field of an evaluation
    * @param {(value: number) => string} format
+   * @param {() => boolean} [log] whether its axis is a log axis
    */
-  constructor(view, series, field, format) {
+  constructor(view, series, field, format, log = () => false) {
     this.view = view;
+    this.log = log;
     this.series = series;
     this.field = field;
     this.format = format;
@@ -36,7 +38,7 @@ export class LearningCurve {
   read() {
     const {data, smoothing, cuts} = this.view;
     this.raw = data.curves.curve(this.series);
-    this.soft = smooth(this.raw, smoothing, cuts);
+    this.soft = smooth(this.raw, smoothing, cuts, this.log());
     this.test = data.tests(this.field);
   }
 

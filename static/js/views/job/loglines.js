@@ -15,6 +15,16 @@ export const levelOf = (line) => first(line, /(?:^|\s)level=(\w+)/);
 export const timeOf = (line) => first(line, /(?:^|\s)ts=(\S+)/);
 
 /**
+ * The value of a field, without its quotes.
+ * @param {string} line
+ * @param {string} name
+ */
+export function fieldOf(line, name) {
+  const found = new RegExp('(?:^|\\s)' + name + '=(?:"((?:[^"\\\\]|\\\\.)*)"|(\\S+))').exec(line);
+  return (found?.[1] ?? found?.[2] ?? '').replace(/\\(.)/g, '$1');
+}
+
+/**
  * ts=… level=info mod=worker rank=2 msg="ready" → 15:16:04 info worker: ready
  * @param {string} line
  */

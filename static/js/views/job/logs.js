@@ -4,6 +4,7 @@ import {getText, job as path} from '../../api.js';
 import {fill, h, keyed, say} from '../../dom.js';
 import {plural} from '../../format.js';
 import {icon} from '../../icons.js';
+import {hasServers} from '../../spec.js';
 import {active} from '../../states.js';
 
 import {levelOf, pretty, timeOf} from './loglines.js';
@@ -45,6 +46,7 @@ function setPill(pill, text, tone, name) {
 export class Logs {
   /** @param {JobView} view */
   constructor(view) {
+    this.view = view;
     this.data = view.data;
     /** @type {Map<Source, string>} */
     this.texts = new Map();
@@ -124,6 +126,9 @@ export class Logs {
     }));
     if (!this.closed) {
       this.draw();
+      if (this.data.job.error) { /* its part shows the lines around it */
+        this.view.summary.error.update();
+      }
       if (active(this.data.job.state)) {
         clearTimeout(this.timer);
         this.timer = window.setTimeout(() => this.read(), this.open ? OPEN_MS : CLOSED_MS);
@@ -179,11 +184,12 @@ export class Logs {
 
   drawTabs() {
     const {workers = [], servers = []} = this.data.job;
+    const role = hasServers(this.data.job) ? 'server' : 'keeper';
     /** @type {[Source, string][]} */
     const tabs = [
       ['all', 'All'], ['launcher', 'Launcher'],
       ...workers.map((w) => /** @type {[Source, string]} */ ([w.rank, w.rank + ' ' + w.node])),
-      ...servers.map((w) => /** @type {[Source, string]} */ ([w.rank, w.rank + ' server']))
+      ...servers.map((w) => /** @type {[Source, string]} */ ([w.rank, w.rank + ' ' + role]))
     ];
     fill(this.tabs, tabs.map(([id, text]) => h('button', {
       type: 'button',

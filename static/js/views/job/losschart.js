@@ -24,7 +24,7 @@ export class LossChart {
   /** @param {JobView} view */
   constructor(view) {
     this.view = view;
-    this.curve = new LearningCurve(view, 'train_loss', 'loss', loss);
+    this.curve = new LearningCurve(view, 'train_loss', 'loss', loss, () => view.log);
     this.chart = new Chart(view.group,
         {title: 'Loss', height: 190, format: lossTick, table: () => this.curve.numbers()});
     this.rail = new Rail();

@@ -1,10 +1,13 @@
 /* What happened to a job, as marks on its x axis: minibatch changes, lost nodes and restarts,
-   changes of the learning rate, checkpoints. */
+   programs that were started again, changes of the learning rate, checkpoints. */
 
 /** @typedef {import('./model.js').JobModel} JobModel */
 /** @typedef {Omit<Page.Mark, 'x'>} Happened */
 
 const SAME_LOSS_MS = 60000;
+const APART = 8;
+const WIDEST = 48;
+const MOST_TITLES = 6;
 
 /**
  * @param {JobModel} data
@@ -20,18 +23,35 @@ function changeMarks(data) {
 }
 
 /**
- * Restarts whose loss the page did not see.
+ * Attempts whose beginning the page did not see. Where no attempt has failed, the job was paused.
  * @param {JobModel} data
  * @returns {Happened[]}
  */
 function restartMarks(data) {
   const seen = (/** @type {number} */ at) =>
       data.lost.some((l) => Math.abs(l.at - at) < SAME_LOSS_MS);
-  return data.placed()
-      .filter((a) => a.restart && !seen(Date.parse(a.time)))
-      .map(
-          (a) => (
-              {kind: 'restart', step: a.at, text: 'restart', title: 'a new attempt: ' + a.reason}));
+  const failed = (data.job.restarts ?? 0) > 0;
+  return data.placed().filter((a) => a.restart && !seen(Date.parse(a.time))).map((a) => ({
+    kind: failed ? 'restart' : 'resume',
+    step: a.at,
+    text: failed ? 'restart' : 'goes on',
+    title: failed ? 'a new attempt: ' + a.reason : 'the job goes on after a pause'
+  }));
+}
+
+/**
+ * Programs of the user that ended and were started again.
+ * @param {JobModel} data
+ * @returns {Happened[]}
+ */
+function crashMarks(data) {
+  return data.crashes.list.map((c) => ({
+    kind: 'crash',
+    step: data.curves.stepAtTime(c.time),
+    time: c.time,
+    text: 'program of ' + c.node + ' started again',
+    title: c.node + ', rank ' + c.rank + ': ' + c.message
+  }));
 }
 
 /**
@@ -92,7 +112,8 @@ export function marksOf(data, choice = 'all') {
   if (choice === 'none') {
     return [];
   }
-  const marks = [...changeMarks(data), ...restartMarks(data), ...lossMarks(data)];
+  const marks =
+      [...changeMarks(data), ...restartMarks(data), ...lossMarks(data), ...crashMarks(data)];
   if (choice === 'all') {
     marks.push(...rateMarks(data), ...checkpointMarks(data));
   }
@@ -102,9 +123,50 @@ export function marksOf(data, choice = 'all') {
 }
 
 /**
- * Where smoothing starts anew.
+ * Changes that stand closer than 8 px are one mark with their count; of a long run of such changes
+ * there is a mark every 48 px.
+ * @param {Page.Mark[]} marks in the order of x
+ * @param {number} pixels of one unit of x
+ * @returns {Page.Mark[]}
+ */
+export function merged(marks, pixels) {
+  /** @type {Page.Mark[][]} */
+  const groups = [];
+  /** @type {Page.Mark[]} */
+  let open = [];
+  for (const mark of marks) {
+    const change = mark.kind === 'change';
+    const close = open.length > 0 && (mark.x - open[open.length - 1].x) * pixels < APART &&
+        (mark.x - open[0].x) * pixels < WIDEST;
+    if (change && close) {
+      open.push(mark);
+    } else {
+      groups.push([mark]);
+      open = change ? groups[groups.length - 1] : open;
+    }
+  }
+  return groups.map((g) => (g.length > 1 ? together(g) : g[0]));
+}
+
+/**
+ * @param {Page.Mark[]} group
+ * @returns {Page.Mark}
+ */
+function together(group) {
+  const titles = group.map((m) => m.title);
+  const more = titles.length - MOST_TITLES;
+  return {
+    ...group[0],
+    x: (group[0].x + group[group.length - 1].x) / 2,
+    text: group.length + ' changes',
+    title: titles.slice(0, MOST_TITLES).join('\n') + (more > 0 ? '\nand ' + more + ' more' : '')
+  };
+}
+
+/**
+ * Where smoothing starts anew: the others leave the curve as it is.
  * @param {Page.Mark[]} marks
  */
 export function cutsOf(marks) {
-  return marks.filter((m) => m.kind !== 'change' && m.kind !== 'checkpoint').map((m) => m.x);
+  return marks.filter((m) => ['lost', 'restart', 'rate'].includes(m.kind)).map((m) => m.x);
 }

@@ -6,7 +6,10 @@ import {listen} from '../../events.js';
 import {last} from '../../measures.js';
 import {active} from '../../states.js';
 
+import {Crashes} from './crashes.js';
 import {Curves} from './curves.js';
+import {learnedOf} from './learned.js';
+import {placedOf} from './placed.js';
 
 /* What the stream tells of a job anew, several times a second: in parts, and as a whole. */
 /** @type {('progress' | 'metrics' | 'staleness' | 'staleness_recent' | 'assignment')[]} */
@@ -14,16 +17,12 @@ const FIGURES = ['progress', 'metrics', 'staleness', 'staleness_recent', 'assign
 /** @type {('workers' | 'servers' | 'seconds' | 'rows_dropped')[]} */
 const WHOLE = ['workers', 'servers', 'seconds', 'rows_dropped'];
 const REFRESH_MS = 4000;
+const STEPS = 60;
 
 /**
  * An attempt that was lost: when (of the clock), and where on the axis.
  * @typedef {{at: number, step: number, time?: number, node?: string, text?: string}} Loss
  */
-/**
- * An assignment with the step where it came into force.
- * @typedef {Api.Assignment & {restart: boolean, at: number}} Placed
- */
-
 export class JobModel extends EventTarget {
   /**
    * @param {string} id
@@ -43,8 +42,12 @@ export class JobModel extends EventTarget {
     this.checkpoints = [];
     /** @type {Loss[]} */
     this.lost = [];
+    this.crashes = new Crashes(() => this.emit('marks'));
     /** @type {Api.NodeStaleness[]} */
     this.staleness = [];
+    /** What the curves tell of the run's course, for the verdict. */
+    /** @type {Page.Learned} */
+    this.learned = {};
     /** When the stream last told of the job (performance.now()); 0: never. */
     this.receivedAt = 0;
     this.deleted = false;
@@ -70,16 +73,18 @@ export class JobModel extends EventTarget {
     ]);
     this.curves.learn(this.job);
     await this.refresh();
+    this.crashes.read(this.job);
   }
 
   /**
    * A list that belongs to the job; empty where it cannot be read.
    * @param {string} part
    * @param {string} key
+   * @param {{[name: string]: unknown}} [params]
    */
-  async list(part, key) {
+  async list(part, key, params) {
     try {
-      return (await get(path(this.id, part)))[key] || [];
+      return (await get(path(this.id, part), params))[key] || [];
     } catch (e) {
       if (/** @type {import('../../api.js').ApiError} */ (e).status === 401) {
         throw e;
@@ -110,8 +115,10 @@ export class JobModel extends EventTarget {
 
   async readSeries() {
     this.fresh = false;
-    await this.curves.read();
+    const [steps] =
+        await Promise.all([this.list('steps', 'nodes', {last: STEPS}), this.curves.read()]);
     if (!this.closed) {
+      this.learned = learnedOf(this.job, this.curves, this.evaluations, steps);
       this.emit('series');
     }
   }
@@ -154,6 +161,7 @@ export class JobModel extends EventTarget {
   close() {
     this.unlisten();
     clearInterval(this.timer);
+    this.crashes.close();
     this.closed = true;
   }
 
@@ -200,6 +208,7 @@ export class JobModel extends EventTarget {
   onEvaluation(d) {
     this.evaluations =
         [...this.evaluations.filter((e) => e.step !== d.step), d].sort((a, b) => a.step - b.step);
+    this.learned.tests = this.evaluations;
     this.emit('evaluations');
   }
 
@@ -208,6 +217,8 @@ export class JobModel extends EventTarget {
     if (d.type === 'checkpoint') {
       this.checkpoints.push({step: d.step, time: d.time});
       this.emit('marks');
+    } else if (d.type === 'crashed') {
+      this.crashes.read(this.job);
     }
   }
 
@@ -270,21 +281,8 @@ export class JobModel extends EventTarget {
     return names.length ? names : this.staleness.map((n) => n.node);
   }
 
-  /**
-   * Assignments with the step where they came into force, as `at`. A restart begins again with an
-   * assignment of step 0, so its place follows from the clock.
-   * @returns {Placed[]}
-   */
   placed() {
-    const began = this.job.started ? Date.parse(this.job.started) : NaN;
-    let at = 0;
-    return this.assignments.map((a, i) => {
-      const restart = i > 0 && a.step === 0;
-      const step = restart ? this.curves.stepAtTime((Date.parse(a.time) - began) / 1000) : a.step;
-      const here = Number.isNaN(step) ? at : step;
-      at = Math.max(at, here);
-      return {...a, restart, at: here};
-    });
+    return placedOf(this.job, this.assignments, this.curves);
   }
 
   /**

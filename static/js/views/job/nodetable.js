@@ -1,13 +1,13 @@
 /* The node table, the page's colour key: minibatch before and now, and a bar per node that ends at
    the finish line, with a whisker for the same node under an equal split. */
-import {fitLine} from '../../chart/smooth.js';
 import {h, keyed, refill, say} from '../../dom.js';
 import {FinishBar} from '../../figures.js';
 import {age, known, percent, seconds, three} from '../../format.js';
 import {equalSplit, median, stepTimes} from '../../measures.js';
 import {globalBatch} from '../../spec.js';
 import {active} from '../../states.js';
-import {table} from '../../widgets.js';
+import {fitStep} from '../../steptime.js';
+import {scroller, table} from '../../widgets.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 /** @typedef {import('./model.js').JobModel} JobModel */
@@ -33,11 +33,7 @@ function fixedPart(data, node) {
     }
   }
   const sizes = [...bySize.keys()];
-  if (sizes.length < 2 || Math.max(...sizes) <= 1.3 * Math.min(...sizes)) {
-    return NaN;
-  }
-  const {a, k} = fitLine(sizes, [...bySize.values()].map(median));
-  return k > 0 && a >= 0 ? a : NaN;
+  return fitStep(sizes.map((size) => [size, median(bySize.get(size) || [])]))?.a ?? NaN;
 }
 
 /* One node. */
@@ -118,8 +114,9 @@ export class NodeTable {
         this.body, 'node-table');
     this.legend = legend();
     this.none = h('p', {class: 'quiet'});
-    this.node = h('div', {class: 'nodes-side'}, h('div', {class: 'node-holder'}, this.table),
-        this.legend, this.none);
+    const holder = scroller('Nodes, table', this.table);
+    holder.classList.add('node-holder');
+    this.node = h('div', {class: 'nodes-side'}, holder, this.legend, this.none);
     /** @type {{[node: string]: number}} */
     this.fixed = {};
     this.fixedAt = 0;

@@ -1,6 +1,7 @@
 /* The rail beside a chart: what the lines are, and their values now or under the reading line. */
 import {h, keyed, s, say} from '../../dom.js';
 import {clock, seconds, tick, whole} from '../../format.js';
+import {isVirtual} from '../../measures.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 /** @typedef {{kind?: string, colour?: string, label: string, value: string}} Entry */
@@ -56,6 +57,9 @@ export function headingOf({group, data}) {
     const {stepsPerEpoch} = data.curves;
     const epoch = Math.min(job.progress?.epochs || Infinity, Math.floor(x / stepsPerEpoch) + 1);
     return 'At step ' + whole(x) + (stepsPerEpoch ? ', epoch ' + epoch : '');
+  }
+  if (group.axis === 'time' && isVirtual(job)) {
+    return 'After ' + seconds(x) + ' of virtual time';
   }
   if (group.axis === 'time') {
     const at = job.started ? new Date(Date.parse(job.started) + x * 1000) : null;

@@ -1,9 +1,9 @@
 /* Why minibatches were changed: one entry per change, the newest first. */
 import {h, keyed, say} from '../../dom.js';
-import {clock, seconds, whole} from '../../format.js';
+import {alike, clock, plural, whole} from '../../format.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
-/** @typedef {import('./model.js').Placed} Placed */
+/** @typedef {import('./placed.js').Placed} Placed */
 
 const MOST = 12;
 const MOST_NODES = 8;
@@ -13,10 +13,11 @@ const MOST_NODES = 8;
  * @param {Placed | undefined} before
  */
 function facts(a, before) {
+  const [measured, predicted] = alike(a.measured_step_seconds, a.predicted_step_seconds);
   return [
     (a.restart ? 'restart, about step ' : 'step ') + whole(a.at), a.time ? clock(a.time, true) : '',
-    before && a.measured_step_seconds > 0 ? 'as it was: ' + seconds(a.measured_step_seconds) : '',
-    a.predicted_step_seconds > 0 ? 'predicted ' + seconds(a.predicted_step_seconds) : ''
+    before && a.measured_step_seconds > 0 ? 'before ' + measured : '',
+    a.predicted_step_seconds > 0 ? 'predicted ' + predicted : ''
   ].filter(Boolean)
       .join(' · ');
 }
@@ -25,7 +26,8 @@ export class Reasons {
   /** @param {JobView} view */
   constructor(view) {
     this.view = view;
-    this.node = h('ol', {class: 'reasons', id: 'reasons'});
+    this.node = h('ol',
+        {class: 'reasons', id: 'reasons', tabindex: '0', 'aria-label': 'Changes of minibatches'});
     this.none = h('p', {class: 'quiet'});
   }
 
@@ -43,18 +45,26 @@ export class Reasons {
   }
 
   /**
-   * Each node's minibatch, and what it was where it has changed.
+   * Each node's minibatch, and what it was where it has changed. Where there are more nodes than
+   * colours: those that changed most, by name.
    * @param {Placed} a
    * @param {Placed | undefined} before
    */
   moves(a, before) {
     const {data, key} = this.view;
     const now = a.batches || {};
-    const names = data.nodes().filter((n) => now[n] !== undefined).slice(0, MOST_NODES);
+    const by = (/** @type {string} */ n) =>
+        Math.abs(Math.log(now[n] / (before?.batches?.[n] ?? NaN)));
+    const all = data.nodes().filter((n) => now[n] !== undefined);
+    const moved = all.filter((n) => by(n) > 0).sort((p, q) => by(q) - by(p));
+    const names = (key.many && before ? moved : all).slice(0, MOST_NODES);
+    const more = (key.many && before ? moved : all).length - names.length;
     return h('p', {class: 'moves'}, names.map((n) => {
       const was = before?.batches?.[n];
       const from = was !== undefined && was !== now[n] ? was + '→' : '';
-      return h('span', null, key.mark(n, 9), h('span', null, from, h('b', {text: String(now[n])})));
-    }));
+      return h('span', null, key.mark(n, 9), key.many && h('span', {class: 'quiet', text: n}),
+          h('span', null, from, h('b', {text: String(now[n])})));
+    }),
+        more > 0 && h('span', {class: 'quiet', text: 'and ' + plural(more, 'other')}));
   }
 }

@@ -6,7 +6,7 @@ import {valueAt, visible} from '../../chart/smooth.js';
 import {fill, h, say} from '../../dom.js';
 import {known, mean, tick, whole} from '../../format.js';
 import {strategyOf} from '../../spec.js';
-import {table, tableButton} from '../../widgets.js';
+import {scroller, table, tableButton} from '../../widgets.js';
 
 import {Distribution} from './distribution.js';
 import {HeatRows} from './heat.js';
@@ -39,7 +39,9 @@ export class Staleness {
   /** @param {JobView} view */
   constructor(view) {
     this.view = view;
-    this.table = h('div', {class: 'chart-table scroll', hidden: true});
+    this.table = scroller('Numbers of the staleness');
+    this.table.classList.add('chart-table');
+    this.table.hidden = true;
     const tool = tableButton(this.table, () => this.drawTable());
     this.strips = new Strips(view, () => tool.click());
     this.heat = new HeatRows(view);

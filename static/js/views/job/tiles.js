@@ -1,7 +1,7 @@
 /* Four numbers: train loss, test accuracy, throughput, staleness. */
 import {h, say} from '../../dom.js';
 import {known, loss, NARROW, percent, seconds, three, whole} from '../../format.js';
-import {bestEvaluation, idealRate, secondsPerVersion} from '../../measures.js';
+import {bestEvaluation, idealRate, isVirtual, secondsPerVersion} from '../../measures.js';
 import {active} from '../../states.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
@@ -72,7 +72,9 @@ export class Tiles {
     const more = active(job.state) && ideal > 0 && rate > 0
         ? percent(Math.min(1, rate / ideal), 0) + ' of the ideal'
         : 'at the end of the run';
-    this.throughput.set(three(rate > 0 ? rate : NaN), NARROW + 'samples/s', more);
+    const unit = NARROW + 'samples/s';
+    this.throughput.set(
+        three(rate > 0 ? rate : NaN), unit, isVirtual(job) ? 'of virtual time' : more);
   }
 
   /** @param {Api.Job} job */

@@ -10,14 +10,16 @@ import {perSample} from '../../measures.js';
 import {NodeKey} from '../../nodekey.js';
 import {verdict} from '../../verdict.js';
 
+import {Attempts} from './attempts.js';
 import {Controls} from './controls.js';
+import {CrashList} from './crashlist.js';
 import {EventLane} from './eventlane.js';
 import {Folds} from './folds.js';
 import {Head} from './head.js';
 import {LastSteps} from './laststeps.js';
 import {Learning} from './learning.js';
 import {Logs} from './logs.js';
-import {cutsOf, marksOf} from './marks.js';
+import {cutsOf, marksOf, merged} from './marks.js';
 import {Minibatch} from './minibatch.js';
 import {JobModel} from './model.js';
 import {Staleness} from './staleness.js';
@@ -28,19 +30,18 @@ import {Throughput} from './throughput.js';
 const DRAW_MS = 250;
 const ZOOM_MS = 200;
 const COLOURS = 8;
+const PHONE = window.matchMedia('(max-width: 700px)');
 
 export class JobView {
   /**
    * @param {Element} root
    * @param {Page.Route} route
    * @param {JobModel} data
-   * @param {boolean} narrow a phone
    */
-  constructor(root, route, data, narrow) {
+  constructor(root, route, data) {
     this.root = /** @type {HTMLElement} */ (root);
     this.route = route;
     this.data = data;
-    this.narrow = narrow;
     this.group = new ChartGroup();
     this.key = new NodeKey(data.nodes());
     /* what the controls choose */
@@ -62,6 +63,7 @@ export class JobView {
     this.changes = new Set(['all']);
     this.zoomTimer = 0;
     this.drawSoon = throttle(() => this.drawNow(), DRAW_MS);
+    this.onState = () => this.draw('all');
     this.head = new Head(this);
     this.summary = new Summary(this);
     this.lane = new EventLane(this);
@@ -76,11 +78,18 @@ export class JobView {
     this.listen();
   }
 
+  /* Whether the screen is a phone's, now. */
+  get narrow() {
+    return PHONE.matches;
+  }
+
   /* Rows of the sheet, one under the other. */
   makeRows() {
     return {
       controls: new Controls(this),
       learning: new Learning(this, this.lane.node),
+      attempts: new Attempts(this),
+      crashes: new CrashList(this),
       staleness: new Staleness(this),
       minibatch: new Minibatch(this),
       throughput: new Throughput(this),
@@ -106,8 +115,8 @@ export class JobView {
     });
     this.group.addEventListener('zoom', (e) => this.onZoom(/** @type {CustomEvent} */ (e).detail));
     this.group.addEventListener('hover', () => this.draw('hover'));
-    this.onState = () => this.draw('all');
     stream.addEventListener('state', this.onState);
+    PHONE.addEventListener('change', this.onState);
   }
 
   /* Highlights a node in every chart; once more releases it. */
@@ -165,7 +174,8 @@ export class JobView {
     const {data, key} = this;
     const names = data.nodes();
     const many = names.length > COLOURS;
-    const picked = this.pick(many ? verdict(data.job, data.assignments).straggler : undefined);
+    const picked =
+        this.pick(many ? verdict(data.job, data.assignments, data.learned).straggler : undefined);
     if (names.join('|') !== key.names.join('|') || picked.join('|') !== this.pickedText) {
       this.picked = picked;
       this.pickedText = picked.join('|');
@@ -184,9 +194,10 @@ export class JobView {
     if (this.follow && group.hoverX === null) {
       group.setFull(0, this.newest);
     }
-    group.marks = marksOf(data, this.marks);
+    const marks = marksOf(data, this.marks);
+    group.marks = merged(marks, this.lane.pixels());
     group.faint = stream.state === 'away';
-    this.cuts = cutsOf(group.marks);
+    this.cuts = cutsOf(marks);
     document.title = data.job.name + ' · Evenstep';
     const what = new Set(this.changes);
     this.changes.clear();
@@ -202,7 +213,8 @@ export class JobView {
   close() {
     this.drawSoon.cancel();
     clearTimeout(this.zoomTimer);
-    stream.removeEventListener('state', this.onState || null);
+    stream.removeEventListener('state', this.onState);
+    PHONE.removeEventListener('change', this.onState);
     this.data.close();
     this.group.close();
     this.parts.forEach((part) => part.close?.());
@@ -215,14 +227,13 @@ export class JobView {
  * @returns {Promise<Page.View>}
  */
 export async function show(root, route) {
-  const narrow = window.innerWidth <= 700;
-  const data = new JobModel(route.args[0], narrow ? 144 : 380);
+  const data = new JobModel(route.args[0], PHONE.matches ? 144 : 380);
   document.title = 'Job · Evenstep';
   await data.load();
   if (!route.alive()) {
     return {};
   }
-  const view = new JobView(root, route, data, narrow);
+  const view = new JobView(root, route, data);
   data.start();
   view.drawNow();
   await view.zoomAsAddressed();

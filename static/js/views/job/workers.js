@@ -1,8 +1,9 @@
 /* Workers and servers in full. */
 import {fill, h, keyed, say, sayAll} from '../../dom.js';
 import {age, known, percent, plural, seconds, three, whole} from '../../format.js';
+import {hasServers} from '../../spec.js';
 import {ended} from '../../states.js';
-import {table} from '../../widgets.js';
+import {scroller, table} from '../../widgets.js';
 
 import {Fold} from './fold.js';
 
@@ -27,8 +28,14 @@ function workerFigures(w) {
   ];
 }
 
-/** @param {Api.Server} server */
-function serverFigures(server) {
+/**
+ * @param {Api.Server} server
+ * @param {boolean} serves whether gradients go to it
+ */
+function serverFigures(server, serves) {
+  if (!serves) {
+    return Array.from({length: 8}, () => '');
+  }
   const busy = percent(server.busy_fraction, 0) + ' busy';
   return ['', '', '', 'version ' + whole(server.version), busy, '', '', ''];
 }
@@ -41,7 +48,7 @@ export class Workers {
     this.body = h('tbody');
     this.fold = new Fold('workers', 'Workers', () => this.draw());
     fill(this.fold.body,
-        h('div', {class: 'scroll'}, table('Workers and servers', HEADS, this.body, 'dense')));
+        scroller('Workers, table', table('Workers and servers', HEADS, this.body, 'dense')));
   }
 
   draw() {
@@ -49,7 +56,7 @@ export class Workers {
     const {workers = [], servers = [], rows_dropped: dropped = 0} = job;
     say(this.fold.note,
         plural(workers.length, 'worker') +
-            (servers.length ? ', ' + plural(servers.length, 'server') : '') +
+            (servers.length && hasServers(job) ? ', ' + plural(servers.length, 'server') : '') +
             (dropped > 0 ? ', ' + plural(dropped, 'row') + ' dropped on the way' : ''));
     if (this.fold.open) {
       keyed(this.body, [...workers, ...servers], (w) => w.rank, (w) => this.makeRow(w),
@@ -62,8 +69,13 @@ export class Workers {
     const cells = HEADS.map(([, cls]) => h('td', {class: cls}));
     fill(cells[1],
         'node' in w ? this.key.label(w.node)
-                    : h('span', {class: 'quiet', text: 'server on ' + w.host}));
+                    : h('span', {class: 'quiet', text: this.role() + ' on ' + w.host}));
     return {node: h('tr', null, cells), cells};
+  }
+
+  /* What the rank without a node is: without a server strategy it keeps checkpoints and data. */
+  role() {
+    return hasServers(this.data.job) ? 'server' : 'keeper';
   }
 
   /**
@@ -72,7 +84,7 @@ export class Workers {
    */
   texts(w) {
     const seen = ended(this.data.job.state) ? '' : age(this.data.ageOf(w.heartbeat_age_seconds));
-    const figures = 'node' in w ? workerFigures(w) : serverFigures(w);
+    const figures = 'node' in w ? workerFigures(w) : serverFigures(w, hasServers(this.data.job));
     return [String(w.rank), undefined, w.device || 'none', w.state || 'none', ...figures, seen];
   }
 }

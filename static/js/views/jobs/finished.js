@@ -1,7 +1,7 @@
 /* Finished jobs, the newest first, a page at a time. */
 import {h, keyed, say} from '../../dom.js';
-import {duration, known, percent, when} from '../../format.js';
-import {tookSeconds} from '../../measures.js';
+import {known, percent, when} from '../../format.js';
+import {tookText} from '../../measures.js';
 import {policyOf, strategyOf} from '../../spec.js';
 import {pill} from '../../states.js';
 import {button, table} from '../../widgets.js';
@@ -25,7 +25,7 @@ function makeRow(job) {
       h('td', {class: 'quiet hide-phone', text: strategy}),
       h('td', {class: 'num hide-phone', text: String(nodes)}),
       h('td', {class: 'num' + (known(best) ? '' : ' quiet'), text: percent(best)}),
-      h('td', {class: 'num hide-phone', text: duration(tookSeconds(job))}),
+      h('td', {class: 'num hide-phone', text: tookText(job)}),
       h('td', {class: 'num quiet', text: when(job.finished)}));
 }
 

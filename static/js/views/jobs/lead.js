@@ -45,10 +45,10 @@ export class Lead {
   rests(waiting) {
     const all = this.data.nodes.length;
     if (waiting) {
-      return 'Nothing runs; ' + count(waiting, 'one job waits.', ' jobs wait.');
+      return 'No jobs are running; ' + count(waiting, 'one job waits.', ' jobs wait.');
     }
     const free = all === 1 ? 'The node is free.' : 'All ' + plural(all, 'node') + ' are free.';
-    return 'Nothing runs. ' + (all ? free : 'There is no node yet.');
+    return 'No jobs are running. ' + (all ? free : 'There is no node yet.');
   }
 }
 

@@ -84,7 +84,8 @@ class RunRow {
     const key = new NodeKey((job.workers || []).map((w) => w.node));
     this.pill = setPill(this.pill, job.state);
     say(this.facts, strategyLine(job));
-    this.drawVerdict(verdict(job, assignments), key);
+    const losses = (sparks.train_loss?.mean || []).map((v) => v ?? NaN);
+    this.drawVerdict(verdict(job, assignments, {losses}), key);
     say(this.epoch, epochText(job));
     say(this.percent, (job.progress?.step || 0) > 0 ? percent(job.progress?.fraction, 0) : '');
     this.bar.style.width = 100 * (job.progress?.fraction || 0) + '%';

@@ -8,8 +8,8 @@ class TokenForm {
   /** @param {() => void} signedIn */
   constructor(signedIn) {
     this.signedIn = signedIn;
-    this.input = h('input',
-        {type: 'password', id: 'token', autocomplete: 'off', spellcheck: 'false', required: true});
+    this.input =
+        h('input', {type: 'password', id: 'token', autocomplete: 'off', spellcheck: 'false'});
     this.fault = h('p', {class: 'fault', role: 'alert'});
     this.field = h('div', {class: 'field'}, h('label', {'for': 'token', text: 'Token'}), this.input,
         this.fault);
@@ -20,12 +20,14 @@ class TokenForm {
   /** @param {Event} e */
   async submit(e) {
     e.preventDefault();
-    const outcome = await signIn(this.input.value.trim());
+    const token = this.input.value.trim();
+    const outcome = token ? await signIn(token) : {session: null};
     if (outcome.session) {
       this.signedIn();
     } else {
       this.field.classList.add('bad');
-      fill(this.fault, icon('cross', 10), h('span', {text: 'This token is not known.'}));
+      fill(this.fault, icon('cross', 10),
+          h('span', {text: token ? 'Unknown token.' : 'No token given.'}));
       this.input.focus();
     }
   }

@@ -2,19 +2,19 @@
    a + k·b as numbers. Where a node was only seen at one size its line goes through the origin and
    that point, and is drawn dashed. */
 import {get, job as path} from '../../api.js';
-import {fitLine} from '../../chart/smooth.js';
 import {fill, h, keyed, say, sayAll} from '../../dom.js';
 import {known, NARROW, three} from '../../format.js';
 import {NodeKey} from '../../nodekey.js';
 import {globalBatch} from '../../spec.js';
+import {fitStep} from '../../steptime.js';
 import {numeric, table} from '../../widgets.js';
 
 import {fitPlot} from './fitplot.js';
 
 /** @typedef {import('./model.js').NodesModel} NodesModel */
 /**
- * @typedef {{node: string, batch: number, points: number[][], a: number, k: number, error: number,
- *            guessed: boolean}} FittedLine
+ * @typedef {import('../../steptime.js').StepFit &
+ *           {node: string, batch: number, points: number[][], guessed: boolean}} FittedLine
  */
 
 const LEAST_POINTS = 5;
@@ -39,19 +39,26 @@ function pointsOf(series, node) {
 }
 
 /**
+ * The line that is drawn; through the origin and the present point where the points do not tell it.
  * @param {number[][]} points
  * @param {Api.Worker} w
+ * @returns {Omit<FittedLine, 'node' | 'batch' | 'points'>}
  */
 function fitOf(points, w) {
-  const sizes = points.map((p) => p[0]);
-  if (points.length >= LEAST_POINTS && Math.max(...sizes) > 1.2 * Math.min(...sizes)) {
-    const {a, k} = fitLine(sizes, points.map((p) => p[1]));
-    if (k > 0) {
-      const off = points.map(([b, t]) => Math.abs(t - a - k * b) / t).sort((p, q) => p - q);
-      return {a, k, error: off[off.length >> 1], guessed: false};
-    }
-  }
-  return {a: 0, k: w.batch > 0 ? w.compute_seconds / w.batch : NaN, error: NaN, guessed: true};
+  const fit = points.length >= LEAST_POINTS ? fitStep(points) : null;
+  const k = w.batch > 0 ? w.compute_seconds / w.batch : NaN;
+  return fit ? {...fit, guessed: false}
+             : {a: 0, k, aWithin: NaN, kWithin: NaN, error: NaN, guessed: true};
+}
+
+/**
+ * An interval in milliseconds, never below 0: "12 to 18"; the value alone where none is known.
+ * @param {number} value
+ * @param {number} within
+ */
+function between(value, within) {
+  const [low, high] = [Math.max(0, value - within), value + within].map((v) => three(v * 1000));
+  return known(within) && low !== high ? low + ' to ' + high : three(value * 1000);
 }
 
 export class FitFigure {
@@ -72,9 +79,12 @@ export class FitFigure {
             this.text));
   }
 
-  /* Reads what was measured of a job that trains; without one there is nothing to show. */
-  async read() {
-    const job = this.data.training();
+  /**
+   * Reads what was measured of a job; without one there is nothing to show.
+   * @param {string | null} chosen
+   */
+  async read(chosen) {
+    const job = this.data.measured(chosen);
     if (!job) {
       this.node.hidden = true;
       return;
@@ -112,6 +122,7 @@ export class FitFigure {
     say(this.text,
         'The thick line is one step. Where it crosses a node’s line is the minibatch ' +
             'that lets the node finish with the others; the sizes sum to ' + global + '.' +
+            ' a and k are given as intervals of 95' + NARROW + '%; a is never below 0.' +
             (lines.some((l) => l.guessed) ? ' Dashed: seen at one minibatch only, so far.' : ''));
   }
 
@@ -125,9 +136,9 @@ export class FitFigure {
       return {node: h('tr', null, h('td', null, key.label(l.node)), cells), cells};
     };
     keyed(this.body, lines, (l) => l.node, make, (row, l) => {
-      const fixed = l.guessed ? 'not known' : three(l.a * 1000);
+      const fixed = l.guessed ? 'not known' : between(l.a, l.aWithin);
       const error = known(l.error) ? '±' + (100 * l.error).toFixed(1) + NARROW + '%' : '';
-      sayAll(row.cells, [fixed, three(l.k * 1000), error, String(l.batch)]);
+      sayAll(row.cells, [fixed, between(l.k, l.kWithin), error, String(l.batch)]);
     });
   }
 }

@@ -102,7 +102,7 @@ function fitted(l, key, scale) {
   const end = endOf(l, scale);
   const line = s('line', {
     x1: scale.x(0),
-    y1: scale.y(Math.max(0, l.a)),
+    y1: scale.y(l.a),
     x2: end.x,
     y2: end.y,
     class: 'fit-line' + (l.guessed ? ' guessed' : '')

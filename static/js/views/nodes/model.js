@@ -1,5 +1,6 @@
-/* What the page of nodes knows: nodes, hosts that may not join, and the running jobs. Read every
-   few seconds and where the stream tells of a change. Event "change". */
+/* What the page of nodes knows: nodes, hosts that may not join, the running jobs, and the newest of
+   all jobs, for what a node did before. Read every few seconds and where the stream tells of a
+   change; the newest jobs only once, and where a job changes its state. Event "change". */
 import {get, post, remove} from '../../api.js';
 import {throttle} from '../../dom.js';
 import {listen} from '../../events.js';
@@ -7,6 +8,7 @@ import {active} from '../../states.js';
 
 const POLL_MS = 2000;
 const SOON_MS = 500;
+const NEWEST = 50;
 
 /* Which nodes a filter shows, and what it is called. */
 /** @type {{[id: string]: [string, (n: Api.Node) => boolean]}} */
@@ -27,6 +29,9 @@ export class NodesModel extends EventTarget {
     this.refused = [];
     /** @type {Map<string, Api.Job>} */
     this.jobs = new Map();
+    /** The newest jobs, whatever their state. */
+    /** @type {Api.Job[]} */
+    this.newest = [];
     this.timer = 0;
     this.unlisten = () => {};
     this.readSoon = throttle(() => this.read().catch(() => {}), SOON_MS);
@@ -45,10 +50,18 @@ export class NodesModel extends EventTarget {
     this.emit();
   }
 
+  async readNewest() {
+    this.newest = (await get('jobs', {limit: NEWEST}).catch(() => ({jobs: []}))).jobs;
+    this.emit();
+  }
+
   start() {
     this.unlisten = listen({
       node: this.readSoon,
-      job: this.readSoon,
+      job: () => {
+        this.readSoon();
+        this.readNewest();
+      },
       gap: this.readSoon,
       live: ({job, data}) => {
         const at = this.jobs.get(job);
@@ -94,8 +107,23 @@ export class NodesModel extends EventTarget {
     return node.job ? this.jobOf(node)?.name || node.job : '';
   }
 
-  /* A job that trains, for the fitted lines. */
-  training() {
-    return [...this.jobs.values()].find((j) => active(j.state) && (j.workers || []).length > 0);
+  /**
+   * Jobs that a node had a part in, the newest first.
+   * @param {string} name
+   */
+  historyOf(name) {
+    return this.newest.filter((j) => j.workers?.some((w) => w.node === name));
+  }
+
+  /**
+   * The job whose steps are shown: one that trains, on the chosen node where one is chosen; else
+   * the last one that was measured.
+   * @param {string | null} chosen
+   */
+  measured(chosen) {
+    const has = (/** @type {Api.Job} */ j) =>
+        (j.workers || []).some((w) => w.compute_seconds > 0 && (!chosen || w.node === chosen));
+    const running = [...this.jobs.values()].filter((j) => active(j.state));
+    return [...running, ...this.newest.filter((j) => !j.spec?.cluster && !j.pruned)].find(has);
   }
 }

@@ -2,7 +2,7 @@
 import {fill, h, keyed, refill, say} from '../../dom.js';
 import {age, bytes, known, three} from '../../format.js';
 import {nodeState} from '../../states.js';
-import {button, notice, numeric, question, table} from '../../widgets.js';
+import {button, notice, numeric, question, scroller, table} from '../../widgets.js';
 
 import {FILTERS} from './model.js';
 
@@ -27,6 +27,27 @@ function gpuText(g) {
   return ' · ' + parts.filter(Boolean).join(' · ');
 }
 
+/**
+ * What programs of users find there: "python3 3.11.2, torch 2.4.0".
+ * @param {Api.Node} n
+ */
+function packagesText({packages}) {
+  const all = Object.entries(packages || {}).map(([name, version]) => name + ' ' + version);
+  return all.join(', ');
+}
+
+/**
+ * A node's memory; nodes of one host share it.
+ * @param {Api.Node} n
+ * @param {Api.Node[]} all
+ */
+function memoryText(n, all) {
+  const sharing = n.device?.startsWith('cpu')
+      ? all.filter((o) => o.host === n.host && o.device?.startsWith('cpu')).length
+      : 1;
+  return bytes(n.memory_bytes) + (n.host && sharing > 1 ? ', shared by ' + sharing : '');
+}
+
 class NodeRow {
   /**
    * @param {Api.Node} n
@@ -38,15 +59,16 @@ class NodeRow {
         button(n.name, () => onChoose(n.name), {class: 'plain strong', 'aria-expanded': 'false'});
     this.state = h('td');
     this.job = h('td');
+    this.memory = h('td', {class: 'num'});
     this.speed = h('td', {class: 'num'});
     this.gpu = h('span', {class: 'quiet'});
+    this.packages = h('span', {class: 'quiet packages'});
     this.seen = h('td', {class: 'num quiet'});
     this.action = h('td', {class: 'num'});
     const slowdown = n.slowdown > 1 ? three(n.slowdown) + '×' : 'none';
     this.node = h('tr', {data: {node: n.name}}, this.icon, h('td', null, this.name), this.state,
-        h('td', {class: 'quiet'}, h('span', {text: n.device || 'none'}), this.gpu),
-        h('td', {class: 'quiet', text: n.host || 'none'}), this.job,
-        h('td', {class: 'num', text: bytes(n.memory_bytes)}),
+        h('td', {class: 'quiet'}, h('span', {text: n.device || 'none'}), this.gpu, this.packages),
+        h('td', {class: 'quiet', text: n.host || 'none'}), this.job, this.memory,
         h('td', {class: 'num quiet', text: slowdown}), this.speed, this.seen, this.action);
   }
 }
@@ -66,7 +88,7 @@ export class NodesTable {
           ...numeric('Memory', 'Slowdown', 'Samples/s now', 'Seen'), actions
         ],
         this.body, 'nodes-table');
-    this.node = h('div', {class: 'scroll'}, list, this.none, this.fault);
+    this.node = scroller('Nodes, table', list, this.none, this.fault);
   }
 
   update() {
@@ -98,7 +120,9 @@ export class NodesTable {
     const worker = this.data.jobOf(n)?.workers?.find((w) => w.node === n.name);
     const rate = worker?.samples_per_second || 0;
     say(row.speed, rate > 0 ? three(rate) : '');
+    say(row.memory, memoryText(n, this.data.nodes));
     say(row.gpu, gpuText(n.gpu));
+    say(row.packages, packagesText(n));
     say(row.seen, age(n.heartbeat_age_seconds));
     row.node.classList.toggle('chosen', this.view.chosen === n.name);
     row.name.setAttribute('aria-expanded', String(this.view.chosen === n.name));

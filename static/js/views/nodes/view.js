@@ -7,6 +7,7 @@ import {notice, Segment} from '../../widgets.js';
 
 import {NodeDetail} from './detail.js';
 import {FitFigure} from './fit.js';
+import {NodeHistory} from './history.js';
 import {FILTERS, NodesModel} from './model.js';
 import {NodesTable} from './table.js';
 
@@ -51,13 +52,15 @@ export class NodesView {
     this.parts = {
       table: new NodesTable(this),
       fit: new FitFigure(data),
-      detail: new NodeDetail(this)
+      detail: new NodeDetail(this),
+      history: new NodeHistory(this)
     };
-    const {table, fit, detail} = this.parts;
+    const {table, fit, detail, history} = this.parts;
     fill(root,
         h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Nodes'})),
             this.segment.node),
-        this.summary, this.refused, h('div', {class: 'sheet'}, table.node, fit.node, detail.node));
+        this.summary, this.refused,
+        h('div', {class: 'sheet'}, table.node, fit.node, detail.node, history.node));
     this.drawSoon = throttle(() => this.draw(), DRAW_MS);
     this.fitTimer = 0;
     data.addEventListener('change', this.drawSoon);
@@ -67,13 +70,14 @@ export class NodesView {
     const {fit} = this.parts;
     this.data.start();
     this.draw();
-    fit.read();
-    this.fitTimer = window.setInterval(() => !document.hidden && fit.read(), FIT_MS);
+    this.data.readNewest().then(() => fit.read(this.chosen));
+    this.fitTimer = window.setInterval(() => !document.hidden && fit.read(this.chosen), FIT_MS);
   }
 
   /** @param {string} name */
   choose(name) {
     this.chosen = this.chosen === name ? null : name;
+    this.parts.fit.read(this.chosen);
     this.draw();
   }
 
@@ -89,6 +93,7 @@ export class NodesView {
     say(this.summary, this.summaryText());
     this.parts.table.update();
     this.parts.detail.update();
+    this.parts.history.update();
   }
 
   summaryText() {
@@ -98,9 +103,10 @@ export class NodesView {
     const [busy, lost] = [count('busy'), count('lost')];
     const away =
         '; ' + lost + (lost === 1 ? ' has' : ' have') + ' not been heard of for more than 4 s.';
-    return nodes.length ? busy + ' of ' + plural(nodes.length, 'node') +
-            (busy === 1 ? ' trains' : ' train') + (lost ? away : '.')
-                        : '';
+    const training = busy === 0
+        ? 'No nodes are training'
+        : busy + ' of ' + plural(nodes.length, 'node') + (busy === 1 ? ' trains' : ' train');
+    return nodes.length ? training + (lost ? away : '.') : '';
   }
 
   close() {

@@ -2,7 +2,7 @@
    large it is. */
 import {fill, h, say} from '../../dom.js';
 import {bytes, known, plural, sentence, whole} from '../../format.js';
-import {notice, table} from '../../widgets.js';
+import {notice, scroller, table} from '../../widgets.js';
 
 import {predictionOf} from './prediction.js';
 
@@ -17,7 +17,7 @@ function planRow(n) {
 
 /** @param {Api.PlannedNode[]} nodes */
 function plan(nodes) {
-  return h('div', {class: 'scroll'},
+  return scroller('Where it would run, table',
       table('Where it would run',
           [['Rank', 'num'], 'Node', 'Device', ['First minibatch', 'num'], ['Memory needed', 'num']],
           h('tbody', null, nodes.map(planRow))));

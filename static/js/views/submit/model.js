@@ -5,7 +5,7 @@
    error). */
 import {get, job as path, post} from '../../api.js';
 
-import {print, setAt} from './json.js';
+import {getAt, print, setAt} from './json.js';
 
 /** @typedef {import('../../api.js').ApiError} ApiError */
 
@@ -68,6 +68,9 @@ export class SubmitModel extends EventTarget {
     /** The job that this one begins from. */
     /** @type {Api.Job | null} */
     this.earlier = null;
+    /** What the address changed of the earlier job. */
+    /** @type {{at: string, was: unknown, value: unknown}[]} */
+    this.changes = [];
     /** @type {Api.Spec} */
     this.spec = {};
     this.text = '';
@@ -77,14 +80,19 @@ export class SubmitModel extends EventTarget {
     this.closed = false;
   }
 
-  /** @param {string | null} from the id of an earlier job */
-  async load(from) {
+  /**
+   * @param {string | null} from the id of an earlier job
+   * @param {[string, unknown][]} changes values to begin with, by JSON pointer
+   */
+  async load(from, changes) {
     const [catalog, {nodes}, datasets, programs, earlier] = await Promise.all([
       get('catalog'), get('nodes'), get('datasets').then((d) => d.datasets).catch(() => []),
       get('programs').then((d) => d.programs).catch(() => []), from ? get(path(from)) : null
     ]);
     Object.assign(this, {catalog, nodes, datasets, programs, earlier});
-    this.spec = earlier ? earlier.spec : firstSpec(datasets, nodes);
+    const first = earlier ? earlier.spec : firstSpec(datasets, nodes);
+    this.changes = changes.map(([at, value]) => ({at, was: getAt(first, at), value}));
+    this.spec = changes.reduce((spec, [at, value]) => setAt(spec, at, value), first);
     this.text = print(this.spec);
   }
 

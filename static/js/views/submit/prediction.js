@@ -3,7 +3,7 @@
    missing. */
 import {h} from '../../dom.js';
 import {bytes, known, seconds, whole} from '../../format.js';
-import {numeric, tableHead} from '../../widgets.js';
+import {numeric, scroller, tableHead} from '../../widgets.js';
 
 const COLUMNS =
     ['One step', 'Samples/s', 'One epoch', 'Staleness, mean', 'at most', 'Memory, a node'];
@@ -38,7 +38,7 @@ export function predictionOf(prediction) {
     const reason = prediction.reason || 'nothing is known of these nodes';
     return h('p', {class: 'note', text: 'No prediction: ' + reason + '.'});
   }
-  return h('div', {class: 'scroll prediction'},
+  return scroller('Prediction, table',
       h('div', {class: 'row-title'}, h('h2', {text: 'Prediction'}),
           h('span', {class: 'note', text: NOTE})),
       h('table', {'aria-label': 'Prediction by strategy'},

@@ -1,6 +1,7 @@
 /* A new job: form and JSON side by side, always the same job. Every change is checked by the
    service soon after; errors stand at the field and at the line; beneath, what would happen; the
    button comes last. */
+import {changesOf} from '../../clone.js';
 import {around, fill, h} from '../../dom.js';
 import {button, copyButton, notice} from '../../widgets.js';
 
@@ -49,7 +50,18 @@ class SubmitView {
     fill(this.root, h('p', {class: 'crumbs'}, h('a', {href: '#/', text: 'Jobs'}), ' /'),
         h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: title})),
             h('div', {class: 'actions'}, loadButton((text) => this.editor.replace(text)))),
+        this.data.changes.length > 0 && h('p', {class: 'sub', id: 'changed', text: this.changed()}),
         this.makeSheet());
+  }
+
+  /* What the address changed of the earlier job. */
+  changed() {
+    const told = (/** @type {unknown} */ v) => (v === undefined ? 'none' : JSON.stringify(v));
+    return 'Changed: ' +
+        this.data.changes
+            .map(({at, was, value}) => at.slice(1) + ' ' + told(was) + ' → ' + told(value))
+            .join(', ') +
+        '.';
   }
 
   makeSheet() {
@@ -133,7 +145,7 @@ class SubmitView {
 export async function show(root, route) {
   document.title = 'New job · Evenstep';
   const data = new SubmitModel();
-  await data.load(route.params.get('from'));
+  await data.load(route.params.get('from'), changesOf(route.params.get('set')));
   if (!route.alive()) {
     return {};
   }

@@ -1,0 +1,189 @@
+/* Checks of a request's form; see form.h. */
+#include "http/form.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { PROBLEM_BYTES = 480 };
+
+int form_refuse(struct request *q, int status, const char *slug, const char *title,
+                const char *detail, const char *hint)
+{
+    reply_problem(&q->reply, status, slug, title, detail, hint, NULL);
+    q->refused = true;
+    return -1;
+}
+
+static int refuse_malformed(struct request *q, const char *detail)
+{
+    return form_refuse(q, 400, err_name(ERR_SYNTAX), err_title(ERR_SYNTAX), detail, NULL);
+}
+
+/* ---- target and id --------------------------------------------------------------------------- */
+
+void form_read_target(struct request *q, const char *url)
+{
+    size_t scheme = strncasecmp(url, "http://", 7) == 0    ? 7
+                    : strncasecmp(url, "https://", 8) == 0 ? 8
+                                                           : 0;
+    q->path = url;
+    q->host = request_header(q, "Host");
+    if (scheme > 0) {
+        size_t n = strcspn(url + scheme, "/");
+        q->path = url[scheme + n] ? url + scheme + n : "/";
+        if (n < sizeof(q->authority)) { /* a longer one names no host of ours */
+            memcpy(q->authority, url + scheme, n);
+        }
+        q->host = q->authority;
+    }
+}
+
+void form_read_id(struct request *q)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+    const char *given = request_header(q, "X-Request-Id");
+    size_t n = given ? strlen(given) : 0;
+    if (n > 0 && n < sizeof(q->id) && strspn(given, allowed) == n) {
+        memcpy(q->id, given, n + 1);
+    } else {
+        snprintf(q->id, sizeof(q->id), "%s-%lx", q->server->instance,
+                 atomic_fetch_add(&q->server->requests, 1) + 1);
+    }
+}
+
+/* ---- framing --------------------------------------------------------------------------------- */
+
+struct framing {
+    int lengths, codings, hosts;
+    const char *coding;
+};
+
+static enum MHD_Result count_framing(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+    struct framing *f = ctx;
+    (void)kind;
+    f->lengths += strcasecmp(name, "Content-Length") == 0;
+    f->hosts += strcasecmp(name, "Host") == 0;
+    if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        f->codings++;
+        f->coding = value;
+    }
+    return MHD_YES;
+}
+
+static struct framing framing_of(const struct request *q)
+{
+    struct framing f = {0};
+    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_framing, &f);
+    return f;
+}
+
+int form_check_framing(struct request *q)
+{
+    struct framing f = framing_of(q);
+    int refused = 0;
+    if (f.lengths > 1) {
+        refused = refuse_malformed(q, "this request has several Content-Length headers");
+    } else if (f.codings > 0 && f.lengths > 0) {
+        refused = refuse_malformed(q, "this request has both Content-Length and Transfer-Encoding");
+    } else if (f.codings > 0 && strcmp(q->version, "HTTP/1.0") == 0) {
+        refused = refuse_malformed(q, "HTTP/1.0 has no Transfer-Encoding");
+    } else if (f.codings > 1 || (f.codings > 0 && strcasecmp(f.coding, "chunked") != 0)) {
+        refused = form_refuse(q, 501, "transfer_coding", "this transfer coding is not offered",
+                              "the only transfer coding of a request is 'chunked'",
+                              "send a Content-Length, or chunks without another coding");
+    }
+    if (refused < 0) {
+        q->closes = true;
+        reply_header(&q->reply, "Connection", "close");
+    }
+    return refused;
+}
+
+int form_check_length(struct request *q)
+{
+    char detail[PROBLEM_BYTES];
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (q->long_target) {
+        snprintf(detail, sizeof(detail), "the target of this request has more than %d bytes",
+                 HTTP_TARGET_BYTES);
+        return form_refuse(q, 414, "target_length", "the address is too long", detail, NULL);
+    }
+    if (info && info->header_size > HTTP_HEADER_BYTES) {
+        snprintf(detail, sizeof(detail), "the header of this request has more than %d bytes",
+                 HTTP_HEADER_BYTES);
+        return form_refuse(q, 431, "header_length", "the header is too long", detail, NULL);
+    }
+    return 0;
+}
+
+int form_check_host(struct request *q)
+{
+    char detail[PROBLEM_BYTES];
+    int hosts = framing_of(q).hosts;
+    if (hosts != 1) { /* with two, a proxy in front may have gone by the other (RFC 9112, 3.2) */
+        return refuse_malformed(q, hosts ? "this request has several Host headers"
+                                         : "this request has no Host header");
+    }
+    if (!hosts_allowed(&q->server->hosts, q->host)) {
+        snprintf(detail, sizeof(detail), "this service is not offered under the name '%.200s'",
+                 q->host);
+        return form_refuse(q, 403, err_name(ERR_FORBIDDEN), err_title(ERR_FORBIDDEN), detail,
+                           "start it with --allow-host NAME to open it under another name");
+    }
+    if (q->bad_path) {
+        return refuse_malformed(q,
+                                "the path of this request has an encoded slash, backslash or NUL");
+    }
+    return 0;
+}
+
+/* ---- media types ----------------------------------------------------------------------------- */
+
+static int check_accept(struct request *q)
+{
+    char detail[PROBLEM_BYTES];
+    const char *type = route_type(q->match.route);
+    if (!type || request_accepts(q, type) != 0 ||
+        (route_gives_csv(q->match.route) && request_accepts(q, "text/csv") != 0)) {
+        return 0;
+    }
+    snprintf(detail, sizeof(detail), "'%.200s' answers %s, which Accept leaves out", q->path, type);
+    return form_refuse(q, 406, "not_acceptable", "no answer is of an accepted type", detail, NULL);
+}
+
+/* A JSON document by its media type, parameters aside. What curl -d calls its bodies is taken for
+ * JSON too: the documented commands use it. */
+static bool is_json(const char *type)
+{
+    size_t n = strcspn(type, "; \t");
+    return (n == 16 && strncasecmp(type, "application/json", n) == 0) ||
+           (n == 33 && strncasecmp(type, "application/x-www-form-urlencoded", n) == 0) ||
+           (n > 5 && strncasecmp(type + n - 5, "+json", 5) == 0);
+}
+
+static int check_content_type(struct request *q)
+{
+    char detail[PROBLEM_BYTES];
+    const char *type = request_header(q, "Content-Type"),
+               *length = request_header(q, "Content-Length");
+    const struct route *r = q->match.route;
+    bool body = request_header(q, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
+    if (!body || !type || !r->request || r->way == ROUTE_UPLOADS || is_json(type)) {
+        return 0;
+    }
+    snprintf(detail, sizeof(detail), "'%.200s' takes application/json, not '%.100s'", q->path,
+             type);
+    return form_refuse(q, 415, "media_type", "this type is not taken here", detail, NULL);
+}
+
+int form_check_types(struct request *q)
+{
+    int refused = check_accept(q);
+    return refused < 0 ? refused : check_content_type(q);
+}

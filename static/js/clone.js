@@ -1,0 +1,25 @@
+/* Addresses of the form for a new job that begins from an earlier one. Pure. */
+
+/**
+ * The form with an earlier job's spec, of which some values are changed: JSON pointers and their
+ * values. The form says what was changed.
+ * @param {string} id
+ * @param {{[pointer: string]: unknown}} changes
+ */
+export function cloneWith(id, changes) {
+  return '#/new?' + new URLSearchParams({from: id, set: JSON.stringify(changes)});
+}
+
+/**
+ * The changes of such an address; none where it has none or is malformed.
+ * @param {string | null} text
+ * @returns {[string, unknown][]}
+ */
+export function changesOf(text) {
+  try {
+    const all = JSON.parse(text || '{}');
+    return Object.entries(all).filter(([pointer]) => pointer.startsWith('/'));
+  } catch (e) {
+    return [];
+  }
+}

@@ -1,0 +1,212 @@
+/* Sentences about unequal nodes: who is slow, by how much, what was done, what it gained. Speeds
+   are compared per sample (computing time by minibatch), measured before the exchange. Pure. */
+import {cloneWith} from '../clone.js';
+import {alike, capital, known, percent, plural, seconds, times} from '../format.js';
+import {median, perSample, stepTimes} from '../measures.js';
+import {globalBatch, hasServers, policyOf} from '../spec.js';
+
+import {counted, everyone, tense} from './words.js';
+
+/** @typedef {import('./health.js').Run} Run */
+
+const SLOWER = 1.15;
+const TOGETHER = 0.2;
+const CHART = 'minibatch-per-node';
+
+/**
+ * What the sentences are made of.
+ * @param {Run} run
+ */
+function compare(run) {
+  const {workers, past} = run;
+  const say = tense(past);
+  const steps = stepTimes(workers);
+  const compute = steps.map((x) => x.compute);
+  const [shortest, longest] = [Math.min(...compute), Math.max(...compute)];
+  const slow = workers.reduce((a, b) => (perSample(b) > perSample(a) ? b : a));
+  const mid = median(workers.map(perSample));
+  const ratio = perSample(slow) / mid;
+  const [own, middle] = alike(perSample(slow), mid);
+  return {
+    ...run,
+    say,
+    steps,
+    shortest,
+    longest,
+    slow,
+    ratio,
+    own,
+    middle,
+    spread: longest > 0 ? (longest - shortest) / longest : 0,
+    who: [
+      {node: slow.node},
+      say(' computes ', ' computed ') + times(ratio) + ' slower than the median node'
+    ],
+    evidence: 'Measured before the exchange' + say('', ', averaged over the run') + ': ' + own +
+        ' per sample; the median is ' + middle + '. '
+  };
+}
+
+/** @typedef {ReturnType<typeof compare>} Compared */
+
+/**
+ * The first and the present minibatch of a node, where it has become smaller.
+ * @param {Api.Assignment[]} assignments
+ * @param {string} node
+ */
+function moved(assignments, node) {
+  const sizes = assignments.map((a) => a.batches?.[node]).filter(known);
+  const [first, now] = [sizes[0], sizes[sizes.length - 1]];
+  return sizes.length > 1 && now < first ? [first, now] : null;
+}
+
+/**
+ * ' instead of 3.1 s': a step before the first change of minibatches, where it was clearly longer.
+ * @param {Api.Assignment[]} assignments
+ * @param {number} longest
+ */
+function instead(assignments, longest) {
+  const change = assignments.find((a, i) => i > 0 && a.version > 1 && a.measured_step_seconds > 0 &&
+          a.predicted_step_seconds > 0);
+  return change && change.measured_step_seconds > longest * 1.05
+      ? ' instead of ' + alike(change.measured_step_seconds, longest)[0]
+      : '';
+}
+
+/** @param {Compared} c */
+function stalenessNote({job, slow, say}) {
+  const all = job.workers || [];
+  const mean = all.find((w) => w.node === slow.node)?.staleness?.mean;
+  const others =
+      median(all.filter((w) => w.node !== slow.node).map((w) => w.staleness?.mean ?? NaN));
+  if (!known(mean) || !known(others) || (mean === 0 && others === 0)) {
+    return '';
+  }
+  return 'Its gradients ' + say('are ', 'were ') + mean.toFixed(1) +
+      ' versions old, averaged over the run; those of the others ' + others.toFixed(1) + '. ';
+}
+
+/**
+ * @param {Compared} c
+ * @returns {Page.Verdict}
+ */
+function even({say, workers, spread, own, middle}) {
+  return {
+    parts: ['The ' + counted(workers.length) + ' nodes ' + say('are', 'were') +
+      ' about equally fast: they ' + say('finish', 'finished') + ' a step within ' +
+      percent(spread, 0) + ' of each other.'],
+    evidence: 'The slowest ' + say('needs ', 'needed ') + own + ' per sample; the median is ' +
+        middle + '.' + say(' Nothing needs doing.', ''),
+    key: 'even'
+  };
+}
+
+/**
+ * The straggler's minibatch was made smaller.
+ * @param {Compared} c
+ * @param {number[]} sizes
+ * @returns {Page.Verdict}
+ */
+function changed(c, sizes) {
+  const {say, longest, shortest} = c;
+  const together = c.spread < TOGETHER;
+  const was = instead(c.assignments, longest);
+  const [least, most] = alike(shortest, longest);
+  const tail = together ? '. ' + capital(everyone(c.workers.length)) + ' nodes ' +
+          say('now finish', 'then finished') + ' a step together: ' + most + ' of computing' + was +
+          '.'
+                        : '. Computing a step ' + say('now takes', 'took') + ' between ' + least +
+          ' and ' + most + was + '.';
+  return {
+    parts: [...c.who, ', so its minibatch went from ' + sizes[0] + ' to ' + sizes[1] + tail],
+    evidence: stalenessNote(c) + c.evidence + (together ? say('Nothing needs doing.', '') : ''),
+    straggler: c.slow.node,
+    key: 'moved:' + c.slow.node + (together ? ':together' : ''),
+    chart: CHART
+  };
+}
+
+/**
+ * Minibatches are dynamic and the straggler's did not become smaller.
+ * @param {Compared} c
+ * @returns {Page.Verdict}
+ */
+function unchanged(c) {
+  const {say} = c;
+  const fits = c.spread < TOGETHER;
+  const last = c.assignments[c.assignments.length - 1]?.batches?.[c.slow.node] ?? c.slow.batch;
+  const [least, most] = alike(c.shortest, c.longest);
+  const apart = c.past ? '; computing a step took between ' + least + ' and ' + most + '.'
+                       : '. Its minibatch is still ' + c.slow.batch +
+          '; it changes as soon as enough steps are measured.';
+  const text = fits ? '; its minibatch of ' + Math.round(last) + ' ' + say('lets', 'let') + ' ' +
+          everyone(c.workers.length) + ' finish a step together: ' + most + ' of computing.'
+                    : apart;
+  return {
+    parts: [...c.who, text],
+    evidence: stalenessNote(c) + c.evidence,
+    straggler: c.slow.node,
+    key: (fits ? 'fits:' : 'measuring:') + c.slow.node,
+    chart: CHART
+  };
+}
+
+/**
+ * Minibatches stay as they are: what that costs.
+ * @param {Compared} c
+ * @returns {Page.Verdict}
+ */
+function fixed(c) {
+  const {say} = c;
+  const policy = policyOf(c.job.spec);
+  const rate = c.workers.reduce((sum, w) => sum + 1 / perSample(w), 0);
+  const shorter = 1 - globalBatch(c.job) / rate / c.longest;
+  const gains = policy === 'equal' && shorter > 0.05;
+  const advice = gains ? ' Dynamic minibatches would ' + say('make', 'have made') +
+          ' a step about ' + percent(shorter, 0) + ' shorter.'
+                       : '';
+  const waits = c.steps.filter((x) => x.node !== c.slow.node)
+                    .map((x) => (c.longest > 0 ? 1 - x.compute / c.longest : 0));
+  const served = hasServers(c.job);
+  const cost = served ? ', and the minibatches ' + say('are ', 'were ') + policy +
+          ', so its gradients ' + say('arrive', 'arrived') + ' late.'
+                      : ': the others ' + say('wait ', 'waited ') + percent(median(waits), 0) +
+          ' of each step for it.';
+  return {
+    parts: [...c.who, cost + advice],
+    evidence: (served ? stalenessNote(c) : '') + c.evidence,
+    straggler: c.slow.node,
+    key: (served ? 'late:' : 'waits:') + c.slow.node,
+    chart: CHART,
+    action: gains ? {
+      text: 'Clone with dynamic minibatches',
+      href: cloneWith(c.job.id, {'/batching/policy': 'dynamic'})
+    }
+                  : undefined
+  };
+}
+
+/**
+ * @param {Run} run with at least one worker
+ * @returns {Page.Verdict}
+ */
+export function balance(run) {
+  const c = compare(run);
+  const {workers, say} = c;
+  if (workers.length === 1) {
+    return {
+      parts: ['One node ' + say('trains', 'trained') + ': a step of ' +
+        plural(Math.round(workers[0].batch), 'sample') + ' ' + say('takes', 'took') + ' it ' +
+        seconds(c.steps[0].all) + '.'],
+      key: 'single'
+    };
+  }
+  if (c.ratio < SLOWER) {
+    return even(c);
+  }
+  const sizes = moved(run.assignments, c.slow.node);
+  if (sizes) {
+    return changed(c, sizes);
+  }
+  return policyOf(run.job.spec) === 'dynamic' ? unchanged(c) : fixed(c);
+}

@@ -1,0 +1,51 @@
+/* Why a job failed, as a sentence: the cause, and not the node on which it showed first. Pure. */
+import {plain, whole} from '../format.js';
+
+const NOT_FINITE = /loss (is not finite|became NaN or infinite)/;
+const LOST = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/;
+
+/** @param {Api.Job} job */
+export const becameNaN = (job) => NOT_FINITE.test(job.error?.message || '');
+
+/** @param {Api.Job} job */
+function aboutStep({progress, error}) {
+  const told = /step (\d+)/.exec(error?.message || '');
+  const step = told ? Number(told[1]) : progress?.step;
+  return step ? ' about step ' + whole(step) : '';
+}
+
+/**
+ * @param {Api.Job} job
+ * @returns {Page.Verdict}
+ */
+function notFinite(job) {
+  const rate = job.spec?.optimizer?.learning_rate;
+  return {
+    parts: ['The loss became NaN or infinite' + aboutStep(job) + '.'],
+    evidence:
+        (job.error?.node ? 'It was seen on ' + job.error.node + ' first, which is not its cause. '
+                         : '') +
+        (rate ? 'A learning rate that is too high does this; it was ' + plain(rate) + '.' : ''),
+    key: 'failed:nan',
+    chart: 'loss'
+  };
+}
+
+/**
+ * @param {Api.Job} job
+ * @returns {Page.Verdict}
+ */
+export function failure(job) {
+  const {node, message = ''} = job.error || {};
+  if (becameNaN(job)) {
+    return notFinite(job);
+  }
+  const lost = LOST.exec(message);
+  const about = job.progress?.step ? ' about step ' + whole(job.progress.step) : '';
+  if (node && lost) {
+    return {parts: [{node}, ' was lost' + about + ': ' + lost[1] + '.'], key: 'failed'};
+  }
+  const text = (message || 'no cause was reported').replace(/\.$/, '') + '.';
+  return node ? {parts: [{node}, ' failed' + about + ': ', text], key: 'failed'}
+              : {parts: ['The job failed: ', text], key: 'failed'};
+}

@@ -1,0 +1,89 @@
+/* How a run does, in one or two sentences: the first kind of each table that it is.
+
+       does it learn?      diverged, at chance, overfitting, plateau         (learning.js)
+       what limits it?     the exchange, loading data                        (speed.js)
+       who is slow?        a straggler, or nobody: all is well               (balance.js)
+
+   A run that learns nothing hears of that alone; one that learns too long also hears what limits
+   it. Each kind is a function from a Run to a verdict, or null where the run is not of it. A
+   verdict names the chart that shows it and, where there is one, the first thing to do. To add a
+   kind: a function, and its name in its table at the place that its weight deserves. Pure, tested
+   in tests/browser/test_verdict.py. */
+import {known} from '../format.js';
+import {perSample} from '../measures.js';
+
+import {balance} from './balance.js';
+import {atChance, diverged, overfitting, plateau} from './learning.js';
+import {dataBound, exchangeBound} from './speed.js';
+
+/**
+ * What sentences are made of. `workers` are those that were measured; of a run that is over, with
+ * their means over all of it. `losses` are train losses in their order, `loading` the share of the
+ * time between two steps in which a node neither computes nor exchanges nor waits.
+ * @typedef {{job: Api.Job, workers: Api.Worker[], assignments: Api.Assignment[], losses: number[],
+ *            tests: Api.Evaluation[], loading: number, past: boolean}} Run
+ */
+/** @typedef {(run: Run) => Page.Verdict | null} Kind */
+
+/** @type {Kind[]} */
+const LEARNING = [diverged, atChance, overfitting, plateau];
+/** @type {Kind[]} */
+const SPEED = [exchangeBound, dataBound, (run) => (run.workers.length ? balance(run) : null)];
+const NOTHING_ELSE = ['diverged', 'chance'];
+
+/**
+ * @param {Kind[]} kinds
+ * @param {Run} run
+ */
+function first(kinds, run) {
+  for (const kind of kinds) {
+    const found = kind(run);
+    if (found) {
+      return found;
+    }
+  }
+  return null;
+}
+
+/**
+ * @param {Api.Job} job
+ * @param {Api.Assignment[]} assignments
+ * @param {Page.Learned} learned
+ * @param {boolean} past
+ * @returns {Run}
+ */
+function runOf(job, assignments, learned, past) {
+  const all = (past && learned.workers) || job.workers || [];
+  return {
+    job,
+    assignments,
+    past,
+    workers: all.filter((w) => known(perSample(w))),
+    losses: (learned.losses || []).filter(known),
+    tests: learned.tests || [],
+    loading: learned.loading ?? NaN
+  };
+}
+
+/**
+ * @param {Api.Job} job
+ * @param {Api.Assignment[]} assignments
+ * @param {Page.Learned} learned
+ * @param {boolean} past
+ * @returns {Page.Verdict | null} null: nothing was measured yet
+ */
+export function judge(job, assignments, learned, past) {
+  const run = runOf(job, assignments, learned, past);
+  const learning = first(LEARNING, run);
+  const speed = first(SPEED, run);
+  const straggler = run.workers.length ? balance(run).straggler : undefined;
+  if (!learning || !speed) {
+    return learning || (speed && {...speed, straggler});
+  }
+  const also = Boolean(speed.chart) && !NOTHING_ELSE.includes(learning.key);
+  return {
+    ...learning,
+    straggler,
+    parts: also ? [...learning.parts, ' ', ...speed.parts] : learning.parts
+  };
+}

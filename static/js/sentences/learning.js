@@ -1,0 +1,189 @@
+/* Sentences about a run that does not learn as it should. Losses are compared by medians, because
+   one noisy step says nothing. Pure. */
+import {cloneWith} from '../clone.js';
+import {known, loss, percent, plain} from '../format.js';
+import {last, median} from '../measures.js';
+import {classesOf} from '../spec.js';
+
+import {tense} from './words.js';
+
+/** @typedef {import('./health.js').Run} Run */
+
+const LEAST_LOSSES = 20;
+const DIVERGED = 2;      /* times the loss of guessing */
+const LIKE_CHANCE = 1.3; /* times the accuracy of guessing */
+const OVERFIT = 1.1;     /* times the least test loss */
+const MEANT = 0.005;     /* of accuracy: less is noise */
+const GOOD = 0.97;       /* of accuracy: what stands still here has arrived */
+const FLAT = 0.95;       /* of the loss in the middle of the run */
+
+/**
+ * Train losses at the start, in the middle and at the end; null with too few.
+ * @param {number[]} losses
+ */
+function course(losses) {
+  const n = losses.length;
+  if (n < LEAST_LOSSES) {
+    return null;
+  }
+  const some = Math.max(3, Math.round(n / 20));
+  const half = Math.round(n / 2);
+  return {
+    start: median(losses.slice(0, some)),
+    middle: median(losses.slice(half - some, half + some)),
+    end: median(losses.slice(-2 * some))
+  };
+}
+
+/**
+ * A clone whose learning rate is so many times the present one.
+ * @param {Api.Job} job
+ * @param {number} factor
+ * @returns {Page.Action | undefined}
+ */
+export function atRate(job, factor) {
+  const rate = job.spec?.optimizer?.learning_rate;
+  const words = factor < 1 ? {0.1: 'a tenth of', 0.5: 'half'}[factor] : 'ten times';
+  return known(rate) && rate > 0 ? {
+    text: 'Clone with ' + words + ' the rate',
+    href: cloneWith(job.id, {'/optimizer/learning_rate': Number((rate * factor).toPrecision(6))})
+  }
+                                 : undefined;
+}
+
+/** @param {Api.Job} job */
+function rateNote(job) {
+  const rate = job.spec?.optimizer?.learning_rate;
+  return known(rate) ? 'The learning rate is ' + plain(rate) + '. ' : '';
+}
+
+/** @param {Run} run */
+function accuracyOf({job, tests}) {
+  return tests.length ? last(tests.map((t) => t.accuracy)) : job.metrics?.test_accuracy;
+}
+
+/**
+ * The loss is far above what guessing would give.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function diverged(run) {
+  const {job, losses, past} = run;
+  const path = course(losses);
+  const classes = classesOf(job.spec);
+  const guessing = classes ? Math.log(classes) : path?.start;
+  if (!path || !known(guessing) || !(path.end > DIVERGED * guessing)) {
+    return null;
+  }
+  const against = classes ? 'guessing among ' + classes + ' classes gives ' : 'it began with ';
+  const accuracy = accuracyOf(run);
+  return {
+    parts: ['Training ' + tense(past)('diverges', 'diverged') + ': the train loss ' +
+      tense(past)('is ', 'ended at ') + loss(path.end) + '; ' + against + loss(guessing) + '.'],
+    evidence: (known(accuracy) ? percent(accuracy) + ' of the test set ' +
+                          tense(past)('are', 'were') + ' classified correctly. '
+                               : '') +
+        rateNote(job) + 'A smaller one is the first thing to try.',
+    key: 'diverged',
+    chart: 'loss',
+    action: atRate(job, 0.1)
+  };
+}
+
+/**
+ * The network classifies as well as guessing would, after a whole epoch or more.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function atChance(run) {
+  const {job, losses, past} = run;
+  const accuracy = accuracyOf(run);
+  const classes = classesOf(job.spec);
+  const early = (job.progress?.epoch || 0) < (past ? 1 : 2);
+  if (!classes || early || !known(accuracy) || accuracy > LIKE_CHANCE / classes) {
+    return null;
+  }
+  const path = course(losses);
+  const fell =
+      path ? 'The train loss went from ' + loss(path.start) + ' to ' + loss(path.end) + '. ' : '';
+  const rate = job.spec?.optimizer?.learning_rate || 0;
+  return {
+    parts: ['The network ' + tense(past)('is', 'was') +
+      ' no better than guessing: ' + percent(accuracy) + ' of the test set ' +
+      tense(past)('are', 'were') + ' classified correctly, and guessing among ' + classes +
+      ' classes gets ' + percent(1 / classes, 0) + '.'],
+    evidence: fell + rateNote(job) + 'One that is far too high or far too low does this.',
+    key: 'chance',
+    chart: 'accuracy',
+    action: atRate(job, rate > 0.001 ? 0.1 : 10)
+  };
+}
+
+/**
+ * The test loss rises while the train loss falls, and the accuracy gains nothing by it.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function overfitting({job, losses, tests, past}) {
+  const good = tests.filter((t) => known(t.loss));
+  const least = Math.min(...good.map((t) => t.loss));
+  const at = good.findIndex((t) => t.loss === least);
+  const path = course(losses);
+  const now = good[good.length - 1];
+  if (good.length < 4 || at > good.length - 3 || !path || now.loss < OVERFIT * least ||
+      path.end >= least) {
+    return null;
+  }
+  const best = good[at];
+  const gained = Math.max(...good.slice(at + 1).map((t) => t.accuracy)) - best.accuracy;
+  if (gained > MEANT) {
+    return null;
+  }
+  const epoch = Math.max(1, Math.round(best.epoch));
+  return {
+    parts: ['The network ' +
+      tense(past)('overfits since epoch ' + epoch, 'overfitted from epoch ' + epoch + ' on') +
+      ': the test loss rose from ' + loss(least) + ' to ' + loss(now.loss) +
+      ', while the train loss fell to ' + loss(path.end) + '.'],
+    evidence: percent(best.accuracy) + ' were classified correctly at epoch ' + epoch + ', ' +
+        percent(now.accuracy) + ' ' + tense(past)('are now', 'in the end') + '. Stopping there ' +
+        tense(past)('loses', 'would have lost') + ' nothing.',
+    key: 'overfits',
+    chart: 'loss',
+    action: {text: 'Clone with ' + epoch + ' epochs', href: cloneWith(job.id, {'/epochs': epoch})}
+  };
+}
+
+/**
+ * Neither loss nor accuracy moved in the last half of the run.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function plateau({job, losses, tests, past}) {
+  const path = course(losses);
+  const good = tests.filter((t) => known(t.accuracy));
+  const half = good.slice(0, Math.ceil(good.length / 2));
+  const best = Math.max(...half.map((t) => t.accuracy));
+  const later = Math.max(...good.slice(half.length).map((t) => t.accuracy));
+  if (!path || good.length < 6 || later > best + MEANT || best > GOOD ||
+      path.end < FLAT * path.middle) {
+    return null;
+  }
+  const since = Math.max(1, Math.round((half.find((t) => t.accuracy === best) || half[0]).epoch));
+  const {type} = job.spec?.optimizer?.schedule || {};
+  const schedule = {type: 'step', factor: 0.1, at_epochs: [since]};
+  return {
+    parts: ['Learning ' + tense(past)('stands', 'stood') + ' still ' +
+      tense(past)('since', 'from') + ' epoch ' + since + tense(past)('', ' on') +
+      ': the test accuracy ' + tense(past)('stays', 'stayed') + ' at ' + percent(best) +
+      ', and the train loss at ' + loss(path.end) + '.'],
+    evidence: rateNote(job) + 'Lowering it where learning stops is the first thing to try.',
+    key: 'plateau',
+    chart: 'accuracy',
+    action: known(job.spec?.optimizer?.learning_rate) && (!type || type === 'constant') ? {
+      text: 'Clone with a tenth of the rate from epoch ' + since + ' on',
+      href: cloneWith(job.id, {'/optimizer/schedule': schedule})
+    }
+                                                                                        : undefined
+  };
+}

@@ -1,0 +1,130 @@
+/* What can be done about a job that failed: each with what it would change, and the spec of the new
+   job that does it. To add one: a function that gives a Remedy or null, and its name in REMEDIES.
+   Pure. */
+import {list, percent, plain, plural} from '../format.js';
+import {bestEvaluation, rateAt} from '../measures.js';
+
+import {becameNaN} from './failure.js';
+
+/**
+ * `button` is what its button says.
+ * @typedef {{title: string, effect: string, button: string, spec: Api.Spec}} Remedy
+ */
+/** @typedef {{job: Api.Job, artifacts: string[], tests: Api.Evaluation[]}} Failed */
+
+const BEST = 'best.safetensors';
+
+/**
+ * The job's spec for a further run.
+ * @param {Api.Job} job
+ * @param {Partial<Api.Spec>} changes
+ * @returns {Api.Spec}
+ */
+const again = ({name, spec}, changes) => ({...spec, name: name + ' again', ...changes});
+
+/**
+ * A schedule as it is after some epochs, whose steps so far are in the rate already.
+ * @param {Api.Schedule | undefined} schedule
+ * @param {number} done epochs
+ */
+function restOf(schedule, done) {
+  const {warmup_epochs: over, ...rest} = schedule || {};
+  const left = (rest.at_epochs || []).map((e) => e - done).filter((e) => e > 0);
+  return rest.type === 'step' ? (left.length ? {...rest, at_epochs: left} : undefined)
+                              : schedule && rest;
+}
+
+/**
+ * From the best checkpoint, with half the rate that held there.
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function resumeFromBest({job, artifacts, tests}) {
+  const {optimizer, epochs = 1} = job.spec;
+  const best = bestEvaluation(tests);
+  const done = best ? Math.floor(best.epoch) : 0;
+  const rate = rateAt(job.spec, done) / 2;
+  if (!becameNaN(job) || !best || !artifacts.includes(BEST) || !(rate > 0) || done >= epochs) {
+    return null;
+  }
+  const {schedule, ...rest} = optimizer || {};
+  const later = restOf(schedule, done);
+  return {
+    title: 'Resume from the last good checkpoint with half the rate',
+    effect: 'the parameters of epoch ' + done + ', ' + percent(best.accuracy) +
+        ' correct; learning rate ' + plain(rate) + '; the ' + plural(epochs - done, 'epoch') +
+        ' that are left',
+    button: 'Resume',
+    spec: again(job, {
+      init: job.id + '/' + BEST,
+      epochs: epochs - done,
+      optimizer: {...rest, learning_rate: rate, ...(later && {schedule: later})}
+    })
+  };
+}
+
+/**
+ * From the beginning, where nothing good was kept.
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function startSlower(failed) {
+  const {job} = failed;
+  const rate = job.spec?.optimizer?.learning_rate;
+  if (!becameNaN(job) || !rate || resumeFromBest(failed)) {
+    return null;
+  }
+  const slower = Number((rate / 10).toPrecision(6));
+  return {
+    title: 'Start again with a tenth of the rate',
+    effect: 'learning rate ' + plain(slower) + ' instead of ' + plain(rate) +
+        '; from the beginning, since no checkpoint is good',
+    button: 'Start again',
+    spec: again(job, {optimizer: {...job.spec.optimizer, learning_rate: slower}})
+  };
+}
+
+/**
+ * On the nodes that did not fail.
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function withoutNode({job}) {
+  const names = (job.workers || []).map((w) => w.node);
+  const rest = names.filter((n) => n !== job.error?.node);
+  if (becameNaN(job) || rest.length === names.length || rest.length === 0 || job.spec?.cluster) {
+    return null;
+  }
+  return {
+    title: 'Train without ' + job.error?.node,
+    effect: 'on ' + list(rest) + ', with the same global batch',
+    button: 'Start without it',
+    spec: again(job, {nodes: rest, workers: rest.length})
+  };
+}
+
+/**
+ * The same once more: a lost node may be back.
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function onceMore({job}) {
+  const {code = ''} = job.error || {};
+  return ['peer', 'timeout', 'unavailable', 'io', 'device'].includes(code) ? {
+    title: 'Start again as it was',
+    effect: 'if the cause is gone; from the beginning',
+    button: 'Start again',
+    spec: again(job, {})
+  }
+                                                                           : null;
+}
+
+const REMEDIES = [resumeFromBest, startSlower, withoutNode, onceMore];
+
+/**
+ * @param {Failed} failed
+ * @returns {Remedy[]}
+ */
+export function remedies(failed) {
+  return REMEDIES.flatMap((remedy) => remedy(failed) || []);
+}

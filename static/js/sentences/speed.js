@@ -1,0 +1,64 @@
+/* Sentences about a run whose steps are not spent computing. Pure. */
+import {cloneWith} from '../clone.js';
+import {alike, percent, whole} from '../format.js';
+import {mean, stepTimes} from '../measures.js';
+
+import {tense} from './words.js';
+
+/** @typedef {import('./health.js').Run} Run */
+
+const EXCHANGING = 0.4;
+const LOADING = 0.3;
+
+/**
+ * A large part of each step goes into exchanging gradients.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function exchangeBound({job, workers, past}) {
+  const steps = stepTimes(workers).filter((s) => s.all > 0);
+  const share = mean(steps.map((s) => s.exchange / s.all));
+  if (workers.length < 2 || !(share >= EXCHANGING)) {
+    return null;
+  }
+  const [all, exchange, compute] = alike(mean(steps.map((s) => s.all)),
+      mean(steps.map((s) => s.exchange)), mean(steps.map((s) => s.compute)));
+  const batch = job.spec?.batching?.global_batch;
+  return {
+    parts: ['The exchange of gradients ' + tense(past)('limits', 'limited') +
+      ' this run: of a step of ' + all + ', ' + exchange + ' ' + tense(past)('are', 'were') +
+      ' exchange and ' + compute + ' computing.'],
+    evidence: 'Means over the ' + workers.length + ' nodes' +
+        tense(past)('. ', ', averaged over the run. ') +
+        'A larger global batch computes longer between two exchanges; local-sgd exchanges less ' +
+        'often.',
+    key: 'exchange',
+    chart: 'throughput',
+    action: batch ? {
+      text: 'Clone with a global batch of ' + whole(2 * batch),
+      href: cloneWith(job.id, {'/batching/global_batch': 2 * batch})
+    }
+                  : undefined
+  };
+}
+
+/**
+ * Between two steps nodes wait for their data.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function dataBound({job, loading, past}) {
+  if (job.spec?.cluster || !(loading >= LOADING)) {
+    return null;
+  }
+  return {
+    parts: ['Loading data ' + tense(past)('limits', 'limited') + ' this run: it ' +
+      tense(past)('takes', 'took') + ' ' + percent(loading, 0) + ' of the time.'],
+    evidence: 'Between two of the last steps the median node ' + tense(past)('spends', 'spent') +
+        ' that share neither computing nor exchanging nor waiting for others. ' +
+        (job.spec?.program ? 'More workers of the program’s loader are the first thing to try.'
+                           : 'More threads of the nodes are the first thing to try.'),
+    key: 'loading',
+    chart: 'throughput'
+  };
+}

@@ -1,0 +1,81 @@
+/* Programs of the user that ended and were started again, as the logs of their ranks tell it
+   (worker/program/again.c). The stream tells of each such end at once; what it was, and when the
+   program came back, stands in the log. */
+import {getText, job as path} from '../../api.js';
+import {active} from '../../states.js';
+
+import {fieldOf, timeOf} from './loglines.js';
+
+/**
+ * `time` and `back` are seconds since the job's start; back: NaN while the program has not
+ * returned.
+ * @typedef {{node: string, rank: number, time: number, at: string, back: number, message: string}}
+ *     Crash
+ */
+
+const TAIL = 5000;
+const AGAIN_MS = 3000;
+
+/**
+ * @param {string} text the log of a rank
+ * @param {Api.Worker} worker
+ * @param {number} began milliseconds
+ * @returns {Crash[]}
+ */
+export function crashesIn(text, {node, rank}, began) {
+  /** @type {Crash[]} */
+  const found = [];
+  for (const line of text.split('\n')) {
+    const at = timeOf(line);
+    const time = (Date.parse(at) - began) / 1000;
+    const says = line.includes('mod=program') ? fieldOf(line, 'msg') : '';
+    const open = found[found.length - 1];
+    if (says === 'is started again') {
+      found.push({node, rank, time, at, back: NaN, message: fieldOf(line, 'why')});
+    } else if (says === 'goes on' && open && Number.isNaN(open.back)) {
+      open.back = time;
+    }
+  }
+  return found;
+}
+
+/* Those of all ranks in the order of time; none for a network of ours. */
+export class Crashes {
+  /** @param {() => void} onChange */
+  constructor(onChange) {
+    this.onChange = onChange;
+    /** @type {Crash[]} */
+    this.list = [];
+    this.timer = 0;
+    this.closed = false;
+  }
+
+  /**
+   * Reads the logs; again after a while, as long as a program is away.
+   * @param {Api.Job} job
+   */
+  async read(job) {
+    const {id, spec, started, workers = []} = job;
+    if (!spec?.program) {
+      return;
+    }
+    const began = Date.parse(started || '');
+    const all = await Promise.all(workers.map(async (w) => {
+      const text = await getText(path(id, 'logs'), {rank: w.rank, tail: TAIL}).catch(() => '');
+      return crashesIn(text, w, began);
+    }));
+    if (!this.closed) {
+      this.list = all.flat().sort((a, b) => a.time - b.time);
+      this.onChange();
+      clearTimeout(this.timer);
+      if (active(job.state) && this.list.some((c) => Number.isNaN(c.back))) {
+        this.timer = window.setTimeout(() => this.read(job), AGAIN_MS);
+      }
+    }
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this.timer);
+  }
+}
