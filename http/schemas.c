@@ -26,12 +26,15 @@ static const char row_fields[] =
 const struct schema schemas[] = {
     {"Job",
      "id:id name:string state:JobState attempt:integer priority:integer restarts:integer "
-     "spec:JobSpec created:time started:time? finished:time? error:JobError? waiting:string? "
-     "disk_bytes:integer pruned:time? progress:Progress metrics:Metrics staleness:StalenessFigures "
+     "spec:JobSpec created:time "
+     "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
+     "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
-     "~seconds:number ~rows_dropped:integer ~program:JobProgram",
+     "~seconds:number "
+     "~rows_dropped:integer ~program:JobProgram",
      "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds "
-     "ago; `pruned`: since when its history and checkpoints are gone, to make room."},
+     "ago; `pruned`: since when its history and checkpoints "
+     "are gone, to make room."},
     {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
     {"JobProgram",
      "framework:string optimizer:string parameters:integer tensors:integer samples:integer "
@@ -57,9 +60,10 @@ const struct schema schemas[] = {
      "A server rank."},
     {"Worker",
      "rank:integer node:string device:string batch:integer samples_per_second:number "
-     "compute_seconds:number exchange_seconds:number wait_seconds:number staleness:WorkerStaleness "
-     "heartbeat_age_seconds:number state:string ~samples:integer ~updates:integer ~slowdown:number "
-     "~receiving:Receiving",
+     "compute_seconds:number "
+     "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness "
+     "heartbeat_age_seconds:number state:string "
+     "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
      "A worker rank: what a step costs it, and its minibatch."},
     {"Receiving", "bytes:integer of_bytes:integer",
      "How much of its data set, or of its uploaded program, has come from the keeper; it is left "
@@ -71,14 +75,16 @@ const struct schema schemas[] = {
     {"JobPatch", "priority:integer", "What can be changed."},
     {"DryRun",
      "valid:boolean spec:JobSpec parameters:integer ~nodes:[PlannedNode] ~warnings:[string] "
-     "~starts:string ~samples:integer? ~test_samples:integer? ~prediction:Prediction",
+     "~starts:string ~samples:integer? "
+     "~test_samples:integer? ~prediction:Prediction",
      "What would become of a spec: with its defaults, where it would run, and when."},
     {"Prediction", "approximate:boolean reason:string? strategies:[PredictedStrategy]",
      "What the job would be like by the measured profiles of its nodes, simulated without "
      "gradients; `reason` says why there is none."},
     {"PredictedStrategy",
      "strategy:string chosen:boolean step_seconds:number samples_per_second:number "
-     "epoch_seconds:number? staleness:StalenessFigures memory_bytes:integer",
+     "epoch_seconds:number? staleness:StalenessFigures "
+     "memory_bytes:integer",
      "The job under one strategy; one step is a whole global batch; memory is that of the node "
      "with the largest minibatch."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
@@ -102,7 +108,8 @@ const struct schema schemas[] = {
     {"Assignments", "assignments:[Assignment]", "Assignments, oldest first."},
     {"Assignment",
      "version:integer step:integer time:time reason:string batches:{integer} "
-     "predicted_step_seconds:number? measured_step_seconds:number?",
+     "predicted_step_seconds:number? "
+     "measured_step_seconds:number?",
      "A change of minibatches, and why."},
     {"Evaluations", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
     {"Evaluation",
@@ -118,9 +125,10 @@ const struct schema schemas[] = {
      "Why a host may not join, and what can be done."},
     {"Node",
      "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer "
-     "~slowdown:number ~labels:{string} state:NodeState job:id? drained:boolean disabled:boolean "
-     "heartbeat_age_seconds:number failures:integer rest:Rest? ~quantum:integer "
-     "~precisions:[string] ~packages:{string} ~description:string ~gpu:Gpu",
+     "~slowdown:number ~labels:{string} "
+     "state:NodeState job:id? drained:boolean disabled:boolean heartbeat_age_seconds:number "
+     "failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} "
+     "~description:string ~gpu:Gpu",
      "A node. `failures`: attempts in a row that failed through it. `packages`: versions of its "
      "python3 and of the packages that programs may need."},
     {"NodeState", "=ready|busy|resting|draining|disabled|lost",
@@ -134,8 +142,9 @@ const struct schema schemas[] = {
      "What it does not tell is left out."},
     {"Catalog",
      "strategy:[CatalogEntry] batching:[CatalogEntry] optimizer:[CatalogEntry] "
-     "schedule:[CatalogEntry] layer:[CatalogEntry] format:[CatalogEntry] augment:[CatalogEntry] "
-     "device:[CatalogEntry] preset:[Preset]",
+     "schedule:[CatalogEntry] "
+     "layer:[CatalogEntry] format:[CatalogEntry] augment:[CatalogEntry] device:[CatalogEntry] "
+     "preset:[Preset]",
      "Everything a job can name."},
     {"CatalogEntry", "name:string help:string parameters:[Parameter]", "One thing a job can name."},
     {"Parameter",
@@ -152,10 +161,11 @@ const struct schema schemas[] = {
     {"ProgramList", "programs:[Program]", "Programs that jobs can name."},
     {"Program",
      "kind:ProgramKind ~name:string ~digest:sha256 ~files:integer ~bytes:integer ~uploaded:time "
-     "~used:time ~by:string ~description:string ~command:[string] ~arguments:{string} "
-     "~device:string ~needs:{string}",
+     "~used:time ~by:string ~description:string ~command:[string] "
+     "~arguments:{string} ~device:string ~needs:{string}",
      "A user's program. `kind`: operator (by name) or uploaded (by digest: SHA-256, in hex, of "
-     "what is in it). what follows `by` is its manifest's."},
+     "what is in it). what follows `by` is its "
+     "manifest's."},
     {"ProgramKind", "=operator|uploaded", "Who brought a program."},
     {"Role", "=viewer|operator|programs|admin",
      "What a token allows; each may do what those before it may."},
@@ -175,7 +185,8 @@ const struct schema schemas[] = {
      "`data` of `job`: it was created, or its state or priority changed."},
     {"EventLive",
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
-     "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker]",
+     "staleness_recent:StalenessFigures "
+     "assignment:AssignmentNow servers:[Server] workers:[Worker]",
      "`data` of `live`: the live part of a job's document."},
     {"EventNode", "name:string change:string", "`data` of `node`."},
     {"EventDeleted", "id:id", "`data` of `deleted`."},
