@@ -285,7 +285,9 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
             rc = rc < 0 ? rc : one;
         }
         json_decref(facts);
-        rc = rc < 0 ? rc : results_save(&m->results, m->store, m->ours.job, e);
+        if (rc >= 0) {
+            rc = results_save(&m->results, m->store, m->ours.job, e);
+        }
         if (rc < 0) { /* all of them again at the next turn */
             feed_again(&m->feed, before);
         } else if (strcmp(before, m->feed.facts) != 0) {
