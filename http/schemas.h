@@ -24,6 +24,8 @@ extern const struct schema schemas[];
 json_t *schema_json(const struct schema *s);
 /* {"type": "string", "enum": [...]} of "ready|busy|lost". New reference. */
 json_t *schema_choices(const char *choices);
+/* Does a schema name this key? */
+bool schema_has(const char *name, const char *key);
 
 #define SCHEMA_JOB_STATES \
     "queued|launching|running|pausing|paused|cancelling|cancelled|succeeded|failed"

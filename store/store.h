@@ -85,8 +85,8 @@ int store_leader_give(struct store *s, const char *instance, struct err *e);
 enum { STORE_ID = 17 }; /* 16 hex digits */
 enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
- * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs); whose key it is,
- * the caller says in the key: it is only compared. Returns enum job_created, or negative. */
+ * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs); whose key it
+ * is, the caller says in the key: it is only compared. Returns enum job_created, or negative. */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      char id[STORE_ID], struct err *e);
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
@@ -213,7 +213,7 @@ int store_nodes_put(struct store *s, const json_t *nodes,
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
  * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"}
- * */
+ */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);

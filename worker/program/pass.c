@@ -245,7 +245,7 @@ static int check_previous_end(struct program_engine *g, struct err *e)
 }
 
 /* LEAVE in place of the step that is due: 1 if the program may, since it has made its last epoch.
- * */
+ */
 static int take_leave(struct program_engine *g, struct err *e)
 {
     int rc;
