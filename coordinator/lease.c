@@ -27,7 +27,7 @@ enum { LOCK_BYTES = 100 };
 static const double renew_seconds = 1, retry_seconds = 0.25, try_seconds = 0.25;
 /* After an outage of the store its coordinator gets this long to renew before a standby may take a
  * lease that has run out. */
-static const double settle_seconds = 3;
+static const double settle_seconds = 6;
 
 struct lease {
     char data_dir[PATH_MAX], lock_name[LOCK_BYTES], instance[STORE_INSTANCE];

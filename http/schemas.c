@@ -70,7 +70,9 @@ const struct schema schemas[] = {
      "out where none comes."},
     {"WorkerStaleness", "mean:number max:integer ~p95:integer",
      "Staleness of a worker's gradients."},
-    {"JobList", "jobs:[Job] next:string?",
+    {"JobRow", "Job?",
+     "A job in a list: with fields=, only its id and the keys that were asked for."},
+    {"JobList", "jobs:[JobRow] next:string?",
      "A page of jobs; `next` is the cursor of the following one, or null."},
     {"JobPatch", "priority:integer", "What can be changed."},
     {"DryRun",
@@ -256,8 +258,44 @@ json_t *schema_choices(const char *choices)
     return json_pack("{s:s, s:o}", "type", "string", "enum", list);
 }
 
+bool schema_has(const char *name, const char *key)
+{
+    const struct schema *s = schemas;
+    size_t n = strlen(key);
+    while (s->name && strcmp(s->name, name) != 0) {
+        s++;
+    }
+    for (const char *at = s->name ? s->fields : ""; *at; at += strspn(at, " ")) {
+        at += *at == '~';
+        if (strncmp(at, key, n) == 0 && at[n] == ':') {
+            return true;
+        }
+        at += strcspn(at, " ");
+    }
+    return false;
+}
+
+/* "Job?": the fields of Job, of which all but the first may be missing. */
+static json_t *some_of(const struct schema *s)
+{
+    const struct schema *whole = schemas;
+    size_t n = strcspn(s->fields, "?");
+    while (strlen(whole->name) != n || strncmp(whole->name, s->fields, n) != 0) {
+        whole++;
+    }
+    json_t *j = schema_json(whole), *required = json_object_get(j, "required");
+    while (json_array_size(required) > 1) {
+        json_array_remove(required, 1);
+    }
+    json_object_set_new(j, "description", json_string(s->help));
+    return j;
+}
+
 json_t *schema_json(const struct schema *s)
 {
+    if (isupper((unsigned char)s->fields[0])) {
+        return some_of(s);
+    }
     if (s->fields[0] == '=') {
         json_t *choices = schema_choices(s->fields + 1);
         json_object_set_new(choices, "description", json_string(s->help));

@@ -10,8 +10,8 @@
  *
  * So a gradient is always one round old, and an exchange that takes no longer than K_r steps is
  * hidden. With `k: auto` the reduction that starts with round r carries the slowest time of the
- * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks;
- * rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end only, where
+ * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks
+ * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end only, where
  * evaluations and checkpoints happen too: there every rank has the same w. The last round is
  * reduced as well.
  *
@@ -22,12 +22,12 @@
  * rate. A checkpoint holds the sum that is under way, as its optimizer state, so that a restart
  * goes on to the same numbers. Running statistics travel with each reduction and come back a round
  * late: what a rank's own have moved since is put on top of what was merged. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/round_length.h"
 #include "worker/exchange/moments.h"
 
 struct hpsgd {
@@ -47,6 +47,7 @@ struct hpsgd {
     int64_t round;  /* since the start of this attempt */
     int given_k;    /* 0: auto */
     int k, done;    /* local steps of this round; done of them */
+    struct round_length length;
     double step_seconds, reduction_seconds;
     double weight, samples; /* of this rank's gradients in the round; planned, of all ranks */
     double flying_samples;  /* `samples` of the sum under way */
@@ -165,18 +166,15 @@ static float largest(const float *x, int n)
     return max;
 }
 
-static int next_k(const struct hpsgd *s)
+static int next_k(struct hpsgd *s)
 {
     const struct rank_env *env = s->l.env;
     int W = env->comm->workers;
     const float *words = words_of(s);
     double step = largest(words + WORDS + W, W),
            reduction = largest(words + lockstep_words(&s->l), W);
-    double k = step > 0 ? ceil(reduction / step - 0.001) : 1;
-    if (s->given_k > 0) {
-        return s->given_k;
-    }
-    return s->round < 3 || !(k > 1) ? 1 : k > 1e6 ? 1000000 : (int)k;
+    int k = round_length_next(&s->length, reduction, step);
+    return s->given_k > 0 ? s->given_k : s->round < 3 ? 1 : k;
 }
 
 static int merge_stats(struct hpsgd *s, struct err *e)

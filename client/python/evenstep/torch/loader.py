@@ -193,8 +193,8 @@ class Loader:
             return iter(())
         self.run.ensure_started()
         self.stream.reopen()
-        if self.stream.at_end():
-            self.run.tell_if_over()
+        if self.stream.is_over():
+            self.run.tell_over()
         return self._streamed() if self._collate else self._sampled()
 
     def _iterator(self, epoch):

@@ -1,0 +1,37 @@
+/* How many local steps a round has: see round_length.h. */
+#include "worker/exchange/lockstep/round_length.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RATIOS_LEAST = 3 };
+static const double sudden = 3;
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const struct round_length *l)
+{
+    double sorted[ROUND_RATIOS];
+    int n = l->n < ROUND_RATIOS ? l->n : ROUND_RATIOS;
+    memcpy(sorted, l->ratios, sizeof sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    return sorted[n / 2];
+}
+
+int round_length_next(struct round_length *l, double reduction, double step)
+{
+    double ratio = step > 0 ? reduction / step : 0, believed = ratio;
+    if (l->n >= RATIOS_LEAST && ratio > sudden * median(l)) {
+        believed = median(l);
+    }
+    if (ratio > 0) { /* the first reductions have not been measured when the first rounds end */
+        l->ratios[l->n++ % ROUND_RATIOS] = ratio;
+    }
+    double k = ceil(believed - 0.001);
+    return !(k > 1) ? 1 : k > ROUND_MOST ? ROUND_MOST : (int)k;
+}
