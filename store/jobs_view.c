@@ -178,7 +178,7 @@ json_t *store_job_get(struct store *s, const char *id, struct err *e)
     return job;
 }
 
-/* ---- ids and states --------------------------------------------------------------------------- */
+/* ---- ids and states -------------------------------------------------------------------------- */
 
 static json_t *ids_of(const redisReply *r, struct err *e)
 {
