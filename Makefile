@@ -210,11 +210,9 @@ check-deploy: ## images and Compose: up, scaled, killed, stopped (root; deploy/s
 include kernels/plugin.mk
 include kernels/cuda/build.mk
 
-TABLES ?= dbs_sgd ddc_asgd hierarchical hpsgd
 .PHONY: reproduce
-reproduce: all ## the papers' tables into docs/results (hours; QUICK=1: minutes; can be resumed)
-	@for t in $(TABLES); do \
-	    BUILD=$(BUILD) QUICK=$(QUICK) $(PYTHON) tests/reproduce/$$t.py || exit 1; done
+reproduce: all ## the papers' tables (days; TIME=2h: for so long; QUICK=1: minutes; TABLES=...)
+	BUILD=$(BUILD) QUICK=$(QUICK) TIME=$(TIME) $(PYTHON) tests/reproduce/reproduce.py $(TABLES)
 
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup

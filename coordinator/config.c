@@ -24,7 +24,8 @@ const struct opt serve_options[] = {
      "redis://HOST:PORT or unix:PATH; without it a private redis-server is started"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
     {"keeper-user", "NAME", OPT_STRING, NULL, 0, 0,
-     "user of Redis for ranks on this host, the keeper among them (default: the coordinator's own)"},
+     "user of Redis for ranks on this host, the keeper among them (default: the coordinator's "
+     "own)"},
     {"keeper-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with that user's password"},
     {"token-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the admin's token, made if absent (default: DIR/token)"},

@@ -280,9 +280,9 @@ static bool is_heard(const struct run *r, const json_t *node, double now)
            strcmp(node_state(node), "lost") == 0 || node_beat_age(node) < now - r->over_at;
 }
 
-/* Is it known of each host with an agent whether it is still there? An agent that was killed together
- * with its ranks looks alive for 4 s more, and the next attempt would be sent to it: so a heartbeat
- * counts that came after the end. A new agent's comes when it has joined. */
+/* Is it known of each host with an agent whether it is still there? An agent that was killed
+ * together with its ranks looks alive for 4 s more, and the next attempt would be sent to it: so a
+ * heartbeat counts that came after the end. A new agent's comes when it has joined. */
 static bool hosts_heard(struct attempts *a, const struct run *r, double now)
 {
     json_t *nodes = store_nodes(a->store, NULL), *node;

@@ -1,5 +1,5 @@
-/* Reading Accept, Accept-Encoding and lists of ETags; see accept.h. A range that is malformed is passed over, as if
- * it were not there.
+/* Reading Accept, Accept-Encoding and lists of ETags; see accept.h. A range that is malformed is
+ * passed over, as if it were not there.
  */
 #include "http/accept.h"
 

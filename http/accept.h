@@ -11,12 +11,13 @@
 #include <stdbool.h>
 
 /* How much a client wants this media type ("application/json"; parameters in the header's ranges
- * other than q are not looked at): 0 to 1000. A header that is NULL or empty wants everything: 1000.
- */
+ * other than q are not looked at): 0 to 1000. A header that is NULL or empty wants everything:
+ * 1000. */
 int accept_type(const char *header, const char *type);
 /* The same of a coding ("gzip"); a header that is NULL wants none but identity: 0. */
 int accept_coding(const char *header, const char *coding);
-/* Does an If-None-Match (`weak`) or If-Match list name this ETag? `*` names every one; NULL none. */
+/* Does an If-None-Match (`weak`) or If-Match list name this ETag? `*` names every one; NULL none.
+ * */
 bool accept_etag(const char *header, const char *etag, bool weak);
 
 #endif

@@ -12,6 +12,7 @@
 #include "common/proc.h"
 #include "http/api.h"
 #include "http/request.h"
+#include "http/schemas.h"
 #include "job/spec.h"
 
 enum { IDEMPOTENCY_KEY = 255 };
@@ -127,8 +128,7 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
         return rc;
     }
     wake(q);
-    rc = answer_job(q, out, 201, id, e);
-    if (rc < 0) {
+    if ((rc = answer_job(q, out, 201, id, e)) < 0) {
         return rc;
     }
     snprintf(location, sizeof(location), "/api/v1/jobs/%s", id);
@@ -184,15 +184,67 @@ int api_jobs_submit(struct request *q, struct reply *out, struct err *e)
 
 /* ---- list, show ------------------------------------------------------------------------------ */
 
+/* Is this key among "a,b,c"? */
+static bool is_among(const char *words, const char *key)
+{
+    size_t n = strlen(key);
+    for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
+        if (strncmp(at, key, n) == 0 && (at[n] == ',' || at[n] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A word of `fields` that no job has is a problem. */
+static int check_fields(struct request *q, const char *fields, struct err *e)
+{
+    char word[64];
+    for (const char *at = fields; *at; at += strcspn(at, ","), at += *at == ',') {
+        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ","), at);
+        if (!schema_has("Job", word)) {
+            jsonx_problem(&q->problems, "fields", "a job has no '%s'", word);
+        }
+    }
+    return q->problems.count == 0
+               ? 0
+               : err_set(e, ERR_INVALID, "the query of this request is not valid: %s",
+                         q->problems.items[0].message);
+}
+
+static void keep_fields(json_t *jobs, const char *fields)
+{
+    size_t i;
+    json_t *job, *value;
+    const char *key;
+    void *next;
+    json_array_foreach(jobs, i, job) {
+        json_object_foreach_safe(job, next, key, value) {
+            if (strcmp(key, "id") != 0 && !is_among(fields, key)) {
+                json_object_del(job, key);
+            }
+        }
+    }
+}
+
 int api_jobs_list(struct request *q, struct reply *out, struct err *e)
 {
+    const char *sort = request_param(q, "sort"), *fields = request_param(q, "fields");
+    if (fields && check_fields(q, fields, e) < 0) {
+        return -(int)e->code;
+    }
     struct store *store = request_store(q, e);
-    const char *sort = request_param(q, "sort");
     json_t *list = store ? store_job_list(store, request_param(q, "state"), request_param(q, "q"),
                                           sort ? sort : "-created", request_param(q, "cursor"),
                                           (int)request_int(q, "limit", 50), e)
                          : NULL;
-    return list ? reply_set_json(out, 200, list, e) : -(int)e->code;
+    if (!list) {
+        return -(int)e->code;
+    }
+    if (fields) {
+        keep_fields(json_object_get(list, "jobs"), fields);
+    }
+    return reply_set_json(out, 200, list, e);
 }
 
 int api_job_get(struct request *q, struct reply *out, struct err *e)
@@ -241,7 +293,7 @@ static int patch(struct request *q, struct reply *out, const json_t *body, const
         return rc < 0 ? rc : 0;
     }
     rc = store_job_set_priority(store, id, (int)value, seen[0] ? seen : NULL, e);
-    if (rc != 0) {
+    if (rc != JOB_CHANGED) {
         return rc < 0 ? rc : reply_precondition(out);
     }
     wake(q);
@@ -295,7 +347,7 @@ int api_job_delete(struct request *q, struct reply *out, struct err *e)
         return rc < 0 ? rc : 0;
     }
     rc = store_job_delete(store, id, seen[0] ? seen : NULL, e);
-    if (rc != 0) {
+    if (rc != JOB_CHANGED) {
         return rc < 0 ? rc : reply_precondition(out);
     }
     if (proc_remove_tree(folder, &kept) < 0 && kept.code != ERR_NOT_FOUND) {

@@ -33,8 +33,8 @@ static size_t tail_start(const char *text, size_t n, long lines)
     return 0;
 }
 
-/* The last bytes of a file, at most so many, from the beginning of a line; the caller frees. NULL with ERR_IO, or
- * memory. */
+/* The last bytes of a file, at most so many, from the beginning of a line; the caller frees. NULL
+ * with ERR_IO, or memory. */
 static char *read_end(int fd, const char *name, size_t most, size_t *n, struct err *e)
 {
     off_t size = lseek(fd, 0, SEEK_END);
@@ -116,7 +116,8 @@ static int ranks_of(const char *folder, int ranks[RANKS_MOST])
     return n;
 }
 
-/* Appends a log's last lines, each with "NAME: " in front. A log that cannot be read is left out. */
+/* Appends a log's last lines, each with "NAME: " in front. A log that cannot be read is left out.
+ * */
 static void add_log(struct buf *all, const char *folder, const char *file, const char *name,
                     long lines, size_t most)
 {

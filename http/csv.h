@@ -1,5 +1,5 @@
-/* Documents of the API as tables (text/csv, RFC 4180): a line of names, then one line for each point
- * or result. What is null is an empty field.
+/* Documents of the API as tables (text/csv, RFC 4180): a line of names, then one line for each
+ * point or result. What is null is an empty field.
  */
 #ifndef HTTP_CSV_H
 #define HTTP_CSV_H

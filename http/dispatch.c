@@ -40,7 +40,7 @@ static void handle(struct request *q, struct err *e)
 
 static bool is_shared(const struct request *q)
 {
-    return !q->refused && !q->unsure && q->match.route->way == ROUTE_SHARED;
+    return !q->refused && !q->unsure && q->target[0] && q->match.route->way == ROUTE_SHARED;
 }
 
 /* Makes q->reply. */
@@ -59,7 +59,7 @@ static void run(struct request *q)
         connections_away(q->server->connections, clock_now() - begin);
     }
     if (is_shared(q) && q->reply.status == MHD_HTTP_OK && q->reply.text) {
-        recent_keep(q->server->recent, q->path, q->generation, q->reply.text);
+        recent_keep(q->server->recent, q->target, q->generation, q->reply.text);
     }
     if (q->match.route && route_gives_csv(q->match.route)) {
         reply_header(&q->reply, "Vary", "Accept");
@@ -98,6 +98,9 @@ void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connect
         q->connection = connection;
         q->bad_path = is_ambiguous(uri);
         q->long_target = strlen(uri) > HTTP_TARGET_BYTES;
+        if (strlen(uri) < sizeof(q->target)) {
+            memcpy(q->target, uri, strlen(uri) + 1);
+        }
         buf_init(&q->body, HTTP_BODY_BYTES);
     }
     return q;
@@ -132,7 +135,7 @@ static bool take_recent(struct request *q)
 {
     struct err e;
     struct text *kept =
-        is_shared(q) ? recent_get(q->server->recent, q->path, &q->generation) : NULL;
+        is_shared(q) ? recent_get(q->server->recent, q->target, &q->generation) : NULL;
     if (!kept || reply_set_shared(&q->reply, MHD_HTTP_OK, kept, "no-store", &e) < 0) {
         return false;
     }

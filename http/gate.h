@@ -3,9 +3,9 @@
  *   framing ─► length ─► host ─► route ─► origin ─► role ─► size ─► types ─► query ─► (an upload)
  *   └──────── form.h ───────┘                                       └ form.h
  *
- * The host comes before anything that tells what there is, so that a page of a rebound name learns nothing. It runs on
- * an event thread and never waits: a session that only the store knows leaves q->unsure, and
- * gate_check_session() decides later.
+ * The host comes before anything that tells what there is, so that a page of a rebound name learns
+ * nothing. It runs on an event thread and never waits: a session that only the store knows leaves
+ * q->unsure, and gate_check_session() decides later.
  */
 #ifndef HTTP_GATE_H
 #define HTTP_GATE_H

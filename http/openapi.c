@@ -1,6 +1,6 @@
-/* GET /openapi.json; see openapi.h. The schemas of a job spec come from job/spec.h, which makes them
- * from the catalogue. The document never changes while the service runs: its text is made once.
- */
+/* GET /openapi.json; see openapi.h. The schemas of a job spec come from job/spec.h, which makes
+ * them from the catalogue. The document never changes while the service runs: its text is made
+ * once. */
 #include "http/openapi.h"
 
 #include <ctype.h>

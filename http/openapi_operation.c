@@ -34,6 +34,12 @@ static bool is(const struct route *r, const char *method, const char *pattern)
 static json_t *param_schema(const struct route_param *p)
 {
     static const char *const types[] = {"string", "integer", "number", "boolean"};
+    if (p->type == ROUTE_WORDS) {
+        json_t *word = p->choices
+                           ? schema_choices(p->choices)
+                           : json_pack("{s:s, s:s}", "type", "string", "pattern", "^[a-z_]{1,63}$");
+        return json_pack("{s:s, s:i, s:o}", "type", "array", "minItems", 1, "items", word);
+    }
     if (p->choices) {
         return schema_choices(p->choices);
     }
@@ -98,6 +104,10 @@ static json_t *params_json(const struct route *r)
     }
     for (const struct route_param *p = r->params; p && p->name; p++) {
         add_param(list, p->name, "query", p->help, param_schema(p));
+        if (p->type == ROUTE_WORDS) { /* one parameter with commas, not one for each word */
+            json_object_set_new(json_array_get(list, json_array_size(list) - 1), "explode",
+                                json_false());
+        }
     }
     for (size_t i = 0; i < sizeof(header_params) / sizeof(*header_params); i++) {
         const char *pattern = header_params[i].pattern;

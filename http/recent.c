@@ -68,6 +68,17 @@ struct text *recent_get(struct recent *r, const char *key, long *generation)
     return found;
 }
 
+/* Answers that nobody gets any more; a list of jobs is large. */
+static void drop_old(struct recent *r, double now)
+{
+    for (int i = 0; i < KEPT; i++) {
+        if (r->kept[i].answer && now > r->kept[i].made + keep_seconds) {
+            text_drop(r->kept[i].answer);
+            r->kept[i].answer = NULL;
+        }
+    }
+}
+
 /* The place of this key, else a free one, else the oldest. */
 static struct kept *place_for(struct recent *r, const char *key)
 {
@@ -90,6 +101,7 @@ void recent_keep(struct recent *r, const char *key, long generation, struct text
     struct text *old = NULL;
     pthread_mutex_lock(&r->lock);
     if (generation == r->generation && strlen(key) < KEY_BYTES) {
+        drop_old(r, clock_now());
         struct kept *k = place_for(r, key);
         old = k->answer;
         memcpy(k->key, key, strlen(key) + 1);

@@ -20,7 +20,7 @@ struct text;
 
 struct recent *recent_new(void);    /* NULL: memory ran out */
 void recent_free(struct recent *r); /* NULL is fine */
-/* A reference to what is kept under `key` (a path), the caller's. NULL: no answer is fresh enough,
+/* A reference to what is kept under `key` (a request's target), the caller's. NULL: no answer is fresh enough,
  * or the caller is to renew it; then *generation is what recent_keep() needs. */
 struct text *recent_get(struct recent *r, const char *key, long *generation);
 /* Keeps the answer, with a reference of its own, whose making began in that generation. */

@@ -59,6 +59,23 @@ static bool is_choice(const char *choices, const char *value)
     return false;
 }
 
+/* Each of the words, separated by commas, must be among the choices; NULL: any word. */
+static bool are_choices(const char *choices, const char *words)
+{
+    char word[64];
+    for (;; words++) {
+        size_t n = strcspn(words, ",");
+        snprintf(word, sizeof(word), "%.*s", (int)(n < sizeof(word) ? n : 0), words);
+        if (n == 0 || n >= sizeof(word) || (choices && !is_choice(choices, word))) {
+            return false;
+        }
+        words += n;
+        if (*words == '\0') {
+            return true;
+        }
+    }
+}
+
 static void check_value(struct jsonx_problems *problems, const struct route_param *p,
                         const char *value)
 {
@@ -69,6 +86,12 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
             jsonx_problem(problems, pointer,
                           "query parameter '%s' is '%.60s', expected true or false", p->name,
                           value);
+        }
+    } else if (p->type == ROUTE_WORDS) {
+        if (!are_choices(p->choices, value)) {
+            jsonx_problem(problems, pointer,
+                          "query parameter '%s' is '%.60s', expected %s, separated by commas",
+                          p->name, value, p->choices ? p->choices : "names");
         }
     } else if (p->type == ROUTE_STRING) {
         if (p->choices && !is_choice(p->choices, value)) {

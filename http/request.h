@@ -18,7 +18,7 @@
 struct MHD_Connection;
 struct guarded;
 
-enum { REQUEST_ID = 65 };
+enum { REQUEST_ID = 65, REQUEST_TARGET = 256 };
 
 struct request {
     struct work_item item; /* first: dispatch.c gives it to the threads of work.h */
@@ -28,6 +28,7 @@ struct request {
     struct route_match match;
     const char *method, *version; /* borrowed from the connection; "HTTP/1.1" */
     const char *path;             /* borrowed from it, decoded */
+    char target[REQUEST_TARGET];  /* path and query as they came; "" if they are longer */
     const char *host;             /* its Host header, or what an absolute target names instead */
     char authority[HOSTS_NAME];   /* of an absolute target, or "" */
     char id[REQUEST_ID];          /* X-Request-Id: the client's, or a new one */

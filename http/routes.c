@@ -25,7 +25,10 @@ static const struct route_param submit_params[] = {
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
 };
 static const struct route_param list_params[] = {
-    {"state", ROUTE_STRING, 0, 0, SCHEMA_JOB_STATES, "only jobs in this state"},
+    {"state", ROUTE_WORDS, 0, 0, SCHEMA_JOB_STATES,
+     "only jobs in this state, or in one of several, separated by commas"},
+    {"fields", ROUTE_WORDS, 0, 0, NULL,
+     "only these keys of each job, separated by commas, and its id; without it all"},
     {"q", ROUTE_STRING, 0, 0, NULL,
      "only jobs whose name contains this, or whose id begins with it"},
     {"sort", ROUTE_STRING, 0, 0, "-created|created|priority|name",
@@ -71,7 +74,7 @@ static const struct route_param events_params[] = {
 
 /* clang-format off */
 const struct route routes[] = {
-    {"GET", V1 "jobs", ROLE_VIEWER, api_jobs_list, "Lists jobs, a page at a time.", list_params, NULL, 200, "JobList", ROUTE_WAITS},
+    {"GET", V1 "jobs", ROLE_VIEWER, api_jobs_list, "Lists jobs, a page at a time.", list_params, NULL, 200, "JobList", ROUTE_SHARED},
     {"POST", V1 "jobs", ROLE_OPERATOR, api_jobs_submit, "Submits a job. With an Idempotency-Key header a repeated request gives the job that the first one made.", submit_params, "JobSpec", 201, "Job", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}", ROLE_VIEWER, api_job_get, "Shows a job: spec, state, progress, metrics, staleness, workers.", NULL, NULL, 200, "Job", ROUTE_SHARED},
     {"PATCH", V1 "jobs/{id}", ROLE_OPERATOR, api_job_patch, "Changes a job's priority.", NULL, "JobPatch", 200, "Job", ROUTE_WAITS},

@@ -16,7 +16,7 @@ struct reply;
 
 enum { ROUTE_ARGS = 2, ROUTE_ARG_BYTES = 256, ROUTE_PARAMS = 16 };
 
-enum route_type { ROUTE_STRING, ROUTE_INT, ROUTE_REAL, ROUTE_BOOL };
+enum route_type { ROUTE_STRING, ROUTE_INT, ROUTE_REAL, ROUTE_BOOL, ROUTE_WORDS /* a,b,c */ };
 
 struct route_param {
     const char *name; /* NULL ends the list */

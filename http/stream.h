@@ -2,7 +2,7 @@
  * out; a connection that has nothing to send is suspended and costs no thread.
  *
  *   store ──► reader thread ──► ring of the last events ──► client cursors
- *                                        (libmicrohttpd's threads, resumed when there is news)
+ *                                    (libmicrohttpd's threads, resumed when there is news)
  *
  * What an event looks like is in event.h. First comes `event: hello` with the newest id, so that a
  * page that was told nothing yet can resume too. With Last-Event-ID what was missed is sent first.

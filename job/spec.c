@@ -151,8 +151,8 @@ static void read_nodes(struct jobspec *spec, struct fields *f)
     }
 }
 
-/* A program's own loop says how many epochs there are, unless the job does. The key stays out of the
- * whole spec, so that whoever reads that one knows as well. */
+/* A program's own loop says how many epochs there are, unless the job does. The key stays out of
+ * the whole spec, so that whoever reads that one knows as well. */
 static void leave_epochs_open(struct jobspec *spec, struct fields *f)
 {
     spec->epochs_open = fields_get(f, "epochs") == NULL;

@@ -151,9 +151,9 @@ bool jobspec_uses_server(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */
 double strategy_param(const struct strategy_spec *s, const char *name);
-/* The JSON schemas of a spec and of its parts, made from the catalogue, for /openapi.json: {"JobSpec":
- * {...}, "StrategySync": {...}, …}; they refer to each other as #/components/schemas/NAME. New
- * reference. */
+/* The JSON schemas of a spec and of its parts, made from the catalogue, for /openapi.json:
+ * {"JobSpec": {...}, "StrategySync": {...}, …}; they refer to each other as
+ * #/components/schemas/NAME. New reference. */
 json_t *jobspec_schemas(void);
 
 #endif

@@ -17,7 +17,8 @@ static json_t *number_of(const struct catalog_param *p, double value)
                                                       : json_real(value);
 }
 
-/* A default that is not within the bounds stands for "none", which is said by leaving the key out. */
+/* A default that is not within the bounds stands for "none", which is said by leaving the key out.
+ * */
 static void add_number(json_t *j, const struct catalog_param *p)
 {
     json_object_set_new(j, "type", json_string(p->kind == PARAM_INT ? "integer" : "number"));

@@ -140,5 +140,7 @@ int store_did(const char *id, redisReply *r, struct err *e);
 /* jobs_view.c */
 json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisReply *live,
                            struct err *e);
+/* Whole jobs of n ids, in their order; those deleted meanwhile are left out. */
+json_t *jobview_read(struct store *s, int n, const char **ids, struct err *e);
 
 #endif

@@ -295,7 +295,7 @@ int store_job_delete(struct store *s, const char *id, const char *seen, struct e
     if (rc == 0) {
         rc = store_no_job(id, e);
     } else if (rc > 0 && !strcmp(was, "seen")) {
-        rc = 1;
+        rc = JOB_WAS_ANOTHER;
     } else if (rc > 0) {
         int state = jobstate_find(was);
         rc = 0;
@@ -337,5 +337,5 @@ int store_job_set_priority(struct store *s, const char *id, int priority, const 
     redisReply *r = store_script(s, &priority_script, 3, keys, 5, args, NULL, e);
     bool differs = r && r->type == REDIS_REPLY_INTEGER && r->integer < 0;
     rc = store_did(id, r, e);
-    return differs ? 1 : rc;
+    return differs ? JOB_WAS_ANOTHER : rc;
 }

@@ -1,23 +1,17 @@
-/* A job as DESIGN.md section 9 prints it, and lists of jobs.
+/* A job as DESIGN.md section 9 prints it, and the ids of jobs by state.
  *
  * The hash holds what is certain (state, times, spec); the live document is the monitor's and may
  * be missing, old or incomplete. The merged answer always has the same keys with values of the same
- * types, so that clients need not check for missing keys. Lists walk an index of light entries
- * (name, priority) first and read whole jobs only for the page that is asked for.
+ * types, so that clients need not check for missing keys.
  */
 #include "store/internal.h"
 #include "store/lua.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "common/jsonx.h"
-
-enum { LIST_CHUNK = 500, LIST_ALL = 100000, LIST_LIMIT = 500 };
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
@@ -146,8 +140,7 @@ static redisReply *ask_jobs(struct store *s, int n, const char **ids, struct err
     return r;
 }
 
-/* Whole jobs of these ids, in their order; those deleted meanwhile are left out. */
-static json_t *read_jobs(struct store *s, int n, const char **ids, struct err *e)
+json_t *jobview_read(struct store *s, int n, const char **ids, struct err *e)
 {
     json_t *out = json_array();
     redisReply *r = n ? ask_jobs(s, n, ids, e) : NULL;
@@ -176,7 +169,7 @@ json_t *store_job_get(struct store *s, const char *id, struct err *e)
     if (key_of_job(key, KEY_JOB, id, e) < 0) {
         return NULL;
     }
-    json_t *all = read_jobs(s, 1, &id, e);
+    json_t *all = jobview_read(s, 1, &id, e);
     json_t *job = json_incref(json_array_get(all, 0));
     if (all && !job) {
         store_no_job(id, e);
@@ -185,227 +178,7 @@ json_t *store_job_get(struct store *s, const char *id, struct err *e)
     return job;
 }
 
-/* ---- lists ----------------------------------------------------------------------------------- */
-
-struct entry {
-    char id[40], name[128];
-    int64_t priority, number;
-};
-
-struct entries {
-    struct entry *items; /* owned */
-    int count, size;
-};
-
-static struct script list_script = {.text = LUA_JOB_LIST};
-
-static int add_entry(struct entries *all, redisReply *const *four, struct err *e)
-{
-    const char *text[4];
-    for (int i = 0; i < 4; i++) {
-        if (reply_text(four[i], &text[i], NULL, e) <= 0) {
-            return -ERR_DATA;
-        }
-    }
-    if (all->count == all->size) {
-        int size = all->size ? 2 * all->size : 64;
-        struct entry *more = realloc(all->items, (size_t)size * sizeof *more);
-        if (!more) {
-            return err_set(e, ERR_MEMORY, "cannot list the jobs: memory ran out");
-        }
-        all->items = more;
-        all->size = size;
-    }
-    struct entry *at = &all->items[all->count++];
-    snprintf(at->id, sizeof at->id, "%s", text[0]);
-    snprintf(at->name, sizeof at->name, "%s", text[1]);
-    at->priority = strtoll(text[2], NULL, 10);
-    at->number = strtoll(text[3], NULL, 10);
-    return 0;
-}
-
-static bool matches(const struct entry *at, const char *q)
-{
-    return !q || !q[0] || strcasestr(at->name, q) || !strncmp(at->id, q, strlen(q));
-}
-
-/* Entries of an index beyond `bound` that match, until there are `want`. */
-static int collect(struct store *s, const char *index, bool rev, const char *bound, const char *q,
-                   int want, struct entries *all, struct err *e)
-{
-    char at[32], chunk[16], prefix[STORE_KEY];
-    key_prefix(prefix, KEY_JOB);
-    int step = q || want > LIST_CHUNK ? LIST_CHUNK : want;
-    snprintf(at, sizeof at, "%s", bound);
-    snprintf(chunk, sizeof chunk, "%d", step);
-    for (;;) {
-        const char *args[] = {rev ? "1" : "0", at, chunk, prefix};
-        redisReply *r = store_script(s, &list_script, 1, &index, 4, args, NULL, e);
-        int n = r ? reply_array(r, 4, e) : -1, rc = n < 0 ? -1 : 0;
-        for (int i = 0; !rc && i + 3 < n; i += 4) {
-            rc = add_entry(all, r->element + i, e);
-            if (!rc) {
-                const struct entry *last = &all->items[all->count - 1];
-                snprintf(at, sizeof at, "%lld", (long long)last->number);
-                all->count -= !matches(last, q);
-            }
-        }
-        if (r) {
-            freeReplyObject(r);
-        }
-        if (rc < 0) {
-            return store_failed(e);
-        }
-        if (all->count >= want || n / 4 < step) {
-            return 0;
-        }
-    }
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    int c = strcasecmp(x->name, y->name);
-    c = c ? c : strcmp(x->name, y->name);
-    return c ? c : (x->number > y->number) - (x->number < y->number);
-}
-
-static int by_priority(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    if (x->priority != y->priority) {
-        return x->priority > y->priority ? -1 : 1;
-    }
-    return (x->number > y->number) - (x->number < y->number);
-}
-
-/* A cursor is "NUMBER", "NUMBER.PRIORITY" or "NUMBER.HEX-OF-NAME" of the last job on the page
- * before. */
-static void cursor_print(char *out, size_t n, const struct entry *at, const char *sort)
-{
-    int len = snprintf(out, n, "%lld", (long long)at->number);
-    if (!strcmp(sort, "priority")) {
-        snprintf(out + len, n - (size_t)len, ".%lld", (long long)at->priority);
-    } else if (!strcmp(sort, "name")) {
-        len += snprintf(out + len, n - (size_t)len, ".");
-        for (const char *c = at->name; *c; c++) {
-            len += snprintf(out + len, n - (size_t)len, "%02x", (unsigned char)*c);
-        }
-    }
-}
-
-static int hex_digit(char c)
-{
-    const char *at = c ? strchr("0123456789abcdef", c) : NULL;
-    return at ? (int)(at - "0123456789abcdef") : -1;
-}
-
-static int cursor_parse(const char *text, struct entry *at, const char *sort, struct err *e)
-{
-    char *end = NULL;
-    memset(at, 0, sizeof *at);
-    errno = 0;
-    at->number = strtoll(text, &end, 10);
-    bool good = end != text && !errno && at->number >= 0;
-    if (good && !strcmp(sort, "priority")) {
-        good = *end == '.' && isdigit((unsigned char)end[end[1] == '-' ? 2 : 1]);
-        at->priority = good ? strtoll(end + 1, &end, 10) : 0;
-    } else if (good && !strcmp(sort, "name")) {
-        good = *end++ == '.';
-        for (size_t i = 0; good && *end && i + 1 < sizeof at->name; i++, end += 2) {
-            int hi = hex_digit(end[0]), lo = hi < 0 ? -1 : hex_digit(end[1]);
-            good = lo >= 0;
-            at->name[i] = good ? (char)(hi * 16 + lo) : 0;
-        }
-    }
-    return good && !*end
-               ? 0
-               : err_set(e, ERR_INVALID, "the cursor '%.60s' is not one of this list", text);
-}
-
-/* Sorts everything there is and moves what follows the cursor to the front. */
-static void order(struct entries *all, const char *sort, const struct entry *after)
-{
-    int (*compare)(const void *, const void *) = !strcmp(sort, "name") ? by_name : by_priority;
-    if (all->count) {
-        qsort(all->items, (size_t)all->count, sizeof *all->items, compare);
-    }
-    int first = 0;
-    while (after && first < all->count && compare(&all->items[first], after) <= 0) {
-        first++;
-    }
-    if (first) {
-        all->count -= first;
-        memmove(all->items, all->items + first, (size_t)all->count * sizeof *all->items);
-    }
-}
-
-static json_t *page(struct store *s, const struct entries *all, int limit, const char *sort,
-                    struct err *e)
-{
-    const char *ids[LIST_LIMIT];
-    int n = all->count < limit ? all->count : limit;
-    for (int i = 0; i < n; i++) {
-        ids[i] = all->items[i].id;
-    }
-    json_t *jobs = read_jobs(s, n, ids, e);
-    if (!jobs) {
-        return NULL;
-    }
-    char next[320];
-    if (all->count > limit) {
-        cursor_print(next, sizeof next, &all->items[limit - 1], sort);
-    }
-    return json_pack("{s:o, s:o}", "jobs", jobs, "next",
-                     all->count > limit ? json_string(next) : json_null());
-}
-
-json_t *store_job_list(struct store *s, const char *state, const char *q, const char *sort,
-                       const char *cursor, int limit, struct err *e)
-{
-    static const char *const sorts[] = {"-created", "created", "priority", "name"};
-    char index[STORE_KEY], bound[32];
-    struct entries all = {0};
-    struct entry after;
-    json_t *out = NULL;
-    snprintf(index, sizeof index, "%s", key_text(KEY_JOBS));
-    sort = sort && sort[0] ? sort : sorts[0];
-    q = q && q[0] ? q : NULL;
-    cursor = cursor && cursor[0] ? cursor : NULL;
-    limit = limit < 1 ? 50 : limit > LIST_LIMIT ? LIST_LIMIT : limit;
-    int kind = 0;
-    while (kind < 4 && strcmp(sort, sorts[kind])) {
-        kind++;
-    }
-    if (kind == 4) {
-        err_set(e, ERR_INVALID,
-                "jobs are sorted by created, -created, priority or name, not by '%.40s'", sort);
-        return NULL;
-    }
-    if (state && state[0]) {
-        if (jobstate_find(state) < 0) {
-            err_set(e, ERR_INVALID, "there is no state '%.40s' of a job", state);
-            return NULL;
-        }
-        key_named(index, KEY_STATE, state, NULL);
-    }
-    if (cursor && cursor_parse(cursor, &after, sort, e) < 0) {
-        return NULL;
-    }
-    bool rev = kind == 0, whole = kind >= 2;
-    snprintf(bound, sizeof bound, "%s", rev ? "+inf" : "-inf");
-    if (cursor && !whole) {
-        snprintf(bound, sizeof bound, "%lld", (long long)after.number);
-    }
-    if (collect(s, index, rev, bound, q, whole ? LIST_ALL : limit + 1, &all, e) == 0) {
-        if (whole) {
-            order(&all, sort, cursor ? &after : NULL);
-        }
-        out = page(s, &all, limit, sort, e);
-    }
-    free(all.items);
-    return out;
-}
+/* ---- ids and states --------------------------------------------------------------------------- */
 
 static json_t *ids_of(const redisReply *r, struct err *e)
 {

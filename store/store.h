@@ -86,16 +86,16 @@ int store_leader_give(struct store *s, const char *instance, struct err *e);
 enum { STORE_ID = 17 }; /* 16 hex digits */
 enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
- * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs). The key says
- * whose it is: it is only compared. Returns enum job_created, or negative. */
+ * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs); whose key it is,
+ * the caller says in the key: it is only compared. Returns enum job_created, or negative. */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      char id[STORE_ID], struct err *e);
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
  * ERR_NOT_FOUND. */
 json_t *store_job_get(struct store *s, const char *id, struct err *e);
 /* {"jobs": [...], "next": cursor or null}. Newest first; sort: "created" "-created" "priority"
- * "name"; state: filter or NULL; q: part of the name or NULL. */
-json_t *store_job_list(struct store *s, const char *state, const char *q, const char *sort,
+ * "name"; states: "running,queued" or NULL; q: part of the name or NULL. */
+json_t *store_job_list(struct store *s, const char *states, const char *q, const char *sort,
                        const char *cursor, int limit, struct err *e);
 /* Compare-and-set along job/state.c's arrows, sets started/finished, publishes the event.
  * ERR_CONFLICT if the state is not `from` (message names what it is). `error`: NULL, or
@@ -110,7 +110,8 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
  * live figures are no part of it. */
 enum { STORE_VERSION = 48 };
 void store_job_version(const json_t *job, char out[STORE_VERSION]);
-/* Both do nothing and return 1 if `seen` (or NULL) is not the job's version any more.
+enum job_changed { JOB_CHANGED, JOB_WAS_ANOTHER };
+/* Both do nothing and return JOB_WAS_ANOTHER if `seen` (or NULL) is not the job's version any more.
  * store_job_delete: ERR_CONFLICT if the job has not ended. */
 int store_job_delete(struct store *s, const char *id, const char *seen, struct err *e);
 int store_job_set_priority(struct store *s, const char *id, int priority, const char *seen,

@@ -57,14 +57,16 @@ static void add_figures(const json_t *job, double left, char *out, size_t size)
 
 void bars_job(const json_t *job, double left, char out[BARS_LINE])
 {
-    char bar[BAR * 3 + 1], figures[300];
+    char bar[BAR * 3 + 1], figures[300], of[32] = "";
     double fraction = number(job, "progress.fraction");
     const char *state = json_string_value(json_object_get(job, "state"));
     draw_share(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar);
     add_figures(job, left, figures, sizeof figures);
-    snprintf(out, BARS_LINE, "%s [%s] %3.0f %%  epoch %.1f/%.0f%s", state ? state : "", bar,
-             100 * fraction, number(job, "progress.epoch"), number(job, "progress.epochs"),
-             figures);
+    if (number(job, "progress.epochs") > 0) { /* else a program's own loop ends them */
+        snprintf(of, sizeof of, "/%.0f", number(job, "progress.epochs"));
+    }
+    snprintf(out, BARS_LINE, "%s [%s] %3.0f %%  epoch %.1f%s%s", state ? state : "", bar,
+             100 * fraction, number(job, "progress.epoch"), of, figures);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */

@@ -33,9 +33,11 @@ struct shown {
 
 static void print_figures(const json_t *job)
 {
-    printf("  epoch %s of %s, step %s, %s samples\n", SHOWN(job, "progress.epoch", NUMBER),
-           SHOWN(job, "progress.epochs", NUMBER), SHOWN(job, "progress.step", COUNT),
-           SHOWN(job, "progress.samples", COUNT));
+    bool open = json_number_value(column_get(job, "progress.epochs")) == 0 &&
+                json_is_number(column_get(job, "progress.epochs"));
+    printf("  epoch %s%s%s, step %s, %s samples\n", SHOWN(job, "progress.epoch", NUMBER),
+           open ? "" : " of ", open ? "" : SHOWN(job, "progress.epochs", NUMBER),
+           SHOWN(job, "progress.step", COUNT), SHOWN(job, "progress.samples", COUNT));
     printf("  train loss %s, test loss %s, test accuracy %s\n",
            SHOWN(job, "metrics.train_loss", NUMBER), SHOWN(job, "metrics.test_loss", NUMBER),
            SHOWN(job, "metrics.test_accuracy", PERCENT));

@@ -122,8 +122,8 @@ struct es_slice {
 };
 
 /* How many epochs the program wants, if es_about did not say. Before es_start. INFINITY: the job's
- * epochs hold if it names some; else slices go on to come until the program leaves (es_leave), which
- * it does at an epoch's end, and all ranks after the same one. */
+ * epochs hold if it names some; else slices go on to come until the program leaves (es_leave),
+ * which it does at an epoch's end, and all ranks after the same one. */
 int es_epochs(double epochs);
 
 /* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank
@@ -161,8 +161,8 @@ int es_ready(int index);
 
 /* 1: es_gradients needs the gradients in run.grads. 0: this rank is the only one of a strategy that
  * sums (or the program runs alone), and what it would find there afterwards is what it put there: a
- * program that has its gradients elsewhere need not copy them in and out, as long as a pass does not
- * weigh 0. The same during a run. */
+ * program that has its gradients elsewhere need not copy them in and out, as long as a pass does
+ * not weigh 0. The same during a run. */
 int es_takes_gradients(void);
 
 struct es_result {

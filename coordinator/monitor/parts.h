@@ -47,7 +47,8 @@ struct monitor {
 int monitor_save(struct monitor *m, struct err *e);
 enum { FACTS_ALL = INT_MAX };
 /* facts.c: reads and follows the facts that wait, by `reads` reads of some at most: 1 if others may
- * wait. `old_attempt`: what attempts that are over left behind, of which only their results count. */
+ * wait. `old_attempt`: what attempts that are over left behind, of which only their results count.
+ * */
 int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct err *e);
 /* facts.c: minibatches follow what the program of this attempt has told, if one has. */
 void monitor_take_batch(struct monitor *m);

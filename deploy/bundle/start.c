@@ -35,8 +35,9 @@ static void unpack_one(const char *packed)
     FILE *to = fopen(own, "wb");
     int n = 0;
     if (!to) {
-        fprintf(stderr, "evenstep: the first start of a bundle unpacks libraries into its folder, "
-                        "and must be its owner's\n");
+        fprintf(stderr,
+                "evenstep: the first start of a bundle unpacks libraries into its folder, "
+                "and must be its owner's\n");
         fail("write", own);
     }
     while (from && (n = gzread(from, buffer, sizeof buffer)) > 0) {

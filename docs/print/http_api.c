@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/buf.h"
+#include "docs/print/fold.h"
 #include "http/openapi.h"
 
 int main(void)
@@ -11,7 +12,9 @@ int main(void)
     struct buf text;
     buf_init(&text, 4 << 20);
     openapi_markdown(&text);
-    int rc = printf("\n%.*s", (int)text.len, text.data) > 0 && fflush(stdout) == 0 ? 0 : 1;
+    putchar('\n');
+    fold_print(text.data, stdout);
+    int rc = fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
     buf_release(&text);
     return rc;
 }

@@ -132,7 +132,7 @@ export function short(x) {
  * @param {Maybe} x
  */
 export function plain(x) {
-  return known(x) ? short(x) : absent(x);
+  return known(x) && Math.abs(x) < 1000 ? short(x) : three(x);
 }
 
 /**

@@ -187,12 +187,15 @@ export function numeric(...texts) {
 }
 
 /**
- * What is scrolled sideways where it is too wide; the keyboard can scroll it too.
+ * What is scrolled where it is too large; the keyboard can scroll it too.
  * @param {string} label
- * @param {Page.Child[]} children
+ * @param {Page.Child} content
+ * @param {string} [cls]
  */
-export function scroller(label, ...children) {
-  return h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label}, children);
+export function scroller(label, content, cls = '') {
+  return h('div',
+      {class: ('scroll ' + cls).trim(), tabindex: '0', role: 'region', 'aria-label': label},
+      content);
 }
 
 /**

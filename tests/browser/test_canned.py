@@ -1,4 +1,5 @@
 """The job's page over canned runs (canned.py): what a run rarely shows when a test wants it."""
+
 import pytest
 
 import canned
@@ -14,74 +15,150 @@ def wide(page):
 @pytest.fixture
 def phone(page):
     def narrow(width, height=844):
-        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        page.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+
     yield narrow
     page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-FALLS = [2.3 * 0.97 ** i for i in range(100)]
+FALLS = [2.3 * 0.97**i for i in range(100)]
 
 
 @pytest.mark.parametrize("width", [390, 1180, 1440])
 def test_a_loss_of_32_digits_keeps_to_its_tile_and_its_page(page, phone, width):
     phone(width)
-    document = job(metrics={"train_loss": 12345678901234567890123456789012.0, "test_loss": 1e32, "test_accuracy": 0.1, "samples_per_second": 123456789.0})
-    canned.show(page, document, [curve("train_loss", [2.3 * 2 ** i for i in range(100)])], evaluations([0.1] * 3, [1e32] * 3))
+    document = job(
+        metrics={
+            "train_loss": 12345678901234567890123456789012.0,
+            "test_loss": 1e32,
+            "test_accuracy": 0.1,
+            "samples_per_second": 123456789.0,
+        }
+    )
+    canned.show(
+        page,
+        document,
+        [curve("train_loss", [2.3 * 2**i for i in range(100)])],
+        evaluations([0.1] * 3, [1e32] * 3),
+    )
     page.wait_text("#tile-loss .value", "1.23×10³¹")
     until("nothing is wider than the screen", lambda: wide(page)[0] <= wide(page)[1])
-    boxes = page.script("return [...document.querySelectorAll('.tile')].map((t) => { const a = document.createRange(); a.selectNodeContents(t); const r = a.getBoundingClientRect(), b = t.getBoundingClientRect(); return [r.right, b.right]; })")
+    boxes = page.script(
+        """return [...document.querySelectorAll('.tile')].map((t) => {
+             const text = document.createRange();
+             text.selectNodeContents(t);
+             return [text.getBoundingClientRect().right, t.getBoundingClientRect().right]; })"""
+    )
     assert all(text <= tile + 1 for text, tile in boxes), boxes
 
 
 def test_the_verdict_leads_to_its_chart_and_to_a_form_with_the_change(page):
     document = job()
     document["spec"]["optimizer"]["learning_rate"] = 50
-    canned.show(page, document, [curve("train_loss", [2.3 + 0.12 * i for i in range(100)])], evaluations([0.103] * 5))
+    canned.show(
+        page,
+        document,
+        [curve("train_loss", [2.3 + 0.12 * i for i in range(100)])],
+        evaluations([0.103] * 5),
+    )
     page.wait_text("#verdict", "Training diverged")
     page.wait_text("#advice", "Clone with a tenth of the rate")
     page.click("#advice button")
     assert page.script("return document.activeElement.dataset.chart") == "loss"
     page.click("#advice a")
     page.wait_text("#changed", "optimizer/learning_rate 50 → 5")
-    until("the form has it", lambda: page.find(page.field("/optimizer/learning_rate")).get_attribute("value") == "5")
+    until(
+        "the form has it",
+        lambda: page.find(page.field("/optimizer/learning_rate")).get_attribute("value") == "5",
+    )
 
 
 def test_a_virtual_job_says_that_its_times_are_virtual(page):
-    document = job(seconds=1024.0, finished="2026-01-02T03:03:44.000Z", servers=[{"rank": 2, "host": "h", "version": 6400, "busy_fraction": 0, "state": "ended"}],
-                   progress={"epoch": 1, "epochs": 1, "step": 6400, "samples": 102400, "fraction": 1},
-                   staleness={"p50": 15, "p95": 17, "max": 20, "node_mean": 15}, metrics={"train_loss": 0.1, "test_accuracy": 0.87, "samples_per_second": 100.0, "step_seconds": 0.16})
-    document["spec"].update(cluster={"nodes": []}, strategy={"type": "asgd"}, batching={"global_batch": 256, "policy": "equal"})
+    document = job(
+        seconds=1024.0,
+        finished="2026-01-02T03:03:44.000Z",
+        servers=[{"rank": 2, "host": "h", "version": 6400, "busy_fraction": 0, "state": "ended"}],
+        progress={"epoch": 1, "epochs": 1, "step": 6400, "samples": 102400, "fraction": 1},
+        staleness={"p50": 15, "p95": 17, "max": 20, "node_mean": 15},
+        metrics={
+            "train_loss": 0.1,
+            "test_accuracy": 0.87,
+            "samples_per_second": 100.0,
+            "step_seconds": 0.16,
+        },
+    )
+    document["spec"].update(
+        cluster={"nodes": []},
+        strategy={"type": "asgd"},
+        batching={"global_batch": 256, "policy": "equal"},
+    )
     canned.show(page, document, [curve("train_loss", FALLS)])
     page.wait_text("#verdict", f"in 17{NARROW}min of virtual time")
-    assert "step 400, 6,400 updates" in page.text(".progress-line") and "of virtual time" in page.text(".progress-line")
+    assert "step 400, 6,400 updates" in page.text(
+        ".progress-line"
+    ) and "of virtual time" in page.text(".progress-line")
     page.wait_text("#axis", "Virtual time")
-    assert f"2.72{NARROW}s, max 20" in page.text("#tile-staleness"), "17 versions of 16 samples at 100 samples/s"
+    assert f"2.72{NARROW}s, max 20" in page.text(
+        "#tile-staleness"
+    ), "17 versions of 16 samples at 100 samples/s"
     assert not page.visible("#follow"), "there is no newer step to follow"
 
 
 def failed(**changes):
-    made = job(state="failed", error={"code": "data", "message": "the loss is not finite any more at step 712", "rank": 1, "node": "b", "attempt": 1},
-               progress={"epoch": 7.1, "epochs": 10, "step": 712, "samples": 91136, "fraction": 0.71}, **changes)
+    made = job(
+        state="failed",
+        error={
+            "code": "data",
+            "message": "the loss is not finite any more at step 712",
+            "rank": 1,
+            "node": "b",
+            "attempt": 1,
+        },
+        progress={"epoch": 7.1, "epochs": 10, "step": 712, "samples": 91136, "fraction": 0.71},
+        **changes,
+    )
     return made
 
 
-LOGS = {"0": 'ts=2026-01-02T03:04:59.600Z level=error mod=worker rank=0 msg="the job ends" why="rank 1 has left"\n',
-        "1": 'ts=2026-01-02T03:04:58.000Z level=info mod=worker rank=1 msg="an epoch has ended"\n'
-             'ts=2026-01-02T03:04:59.100Z level=error mod=worker rank=1 msg="the job ends" why="the loss is not finite any more at step 712"\n'}
+LOGS = {
+    "0": "ts=2026-01-02T03:04:59.600Z level=error mod=worker rank=0 "
+    'msg="the job ends" why="rank 1 has left"\n',
+    "1": 'ts=2026-01-02T03:04:58.000Z level=info mod=worker rank=1 msg="an epoch has ended"\n'
+    "ts=2026-01-02T03:04:59.100Z level=error mod=worker rank=1 "
+    'msg="the job ends" why="the loss is not finite any more at step 712"\n',
+}
 
 
 def test_a_failed_job_shows_cause_consequences_and_a_way_on_in_one_click(page):
-    canned.show(page, failed(), [curve("train_loss", FALLS)], evaluations([0.9, 0.92, 0.95, 0.951, 0.955, 0.96, 0.955]), logs=LOGS, artifacts=[{"name": "best.safetensors", "bytes": 400000}])
+    canned.show(
+        page,
+        failed(),
+        [curve("train_loss", FALLS)],
+        evaluations([0.9, 0.92, 0.95, 0.951, 0.955, 0.96, 0.955]),
+        logs=LOGS,
+        artifacts=[{"name": "best.safetensors", "bytes": 400000}],
+    )
     page.wait_text("#verdict", r"^The loss became NaN or infinite about step 712\.$")
     page.wait_text(".first-error", "rank 1, on b, attempt 1")
     page.wait_text(".log-around .log-error", "not finite")
     page.wait_text(".consequences", f"\\+0.50{NARROW}s\\s+a\\s+rank 1 has left")
     assert "1 later error is a consequence" in page.text(".consequences")
     page.wait_text("#remedies", "Resume from the last good checkpoint with half the rate")
-    assert f"the parameters of epoch 6, 96.0{NARROW}% correct; learning rate 0.025; the 4 epochs that are left" in page.text("#remedies")
+    assert (
+        f"the parameters of epoch 6, 96.0{NARROW}% correct; learning rate 0.025; "
+        "the 4 epochs that are left"
+        in page.text("#remedies")
+    )
     page.click("#remedies .btn")
     sent = until("the job is submitted", lambda: page.script("return window.posted"))[0]
-    assert sent["init"] == canned.ID + "/best.safetensors" and sent["epochs"] == 4 and sent["optimizer"]["learning_rate"] == 0.025
+    assert (
+        sent["init"] == canned.ID + "/best.safetensors"
+        and sent["epochs"] == 4
+        and sent["optimizer"]["learning_rate"] == 0.025
+    )
 
 
 def test_a_failed_job_without_a_checkpoint_starts_again_with_a_tenth_of_the_rate(page):
@@ -91,8 +168,18 @@ def test_a_failed_job_without_a_checkpoint_starts_again_with_a_tenth_of_the_rate
 
 
 def moves(*times, restart=None):
-    return [{"version": i + 1, "step": 0 if i == restart else 10 * i, "time": t, "reason": "why", "batches": {"a": 64 + i, "b": 64 - i},
-             "predicted_step_seconds": 0.07, "measured_step_seconds": 0.12} for i, t in enumerate(times)]
+    return [
+        {
+            "version": i + 1,
+            "step": 0 if i == restart else 10 * i,
+            "time": t,
+            "reason": "why",
+            "batches": {"a": 64 + i, "b": 64 - i},
+            "predicted_step_seconds": 0.07,
+            "measured_step_seconds": 0.12,
+        }
+        for i, t in enumerate(times)
+    ]
 
 
 def test_a_pause_is_no_failed_attempt(page):
@@ -108,13 +195,23 @@ def test_a_pause_is_no_failed_attempt(page):
 
 
 def test_marks_that_stand_together_are_one_with_a_count(page):
-    canned.show(page, job(), [curve("train_loss", FALLS)], assignments=moves(*["2026-01-02T03:00:01.000Z"] * 60))
+    canned.show(
+        page,
+        job(),
+        [curve("train_loss", FALLS)],
+        assignments=moves(*["2026-01-02T03:00:01.000Z"] * 60),
+    )
     page.wait_text(".lane", r"\d+ changes")
     assert len(page.all(".lane-mark.change")) < 10
 
 
 def test_why_a_minibatch_changed_has_one_unit(page):
-    canned.show(page, job(), [curve("train_loss", FALLS)], assignments=moves("2026-01-02T03:00:01.000Z", "2026-01-02T03:01:00.000Z"))
+    canned.show(
+        page,
+        job(),
+        [curve("train_loss", FALLS)],
+        assignments=moves("2026-01-02T03:00:01.000Z", "2026-01-02T03:01:00.000Z"),
+    )
     page.wait_text("#reasons", f"before 0.120{NARROW}s · predicted 0.070{NARROW}s")
 
 
@@ -122,8 +219,24 @@ def test_of_many_nodes_those_are_named_whose_minibatch_changed(page):
     names = [f"node-{i}" for i in range(20)]
     before, after = {n: 16 for n in names}, {n: 16 for n in names}
     after["node-17"], after["node-3"] = 8, 24
-    changes = [{"version": i + 1, "step": 100 * i, "time": "2026-01-02T03:01:00.000Z", "reason": "why", "batches": b, "predicted_step_seconds": 0.1, "measured_step_seconds": 0.1} for i, b in enumerate((before, after))]
-    canned.show(page, job(workers=[worker(i, n, batch=after[n]) for i, n in enumerate(names)]), [curve("train_loss", FALLS)], assignments=changes)
+    changes = [
+        {
+            "version": i + 1,
+            "step": 100 * i,
+            "time": "2026-01-02T03:01:00.000Z",
+            "reason": "why",
+            "batches": b,
+            "predicted_step_seconds": 0.1,
+            "measured_step_seconds": 0.1,
+        }
+        for i, b in enumerate((before, after))
+    ]
+    canned.show(
+        page,
+        job(workers=[worker(i, n, batch=after[n]) for i, n in enumerate(names)]),
+        [curve("train_loss", FALLS)],
+        assignments=changes,
+    )
     page.wait_text("#reasons li:first-child .moves", r"node-17\s*16→8\s*node-3\s*16→24")
 
 
@@ -135,8 +248,12 @@ def test_sync_has_no_server(page):
     page.wait_text("#workers-body", "keeper on h")
 
 
-CRASH = ('ts=2026-01-02T03:02:00.000Z level=warn mod=program rank=1 msg="is started again" crash=1 of=3 why="the program of rank 1 on \'b\' exited with status 1"\n'
-         'ts=2026-01-02T03:02:04.000Z level=info mod=program rank=1 msg="goes on" incarnation=1 slice=7 optimizer_state="none"\n')
+CRASH = (
+    'ts=2026-01-02T03:02:00.000Z level=warn mod=program rank=1 msg="is started again" '
+    "crash=1 of=3 why=\"the program of rank 1 on 'b' exited with status 1\"\n"
+    'ts=2026-01-02T03:02:04.000Z level=info mod=program rank=1 msg="goes on" '
+    'incarnation=1 slice=7 optimizer_state="none"\n'
+)
 
 
 def test_programs_that_were_started_again_are_marked_and_listed(page):
@@ -144,27 +261,42 @@ def test_programs_that_were_started_again_are_marked_and_listed(page):
     document["spec"]["program"] = {"name": "mine"}
     canned.show(page, document, [curve("train_loss", FALLS)], logs={"1": CRASH})
     page.wait_text("#crashes", f"1 time; the other nodes went on")
-    page.wait_text("#crashes tbody", f"b\\s+the program of rank 1 on 'b' exited with status 1\\s+4.00{NARROW}s")
+    page.wait_text(
+        "#crashes tbody", f"b\\s+the program of rank 1 on 'b' exited with status 1\\s+4.00{NARROW}s"
+    )
     until("it is marked", lambda: page.all(".lane-mark.crash"))
 
 
 def places(page):
-    """Of each chart: the right edge of its plot and of its box; and where the lane's marks stand."""
-    return page.script('''return [...document.querySelectorAll('.job-sheet .chart')].filter((c) => c.getClientRects().length).map((c) => {
-        const plot = c.querySelector('.plot'), inner = plot.querySelector('canvas');
-        return [Math.round(plot.getBoundingClientRect().width), inner ? Math.round(inner.getBoundingClientRect().width) : 0]; })
-        .concat([...document.querySelectorAll('.lane-mark')].map((m) => [Math.round(m.getAttribute('x1')), 0]))''')
+    """Of each chart: the widths of its place and of its plot; and where the lane's marks stand."""
+    return page.script(
+        """const wide = (e) => (e ? Math.round(e.getBoundingClientRect().width) : 0);
+           const charts = [...document.querySelectorAll('.job-sheet .chart .plot')];
+           const marks = [...document.querySelectorAll('.lane-mark')];
+           const inner = (p) => wide(p.querySelector('canvas'));
+           return charts.filter(wide).map((p) => [wide(p), inner(p)])
+               .concat(marks.map((m) => [Math.round(m.getAttribute('x1')), 0]))"""
+    )
 
 
 def test_resizing_there_and_back_leaves_every_chart_as_it_was(page, phone):
     phone(1440, 900)
-    canned.show(page, job(), [curve("train_loss", FALLS), curve("samples_per_second", [1000.0] * 100)], evaluations([0.9, 0.95]), assignments=moves("2026-01-02T03:00:01.000Z", "2026-01-02T03:01:00.000Z"))
+    canned.show(
+        page,
+        job(),
+        [curve("train_loss", FALLS), curve("samples_per_second", [1000.0] * 100)],
+        evaluations([0.9, 0.95]),
+        assignments=moves("2026-01-02T03:00:01.000Z", "2026-01-02T03:01:00.000Z"),
+    )
     until("the change is marked", lambda: page.all(".lane-mark"))
     until("every chart is drawn", lambda: all(a == b for a, b in places(page) if b))
     before = places(page)
     phone(390)
     until("the page fits the phone", lambda: wide(page)[0] <= 390)
-    until("every chart fits its place", lambda: all(a == b for a, b in places(page) if b) and places(page) != before)
+    until(
+        "every chart fits its place",
+        lambda: all(a == b for a, b in places(page) if b) and places(page) != before,
+    )
     phone(1440, 900)
     until(f"all is as it was: {before}", lambda: places(page) == before, 10)
     assert wide(page)[0] <= 1440

@@ -50,3 +50,36 @@ def test_slash_finds_jobs(page, service):
     page.keys("need")
     until("only what was looked for is left", lambda: "needle" in page.text("main")
           and "hay" not in page.text("main"))
+
+
+# What scrolls and is shown, and neither takes the focus nor holds what does (axe-core:
+# scrollable-region-focusable).
+UNREACHED = """
+const over = (overflow, all, shown) => /auto|scroll/.test(overflow) && all > shown + 1;
+const scrolls = (e) => {
+  const s = getComputedStyle(e);
+  return e.clientWidth > 0 && (over(s.overflowX, e.scrollWidth, e.clientWidth) ||
+                               over(s.overflowY, e.scrollHeight, e.clientHeight));
+};
+const inside = 'a[href], button, input, select, textarea, [tabindex]';
+const takes = (e) => e.tabIndex >= 0 && e.getClientRects().length;
+return [...document.querySelectorAll('body *')]
+    .filter((e) => scrolls(e) && !takes(e) && ![...e.querySelectorAll(inside)].some(takes))
+    .map((e) => e.tagName + '.' + e.className);
+"""
+
+
+def test_what_scrolls_can_be_scrolled_by_keys(page, service):
+    job = service.submit(spec(name="scrolls", epochs=1))
+    service.wait(job, "succeeded")
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        for route in ("/", "/jobs/" + job, "/nodes?node=slow", "/new", "/compare?runs=" + job):
+            page.open(route)
+            page.wait_for("main .sheet")
+            page.script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+            page.script("document.querySelectorAll('[title=Table]').forEach((b) => b.click())")
+            until(f"all that scrolls on {route} is reached", lambda: not page.script(UNREACHED), 5)
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

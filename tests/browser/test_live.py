@@ -6,9 +6,11 @@ from selenium.webdriver.common.keys import Keys
 from service import until
 
 LONG = {
-    "name": "live", "model": "mlp", "data": {"format": "glyphs", "samples": 20000, "test_samples": 1000},
-    "optimizer": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}, "strategy": {"type": "asgd"},
-    "batching": {"global_batch": 512, "policy": "dynamic"}, "workers": 4, "epochs": 2000, "seed": 1,
+    "name": "live", "model": "mlp",
+    "data": {"format": "glyphs", "samples": 20000, "test_samples": 1000},
+    "optimizer": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9},
+    "strategy": {"type": "asgd"}, "batching": {"global_batch": 512, "policy": "dynamic"},
+    "workers": 4, "epochs": 2000, "seed": 1,
 }
 
 
@@ -22,7 +24,9 @@ def running(service):
 
 
 def points(page, chart):
-    return int(page.script("const c = document.querySelector(arguments[0]); return c ? Number(c.dataset.points || 0) : 0", f'.chart[data-chart="{chart}"]') or 0)
+    return int(page.script(
+        "const c = document.querySelector(arguments[0]); return c ? Number(c.dataset.points || 0) "
+        ": 0", f'.chart[data-chart="{chart}"]') or 0)
 
 
 def test_loss_falls_and_every_chart_fills_without_reload(page, running):
@@ -32,9 +36,11 @@ def test_loss_falls_and_every_chart_fills_without_reload(page, running):
     first = page.number("#tile-loss .value")
     step = page.number(".progress-line")
     until("the loss falls", lambda: page.number("#tile-loss .value") < 0.8 * first)
-    for chart in ("loss", "accuracy", "staleness-slow", "staleness-fast-1", "minibatch-per-node", "throughput"):
+    for chart in ("loss", "accuracy", "staleness-slow", "staleness-fast-1", "minibatch-per-node",
+                  "throughput"):
         until(f"{chart} has points", lambda c=chart: points(page, c) >= 2)
-    until("steps go on", lambda: page.text(".progress-line") and page.number(".progress-line") is not None and page.text(".progress-line") != step)
+    until("steps go on", lambda: page.text(".progress-line")
+          and page.number(".progress-line") is not None and page.text(".progress-line") != step)
     page.wait_text("#reasons", "v2", 90)
     until("a test result came", lambda: "%" in page.text("#tile-accuracy"))
     page.wait_text("#verdict", r"slow computes [\d.]+× slower than the median node")
@@ -43,9 +49,11 @@ def test_loss_falls_and_every_chart_fills_without_reload(page, running):
 
 # The page's next question for the job is answered as it was before the first step, a second late.
 OLD_ANSWER = """
-const real = window.fetch, value = document.querySelector('#tile-loss .value'), path = '/api/v1/jobs/' + arguments[0];
+const real = window.fetch, path = '/api/v1/jobs/' + arguments[0];
+const value = document.querySelector('#tile-loss .value');
 window.blanks = 0;
-new MutationObserver(() => { window.blanks += !/\\d/.test(value.innerText); }).observe(value, {childList: true, characterData: true, subtree: true});
+new MutationObserver(() => { window.blanks += !/\\d/.test(value.innerText); })
+  .observe(value, {childList: true, characterData: true, subtree: true});
 window.fetch = async (url, options) => {
   const answer = await real(url, options);
   if (!String(url).endsWith(path) || (options.method || 'GET') !== 'GET') { return answer; }
@@ -54,7 +62,8 @@ window.fetch = async (url, options) => {
   job.metrics.train_loss = null;
   await new Promise((done) => setTimeout(done, 1000));
   window.answered = performance.now();
-  return new Response(JSON.stringify(job), {status: 200, headers: {'Content-Type': 'application/json'}});
+  const headers = {'Content-Type': 'application/json'};
+  return new Response(JSON.stringify(job), {status: 200, headers});
 };
 """
 
@@ -63,8 +72,11 @@ def test_an_answer_that_is_older_than_what_has_come_since_changes_no_figure(page
     page.open_job(running)
     page.wait_text("#tile-loss .value", r"\d")
     page.script(OLD_ANSWER, running)
-    assert service.ask("PATCH", f"jobs/{running}", json={"priority": 3}).status_code == 200  # an event of the job: the page reads it anew
-    until("the page has read it", lambda: page.script("return window.answered && performance.now() - window.answered > 1500"))
+    # an event of the job: the page reads it anew
+    assert service.ask("PATCH", f"jobs/{running}", json={"priority": 3}).status_code == 200
+    until("the page has read it",
+          lambda: page.script(
+              "return window.answered && performance.now() - window.answered > 1500"))
     assert page.script("return window.blanks") == 0
 
 
@@ -72,7 +84,11 @@ def test_the_page_is_at_most_a_second_behind(page, running, service):
     page.open_job(running)
     page.wait_text("#tile-loss .value", r"\d")
     step = service.job(running)["progress"]["step"]
-    until("the page shows a later step", lambda: page.script("const b = [...document.querySelectorAll('.progress-line span')].map(e => e.textContent).join(' '); return Number((/([\\d,]+) updates/.exec(b) || [0, '0'])[1].replace(/,/g, ''))") > step, 10)
+    until("the page shows a later step",
+          lambda: page.script(
+              "const b = [...document.querySelectorAll('.progress-line span')].map(e => "
+              "e.textContent).join(' '); return Number((/([\\d,]+) updates/.exec(b) || [0, "
+              "'0'])[1].replace(/,/g, ''))") > step, 10)
 
 
 def test_each_node_has_its_staleness_and_its_minibatch(page, running):
@@ -81,18 +97,25 @@ def test_each_node_has_its_staleness_and_its_minibatch(page, running):
         page.wait_for(f'.node-table tr[data-node="{node}"]')
         page.wait_for(f'.strip[data-node="{node}"]')
         page.wait_text(f'.dist tr[data-node="{node}"]', r"\d")
-    until("the slow node has the smallest minibatch", lambda: min((page.number(f'.node-table tr[data-node="{n}"] td.num b') or 0, n) for n in ("fast-1", "fast-2", "mid", "slow"))[1] == "slow", 90)
+    until("the slow node has the smallest minibatch",
+          lambda: min((page.number(f'.node-table tr[data-node="{n}"] td.num b') or 0, n)
+                      for n in ("fast-1", "fast-2", "mid", "slow"))[1] == "slow", 90)
 
 
 def test_axes_marks_and_tables(page, running):
     page.open_job(running)
     until("loss has points", lambda: points(page, "loss") > 2)
     for name in ("Time", "Samples", "Step"):
-        page.script("[...document.querySelectorAll('#axis button')].find(b => b.textContent === arguments[0]).click()", name)
+        page.script(
+            "[...document.querySelectorAll('#axis button')].find(b => b.textContent === "
+            "arguments[0]).click()", name)
         until(f"loss by {name} has points", lambda: points(page, "loss") > 2)
     for button in page.all(".chart-box .tool[title=Table]"):
         page.script("arguments[0].click()", button)
-    until("every chart has its table", lambda: page.script("return [...document.querySelectorAll('.chart-table')].filter(t => !t.hidden && t.querySelectorAll('tbody tr').length > 0).length") >= 4)
+    until("every chart has its table",
+          lambda: page.script(
+              "return [...document.querySelectorAll('.chart-table')].filter(t => !t.hidden && "
+              "t.querySelectorAll('tbody tr').length > 0).length") >= 4)
     for button in page.all(".chart-box .tool[title=Table]"):
         page.script("arguments[0].click()", button)
 
@@ -120,7 +143,9 @@ def test_the_reading_line_and_zoom_work_by_keys(page, running):
 
 def test_last_steps_have_a_lane_per_node_and_count_staleness(page, running):
     page.open_job(running)
-    page.script("document.querySelector('section[aria-label=\"Last steps\"]').scrollIntoView({block: 'center'})")
+    page.script(
+        "document.querySelector('section[aria-label=\"Last steps\"]').scrollIntoView({block: "
+        "'center'})")
     until("four lanes", lambda: len(page.all(".lane-name .name")) == 4)
     until("steps are drawn", lambda: len(page.all(".lanes .step")) > 8)
     page.script("document.querySelector('.lanes').focus()")
@@ -170,32 +195,38 @@ def test_nodes_page_shows_who_is_busy_and_drains_after_asking(page, running, ser
 def test_light_and_dark_by_system_and_by_switch(page, running):
     page.open_job(running)
     ground = "return getComputedStyle(document.body).backgroundColor"
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
     until("dark as the system", lambda: page.script(ground) == "rgb(12, 14, 17)")
     page.click("#theme")
     until("light by choice", lambda: page.script(ground) == "rgb(246, 247, 249)")
     page.click("#theme")
     until("dark by choice", lambda: page.script(ground) == "rgb(12, 14, 17)")
     page.click("#theme")
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
     until("light as the system", lambda: page.script(ground) == "rgb(246, 247, 249)")
 
 
 @pytest.mark.parametrize("width", [390, 768, 1440, 1920])
 def test_nothing_is_wider_than_the_screen(page, running, width):
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600})
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                {"width": width, "height": 844, "deviceScaleFactor": 1,
+                                 "mobile": width < 600})
     try:
         for route in ("/", "/jobs/" + running, "/nodes", "/new", "/compare?runs=" + running):
             page.open(route)
             page.wait_for("main h1, main .lead")
             page.wait_for("main .sheet")
-            assert page.script("return document.documentElement.scrollWidth <= window.innerWidth"), f"{route} at {width}"
+            fits = "return document.documentElement.scrollWidth <= window.innerWidth"
+            assert page.script(fits), f"{route} at {width}"
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_pause_resume_and_cancel_from_the_page(page, service):
-    job = service.submit({**LONG, "name": "to be cancelled", "workers": 1, "priority": 5, "strategy": {"type": "sync"}})
+    job = service.submit({**LONG, "name": "to be cancelled", "workers": 1, "priority": 5,
+                          "strategy": {"type": "sync"}})
     try:
         page.open_job(job)
         page.wait_text(".job-head .pill", "Queued|Launching|Running")

@@ -146,3 +146,31 @@ def test_the_verdict_tells_who_waits_for_its_data_set(page, shares, wanted):
     workers = [{"node": f"n{i}", "receiving": {"bytes": s * 5e7, "of_bytes": 50_000_000}} for i, s in enumerate(shares)] + [{"node": "other"}]
     job = json.dumps({"state": "launching", "workers": workers, "spec": {}})
     assert call(page, "/js/verdict.js", f"m.plain(m.verdict({job}).parts)") == wanted
+
+
+def run(seed, accuracies, rate=0.05, seconds=10):
+    tests = [{"time": seconds * (i + 1), "accuracy": a} for i, a in enumerate(accuracies)]
+    return {"job": {"state": "succeeded", "spec": {"name": f"run {seed}", "seed": seed, "optimizer": {"learning_rate": rate}}}, "tests": tests}
+
+
+def test_a_level_counts_once_it_is_held(page):
+    held = json.dumps(run(1, [0.5, 0.91, 0.7, 0.92, 0.93]))
+    assert call(page, "/js/views/compare/model.js", f"[m.timeTo({held}, 0.9), m.heldAccuracy({held})]") == [40, 0.92]
+    assert call(page, "/js/views/compare/model.js", f"m.heldAccuracy({json.dumps(run(1, [0.8]))})") == 0.8
+
+
+def test_a_lead_is_held_against_what_seeds_make(page):
+    def note(*runs):
+        return call(page, "/js/views/compare/seeds.js", f"m.seedNote({json.dumps(runs)}, 0.9)")
+    fast, other = run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14)
+    assert "One run each" in note(fast, run(3, [0.9, 0.9], rate=0.1))
+    assert note(fast, other, run(3, [0.9, 0.9], rate=0.1, seconds=13)) == (
+        f" A and B differ in their seeds alone: 10.0{NARROW}s to 14.0{NARROW}s. The lead of the better settings is within what seeds make.")
+    assert "beyond what seeds make" in note(fast, other, run(3, [0.9, 0.9], rate=0.1, seconds=30))
+
+
+@pytest.mark.parametrize("key, value, wanted", [("strategy/weighting", "sample", True), ("strategy/weighting", "plain", False), ("epochs", "3", False), ("optimizer/momentum", "0", True)])
+def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
+    catalog = {"strategy": [{"name": "asgd", "parameters": [{"name": "weighting", "default": "sample"}]}], "optimizer": [{"name": "sgd", "parameters": [{"name": "momentum", "default": 0}]}]}
+    spec = {"strategy": {"type": "asgd"}, "optimizer": {"type": "sgd"}}
+    assert call(page, "/js/views/compare/differences.js", f"m.isDefault({json.dumps(catalog)}, {json.dumps(spec)}, '{key}', '{value}')") is wanted

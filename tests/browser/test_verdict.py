@@ -1,4 +1,6 @@
-"""The page's sentence over canned runs: it says what is wrong with a run, which chart shows it, and the first thing to do."""
+"""The page's sentence over canned runs: it says what is wrong with a run, which chart shows it, and
+the first thing to do."""
+
 import json
 import urllib.parse
 
@@ -7,7 +9,7 @@ import pytest
 from canned import evaluations, job, worker
 from test_pure import NARROW, call
 
-FALLS = [2.3 * 0.97 ** i for i in range(100)]  # to 0.11
+FALLS = [2.3 * 0.97**i for i in range(100)]  # to 0.11
 RISES = [2.3 + 0.12 * i for i in range(100)]  # to 14
 FLAT = [2.3] * 100
 
@@ -16,7 +18,9 @@ def verdict(page, document, losses=(), tests=(), assignments=(), loading=None, w
     learned = {"losses": list(losses), "tests": list(tests), "loading": loading, "workers": workers}
     learned = {k: v for k, v in learned.items() if v is not None}
     arguments = ", ".join(json.dumps(v) for v in (document, list(assignments), learned))
-    return call(page, "/js/verdict.js", f"(v => ({{...v, text: m.plain(v.parts)}}))(m.verdict({arguments}))")
+    return call(
+        page, "/js/verdict.js", f"(v => ({{...v, text: m.plain(v.parts)}}))(m.verdict({arguments}))"
+    )
 
 
 def changes(found):
@@ -34,15 +38,27 @@ def at_rate(rate, accuracy, state="succeeded"):
 
 def test_a_run_that_diverged_is_not_praised(page):
     got = verdict(page, at_rate(50, 0.103), RISES, evaluations([0.103] * 10))
-    assert "Training diverged: the train loss ended at 13.6; guessing among 10 classes gives 2.30." in got["text"]
-    assert f"10.3{NARROW}% of the test set were classified correctly. The learning rate is 50." in got["evidence"]
+    assert (
+        "Training diverged: the train loss ended at 13.6; guessing among 10 classes gives 2.30."
+        in got["text"]
+    )
+    assert (
+        f"10.3{NARROW}% of the test set were classified correctly. The learning rate is 50."
+        in got["evidence"]
+    )
     assert "Nothing needs doing" not in got["evidence"] and got["chart"] == "loss"
-    assert got["action"]["text"] == "Clone with a tenth of the rate" and changes(got) == {"/optimizer/learning_rate": 5}
+    assert got["action"]["text"] == "Clone with a tenth of the rate" and changes(got) == {
+        "/optimizer/learning_rate": 5
+    }
 
 
 def test_a_run_at_chance_is_not_praised(page):
     got = verdict(page, at_rate(0.5, 0.103), FLAT, evaluations([0.103] * 10))
-    assert f"The network was no better than guessing: 10.3{NARROW}% of the test set were classified correctly" in got["text"]
+    assert (
+        "The network was no better than guessing: "
+        f"10.3{NARROW}% of the test set were classified correctly"
+        in got["text"]
+    )
     assert got["chart"] == "accuracy" and changes(got) == {"/optimizer/learning_rate": 0.05}
     too_low = verdict(page, at_rate(1e-5, 0.103), FLAT, evaluations([0.103] * 10))
     assert changes(too_low) == {"/optimizer/learning_rate": 0.0001}
@@ -52,93 +68,188 @@ def test_overfitting_names_the_epoch_to_stop_at(page):
     losses = [0.9, 0.8, 0.71, 0.75, 0.82, 0.9, 0.95, 1.0, 1.05, 1.1]
     accuracies = [0.7, 0.74, 0.78, 0.78, 0.779, 0.78, 0.778, 0.78, 0.777, 0.778]
     got = verdict(page, job(), FALLS, evaluations(accuracies, losses))
-    assert "The network overfitted from epoch 3 on: the test loss rose from 0.710 to 1.10" in got["text"]
+    assert (
+        "The network overfitted from epoch 3 on: the test loss rose from 0.710 to 1.10"
+        in got["text"]
+    )
     assert changes(got) == {"/epochs": 3} and got["chart"] == "loss"
     better = verdict(page, job(), FALLS, evaluations([*accuracies[:9], 0.83], losses))
     assert "overfit" not in better["text"], "the accuracy went on rising"
 
 
 def test_a_plateau_is_told_with_a_lower_rate_from_there_on(page):
-    losses = [2.3 * 0.9 ** i for i in range(10)] + [0.9] * 90
+    losses = [2.3 * 0.9**i for i in range(10)] + [0.9] * 90
     accuracies = [0.5, 0.6, 0.65, 0.65, 0.65, 0.649, 0.651, 0.65, 0.65, 0.65]
     got = verdict(page, job(state="running"), losses, evaluations(accuracies))
-    assert got["text"] == f"Learning stands still since epoch 3: the test accuracy stays at 65.0{NARROW}%, and the train loss at 0.900."
-    assert changes(got) == {"/optimizer/schedule": {"type": "step", "factor": 0.1, "at_epochs": [3]}}
+    assert (
+        got["text"]
+        == "Learning stands still since epoch 3: "
+        f"the test accuracy stays at 65.0{NARROW}%, and the train loss at 0.900."
+    )
+    assert changes(got) == {
+        "/optimizer/schedule": {"type": "step", "factor": 0.1, "at_epochs": [3]}
+    }
 
 
 def test_a_run_that_overfits_also_hears_of_its_straggler_and_one_at_chance_does_not(page):
     workers = [worker(0, "a"), worker(1, "b"), worker(2, "slow", compute=0.03)]
     losses, accuracies = [0.9, 0.7, 0.8, 0.9, 1.0, 1.1], [0.7, 0.75, 0.75, 0.75, 0.75, 0.75]
-    got = verdict(page, job(state="running", workers=workers), FALLS, evaluations(accuracies, losses))
-    assert got["text"].startswith("The network overfits since epoch 2") and "slow computes 3.0× slower" in got["text"] and got["straggler"] == "slow"
+    got = verdict(
+        page, job(state="running", workers=workers), FALLS, evaluations(accuracies, losses)
+    )
+    assert (
+        got["text"].startswith("The network overfits since epoch 2")
+        and "slow computes 3.0× slower" in got["text"]
+        and got["straggler"] == "slow"
+    )
     document = {**at_rate(0.5, 0.103, "running"), "workers": workers}
     assert "slow" not in verdict(page, document, FLAT, evaluations([0.103] * 5))["text"]
 
 
-def test_a_run_that_exchanges_most_of_the_time_hears_about_that_and_not_about_its_straggler(page):
-    workers = [worker(0, "a", compute=0.0029, exchange=0.0067), worker(1, "slow-1", compute=0.0033, exchange=0.0067, batch=32)]
+def test_a_run_that_exchanges_most_of_the_time_hears_about_that_first_and_then_of_its_straggler(
+    page,
+):
+    workers = [
+        worker(0, "a", compute=0.0029, exchange=0.0067),
+        worker(1, "slow-1", compute=0.0033, exchange=0.0067, batch=32),
+    ]
     got = verdict(page, job(state="running", workers=workers), FALLS)
-    assert got["text"] == f"The exchange of gradients limits this run: of a step of 9.80{NARROW}ms, 6.70{NARROW}ms are exchange and 3.10{NARROW}ms computing."
-    assert changes(got) == {"/batching/global_batch": 256} and got["chart"] == "throughput" and got["straggler"] == "slow-1"
+    assert got["text"].startswith(
+        f"The exchange of gradients limits this run: of a step of 9.80{NARROW}ms, "
+        f"6.70{NARROW}ms are exchange and 3.10{NARROW}ms computing. slow-1 computes "
+    )
+    assert (
+        changes(got) == {"/batching/global_batch": 256}
+        and got["chart"] == "throughput"
+        and got["straggler"] == "slow-1"
+    )
 
 
 def test_a_run_that_waits_for_its_data_hears_so(page):
     got = verdict(page, job(state="running"), FALLS, loading=0.45)
-    assert got["text"] == f"Loading data limits this run: it takes 45{NARROW}% of the time." and got["chart"] == "throughput"
+    assert (
+        got["text"] == f"Loading data limits this run: it takes 45{NARROW}% of the time."
+        and got["chart"] == "throughput"
+    )
     assert "Loading" not in verdict(page, job(state="running"), FALLS, loading=0.05)["text"]
 
 
 def test_loading_is_what_a_step_does_not_tell_and_tests_between_steps_do_not_count(page):
-    rows = [{"time": 0.020 * i + (5 if i > 20 else 0), "compute_seconds": 0.008, "exchange_seconds": 0.002, "wait_seconds": 0, "attempt": 1} for i in range(40)]
-    share = call(page, "/js/measures.js", f"m.loadingShare([{{node: 'a', rows: {json.dumps(rows)}}}])")
+    rows = [
+        {
+            "time": 0.020 * i + (5 if i > 20 else 0),
+            "compute_seconds": 0.008,
+            "exchange_seconds": 0.002,
+            "wait_seconds": 0,
+            "attempt": 1,
+        }
+        for i in range(40)
+    ]
+    share = call(
+        page, "/js/measures.js", f"m.loadingShare([{{node: 'a', rows: {json.dumps(rows)}}}])"
+    )
     assert share == pytest.approx(0.5)
 
 
 def test_a_run_that_is_well_says_so_and_has_nothing_to_do(page):
-    got = verdict(page, job(state="running"), FALLS, evaluations([0.9 + 0.006 * i for i in range(10)]))
-    assert "about equally fast" in got["text"] and "Nothing needs doing." in got["evidence"] and "action" not in got
+    got = verdict(
+        page, job(state="running"), FALLS, evaluations([0.9 + 0.006 * i for i in range(10)])
+    )
+    assert (
+        "about equally fast" in got["text"]
+        and "Nothing needs doing." in got["evidence"]
+        and "action" not in got
+    )
 
 
 def test_a_finished_run_is_judged_over_all_of_it_and_in_the_past_tense(page):
-    """At its last moment the fast node was disturbed; and slow's minibatch had grown at the end, which is no consequence of its speed."""
-    moment = [worker(0, "fast", batch=88, compute=0.030), worker(1, "slow", batch=40, compute=0.012)]
+    """At its end the fast node was disturbed; and slow's minibatch had grown, which is no
+    consequence of its speed."""
+    moment = [
+        worker(0, "fast", batch=88, compute=0.030),
+        worker(1, "slow", batch=40, compute=0.012),
+    ]
     whole = [worker(0, "fast", batch=90, compute=0.010), worker(1, "slow", batch=38, compute=0.010)]
-    moves = [{"version": 1, "step": 0, "time": "", "reason": "", "batches": {"fast": 104, "slow": 24}}, {"version": 2, "step": 50, "time": "", "reason": "", "batches": {"fast": 88, "slow": 40}}]
+    moves = [
+        {"version": 1, "step": 0, "time": "", "reason": "", "batches": {"fast": 104, "slow": 24}},
+        {"version": 2, "step": 50, "time": "", "reason": "", "batches": {"fast": 88, "slow": 40}},
+    ]
     got = verdict(page, job(workers=moment), FALLS, evaluations([0.9, 0.96]), moves, workers=whole)
     assert got["straggler"] == "slow"
-    assert f"slow computed 1.4× slower than the median node; its minibatch of 40 let both finish a step together: 10.0{NARROW}ms of computing." in got["text"]
-    assert "from 24 to 40" not in got["text"] and "averaged over the run" in got["evidence"] and "Nothing needs doing" not in got["evidence"]
+    assert (
+        "slow computed 1.4× slower than the median node; its minibatch of 40 let both finish "
+        f"a step together: 10.0{NARROW}ms of computing."
+        in got["text"]
+    )
+    assert (
+        "from 24 to 40" not in got["text"]
+        and "averaged over the run" in got["evidence"]
+        and "Nothing needs doing" not in got["evidence"]
+    )
 
 
 def test_equal_minibatches_offer_dynamic_ones(page):
-    document = job(state="running", workers=[worker(0, "a", compute=0.010), worker(1, "b", compute=0.010), worker(2, "c", compute=0.020)])
+    document = job(
+        state="running",
+        workers=[
+            worker(0, "a", compute=0.010),
+            worker(1, "b", compute=0.010),
+            worker(2, "c", compute=0.020),
+        ],
+    )
     document["spec"]["batching"] = {"global_batch": 192, "policy": "equal"}
     got = verdict(page, document, FALLS)
-    assert "Dynamic minibatches would make a step about" in got["text"] and changes(got) == {"/batching/policy": "dynamic"}
+    assert "Dynamic minibatches would make a step about" in got["text"] and changes(got) == {
+        "/batching/policy": "dynamic"
+    }
 
 
-@pytest.mark.parametrize("message", ["the loss is not finite any more at step 12", "the loss became NaN or infinite at step 12"])
+@pytest.mark.parametrize(
+    "message",
+    ["the loss is not finite any more at step 12", "the loss became NaN or infinite at step 12"],
+)
 def test_a_loss_of_nan_blames_no_node(page, message):
-    document = job(state="failed", error={"code": "data", "message": message, "rank": 2, "node": "mid", "attempt": 1})
+    document = job(
+        state="failed",
+        error={"code": "data", "message": message, "rank": 2, "node": "mid", "attempt": 1},
+    )
     document["spec"]["optimizer"]["learning_rate"] = 1000
     got = verdict(page, document)
-    assert got["text"] == "The loss became NaN or infinite about step 12." and "which is not its cause" in got["evidence"]
+    assert (
+        got["text"] == "The loss became NaN or infinite about step 12."
+        and "which is not its cause" in got["evidence"]
+    )
     assert "it was 1" in got["evidence"] and got["chart"] == "loss"
 
 
 def test_times_of_a_virtual_job_are_virtual(page):
     document = job(seconds=1024.0, metrics={"test_accuracy": 0.87, "samples_per_second": 6400.0})
     document["spec"]["cluster"] = {"nodes": []}
-    assert f"The job reached 87.0{NARROW}% test accuracy in 17{NARROW}min of virtual time." in verdict(page, document)["text"]
+    assert (
+        f"The job reached 87.0{NARROW}% test accuracy in 17{NARROW}min of virtual time."
+        in verdict(page, document)["text"]
+    )
     finished = "2026-01-02T03:03:44.000Z"
-    assert f"in 3{NARROW}min 43{NARROW}s." in verdict(page, job(finished=finished, metrics={"test_accuracy": 0.87}))["text"]
+    assert (
+        f"in 3{NARROW}min 43{NARROW}s."
+        in verdict(page, job(finished=finished, metrics={"test_accuracy": 0.87}))["text"]
+    )
 
 
 @pytest.mark.parametrize("virtual", [False, True])
 def test_a_version_takes_its_samples_by_the_samples_of_a_second(page, virtual):
-    """Sixteen nodes under asgd, 16 × 64 samples a step: a version is 64 samples, 40 ms at 1,600 samples/s, whatever step_seconds means."""
-    document = job(progress={"epoch": 1, "epochs": 1, "step": 1600, "samples": 102400, "fraction": 1},
-                   metrics={"samples_per_second": 1600.0, "step_seconds": 0.04 if virtual else 0.64})
-    document["spec"].update(strategy={"type": "asgd"}, batching={"global_batch": 1024}, **({"cluster": {}} if virtual else {}))
-    assert call(page, "/js/measures.js", f"m.secondsPerVersion({json.dumps(document)})") == pytest.approx(0.04)
+    """Sixteen nodes under asgd, 16 × 64 samples a step: a version is 64 samples, 40 ms at 1,600
+    samples/s, whatever step_seconds means."""
+    document = job(
+        progress={"epoch": 1, "epochs": 1, "step": 1600, "samples": 102400, "fraction": 1},
+        metrics={"samples_per_second": 1600.0, "step_seconds": 0.04 if virtual else 0.64},
+    )
+    document["spec"].update(
+        strategy={"type": "asgd"},
+        batching={"global_batch": 1024},
+        **({"cluster": {}} if virtual else {}),
+    )
+    assert call(
+        page, "/js/measures.js", f"m.secondsPerVersion({json.dumps(document)})"
+    ) == pytest.approx(0.04)
     assert call(page, "/js/measures.js", f"m.globalSteps({json.dumps(document)})") == 100

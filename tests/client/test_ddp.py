@@ -26,12 +26,13 @@ def results(folder, n):
 
 
 def on_ranks(python, folder, batch, ranks=2, epochs=EPOCHS, more=0, options=()):
-    """The process that ran it, which may have failed. more: epochs that only the program makes."""
+    """The process that ran it, which may have failed. more: epochs that only the program makes, of
+    `epochs` that the job names if there are any."""
     arguments = [str(folder / "rank"), str(epochs + more), str(batch), *options]
     spec = {
         "program": {"command": [python, "-m", "evenstep.ddp", PROGRAM], "args": arguments},
         "workers": ranks,
-        "epochs": epochs,
+        **({"epochs": epochs} if epochs else {}),
         "strategy": {"type": "sync"},
         "batching": {"policy": "equal"},
         "seed": 7,
@@ -82,6 +83,15 @@ def test_more_epochs_than_the_job_has_are_told(python, tmp_path):
     done = on_ranks(python, tmp_path, 120, epochs=2, more=1)
     assert done.returncode == 0, done.stderr[-4000:]
     assert "the job's epochs are over, and the program asks for more" in done.stderr
+
+
+def test_without_a_number_there_are_as_many_epochs_as_the_loop_makes(python, tmp_path):
+    done = on_ranks(python, tmp_path, 30, epochs=0, more=3)
+    assert done.returncode == 0, done.stderr[-4000:]
+    for rank in (0, 1):
+        assert f'rank={rank} line="epoch 2: 360 samples, 120 tested, 4 steps"' in done.stderr
+    assert "asks for more" not in done.stderr
+    assert bit_identical(results(tmp_path, 2))
 
 
 def test_alone_it_is_a_world_of_one(python, tmp_path):

@@ -66,12 +66,20 @@ def test_one_rank_equals_the_program_alone(python, tmp_path, case):
     assert difference(results[0], alone(python, tmp_path, case)) < UNEQUAL[case]
 
 
+@pytest.mark.parametrize("sizes", [[700, 500], [1200]], ids=["two", "one"])
+def test_each_gradient_is_copied_once_and_by_one_rank_never(python, tmp_path, sizes):
+    """DistributedDataParallel copies each into a bucket and back."""
+    results, _ = on_ranks(python, tmp_path, "copies", sizes, {"type": "sync"})
+    tensors = sum(name != "copies" for name in results[0])
+    assert all(set(r["copies"]) == {tensors if len(sizes) > 1 else 0} for r in results)
+
+
 @pytest.mark.parametrize("where", ["step", "optimizer"])
 def test_one_ranks_program_that_was_killed_makes_each_step_once(python, tmp_path, where):
-    killed = {"TEST_CRASH": "31", "TEST_CRASH_IN": where}
-    results, rows = on_ranks(python, tmp_path, "plain_sgd", [1200], {"type": "sync"}, variables=killed)
+    case, killed = "without_momentum", {"TEST_CRASH": "31", "TEST_CRASH_IN": where}
+    results, rows = on_ranks(python, tmp_path, case, [1200], {"type": "sync"}, variables=killed)
     assert len(rows) == 60
-    assert difference(results[0], alone(python, tmp_path, "plain_sgd")) < 5e-7
+    assert difference(results[0], alone(python, tmp_path, case)) < 5e-7
 
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])

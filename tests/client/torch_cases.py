@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, TensorDataset
 
 import evenstep
@@ -93,6 +94,43 @@ def plain_sgd(output):
     model = mlp()
     opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     loop(output, model, opt, full(data()), plain_step)
+
+
+def without_momentum(output):
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), plain_step)
+
+
+class Copies(TorchDispatchMode):
+    """Counts the copies of tensors that are made within."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += "copy" in function.__name__ or "clone" in function.__name__
+        return function(*args, **(kwargs or {}))
+
+
+def copies(output):
+    """How many tensors are copied from where a backward pass begins to the optimizer's step."""
+    model, counted = mlp(), []
+
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        with Copies() as seen:
+            loss.backward()
+        counted.append(seen.count)
+        opt.step()
+
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    model, opt, loader = evenstep.prepare(model, opt, full(data()))
+    for _ in evenstep.epochs(STEPS):
+        for x, y in loader:
+            step(model, opt, x, y)
+    leave(output, model, copies=counted)
 
 
 def adamw(output):

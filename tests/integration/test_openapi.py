@@ -1,5 +1,6 @@
-"""/openapi.json before programs that others wrote: a validator, a client that is generated from it, and schemathesis, which sends
-what the description allows and what it does not. They live in an environment of their own (deploy/setup api-tools)."""
+"""/openapi.json before programs that others wrote: a validator, a client that is generated from it,
+and schemathesis, which sends what the description allows and what it does not. They live in an
+environment of their own (deploy/setup api-tools)."""
 import json
 import os
 import pathlib
@@ -11,15 +12,18 @@ import requests
 from service import PATIENCE, ROOT, Service, until
 
 TOOLS = pathlib.Path(os.environ.get("EVENSTEP_API_TOOLS", ROOT / "run/api-tools")) / "bin"
-pytestmark = pytest.mark.skipif(not (TOOLS / "schemathesis").exists(), reason=f"{TOOLS} has no schemathesis (deploy/setup api-tools)")
+pytestmark = pytest.mark.skipif(not (TOOLS / "schemathesis").exists(),
+                                reason=f"{TOOLS} has no schemathesis (deploy/setup api-tools)")
 
-# What no schema can say: keys that hang together, data sets and nodes that must be there. Such a spec is understood, and is 422.
-# Operations that end the session, that never end, or that need a program are left out.
+# What no schema can say: keys that hang together, data sets and nodes that must be there. Such a
+# spec is understood, and is 422. Operations that end the session, that never end, or that need a
+# program are left out.
 CONFIG = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "401", "403", "404", "409", "412", "416", "422", "503"]
 [checks.negative_data_rejection]
-expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "412", "415", "416", "422", "429"]
+expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "412", "415", "416", "422",
+                     "429"]
 """
 
 
@@ -38,7 +42,8 @@ def description(service, tmp_path_factory):
 
 def run(*command, **more):
     """A tool's output; its failure is the test's."""
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=900 * PATIENCE, **more)
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True,
+                          timeout=900 * PATIENCE, **more)
     assert done.returncode == 0, (done.stdout + done.stderr)[-12000:]
     return done.stdout
 
@@ -53,30 +58,42 @@ def test_examples_and_answers_fit_their_schemas(service, description):
 import json, sys, jsonschema
 d = json.load(open(sys.argv[1]))
 for name, document in json.load(sys.stdin):
-    jsonschema.Draft202012Validator({"$ref": "#/components/schemas/" + name, "components": d["components"]}).validate(document)
+    schema = {"$ref": "#/components/schemas/" + name, "components": d["components"]}
+    jsonschema.Draft202012Validator(schema).validate(document)
 """
-    example = json.loads(description.read_text())["paths"]["/api/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]["example"]
+    example = json.loads(
+        description.read_text())["paths"]["/api/v1/jobs"]["post"]["requestBody"]["content"][
+            "application/json"]["example"]
     dry = service.post("jobs?dryRun=true", example).json()
     id = service.submit(example)
-    pairs = [("JobSpec", example), ("JobSpec", dry["spec"]), ("DryRun", dry), ("Job", service.job(id)), ("Job", service.wait(id, "succeeded"))]
-    pairs += [(name, service.get(f"jobs/{id}/{part}").json()) for name, part in
-              [("Workers", "workers"), ("Staleness", "staleness"), ("Assignments", "assignments"), ("Evaluations", "evaluations"),
-               ("Series", "series?names=all"), ("Steps", "steps"), ("Artifacts", "artifacts")]]
-    pairs += [(name, service.get(path).json()) for name, path in
-              [("JobList", "jobs"), ("NodeList", "nodes"), ("Catalog", "catalog"), ("Datasets", "datasets"), ("ProgramList", "programs")]]
+    pairs = [("JobSpec", example), ("JobSpec", dry["spec"]), ("DryRun", dry),
+             ("Job", service.job(id)), ("Job", service.wait(id, "succeeded"))]
+    pairs += [(name, service.get(f"jobs/{id}/{part}").json())
+              for name, part in [("Workers", "workers"), ("Staleness", "staleness"),
+                                 ("Assignments", "assignments"), ("Evaluations", "evaluations"),
+                                 ("Series", "series?names=all"), ("Steps", "steps"),
+                                 ("Artifacts", "artifacts")]]
+    pairs += [(name, service.get(path).json())
+              for name, path in [("JobList", "jobs"), ("NodeList", "nodes"), ("Catalog", "catalog"),
+                                 ("Datasets", "datasets"), ("ProgramList", "programs")]]
     run(TOOLS / "python", "-c", program, description, input=json.dumps(pairs))
 
 
 def test_a_generated_client_submits_waits_and_downloads(service, description, tmp_path):
-    run(TOOLS / "openapi-python-client", "generate", "--path", description, "--output-path", tmp_path / "client", "--meta", "none",
-        "--fail-on-warning", cwd=tmp_path, env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"})
+    config = tmp_path / "config.yaml"
+    config.write_text('content_type_overrides: {"application/x-tar": "application/octet-stream"}')
+    run(TOOLS / "openapi-python-client", "generate", "--config", config, "--path", description,
+        "--output-path", tmp_path / "client", "--meta", "none", "--fail-on-warning", cwd=tmp_path,
+        env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"})
     (tmp_path / "use.py").write_text('''
 import json, sys, time
 from client import AuthenticatedClient
-from client.api.jobs import post_jobs, get_jobs_id, get_jobs_id_artifacts, get_jobs_id_artifacts_name, get_jobs_id_evaluations
+from client.api.jobs import (get_jobs_id, get_jobs_id_artifacts, get_jobs_id_artifacts_name,
+                             get_jobs_id_evaluations, post_jobs)
 from client.models import JobSpec, Job
 c = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
-example = json.load(open(sys.argv[3]))["paths"]["/api/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]["example"]
+submit = json.load(open(sys.argv[3]))["paths"]["/api/v1/jobs"]["post"]
+example = submit["requestBody"]["content"]["application/json"]["example"]
 job = post_jobs.sync(client=c, body=JobSpec.from_dict(example), idempotency_key="generated")
 assert isinstance(job, Job), job
 while job.state not in ("succeeded", "failed", "cancelled"):
@@ -98,8 +115,10 @@ def test_schemathesis_finds_nothing(service, description, tmp_path):
         assert service.post(f"nodes/{name}/drain").ok
     (tmp_path / "schemathesis.toml").write_text(CONFIG)
     try:
-        run(TOOLS / "schemathesis", "--config-file", tmp_path / "schemathesis.toml", "run", description, "--url", service.url, "--checks", "all",
-            "--exclude-path", "/api/v1/events", "--exclude-path", "/api/v1/session", "--max-examples", "15", "--seed", "1", "--request-timeout", "60",
-            "--suppress-health-check", "all", "--continue-on-failure", "-H", f"Authorization: Bearer {service.token}", cwd=tmp_path)
+        run(TOOLS / "schemathesis", "--config-file", tmp_path / "schemathesis.toml", "run",
+            description, "--url", service.url, "--checks", "all", "--exclude-path",
+            "/api/v1/events", "--exclude-path", "/api/v1/session", "--max-examples", "15", "--seed",
+            "1", "--request-timeout", "60", "--suppress-health-check", "all",
+            "--continue-on-failure", "-H", f"Authorization: Bearer {service.token}", cwd=tmp_path)
     finally:
         until("the service answers", lambda: requests.get(service.url + "/healthz", timeout=60).ok)

@@ -1,5 +1,6 @@
-"""A program that says nothing of its epochs: as many are trained as its loop makes (worker/program/join.c). counting.py leaves after --loop epochs,
-of which the rank knows nothing before."""
+"""A program that says nothing of its epochs: as many are trained as its loop makes
+(worker/program/join.c). counting.py leaves after --loop epochs, of which the rank knows nothing
+before."""
 import pytest
 
 from test_program import BATCH, SAMPLES, STRATEGIES, Run, expected, job, name_of, without_statistics
@@ -13,13 +14,15 @@ def looping(strategy, *args, **more):
     return spec
 
 
-@pytest.mark.parametrize("strategy", [*STRATEGIES, {"type": "softsync", "n": 1, "pull": "blocking"}, {"type": "hpsgd", "k": 3}], ids=name_of)
+@pytest.mark.parametrize("strategy", [*STRATEGIES, {"type": "softsync", "n": 1, "pull": "blocking"},
+                                      {"type": "hpsgd", "k": 3}], ids=name_of)
 def test_the_run_has_the_epochs_that_the_programs_loop_makes(tmp_path, strategy):
     run = Run(tmp_path / "run", looping(strategy))
     assert (without_statistics(run.model()) == expected(EPOCHS)).all()
     for epoch in range(EPOCHS):
         assert run.seen(epoch) == list(range(SAMPLES))
-    assert all(set(rank["seen"]) <= {"0", "1", "2"} for rank in run.ranks), "a step of one epoch too many"
+    assert all(set(rank["seen"]) <= {"0", "1", "2"}
+               for rank in run.ranks), "a step of one epoch too many"
     assert sum(r["batch"] for r in run.rows) == EPOCHS * SAMPLES
     assert [e["accuracy"] for e in run.evaluations] == [0.25, 0.375, 0.5]
 
@@ -33,17 +36,23 @@ def test_what_the_job_or_the_program_says_holds(tmp_path, strategy):
     assert (without_statistics(Run(tmp_path / "program", spec).model()) == expected(2)).all()
 
 
-@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "local-sgd", "k": 2}, {"type": "hpsgd", "k": 2}], ids=name_of)
+@pytest.mark.parametrize("strategy",
+                         [{"type": "sync"}, {"type": "local-sgd", "k": 2},
+                          {"type": "hpsgd", "k": 2}], ids=name_of)
 def test_ranks_whose_loops_differ_are_a_sentence(tmp_path, strategy):
     run = Run(tmp_path / "run", looping(strategy, "--longer", 1))
     assert run.code != 0
-    assert "2 programs have left after epoch 3 and 1 go on: the loops of all ranks make the same number of epochs" in run.log
+    assert (
+        "2 programs have left after epoch 3 and 1 go on: the loops of all ranks make the same "
+        "number of epochs" in run.log)
 
 
 def test_a_program_that_leaves_in_the_middle_of_an_epoch_is_a_sentence(tmp_path):
     for strategy in ("sync", "asgd"):
-        run = Run(tmp_path / strategy, looping({"type": strategy}, "--fault", "leave", "--after", 3, sizes=(32, 32)))
-        assert run.code != 0 and "in the middle of an epoch: each epoch has all of its samples" in run.log
+        run = Run(tmp_path / strategy, looping({"type": strategy}, "--fault", "leave", "--after", 3,
+                                               sizes=(32, 32)))
+        assert (run.code != 0
+                and "in the middle of an epoch: each epoch has all of its samples" in run.log)
 
 
 def test_a_target_ends_it_before(tmp_path):
@@ -52,19 +61,26 @@ def test_a_target_ends_it_before(tmp_path):
 
 
 @pytest.mark.parametrize("after", [3, 4, 7, 11])
-@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "local-sgd", "k": 2}, {"type": "asgd"}], ids=name_of)
+@pytest.mark.parametrize("strategy",
+                         [{"type": "sync"}, {"type": "local-sgd", "k": 2}, {"type": "asgd"}],
+                         ids=name_of)
 def test_it_goes_on_after_a_lost_attempt(tmp_path, strategy, after):
-    lost = looping(strategy, "--fault", "rank", "--after", after, "--on", 0, sizes=(64,), checkpoint={"every_steps": 1})
+    lost = looping(strategy, "--fault", "rank", "--after", after, "--on", 0, sizes=(64,),
+                   checkpoint={"every_steps": 1})
     assert Run(tmp_path / "run", lost).code != 0
     run = Run(tmp_path / "run", looping(strategy, sizes=(64,)))
     assert (without_statistics(run.model()) == expected(EPOCHS)).all()
 
 
 @pytest.mark.parametrize("point", ["evaluation", "before", "step"])
-@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "local-sgd", "k": 2}, {"type": "asgd"}], ids=name_of)
+@pytest.mark.parametrize("strategy",
+                         [{"type": "sync"}, {"type": "local-sgd", "k": 2}, {"type": "asgd"}],
+                         ids=name_of)
 def test_it_goes_on_after_a_crash_at_an_epochs_end(tmp_path, strategy, point):
-    epochs = EPOCHS - 1 if strategy["type"] == "sync" else EPOCHS  # in its very last step it ends the job (docs/own-program.md)
-    crash = ["--fault", "crash", "--on", 1, "--times", 1, "--point", point, "--after", epochs * SAMPLES // BATCH - 1]
+    # in its very last step it ends the job (docs/own-program.md)
+    epochs = EPOCHS - 1 if strategy["type"] == "sync" else EPOCHS
+    crash = ["--fault", "crash", "--on", 1, "--times", 1, "--point", point, "--after",
+             epochs * SAMPLES // BATCH - 1]
     run = Run(tmp_path / "run", looping(strategy, *crash, sizes=(32, 32)))
     assert (without_statistics(run.model()) == expected(EPOCHS)).all()
 

@@ -1,15 +1,19 @@
-"""A program that changes parameters beside its optimizer (worker/program/marks.c): harmless where all ranks do the same, else found and named."""
+"""A program that changes parameters beside its optimizer (worker/program/marks.c): harmless where
+all ranks do the same, else found and named."""
 import pytest
 
 from test_program import Run, job, name_of
 
-SENTENCE = "has other parameters than the others after step 8, first in 'first.bias': it changes them between steps in a way of its own"
+SENTENCE = (
+    "has other parameters than the others after step 8, first in 'first.bias': it changes them "
+    "between steps in a way of its own")
 LOST = "parameters that the program changes between steps are lost"
 SERVERS = [{"type": "asgd"}, {"type": "hpsgd", "k": 2}]
 
 
 def changing(tmp_path, strategy, rank, sizes=(32, 16, 16), args=()):
-    return Run(tmp_path / "run", job(strategy, ["--change", rank, "--after", 5, *args], sizes=sizes))
+    return Run(tmp_path / "run",
+               job(strategy, ["--change", rank, "--after", 5, *args], sizes=sizes))
 
 
 @pytest.mark.parametrize("rank", [0, 2])
@@ -31,9 +35,11 @@ def test_a_change_that_all_make_alike_is_harmless(tmp_path, strategy):
     assert run.code == 0 and SENTENCE not in run.log and LOST not in run.log, run.log[-3000:]
 
 
-@pytest.mark.parametrize("args", [(), ("--optimizer", "adaptive")], ids=["gradients", "differences"])
+@pytest.mark.parametrize("args", [(), ("--optimizer", "adaptive")],
+                         ids=["gradients", "differences"])
 @pytest.mark.parametrize("strategy", SERVERS, ids=name_of)
-def test_where_others_make_the_step_a_change_is_lost_and_the_log_says_so_once(tmp_path, strategy, args):
+def test_where_others_make_the_step_a_change_is_lost_and_the_log_says_so_once(
+        tmp_path, strategy, args):
     run = changing(tmp_path, strategy, 0, sizes=(32, 32), args=("--samples", 1024, *args))
     assert run.code == 0, run.log[-3000:]
     assert run.log.count(LOST) == 1 and 'tensor="first.bias"' in run.log and "rank=0" in run.log

@@ -1,7 +1,9 @@
-"""What dies, and what goes on: the store, mpirun, a rank, the coordinator, the disk; with the real processes.
+"""What dies, and what goes on: the store, mpirun, a rank, the coordinator, the disk; with the real
+processes.
 
-Slowdowns make steps of some milliseconds, so that there is time to break something in the middle. A job that went on has counted every
-sample once, and its charts have every step once: that is asked of each."""
+Slowdowns make steps of some milliseconds, so that there is time to break something in the middle. A
+job that went on has counted every sample once, and its charts have every step once: that is asked
+of each."""
 import os
 import pathlib
 import re
@@ -23,7 +25,9 @@ def service():
 
 
 def job_spec(epochs=10, **changes):
-    return spec(**{"epochs": epochs, "evaluate": {"every_epochs": epochs}, "checkpoint": {"every_steps": 20}, **changes})
+    return spec(
+        **{"epochs": epochs, "evaluate": {"every_epochs": epochs},
+           "checkpoint": {"every_steps": 20}, **changes})
 
 
 def read(path):
@@ -39,7 +43,8 @@ def all_ranks(id, n=3):
 
 def checkpoints(service, id):
     """Steps of the checkpoints that are there."""
-    return sorted(int(p.stem.split("-")[1]) for p in (service.dir / "jobs" / id / "checkpoints").glob("step-*.safetensors"))
+    return sorted(int(p.stem.split("-")[1]) for p in (service.dir / "jobs" / id / "checkpoints")
+                  .glob("step-*.safetensors"))
 
 
 def stepping_with_checkpoint(service, id):
@@ -59,14 +64,17 @@ def said(service, *parts, since=0):
 
 
 def assert_whole(service, id, job, epochs=10):
-    """Every sample counted once, every step charted once. What a killed rank had not told yet (its last moments) is counted as such."""
+    """Every sample counted once, every step charted once. What a killed rank had not told yet (its
+    last moments) is counted as such."""
     lost = job["rows_dropped"]
     assert lost == 0 if job["attempt"] == 1 else lost < STEPS_PER_EPOCH
     assert job["state"] == "succeeded" and job["error"] is None
     assert job["progress"]["samples"] == epochs * SAMPLES and job["progress"]["fraction"] == 1.0
-    series = service.get(f"jobs/{id}/series?names=train_loss,test_accuracy&points=20000").json()["series"]
+    series = service.get(
+        f"jobs/{id}/series?names=train_loss,test_accuracy&points=20000").json()["series"]
     steps = next(s for s in series if s["name"] == "train_loss")
-    assert steps["total_points"] == job["progress"]["step"] - lost and steps["x"] == sorted(set(steps["x"]))
+    assert steps["total_points"] == job["progress"]["step"] - lost and steps["x"] == sorted(
+        set(steps["x"]))
     assert sum(s["total_points"] for s in series if s["name"] == "test_accuracy") == 1
 
 
@@ -96,7 +104,8 @@ def test_a_killed_mpirun_leaves_no_orphan_and_the_job_goes_on(service):
     ranks = all_ranks(id)
     mpirun = next(p for p in processes_of(id) if program_of(p) == "mpirun")
     os.kill(mpirun, signal.SIGKILL)
-    until("no rank of the attempt is left", lambda: not set(ranks.values()) & set(processes_of(id)), 5)
+    until("no rank of the attempt is left", lambda: not set(ranks.values()) & set(processes_of(id)),
+          5)
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 2 and said(service, "attempt ended", id, "state=queued")
     assert_whole(service, id, job)
@@ -109,7 +118,8 @@ def test_a_stopped_rank_is_named_with_phase_and_age_and_the_job_goes_on(service)
     os.kill(ranks[1], signal.SIGSTOP)
     line = until("the rank is lost", lambda: said(service, "a rank is lost", id))
     node = next(w["node"] for w in service.job(id)["workers"] if w["rank"] == 1)
-    assert re.search(rf"rank 1 on node '{node}' is lost: no heartbeat for [\d.]+ s while \w+", line), line
+    assert re.search(rf"rank 1 on node '{node}' is lost: no heartbeat for [\d.]+ s while \w+",
+                     line), line
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 2 and not set(ranks.values()) & set(processes_of(id))
     assert_whole(service, id, job)
@@ -117,12 +127,17 @@ def test_a_stopped_rank_is_named_with_phase_and_age_and_the_job_goes_on(service)
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_a_loss_that_becomes_nan_stops_the_job_and_names_step_and_worker(service, strategy):
-    layers = [{"type": "flatten"}, {"type": "dense", "units": 64}, {"type": "dense", "units": 64}, {"type": "dense", "units": 10}]
-    diverges = {"epochs": 50, "strategy": {"type": strategy}, "optimizer": {"type": "sgd", "learning_rate": 1000}}
+    layers = [{"type": "flatten"}, {"type": "dense", "units": 64}, {"type": "dense", "units": 64},
+              {"type": "dense", "units": 10}]
+    diverges = {"epochs": 50, "strategy": {"type": strategy},
+                "optimizer": {"type": "sgd", "learning_rate": 1000}}
     id = service.submit(spec(model={"input": [28, 28, 1], "layers": layers}, **diverges))
-    job = until("it has failed", lambda: (j := service.job(id))["state"] in ("failed", "succeeded") and j)
-    assert job["state"] == "failed" and job["attempt"] == 1, "another attempt would meet the same again"
-    assert job["error"]["code"] == "data" and re.search(r"not finite.*step \d+ of worker \d", job["error"]["message"]), job["error"]
+    job = until("it has failed", lambda: (j := service.job(id))["state"] in ("failed", "succeeded")
+                and j)
+    assert (job["state"] == "failed"
+            and job["attempt"] == 1), "another attempt would meet the same again"
+    assert job["error"]["code"] == "data" and re.search(r"not finite.*step \d+ of worker \d",
+                                                        job["error"]["message"]), job["error"]
     assert job["error"]["rank"] in (0, 1) and job["error"]["node"] in ("a", "b", "c")
 
 
@@ -149,8 +164,8 @@ def crash(service):
 
 
 def stored_state(service, id):
-    return subprocess.run(["redis-cli", "-s", service.dir / "redis.sock", "hget", f"es:job:{id}", "state"], check=True, capture_output=True,
-                          text=True).stdout.strip()
+    return subprocess.run(["redis-cli", "-s", service.dir / "redis.sock", "hget", f"es:job:{id}",
+                           "state"], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_a_coordinator_that_dies_in_the_middle_of_a_change_of_state_completes_it():
@@ -181,7 +196,8 @@ def test_a_coordinator_that_dies_in_the_middle_of_a_change_of_state_completes_it
         s.start()
         s.wait(id, "cancelled")
         until("no process is left", lambda: not processes_of(id))
-        until("its nodes are free", lambda: all(n["state"] == "ready" for n in s.get("nodes").json()["nodes"]))
+        until("its nodes are free",
+              lambda: all(n["state"] == "ready" for n in s.get("nodes").json()["nodes"]))
 
 
 def test_a_coordinator_killed_while_it_launches_costs_a_job_without_restarts_nothing():
@@ -199,7 +215,8 @@ def test_an_attempt_whose_record_is_lost_is_found_by_what_it_carries():
         s.steps(id, 20)
         ranks = ranks_of(id)
         s.kill()
-        subprocess.run(["redis-cli", "-s", s.dir / "redis.sock", "hdel", f"es:job:{id}", "launch"], check=True, capture_output=True)
+        subprocess.run(["redis-cli", "-s", s.dir / "redis.sock", "hdel", f"es:job:{id}", "launch"],
+                       check=True, capture_output=True)
         s.start()
         until("it is adopted", lambda: said(s, 'msg="adopted"', id, "alive=1"))
         assert ranks_of(id) == ranks
@@ -214,21 +231,26 @@ def test_a_clean_stop_writes_a_checkpoint_and_the_next_start_goes_on_from_it():
         s.steps(id, 40)
         step = s.job(id)["progress"]["step"]
         s.stop()
-        assert not processes_of(str(s.dir)) and not processes_of(id), "nothing is left of a service that was stopped"
+        assert not processes_of(str(s.dir)) and not processes_of(
+            id), "nothing is left of a service that was stopped"
         kept = checkpoints(s, id)
         assert kept and kept[-1] >= step
         begin = len(s.text())
         s.start()
         job = s.wait(id, "succeeded")
-        assert job["attempt"] == 2 and said(s, "goes on from a checkpoint", f"step={kept[-1]}", since=begin)
+        assert job["attempt"] == 2 and said(s, "goes on from a checkpoint", f"step={kept[-1]}",
+                                            since=begin)
         assert_whole(s, id, job)
 
 
 def test_a_second_coordinator_on_the_same_folder_is_refused_and_harms_nobody(service):
-    command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(service.dir), "--listen", "127.0.0.1:0"]
+    command = [str(BUILD / "evenstep"), "serve", "--data-dir", str(service.dir), "--listen",
+               "127.0.0.1:0"]
     second = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert second.returncode == 1 and "another evenstep serve works in" in second.stderr + second.stdout
-    assert {n["name"]: n["state"] for n in service.get("nodes").json()["nodes"]} == {"a": "ready", "b": "ready", "c": "ready"}
+    assert (second.returncode == 1 and "another evenstep serve works in" in second.stderr
+            + second.stdout)
+    assert {n["name"]: n["state"] for n in service.get("nodes").json()["nodes"]} == {
+        "a": "ready", "b": "ready", "c": "ready"}
 
 
 @pytest.mark.parametrize("harm", ["altered", "cut"])
@@ -254,7 +276,8 @@ class SmallDisk:
     def __init__(self, path, size):
         self.path = path
         path.mkdir(parents=True)
-        made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "evenstep-test", path], capture_output=True, text=True)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "evenstep-test", path],
+                              capture_output=True, text=True)
         if made.returncode:
             pytest.skip(f"a small disk cannot be mounted here: {made.stderr.strip()}")
 
@@ -270,7 +293,8 @@ def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(se
     for node in "abc":
         assert service.post(f"nodes/{node}/drain").ok
     id = service.submit(job_spec(20))
-    disk = SmallDisk(service.dir / "jobs" / id / "checkpoints", 1200 * 1024)  # a checkpoint has 814 KB
+    # a checkpoint has 814 KB
+    disk = SmallDisk(service.dir / "jobs" / id / "checkpoints", 1200 * 1024)
     try:
         for node in "abc":
             assert service.post(f"nodes/{node}/enable").ok
@@ -305,17 +329,22 @@ def test_a_full_disk_of_the_service_is_the_reason_in_the_503_and_in_the_log(tmp_
     disk = SmallDisk(tmp_path / "small", 24 << 20)
     try:
         with Service(nodes=NODES, folder=disk.path) as s:
-            until("it is told before", lambda: said(s, "the disk is nearly full", "bytes_that_can_go="))
+            until("it is told before",
+                  lambda: said(s, "the disk is nearly full", "bytes_that_can_go="))
 
             def refused():
-                answer = s.http.post(s.url + "/api/v1/jobs", json=job_spec(1, name="x" * 60), timeout=30)
-                return [answer] if answer.status_code == 503 else None  # an answer of 503 is false by itself
+                answer = s.http.post(s.url + "/api/v1/jobs", json=job_spec(1, name="x" * 60),
+                                     timeout=30)
+                # an answer of 503 is false by itself
+                return [answer] if answer.status_code == 503 else None
 
             fill(disk.path / "filler")
             answer = until("the API refuses", refused, 60)[0]
-            assert f"the disk of '{disk.path}' is full" in answer.json()["detail"] and "--max-disk" in answer.json()["hint"], answer.text
+            assert (f"the disk of '{disk.path}' is full" in answer.json()["detail"]
+                    and "--max-disk" in answer.json()["hint"]), answer.text
             assert said(s, "is away", f"the disk of '{disk.path}' is full")
             (disk.path / "filler").unlink()
-            until("it goes on when there is room again", lambda: s.http.get(s.url + "/api/v1/jobs").status_code == 200, 60)
+            until("it goes on when there is room again",
+                  lambda: s.http.get(s.url + "/api/v1/jobs").status_code == 200, 60)
     finally:
         disk.remove()

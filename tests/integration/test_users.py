@@ -1,5 +1,5 @@
-"""A Redis with users by role (deploy/container/users.acl): what a job needs works, and what a stranger with a worker's or an agent's password
-writes changes nothing."""
+"""A Redis with users by role (deploy/container/users.acl): what a job needs works, and what a
+stranger with a worker's or an agent's password writes changes nothing."""
 import json
 import os
 import pathlib
@@ -27,8 +27,10 @@ class Store:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
         self.log = open(folder / "redis.log", "wb")
-        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "",
-                                         "--aclfile", str(folder / "redis/users.acl")], stdout=self.log, stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder),
+             "--save", "", "--aclfile", str(folder / "redis/users.acl")], stdout=self.log,
+            stderr=subprocess.STDOUT)
         until("Redis answers", self.answers, 20)
 
     def answers(self):
@@ -38,14 +40,17 @@ class Store:
             assert self.process.poll() is None, (self.folder / "redis.log").read_text()
 
     def file(self, user):
-        return {"coordinator": self.folder / "coordinator/store-password", "keeper": self.folder / "coordinator/keeper-password",
-                "agent": self.folder / "agent/store-password", "worker": self.folder / "agent/worker-password"}[user]
+        return {"coordinator": self.folder / "coordinator/store-password",
+                "keeper": self.folder / "coordinator/keeper-password",
+                "agent": self.folder / "agent/store-password",
+                "worker": self.folder / "agent/worker-password"}[user]
 
     def url(self, user):
         return f"redis://{user}@127.0.0.1:{self.port}"
 
     def of(self, user):
-        return redis.Redis(port=self.port, username=user, password=self.file(user).read_text().strip(), decode_responses=True)
+        return redis.Redis(port=self.port, username=user,
+                           password=self.file(user).read_text().strip(), decode_responses=True)
 
     def stop(self):
         self.process.terminate()
@@ -62,12 +67,16 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def service(store):
-    options = ["--store", store.url("coordinator"), "--store-password-file", store.file("coordinator"), "--keeper-user", "keeper",
-               "--keeper-password-file", store.file("keeper"), "--secret-file", store.folder / "coordinator/secret", "--no-local-node"]
+    options = ["--store", store.url("coordinator"), "--store-password-file",
+               store.file("coordinator"), "--keeper-user", "keeper", "--keeper-password-file",
+               store.file("keeper"), "--secret-file", store.folder / "coordinator/secret",
+               "--no-local-node"]
     with Service(nodes=[], options=[str(o) for o in options]) as s:
         def agent(host, node):
-            return Agent(s, host, node + "=cpu:1", secret=store.folder / "agent/secret", store=store.url("agent"), options=[
-                "--store-password-file", str(store.file("agent")), "--worker-user", "worker", "--worker-password-file", str(store.file("worker"))])
+            return Agent(s, host, node + "=cpu:1", secret=store.folder / "agent/secret",
+                         store=store.url("agent"), options=[
+                "--store-password-file", str(store.file("agent")), "--worker-user", "worker",
+                "--worker-password-file", str(store.file("worker"))])
         with agent("alpha", "a"), agent("beta", "b"):
             ready(s, "a", "b")
             yield s
@@ -81,31 +90,36 @@ def running(service, **changes):
 
 
 def fact(id, attempt, rank, **more):
-    return json.dumps({"format": 1, "job": id, "attempt": attempt, "rank": rank, "number": 10**9, "type": "ended", "node": "keeper", "code": "none",
-                       "message": "", **more})
+    return json.dumps({"format": 1, "job": id, "attempt": attempt, "rank": rank, "number": 10**9,
+                       "type": "ended", "node": "keeper", "code": "none", "message": "", **more})
 
 
 def test_a_job_over_two_hosts_needs_no_more_than_its_users_may(service):
     id = service.submit(spec())
     job = service.wait(id, "succeeded")
-    assert job["progress"]["samples"] == 2 * 2560 and {w["node"] for w in job["workers"]} == {"a", "b"}
+    assert job["progress"]["samples"] == 2 * 2560 and {w["node"] for w in job["workers"]} == {
+        "a", "b"}
 
 
 def test_a_stranger_with_the_workers_user_ends_no_job(service, store):
     id, worker = running(service), store.of("worker")
     for attempt in (0, 1, 2, 30000):
-        for text in (fact(id, attempt, 2, outcome="finished"), fact(id, attempt, 0, outcome="failed", code="data")):
+        for text in (fact(id, attempt, 2, outcome="finished"),
+                     fact(id, attempt, 0, outcome="failed", code="data")):
             worker.xadd(f"es:job:{id}:facts", {"j": text})
             worker.xadd(f"es:job:{id}:facts", {"j": "0" * 64 + "\n" + text})
     genuine = worker.hgetall(f"es:job:{id}:beats")
     for rank, text in genuine.items():
         forged = json.loads(text.partition("\n")[2])
-        worker.hset(f"es:job:{id}:beats", rank, text.partition("\n")[0] + "\n" + json.dumps({**forged, "samples": 10**9}))
+        worker.hset(f"es:job:{id}:beats", rank, text.partition("\n")[0] + "\n"
+                    + json.dumps({**forged, "samples": 10**9}))
     worker.xadd(f"es:job:{id}:rows:0", {"r": b"\xff" * 80, "bytes": 80})
-    until("what was written is dropped, and said", lambda: all(f'"a report is dropped" job={id} attempt=1 what={what}' in service.text()
-                                                               for what in ("fact", "rows")))
+    until("what was written is dropped, and said",
+          lambda: all(f'"a report is dropped" job={id} attempt=1 what={what}' in service.text()
+                      for what in ("fact", "rows")))
     job = service.wait(id, "succeeded")
-    assert job["attempt"] == 1 and job["progress"]["samples"] == 60 * 2560 and job["progress"]["fraction"] == 1
+    assert (job["attempt"] == 1 and job["progress"]["samples"] == 60 * 2560
+            and job["progress"]["fraction"] == 1)
 
 
 @pytest.mark.parametrize("stream", ["facts", "rows:0", "rows:1", "rows:2"])
@@ -125,13 +139,18 @@ def test_the_largest_of_all_ids_does_not_stop_the_service(service, store):
 @pytest.mark.parametrize("user", ["worker", "keeper", "agent"])
 def test_no_user_but_the_coordinators_runs_scripts_or_reaches_beyond_its_role(service, store, user):
     job = "es:job:0123456789abcdef"
-    refused = [("eval", "while true do end", 0), ("evalsha", "0" * 40, 0), ("script", "load", "return 1"), ("function", "load", "#!lua name=x\n"),
-               ("function", "flush"), ("hset", job, "state", "failed"), ("set", job + ":plan", "{}"), ("del", job + ":facts"),
-               ("set", "es:claim:a", "x"), ("get", "es:secret:1"), ("flushall",), ("config", "get", "*"), ("acl", "list"), ("keys", "*")]
+    refused = [("eval", "while true do end", 0), ("evalsha", "0" * 40, 0),
+               ("script", "load", "return 1"), ("function", "load", "#!lua name=x\n"),
+               ("function", "flush"), ("hset", job, "state", "failed"),
+               ("set", job + ":plan", "{}"), ("del", job + ":facts"),
+               ("set", "es:claim:a", "x"), ("get", "es:secret:1"), ("flushall",),
+               ("config", "get", "*"), ("acl", "list"), ("keys", "*")]
     if user != "agent":  # nor makes a hash where a stream should be
-        refused += [("hset", job + ":rows:0", "a", "b"), ("hset", job + ":facts", "a", "b"), ("xadd", job + ":beats", "*", "a", "b")]
+        refused += [("hset", job + ":rows:0", "a", "b"), ("hset", job + ":facts", "a", "b"),
+                    ("xadd", job + ":beats", "*", "a", "b")]
     if user == "worker":
-        refused += [("lpop", "es:mail:host.beta"), ("rpush", "es:mail:host.beta", "x"), ("set", "es:lease:x", "1")]
+        refused += [("lpop", "es:mail:host.beta"), ("rpush", "es:mail:host.beta", "x"),
+                    ("set", "es:lease:x", "1")]
     for words in refused:
         with pytest.raises(redis.exceptions.ResponseError, match="(?i)no permissions|NOPERM"):
             store.of(user).execute_command(*words)
@@ -141,12 +160,15 @@ def test_no_process_of_a_job_has_the_coordinators_password(service, store):
     id, password = running(service), store.file("coordinator").read_text().strip().encode()
     keeper = store.file("keeper").read_text().strip().encode()
     ranks = until("all ranks run", lambda: len(ranks_of(id)) == 3 and ranks_of(id))
-    having = [p for p in pathlib.Path("/proc").glob("[0-9]*") if f"EVENSTEP_JOB={id}".encode() in proc_file(p.name, "environ")]
+    having = [p for p in pathlib.Path("/proc").glob("[0-9]*")
+              if f"EVENSTEP_JOB={id}".encode() in proc_file(p.name, "environ")]
     assert len(having) >= 5  # mpirun, evenstep-launch, orted and the ranks
-    assert not [p for p in having if password in proc_file(p.name, "environ") or password in proc_file(p.name, "cmdline")]
+    assert not [p for p in having if password in proc_file(p.name, "environ")
+                or password in proc_file(p.name, "cmdline")]
     assert keeper in proc_file(ranks[2], "environ")
     seals = (service.dir / "jobs" / id / "seals" / "1").read_bytes().split()
-    assert len(seals) == 3 and os.stat(service.dir / "jobs" / id / "seals" / "1").st_mode & 0o777 == 0o600
+    assert len(seals) == 3 and os.stat(service.dir / "jobs" / id / "seals"
+                                       / "1").st_mode & 0o777 == 0o600
     for p in having:
         assert not [s for s in seals if s in proc_file(p.name, "cmdline")]
     assert not [s for s in seals for rank in ranks.values() if s in proc_file(rank, "environ")]

@@ -1,7 +1,9 @@
-"""A program whose gradients are whole numbers over powers of two, so that sums are exact in any order: what the rank's side makes of it is compared
-bit for bit. It keeps a list of the samples it has seen, per epoch, beneath $EVENSTEP_OUTPUT.
+"""A program whose gradients are whole numbers over powers of two, so that sums are exact in any
+order: what the rank's side makes of it is compared bit for bit. It keeps a list of the samples it
+has seen, per epoch, beneath $EVENSTEP_OUTPUT.
 
-    counting.py [--samples N] [--batch B] [--epochs E] [--optimizer sgd|momentum|heavy|adaptive] [--fault NAME] [--after STEPS] …
+    counting.py [--samples N] [--batch B] [--epochs E] [--optimizer sgd|momentum|heavy|adaptive]
+                [--fault NAME] [--after STEPS] …
 """
 import argparse
 import json
@@ -15,7 +17,8 @@ import numpy as np
 import wire
 
 GOES = []  # what each step's GO said
-SHAPES = {"first.weight": [40, 50], "first.bias": [40], "second.weight": [10, 40], "second.bias": [10]}
+SHAPES = {"first.weight": [40, 50], "first.bias": [40], "second.weight": [10, 40],
+          "second.bias": [10]}
 N = sum(int(np.prod(s)) for s in SHAPES.values())
 
 
@@ -25,18 +28,20 @@ def tokens(i):
 
 
 def gradient(indices, params):
-    """Mean over the samples (or their tokens, or a sum) of a gradient of whole numbers, and a part that depends on the parameters."""
+    """Mean over the samples (or their tokens, or a sum) of a gradient of whole numbers, and a part
+    that depends on the parameters."""
     j = np.arange(N, dtype=np.int64)
     total = np.zeros(N, np.float64)
     for i in indices:
         total += tokens(i) * ((int(i) * 7 + j * 3) % 17 - 8)
-    mean = (total / (1 if ARGS.reduction == "sum" else max(sum(map(tokens, indices)), 1))).astype(np.float32)
+    mean = (total / (1 if ARGS.reduction == "sum" else max(sum(map(tokens, indices)), 1))).astype(
+        np.float32)
     return mean + np.float32(0.25) * params if ARGS.curved else mean
 
 
 class Optimizer:
-    """As the user's: plain SGD, with momentum, or one that the server's rule cannot make (adaptive: the sign of the gradient; heavy: a
-    momentum that it does not tell)."""
+    """As the user's: plain SGD, with momentum, or one that the server's rule cannot make (adaptive:
+    the sign of the gradient; heavy: a momentum that it does not tell)."""
 
     def __init__(self, kind, rate):
         self.kind, self.rate, self.velocity = kind, np.float32(rate), np.zeros(N, np.float32)
@@ -52,13 +57,16 @@ class Optimizer:
         params -= self.rate * grads
 
     def about(self):
-        return {"type": "other" if self.kind in ("adaptive", "heavy") else "sgd", "name": self.kind, "learning_rate": float(self.rate),
-                "momentum": 0.5 if self.kind == "momentum" else 0, "nesterov": False, "weight_decay": 0}
+        return {"type": "other" if self.kind in ("adaptive", "heavy") else "sgd", "name": self.kind,
+                "learning_rate": float(self.rate), "momentum": 0.5 if self.kind == "momentum"
+                else 0, "nesterov": False, "weight_decay": 0}
 
 
 def describe(optimizer):
-    return {"framework": "plain", "samples": ARGS.samples, "global_batch": ARGS.batch, "ahead": ARGS.ahead, "shuffle": True, "epochs": ARGS.epochs,
-            "state": ARGS.state, "reduction": ARGS.reduction, "optimizer": optimizer.about(), "statistics": [{"name": "mean", "shape": [3], "mean_of": -1}],
+    return {"framework": "plain", "samples": ARGS.samples, "global_batch": ARGS.batch,
+            "ahead": ARGS.ahead, "shuffle": True, "epochs": ARGS.epochs, "state": ARGS.state,
+            "reduction": ARGS.reduction, "optimizer": optimizer.about(),
+            "statistics": [{"name": "mean", "shape": [3], "mean_of": -1}],
             "parameters": [{"name": k, "shape": s, "decay": True} for k, s in SHAPES.items()]}
 
 
@@ -136,7 +144,8 @@ def one_pass(w, s, optimizer, grads):
 
 def more_passes(w, s, optimizer, go):
     """Each adds half of the gradient to what GO left."""
-    passes = 2 if ARGS.fault == "further" and w.rank == 1 and s.number == ARGS.after else ARGS.passes
+    passes = (2 if ARGS.fault == "further" and w.rank == 1 and s.number == ARGS.after
+              else ARGS.passes)
     for _ in range(1, passes):
         before = w.grads.copy()
         w.again(s)
@@ -173,7 +182,8 @@ def seen_file(rank):
 
 
 def note(rank, s):
-    """What all processes of this rank have given gradients of; of a slice that was computed again the last time holds."""
+    """What all processes of this rank have given gradients of; of a slice that was computed again
+    the last time holds."""
     with open(seen_file(rank), "a") as f:
         f.write(json.dumps([s.number, s.epoch, [int(i) for i in s.indices]]) + "\n")
 
@@ -182,7 +192,8 @@ def all_seen(rank):
     seen = {}
     if os.path.exists(seen_file(rank)):
         with open(seen_file(rank)) as f:
-            for _, epoch, indices in {number: (number, epoch, indices) for number, epoch, indices in map(json.loads, f)}.values():
+            for _, epoch, indices in {number: (number, epoch, indices)
+                                      for number, epoch, indices in map(json.loads, f)}.values():
                 seen.setdefault(epoch, []).extend(indices)
     return seen
 
@@ -209,7 +220,8 @@ def train(w, optimizer):
         if s.flags & wire.EPOCH_LAST:
             at("evaluation", w, s)
         if s.flags & wire.EPOCH_LAST and (w.rank == 0 or ARGS.everyone):
-            w.log(test_accuracy=ARGS.accuracy + 0.125 * s.epoch, test_loss=float(np.abs(w.params).sum()))
+            w.log(test_accuracy=ARGS.accuracy + 0.125 * s.epoch,
+                  test_loss=float(np.abs(w.params).sum()))
         if s.flags & wire.RUN_LAST or (s.flags & wire.EPOCH_LAST and s.epoch + 1 == loops(w.rank)):
             return
 
@@ -229,7 +241,8 @@ def main():
     if ARGS.state:
         w.save = lambda: bytes([rank]) + optimizer.velocity.tobytes()
         print(f"state of rank {w.state[0]}" if w.state else "no state", flush=True)
-        optimizer.velocity = np.frombuffer(w.state, "<f4", N, 1).copy() if w.state else optimizer.velocity
+        optimizer.velocity = np.frombuffer(w.state, "<f4", N,
+                                           1).copy() if w.state else optimizer.velocity
     w.params[:] = np.arange(N) % 5 + rank + 1000 * incarnation  # those of rank 0 are everybody's
     if ARGS.loop:
         w.epochs(float("inf"))
@@ -237,7 +250,8 @@ def main():
     train(w, optimizer)
     out = os.path.join(os.environ["EVENSTEP_OUTPUT"], f"rank-{rank}.json")
     with open(out, "w") as f:
-        json.dump({"seen": all_seen(rank), "params": w.params.tolist(), "resumed": w.resumed, "incarnation": incarnation, "epoch": w.epoch, "goes": GOES}, f)
+        json.dump({"seen": all_seen(rank), "params": w.params.tolist(), "resumed": w.resumed,
+                   "incarnation": incarnation, "epoch": w.epoch, "goes": GOES}, f)
     w.leave()
 
 
@@ -257,16 +271,22 @@ if __name__ == "__main__":
     parser.add_argument("--pause", type=float, default=0)
     parser.add_argument("--reduction", default="mean")
     parser.add_argument("--tokens", action="store_true", help="samples weigh 1, 2 or 3")
-    parser.add_argument("--silent", type=int, default=-1, help="this rank's batches weigh 0; -2: all do")
+    parser.add_argument("--silent", type=int, default=-1,
+                        help="this rank's batches weigh 0; -2: all do")
     parser.add_argument("--no-loss", action="store_true")
     parser.add_argument("--passes", type=int, default=1)
-    parser.add_argument("--void", type=int, default=-1, help="this rank's pass fails half way in step --after")
-    parser.add_argument("--change", type=int, default=-1, help="this rank changes parameters after step --after, beside its optimizer; -2: all do")
+    parser.add_argument("--void", type=int, default=-1,
+                        help="this rank's pass fails half way in step --after")
+    parser.add_argument("--change", type=int, default=-1,
+                        help="this rank changes parameters after step --after, beside its "
+                        "optimizer; -2: all do")
     parser.add_argument("--state", action="store_true")
     parser.add_argument("--fault")
     parser.add_argument("--after", type=int, default=3)
-    parser.add_argument("--point", default="before", choices=["before", "begun", "half", "step", "after", "evaluation"])
-    parser.add_argument("--every", type=int, help="in place of --after: the next process goes that much further")
+    parser.add_argument("--point", default="before",
+                        choices=["before", "begun", "half", "step", "after", "evaluation"])
+    parser.add_argument("--every", type=int,
+                        help="in place of --after: the next process goes that much further")
     parser.add_argument("--on", type=int)
     parser.add_argument("--but", type=int)
     parser.add_argument("--times", type=int, default=99)

@@ -1,5 +1,6 @@
-"""The network of a job of ours as a program in NumPy: 8 inputs, a hidden layer with ReLU, 4 classes. It begins with the same parameters and reads the
-same samples, so what a strategy makes of either can be compared step by step.
+"""The network of a job of ours as a program in NumPy: 8 inputs, a hidden layer with ReLU, 4
+classes. It begins with the same parameters and reads the same samples, so what a strategy makes of
+either can be compared step by step.
 
     network.py FOLDER [--momentum M] [--in-order]          FOLDER: x.npy, y.npy, first.npz"""
 import argparse
@@ -58,10 +59,13 @@ def main():
     parser.add_argument("--in-order", action="store_true")
     args = parser.parse_args()
     x, y, first = (np.load(args.folder / name) for name in ("x.npy", "y.npy", "first.npz"))
-    optimizer = {"type": "sgd", "name": "SGD", "learning_rate": RATE, "momentum": args.momentum, "nesterov": False, "weight_decay": 0}
-    w = wire.Wire({"framework": "plain", "samples": len(x), "global_batch": BATCH, "ahead": 1, "shuffle": not args.in_order, "epochs": None,
-                   "state": False, "reduction": "mean", "optimizer": optimizer, "statistics": [],
-                   "parameters": [{"name": k, "shape": list(s), "decay": True} for k, s in SHAPES.items()]})
+    optimizer = {"type": "sgd", "name": "SGD", "learning_rate": RATE, "momentum": args.momentum,
+                 "nesterov": False, "weight_decay": 0}
+    w = wire.Wire({"framework": "plain", "samples": len(x), "global_batch": BATCH, "ahead": 1,
+                   "shuffle": not args.in_order, "epochs": None, "state": False,
+                   "reduction": "mean", "optimizer": optimizer, "statistics": [],
+                   "parameters": [{"name": k, "shape": list(s), "decay": True}
+                                  for k, s in SHAPES.items()]})
     w.params[:] = np.concatenate([first[name].ravel() for name in SHAPES])
     w.start()
     velocity = np.zeros_like(w.params)
@@ -71,7 +75,8 @@ def main():
             if s.flags & wire.STOP or not w.begin(s):
                 break
             step(w, s, x, y, velocity, args.momentum)
-        if s.flags & wire.STOP or (s.flags & wire.EPOCH_LAST and not w.epoch_end(s.epoch)) or s.flags & wire.RUN_LAST:
+        if s.flags & wire.STOP or (s.flags & wire.EPOCH_LAST
+                                   and not w.epoch_end(s.epoch)) or s.flags & wire.RUN_LAST:
             break
     w.leave()
 

@@ -1,5 +1,5 @@
-"""The program's side of client/protocol.h in plain Python, for programs that test the rank's side: no library of ours is in between, so a test
-can say things that the library never would."""
+"""The program's side of client/protocol.h in plain Python, for programs that test the rank's side:
+no library of ours is in between, so a test can say things that the library never would."""
 import array
 import json
 import mmap
@@ -12,8 +12,8 @@ import numpy as np
 SIZE, VERSION, MAGIC = 136, 2, 0x45564e53
 JOIN, READY, BEGIN, BUCKET, GRADIENTS, EPOCH_END, EPOCHS, LOG, STATE, LEAVE, FAILED = range(1, 12)
 WELCOME, START, SLICE, GO, SAVE, CONTINUE, REFUSED = range(64, 71)
-HAS_STATE, RESUMED, SKIP_STEP, HOLD, DIFFERENCE, EPOCH_LAST, RUN_LAST, STOP, NOT_FINITE, NO_STEP, AGAIN, HELD_BACK, VOID, WITH_BEGIN, WITH_SLICE = (
-    1 << i for i in range(15))
+(HAS_STATE, RESUMED, SKIP_STEP, HOLD, DIFFERENCE, EPOCH_LAST, RUN_LAST, STOP, NOT_FINITE, NO_STEP,
+ AGAIN, HELD_BACK, VOID, WITH_BEGIN, WITH_SLICE) = (1 << i for i in range(15))
 
 
 class Refused(Exception):
@@ -23,8 +23,10 @@ class Refused(Exception):
 class Slice:
     def __init__(self, flags, body, indices):
         self.flags = flags
-        self.epoch, self.number, self.start, self.count, self.step_count, self.slot = struct.unpack_from("<qqqqqi", body)
-        self.indices = None if indices is None or flags & NO_STEP else indices[self.slot, :self.count].copy()
+        self.epoch, self.number, self.start, self.count, self.step_count, self.slot = (
+            struct.unpack_from("<qqqqqi", body))
+        self.indices = None if indices is None or flags & NO_STEP else indices[self.slot,
+                                                                               :self.count].copy()
 
 
 class Wire:
@@ -34,18 +36,24 @@ class Wire:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(os.environ["EVENSTEP_SOCKET"])
         self.indices, self.slices, self.held = None, [], False
-        self.send(JOIN, body=struct.pack("<IIii", MAGIC, version, os.getpid(), int(os.environ.get("EVENSTEP_INCARNATION", 0))), text=json.dumps(description))
+        self.send(JOIN,
+                  body=struct.pack("<IIii", MAGIC, version, os.getpid(),
+                                   int(os.environ.get("EVENSTEP_INCARNATION", 0))),
+                  text=json.dumps(description))
         flags, body, fds = self.receive(WELCOME)
-        (_, _, self.rank, self.workers, self.global_batch, size, params, grads, stats, buckets, indices, n, m, n_buckets, slots, self.ahead, self.epoch,
-         self.step, self.seed) = struct.unpack_from("<IIiiqqqqqqqqqiiixxxxqqQ", body)
+        (_, _, self.rank, self.workers, self.global_batch, size, params, grads, stats, buckets,
+         indices, n, m, n_buckets, slots, self.ahead, self.epoch, self.step,
+         self.seed) = struct.unpack_from("<IIiiqqqqqqqqqiiixxxxqqQ", body)
         self.resumed = bool(flags & RESUMED)
-        self.state, self.save = os.pread(fds[1], 1 << 30, 0) if flags & HAS_STATE else None, lambda: b""
+        self.state, self.save = os.pread(fds[1], 1 << 30,
+                                         0) if flags & HAS_STATE else None, lambda: b""
         block = mmap.mmap(fds[0], size)
         os.close(fds[0])
 
         def view(kind, at, count):
             return np.frombuffer(block, kind, count, at)
-        self.params, self.grads, self.stats = view("<f4", params, n), view("<f4", grads, n), view("<f4", stats, m)
+        self.params, self.grads, self.stats = view("<f4", params, n), view("<f4", grads, n), view(
+            "<f4", stats, m)
         self.shared = view("<i8", 0, 1)  # struct wire_shared
         self.buckets = view("<i8", buckets, 2 * n_buckets).reshape(-1, 2)
         self.indices = view("<i8", indices, slots * self.global_batch).reshape(slots, -1)
@@ -58,7 +66,8 @@ class Wire:
             return
         fd = os.memfd_create("text")
         os.write(fd, blob or text.encode())
-        self.socket.sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+        self.socket.sendmsg([packet],
+                            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
         os.close(fd)
 
     def receive(self, *kinds):
@@ -120,7 +129,9 @@ class Wire:
 
     def gradients(self, s, loss, rate=float("nan"), correct=-1, flags=0, samples=None, weight=None):
         n = s.count if samples is None else samples
-        self.send(GRADIENTS, flags, struct.pack("<qqdddd", s.number, n, n if weight is None else weight, loss, correct, rate))
+        self.send(GRADIENTS, flags,
+                  struct.pack("<qqdddd", s.number, n, n if weight is None else weight, loss,
+                              correct, rate))
         go, _, _ = self.receive(GO, SAVE)
         while self.last == SAVE:
             self.send(STATE, blob=self.save())

@@ -1,56 +1,71 @@
-#!/usr/bin/env python3
-"""Table 1, DBS-SGD (P1): four nodes of speeds 1, 1, 1/2, 1/4; what unequal nodes do to staleness
-and learning, and what dynamic batching makes of it."""
-from table import best, grid, job, main, markdown, mean_of, percent, rate_of, shown
-from simulator import seconds_to
+"""Table 1, DBS-SGD (P1): what unequal nodes do to staleness and to learning under server rules with
+equal minibatches, and what minibatches by speed make of it."""
+from plan import Table, accuracy, percent, shown
+from simulator import final_accuracy, seconds_to
 
-SPEEDS = [1, 1, 0.5, 0.25]
+SPEEDS = {"1, 1, 1/2, 1/4": lambda n: [(1, 1, 0.5, 0.25)[i % 4] for i in range(n)],
+          "one of 1/8": lambda n: [1] * (n - 1) + [0.125],
+          "1 to 1/4 evenly": lambda n: [1 - 0.75 * i / (n - 1) for i in range(n)]}
 
 
-def rows(c):
+def rules(c):
     """Server rules with the papers' scale (each update is a full step); sync has no other."""
-    paper = {"scale": "per_update"}
+    n, paper = c["nodes"], {"scale": "per_update"}
     return {"asgd": ({"type": "asgd", **paper}, "equal"),
             "softsync n=1": ({"type": "softsync", "n": 1, "rate": "tau", **paper}, "equal"),
-            "softsync n=λ": ({"type": "softsync", "n": 4, "rate": "tau", **paper}, "equal"),
+            "softsync n=λ": ({"type": "softsync", "n": n, "rate": "tau", **paper}, "equal"),
             "dbs-sgd c=1": ({"type": "dbs-sgd", "c": 1, **paper}, "dynamic"),
-            "dbs-sgd c=λ": ({"type": "dbs-sgd", "c": 4, **paper}, "dynamic"),
+            "dbs-sgd c=λ": ({"type": "dbs-sgd", "c": n, **paper}, "dynamic"),
             "sync equal": ({"type": "sync"}, "equal"),
             "sync dynamic": ({"type": "sync"}, "dynamic")}
 
 
 def cluster(c):
-    nodes = [{"name": f"node-{i + 1}", "fixed_seconds": 0.002 / v, "seconds_per_sample": 0.001 / v,
-              "jitter": 0.02} for i, v in enumerate(SPEEDS)]
     link = {"latency_seconds": 1e-4, "bytes_per_second": 1.25e9}
+    nodes = [{"name": f"node-{i + 1}", "fixed_seconds": 0.002 / v, "seconds_per_sample": 0.001 / v,
+              "jitter": 0.02} for i, v in enumerate(SPEEDS[c["speeds"]](c["nodes"]))]
     return {"seed": 1, "nodes": nodes, "links": link, "server": link}
 
 
-def tables(c, data, sim, page):
-    def make(row, rate, seed):
-        strategy, policy = rows(c)[row]
-        return job(c, data, strategy, 4, c["global_batch"], rate, seed, policy), cluster(c)
-    cases = sim.run(grid(c, rows(c), make))
-    target, lines, curves = c["accuracy"], [], []
-    for row in rows(c):
-        chosen = best(cases, row)
-        staleness = [shown(chosen, lambda r, k=k: r["staleness"][k])
-                     for k in ("update_mean", "node_mean", "p99", "max")]
-        lines.append(
-            [row, rate_of(chosen), shown(chosen, lambda r: r["metrics"]["train_loss"], "{:.3f}"),
-             shown(chosen, lambda r: percent(r["metrics"]["test_accuracy"])), *staleness,
-             shown(chosen, lambda r: r["metrics"]["samples_per_second"], "{:.0f}"),
-             shown(chosen, lambda r: seconds_to(r, target))])
-        curves.append(
-            (row, [(e["time"], percent(e["accuracy"]))
-                   for e in chosen[0]["result"].get("evaluations", [])]))
-    page.add(markdown(["rule", "rate", "train loss", "test accuracy %", "update-mean staleness",
-                       "node-mean", "p99", "max", "samples/s",
-                       f"virtual s to {percent(target):g} %"], lines))
-    page.chart(c["data"] + "-accuracy", "Test accuracy over virtual time", "virtual seconds",
-               "test accuracy %", curves)
-    return cases
+def make(c, row, known):
+    strategy, policy = rules(c)[row]
+    batching = {"global_batch": c["global_batch"], "policy": policy}
+    return {"strategy": strategy, "workers": c["nodes"], "batching": batching}, cluster(c)
 
 
-if __name__ == "__main__":
-    main(__file__, tables)
+def line(c, row, known):
+    runs = known.final(row)
+    stale = [shown(runs, lambda r, k=k: r["staleness"][k])
+             for k in ("update_mean", "node_mean", "p99")]
+    rate = known.rate(row)
+    return [row, "–" if rate is None else f"{rate:g}", len(runs),
+            shown(runs, lambda r: r["metrics"]["train_loss"], "{:.3f}"), accuracy(runs), *stale,
+            shown(runs, lambda r: r["metrics"]["samples_per_second"], "{:.0f}"),
+            shown([r for r in runs if seconds_to(r, c["accuracy"])],
+                  lambda r: seconds_to(r, c["accuracy"]))]
+
+
+def one_rate_for_all(c, known, page):
+    """What the comparison looks like where no rate is chosen for a rule."""
+    found = {row: known.selected(row) for row in rules(c)}
+    page.add("With one rate for all rules, accuracy on the validation samples in %, one seed:")
+    page.table(["rule", *[f"rate {r:g}" for r in c["rates"]]],
+               [[row, *[f"{percent(final_accuracy(of[r])):.1f}" if r in of else "–"
+                        for r in c["rates"]]] for row, of in found.items()])
+
+
+def fill(c, known, page):
+    page.table(["rule", "rate", "seeds", "train loss", "test accuracy %", "update-mean staleness",
+                "node-mean", "p99", "samples/s", f"virtual s to {percent(c['accuracy']):g} %"],
+               [line(c, row, known) for row in rules(c)])
+    curves = []
+    for row in rules(c):
+        runs = [r for r in known.final(row) if "diverged" not in r][:1]
+        curves += [(row, [(t, percent(a)) for t, a in zip(r["curve"]["time"],
+                                                          r["curve"]["accuracy"])]) for r in runs]
+    page.chart(c["name"], f"Test accuracy, {c['title']}", "virtual seconds", "test accuracy %",
+               curves)
+    one_rate_for_all(c, known, page)
+
+
+TABLE = Table("dbs_sgd", rules, make, fill)

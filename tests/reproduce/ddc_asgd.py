@@ -1,60 +1,65 @@
-#!/usr/bin/env python3
-"""Table 2, DDC-ASGD (P3): N = 3, 6, 12 workers; rules that compensate for delay against plain ASGD
-and one node."""
-from table import best, grid, job, main, markdown, mean_of, percent, rate_of, shown
+"""Table 2, DDC-ASGD (P3): N workers; rules that compensate for delay, against plain ASGD and against
+one node."""
+from plan import Table, accuracy, mean_of, percent, shown
+from simulator import final_accuracy
 
-RULES = {"asgd": {"type": "asgd"}, "dc-asgd": {"type": "dc-asgd", "adaptive": True, "lambda": 2.0,
-                                               "m": 0.95}, "dc-asgdk": {"type": "dc-asgdk"},
-         "ddc-asgd": {"type": "ddc-asgd"}}
+RULES = {"asgd": {"type": "asgd"},
+         "dc-asgd": {"type": "dc-asgd", "adaptive": True, "lambda": 2.0, "m": 0.95},
+         "dc-asgdk": {"type": "dc-asgdk"}, "ddc-asgd": {"type": "ddc-asgd"}}
+ALONE = "one node"
 
 
-def cluster(n):
+def rows(c):
+    return [ALONE] + [f"N={n} {rule}" for n in c["workers"] for rule in RULES]
+
+
+def split(row):
+    """(N, rule) of a row."""
+    n, rule = ("N=1", None) if row == ALONE else row.split(" ")
+    return int(n[2:]), rule
+
+
+def make(c, row, known):
+    n, rule = split(row)
+    strategy = {**RULES[rule], "scale": "per_update", "weighting": "plain"} if rule else {
+        "type": "sync"}
     link = {"latency_seconds": 1e-4, "bytes_per_second": 1.25e9}
-    return {"seed": 1,
-            "nodes": [{"name": "node", "count": n, "fixed_seconds": 0.002,
-                       "seconds_per_sample": 0.001, "jitter": 0.1}], "links": link, "server": link}
+    nodes = [{"name": "node", "count": n, "fixed_seconds": 0.002, "seconds_per_sample": 0.001,
+              "jitter": 0.1}]
+    batching = {"global_batch": n * c["minibatch"], "policy": "equal"}
+    return ({"strategy": strategy, "workers": n, "batching": batching},
+            {"seed": 1, "nodes": nodes, "links": link, "server": link})
 
 
-def tables(c, data, sim, page):
-    rows = ["one node"] + [f"N={n} {rule}" for n in c["workers"] for rule in RULES]
+def test_accuracy(r):
+    return percent(r["metrics"]["test_accuracy"])
 
-    def make(row, rate, seed):
-        if row == "one node":
-            return job(c, data, {"type": "sync"}, 1, c["minibatch"], rate, seed), cluster(1)
-        n, rule = row[2:].split(" ")
-        strategy = {**RULES[rule], "scale": "per_update", "weighting": "plain"}
-        return job(c, data, strategy, int(n), int(n) * c["minibatch"], rate, seed), cluster(int(n))
-    cases = sim.run(grid(c, rows, make))
-    lines, alone = [], mean_of(best(cases, "one node"), lambda r: r["metrics"]["test_accuracy"])
-    for row in rows:
-        chosen = best(cases, row)
-        accuracy = mean_of(chosen, lambda r: r["metrics"]["test_accuracy"])
-        lines.append(
-            [row.split(" ")[0][2:] if row != "one node" else 1, "SGD" if row == "one node"
-             else row.split(" ")[1], rate_of(chosen),
-             shown(chosen, lambda r: percent(r["metrics"]["test_accuracy"])),
-             "–" if accuracy is None or alone is None else f"{percent(accuracy - alone):+.2f}",
-             shown(chosen, lambda r: r["metrics"]["test_loss"], "{:.3f}"),
-             shown(chosen, lambda r: r["staleness"]["update_mean"]),
-             shown(chosen, lambda r: r["virtual_seconds"])])
-    page.add(markdown(["N", "rule", "rate", "test accuracy %", "points from one node", "test loss",
-                       "mean delay", "virtual s"], lines))
-    # at each rate of its own: what a rule does where no rate is chosen for it
-    every = [[row,
-              *[shown([k for k in cases if k["row"] == row and k["rate"] == r],
-                      lambda r: percent(r["metrics"]["test_accuracy"])) for r in c["rates"]]]
-             for row in rows]
-    page.add("Test accuracy % at each rate of the grid:\n\n"
-             + markdown(["", *[f"rate {r:g}" for r in c["rates"]]], every))
-    curves = [(rule,
-               [(n, percent(a)) for n in c["workers"]
-                for a in [mean_of(best(cases, f"N={n} {rule}"),
-                                  lambda r: r["metrics"]["test_accuracy"])] if a])
-              for rule in RULES]
-    page.chart(c["data"] + "-accuracy", "Test accuracy over the number of workers", "workers",
+
+def line(row, known, alone):
+    n, rule = split(row)
+    runs, rate = known.final(row), known.rate(row)
+    mean = mean_of(runs, test_accuracy)
+    return [n, rule or "SGD", "–" if rate is None else f"{rate:g}", len(runs), accuracy(runs),
+            "–" if mean is None or alone is None else f"{mean - alone:+.2f}",
+            shown(runs, lambda r: r["metrics"]["test_loss"], "{:.3f}"),
+            shown(runs, lambda r: r["staleness"]["update_mean"]),
+            shown(runs, lambda r: r["virtual_seconds"])]
+
+
+def fill(c, known, page):
+    alone = mean_of(known.final(ALONE), test_accuracy)
+    page.table(["N", "rule", "rate", "seeds", "test accuracy %", "points from one node",
+                "test loss", "mean delay", "virtual s"],
+               [line(row, known, alone) for row in rows(c)])
+    page.add("At each rate that was tried, accuracy on the validation samples in %, one seed:")
+    found = {row: known.selected(row) for row in rows(c)}
+    page.table(["", *[f"rate {r:g}" for r in c["rates"]]],
+               [[row, *[f"{percent(final_accuracy(of[r])):.1f}" if r in of else "–"
+                        for r in c["rates"]]] for row, of in found.items()])
+    curves = [(rule, [(n, mean_of(known.final(f"N={n} {rule}"), test_accuracy))
+                      for n in c["workers"]]) for rule in RULES]
+    page.chart(c["name"], f"Test accuracy over the number of workers, {c['title']}", "workers",
                "test accuracy %", curves, x_ticks=c["workers"])
-    return cases
 
 
-if __name__ == "__main__":
-    main(__file__, tables)
+TABLE = Table("ddc_asgd", rows, make, fill)

@@ -1,77 +1,90 @@
-#!/usr/bin/env python3
-"""Table 3, HPSGD (P2): exchanges of 0.25, 1, 4 and 16 times a step's computing; what each way to
-live with them has learnt by the same moment."""
-from table import best, grid, job, main, markdown, mean_of, percent, rate_of, shown
+"""Table 3, HPSGD (P2): exchanges of 0.25 to 16 times a step's computing; what each way to live with
+them has learnt by the same moment."""
+from plan import Table, accuracy, mean_of, percent, shown
 from simulator import accuracy_at
 
 WORKERS, FIXED, PER_SAMPLE = 4, 0.002, 0.001
-RULES = ["sync, blocking", "sync, overlapped", "local-sgd", "asgd", "hpsgd"]
+RULES = ["hpsgd", "sync, blocking", "sync, overlapped", "local-sgd", "asgd"]
+
+
+def rows(c):
+    return [f"{ratio:g} {rule}" for ratio in c["ratios"] for rule in RULES]
+
+
+def split(row):
+    ratio, rule = row.split(" ", 1)
+    return float(ratio), rule
 
 
 def cluster(c, ratio):
     """Links on which a ring all-reduce of the gradient takes `ratio` times a step's computing."""
     step = FIXED + PER_SAMPLE * c["global_batch"] / WORKERS
-    link = {"bytes_per_second": 2 * (WORKERS - 1) / WORKERS * 4 * c["parameters"] / (ratio * step)}
-    return {"seed": 1,
-            "nodes": [{"name": "node", "count": WORKERS, "fixed_seconds": FIXED,
-                       "seconds_per_sample": PER_SAMPLE, "jitter": 0.02}], "links": link,
-            "server": link}
+    moved = 2 * (WORKERS - 1) / WORKERS * 4 * c["parameters"]
+    link = {"bytes_per_second": moved / (ratio * step)}
+    nodes = [{"name": "node", "count": WORKERS, "fixed_seconds": FIXED,
+              "seconds_per_sample": PER_SAMPLE, "jitter": 0.02}]
+    return {"seed": 1, "nodes": nodes, "links": link, "server": link}
 
 
-def strategy_of(rule, k):
-    if rule.startswith("sync"):
-        return {"type": "sync"}
-    return {"local-sgd": {"type": "local-sgd", "k": k},
-            "asgd": {"type": "asgd", "scale": "per_update"}, "hpsgd": {"type": "hpsgd"}}[rule]
+def of_hpsgd(c, ratio, known):
+    """The first hpsgd run at that ratio; its K and its end hardly depend on the learning rate."""
+    middle = c["rates"][(len(c["rates"]) - 1) // 2]
+    found = known.result(f"{ratio:g} hpsgd", "select", middle, c["seeds"][0])
+    return found if found and "diverged" not in found else None
 
 
-def tables(c, data, sim, page):
-    def make_with(ks):
-        def make(row, rate, seed):
-            ratio, rule = row
-            more = {"exchange": {"bucket_bytes": 1 << 28 if rule == "sync, blocking"
-                                 else c["bucket_bytes"]}}
-            return job(c, data, strategy_of(rule, ks.get(ratio)), WORKERS, c["global_batch"], rate,
-                       seed, **more), cluster(c, ratio)
-        return make
-    cases = sim.run(grid(c, [(r, "hpsgd") for r in c["ratios"]], make_with({})))
-    ks = {}
-    for ratio in c["ratios"]:        # local-sgd gets the K that hpsgd found
-        found = [case["result"]["mean_k"] for case in cases if case["row"][0] == ratio
-                 and case["result"].get("mean_k")]
-        ks[ratio] = max(1, round(sum(found) / len(found))) if found else 1
-    cases += sim.run(grid(c, [(r, rule) for r in c["ratios"] for rule in RULES if rule != "hpsgd"],
-                          make_with(ks)))
-    lines, at_the_end, at_the_moment = [], [], {rule: [] for rule in RULES}
-    for ratio in c["ratios"]:
-        moment = min(case["result"]["virtual_seconds"]
-                     for case in cases if case["row"] == (ratio, "hpsgd")
-                     and "diverged" not in case["result"])
-        for rule in RULES:
-            chosen = best(cases, (ratio, rule), lambda r: accuracy_at(r, moment))
-            reached = mean_of(chosen, lambda r: accuracy_at(r, moment))
-            at_the_moment[rule].append((ratio, None if reached is None else percent(reached)))
-            k = shown(chosen, lambda r: r["mean_k"],
-                      "{:.1f}") if rule == "hpsgd" else ks[ratio] if rule == "local-sgd" else "–"
-            exposed = shown(chosen,
-                            lambda r: sum(w["exchange_seconds"] + w["wait_seconds"]
-                                          for w in r["workers"]) / WORKERS * 1000, "{:.1f}")
-            lines.append(
-                [f"{ratio:g}", rule, rate_of(chosen), k,
-                 shown(chosen, lambda r: r["metrics"]["samples_per_second"], "{:.0f}"), exposed,
-                 shown(chosen, lambda r: percent(accuracy_at(r, moment))),
-                 shown(chosen, lambda r: percent(r["metrics"]["test_accuracy"])),
-                 shown(chosen, lambda r: r["virtual_seconds"])])
-    page.add(markdown(
-        ["exchange / computing", "rule", "rate", "K", "samples/s",
-         "exposed exchange and waiting, ms a step", "accuracy % when hpsgd ends",
-         "accuracy % at its own end", "virtual s"], lines))
-    page.chart(c["data"] + "-accuracy",
-               "Accuracy at the moment when hpsgd has seen all its samples",
-               "exchange over computing", "test accuracy %",
-               [(rule, at_the_moment[rule]) for rule in RULES], log_x=True, x_ticks=c["ratios"])
-    return cases
+def make(c, row, known):
+    ratio, rule = split(row)
+    first = of_hpsgd(c, ratio, known) if rule != "hpsgd" else None
+    if rule != "hpsgd" and not first:
+        return None
+    strategy = {"hpsgd": {"type": "hpsgd"}, "asgd": {"type": "asgd", "scale": "per_update"},
+                "local-sgd": {"type": "local-sgd", "k": max(1, round(first["mean_k"] or 1))
+                              if first else 1}}.get(rule, {"type": "sync"})
+    bucket = 1 << 28 if rule == "sync, blocking" else c["bucket_bytes"]
+    return {"strategy": strategy, "workers": WORKERS, "exchange": {"bucket_bytes": bucket},
+            "batching": {"global_batch": c["global_batch"], "policy": "equal"}}, cluster(c, ratio)
 
 
-if __name__ == "__main__":
-    main(__file__, tables)
+def score(c, row, result, known):
+    """Accuracy at the moment when hpsgd has seen all its samples."""
+    ratio, rule = split(row)
+    first = result if rule == "hpsgd" else of_hpsgd(c, ratio, known)
+    return accuracy_at(result, first["virtual_seconds"]) if "virtual_seconds" in first else 0.0
+
+
+def moment(ratio, known):
+    return mean_of(known.final(f"{ratio:g} hpsgd"), lambda r: r["virtual_seconds"])
+
+
+def exposed(r):
+    """Mean seconds a step in which a worker exchanges or waits, in ms."""
+    spent = r["mean_seconds"]
+    return 1000 * (spent["exchange_seconds"] + spent["wait_seconds"])
+
+
+def line(row, known):
+    ratio, rule = split(row)
+    runs, rate, end = known.final(row), known.rate(row), moment(ratio, known)
+    k = {"hpsgd": shown(runs, lambda r: r["mean_k"] or 1, "{:.1f}")}.get(rule, "–")
+    return [f"{ratio:g}", rule, "–" if rate is None else f"{rate:g}", len(runs), k,
+            shown(runs, lambda r: r["metrics"]["samples_per_second"], "{:.0f}"),
+            shown(runs, exposed, "{:.1f}"),
+            shown(runs, lambda r: percent(accuracy_at(r, end))) if end else "–", accuracy(runs),
+            shown(runs, lambda r: r["virtual_seconds"])]
+
+
+def fill(c, known, page):
+    page.table(["exchange / computing", "rule", "rate", "seeds", "K", "samples/s",
+                "exposed exchange and waiting, ms a step", "accuracy % when hpsgd ends",
+                "accuracy % at its own end", "virtual s"], [line(row, known) for row in rows(c)])
+    ends = {ratio: moment(ratio, known) for ratio in c["ratios"]}
+    curves = [(rule, [(ratio, mean_of(known.final(f"{ratio:g} {rule}"),
+                                      lambda r, t=t: percent(accuracy_at(r, t))))
+                      for ratio, t in ends.items() if t]) for rule in RULES]
+    page.chart(c["name"], f"Accuracy when hpsgd has seen all its samples, {c['title']}",
+               "exchange over computing", "test accuracy %", curves, log_x=True,
+               x_ticks=c["ratios"])
+
+
+TABLE = Table("hpsgd", rows, make, fill, score)

@@ -126,9 +126,9 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
                   dev_mark_fn *mark, void *ctx, struct err *e);
 /* After BEGIN of the step under way: the parameters stand still until it is made. */
 void again_begun(struct program_engine *g);
-/* In the middle of a pass, of which BEGIN may come with GRADIENTS alone: a program that has begun, by
- * what it wrote into the block, has its parameters copied while it computes, and not while it waits;
- * and need not wait, if the rank grants the step. ctx: the engine. */
+/* In the middle of a pass, of which BEGIN may come with GRADIENTS alone: a program that has begun,
+ * by what it wrote into the block, has its parameters copied while it computes, and not while it
+ * waits; and need not wait, if the rank grants the step. ctx: the engine. */
 void again_glance(void *ctx);
 /* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
  * `lost`; else rc. */
@@ -160,8 +160,8 @@ int state_copy(struct own_state *out, const struct own_state *from, struct err *
 /* As engine_ops.mark and .differs. */
 bool marks_write(struct program_engine *g, float *out);
 int marks_differ(struct program_engine *g, size_t mark, double off, struct err *e);
-/* Where the strategy makes the step, what the program changes by itself is lost, which is told once.
- * give: the program gets parameters; take: its gradients on them are there. */
+/* Where the strategy makes the step, what the program changes by itself is lost, which is told
+ * once. give: the program gets parameters; take: its gradients on them are there. */
 int marks_init(struct program_engine *g, struct err *e);
 void marks_give(struct program_engine *g);
 void marks_take(struct program_engine *g);

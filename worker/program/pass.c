@@ -244,7 +244,8 @@ static int check_previous_end(struct program_engine *g, struct err *e)
     return last && !g->begun ? 0 : talk_ended_early(g, e);
 }
 
-/* LEAVE in place of the step that is due: 1 if the program may, since it has made its last epoch. */
+/* LEAVE in place of the step that is due: 1 if the program may, since it has made its last epoch.
+ * */
 static int take_leave(struct program_engine *g, struct err *e)
 {
     int rc;

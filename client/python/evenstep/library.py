@@ -169,7 +169,8 @@ class Library:
 
 
 def tensors(entries):
-    """An array of struct es_tensor from dicts: name, shape, and strides, decay, mean_of if known."""
+    """An array of struct es_tensor from dicts: name, shape, and strides, decay, mean_of if
+    known."""
     array = (Tensor * max(1, len(entries)))()
     for to, entry in zip(array, entries):
         shape = entry["shape"]

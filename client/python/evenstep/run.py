@@ -102,9 +102,9 @@ class Run:
         self._passed += 1
         return True
 
-    def tell_if_over(self):
-        """A loop begins that has no batch: the run may be over, and the program does not know."""
-        if self.over and self._open and self.rank == 0:
+    def tell_over(self):
+        """A loop begins behind the run's last epoch, so it has no batch."""
+        if self._open and self.rank == 0:
             self._open = False
             self._say(
                 "the job's epochs are over, and the program asks for more: `--set /epochs=N` says "

@@ -4,8 +4,8 @@
        what limits it?     the exchange, loading data                        (speed.js)
        who is slow?        a straggler, or nobody: all is well               (balance.js)
 
-   A run that learns nothing hears of that alone; one that learns too long also hears what limits
-   it. Each kind is a function from a Run to a verdict, or null where the run is not of it. A
+   A run that learns nothing hears of that alone; else what limits it and who is slow are told too.
+   Each kind is a function from a Run to a verdict, or null where the run is not of it. A
    verdict names the chart that shows it and, where there is one, the first thing to do. To add a
    kind: a function, and its name in its table at the place that its weight deserves. Pure, tested
    in tests/browser/test_verdict.py. */
@@ -28,7 +28,7 @@ import {dataBound, exchangeBound} from './speed.js';
 /** @type {Kind[]} */
 const LEARNING = [diverged, atChance, overfitting, plateau];
 /** @type {Kind[]} */
-const SPEED = [exchangeBound, dataBound, (run) => (run.workers.length ? balance(run) : null)];
+const LIMITS = [exchangeBound, dataBound];
 const NOTHING_ELSE = ['diverged', 'chance'];
 
 /**
@@ -74,16 +74,16 @@ function runOf(job, assignments, learned, past) {
  */
 export function judge(job, assignments, learned, past) {
   const run = runOf(job, assignments, learned, past);
-  const learning = first(LEARNING, run);
-  const speed = first(SPEED, run);
-  const straggler = run.workers.length ? balance(run).straggler : undefined;
-  if (!learning || !speed) {
-    return learning || (speed && {...speed, straggler});
+  const balanced = run.workers.length ? balance(run) : null;
+  const found = [first(LEARNING, run), first(LIMITS, run), balanced].flatMap((v) => v || []);
+  if (found.length === 0) {
+    return null;
   }
-  const also = Boolean(speed.chart) && !NOTHING_ELSE.includes(learning.key);
+  const [main, ...others] = found;
+  const also = NOTHING_ELSE.includes(main.key) ? [] : others.filter((v) => v.chart);
   return {
-    ...learning,
-    straggler,
-    parts: also ? [...learning.parts, ' ', ...speed.parts] : learning.parts
+    ...main,
+    straggler: balanced?.straggler,
+    parts: [...main.parts, ...also.flatMap((v) => [' ', ...v.parts])]
   };
 }

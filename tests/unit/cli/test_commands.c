@@ -277,6 +277,16 @@ static void a_slip_in_a_name_is_told_with_the_nearest(void **state)
     assert_string_equal(ran.err, "evenstep: there is no job 'nihgt'\n  did you mean 'night'?\n");
 }
 
+static void epochs_that_nobody_knows_are_not_shown(void **state)
+{
+    (void)state;
+    answers(200, "{\"id\": \"" ID
+                 "\", \"name\": \"x\", \"state\": \"running\", \"attempt\": 1, "
+                 "\"progress\": {\"epoch\": 1.5, \"epochs\": 0, \"step\": 60, \"samples\": 3840}}");
+    run("show", ID);
+    assert_said(ran.out, "  epoch 1.5, step 60, 3840 samples\n");
+}
+
 static void a_job_is_shown_with_its_figures_workers_and_error(void **state)
 {
     (void)state;
@@ -477,6 +487,7 @@ int main(void)
         WITH_A_SERVICE(the_beginning_of_an_id_or_a_name_is_enough),
         WITH_A_SERVICE(an_ambiguous_word_lists_the_jobs_and_asks_for_none),
         WITH_A_SERVICE(a_slip_in_a_name_is_told_with_the_nearest),
+        WITH_A_SERVICE(epochs_that_nobody_knows_are_not_shown),
         WITH_A_SERVICE(a_job_is_shown_with_its_figures_workers_and_error),
         WITH_A_SERVICE(a_queued_job_says_what_it_waits_for),
         WITH_A_SERVICE(what_a_terminal_obeys_is_printed_as_its_number),

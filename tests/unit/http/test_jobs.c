@@ -139,6 +139,65 @@ static void an_idempotency_key_makes_one_job(void **state)
     answer_release(&c);
 }
 
+static void a_list_has_only_the_fields_and_states_that_are_asked_for(void **state)
+{
+    struct site *s = *state;
+    char queued[STORE_ID], running[STORE_ID], cancelled[STORE_ID];
+    submit(s, SPEC("some-1"), queued);
+    submit(s, SPEC("some-2"), running);
+    submit(s, SPEC("some-3"), cancelled);
+    move(s, running, JOB_QUEUED, JOB_LAUNCHING);
+    move(s, running, JOB_LAUNCHING, JOB_RUNNING);
+    move(s, cancelled, JOB_QUEUED, JOB_CANCELLING);
+    move(s, cancelled, JOB_CANCELLING, JOB_CANCELLED);
+    struct answer a = get(s, "/api/v1/jobs?q=some-&state=running,queued&fields=name,state");
+    expect_status(&a, 200);
+    assert_int_equal(json_array_size(at(a.json, "/jobs")), 2);
+    assert_string_equal(text_at(a.json, "/jobs/0/id"), running);
+    assert_string_equal(text_at(a.json, "/jobs/1/name"), "some-1");
+    assert_int_equal(json_object_size(at(a.json, "/jobs/0")), 3);
+    answer_release(&a);
+    a = get(s,
+            "/api/v1/jobs?q=some-&state=cancelled,running,queued&sort=created&limit=2&fields=id");
+    assert_string_equal(text_at(a.json, "/jobs/0/id"), queued);
+    assert_string_equal(text_at(a.json, "/jobs/1/id"), running);
+    char path[200];
+    snprintf(path, sizeof path,
+             "/api/v1/jobs?q=some-&state=cancelled,running,queued&sort=created&limit=2&cursor=%s",
+             text_at(a.json, "/next"));
+    answer_release(&a);
+    a = get(s, path);
+    assert_int_equal(json_array_size(at(a.json, "/jobs")), 1);
+    assert_string_equal(text_at(a.json, "/jobs/0/id"), cancelled);
+    answer_release(&a);
+    a = get(s, "/api/v1/jobs?state=running,,queued&fields=name,colour");
+    expect_problem(&a, 422, "state");
+    answer_release(&a);
+    a = get(s, "/api/v1/jobs?fields=name,colour");
+    expect_problem(&a, 422, "fields");
+    answer_release(&a);
+}
+
+/* Many who ask for the same page get one answer; a change is in every later one. */
+static void a_list_that_was_kept_shows_every_change_over_http(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], path[64];
+    submit(s, SPEC("kept-list"), id);
+    ID_PATH(path, id, "/cancel");
+    for (int i = 0; i < 20; i++) {
+        struct answer a = get(s, "/api/v1/jobs?q=kept-list");
+        assert_string_equal(text_at(a.json, "/jobs/0/state"), "queued");
+        answer_release(&a);
+    }
+    struct answer a = post(s, path, "");
+    expect_status(&a, 200);
+    answer_release(&a);
+    a = get(s, "/api/v1/jobs?q=kept-list");
+    assert_string_equal(text_at(a.json, "/jobs/0/state"), "cancelling");
+    answer_release(&a);
+}
+
 static void jobs_are_listed_by_pages_newest_first(void **state)
 {
     struct site *s = *state;
@@ -336,6 +395,8 @@ int main(void)
         cmocka_unit_test(a_dry_run_answers_200_and_queues_nothing),
         cmocka_unit_test(an_idempotency_key_makes_one_job),
         cmocka_unit_test(jobs_are_listed_by_pages_newest_first),
+        cmocka_unit_test(a_list_has_only_the_fields_and_states_that_are_asked_for),
+        cmocka_unit_test(a_list_that_was_kept_shows_every_change_over_http),
         cmocka_unit_test(a_job_can_be_cancelled_paused_and_resumed),
         cmocka_unit_test(what_was_changed_over_http_is_in_every_answer_after_it),
         cmocka_unit_test(what_others_changed_is_in_an_answer_soon),

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "job/row.h"
+#include "job/seal.h"
 #include "store/store.h"
 #include "worker/pulse.h"
 
@@ -23,6 +24,7 @@ struct place {
 };
 
 static volatile sig_atomic_t stop_signal;
+static const struct sign_key seal = {{5}};
 static char job[STORE_ID]; /* of the test under way: a pulse reports of a job that is there */
 
 static int setup(void **state)
@@ -40,6 +42,7 @@ static int setup(void **state)
     struct pulse_config c = {.url = p->url,
                              .job = job,
                              .node = "slow",
+                             .seal = &seal,
                              .rank = 0,
                              .attempt = 3,
                              .workers = WORKERS,
@@ -79,7 +82,7 @@ static struct row row_at(int64_t step)
 
 struct seen {
     int64_t rows, last;
-    bool ordered;
+    bool ordered, sealed;
 };
 
 static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
@@ -91,13 +94,16 @@ static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
         s->last = row->step;
         s->rows++;
     }
+    struct sign_key sum, told;
+    sign_bytes(&seal, SEAL_ROWS, entry->packed, entry->bytes, &sum);
+    s->sealed = s->sealed && sign_unhex(entry->seal, &told, NULL) == 0 && sign_same(&told, &sum);
     (void)e;
     return 0;
 }
 
 static struct seen read_rows(struct place *p, int64_t until)
 {
-    struct seen s = {.ordered = true};
+    struct seen s = {.ordered = true, .sealed = true};
     char last[STORE_PLACE] = "0-0";
     struct store_tail tail = {0, last};
     for (double by = clock_now() + 20; s.last < until && clock_now() < by;) {
@@ -115,7 +121,7 @@ static void every_row_arrives_once_and_in_order(void **state)
     }
     struct seen s = read_rows(p, 5000);
     assert_int_equal(s.rows, 5000);
-    assert_true(s.ordered);
+    assert_true(s.ordered && s.sealed);
 }
 
 static json_t *beat_with(struct place *p, const char *key, int64_t value)
@@ -131,6 +137,41 @@ static json_t *beat_with(struct place *p, const char *key, int64_t value)
     }
     fail_msg("no heartbeat came with %s = %lld", key, (long long)value);
     return NULL;
+}
+
+/* The number of what this rank has sealed with its key. */
+static int64_t number_of(const json_t *claimed, const char *kind)
+{
+    json_t *j = sign_open(&seal, kind, jsonx_string_at(claimed, "sealed"), &err_);
+    if (!j) {
+        fail_msg("%s", err_.message);
+    }
+    int64_t n = (int64_t)json_integer_value(json_object_get(j, "number"));
+    json_decref(j);
+    return n;
+}
+
+static void facts_and_heartbeats_are_sealed_and_numbered(void **state)
+{
+    struct place *p = *state;
+    char last[STORE_PLACE] = "0-0";
+    struct evaluation v = {.step = 16, .epoch = 1, .samples = 100};
+    json_t *told = json_array();
+    for (int i = 0; i < 2; i++) {
+        p->t.evaluated(p->t.ctx, &v);
+    }
+    for (double by = clock_now() + 20; json_array_size(told) < 2 && clock_now() < by;) {
+        json_t *more = store_facts_read(p->store, job, last, 10, &err_);
+        json_array_extend(told, more);
+        json_decref(more);
+    }
+    assert_int_equal(json_array_size(told), 2);
+    int64_t first = number_of(json_array_get(told, 0), SEAL_FACT);
+    assert_true(first > 0 && number_of(json_array_get(told, 1), SEAL_FACT) > first);
+    json_t *beat = beat_with(p, "updates", 0);
+    assert_true(number_of(beat, SEAL_BEAT) > 0);
+    json_decref(beat);
+    json_decref(told);
 }
 
 static void counters_in_the_heartbeat_are_cumulative(void **state)
@@ -306,6 +347,7 @@ int main(void)
 #define TEST_(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST_(every_row_arrives_once_and_in_order),
+        TEST_(facts_and_heartbeats_are_sealed_and_numbered),
         TEST_(counters_in_the_heartbeat_are_cumulative),
         TEST_(control_comes_down_and_a_checkpoint_is_asked_for_once),
         TEST_(sizes_for_another_number_of_workers_are_not_taken),

@@ -1,15 +1,15 @@
-/* Are the replicas of all ranks equal, as `sync` makes them? A user's program can set them apart: it
- * clamps weights on one rank alone, or draws other numbers than the others. Every gradient is then of
- * other parameters than those that it is applied to, and nobody sees it.
+/* Are the replicas of all ranks equal, as `sync` makes them? A user's program can set them apart:
+ * it clamps weights on one rank alone, or draws other numbers than the others. Every gradient is
+ * then of other parameters than those that it is applied to, and nobody sees it.
  *
  *      rank 0   marks S0 ─┐                      |S0 - mean| > tolerance: an error that names
  *      rank 1   marks S1 ─┼─► sums of S, S² ─►   the tensor (rank_env.differs)
  *      rank 2   marks S2 ─┘
  *
- * A mark is a sum over a range of the parameters with pseudo-random signs, so it shows a change in a
- * single one of some 100,000. Ranks of other processors round otherwise, so marks need not be the
- * same; a rank says that it differs if it is as far off as the ranks are on average, so that the one
- * that went another way says so and not the others. Inside worker/exchange/lockstep only. */
+ * A mark is a sum over a range of the parameters with pseudo-random signs, so it shows a change in
+ * a single one of some 100,000. Ranks of other processors round otherwise, so marks need not be the
+ * same; a rank says that it differs if it is as far off as the ranks are on average, so that the
+ * one that went another way says so and not the others. Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_EQUAL_H
 #define WORKER_EXCHANGE_EQUAL_H
 

@@ -20,13 +20,14 @@ enum {
 
 enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
 
-/* Only a gradient, the result of a test slice, a return and, by the run's end, a leave are answered. */
+/* Only a gradient, the result of a test slice, a return and, by the run's end, a leave are
+ * answered. */
 enum push_kind {
     PUSH_GRADIENT,
     PUSH_EVALUATION, /* of the test slice that was handed out; or what a user's program measured */
     PUSH_OWN_STATE,  /* own_state_send() follows */
-    PUSH_RETURN, /* the worker gives its slices back: its program ended before it had the gradient */
-    PUSH_LEAVE   /* its program has made its last epoch, and the slice is of one too many */
+    PUSH_RETURN,     /* the worker's program ended before its gradient: slices are given back */
+    PUSH_LEAVE       /* its program has made its last epoch, and the slice is of one too many */
 };
 
 struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and running statistics

@@ -61,7 +61,8 @@ def about_loader(loader, shard, samples):
 
 
 class SliceSampler:
-    """Yields the indices of slices; positions in an order of the user's sampler, if there is one."""
+    """Yields the indices of slices; positions in an order of the user's sampler, if there is
+    one."""
 
     def __init__(self, stream, sampler, length):
         self.stream, self.length = stream, length
@@ -147,7 +148,8 @@ class Loader:
         self._collate = None
         workers, prefetch = self._granted(given)
         # an iterator draws a seed for workers when it is made; taken from the program's own random
-        # numbers, a run that goes on within an epoch would have drawn one more than one that did not
+        # numbers, a run that goes on within an epoch would have drawn one more than one that did
+        # not
         self._generator = None if given.generator else torch.Generator()
         arguments = {name: getattr(given, name) for name in KEPT if hasattr(given, name)}
         arguments.update(num_workers=workers, prefetch_factor=prefetch)
@@ -191,8 +193,8 @@ class Loader:
             return iter(())
         self.run.ensure_started()
         self.stream.reopen()
-        if self.stream.at_end():
-            self.run.tell_if_over()
+        if self.stream.is_over():
+            self.run.tell_over()
         return self._streamed() if self._collate else self._sampled()
 
     def _iterator(self, epoch):

@@ -2,17 +2,18 @@
 
     loss.backward()
       begin()                first, by loss.py: autograd's outermost call
-      ready(param)           post-accumulate hook: copies param.grad into the block, tells libevenstep,
-                             which tells the rank when a bucket is complete; the exchange overlaps
+      ready(param)           post-accumulate hook: copies param.grad into the block, tells
+                             libevenstep, which tells the rank when a bucket is complete; the
+                             exchange overlaps
       end()                  last: waits until the rank has answered
     clipping, scaler, optimizer.step() see gradients that are summed over all ranks
 
-A rank that is the only one of a strategy that sums takes no gradients: they stay where autograd puts
-them, and nothing is copied. Whatever runs in every step looks up little and makes no tensors, since
-a small network's step lasts half a millisecond.
+A rank that is the only one of a strategy that sums takes no gradients: they stay where autograd
+puts them, and nothing is copied. Whatever runs in every step looks up little and makes no tensors,
+since a small network's step lasts half a millisecond.
 
-Nested backwards (checkpointing) belong to the outermost one. Where autograd is entered by a way that
-loss.py does not see, the first hook opens the pass and an engine callback ends it.
+Nested backwards (checkpointing) belong to the outermost one. Where autograd is entered by a way
+that loss.py does not see, the first hook opens the pass and an engine callback ends it.
 
 The rank answers what the optimizer does: step on the sum, leave its step out (a server made it, or
 a pass failed on some rank), or step on the local gradients and send the difference, which is taken

@@ -7,6 +7,7 @@ import {active} from '../../states.js';
 
 import {letterOf, runKey} from './letters.js';
 import {timeTo, waitShare} from './model.js';
+import {seedNote} from './seeds.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
 /** @typedef {import('./model.js').Run} Run */
@@ -55,8 +56,7 @@ export class Sentence {
             (runs.some((r) => active(r.job.state))
                     ? ' Runs that still train are taken as they are now.'
                     : '') +
-            virtualNote(runs) +
-            (runs.length > 1 ? ' One run each: small differences may be chance.' : ''));
+            virtualNote(runs) + seedNote(runs, this.data.commonGoal()));
   }
 
   words() {

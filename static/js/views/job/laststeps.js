@@ -47,8 +47,7 @@ export class LastSteps {
     this.seen = false;
     this.closed = false;
     this.sub = h('span', {class: 'note', text: 'one lane per node; ' + NUMBERS});
-    this.table = scroller('Numbers of the last steps');
-    this.table.classList.add('chart-table');
+    this.table = scroller('Numbers of the last steps', null, 'chart-table');
     this.table.hidden = true;
     this.tool = tableButton(this.table, () => this.drawTable());
     this.stage = h('div', {

@@ -114,8 +114,7 @@ export class NodeTable {
         this.body, 'node-table');
     this.legend = legend();
     this.none = h('p', {class: 'quiet'});
-    const holder = scroller('Nodes, table', this.table);
-    holder.classList.add('node-holder');
+    const holder = scroller('Nodes, table', this.table, 'node-holder');
     this.node = h('div', {class: 'nodes-side'}, holder, this.legend, this.none);
     /** @type {{[node: string]: number}} */
     this.fixed = {};

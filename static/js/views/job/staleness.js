@@ -39,8 +39,7 @@ export class Staleness {
   /** @param {JobView} view */
   constructor(view) {
     this.view = view;
-    this.table = scroller('Numbers of the staleness');
-    this.table.classList.add('chart-table');
+    this.table = scroller('Numbers of the staleness', null, 'chart-table');
     this.table.hidden = true;
     const tool = tableButton(this.table, () => this.drawTable());
     this.strips = new Strips(view, () => tool.click());

@@ -88,7 +88,7 @@ export class NodesTable {
           ...numeric('Memory', 'Slowdown', 'Samples/s now', 'Seen'), actions
         ],
         this.body, 'nodes-table');
-    this.node = scroller('Nodes, table', list, this.none, this.fault);
+    this.node = scroller('Nodes, table', [list, this.none, this.fault]);
   }
 
   update() {

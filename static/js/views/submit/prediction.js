@@ -38,9 +38,9 @@ export function predictionOf(prediction) {
     const reason = prediction.reason || 'nothing is known of these nodes';
     return h('p', {class: 'note', text: 'No prediction: ' + reason + '.'});
   }
-  return scroller('Prediction, table',
-      h('div', {class: 'row-title'}, h('h2', {text: 'Prediction'}),
-          h('span', {class: 'note', text: NOTE})),
-      h('table', {'aria-label': 'Prediction by strategy'},
-          tableHead(['Strategy', ...numeric(...COLUMNS)]), h('tbody', null, rows.map(row))));
+  const head = h('div', {class: 'row-title'}, h('h2', {text: 'Prediction'}),
+      h('span', {class: 'note', text: NOTE}));
+  const table = h('table', {'aria-label': 'Prediction by strategy'},
+      tableHead(['Strategy', ...numeric(...COLUMNS)]), h('tbody', null, rows.map(row)));
+  return scroller('Prediction', [head, table], 'prediction');
 }

@@ -21,6 +21,6 @@ export class Understood {
     fill(this.node,
         h('div', {class: 'row-title'}, h('h2', {text: 'As understood'}),
             h('span', {class: 'note', text: note})),
-        pairs(rest, null, 'mono'));
+        pairs(rest, {tabindex: '0', 'aria-label': 'Settings by default'}, 'mono'));
   }
 }
