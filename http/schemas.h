@@ -22,6 +22,8 @@ extern const struct schema schemas[];
 /* JSON Schema (2020-12, as OpenAPI 3.1 has it) of one; references go to #/components/schemas. New
  * reference. */
 json_t *schema_json(const struct schema *s);
+/* Does a schema name this key? */
+bool schema_has(const char *name, const char *key);
 /* {"type": "string", "enum": [...]} of "ready|busy|lost". New reference. */
 json_t *schema_choices(const char *choices);
 
