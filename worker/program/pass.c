@@ -402,7 +402,7 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
         return rc;
     }
     if (rc == 1) {
-        g->p->link.until = 0;
+        g->p->link.until = g->p->link.early = 0;
         *out = (struct dev_result){.correct = -1, .finite = true, .leaves = true};
         return 0;
     }
