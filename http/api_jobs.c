@@ -114,15 +114,14 @@ static int answer_job(struct request *q, struct reply *out, int status, const ch
     return rc;
 }
 
+/* `key` may be NULL. */
 static int queue_job(struct request *q, struct reply *out, const struct jobspec *spec,
-                     struct err *e)
+                     const char *key, struct err *e)
 {
-    char id[STORE_ID], location[64], key[IDEMPOTENCY_KEY + TOKEN_ID + 1];
-    int keyed = idempotency_key(q, key, e);
-    struct store *store = keyed < 0 ? NULL : request_store(q, e);
-    int made = store
-                   ? store_job_create(store, spec->json, spec->priority, keyed ? key : NULL, id, e)
-                   : -(int)e->code;
+    char id[STORE_ID], location[64];
+    struct store *store = request_store(q, e);
+    int made =
+        store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
     int rc = made == JOB_CREATED ? store_job_set(store, id, "by", q->who.name, e) : made;
     if (rc < 0) {
         return rc;
@@ -143,6 +142,11 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, co
                   struct err *e)
 {
     bool dry = request_bool(q, "dryRun");
+    char key[IDEMPOTENCY_KEY + TOKEN_ID + 1];
+    int keyed = idempotency_key(q, key, e);
+    if (keyed < 0) {
+        return keyed;
+    }
     if (jobspec_parse(spec, body, &q->problems) < 0 || q->problems.count > 0) {
         return not_valid(q, e);
     }
@@ -162,7 +166,7 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, co
                  e->message);
     }
     json_decref(plan);
-    return queue_job(q, out, spec, e);
+    return queue_job(q, out, spec, keyed ? key : NULL, e);
 }
 
 int api_jobs_submit(struct request *q, struct reply *out, struct err *e)

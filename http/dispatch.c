@@ -20,6 +20,7 @@
 #include "http/form.h"
 #include "http/gate.h"
 #include "http/guard.h"
+#include "http/histogram.h"
 #include "http/recent.h"
 #include "http/request.h"
 #include "http/text.h"
@@ -124,6 +125,9 @@ static int send_reply(struct request *q)
     atomic_fetch_add(&q->server->answers[kind >= 1 && kind <= 5 ? kind : 0], 1);
     if (!request_reads_only(q)) {
         recent_changed(q->server->recent);
+    }
+    if (q->match.route) {
+        histogram_add(&q->server->timings[q->match.route - routes], clock_now() - q->received);
     }
     log_answer(q);
     reply_header(&q->reply, "X-Request-Id", q->id);

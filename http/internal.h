@@ -25,6 +25,7 @@ enum {
 };
 
 struct MHD_Daemon;
+struct histogram;
 
 struct http_server {
     char *data_dir, *static_dir; /* owned copies */
@@ -36,6 +37,8 @@ struct http_server {
     struct stream *stream;           /* events */
     struct digests *digests;         /* SHA-256 of artifacts, by path, size and time */
     struct recent *recent;           /* answers that many ask for */
+    struct tally *tally;             /* what events say, counted */
+    struct histogram *timings;       /* [routes]: seconds from header to answer; owned */
     struct work *work;               /* threads of handlers */
     struct MHD_Daemon *daemon;
     int listen_fd, port;

@@ -2,15 +2,21 @@
  * units are listed in docs/metrics.md, which a test compares with this file. Label values are
  * escaped: names of jobs are a user's text.
  */
-#include <math.h>
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/jsonx.h"
+#include "common/version.h"
 #include "http/api.h"
+#include "http/histogram.h"
 #include "http/request.h"
 #include "http/stream.h"
+#include "http/tally.h"
 
 enum { METRICS_BYTES = 8 << 20, JOBS_MOST = 200 };
 
@@ -52,6 +58,69 @@ static void add_service(struct buf *b, struct http_server *s)
     one(b, "evenstep_event_clients", stream_clients(s->stream));
     head(b, "evenstep_events_total", "counter", "Events read from the store and sent on.");
     one(b, "evenstep_events_total", (double)stream_events(s->stream));
+}
+
+/* How long answers take; an event stream counts until it is open. */
+static void add_timings(struct buf *b, struct http_server *s)
+{
+    char labels[ROUTE_ARG_BYTES];
+    head(b, "evenstep_http_request_seconds", "histogram",
+         "Time from a request's header to its answer, by route.");
+    for (int i = 0; i < routes_count(); i++) {
+        if (histogram_count(&s->timings[i]) > 0) {
+            snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"", routes[i].method,
+                     routes[i].pattern);
+            histogram_print(&s->timings[i], b, "evenstep_http_request_seconds", labels);
+        }
+    }
+}
+
+/* Files of this process that are open. */
+static long open_files(void)
+{
+    long n = -1; /* the folder itself */
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d)) {
+        n++;
+    }
+    if (d) {
+        closedir(d);
+    }
+    return n > 2 ? n - 2 : 0;
+}
+
+/* What Prometheus' own clients say of their process, under the same names. */
+static void add_process(struct buf *b, struct http_server *s)
+{
+    struct rusage used;
+    struct rlimit files = {0};
+    long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f) {
+        if (fscanf(f, "%ld %ld", &pages, &resident) != 2) {
+            pages = resident = 0;
+        }
+        fclose(f);
+    }
+    getrusage(RUSAGE_SELF, &used);
+    getrlimit(RLIMIT_NOFILE, &files);
+    head(b, "process_cpu_seconds_total", "counter", "Time of processors that the service took.");
+    one(b, "process_cpu_seconds_total",
+        (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
+    head(b, "process_resident_memory_bytes", "gauge", "Memory of the service that is in use.");
+    one(b, "process_resident_memory_bytes", (double)resident * (double)sysconf(_SC_PAGESIZE));
+    head(b, "process_virtual_memory_bytes", "gauge", "Addresses of the service that are taken.");
+    one(b, "process_virtual_memory_bytes", (double)pages * (double)sysconf(_SC_PAGESIZE));
+    head(b, "process_open_fds", "gauge", "Files and sockets that are open.");
+    one(b, "process_open_fds", (double)open_files());
+    head(b, "process_max_fds", "gauge", "Files and sockets that may be open.");
+    one(b, "process_max_fds", (double)files.rlim_cur);
+    head(b, "process_start_time_seconds", "gauge", "When the HTTP server started, since 1970.");
+    one(b, "process_start_time_seconds",
+        (double)clock_wall_ms() / 1e3 - (clock_now() - s->started));
+    head(b, "evenstep_build_info", "gauge", "1, with the version.");
+    buf_addf(b, "evenstep_build_info{version=\"%s\"} 1\n", EVENSTEP_VERSION);
 }
 
 static void add_stats(struct buf *b, const json_t *stats)
@@ -203,6 +272,9 @@ int api_metrics(struct request *q, struct reply *out, struct err *e)
     size_t n = 0;
     buf_init(&b, METRICS_BYTES);
     add_service(&b, q->server);
+    add_timings(&b, q->server);
+    add_process(&b, q->server);
+    tally_print(q->server->tally, &b);
     struct store *store = request_store(q, &away);
     json_t *stats = store ? store_stats(store, &away) : NULL,
            *nodes = stats ? store_nodes(store, &away) : NULL;

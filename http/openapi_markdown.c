@@ -51,8 +51,8 @@ void openapi_markdown(struct buf *out)
         "missing;\n"
         "`time` is a string with a date and a time, `id` a job's, `sha256` a digest in hexadecimal "
         "digits;\n"
-        "`=a|b` are the values of a string; `T?` alone are the keys of T, of which all but the "
-        "first may be missing.\n\n");
+        "`=a|b` are the values of a string; `!` in front means that other keys are refused; `T?` "
+        "alone are the keys of T, of which all but the first may be missing.\n\n");
     for (const struct schema *s = schemas; s->name; s++) {
         buf_addf(out, "**%s**: %s\n\n```\n%s\n```\n\n", s->name, s->help, s->fields);
     }

@@ -77,20 +77,19 @@ static void add_param(json_t *list, const char *name, const char *in, const char
 /* Headers that a route understands. */
 static const struct {
     const char *method, *pattern, *name, *help; /* pattern NULL: any */
-    int most;                                   /* characters */
+    int most; /* characters; 0: any, and what is not understood is passed over */
 } header_params[] = {
     {"POST", "/api/v1/jobs", "Idempotency-Key",
      "a repeated request with this key and token gives the same job", 255},
-    {"PATCH", NULL, "If-Match", "ETags of which one must still hold; else 412", 400},
-    {"DELETE", "/api/v1/jobs/{id}", "If-Match", "ETags of which one must still hold; else 412",
-     400},
+    {"PATCH", NULL, "If-Match", "ETags of which one must still hold; else 412", 0},
+    {"DELETE", "/api/v1/jobs/{id}", "If-Match", "ETags of which one must still hold; else 412", 0},
     {"DELETE", "/api/v1/nodes/{name}", "If-Match", "ETags of which one must still hold; else 412",
-     400},
-    {"GET", "/api/v1/jobs/{id}/artifacts/{name}", "Range", "bytes=FIRST-LAST", 100},
+     0},
+    {"GET", "/api/v1/jobs/{id}/artifacts/{name}", "Range", "bytes=FIRST-LAST", 0},
     {"GET", "/api/v1/jobs/{id}/artifacts/{name}", "If-None-Match", "ETags that are there already",
-     400},
-    {"GET", "/api/v1/jobs/{id}/logs", "Range", "bytes=SEEN- reads on", 100},
-    {"GET", "/api/v1/events", "Last-Event-ID", "the last event that came", 64},
+     0},
+    {"GET", "/api/v1/jobs/{id}/logs", "Range", "bytes=SEEN- reads on", 0},
+    {"GET", "/api/v1/events", "Last-Event-ID", "the last event that came", 0},
 };
 
 static json_t *params_json(const struct route *r)
@@ -113,9 +112,12 @@ static json_t *params_json(const struct route *r)
         const char *pattern = header_params[i].pattern;
         if (strcmp(header_params[i].method, r->method) == 0 &&
             (!pattern || strcmp(pattern, r->pattern) == 0)) {
-            add_param(list, header_params[i].name, "header", header_params[i].help,
-                      json_pack("{s:s, s:i, s:i}", "type", "string", "minLength", 1, "maxLength",
-                                header_params[i].most));
+            json_t *schema = json_pack("{s:s}", "type", "string");
+            if (header_params[i].most) {
+                json_object_set_new(schema, "minLength", json_integer(1));
+                json_object_set_new(schema, "maxLength", json_integer(header_params[i].most));
+            }
+            add_param(list, header_params[i].name, "header", header_params[i].help, schema);
         }
     }
     return list;

@@ -118,6 +118,11 @@ const struct route routes[] = {
 };
 /* clang-format on */
 
+int routes_count(void)
+{
+    return (int)(sizeof(routes) / sizeof(*routes)) - 1;
+}
+
 /* Does `path` fit? Fills in what stood for the names in braces. */
 static bool fits(const char *pattern, const char *path, struct route_match *out)
 {

@@ -50,6 +50,7 @@ struct route {
 
 /* Ends with method == NULL. */
 extern const struct route routes[];
+int routes_count(void);
 
 /* The media type of its answer; NULL: it has no body, or that of a file ("*", any). */
 const char *route_type(const struct route *r);

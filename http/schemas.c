@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/spec.h"
+
 /* The columns of a row that are shown (job/row.def): " step:integer loss:number? …" */
 #define TYPE_INT64 "integer"
 #define TYPE_UINT64 "integer"
@@ -74,7 +76,7 @@ const struct schema schemas[] = {
      "A job in a list: with fields=, only its id and the keys that were asked for."},
     {"JobList", "jobs:[JobRow] next:string?",
      "A page of jobs; `next` is the cursor of the following one, or null."},
-    {"JobPatch", "priority:integer", "What can be changed."},
+    {"JobPatch", "!priority:priority", "What can be changed."},
     {"DryRun",
      "valid:boolean spec:JobSpec parameters:integer ~nodes:[PlannedNode] ~warnings:[string] "
      "~starts:string ~samples:integer? "
@@ -172,8 +174,8 @@ const struct schema schemas[] = {
     {"Role", "=viewer|operator|programs|admin",
      "What a token allows; each may do what those before it may."},
     {"Session", "role:Role name:string cookie:boolean", "Who asks."},
-    {"SessionStart", "token:string", "An API token, or the code of a link."},
-    {"LinkStart", "~role:Role",
+    {"SessionStart", "!token:string", "An API token, or the code of a link."},
+    {"LinkStart", "!~role:Role",
      "The role that the link gives; admin by default. The body may be left out."},
     {"Link", "url:string role:Role seconds:integer",
      "An address for a browser; its fragment is a code for one use."},
@@ -242,6 +244,10 @@ static json_t *type_json(const char *type, size_t n)
             return json_pack("{s:s, s:s}", "type", "string", words[i].key, words[i].value);
         }
     }
+    if (n == 8 && strncmp(type, "priority", n) == 0) {
+        return json_pack("{s:s, s:i, s:i}", "type", "integer", "minimum", -SPEC_PRIORITY, "maximum",
+                         SPEC_PRIORITY);
+    }
     return n == 3 && strncmp(type, "any", 3) == 0
                ? json_object()
                : json_pack("{s:o}", "type", json_stringn(type, n));
@@ -302,7 +308,8 @@ json_t *schema_json(const struct schema *s)
         return choices;
     }
     json_t *properties = json_object(), *required = json_array();
-    for (const char *at = s->fields; *at; at += strspn(at, " ")) {
+    bool closed = s->fields[0] == '!';
+    for (const char *at = s->fields + closed; *at; at += strspn(at, " ")) {
         bool optional = *at == '~';
         char name[64];
         at += optional;
@@ -316,6 +323,10 @@ json_t *schema_json(const struct schema *s)
         }
         at += len;
     }
-    return json_pack("{s:s, s:s, s:o, s:o}", "type", "object", "description", s->help, "properties",
-                     properties, "required", required);
+    json_t *j = json_pack("{s:s, s:s, s:o, s:o}", "type", "object", "description", s->help,
+                          "properties", properties, "required", required);
+    if (closed) {
+        json_object_set_new(j, "additionalProperties", json_false());
+    }
+    return j;
 }

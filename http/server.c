@@ -30,9 +30,12 @@
 #include "http/dispatch.h"
 #include "http/files.h"
 #include "http/guard.h"
+#include "http/histogram.h"
 #include "http/internal.h"
 #include "http/recent.h"
+#include "http/routes.h"
 #include "http/stream.h"
+#include "http/tally.h"
 #include "http/work.h"
 
 enum { SPARE_FILES = 256, WRITE_SECONDS = 75, BACKLOG = 511 };
@@ -206,6 +209,20 @@ static int copy_config(struct http_server *s, const struct http_config *c, struc
                : err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
 }
 
+static int start_counting(struct http_server *s, struct err *e)
+{
+    int n = routes_count();
+    s->timings = calloc((size_t)n, sizeof(*s->timings));
+    if (!s->timings) {
+        return err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
+    }
+    for (int i = 0; i < n; i++) {
+        histogram_init(&s->timings[i], histogram_seconds);
+    }
+    s->tally = tally_new(e);
+    return s->tally ? 0 : -(int)e->code;
+}
+
 struct http_server *http_start(const struct http_config *config, struct err *e)
 {
     struct http_server *s = calloc(1, sizeof(*s));
@@ -219,8 +236,8 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         open_socket(s, config->listen, e) < 0 ||
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
         !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) ||
-        !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
-        !(s->stream = stream_start(url, password, s->recent, s->auth, e)) ||
+        !(s->guard = guard_start(e)) || !(s->recent = recent_new()) || start_counting(s, e) < 0 ||
+        !(s->stream = stream_start(url, password, s->recent, s->auth, s->tally, e)) ||
         !(s->work = work_start(HTTP_WORKERS, e)) || start_daemon(s, e) < 0) {
         http_stop(s);
         return NULL;
@@ -248,6 +265,8 @@ void http_stop(struct http_server *s)
     }
     work_free(s->work);
     stream_free(s->stream);
+    tally_free(s->tally);
+    free(s->timings);
     guard_stop(s->guard);
     recent_free(s->recent);
     digests_free(s->digests);

@@ -20,6 +20,7 @@
 #include "http/event.h"
 #include "http/recent.h"
 #include "http/reply.h"
+#include "http/tally.h"
 #include "store/store.h"
 
 enum { READ_COUNT = 500, READ_BLOCK_MS = 500, MISSED_BYTES = 4 << 20, CHUNK_BYTES = 8192 };
@@ -44,8 +45,9 @@ struct stream {
     pthread_cond_t wake;
     pthread_t thread;
     struct store *store;   /* the reader thread's */
-    struct recent *recent; /* borrowed, as auth; both have their own locks */
+    struct recent *recent; /* borrowed, as the two below; all have their own locks */
     struct auth *auth;
+    struct tally *tally;
     double judged; /* when all clients' tokens were looked up last */
     bool finishing;
     struct event *ring[STREAM_RING];
@@ -186,6 +188,20 @@ static void publish_all(struct stream *s, const json_t *events, bool gap)
     buf_release(&text);
 }
 
+/* Without the lock: this reads what events say. */
+static void count_all(struct stream *s, const json_t *events)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(events, i, item) {
+        struct event_id id;
+        const char *text = json_string_value(json_object_get(item, "id"));
+        if (text && event_id_parse(text, &id)) {
+            tally_event(s->tally, item, id.ms);
+        }
+    }
+}
+
 static void beat_all(struct stream *s, double now)
 {
     for (struct client *c = s->clients; c; c = c->next) {
@@ -234,6 +250,7 @@ static void *reader_main(void *ctx)
         pthread_mutex_unlock(&s->lock);
         err_clear(&e);
         json_t *events = store_events_read(s->store, last, READ_COUNT, READ_BLOCK_MS, &gap, &e);
+        count_all(s, events);
         pthread_mutex_lock(&s->lock);
         if (events) {
             gap |= unplaced; /* the store was away when we began: what came before this call was
@@ -262,7 +279,8 @@ static void *reader_main(void *ctx)
 /* ---- from outside ---------------------------------------------------------------------------- */
 
 struct stream *stream_start(const char *store_url, const char *store_password,
-                            struct recent *recent, struct auth *auth, struct err *e)
+                            struct recent *recent, struct auth *auth, struct tally *tally,
+                            struct err *e)
 {
     struct stream *s = calloc(1, sizeof(*s));
     if (!s) {
@@ -271,6 +289,7 @@ struct stream *stream_start(const char *store_url, const char *store_password,
     }
     s->recent = recent;
     s->auth = auth;
+    s->tally = tally;
     s->store = store_open(store_url, store_password, e);
     if (!s->store) {
         free(s);

@@ -21,6 +21,7 @@ struct auth;
 struct identity;
 struct recent;
 struct stream;
+struct tally;
 struct store;
 struct reply;
 struct MHD_Connection;
@@ -34,9 +35,10 @@ enum {
 
 /* `recent` is told before anybody hears that a job's state has changed: who asks for the job then,
  * gets it as it is. A client whose token is gone from `auth` is sent no more within
- * STREAM_REVOKED_SECONDS, and its answer ends. Both are borrowed. */
+ * STREAM_REVOKED_SECONDS, and its answer ends. `tally` counts every event. All are borrowed. */
 struct stream *stream_start(const char *store_url, const char *store_password,
-                            struct recent *recent, struct auth *auth, struct err *e);
+                            struct recent *recent, struct auth *auth, struct tally *tally,
+                            struct err *e);
 /* Every client's answer ends and every suspended connection is resumed; call before the daemon
  * stops. */
 void stream_finish(struct stream *s);

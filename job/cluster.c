@@ -8,7 +8,7 @@
 
 #include "job/fields.h"
 
-static const struct catalog_param node_params[] = {
+const struct catalog_param cluster_node_params[] = {
     {"count", PARAM_INT, 0, 1, 1, CLUSTER_NODES, NULL, NULL,
      "nodes of this kind, NAME-1 and so on"},
     {"fixed_seconds", PARAM_REAL, 0, 0, 0, 1e6, NULL, NULL, "of a step, whatever the minibatch"},
@@ -18,13 +18,13 @@ static const struct catalog_param node_params[] = {
     {.name = NULL},
 };
 
-static const struct catalog_param link_params[] = {
+const struct catalog_param cluster_link_params[] = {
     {"latency_seconds", PARAM_REAL, 0, 0, 0, 1e4, NULL, NULL, "of a message"},
     {"bytes_per_second", PARAM_REAL, 0, 0, 0, 1e15, NULL, NULL, "bandwidth; 0 is unlimited"},
     {.name = NULL},
 };
 
-static const struct catalog_param seed_param = {
+const struct catalog_param cluster_seed_param = {
     "seed", PARAM_INT, 0, 1, 0, 9007199254740992.0, NULL, NULL, "of the jitter"};
 
 static int find_node(const struct cluster *c, const char *name)
@@ -66,7 +66,7 @@ static void read_node(struct cluster *c, const json_t *j, const char *pointer,
     json_t *full = json_object();
     fields_open(&f, j, full, pointer, problems);
     const char *name = f.given ? fields_text(&f, "name", true, CLUSTER_NAME - 7) : NULL;
-    fields_params(&f, node_params);
+    fields_params(&f, cluster_node_params);
     fields_close(&f);
     if (f.given && !json_object_get(j, "fixed_seconds") &&
         !json_object_get(j, "seconds_per_sample")) {
@@ -113,7 +113,7 @@ static void read_link(struct virtual_link *link, struct fields *f, const char *k
     struct fields in;
     json_t *full = json_object();
     fields_open(&in, v, full, jsonx_join(at, sizeof at, f->pointer, key), f->problems);
-    fields_params(&in, link_params);
+    fields_params(&in, cluster_link_params);
     fields_close(&in);
     link->latency_seconds = fields_real(full, "latency_seconds");
     link->bytes_per_second = fields_real(full, "bytes_per_second");
@@ -181,7 +181,7 @@ int cluster_parse(struct cluster *c, const json_t *j, const char *pointer,
     memset(c, 0, sizeof *c);
     fields_open(&f, j, full, pointer, problems);
     if (f.given != NULL) {
-        fields_param(&f, &seed_param);
+        fields_param(&f, &cluster_seed_param);
         c->seed = (uint64_t)fields_int(full, "seed");
         read_nodes(c, &f, problems);
         read_link(&c->links, &f, "links");

@@ -5,6 +5,7 @@
 #define JOB_CLUSTER_H
 
 #include "common/jsonx.h"
+#include "job/catalog.h"
 
 enum { CLUSTER_NODES = 1024, CLUSTER_NAME = 48 };
 
@@ -30,5 +31,9 @@ struct cluster {
  * N gives NAME-1 … NAME-N. About 80 KB: not for small stacks. */
 int cluster_parse(struct cluster *c, const json_t *j, const char *pointer,
                   struct jsonx_problems *problems);
+
+/* What a node, a link and the whole may say beyond names, for job/spec_schema.c; a name of NULL ends
+ * a list. */
+extern const struct catalog_param cluster_node_params[], cluster_link_params[], cluster_seed_param;
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/cluster.h"
 #include "job/spec_parts.h"
 
 /* A bound or a default of a number, as it is written in JSON. */
@@ -290,7 +291,27 @@ static json_t *init_schema(json_t *all)
                      component(all, "InitFrom", object));
 }
 
-/* Parts that hold parameters alone. */
+static json_t *cluster_schema(json_t *all)
+{
+    json_t *cluster = closed_object(), *node = params_schema(cluster_node_params),
+           *groups = json_pack("{s:s, s:o, s:s}", "type", "array", "items",
+                               names("nodes of a group"), "description", "each node in one"),
+           *link = component(all, "ClusterLink", params_schema(cluster_link_params));
+    add(node, "name", text("of the node; with a count NAME-1 and so on"), true);
+    add(cluster, "nodes",
+        json_pack("{s:s, s:i, s:o}", "type", "array", "minItems", 1, "items",
+                  component(all, "ClusterNode", node)),
+        true);
+    add(cluster, "groups", groups, false);
+    add(cluster, "links", json_incref(link), false);
+    add(cluster, "group_links", json_incref(link), false);
+    add(cluster, "server", link, false);
+    add(cluster, cluster_seed_param.name, param_schema(&cluster_seed_param), false);
+    json_object_set_new(cluster, "description", json_string("a virtual cluster to run on"));
+    return cluster;
+}
+
+/* Parts that hold parameters alone, and the cluster. */
 static void add_plain(json_t *all, json_t *spec)
 {
     json_t *checkpoint = params_schema(spec_checkpoint_params), *target = closed_object();
@@ -302,11 +323,7 @@ static void add_plain(json_t *all, json_t *spec)
     add(spec, "target", component(all, "TargetSpec", target), false);
     add(spec, "exchange", component(all, "ExchangeSpec", params_schema(spec_exchange_params)),
         false);
-    add(spec, "cluster",
-        component(all, "ClusterSpec",
-                  json_pack("{s:s, s:s}", "type", "object", "description",
-                            "a virtual cluster to run on")),
-        false);
+    add(spec, "cluster", component(all, "ClusterSpec", cluster_schema(all)), false);
 }
 
 json_t *jobspec_schemas(void)

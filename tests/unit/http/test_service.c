@@ -115,7 +115,58 @@ static void metrics_are_prometheus_text_with_names_escaped(void **state)
     assert_non_null(strstr(a.body, ",node=\"fast\"} 93\n"));
     assert_non_null(strstr(a.body, "\nevenstep_store_up 1\n"));
     assert_null(strstr(a.body, "nan"));
+    assert_non_null(strstr(a.body,
+                           "\nevenstep_http_request_seconds_bucket{method=\"POST\","
+                           "route=\"/api/v1/jobs\",le=\"+Inf\"} "));
+    assert_non_null(strstr(a.body, "\nprocess_open_fds "));
+    assert_non_null(strstr(a.body, "\nevenstep_build_info{version=\""));
     answer_release(&a);
+}
+
+/* The value of a metric's line; -1: there is none. */
+static double metric(struct site *s, const char *name)
+{
+    struct answer a = get(s, "/metrics");
+    char line[200];
+    snprintf(line, sizeof line, "\n%s ", name);
+    const char *at = strstr(a.body, line);
+    double value = at ? strtod(at + strlen(line), NULL) : -1;
+    answer_release(&a);
+    return value;
+}
+
+static void events_are_counted_as_they_pass(void **state)
+{
+    struct site *s = *state;
+    static const char finished[] = "evenstep_jobs_finished_total{state=\"failed\"}";
+    char id[STORE_ID];
+    json_t *rows = json_of(
+               "{\"rows\": [{\"compute_seconds\": 0.02, \"exchange_seconds\": 0.01, "
+               "\"wait_seconds\": 0.0, \"staleness\": 3}], \"samples\": 8}"),
+           *error = json_of("{\"code\": \"diverged\", \"message\": \"the loss became NaN\"}");
+    double failed = metric(s, finished), lost = metric(s, "evenstep_job_restarts_total"),
+           waits = metric(s, "evenstep_queue_wait_seconds_count"),
+           steps = metric(s, "evenstep_step_seconds_bucket{le=\"0.05\"}"),
+           fresh = metric(s, "evenstep_staleness_versions_bucket{le=\"2\"}");
+    submit(s, SPEC("counted"), id);
+    move(s, id, JOB_QUEUED, JOB_LAUNCHING);
+    move(s, id, JOB_LAUNCHING, JOB_RUNNING);
+    OK(store_event(s->store, id, "rows", rows, &err_));
+    move(s, id, JOB_RUNNING, JOB_QUEUED);
+    move(s, id, JOB_QUEUED, JOB_LAUNCHING);
+    OK(store_job_transition(s->store, id, JOB_LAUNCHING, JOB_FAILED, error, &err_));
+    double until = clock_now() + 30;
+    while (metric(s, finished) < failed + 1 && clock_now() < until) {
+    }
+    assert_true(metric(s, finished) == failed + 1);
+    assert_true(metric(s, "evenstep_job_restarts_total") == lost + 1);
+    assert_true(metric(s, "evenstep_job_failures_total{code=\"diverged\"}") >= 1);
+    assert_true(metric(s, "evenstep_queue_wait_seconds_count") == waits + 2);
+    assert_true(metric(s, "evenstep_step_seconds_bucket{le=\"0.05\"}") == steps + 1);
+    assert_true(metric(s, "evenstep_staleness_versions_bucket{le=\"2\"}") == fresh);
+    assert_true(metric(s, "evenstep_staleness_versions_bucket{le=\"3\"}") >= 1);
+    json_decref(rows);
+    json_decref(error);
 }
 
 static void every_metric_is_in_the_docs_and_the_other_way_round(void **state)
@@ -245,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_node_that_reports_is_not_forgotten),
         cmocka_unit_test(the_catalogue_has_everything_the_form_needs),
         cmocka_unit_test(metrics_are_prometheus_text_with_names_escaped),
+        cmocka_unit_test(events_are_counted_as_they_pass),
         cmocka_unit_test(every_metric_is_in_the_docs_and_the_other_way_round),
         cmocka_unit_test(a_name_is_ours_or_not),
         cmocka_unit_test(a_cookie_is_read_whole_or_not_at_all),
