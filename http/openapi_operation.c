@@ -59,8 +59,8 @@ static json_t *path_schema(const char *name)
 {
     return strcmp(name, "id") == 0
                ? json_pack("{s:s, s:s}", "type", "string", "pattern", "^[0-9a-f]{16}$")
-               : json_pack("{s:s, s:i, s:i}", "type", "string", "minLength", 1, "maxLength",
-                           ROUTE_ARG_BYTES - 1);
+               : json_pack("{s:s, s:s}", "type", "string", "pattern",
+                           "^[^/\\\\\\x00-\\x1f]{1,255}$");
 }
 
 static void add_param(json_t *list, const char *name, const char *in, const char *help,

@@ -1,6 +1,7 @@
 /* The description of the API against the route table, against docs/http-api.md, and against what
  * the server really answers. It is started in the project's folder.
  */
+#include "docs/print/fold.h"
 #include "http/openapi.h"
 #include "http/routes.h"
 #include "tests/unit/http/fixture.h"
@@ -293,10 +294,12 @@ static void a_job_of_a_link_is_what_its_operation_takes(void **state)
 
 /* ---- docs/http-api.md ------------------------------------------------------------------------ */
 
+/* As docs/print/http_api prints them, which folds long lines. */
 static void the_docs_are_those_of_the_code(void **state)
 {
     struct buf fresh;
-    size_t n = 0;
+    size_t n = 0, printed_len = 0;
+    char *printed = NULL;
     (void)state;
     char *text = proc_read_file(docs_path, 4 << 20, &n, &err_);
     if (!text) {
@@ -305,13 +308,16 @@ static void the_docs_are_those_of_the_code(void **state)
     char *mark = strstr(text, begin_mark);
     assert_non_null(mark);
     buf_init(&fresh, 4 << 20);
-    buf_add(&fresh, text, (size_t)(mark - text) + strlen(begin_mark));
-    buf_adds(&fresh, "\n");
     openapi_markdown(&fresh);
-    if (fresh.len != n || memcmp(fresh.data, text, n) != 0) {
+    FILE *page = open_memstream(&printed, &printed_len);
+    fprintf(page, "%.*s\n", (int)(mark - text) + (int)strlen(begin_mark), text);
+    fold_print(fresh.data, page);
+    fclose(page);
+    if (printed_len != n || memcmp(printed, text, n) != 0) {
         fail_msg("%s is not what the code says; run `make docs`", docs_path);
     }
     buf_release(&fresh);
+    free(printed);
     free(text);
 }
 
