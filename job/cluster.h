@@ -32,8 +32,8 @@ struct cluster {
 int cluster_parse(struct cluster *c, const json_t *j, const char *pointer,
                   struct jsonx_problems *problems);
 
-/* What a node, a link and the whole may say beyond names, for job/spec_schema.c; a name of NULL ends
- * a list. */
+/* What a node, a link and the whole may say beyond names, for job/spec_schema.c; a name of NULL
+ * ends a list. */
 extern const struct catalog_param cluster_node_params[], cluster_link_params[], cluster_seed_param;
 
 #endif

@@ -75,8 +75,8 @@ struct store_leader {
 void store_leader_release(struct store_leader *l);
 enum store_leading { LEADER_OTHER, LEADER_SELF };
 /* Takes the lease, or renews it (fence->token above 0). LEADER_SELF: it is ours, and fence->token
- * is its token; LEADER_OTHER: *leader (may be NULL) says whose it is, and is to be released. A holder
- * that could not renew in time still has it, as long as nobody else took it. */
+ * is its token; LEADER_OTHER: *leader (may be NULL) says whose it is, and is to be released. A
+ * holder that could not renew in time still has it, as long as nobody else took it. */
 int store_leader_take(struct store *s, const struct store_candidate *c, struct store_fence *fence,
                       struct store_leader *leader, struct err *e);
 /* Gives it back, so that the next one need not wait. */
