@@ -222,6 +222,7 @@ layers: ## checks that the arrows between rooms run down only
 	@tests/layers
 check-size: ## checks that no function, file or line is too long
 	@tests/sizes
+	@tests/widths
 check-types: ## types of the page's JavaScript (JSDoc, TypeScript's checker)
 	@tests/run types
 lint: ## clang-tidy over every room

@@ -155,7 +155,7 @@ static bool take_answer(struct launch *l, int *code, struct err *e)
 }
 
 /* Nobody will answer: the host is lost, or another agent has joined for it, whose key is another.
- * */
+ */
 static bool is_agent_gone(struct launch *l, struct err *e)
 {
     json_t *host = store_host_get(l->store, l->host, NULL);

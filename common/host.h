@@ -34,7 +34,7 @@ json_t *host_load_read(struct host_load *l);
 /* One or two free ports of "FIRST-LAST" ("20000,20001"). The search begins at a port that follows
  * from `salt`. For Open MPI's daemons: they take every port that they are given, so the whole range
  * would leave none for ranks and other jobs. Two, because another process may take one meanwhile.
- * */
+ */
 int host_free_ports(const char *range, const char *salt, char out[16], struct err *e);
 
 #endif

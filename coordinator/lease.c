@@ -151,7 +151,7 @@ static int take(struct lease *l, const char *dead, bool patient, struct store_le
     const struct store_candidate c = {l->instance, l->who, dead, patient};
     double before = boot_now();
     int rc = store_leader_take(l->store, &c, &l->fence, leader, e);
-    if (rc > 0) {
+    if (rc == LEADER_SELF) {
         atomic_store(&l->renewed_at, before);
     }
     return rc;
@@ -185,7 +185,7 @@ static int refuse(const struct store_leader *leader, struct err *e)
     return err_hint(e, "end it, or start this one with --standby to take over when it ends");
 }
 
-/* One try. 1: taken; 0: another time; negative: never. */
+/* One try: LEADER_SELF; LEADER_OTHER: another time; negative: never. */
 static int try_once(struct lease *l, struct wait *w, struct err *e)
 {
     struct store_leader leader = {.instance = ""};
@@ -193,7 +193,7 @@ static int try_once(struct lease *l, struct wait *w, struct err *e)
         l->standby && (w->reached_at == 0 || boot_now() - w->reached_at < settle_seconds);
     try_lock(l);
     int rc = take(l, NULL, patient, &leader, e);
-    if (rc == 0 && has_ended(l, &leader)) {
+    if (rc == LEADER_OTHER && has_ended(l, &leader)) {
         char dead[STORE_INSTANCE];
         snprintf(dead, sizeof dead, "%s", leader.instance);
         store_leader_release(&leader);
@@ -201,13 +201,13 @@ static int try_once(struct lease *l, struct wait *w, struct err *e)
     }
     if (rc < 0) {
         w->reached_at = 0;
-        return l->standby ? 0 : rc;
+        return l->standby ? LEADER_OTHER : rc;
     }
     w->reached_at = w->reached_at == 0 ? boot_now() : w->reached_at;
-    if (rc == 0) {
+    if (rc == LEADER_OTHER) {
         bool renewed = w->last_age >= 0 && leader.age < w->last_age;
         say_waiting(l, w, &leader);
-        rc = renewed && !l->standby ? refuse(&leader, e) : 0;
+        rc = renewed && !l->standby ? refuse(&leader, e) : LEADER_OTHER;
         w->last_age = leader.age;
     }
     store_leader_release(&leader);
@@ -224,7 +224,7 @@ int lease_take(struct lease *l, const char *store_url, const char *password,
     if (!(l->store = store_open(store_url, password, e))) {
         return -(int)e->code;
     }
-    while ((rc = try_once(l, &w, e)) == 0) {
+    while ((rc = try_once(l, &w, e)) == LEADER_OTHER) {
         if (*stop) {
             return err_set(e, ERR_CANCELLED, "it was told to stop while it waited");
         }
@@ -265,7 +265,7 @@ static double renew_once(struct lease *l)
     struct store_leader leader = {.instance = ""};
     struct err why = {0};
     int rc = take(l, NULL, false, &leader, &why);
-    if (rc == 0) {
+    if (rc == LEADER_OTHER) {
         lose(l, &leader);
     }
     store_leader_release(&leader);

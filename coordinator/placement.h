@@ -39,7 +39,7 @@ struct placement_ask {
 };
 
 /* true: `out` has the nodes; false: not now, out->waiting says why. placement_release either way.
- * */
+ */
 bool placement_find(struct placement *out, const struct placement_ask *ask);
 void placement_release(struct placement *p);
 /* Adds to `reserved` (an object) the names of the nodes that this job waits for. */

@@ -38,7 +38,7 @@ bool run_is_draining(const struct attempts *a, const struct run *r);
 /* run_virtual.c: tells what the simulator wrote since. */
 void run_virtual_tick(struct attempts *a, struct run *r);
 /* Has one that runs elsewhere ended? Its summary is there, or it has written nothing for a minute.
- * */
+ */
 bool run_virtual_silent(struct attempts *a, struct run *r, double now);
 /* Tells its summary; false: it did not get there. */
 bool run_virtual_finish(struct attempts *a, struct run *r);

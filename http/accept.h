@@ -17,7 +17,7 @@ int accept_type(const char *header, const char *type);
 /* The same of a coding ("gzip"); a header that is NULL wants none but identity: 0. */
 int accept_coding(const char *header, const char *coding);
 /* Does an If-None-Match (`weak`) or If-Match list name this ETag? `*` names every one; NULL none.
- * */
+ */
 bool accept_etag(const char *header, const char *etag, bool weak);
 
 #endif

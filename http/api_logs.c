@@ -117,7 +117,7 @@ static int ranks_of(const char *folder, int ranks[RANKS_MOST])
 }
 
 /* Appends a log's last lines, each with "NAME: " in front. A log that cannot be read is left out.
- * */
+ */
 static void add_log(struct buf *all, const char *folder, const char *file, const char *name,
                     long lines, size_t most)
 {

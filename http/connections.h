@@ -20,7 +20,7 @@ void connections_free(struct connections *c);
 struct store *connections_store(struct connections *c, struct err *e);
 /* A call to the store took `seconds` and found it away. If that was its time limit, the store
  * hangs: connections_store() refuses at once, with ERR_UNAVAILABLE, for the next CONNECTIONS_REST.
- * */
+ */
 void connections_away(struct connections *c, double seconds);
 
 #endif

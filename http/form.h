@@ -18,7 +18,7 @@
  * "http://HOST/path", whose host replaces the Host header (RFC 9112, 3.2.2). */
 void form_read_target(struct request *q, const char *url);
 /* Sets q->id: the client's X-Request-Id if it is a word of at most 64 characters, else a new one.
- * */
+ */
 void form_read_id(struct request *q);
 
 int form_check_framing(struct request *q); /* 400 or 501; q->closes */

@@ -7,8 +7,7 @@
  * JSON Schema's own; `time` is a string with a date and a time, `id` that of a job, `sha256` a
  * digest in hexadecimal digits, `priority` a job's. Fields that begin with "!" are all the keys
  * that a document may have; those that begin with "=" are the values of a string:
- * "=ready|busy|lost"; "Job?" are those of Job, of which all but the first may be missing.
- */
+ * "=ready|busy|lost"; "Job?" are those of Job, of which all but the first may be missing. */
 #ifndef HTTP_SCHEMAS_H
 #define HTTP_SCHEMAS_H
 
@@ -28,6 +27,8 @@ json_t *schema_json(const struct schema *s);
 bool schema_has(const char *name, const char *key);
 /* {"type": "string", "enum": [...]} of "ready|busy|lost". New reference. */
 json_t *schema_choices(const char *choices);
+/* Does a schema name this key? */
+bool schema_has(const char *name, const char *key);
 
 #define SCHEMA_JOB_STATES \
     "queued|launching|running|pausing|paused|cancelling|cancelled|succeeded|failed"

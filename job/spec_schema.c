@@ -19,7 +19,7 @@ static json_t *number_of(const struct catalog_param *p, double value)
 }
 
 /* A default that is not within the bounds stands for "none", which is said by leaving the key out.
- * */
+ */
 static void add_number(json_t *j, const struct catalog_param *p)
 {
     json_object_set_new(j, "type", json_string(p->kind == PARAM_INT ? "integer" : "number"));

@@ -108,7 +108,7 @@ int store_leader_take(struct store *s, const struct store_candidate *c, struct s
     if (r) {
         freeReplyObject(r);
     }
-    return rc < 0 ? rc : (int)taken;
+    return rc < 0 ? rc : taken ? LEADER_SELF : LEADER_OTHER;
 }
 
 static struct script release_script = {.text = LUA_LEADER_RELEASE};

@@ -73,9 +73,10 @@ struct store_leader {
     double age;  /* seconds since its last renewal */
 };
 void store_leader_release(struct store_leader *l);
-/* Takes the lease, or renews it (fence->token above 0). 1: it is ours, and fence->token is its
- * token; 0: it is another's, *leader (may be NULL) says whose, and is to be released. A holder that
- * could not renew in time still has it, as long as nobody else took it. */
+enum store_leading { LEADER_OTHER, LEADER_SELF };
+/* Takes the lease, or renews it (fence->token above 0). LEADER_SELF: it is ours, and fence->token
+ * is its token; LEADER_OTHER: *leader (may be NULL) says whose it is, and is to be released. A
+ * holder that could not renew in time still has it, as long as nobody else took it. */
 int store_leader_take(struct store *s, const struct store_candidate *c, struct store_fence *fence,
                       struct store_leader *leader, struct err *e);
 /* Gives it back, so that the next one need not wait. */
@@ -213,7 +214,7 @@ int store_nodes_put(struct store *s, const json_t *nodes,
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
  * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"}
- * */
+ */
 json_t *store_node_get(struct store *s, const char *name, struct err *e);
 json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);

@@ -219,7 +219,7 @@ PUBLIC int es_held_back(const struct es_result *result)
 }
 
 /* A pass that failed has no state worth giving: asked for one, the program says that it has none.
- * */
+ */
 PUBLIC int es_abort(void)
 {
     int rc;

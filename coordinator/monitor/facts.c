@@ -16,7 +16,7 @@
 
 #include "common/log.h"
 
-enum { FACTS_AT_ONCE = 100 };
+enum { FACTS_AT_ONCE = 100, BACKLOG = 50 };
 
 /* Training samples seen at an epoch: of what the keeper loaded, else known for generated data, else
  * from the counters. */
@@ -51,6 +51,34 @@ int64_t monitor_planned_samples(const struct monitor *m)
                  : 0;
 }
 
+/* Steals body. Where many facts wait (BACKLOG), the last evaluation of a read is an event, and the
+ * last save of each file: each event waits for the store's disk, and a reader of events asks for
+ * what is new anyway. */
+static int tell(struct monitor *m, const char *type, const char *of, json_t *body, struct err *e)
+{
+    int rc = 0;
+    if (m->news) {
+        json_object_del(m->news, of);
+        json_object_set_new(m->news, of, json_pack("[s, O]", type, body));
+    } else {
+        rc = store_event(m->store, m->ours.job, type, body, e);
+    }
+    json_decref(body);
+    return rc;
+}
+
+static int tell_news(struct monitor *m, struct err *e)
+{
+    const char *of;
+    json_t *one;
+    int rc = 0;
+    json_object_foreach(m->news, of, one) {
+        const char *type = json_string_value(json_array_get(one, 0));
+        rc = rc < 0 ? rc : store_event(m->store, m->ours.job, type, json_array_get(one, 1), e);
+    }
+    return rc;
+}
+
 static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct err *e)
 {
     double samples = samples_at(m, ev->epoch);
@@ -63,9 +91,7 @@ static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct 
     evaluations_drop(&m->results.evaluations, ev->step - 1);
     json_t *body = evaluation_json(evaluations_add(&m->results.evaluations, ev, (int64_t)samples));
     m->results.unsaved = true;
-    rc = store_event(m->store, m->ours.job, "evaluation", body, e);
-    json_decref(body);
-    return rc;
+    return tell(m, "evaluation", "evaluation", body, e);
 }
 
 static int on_restored(struct monitor *m, int64_t version, struct err *e)
@@ -137,10 +163,7 @@ static int on_crashed(struct monitor *m, const struct fact *f, struct err *e)
 
 static int on_saved(struct monitor *m, const struct fact *f, struct err *e)
 {
-    json_t *body = fact_saved_json(f);
-    int rc = store_event(m->store, m->ours.job, "log", body, e);
-    json_decref(body);
-    return rc;
+    return tell(m, "log", f->saved.file, fact_saved_json(f), e);
 }
 
 /* What stays true of an attempt that is over. */
@@ -280,12 +303,20 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
         }
         size_t i, n = json_array_size(facts);
         int rc = 0;
+        m->news = n >= BACKLOG ? json_object() : NULL;
         json_array_foreach(facts, i, fact) {
             int one = read_fact(m, fact, old_attempt, rc >= 0, e);
             rc = rc < 0 ? rc : one;
         }
         json_decref(facts);
-        rc = rc < 0 ? rc : results_save(&m->results, m->store, m->ours.job, e);
+        if (rc >= 0) {
+            rc = tell_news(m, e);
+        }
+        json_decref(m->news);
+        m->news = NULL;
+        if (rc >= 0) {
+            rc = results_save(&m->results, m->store, m->ours.job, e);
+        }
         if (rc < 0) { /* all of them again at the next turn */
             feed_again(&m->feed, before);
         } else if (strcmp(before, m->feed.facts) != 0) {

@@ -35,6 +35,7 @@ struct monitor {
     struct publisher publisher;
     struct logs logs;
     int64_t training_samples; /* of the data set; 0: not told yet */
+    json_t *news; /* facts.c: events of the read under way, where many facts wait; else NULL */
     struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
      * started, because older rows past that are superseded first. */
@@ -48,7 +49,7 @@ int monitor_save(struct monitor *m, struct err *e);
 enum { FACTS_ALL = INT_MAX };
 /* facts.c: reads and follows the facts that wait, by `reads` reads of some at most: 1 if others may
  * wait. `old_attempt`: what attempts that are over left behind, of which only their results count.
- * */
+ */
 int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct err *e);
 /* facts.c: minibatches follow what the program of this attempt has told, if one has. */
 void monitor_take_batch(struct monitor *m);

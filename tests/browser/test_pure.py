@@ -1,4 +1,5 @@
-"""Modules without page: their functions are called inside the browser with values, and the answers compared."""
+"""Modules without page: their functions are called inside the browser with values, and the answers
+compared."""
 import json
 
 import pytest
@@ -7,41 +8,61 @@ import pytest
 def call(page, module, expression):
     """The value of an expression over the module `m`."""
     return page.driver.execute_async_script(
-        f"const done = arguments[arguments.length - 1]; import('{module}').then(m => done({expression})).catch(e => done('error: ' + e))")
+        f"const done = arguments[arguments.length - 1]; import('{module}').then(m => "
+        f"done({expression})).catch(e => done('error: ' + e))")
 
 
 NARROW = "\u202f"
 
 
 @pytest.mark.parametrize("expression, wanted", [
-    ("m.seconds(0.0823)", f"82{NARROW}ms"), ("m.seconds(0.23)", f"0.23{NARROW}s"), ("m.seconds(1.154)", f"1.15{NARROW}s"), ("m.seconds(0.0004)", f"0.40{NARROW}ms"), ("m.seconds(6540)", f"1{NARROW}h 49{NARROW}min"),
-    ("m.seconds(NaN)", "none"), ("m.duration(840)", f"14{NARROW}min"), ("m.duration(72)", f"1{NARROW}min 12{NARROW}s"), ("m.three(0.1494)", "0.149"), ("m.three(444.4)", "444"), ("m.three(17736.2)", "17,736"), ("m.three(0)", "0"),
-    ("m.percent(0.9312)", f"93.1{NARROW}%"), ("m.loss(0.1491)", "0.149"), ("m.loss(1.7349)", "1.73"), ("m.bytes(134217728)", f"134{NARROW}MB"), ("m.bytes(12)", f"12{NARROW}B"), ("m.tick(2000)", f"2{NARROW}k"), ("m.tick(500)", "500"),
-    ("m.tick(1500000)", f"1.5{NARROW}M"), ("m.times(2.83)", "2.8×"), ("m.list(['a', 'b', 'c'])", "a, b and c"), ("m.plural(1, 'node')", "1 node"), ("m.plural(4, 'node')", "4 nodes"),
+    ("m.seconds(0.0823)", f"82{NARROW}ms"), ("m.seconds(0.23)", f"0.23{NARROW}s"),
+    ("m.seconds(1.154)", f"1.15{NARROW}s"), ("m.seconds(0.0004)", f"0.40{NARROW}ms"),
+    ("m.seconds(6540)", f"1{NARROW}h 49{NARROW}min"),
+    ("m.seconds(NaN)", "none"), ("m.duration(840)", f"14{NARROW}min"),
+    ("m.duration(72)", f"1{NARROW}min 12{NARROW}s"), ("m.three(0.1494)", "0.149"),
+    ("m.three(444.4)", "444"), ("m.three(17736.2)", "17,736"), ("m.three(0)", "0"),
+    ("m.percent(0.9312)", f"93.1{NARROW}%"), ("m.loss(0.1491)", "0.149"),
+    ("m.loss(1.7349)", "1.73"), ("m.bytes(134217728)", f"134{NARROW}MB"),
+    ("m.bytes(12)", f"12{NARROW}B"), ("m.tick(2000)", f"2{NARROW}k"), ("m.tick(500)", "500"),
+    ("m.tick(1500000)", f"1.5{NARROW}M"), ("m.times(2.83)", "2.8×"),
+    ("m.list(['a', 'b', 'c'])", "a, b and c"), ("m.plural(1, 'node')", "1 node"),
+    ("m.plural(4, 'node')", "4 nodes"),
 ])
 def test_numbers_read_as_people_write_them(page, expression, wanted):
     assert call(page, "/js/format.js", expression) == wanted
 
 
-LIMITS = ["0", "-0", "1e-12", "-1e-12", "0.00049", "999.6", "123456789", "1e32", "-1e32", "12345678901234567890123456789012", "NaN", "Infinity", "-Infinity"]
-FORMATS = ["whole", "three", "loss", "percent", "times", "seconds", "duration", "age", "bytes", "tick", "lossTick", "percentTick", "milliseconds", "span", "short", "plain", "mean"]
+LIMITS = ["0", "-0", "1e-12", "-1e-12", "0.00049", "999.6", "123456789", "1e32", "-1e32",
+          "12345678901234567890123456789012", "NaN", "Infinity", "-Infinity"]
+FORMATS = ["whole", "three", "loss", "percent", "times", "seconds", "duration", "age", "bytes",
+           "tick", "lossTick", "percentTick", "milliseconds", "span", "short", "plain", "mean"]
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(page, name):
     for value in LIMITS:
         text = call(page, "/js/format.js", f"m.{name}({value})")
-        assert len(text) <= 18 and len(text) <= (12 if name in ("three", "loss", "tick", "lossTick") else 18), (value, text)
-        assert "e+" not in text and "NaN" not in text and "Infinity" not in text and not text.startswith("-"), (value, text)
+        assert len(text) <= 18 and len(text) <= (12 if name in ("three", "loss", "tick", "lossTick")
+                                                 else 18), (value, text)
+        assert ("e+" not in text and "NaN" not in text and "Infinity" not in text
+                and not text.startswith("-")), (value, text)
         assert not text.startswith("−0") or "." in text.rstrip("0."), (value, text)
     assert call(page, "/js/format.js", f"m.{name}(NaN)") in ("none", "never", ""), name
 
 
 @pytest.mark.parametrize("expression, wanted", [
-    ("m.three(1e32)", "1.00×10³²"), ("m.three(-1e-12)", "−1.00×10⁻¹²"), ("m.loss(12345678901234567890123456789012)", "1.23×10³¹"), ("m.three(-0)", "0"), ("m.whole(-0)", "0"), ("m.whole(-0.4)", "0"),
-    ("m.loss(-0)", "0"), ("m.three(Infinity)", "infinite"), ("m.lossTick(100)", "100"), ("m.lossTick(20)", "20"), ("m.lossTick(0.5)", "0.5"), ("m.lossTick(1000)", "1,000"), ("m.lossTick(1e32)", "10³²"),
-    ("m.lossTick(2e-9)", "2×10⁻⁹"), ("m.lossTick(0)", "0"), ("m.percent(-0)", f"0.0{NARROW}%"), ("m.tick(-2000)", f"−2{NARROW}k"),
-    ("m.alike(0.12, 0.07)", [f"0.120{NARROW}s", f"0.070{NARROW}s"]), ("m.alike(0.0098, 0.0067, 0.0002)", [f"9.80{NARROW}ms", f"6.70{NARROW}ms", f"0.20{NARROW}ms"]), ("m.alike(NaN, 2)", ["none", f"2.00{NARROW}s"]),
+    ("m.three(1e32)", "1.00×10³²"), ("m.three(-1e-12)", "−1.00×10⁻¹²"),
+    ("m.loss(12345678901234567890123456789012)", "1.23×10³¹"), ("m.three(-0)", "0"),
+    ("m.whole(-0)", "0"), ("m.whole(-0.4)", "0"),
+    ("m.loss(-0)", "0"), ("m.three(Infinity)", "infinite"), ("m.lossTick(100)", "100"),
+    ("m.lossTick(20)", "20"), ("m.lossTick(0.5)", "0.5"), ("m.lossTick(1000)", "1,000"),
+    ("m.lossTick(1e32)", "10³²"),
+    ("m.lossTick(2e-9)", "2×10⁻⁹"), ("m.lossTick(0)", "0"), ("m.percent(-0)", f"0.0{NARROW}%"),
+    ("m.tick(-2000)", f"−2{NARROW}k"),
+    ("m.alike(0.12, 0.07)", [f"0.120{NARROW}s", f"0.070{NARROW}s"]),
+    ("m.alike(0.0098, 0.0067, 0.0002)", [f"9.80{NARROW}ms", f"6.70{NARROW}ms", f"0.20{NARROW}ms"]),
+    ("m.alike(NaN, 2)", ["none", f"2.00{NARROW}s"]),
 ])
 def test_numbers_at_their_limits(page, expression, wanted):
     assert call(page, "/js/format.js", expression) == wanted
@@ -56,14 +77,23 @@ def test_log_axes_say_what_stands_at_their_ticks(page):
 
 def test_on_a_log_axis_logarithms_are_averaged(page):
     curve = "{x: [0, 1, 2, 3], mean: [1, 1e6, 1, 1]}"
-    linear, log = (call(page, "/js/chart/smooth.js", f"m.smooth({curve}, 0.8, [], {flag})") for flag in ("false", "true"))
+    linear, log = (call(page, "/js/chart/smooth.js", f"m.smooth({curve}, 0.8, [], {flag})")
+                   for flag in ("false", "true"))
     assert log[1] == pytest.approx(10 ** 1.2) and log[3] < 100 < linear[3]
-    assert call(page, "/js/chart/smooth.js", "m.smooth({x: [0, 1, 2], mean: [2, 0, 8]}, 0, [], true)") == pytest.approx([2, 2, 8])
+    assert call(page, "/js/chart/smooth.js",
+                "m.smooth({x: [0, 1, 2], mean: [2, 0, 8]}, 0, [], true)") == pytest.approx(
+                    [2, 2, 8])
 
 
 @pytest.mark.parametrize("expression, wanted", [
-    ("m.linearTicks(0, 100)", [0, 20, 40, 60, 80, 100]), ("m.logTicks(0.08, 3)", [0.1, 0.2, 0.5, 1, 2]), ("m.timeTicks(0, 600, 6)", [0, 120, 240, 360, 480, 600]), ("m.timeTicks(0, 150, 6)", [0, 30, 60, 90, 120, 150]), ("m.spread([10, 11, 50], 13, 0, 100)", [10, 23, 50]),
-    ("m.spread([98, 99], 13, 0, 100)", [87, 100]), ("m.niceRange([0, 10], {zero: true, pad: 0.1})", [0, 11]), ("m.xLabel('time', 300, 600)", f"5{NARROW}min"),
+    ("m.linearTicks(0, 100)", [0, 20, 40, 60, 80, 100]),
+    ("m.logTicks(0.08, 3)", [0.1, 0.2, 0.5, 1, 2]),
+    ("m.timeTicks(0, 600, 6)", [0, 120, 240, 360, 480, 600]),
+    ("m.timeTicks(0, 150, 6)", [0, 30, 60, 90, 120, 150]),
+    ("m.spread([10, 11, 50], 13, 0, 100)", [10, 23, 50]),
+    ("m.spread([98, 99], 13, 0, 100)", [87, 100]),
+    ("m.niceRange([0, 10], {zero: true, pad: 0.1})", [0, 11]),
+    ("m.xLabel('time', 300, 600)", f"5{NARROW}min"),
 ])
 def test_ticks_and_labels(page, expression, wanted):
     got = call(page, "/js/chart/scale.js", expression)
@@ -75,8 +105,10 @@ def test_smoothing_starts_at_the_first_value_and_anew_at_a_cut(page):
     soft = call(page, "/js/chart/smooth.js", f"m.smooth({curve}, 0.8)")
     assert soft[0] == 10 and soft[2] == pytest.approx(10) and 2 < soft[3] < 10
     assert call(page, "/js/chart/smooth.js", f"m.smooth({curve}, 0.8, [3])")[3] == pytest.approx(2)
-    assert call(page, "/js/chart/smooth.js", f"m.smooth({curve}, 0)") == pytest.approx([10, 10, 10, 2, 2, 2])
-    assert call(page, "/js/chart/smooth.js", "m.smooth({x: [0, 1], mean: [NaN, 3]}, 0.5)")[1] == pytest.approx(3)
+    assert call(page, "/js/chart/smooth.js", f"m.smooth({curve}, 0)") == pytest.approx(
+        [10, 10, 10, 2, 2, 2])
+    assert call(page, "/js/chart/smooth.js",
+                "m.smooth({x: [0, 1], mean: [NaN, 3]}, 0.5)")[1] == pytest.approx(3)
 
 
 def fitted(page, points):
@@ -85,78 +117,119 @@ def fitted(page, points):
 
 def test_a_line_is_fitted_through_measured_steps(page):
     fit = fitted(page, [[10, 0.12], [20, 0.22], [40, 0.42]])
-    assert fit["a"] == pytest.approx(0.02) and fit["k"] == pytest.approx(0.01) and fit["aWithin"] == pytest.approx(0, abs=1e-9)
+    assert fit["a"] == pytest.approx(0.02) and fit["k"] == pytest.approx(
+        0.01) and fit["aWithin"] == pytest.approx(0, abs=1e-9)
 
 
 def test_the_fixed_part_of_a_step_is_never_below_zero_and_has_an_interval(page):
     points = [[10, 0.05], [20, 0.16], [40, 0.47], [12, 0.06], [38, 0.44], [25, 0.2]]
     fit = fitted(page, points)
-    assert fit["a"] == 0 and fit["k"] == pytest.approx(sum(b * t for b, t in points) / sum(b * b for b, _ in points))
+    assert fit["a"] == 0 and fit["k"] == pytest.approx(
+        sum(b * t for b, t in points) / sum(b * b for b, _ in points))
     assert 0 < fit["aWithin"] < 0.5 and 0 < fit["kWithin"] < fit["k"]
-    assert fitted(page, [[10, 0.1], [11, 0.2], [10, 0.1]]) is None, "sizes that are alike tell nothing"
+    assert fitted(page,
+                  [[10, 0.1], [11, 0.2], [10, 0.1]]) is None, "sizes that are alike tell nothing"
     assert fitted(page, [[10, 0.4], [20, 0.3], [40, 0.1]]) is None, "nor does a slope below zero"
 
 
-WORKER = "{{node: '{0}', batch: {1}, compute_seconds: {2}, exchange_seconds: 0, wait_seconds: {3}, staleness: {{mean: {4}, max: 9}}}}"
+WORKER = (
+    "{{node: '{0}', batch: {1}, compute_seconds: {2}, exchange_seconds: 0, wait_seconds: {3}, "
+    "staleness: {{mean: {4}, max: 9}}}}")
 
 
 def verdict(page, job, assignments="[]"):
-    return call(page, "/js/verdict.js", f"(v => ({{text: m.plain(v.parts), straggler: v.straggler || null, key: v.key}}))(m.verdict({job}, {assignments}))")
+    return call(page, "/js/verdict.js",
+                f"(v => ({{text: m.plain(v.parts), straggler: v.straggler || null, key: "
+                f"v.key}}))(m.verdict({job}, {assignments}))")
 
 
 def test_the_sentence_names_who_how_much_and_what_it_gained(page):
-    workers = ", ".join(WORKER.format(*w) for w in (("fast-1", 188, 1.08, 0, 3), ("fast-2", 180, 1.08, 0, 3), ("mid", 100, 1.1, 0, 3), ("slow", 44, 1.08, 0, 3)))
-    job = f"{{state: 'running', spec: {{batching: {{policy: 'dynamic', global_batch: 512}}, strategy: {{type: 'asgd'}}}}, servers: [{{}}], workers: [{workers}], progress: {{}}, metrics: {{}}}}"
-    moves = "[{version: 1, batches: {'fast-1': 128, slow: 128}}, {version: 2, batches: {'fast-1': 188, slow: 44}, measured_step_seconds: 3.1, predicted_step_seconds: 1.15}]"
+    workers = ", ".join(WORKER.format(*w)
+                        for w in (("fast-1", 188, 1.08, 0, 3), ("fast-2", 180, 1.08, 0, 3),
+                                  ("mid", 100, 1.1, 0, 3), ("slow", 44, 1.08, 0, 3)))
+    job = (
+        f"{{state: 'running', spec: {{batching: {{policy: 'dynamic', global_batch: 512}}, "
+        f"strategy: {{type: 'asgd'}}}}, servers: [{{}}], workers: [{workers}], progress: {{}}, "
+        f"metrics: {{}}}}")
+    moves = (
+        "[{version: 1, batches: {'fast-1': 128, slow: 128}}, {version: 2, batches: {'fast-1': "
+        "188, slow: 44}, measured_step_seconds: 3.1, predicted_step_seconds: 1.15}]")
     got = verdict(page, job, moves)
     assert got["straggler"] == "slow"
-    assert got["text"] == f"slow computes 2.9× slower than the median node, so its minibatch went from 128 to 44. All four nodes now finish a step together: 1.10{NARROW}s of computing instead of 3.10{NARROW}s."
+    assert got["text"] == (
+        "slow computes 2.9× slower than the median node, so its minibatch went from 128 to 44. All "
+        f"four nodes now finish a step together: 1.10{NARROW}s of computing instead of "
+        f"3.10{NARROW}s.")
 
 
 def test_equal_minibatches_are_said_to_cost_waiting(page):
-    workers = ", ".join(WORKER.format(*w) for w in (("a", 100, 1.0, 1.0, 0), ("b", 100, 1.0, 1.0, 0), ("c", 100, 2.0, 0, 0)))
-    got = verdict(page, f"{{state: 'running', spec: {{batching: {{policy: 'equal', global_batch: 300}}, strategy: {{type: 'sync'}}}}, servers: [], workers: [{workers}], progress: {{}}, metrics: {{}}}}")
-    assert got["text"].startswith(f"c computes 2.0× slower than the median node: the others wait 50{NARROW}% of each step for it. Dynamic minibatches would make a step about 40{NARROW}% shorter.")
+    workers = ", ".join(WORKER.format(*w)
+                        for w in (("a", 100, 1.0, 1.0, 0), ("b", 100, 1.0, 1.0, 0),
+                                  ("c", 100, 2.0, 0, 0)))
+    got = verdict(page,
+                  f"{{state: 'running', spec: {{batching: {{policy: 'equal', global_batch: 300}}, "
+                  f"strategy: {{type: 'sync'}}}}, servers: [], workers: [{workers}], progress: "
+                  f"{{}}, metrics: {{}}}}")
+    assert got["text"].startswith(
+        f"c computes 2.0× slower than the median node: the others wait 50{NARROW}% of each step "
+        f"for it. Dynamic minibatches would make a step about 40{NARROW}% shorter.")
 
 
 def test_even_nodes_failures_and_waits_have_their_sentences(page):
     workers = ", ".join(WORKER.format(*w) for w in (("a", 64, 1.0, 0, 0), ("b", 64, 1.01, 0, 0)))
-    assert "about equally fast" in verdict(page, f"{{state: 'running', spec: {{batching: {{policy: 'dynamic', global_batch: 128}}}}, workers: [{workers}]}}")["text"]
-    assert verdict(page, "{state: 'failed', error: {node: 'mid', message: 'memory ran out'}, progress: {step: 12}}")["text"] == "mid failed about step 12: memory ran out."
-    assert verdict(page, "{state: 'queued', spec: {workers: 3}}")["text"] == "The job waits for 3 free nodes."
+    assert "about equally fast" in verdict(page,
+                                           f"{{state: 'running', spec: {{batching: {{policy: "
+                                           f"'dynamic', global_batch: 128}}}}, workers: "
+                                           f"[{workers}]}}")["text"]
+    assert verdict(page,
+                   "{state: 'failed', error: {node: 'mid', message: 'memory ran out'}, progress: "
+                   "{step: 12}}")["text"] == "mid failed about step 12: memory ran out."
+    assert (verdict(page, "{state: 'queued', spec: {workers: 3}}")["text"]
+            == "The job waits for 3 free nodes.")
     assert "being measured" in verdict(page, "{state: 'running', spec: {}, workers: []}")["text"]
 
 
 def test_json_is_printed_and_its_pointers_are_found_again(page):
-    text = call(page, "/js/views/submit/json.js", "m.print({name: 'a', optimizer: {type: 'sgd', schedule: {type: 'step', at_epochs: [12, 30], factor: 0.1}}, epochs: 3})")
+    text = call(page, "/js/views/submit/json.js",
+                "m.print({name: 'a', optimizer: {type: 'sgd', schedule: {type: 'step', at_epochs: "
+                "[12, 30], factor: 0.1}}, epochs: 3})")
     assert json.loads(text)["optimizer"]["schedule"]["at_epochs"] == [12, 30]
-    found = call(page, "/js/views/submit/json.js", f"(f => ['/name', '/optimizer/schedule/at_epochs/1', '/epochs', '/epochs/nothing'].map(p => m.lineOf(f, p)))(m.places({json.dumps(text)}))")
+    found = call(page, "/js/views/submit/json.js",
+                 "(f => ['/name', '/optimizer/schedule/at_epochs/1', '/epochs', "
+                 f"'/epochs/nothing'].map(p => m.lineOf(f, p)))(m.places({json.dumps(text)}))")
     lines = text.split("\n")
-    assert '"name"' in lines[found[0]] and "30" in lines[found[1]] and '"epochs"' in lines[found[2]] and found[3] == found[2]
+    assert ('"name"' in lines[found[0]] and "30" in lines[found[1]]
+            and '"epochs"' in lines[found[2]] and found[3] == found[2])
     assert call(page, "/js/views/submit/json.js", "m.setAt({a: {b: 1}}, '/a/b', undefined)") == {}
     assert call(page, "/js/views/submit/json.js", "m.setAt({}, '/a/b', 2)") == {"a": {"b": 2}}
     assert call(page, "/js/views/submit/json.js", "m.places('{broken').size >= 1") is True
 
 
 @pytest.mark.parametrize("shares, wanted", [
-    ([0.4], f"n0 receives the data set: 40{NARROW}% of 50.0{NARROW}MB."), ([0.8, 0.25], f"Two nodes receive the data set: 25{NARROW}% of 50.0{NARROW}MB."),
+    ([0.4], f"n0 receives the data set: 40{NARROW}% of 50.0{NARROW}MB."),
+    ([0.8, 0.25], f"Two nodes receive the data set: 25{NARROW}% of 50.0{NARROW}MB."),
     ([], "The job is being started on 1 node."),
 ])
 def test_the_verdict_tells_who_waits_for_its_data_set(page, shares, wanted):
-    workers = [{"node": f"n{i}", "receiving": {"bytes": s * 5e7, "of_bytes": 50_000_000}} for i, s in enumerate(shares)] + [{"node": "other"}]
+    workers = [{"node": f"n{i}", "receiving": {"bytes": s * 5e7, "of_bytes": 50_000_000}}
+               for i, s in enumerate(shares)] + [{"node": "other"}]
     job = json.dumps({"state": "launching", "workers": workers, "spec": {}})
     assert call(page, "/js/verdict.js", f"m.plain(m.verdict({job}).parts)") == wanted
 
 
 def run(seed, accuracies, rate=0.05, seconds=10):
     tests = [{"time": seconds * (i + 1), "accuracy": a} for i, a in enumerate(accuracies)]
-    return {"job": {"state": "succeeded", "spec": {"name": f"run {seed}", "seed": seed, "optimizer": {"learning_rate": rate}}}, "tests": tests}
+    return {"job": {"state": "succeeded",
+                    "spec": {"name": f"run {seed}", "seed": seed,
+                             "optimizer": {"learning_rate": rate}}}, "tests": tests}
 
 
 def test_a_level_counts_once_it_is_held(page):
     held = json.dumps(run(1, [0.5, 0.91, 0.7, 0.92, 0.93]))
-    assert call(page, "/js/views/compare/model.js", f"[m.timeTo({held}, 0.9), m.heldAccuracy({held})]") == [40, 0.92]
-    assert call(page, "/js/views/compare/model.js", f"m.heldAccuracy({json.dumps(run(1, [0.8]))})") == 0.8
+    assert call(page, "/js/views/compare/model.js",
+                f"[m.timeTo({held}, 0.9), m.heldAccuracy({held})]") == [40, 0.92]
+    assert call(page, "/js/views/compare/model.js",
+                f"m.heldAccuracy({json.dumps(run(1, [0.8]))})") == 0.8
 
 
 def test_a_lead_is_held_against_what_seeds_make(page):
@@ -165,12 +238,19 @@ def test_a_lead_is_held_against_what_seeds_make(page):
     fast, other = run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14)
     assert "One run each" in note(fast, run(3, [0.9, 0.9], rate=0.1))
     assert note(fast, other, run(3, [0.9, 0.9], rate=0.1, seconds=13)) == (
-        f" A and B differ in their seeds alone: 10.0{NARROW}s to 14.0{NARROW}s. The lead of the better settings is within what seeds make.")
+        f" A and B differ in their seeds alone: 10.0{NARROW}s to 14.0{NARROW}s. The lead of the "
+        "better settings is within what seeds make.")
     assert "beyond what seeds make" in note(fast, other, run(3, [0.9, 0.9], rate=0.1, seconds=30))
 
 
-@pytest.mark.parametrize("key, value, wanted", [("strategy/weighting", "sample", True), ("strategy/weighting", "plain", False), ("epochs", "3", False), ("optimizer/momentum", "0", True)])
+@pytest.mark.parametrize("key, value, wanted",
+                         [("strategy/weighting", "sample", True),
+                          ("strategy/weighting", "plain", False), ("epochs", "3", False),
+                          ("optimizer/momentum", "0", True)])
 def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
-    catalog = {"strategy": [{"name": "asgd", "parameters": [{"name": "weighting", "default": "sample"}]}], "optimizer": [{"name": "sgd", "parameters": [{"name": "momentum", "default": 0}]}]}
+    catalog = {"strategy": [
+        {"name": "asgd", "parameters": [{"name": "weighting", "default": "sample"}]}],
+               "optimizer": [{"name": "sgd", "parameters": [{"name": "momentum", "default": 0}]}]}
     spec = {"strategy": {"type": "asgd"}, "optimizer": {"type": "sgd"}}
-    assert call(page, "/js/views/compare/differences.js", f"m.isDefault({json.dumps(catalog)}, {json.dumps(spec)}, '{key}', '{value}')") is wanted
+    asked = f"m.isDefault({json.dumps(catalog)}, {json.dumps(spec)}, '{key}', '{value}')"
+    assert call(page, "/js/views/compare/differences.js", asked) is wanted

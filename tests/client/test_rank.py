@@ -1,9 +1,9 @@
-"""PyTorch programs on the real rank: evenstep-worker --local starts them, and gradients go over MPI.
+"""PyTorch programs on the real rank: evenstep-worker --local starts them, and gradients go over
+MPI.
 
 The other tests have a stand-in of the rank (rank.py), which can be unequal in ways that a cluster
-shows seldom; here the programs, libevenstep, worker/program, the strategies and Open MPI are all the
-real ones.
-"""
+shows seldom; here the programs, libevenstep, worker/program, the strategies and Open MPI are all
+the real ones."""
 
 import os
 import subprocess
@@ -18,7 +18,8 @@ from real_rank import rows_of, run_local
 HERE = os.path.join(ROOT, "tests/client")
 CASE = os.path.join(HERE, "case.py")
 UNEQUAL = {"sgd_momentum": 5e-7, "adamw": 2e-5, "clipping": 5e-7, "odd_parameters": 5e-6}
-UNEQUAL |= {"token_weighted": 1e-6, "token_weighted_twice": 1e-6, "sum_reduction": 2e-6, "two_backwards": 1e-6, "two_heads": 1e-6}
+UNEQUAL |= {"token_weighted": 1e-6, "token_weighted_twice": 1e-6, "sum_reduction": 2e-6,
+            "two_backwards": 1e-6, "two_heads": 1e-6}
 
 
 def alone(python, tmp_path, case):
@@ -55,7 +56,8 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(python, tmp_path, case):
     assert found < UNEQUAL[case]
 
 
-ONE = ["sgd_momentum", "adamw", "odd_parameters", "token_weighted", "sum_reduction", "two_backwards", "two_heads"]
+ONE = ["sgd_momentum", "adamw", "odd_parameters", "token_weighted", "sum_reduction",
+       "two_backwards", "two_heads"]
 
 
 @pytest.mark.parametrize("case", ONE)
@@ -96,11 +98,13 @@ def test_drop_last_leaves_out_other_samples_in_each_epoch(python, tmp_path, stra
 def test_an_exception_that_one_rank_catches_leaves_the_step_out_everywhere(python, tmp_path):
     results, rows = on_ranks(python, tmp_path, "fails_in_backward", [700, 500], {"type": "sync"})
     assert len(rows) == 2 * 4 and bit_identical(results)
-    assert difference(results[0], alone(python, tmp_path, "fails_in_backward")) < 5e-7  # the three other steps
+    # the three other steps
+    assert difference(results[0], alone(python, tmp_path, "fails_in_backward")) < 5e-7
 
 
 @pytest.mark.parametrize("case", ["token_weighted", "sum_loss"])
-def test_token_weights_and_sums_train_where_gradients_are_not_summed_over_ranks(python, tmp_path, case):
+def test_token_weights_and_sums_train_where_gradients_are_not_summed_over_ranks(
+        python, tmp_path, case):
     results, rows = on_ranks(python, tmp_path, case, [700, 500], {"type": "local-sgd", "k": 1})
     end, first = alone(python, tmp_path, case), alone(python, tmp_path, "untrained")
     assert rows and difference(results[0], end) < 0.5 * difference(first, end)
@@ -108,8 +112,9 @@ def test_token_weights_and_sums_train_where_gradients_are_not_summed_over_ranks(
 
 @pytest.mark.parametrize(
     "strategy",
-    [{"type": "asgd"}, {"type": "dbs-sgd"}, {"type": "softsync", "n": 1}, {"type": "local-sgd", "k": 2}, {"type": "hier-sgd", "k1": 1, "k2": 2}, {"type": "hpsgd", "k": 1}],
-    ids=lambda s: s["type"],
+    [{"type": "asgd"}, {"type": "dbs-sgd"}, {"type": "softsync", "n": 1},
+     {"type": "local-sgd", "k": 2}, {"type": "hier-sgd", "k1": 1, "k2": 2},
+     {"type": "hpsgd", "k": 1}], ids=lambda s: s["type"],
 )
 @pytest.mark.parametrize("case", ["plain_sgd", "adamw"])
 def test_every_strategy_trains_the_program(python, tmp_path, strategy, case):
@@ -124,32 +129,41 @@ def test_every_strategy_trains_the_program(python, tmp_path, strategy, case):
 
 
 def test_a_program_that_fails_names_rank_node_and_last_lines(python, tmp_path):
-    with pytest.raises(AssertionError, match="the program of rank [01] on 'local-[12]' ended with exit code 1.*no attribute 'missing'"):
+    with pytest.raises(AssertionError,
+                       match="the program of rank [01] on 'local-[12]' ended with exit code 1"
+                       ".*no attribute 'missing'"):
         on_ranks(python, tmp_path, "missing", [700, 500], {"type": "sync"})
 
 
 @pytest.mark.parametrize("case", ["sgd_momentum", "adamw"])
-def test_a_program_that_was_killed_under_sync_comes_back_with_another_ranks_optimizer(python, tmp_path, case):
+def test_a_program_that_was_killed_under_sync_comes_back_with_another_ranks_optimizer(
+        python, tmp_path, case):
     """The parameters are those of the program alone, as if nothing had happened."""
-    results, rows = on_ranks(python, tmp_path, case, [700, 500], {"type": "sync"}, variables={"TEST_CRASH": "31"})
+    results, rows = on_ranks(python, tmp_path, case, [700, 500], {"type": "sync"},
+                             variables={"TEST_CRASH": "31"})
     assert len(rows) == 2 * 60 and bit_identical(results)
     assert difference(results[0], alone(python, tmp_path, case)) < UNEQUAL[case]
 
 
-@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "local-sgd", "k": 2}], ids=lambda s: s["type"])
+@pytest.mark.parametrize("strategy", [{"type": "asgd"}, {"type": "local-sgd", "k": 2}],
+                         ids=lambda s: s["type"])
 def test_a_program_that_was_killed_comes_back(python, tmp_path, strategy):
-    results, rows = on_ranks(python, tmp_path, "plain_sgd", [700, 500], strategy, variables={"TEST_CRASH": "31"})
+    results, rows = on_ranks(python, tmp_path, "plain_sgd", [700, 500], strategy,
+                             variables={"TEST_CRASH": "31"})
     end, first = alone(python, tmp_path, "plain_sgd"), alone(python, tmp_path, "untrained")
     assert rows and difference(results[0], end) < difference(first, end)
 
 
 # within an epoch of six steps, in its last one, in the first one of the next
-KILLED = [("goes_on_sgd", 9, {"type": "sync"}), ("goes_on_adamw", 12, {"type": "sync"}), ("goes_on_adamw", 13, {"type": "sync"}),
+KILLED = [("goes_on_sgd", 9, {"type": "sync"}), ("goes_on_adamw", 12, {"type": "sync"}),
+          ("goes_on_adamw", 13, {"type": "sync"}),
           ("goes_on_adamw", 9, {"type": "local-sgd", "k": 3})]
 
 
-@pytest.mark.parametrize("case,after,strategy", KILLED, ids=lambda v: v["type"] if isinstance(v, dict) else str(v))
-def test_an_attempt_that_was_killed_goes_on_as_if_it_had_not_been(python, tmp_path, case, after, strategy):
+@pytest.mark.parametrize("case,after,strategy", KILLED,
+                         ids=lambda v: v["type"] if isinstance(v, dict) else str(v))
+def test_an_attempt_that_was_killed_goes_on_as_if_it_had_not_been(
+        python, tmp_path, case, after, strategy):
     goes_on_bit_for_bit(python, tmp_path, case, after, strategy, [120, 80], 1)
 
 
@@ -170,5 +184,7 @@ def goes_on_bit_for_bit(python, tmp_path, case, after, strategy, sizes, every):
         assert all(np.array_equal(a[k], b[k]) for k in a if k != "steps"), (case, difference(a, b))
     assert results[0]["steps"] < undisturbed[0]["steps"] == 24
     code = "import sys, torch; print(sorted(torch.load(sys.argv[1], weights_only=True)))"
-    shown = subprocess.run([python, "-c", code, str(run / "artifacts/state.bin")], capture_output=True, text=True)
-    assert shown.stdout.strip() == "['buffers', 'optimizer', 'place', 'random', 'scheduler']", shown.stderr
+    shown = subprocess.run([python, "-c", code, str(run / "artifacts/state.bin")],
+                           capture_output=True, text=True)
+    assert (shown.stdout.strip()
+            == "['buffers', 'optimizer', 'place', 'random', 'scheduler']"), shown.stderr

@@ -35,11 +35,13 @@ def images(n=FULL):
 
 def mlp():
     torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(20, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 5))
+    return nn.Sequential(nn.Linear(20, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(),
+                         nn.Linear(64, 5))
 
 
 def leave(output, model, **more):
-    values = {k.replace("/", "."): v.detach().float().numpy() for k, v in model.state_dict().items()}
+    values = {k.replace("/", "."): v.detach().float().numpy()
+              for k, v in model.state_dict().items()}
     np.savez(output + ".npz", **values, **more)
 
 
@@ -135,7 +137,8 @@ def copies(output):
 
 def adamw(output):
     model = mlp()
-    loop(output, model, torch.optim.AdamW(model.parameters(), 1e-3, fused=True), full(data()), plain_step)
+    loop(output, model, torch.optim.AdamW(model.parameters(), 1e-3, fused=True), full(data()),
+         plain_step)
 
 
 def clipping(output):
@@ -152,8 +155,8 @@ def clipping(output):
 def groups_and_scheduler(output):
     model = mlp()
     opt = torch.optim.AdamW(
-        [{"params": model[0].parameters(), "weight_decay": 0.0}, {"params": model[2:].parameters()}],
-        lr=2e-3,
+        [{"params": model[0].parameters(), "weight_decay": 0.0},
+         {"params": model[2:].parameters()}], lr=2e-3,
         eps=1e-3,
     )
     scheduler = torch.optim.lr_scheduler.OneCycleLR(opt, 4e-3, total_steps=STEPS + 1)
@@ -227,7 +230,8 @@ def channels_last(output):
         plain_step(model, opt, x.contiguous(memory_format=torch.channels_last), y)
 
     model = Conv().to(memory_format=torch.channels_last)
-    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(images()), step)
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(images()),
+         step)
     assert model.conv2.weight.is_contiguous(memory_format=torch.channels_last)
 
 
@@ -397,7 +401,8 @@ def double_backward(output):
 
 
 def _accumulate(output, held):
-    """Four batches a step; the order of samples is fixed, so that alone and ranks are comparable."""
+    """Four batches a step; the order of samples is fixed, so that alone and ranks are
+    comparable."""
     model = mlp()
     opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     loader = DataLoader(data(), batch_size=100)
@@ -588,7 +593,8 @@ def unprepared_loader(output):
 
 
 def fails_in_backward(output):
-    """The second batch's backward pass raises, as where memory is short, and the program goes on."""
+    """The second batch's backward pass raises, as where memory is short, and the program goes
+    on."""
 
     def step(model, opt, x, y):
         step.count += 1
@@ -629,7 +635,8 @@ def untrained(output):
 
 
 def _goes_on(output, model, opt, scheduler):
-    """Four epochs of six steps of 200 samples; TEST_KILL=N kills the last rank, its program with it, in its Nth step."""
+    """Four epochs of six steps of 200 samples; TEST_KILL=N kills the last rank, its program with
+    it, in its Nth step."""
     kill, steps = int(os.environ.get("TEST_KILL", 0)), 0
     loader = DataLoader(data(), batch_size=200, shuffle=True)
     test = DataLoader(data(64), batch_size=16)
@@ -663,6 +670,7 @@ def goes_on_adamw(output):
     np.random.seed(5)
     random.seed(5)
     torch.manual_seed(1)
-    model = nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, 5))
+    model = nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Dropout(0.3),
+                          nn.Linear(64, 5))
     opt = torch.optim.AdamW(model.parameters(), 1e-2)
     _goes_on(output, model, opt, torch.optim.lr_scheduler.CosineAnnealingLR(opt, 4))

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(not (TOOLS / "schemathesis").exists(),
                                 reason=f"{TOOLS} has no schemathesis (deploy/setup api-tools)")
 
 # What no schema can say: keys that hang together, data sets and nodes that must be there. Such a
-# spec is understood, and is 422. Operations that never end, that are about sessions, or that take an
-# archive are left out.
+# spec is understood, and is 422. Operations that never end, that are about sessions, or that take
+# an archive are left out.
 CONFIG = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "401", "403", "404", "409", "412", "416", "422", "503"]

@@ -50,7 +50,8 @@ def unpack_cifar(folder, unpacked):
     if not os.path.exists(script):
         give_up(f"'{folder}' holds no data_batch_1.bin")
     if not os.path.exists(os.path.join(unpacked, "batches.meta.txt")):
-        done = subprocess.run(["/usr/bin/python3", script, unpacked], capture_output=True, text=True)
+        done = subprocess.run(["/usr/bin/python3", script, unpacked], capture_output=True,
+                              text=True)
         if done.returncode != 0:
             give_up(f"CIFAR-10 in '{folder}' has to be unpacked, which needs Pillow (Debian: "
                     f"python3-pil); or put data_batch_1.bin there. {done.stderr[-300:]}")
@@ -66,7 +67,8 @@ def cifar(folder, part):
 
 
 def load(name, samples, test_samples, work):
-    """((x, y) to train, (x, y) to test): the first samples of each, or all where the number is 0."""
+    """((x, y) to train, (x, y) to test): the first samples of each, or all where the number is
+    0."""
     folder, read = find(name), idx
     if name == "cifar-10":
         folder = unpack_cifar(folder, os.path.join(work, "cifar-10-unpacked"))
@@ -83,7 +85,8 @@ def parted(form, train, test):
 
 
 def cut(name, samples, test_samples, form, work):
-    """The job's `data` for a form of a set; its folder is made beneath `work` where it is missing."""
+    """The job's `data` for a form of a set; its folder is made beneath `work` where it is
+    missing."""
     if name == "glyphs":    # drawn, not kept: each job's seed has its own test samples
         held_out = samples // 10 if form == "select" else 0
         return {"format": "glyphs", "samples": samples - held_out,

@@ -1,5 +1,5 @@
-"""Table 2, DDC-ASGD (P3): N workers; rules that compensate for delay, against plain ASGD and against
-one node."""
+"""Table 2, DDC-ASGD (P3): N workers; rules that compensate for delay, against plain ASGD and
+against one node."""
 from plan import Table, accuracy, mean_of, percent, shown
 from simulator import final_accuracy
 

@@ -15,7 +15,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-EVALUATION = struct.Struct("<q5d")  # store/history_parts.h: step, epoch, time, samples, loss, accuracy
+# store/history_parts.h: step, epoch, time, samples, loss, accuracy
+EVALUATION = struct.Struct("<q5d")
 CURVE = ("step", "epoch", "time", "samples", "loss", "accuracy")
 POINTS = 200
 sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
@@ -52,7 +53,8 @@ class Simulator:
                 child.kill()
 
     def run(self, job, cluster, read):
-        """read(folder of what came out, summary) of a run; a loss that is not finite is a result."""
+        """read(folder of what came out, summary) of a run; a loss that is not finite is a
+        result."""
         folder = tempfile.mkdtemp(prefix="run-", dir=self.work)
         try:
             for name, what in (("job", job), ("cluster", cluster)):
@@ -62,7 +64,8 @@ class Simulator:
             if code != 0 and "not finite" in said:
                 return {"diverged": said}
             if code != 0:
-                raise RuntimeError(f"{job['strategy']}: evenstep-simulate ended with {code}: {said}")
+                raise RuntimeError(
+                    f"{job['strategy']}: evenstep-simulate ended with {code}: {said}")
             with open(os.path.join(folder, "out", "summary.json")) as f:
                 return read(os.path.join(folder, "out"), json.load(f))
         finally:

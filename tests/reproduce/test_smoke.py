@@ -1,5 +1,5 @@
-"""Tables are made from their settings, on drawn digits and a few hundred samples: what was made once
-is kept, what another rule or kernel made is not, rates are chosen without the test set."""
+"""Tables are made from their settings, on drawn digits and a few hundred samples: what was made
+once is kept, what another rule or kernel made is not, rates are chosen without the test set."""
 import csv
 import json
 import os

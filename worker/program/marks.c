@@ -129,8 +129,8 @@ int marks_init(struct program_engine *g, struct err *e)
 
 void marks_give(struct program_engine *g)
 {
-    const struct jobspec *spec = g->base.env->spec;
-    bool elsewhere = jobspec_uses_server(spec) || spec->strategy.type == CAT_STRATEGY_HPSGD,
+    const struct strategy_ops *strategy = strategy_find(g->base.env->spec->strategy.type);
+    bool elsewhere = strategy->program->step == STEP_BY_STRATEGY,
          due = g->replica.count[DEV_PARAMS] <= SMALL || g->number % NOW_AND_THEN == 0;
     g->gave = elsewhere && due && !g->told_lost && marks_write(g, g->given);
 }

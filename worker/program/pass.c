@@ -245,7 +245,7 @@ static int check_previous_end(struct program_engine *g, struct err *e)
 }
 
 /* LEAVE in place of the step that is due: 1 if the program may, since it has made its last epoch.
- * */
+ */
 static int take_leave(struct program_engine *g, struct err *e)
 {
     int rc;
@@ -402,7 +402,7 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
         return rc;
     }
     if (rc == 1) {
-        g->p->link.until = 0;
+        g->p->link.until = g->p->link.early = 0;
         *out = (struct dev_result){.correct = -1, .finite = true, .leaves = true};
         return 0;
     }

@@ -58,8 +58,7 @@ static inline struct bucket *gradients_last(const struct gradients *g)
     return &g->buckets[g->n_buckets - 1];
 }
 
-/* ---- gradients.c ------------------------------------------------------------------------------
- * */
+/* ---- gradients.c ----------------------------------------------------------------------------- */
 /* The update with all sums, which are there, `sums` too; for the ways that make one. */
 int gradients_apply(struct gradients *g, double learning_rate, struct err *e);
 

@@ -162,7 +162,7 @@ static int load(struct averaging *s, bool optim, struct err *e)
 }
 
 /* Sums what was gathered, n floats, where no words go along; a weight does, where ranks have one.
- * */
+ */
 static int sum(struct averaging *s, struct allreduce *over, size_t n, const struct interval *since,
                struct err *e)
 {

@@ -11,9 +11,9 @@
  * So a gradient is always one round old, and an exchange that takes no longer than K_r steps is
  * hidden. With `k: auto` the reduction that starts with round r carries the slowest time of the
  * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks
- * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a round's end only, where
- * evaluations and checkpoints happen too: there every rank has the same w. The last round is
- * reduced as well.
+ * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a
+ * round's end only, where evaluations and checkpoints happen too: there every rank has the same w.
+ * The last round is reduced as well.
  *
  * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed
  * G is corrected by the samples and the weights of the whole round (weights.c).

@@ -1,5 +1,5 @@
-/* How many local steps a round of `hpsgd` has with `k: auto`: as many as hide a reduction. Pure, and
- * fed with what all ranks know, so that all come to the same. */
+/* How many local steps a round of `hpsgd` has with `k: auto`: as many as hide a reduction. Pure,
+ * and fed with what all ranks know, so that all come to the same. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_ROUND_LENGTH_H
 #define WORKER_EXCHANGE_LOCKSTEP_ROUND_LENGTH_H
 

@@ -28,7 +28,7 @@ void weighing_begin(struct weighing *g, const struct work *w, float *words);
 /* For gradients_set_judge: ctx is a struct weighing with l. */
 bool weighing_judge(void *ctx, const float *sums, double *scale);
 /* Programs that do not make the same backward passes sum what does not belong together: ERR_DATA.
- * */
+ */
 int weighing_check(const struct weighing *g, const struct work *w, const float *sums,
                    struct err *e);
 
