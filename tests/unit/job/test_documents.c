@@ -260,8 +260,8 @@ static int read_launched(const json_t *j, struct err *e)
 static void a_launch_is_read_as_it_was_recorded(void **state)
 {
     static const struct wrong wrongs[] = {
-        {"pid", "0",
-         "the record of a launch is not valid: /pid: must be a whole number, 1 to 2147483647"},
+        {"pid", "-1",
+         "the record of a launch is not valid: /pid: must be a whole number, 0 to 2147483647"},
         {"start_ticks", NULL, "the record of a launch is not valid: /start_ticks: is missing"},
         {"launcher", "'a name that is too long'",
          "the record of a launch is not valid: /launcher: must be a text of 1 to 15 bytes"},
