@@ -27,7 +27,7 @@ struct line {
 struct tokens {
     pthread_mutex_t lock; /* of everything below */
     char path[512];
-    struct timespec changed;
+    struct stat last; /* of the file that was read */
     double checked;
     struct line lines[MAX_TOKENS];
     int n;
@@ -130,6 +130,14 @@ static int read_file(struct tokens *t, struct err *e)
     return 0;
 }
 
+/* Two writes within one tick of the kernel's clock leave the same time of change, so what else
+ * tells files from each other is compared too. */
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_size == b->st_size && a->st_ino == b->st_ino;
+}
+
 /* Once a second at most: has the file changed? A file that is gone or malformed leaves the tokens
  * as they were. */
 static void read_again(struct tokens *t)
@@ -141,10 +149,10 @@ static void read_again(struct tokens *t)
         return;
     }
     t->checked = now;
-    if (st.st_mtim.tv_sec == t->changed.tv_sec && st.st_mtim.tv_nsec == t->changed.tv_nsec) {
+    if (is_same(&st, &t->last)) {
         return;
     }
-    t->changed = st.st_mtim;
+    t->last = st;
     if (read_file(t, &e) < 0) {
         log_warn("http", "the token file is not valid, the tokens stay as they were",
                  "reason=\"%s\"", e.message);
@@ -179,7 +187,7 @@ struct tokens *tokens_open(const char *file, struct err *e)
     if (st.st_mode & 077) {
         log_warn("http", "the token file can be read by others", "path=%s", file);
     }
-    t->changed = st.st_mtim;
+    t->last = st;
     t->checked = clock_now();
     if (read_file(t, e) < 0) {
         free(t);

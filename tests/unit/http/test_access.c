@@ -1,6 +1,8 @@
 /* Who may do what: tokens and roles, sessions and their Origin, links for one use, the Host header.
  */
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "tests/unit/http/fixture.h"
 
@@ -343,6 +345,23 @@ static void what_a_token_opened_ends_with_its_line(void **state)
     close(fd);
 }
 
+static void a_change_within_one_tick_of_the_clock_is_seen(void **state)
+{
+    struct site *s = *state;
+    char path[512], cookie[256];
+    struct stat before;
+    snprintf(path, sizeof path, "%s/token", s->dir);
+    assert_int_equal(stat(path, &before), 0);
+    site_write(s->dir, "token", OTHERS "viewer-0123456789abcdef viewer\nnew-0123456789abcdef\n");
+    struct timespec times[2] = {before.st_atim, before.st_mtim};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    double until = clock_now() + 30;
+    while (start_session(s, "new-0123456789abcdef", cookie) != 201 && clock_now() < until) {
+        clock_sleep(0.5); /* wrong credentials are counted */
+    }
+    assert_int_equal(start_session(s, "new-0123456789abcdef", cookie), 201);
+}
+
 static void a_session_is_never_above_its_tokens_line(void **state)
 {
     struct site *s = *state;
@@ -474,6 +493,7 @@ int main(void)
         cmocka_unit_test(an_address_of_version_6_works_as_well),
         cmocka_unit_test(a_token_that_is_added_to_the_file_is_known_without_a_restart),
         cmocka_unit_test(what_a_token_opened_ends_with_its_line),
+        cmocka_unit_test(a_change_within_one_tick_of_the_clock_is_seen),
         cmocka_unit_test(a_session_is_never_above_its_tokens_line),
         cmocka_unit_test(a_store_that_hangs_stalls_nobody),
         cmocka_unit_test(a_token_file_is_made_for_its_owner_only),
