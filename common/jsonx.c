@@ -95,7 +95,11 @@ json_t *jsonx_parse(const char *text, size_t len, struct err *e)
     }
     json_error_t je;
     json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
-    if (!j) {
+    if (!j && (json_error_code(&je) == json_error_null_character ||
+               json_error_code(&je) == json_error_null_byte_in_key)) {
+        err_set(e, ERR_INVALID, "the JSON has a text with NUL (\\u0000) at line %d, column %d",
+                je.line, je.column);
+    } else if (!j) {
         err_set(e, ERR_SYNTAX, "the JSON is malformed at line %d, column %d: %s", je.line,
                 je.column, je.text);
     }

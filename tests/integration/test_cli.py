@@ -21,8 +21,9 @@ COMMANDS = """serve run submit jobs show watch logs cancel pause resume priority
 
 
 @pytest.fixture(scope="module")
-def service():
-    with Service(nodes=["fast=cpu:1,slowdown=2", "slow=cpu:1,slowdown=4"]) as s:
+def service(tmp_path_factory):
+    with Service(nodes=["fast=cpu:1,slowdown=2", "slow=cpu:1,slowdown=4"],
+                 data=tmp_path_factory.mktemp("data")) as s:
         yield s
 
 
@@ -284,7 +285,7 @@ def test_nodes_are_drained_enabled_disabled_and_not_forgotten_while_they_report(
 
 
 def test_a_slip_in_a_data_sets_name_is_told_with_the_nearest(service):
-    digits = service.dir / "data/digits"
+    digits = service.data / "digits"
     digits.mkdir(parents=True)
     for part, n in (("train", 8), ("t10k", 4)):
         (digits / f"{part}-images-idx3-ubyte").write_bytes(

@@ -68,6 +68,18 @@ static void a_malformed_document_is_400_with_line_and_column(void **state)
     answer_release(&a);
 }
 
+static void a_text_with_nul_is_422_since_the_json_is_good(void **state)
+{
+    struct site *s = *state;
+    static const char *const bad[] = {"{\"name\": \"a\\u0000b\"}", "{\"a\\u0000b\": 1}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct answer a = post(s, "/api/v1/jobs", bad[i]);
+        expect_problem(&a, 422, NULL);
+        assert_non_null(strstr(text_at(a.json, "/detail"), "NUL (\\u0000) at line 1"));
+        answer_release(&a);
+    }
+}
+
 static void every_mistake_of_a_spec_is_told_at_once(void **state)
 {
     struct site *s = *state;
@@ -390,6 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_submitted_job_answers_201_with_its_document_and_location),
         cmocka_unit_test(a_malformed_document_is_400_with_line_and_column),
+        cmocka_unit_test(a_text_with_nul_is_422_since_the_json_is_good),
         cmocka_unit_test(every_mistake_of_a_spec_is_told_at_once),
         cmocka_unit_test(what_only_machines_know_is_422_too),
         cmocka_unit_test(a_dry_run_answers_200_and_queues_nothing),
