@@ -166,6 +166,14 @@ def test_the_best_rate_is_found_from_the_middle_and_lost_ones_are_left_out():
     assert max(rising, key=rising.get) == 10 and 0.001 not in rising
 
 
+def test_the_evaluation_at_the_very_end_counts_by_then():
+    """A curve keeps six digits of its times, the end of a run has all."""
+    curve = {"time": [1.0, float(f"{3.1357467:.6g}")], "accuracy": [0.2, 0.3]}
+    assert curve["time"][1] > 3.1357467
+    assert simulator.accuracy_at({"curve": curve}, 3.1357467) == 0.3
+    assert simulator.accuracy_at({"curve": curve}, 0.5) == 0.1
+
+
 def test_the_validation_samples_are_the_last_tenth_of_those_to_train():
     train, test = ([*range(20)], [*range(20)]), ([*range(100, 110)], [*range(100, 110)])
     assert datasets.parted("final", train, test) == (train, test)
