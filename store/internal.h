@@ -42,6 +42,10 @@ struct store {
     const struct store_fence *fence; /* of a coordinator's connection, or NULL; borrowed */
 };
 
+/* address.c: puts what an address says into url, user, is_unix, address, port and db. ERR_INVALID:
+ * it is none. */
+int store_address(struct store *s, const char *url, struct err *e);
+
 /* A Lua script: LUA_NAME of store/lua.h, which the build makes of store/lua/NAME.lua, behind the
  * functions that it uses. The first thread that uses it computes the hash. */
 struct script {
