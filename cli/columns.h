@@ -24,6 +24,10 @@ struct column {
     const char *title, *path; /* path: keys with a dot between, "metrics.test_loss" */
     enum column_kind kind;
 };
+/* Ends a table of columns. */
+/* clang-format off */
+#define COLUMNS_END {NULL, NULL, COLUMN_TEXT}
+/* clang-format on */
 
 enum { COLUMN_BYTES_MOST = 512 };
 
@@ -32,8 +36,8 @@ const json_t *column_get(const json_t *document, const char *path);
 /* The value as it is shown, "-" where it is null or missing. Returns out. */
 const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, const char *path,
                         enum column_kind kind);
-/* A table of the documents in an array, or of the values of an object; the columns end with a title
- * of NULL. It fits the terminal that `out` is, behind `indent`. */
+/* A table of the documents in an array, or of the values of an object; the columns end with
+ * COLUMNS_END. It fits the terminal that `out` is, behind `indent`. */
 void columns_print(const json_t *documents, const struct column *columns, const char *indent,
                    FILE *out);
 /* The value at `path` of each document on a line of its own, with `after` behind it: for shells. */

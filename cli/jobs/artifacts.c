@@ -15,7 +15,7 @@ static const struct column columns[] = {
     {"name", "name", COLUMN_WHOLE},
     {"size", "bytes", COLUMN_BYTES},
     {"sha256", "sha256", COLUMN_TEXT},
-    {NULL, NULL, COLUMN_TEXT},
+    COLUMNS_END,
 };
 
 static void print_artifacts(const json_t *answer)

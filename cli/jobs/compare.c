@@ -18,7 +18,7 @@ static const struct column figures[] = {
     {"samples/s", "metrics.samples_per_second", COLUMN_COUNT},
     {"step ms", "metrics.step_seconds", COLUMN_MS},
     {"staleness", "staleness.update_mean", COLUMN_NUMBER},
-    {NULL, NULL, COLUMN_TEXT},
+    COLUMNS_END,
 };
 
 /* ---- settings -------------------------------------------------------------------------------- */

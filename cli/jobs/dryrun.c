@@ -5,7 +5,7 @@
 static const struct column nodes[] = {
     {"rank", "rank", COLUMN_COUNT},           {"node", "node", COLUMN_TEXT},
     {"device", "device", COLUMN_TEXT},        {"minibatch", "batch", COLUMN_COUNT},
-    {"memory", "memory_bytes", COLUMN_BYTES}, {NULL, NULL, COLUMN_TEXT},
+    {"memory", "memory_bytes", COLUMN_BYTES}, COLUMNS_END,
 };
 
 static const struct column strategies[] = {
@@ -16,7 +16,7 @@ static const struct column strategies[] = {
     {"staleness", "staleness.update_mean", COLUMN_NUMBER},
     {"memory", "memory_bytes", COLUMN_BYTES},
     {"chosen", "chosen", COLUMN_FLAG},
-    {NULL, NULL, COLUMN_TEXT},
+    COLUMNS_END,
 };
 
 static void print_lines(const char *before, const json_t *texts)

@@ -6,11 +6,6 @@
 #include "cli/jobs/jobs.h"
 #include "common/jsonx.h"
 
-#define LAST                    \
-    {                           \
-        NULL, NULL, COLUMN_TEXT \
-    }
-
 static int show(struct session *s, const char *rest, void (*print)(const json_t *answer))
 {
     char path[256];
@@ -33,7 +28,7 @@ static const struct column points[] = {
     {"mean", "mean", COLUMN_NUMBER},
     {"least", "min", COLUMN_NUMBER},
     {"greatest", "max", COLUMN_NUMBER},
-    LAST,
+    COLUMNS_END,
 };
 
 /* One curve: its arrays become rows. */
@@ -94,7 +89,7 @@ static const struct column steps[] = {
     {"wait ms", "wait_seconds", COLUMN_MS},
     {"staleness", "staleness", COLUMN_COUNT},
     {"sent", "bytes", COLUMN_BYTES},
-    LAST,
+    COLUMNS_END,
 };
 
 static void print_steps(const json_t *answer)
@@ -125,7 +120,7 @@ static void print_staleness(const json_t *answer)
         {"p95", "p95", COLUMN_COUNT},
         {"p99", "p99", COLUMN_COUNT},
         {"max", "max", COLUMN_COUNT},
-        LAST,
+        COLUMNS_END,
     };
     columns_print(json_object_get(answer, "nodes"), columns, "", stdout);
 }
@@ -145,7 +140,7 @@ static void print_assignments(const json_t *answer)
         {"step ms", "measured_step_seconds", COLUMN_MS},
         {"predicted", "predicted_step_seconds", COLUMN_MS},
         {"reason", "reason", COLUMN_TEXT},
-        LAST,
+        COLUMNS_END,
     };
     columns_print(json_object_get(answer, "assignments"), columns, "", stdout);
 }
@@ -160,7 +155,7 @@ static void print_evaluations(const json_t *answer)
     static const struct column columns[] = {
         {"step", "step", COLUMN_COUNT},           {"epoch", "epoch", COLUMN_NUMBER},
         {"after", "time", COLUMN_SECONDS},        {"loss", "loss", COLUMN_NUMBER},
-        {"accuracy", "accuracy", COLUMN_PERCENT}, LAST,
+        {"accuracy", "accuracy", COLUMN_PERCENT}, COLUMNS_END,
     };
     columns_print(json_object_get(answer, "evaluations"), columns, "", stdout);
 }

@@ -23,7 +23,7 @@ static const struct column columns[] = {
     {"done", "progress.fraction", COLUMN_PERCENT},
     {"accuracy", "metrics.test_accuracy", COLUMN_PERCENT},
     {"created", "created", COLUMN_TIME},
-    {NULL, NULL, COLUMN_TEXT},
+    COLUMNS_END,
 };
 
 static void print_table(const json_t *answer)

@@ -15,13 +15,13 @@ static const struct column workers[] = {
     {"wait ms", "wait_seconds", COLUMN_MS},
     {"staleness", "staleness.mean", COLUMN_NUMBER},
     {"state", "state", COLUMN_TEXT},
-    {NULL, NULL, COLUMN_TEXT},
+    COLUMNS_END,
 };
 
 static const struct column servers[] = {
     {"rank", "rank", COLUMN_COUNT},       {"server on", "host", COLUMN_TEXT},
     {"version", "version", COLUMN_COUNT}, {"busy", "busy_fraction", COLUMN_PERCENT},
-    {"state", "state", COLUMN_TEXT},      {NULL, NULL, COLUMN_TEXT},
+    {"state", "state", COLUMN_TEXT},      COLUMNS_END,
 };
 
 struct shown {

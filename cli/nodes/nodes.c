@@ -30,7 +30,7 @@ static void print_nodes(const json_t *answer)
         {"slowdown", "slowdown", COLUMN_NUMBER},
         {"state", "state", COLUMN_TEXT},
         {"job", "job", COLUMN_TEXT},
-        {NULL, NULL, COLUMN_TEXT},
+        COLUMNS_END,
     };
     columns_print(json_object_get(answer, "nodes"), columns, "", stdout);
     print_refused(answer);
@@ -49,7 +49,7 @@ static void print_node(const json_t *node)
     static const struct column columns[] = {
         {"", "key", COLUMN_WHOLE},
         {"", "value", COLUMN_TEXT},
-        {NULL, NULL, COLUMN_TEXT},
+        COLUMNS_END,
     };
     const char *key;
     json_t *value, *rows = json_array();

@@ -5,8 +5,11 @@
 #include "common/jsonx.h"
 
 static const struct column parameters[] = {
-    {"", "name", COLUMN_WHOLE}, {"", "type", COLUMN_WHOLE}, {"", "help", COLUMN_TEXT},
-    {"", "value", COLUMN_TEXT}, {NULL, NULL, COLUMN_TEXT},
+    {"", "name", COLUMN_WHOLE},
+    {"", "type", COLUMN_WHOLE},
+    {"", "help", COLUMN_TEXT},
+    {"", "value", COLUMN_TEXT},
+    COLUMNS_END,
 };
 
 /* What a parameter is without being given goes into its `value`. */

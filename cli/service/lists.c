@@ -16,7 +16,7 @@ static void print_datasets(const json_t *answer)
         {"classes", "classes", COLUMN_COUNT},
         {"samples", "samples", COLUMN_COUNT},
         {"test", "test_samples", COLUMN_COUNT},
-        {NULL, NULL, COLUMN_TEXT},
+        COLUMNS_END,
     };
     columns_print(json_object_get(answer, "datasets"), columns, "", stdout);
 }
@@ -40,7 +40,7 @@ static void print_programs(const json_t *answer)
         {"name", "name", COLUMN_WHOLE},        {"kind", "kind", COLUMN_TEXT},
         {"files", "files", COLUMN_COUNT},      {"size", "bytes", COLUMN_BYTES},
         {"uploaded", "uploaded", COLUMN_TIME}, {"by", "by", COLUMN_TEXT},
-        {"digest", "digest", COLUMN_TEXT},     {NULL, NULL, COLUMN_TEXT},
+        {"digest", "digest", COLUMN_TEXT},     COLUMNS_END,
     };
     columns_print(json_object_get(answer, "programs"), columns, "", stdout);
 }
