@@ -1,7 +1,7 @@
 """Table 1, DBS-SGD (P1): what unequal nodes do to staleness and to learning under server rules with
 equal minibatches, and what minibatches by speed make of it."""
 from plan import Table, accuracy, percent, shown
-from simulator import final_accuracy, seconds_to
+from simulator import seconds_to
 
 SPEEDS = {"1, 1, 1/2, 1/4": lambda n: [(1, 1, 0.5, 0.25)[i % 4] for i in range(n)],
           "one of 1/8": lambda n: [1] * (n - 1) + [0.125],
@@ -37,21 +37,11 @@ def line(c, row, known):
     runs = known.final(row)
     stale = [shown(runs, lambda r, k=k: r["staleness"][k])
              for k in ("update_mean", "node_mean", "p99")]
-    rate = known.rate(row)
-    return [row, "–" if rate is None else f"{rate:g}", len(runs),
+    return [row, known.shown_rate(row), len(runs),
             shown(runs, lambda r: r["metrics"]["train_loss"], "{:.3f}"), accuracy(runs), *stale,
             shown(runs, lambda r: r["metrics"]["samples_per_second"], "{:.0f}"),
             shown([r for r in runs if seconds_to(r, c["accuracy"])],
                   lambda r: seconds_to(r, c["accuracy"]))]
-
-
-def one_rate_for_all(c, known, page):
-    """What the comparison looks like where no rate is chosen for a rule."""
-    found = {row: known.selected(row) for row in rules(c)}
-    page.add("With one rate for all rules, accuracy on the validation samples in %, one seed:")
-    page.table(["rule", *[f"rate {r:g}" for r in c["rates"]]],
-               [[row, *[f"{percent(final_accuracy(of[r])):.1f}" if r in of else "–"
-                        for r in c["rates"]]] for row, of in found.items()])
 
 
 def fill(c, known, page):
@@ -65,7 +55,8 @@ def fill(c, known, page):
                                                           r["curve"]["accuracy"])]) for r in runs]
     page.chart(c["name"], f"Test accuracy, {c['title']}", "virtual seconds", "test accuracy %",
                curves)
-    one_rate_for_all(c, known, page)
+    page.add("With one rate for all rules, accuracy on the validation samples in %, one seed:")
+    page.table(*known.accuracies())
 
 
 TABLE = Table("dbs_sgd", rules, make, fill)

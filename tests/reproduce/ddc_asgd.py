@@ -1,7 +1,6 @@
 """Table 2, DDC-ASGD (P3): N workers; rules that compensate for delay, against plain ASGD and
 against one node."""
 from plan import Table, accuracy, mean_of, percent, shown
-from simulator import final_accuracy
 
 RULES = {"asgd": {"type": "asgd"},
          "dc-asgd": {"type": "dc-asgd", "adaptive": True, "lambda": 2.0, "m": 0.95},
@@ -37,9 +36,9 @@ def test_accuracy(r):
 
 def line(row, known, alone):
     n, rule = split(row)
-    runs, rate = known.final(row), known.rate(row)
+    runs = known.final(row)
     mean = mean_of(runs, test_accuracy)
-    return [n, rule or "SGD", "–" if rate is None else f"{rate:g}", len(runs), accuracy(runs),
+    return [n, rule or "SGD", known.shown_rate(row), len(runs), accuracy(runs),
             "–" if mean is None or alone is None else f"{mean - alone:+.2f}",
             shown(runs, lambda r: r["metrics"]["test_loss"], "{:.3f}"),
             shown(runs, lambda r: r["staleness"]["update_mean"]),
@@ -52,10 +51,7 @@ def fill(c, known, page):
                 "test loss", "mean delay", "virtual s"],
                [line(row, known, alone) for row in rows(c)])
     page.add("At each rate that was tried, accuracy on the validation samples in %, one seed:")
-    found = {row: known.selected(row) for row in rows(c)}
-    page.table(["", *[f"rate {r:g}" for r in c["rates"]]],
-               [[row, *[f"{percent(final_accuracy(of[r])):.1f}" if r in of else "–"
-                        for r in c["rates"]]] for row, of in found.items()])
+    page.table(*known.accuracies())
     curves = [(rule, [(n, mean_of(known.final(f"N={n} {rule}"), test_accuracy))
                       for n in c["workers"]]) for rule in RULES]
     page.chart(c["name"], f"Test accuracy over the number of workers, {c['title']}", "workers",

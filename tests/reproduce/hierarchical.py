@@ -59,9 +59,9 @@ def reached(c, runs):
 
 def line(c, row, known, alone, alone_reached):
     learners, rule = row.split(" ", 1)
-    runs, rate = known.final(row), known.rate(row)
+    runs = known.final(row)
     took, there = mean_of(runs, lambda r: r["virtual_seconds"]), reached(c, runs)
-    return [learners, rule, "–" if rate is None else f"{rate:g}", len(runs), accuracy(runs),
+    return [learners, rule, known.shown_rate(row), len(runs), accuracy(runs),
             shown(runs, lambda r: r["virtual_seconds"]),
             f"{alone / took:.1f}" if alone and took else "–",
             "–" if there is None else f"{there:.2f}",

@@ -65,9 +65,9 @@ def exposed(r):
 
 def line(row, known):
     ratio, rule = split(row)
-    runs, rate, end = known.final(row), known.rate(row), moment(ratio, known)
+    runs, end = known.final(row), moment(ratio, known)
     k = {"hpsgd": shown(runs, lambda r: r["mean_k"] or 1, "{:.1f}")}.get(rule, "–")
-    return [f"{ratio:g}", rule, "–" if rate is None else f"{rate:g}", len(runs), k,
+    return [f"{ratio:g}", rule, known.shown_rate(row), len(runs), k,
             shown(runs, lambda r: r["metrics"]["samples_per_second"], "{:.0f}"),
             shown(runs, exposed, "{:.1f}"),
             shown(runs, lambda r: percent(accuracy_at(r, end))) if end else "–", accuracy(runs),

@@ -16,13 +16,17 @@ import datasets
 from simulator import final_accuracy
 
 
+def best_rate(scores):
+    """Of rates that are level, the smaller one."""
+    return max(scores, key=lambda r: (scores[r], -r))
+
+
 def next_rate(rates, scores):
     """The rate to try next; None when the best one and both of its neighbours are known.
     scores: rate → score of those that were tried."""
     if not scores:
         return rates[(len(rates) - 1) // 2]
-    best = max(scores, key=lambda r: (scores[r], -r))
-    at = rates.index(best)
+    at = rates.index(best_rate(scores))
     return next((r for r in rates[max(at - 1, 0):at + 2] if r not in scores), None)
 
 
@@ -58,19 +62,34 @@ class Known:
         found = {r: self.result(row, "select", r, seed) for r in self.setting["rates"]}
         return {r: result for r, result in found.items() if result}
 
+    def scores(self, row):
+        """rate → score of those that were tried."""
+        return {r: self.table.score(self.setting, row, result, self)
+                for r, result in self.selected(row).items()}
+
     def next_rate(self, row):
-        found = self.selected(row)
+        scores, rates = self.scores(row), self.setting["rates"]
         if self.setting.get("every_rate"):
-            return next((r for r in self.setting["rates"] if r not in found), None)
-        scores = {r: self.table.score(self.setting, row, result, self)
-                  for r, result in found.items()}
-        return next_rate(self.setting["rates"], scores)
+            return next((r for r in rates if r not in scores), None)
+        return next_rate(rates, scores)
 
     def rate(self, row):
         """The best rate among those that were tried; None if none was."""
-        scores = {r: self.table.score(self.setting, row, result, self)
-                  for r, result in self.selected(row).items()}
-        return max(scores, key=lambda r: (scores[r], -r)) if scores else None
+        scores = self.scores(row)
+        return best_rate(scores) if scores else None
+
+    def shown_rate(self, row):
+        rate = self.rate(row)
+        return "–" if rate is None else f"{rate:g}"
+
+    def accuracies(self):
+        """(columns, lines): the accuracy on the validation samples in % of each row, by rate."""
+        lines, rates = [], self.setting["rates"]
+        for row in self.table.rows(self.setting):
+            found = self.selected(row)
+            lines.append([row, *[f"{percent(final_accuracy(found[r])):.1f}" if r in found else "–"
+                                 for r in rates]])
+        return ["", *[f"rate {r:g}" for r in rates]], lines
 
     def final(self, row):
         """The results of the chosen rate, those of the seeds that have run."""

@@ -23,6 +23,9 @@ CLUSTER = {"seed": 1, "nodes": NODES, "links": {"latency_seconds": 1e-4, "bytes_
            "groups": [["n0", "n1"], ["n2", "n3"]]}
 
 
+SORTED = {"indent": 1, "sort_keys": True}  # a line each, so that commits show what changed
+
+
 def digest(what):
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -59,9 +62,10 @@ def bounded(strategy):
     return {k: min(v, 4) if k in ("n", "c") else v for k, v in strategy.items()}
 
 
-def write(path, what):
+def write(path, what, **form):
+    """The JSON file is there whole or not at all."""
     with open(path + ".part", "w") as f:
-        json.dump(what, f, indent=1, sort_keys=True)
+        json.dump(what, f, **form)
         f.write("\n")
     os.replace(path + ".part", path)
 
@@ -97,7 +101,7 @@ class Proofs:
         if rule not in self.mine:
             result = self.sim.run(short, CLUSTER, of_files)
             self.mine[rule] = result.get("proof", "diverged")
-            write(self.kept, self.mine)
+            write(self.kept, self.mine, **SORTED)
         self.remember(rule)
         return rule, self.mine[rule]
 
@@ -106,7 +110,7 @@ class Proofs:
         if before.get(self.platform) != self.mine[rule]:
             others = {} if self.platform in before else before
             self.known[rule] = {**others, self.platform: self.mine[rule]}
-            write(self.path, self.known)
+            write(self.path, self.known, **SORTED)
 
     def holds(self, case, build):
         """Whether a run that `build` made is still what the code makes."""

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 
-from proofs import digest
+from proofs import digest, write
 from simulator import ROOT
 
 
@@ -52,9 +52,6 @@ class Runs:
                 "build": {"commit": self.commit, "platform": self.proofs.platform, "proof": proof}}
         result = {**told, **result}
         os.makedirs(os.path.dirname(self.path(case)), exist_ok=True)
-        with open(self.path(case) + ".part", "w") as f:
-            json.dump(result, f)
-            f.write("\n")
-        os.replace(self.path(case) + ".part", self.path(case))
+        write(self.path(case), result)
         self.results[case["table"], self.key(case)] = result
         return result
