@@ -34,13 +34,19 @@ int64_t clock_wall_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+struct timespec clock_timespec(double monotonic)
+{
+    struct timespec t = {.tv_sec = (time_t)monotonic};
+    t.tv_nsec = (long)((monotonic - (double)t.tv_sec) * 1e9);
+    return t;
+}
+
 void clock_sleep_until(double monotonic)
 {
     if (monotonic <= 0) {
         return;
     }
-    struct timespec t = {.tv_sec = (time_t)monotonic};
-    t.tv_nsec = (long)((monotonic - (double)t.tv_sec) * 1e9);
+    struct timespec t = clock_timespec(monotonic);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
     }
 }

@@ -3,6 +3,7 @@
 #define COMMON_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 double clock_now(void);           /* monotonic seconds */
 double clock_thread_cpu(void);    /* CPU seconds of the calling thread */
@@ -10,6 +11,8 @@ double clock_process_cpu(void);   /* of all threads */
 int64_t clock_wall_ms(void);      /* milliseconds since 1970, UTC */
 void clock_sleep(double seconds); /* returns at once if seconds <= 0; resumes after signals */
 void clock_sleep_until(double monotonic); /* absolute, so that pacing does not drift */
+/* A time of clock_now() as pthread_cond_timedwait() takes it, on CLOCK_MONOTONIC. */
+struct timespec clock_timespec(double monotonic);
 /* "2026-01-02T03:04:05.678Z" into out[25]; returns out. */
 char *clock_format(char out[32], int64_t wall_ms);
 

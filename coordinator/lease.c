@@ -139,6 +139,11 @@ static const char *said(const struct store_leader *leader, const char *key)
     return text ? text : "";
 }
 
+static int pid_of(const struct store_leader *leader)
+{
+    return (int)json_integer_value(json_object_get(leader->who, "pid"));
+}
+
 /* Has it ended? Its folder's lock is ours, and only a process that has ended gives it up. */
 static bool has_ended(const struct lease *l, const struct store_leader *leader)
 {
@@ -170,8 +175,7 @@ static void say_waiting(struct lease *l, struct wait *w, const struct store_lead
         snprintf(w->told, sizeof w->told, "%s", leader->instance);
         log_info("lease", l->standby ? "standby" : "waits for another coordinator's lease",
                  "coordinator_host=%s pid=%d since=%s address=%s", said(leader, "host"),
-                 (int)json_integer_value(json_object_get(leader->who, "pid")),
-                 said(leader, "since"), said(leader, "address"));
+                 pid_of(leader), said(leader, "since"), said(leader, "address"));
     }
 }
 
@@ -180,8 +184,8 @@ static int refuse(const struct store_leader *leader, struct err *e)
     err_set(e, ERR_CONFLICT,
             "another coordinator works on this store: process %d on host '%s', since %s, at %s, "
             "with the data folder '%s'",
-            (int)json_integer_value(json_object_get(leader->who, "pid")), said(leader, "host"),
-            said(leader, "since"), said(leader, "address"), said(leader, "data_dir"));
+            pid_of(leader), said(leader, "host"), said(leader, "since"), said(leader, "address"),
+            said(leader, "data_dir"));
     return err_hint(e, "end it, or start this one with --standby to take over when it ends");
 }
 
@@ -252,8 +256,7 @@ static void lose(struct lease *l, const struct store_leader *leader)
     atomic_store(&l->lost, true);
     log_error("lease", "another coordinator has taken over; this one stops",
               "coordinator_host=%s pid=%d since=%s address=%s", said(leader, "host"),
-              (int)json_integer_value(json_object_get(leader->who, "pid")), said(leader, "since"),
-              said(leader, "address"));
+              pid_of(leader), said(leader, "since"), said(leader, "address"));
     if (l->on_lost) {
         l->on_lost();
     }
@@ -278,11 +281,7 @@ static void *renew(void *arg)
     double pause = renew_seconds;
     pthread_mutex_lock(&l->mutex);
     while (!l->stopping && !atomic_load(&l->lost)) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        long ns = until.tv_nsec + (long)(pause * 1e9) % 1000000000L;
-        until.tv_sec += (time_t)pause + ns / 1000000000L;
-        until.tv_nsec = ns % 1000000000L;
+        struct timespec until = clock_timespec(clock_now() + pause);
         pthread_cond_timedwait(&l->wake, &l->mutex, &until);
         if (!l->stopping) {
             pthread_mutex_unlock(&l->mutex);

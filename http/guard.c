@@ -46,9 +46,7 @@ static void *guard_main(void *ctx)
     struct guard *g = ctx;
     pthread_mutex_lock(&g->lock);
     while (!g->stopping) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += 1;
+        struct timespec until = clock_timespec(clock_now() + 1);
         pthread_cond_timedwait(&g->wake, &g->lock, &until);
         shut_late(g, clock_now());
     }

@@ -229,11 +229,7 @@ static void end_revoked(struct stream *s, double now)
 
 static void pause_reader(struct stream *s, long ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = clock_timespec(clock_now() + (double)ms / 1000);
     pthread_cond_timedwait(&s->wake, &s->lock, &until);
 }
 

@@ -227,8 +227,7 @@ static int outcome(const struct comm_thread *c, const struct comm_op *op, int pa
 
 int comm_thread_wait(struct comm_thread *c, struct comm_op *op, int parts, double deadline)
 {
-    struct timespec until = {.tv_sec = (time_t)deadline};
-    until.tv_nsec = (long)((deadline - (double)until.tv_sec) * 1e9);
+    struct timespec until = clock_timespec(deadline);
     bool late = false;
     int rc;
     pthread_mutex_lock(&c->lock);
