@@ -268,7 +268,9 @@ static int collect_states(struct store *s, const char *states, const struct aske
         }
         key_named(index, KEY_STATE, state, NULL);
         rc = collect(s, index, a->order->falls, a->bound, a->q, a->want, &of_state, e);
-        rc = rc < 0 ? rc : append(all, &of_state, e);
+        if (rc >= 0) {
+            rc = append(all, &of_state, e);
+        }
         free(of_state.items);
     }
     return rc;

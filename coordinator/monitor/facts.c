@@ -71,12 +71,14 @@ static int tell_news(struct monitor *m, struct err *e)
 {
     const char *of;
     json_t *one;
-    int rc = 0;
     json_object_foreach(m->news, of, one) {
         const char *type = json_string_value(json_array_get(one, 0));
-        rc = rc < 0 ? rc : store_event(m->store, m->ours.job, type, json_array_get(one, 1), e);
+        int rc = store_event(m->store, m->ours.job, type, json_array_get(one, 1), e);
+        if (rc < 0) {
+            return rc;
+        }
     }
-    return rc;
+    return 0;
 }
 
 static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct err *e)
