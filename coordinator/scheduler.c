@@ -89,6 +89,17 @@ static void complain(struct run *r, double now, const struct err *why)
     }
 }
 
+/* Whichever call finds the store away says so, once an outage. */
+static void note_away(struct sched *s, const struct err *why)
+{
+    char quoted[600];
+    if (!s->store_away) {
+        s->store_away = true;
+        log_warn("sched", "the store is away; jobs go on", "why=%s",
+                 log_quote(quoted, sizeof quoted, why->message));
+    }
+}
+
 static void tick_runs(struct sched *s, double now)
 {
     for (struct run *r = s->attempts.runs, *next; r && lease_held(s->lease); r = next) {
@@ -102,7 +113,9 @@ static void tick_runs(struct sched *s, double now)
             sched_woken(s);
         } else if (rc < 0) {
             complain(r, now, &e);
-            s->store_away |= e.code == ERR_UNAVAILABLE; /* the store went away during the turn */
+            if (e.code == ERR_UNAVAILABLE) {
+                note_away(s, &e); /* it went away during the turn */
+            }
         } else {
             r->failures = 0;
         }
@@ -173,16 +186,14 @@ static bool check_store(struct sched *s, double now)
     struct err e = {0};
     bool due = s->store_away || !s->overview || now - s->overview_at >= overview_seconds;
     bool away = (due || !lease_held(s->lease)) && read_overview(s, now, &e) < 0;
-    if (away && !s->store_away) {
-        char quoted[600];
-        log_warn("sched", "the store is away; jobs go on", "why=%s",
-                 log_quote(quoted, sizeof quoted, e.message));
-    } else if (!away && s->store_away) {
+    if (away) {
+        note_away(s, &e);
+    } else if (s->store_away) {
+        s->store_away = false;
         log_info("sched", "the store is back", "running=%d", s->attempts.n_runs);
         give_grace(s, now + grace_seconds);
         s->quiet_until = now + settle_seconds;
     }
-    s->store_away = away;
     if (s->last_tick > -1e17 && now - s->last_tick > stall_seconds) {
         give_grace(s, now + stall_seconds);
     }
@@ -234,7 +245,9 @@ void sched_tick(struct sched *s, double now)
         rc = tick_queue(s, now, &e);
     }
     if (rc < 0) {
-        s->store_away |= e.code == ERR_UNAVAILABLE;
+        if (e.code == ERR_UNAVAILABLE) {
+            note_away(s, &e);
+        }
         log_warn("sched", "a turn failed, it is tried again", "why=%s",
                  log_quote(quoted, sizeof quoted, e.message));
     }
