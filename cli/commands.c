@@ -74,7 +74,7 @@ const struct command commands[] = {
     {"link", COMMANDS_SERVICE, "", "prints a fresh address for the browser", link_options,
      .run = command_link},
     {"token", COMMANDS_SERVICE, "ACTION [NAME…]",
-     "`create NAME` issues a token and prints it; `list`; `revoke ID…` (admins)", token_options,
+     "`create NAME` issues and prints a token; `list`; `revoke ID…` (admins)", token_options,
      .run = command_token},
     {"audit", COMMANDS_SERVICE, "", "lists who changed what, newest first (admins)", audit_options,
      .run = command_audit},

@@ -16,7 +16,8 @@ struct command {
     const char *name;
     enum command_group group;
     /* Words: ID, NODE, FILE, MODEL, PROGRAM, SHELL, ACTION, N or ARGS; [X] may be left out, "…"
-     * behind a word repeats it. They say how many arguments there may be, and what a shell completes. */
+     * behind a word repeats it. They say how many arguments there may be, and what a shell
+     * completes. */
     const char *arguments;
     const char *help;                   /* a phrase: "lists jobs" */
     const struct opt *options;          /* its own, or NULL */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "http/audit.h"
+#include "http/access/audit.h"
 #include "http/request.h"
 
 void trail_note(struct request *q, const char *fmt, ...)

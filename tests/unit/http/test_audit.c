@@ -1,5 +1,5 @@
 /* The audit: what requests leave in it, who may read it, and its files. */
-#include "http/audit.h"
+#include "http/access/audit.h"
 #include "tests/unit/http/fixture.h"
 
 /* The newest entry whose path ends so, a new reference. */
