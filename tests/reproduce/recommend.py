@@ -1,5 +1,6 @@
 """What a dry run of the service says of a job on a virtual cluster: the real service, asked by
 `POST /api/v1/jobs?dryRun=true`, nothing queued."""
+import simulator  # noqa: F401  (from there on tests/integration is found)
 from service import Service
 
 TRIES = 5  # a simulation of the dry run has seconds, which a loaded machine may not give it
