@@ -82,7 +82,7 @@ def test_a_dry_run_predicts_the_job_for_its_strategy_and_for_others(service):
 
 
 def test_a_dry_run_on_unequal_virtual_nodes_predicts_balanced_minibatches(service):
-    """A prediction has 20 steps of 16 nodes, too few to find the minibatches 28 and 8 that end together."""
+    """Its 20 steps of 16 nodes are too few to find the minibatches 28 and 8, which end together."""
     job = {**virtual(), "strategy": {"type": "sync"},
            "batching": {"global_batch": 12 * 28 + 4 * 8, "policy": "dynamic"},
            "cluster": {"nodes": [
