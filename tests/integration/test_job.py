@@ -204,7 +204,7 @@ def test_a_coordinator_that_is_told_to_leave_tells_its_manager_and_touches_no_jo
             s.process.send_signal(signal.SIGUSR1)
             assert manager.recv(100) == b"STOPPING=1"
             assert s.process.wait(30 * PATIENCE) == 0
-            assert len(before) == 2 and ranks_of(id) == before, "they outlive the coordinator"
+            assert before and ranks_of(id) == before, "they outlive the coordinator"
             s.start()
             job = s.wait(id, "succeeded")
             assert job["attempt"] == 1 and job["progress"]["samples"] == 60 * 2560
