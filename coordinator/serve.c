@@ -209,7 +209,9 @@ static int start_http(struct service *s, struct err *e)
                              .store_url = s->url,
                              .store_password = c->password,
                              .token_file = c->token_file,
-                             .allow_hosts = c->allow_hosts};
+                             .allow_hosts = c->allow_hosts,
+                             .tls_cert = opt_string(c->options, "tls-cert"),
+                             .tls_key = opt_string(c->options, "tls-key")};
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
@@ -228,15 +230,17 @@ static void announce(struct service *s)
 {
     notify_manager("READY=1\nSTATUS=works");
     struct err e = {0};
-    char link[512], host[256];
+    char link[512], host[256], pin[64];
     const char *colon = strrchr(s->config.listen, ':');
     snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - s->config.listen) : 0,
              s->config.listen);
     if (!host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0) {
         snprintf(host, sizeof host, "127.0.0.1");
     }
-    log_info("serve", "ready", "url=http://%s:%d nodes=%zu data_dir=%s", host, http_port(s->http),
-             json_array_size(s->config.nodes), s->config.data_dir);
+    bool tls = http_pin(s->http, pin);
+    log_info("serve", "ready", "url=%s://%s:%d nodes=%zu data_dir=%s%s%s", http_scheme(s->http),
+             host, http_port(s->http), json_array_size(s->config.nodes), s->config.data_dir,
+             tls ? " pin=" : "", tls ? pin : "");
     if (http_link(s->http, link, &e) >= 0) {
         printf("%s\n", link);
         fflush(stdout);
