@@ -32,11 +32,11 @@ const struct schema schemas[] = {
      "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
-     "~seconds:number "
+     "~seconds:number ~virtual_seconds:number "
      "~rows_dropped:integer ~program:JobProgram",
      "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds "
      "ago; `pruned`: since when its history and checkpoints "
-     "are gone, to make room."},
+     "are gone, to make room; `virtual_seconds`: what a job on virtual nodes took in all."},
     {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
     {"JobProgram",
      "framework:string optimizer:string parameters:integer tensors:integer samples:integer "

@@ -31,6 +31,8 @@ declare namespace Api {
     servers?: Server[];
     /** Since training began, on the job's own clock. */
     seconds?: number;
+    /** What a job on virtual nodes took in all, once it has ended. */
+    virtual_seconds?: number;
     rows_dropped?: number;
     /** What a user's own program brought when it joined. */
     program?: JobProgram;
