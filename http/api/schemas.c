@@ -86,11 +86,13 @@ const struct schema schemas[] = {
      "What the job would be like by the measured profiles of its nodes, simulated without "
      "gradients; `reason` says why there is none."},
     {"PredictedStrategy",
-     "strategy:string chosen:boolean step_seconds:number samples_per_second:number "
+     "strategy:string chosen:boolean step_seconds:number step_seconds_least:number "
+     "step_seconds_most:number samples_per_second:number "
      "epoch_seconds:number? staleness:StalenessFigures "
      "memory_bytes:integer",
-     "The job under one strategy; one step is a whole global batch; memory is that of the node "
-     "with the largest minibatch."},
+     "The job under one strategy; one step is a whole global batch: the median of several "
+     "simulated runs, the least and the greatest; memory is that of the node with the largest "
+     "minibatch."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
      "A rank's place and first minibatch."},
     {"Series", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},

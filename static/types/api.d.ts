@@ -319,6 +319,8 @@ declare namespace Api {
     strategy: string;
     chosen?: boolean;
     step_seconds: number;
+    step_seconds_least?: number;
+    step_seconds_most?: number;
     samples_per_second: number;
     epoch_seconds?: number;
     staleness?: {update_mean?: number, max?: number};

@@ -1,5 +1,5 @@
-"""The table of runs: any setting or figure as a column, order, conditions, seeds folded, runs chosen to
-be compared, and all of it in the address."""
+"""The table of runs: any setting or figure as a column, order, conditions, seeds folded, runs
+chosen to be compared, and all of it in the address."""
 import json
 
 import pytest
