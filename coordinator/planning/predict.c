@@ -3,7 +3,7 @@
  *
  *   nodes of the placement ─► profiles a + k*b ─► cluster file ─┐
  *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate
- *                                               --timing-only, for each strategy SEEDS times ─► a row each
+ *                         --timing-only, for each strategy SEEDS times ─► a row each
  *
  * A node's steps vary as they did when it was measured, which costs the strategies that wait for
  * the slowest more than others. A row has the median of its runs, and the least and greatest step.

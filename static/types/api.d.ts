@@ -9,6 +9,8 @@ declare namespace Api {
   interface Job {
     id: string;
     name: string;
+    /** The name of the token that submitted it. */
+    owner?: string|null;
     state: State;
     attempt: number;
     restarts?: number;

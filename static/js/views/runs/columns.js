@@ -97,6 +97,7 @@ const OF_JOB = [
   ofJob('finished', 'Ended', (j) => instant(j.finished), {text: date}),
   ofJob('priority', 'Priority', (j) => j.priority),
   ofJob('restarts', 'Restarts', (j) => j.restarts),
+  ofJob('owner', 'By', (j) => j.owner ?? undefined, {numeric: false}),
   ofJob('error', 'Error', (j) => j.error?.message, {numeric: false}),
 ];
 
