@@ -42,6 +42,20 @@ static void set_aside(void *ctx, bool on)
     t->phase(t->ctx, on ? PHASE_EVALUATE : PHASE_SERVE);
 }
 
+static int ask_lost(void *ctx, int *out)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    return t->lost(t->ctx, out);
+}
+
+static void tell_left(void *ctx, const struct departure *left)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    log_info("keeper", "goes on without a worker", "rank=%d step=%lld others=%d", left->who,
+             (long long)left->step, left->others);
+    t->left(t->ctx, left);
+}
+
 static void tell_served(void *ctx, int64_t version, double busy_fraction)
 {
     struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
@@ -189,6 +203,10 @@ int keeper_run(struct trainer_env *env, struct err *e)
     k->rank.control = ask_control;
     k->rank.ready = always_ready;
     k->rank.served = tell_served;
+    if (t->lost && jobspec_outlives_worker(env->spec)) {
+        k->rank.lost = ask_lost;
+        k->rank.left = tell_left;
+    }
     k->rank.aside = set_aside;
     k->rank.save = first ? save : NULL;
     if (first && k->start.restored && t->restored) {

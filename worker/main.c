@@ -27,6 +27,7 @@
 #include "worker/evaluate.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
+#include "worker/guard.h"
 #include "worker/local.h"
 #include "worker/program/copy.h"
 #include "worker/program/program.h"
@@ -406,6 +407,9 @@ static int run_mpi(struct process *w, struct err *e)
 {
     int provided = 0;
     comm_mpi_prepare();
+    if (w->config.mode == WORKER_JOB && jobspec_outlives_worker(w->config.spec)) {
+        comm_mpi_end_alone();
+    }
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
         provided < MPI_THREAD_MULTIPLE) {
         return err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
@@ -478,7 +482,8 @@ int main(int argc, char **argv)
             break;
         case WORKER_JOB:
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if ((rc = read_plan(&w->config, &e)) >= 0) {
+            if ((rc = read_plan(&w->config, &e)) >= 0 &&
+                (rc = guard_begin(&w->config, argv, &e)) >= 0) {
                 rc = run_mpi(w, &e);
             }
             break;

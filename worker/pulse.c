@@ -116,6 +116,8 @@ static void take_control(struct pulse *p, const json_t *j)
         p->control.version = c.version;
         memcpy(p->control.sizes, c.sizes, sizeof(c.sizes));
     }
+    p->control.n_lost = c.n_lost;
+    memcpy(p->control.lost, c.lost, sizeof(int) * (size_t)c.n_lost);
     p->control.stop = c.stop;
     p->control.pause = c.pause;
     p->control.checkpoint = p->control.checkpoint || (c.checkpoint && !p->checkpoint_asked);
