@@ -217,6 +217,7 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         .attempt = c->attempt,
         .workers = workers,
         .reads_control = w->rank == 0 || w->rank == workers,
+        .reads_each_turn = w->rank == workers && jobspec_outlives_worker(c->spec),
         .first_version = c->plan.first_version,
         .first_sizes = c->plan.first_sizes,
         .comm_age = thread_age,

@@ -200,7 +200,7 @@ static void on_lost(struct monitor *m, const struct fact *f)
         return;
     }
     w->lost = true;
-    if (orders_lose(&m->orders, &why) < 0) {
+    if (orders_lose(&m->orders, f->from.rank, &why) < 0) {
         need_lost(m, f, why.message);
         return;
     }

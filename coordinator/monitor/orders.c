@@ -86,7 +86,7 @@ static int without_lost(const struct orders *o, struct batching_spec *b, int *pl
     return n;
 }
 
-int orders_lose(struct orders *o, struct err *e)
+int orders_lose(struct orders *o, int rank, struct err *e)
 {
     struct batching_spec batching;
     struct balancer next;
@@ -106,8 +106,8 @@ int orders_lose(struct orders *o, struct err *e)
     orders_keep_profiles(o, NULL); /* of the lost one it is the last time */
     next.current.version = o->balancer.current.version + 1;
     next.current.step = o->ranks->step;
-    snprintf(reason, sizeof reason, "a worker was lost, and %d go on: %.180s", n,
-             next.current.reason);
+    snprintf(reason, sizeof reason, "%s left, %d node%s on: %.150s", o->ranks->names[rank], n,
+             n == 1 ? " goes" : "s go", next.current.reason);
     snprintf(next.current.reason, sizeof next.current.reason, "%s", reason);
     balancer_release(&o->balancer);
     o->balancer = next;
@@ -128,7 +128,7 @@ static void adopt_losses(struct orders *o, struct ranks *ranks, const struct con
         }
     }
     if (ranks_alive(ranks) > 0 && ranks_alive(ranks) < o->balancer.workers) {
-        orders_lose(o, NULL);
+        orders_lose(o, c->lost[0], NULL);
         o->owes = false; /* it was told */
     }
 }

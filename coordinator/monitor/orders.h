@@ -39,9 +39,10 @@ int orders_take_batch(struct orders *o, int global_batch, struct err *e);
 int orders_balance(struct orders *o, bool ending, struct err *e);
 /* Tells the workers to stop or to pause; nothing is written where that has not changed. */
 int orders_ask(struct orders *o, bool stop, bool pause, struct err *e);
-/* A worker more of `ranks` is lost: minibatches are shared out among the others, and with the next
- * turn the server is told to go on without it. Negative: they cannot hold the global batch. */
-int orders_lose(struct orders *o, struct err *e);
+/* This worker of `ranks` is lost, and marked so: minibatches are shared out among the others, and
+ * with the next turn the server is told to go on without it. Negative: they cannot hold the global
+ * batch. */
+int orders_lose(struct orders *o, int rank, struct err *e);
 int orders_keep_profiles(const struct orders *o, struct err *e);
 
 int orders_version(const struct orders *o); /* of the assignment in force */
