@@ -162,6 +162,24 @@ static int find_strategy(const struct trainer_env *env, const struct strategy_op
                           catalog_get(env->spec->strategy.type)->name);
 }
 
+static void fill_calls(struct keeper *k, bool first)
+{
+    const struct trainer_env *env = k->env;
+    k->rank.ahead = env->ahead;
+    k->rank.ctx = k;
+    k->rank.row = tell_row;
+    k->rank.evaluated = tell_evaluated;
+    k->rank.control = ask_control;
+    k->rank.ready = always_ready;
+    k->rank.served = tell_served;
+    if (env->telemetry->lost && jobspec_outlives_worker(env->spec)) {
+        k->rank.lost = ask_lost;
+        k->rank.left = tell_left;
+    }
+    k->rank.aside = set_aside;
+    k->rank.save = first ? save : NULL;
+}
+
 int keeper_run(struct trainer_env *env, struct err *e)
 {
     const struct strategy_ops *ops;
@@ -196,19 +214,7 @@ int keeper_run(struct trainer_env *env, struct err *e)
     }
     start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples,
                    env->data ? env->data->test.samples : 0, decay, mean_of);
-    k->rank.ahead = env->ahead;
-    k->rank.ctx = k;
-    k->rank.row = tell_row;
-    k->rank.evaluated = tell_evaluated;
-    k->rank.control = ask_control;
-    k->rank.ready = always_ready;
-    k->rank.served = tell_served;
-    if (t->lost && jobspec_outlives_worker(env->spec)) {
-        k->rank.lost = ask_lost;
-        k->rank.left = tell_left;
-    }
-    k->rank.aside = set_aside;
-    k->rank.save = first ? save : NULL;
+    fill_calls(k, first);
     if (first && k->start.restored && t->restored) {
         t->restored(t->ctx, &k->start.from.state);
     }

@@ -14,12 +14,12 @@
 struct orders {
     struct store *store;       /* borrowed */
     const struct ranks *ranks; /* borrowed */
-    struct balancer balancer; /* of the workers that are not lost: */
-    int *who;                 /* [balancer.workers] their ranks; owned */
-    const char **names;       /* [balancer.workers] their nodes, into `ranks`; owned */
-    bool may_balance; /* minibatches follow the measured speeds */
-    bool owes;        /* an assignment was decided, and is not yet written down */
-    bool stop, pause; /* as last written */
+    struct balancer balancer;  /* of the workers that are not lost: */
+    int *who;                  /* [balancer.workers] their ranks; owned */
+    const char **names;        /* [balancer.workers] their nodes, into `ranks`; owned */
+    bool may_balance;          /* minibatches follow the measured speeds */
+    bool owes;                 /* an assignment was decided, and is not yet written down */
+    bool stop, pause;          /* as last written */
     char key[PROFILES_KEY];
 };
 

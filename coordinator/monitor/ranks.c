@@ -29,7 +29,8 @@ int ranks_open(struct ranks *r, const struct plan *plan, struct seals *seals, st
     r->all = calloc((size_t)(plan->n_workers + plan->servers) + 1, sizeof *r->all);
     r->names = calloc((size_t)plan->n_workers + 1, sizeof *r->names);
     r->left = calloc((size_t)plan->n_workers + 1, sizeof *r->left);
-    if (!r->all || !r->names || !r->left || plan->n_workers < 1 || !recent_init(&r->recent, plan->n_workers)) {
+    if (!r->all || !r->names || !r->left || plan->n_workers < 1 ||
+        !recent_init(&r->recent, plan->n_workers)) {
         return err_set(e, ERR_MEMORY, "cannot open the monitor of job '%s': memory ran out",
                        plan->from.job);
     }

@@ -27,8 +27,8 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
     int batch;                     /* of the newest of them, or of the plan */
     struct step_times times;
     struct thinned points; /* rows since the last event */
-    bool lost;     /* its process died, and the server is to go on without it */
-    bool left;     /* and does; `beat` has the server's counters of it */
+    bool lost;             /* its process died, and the server is to go on without it */
+    bool left;             /* and does; `beat` has the server's counters of it */
     bool overfull; /* its first minibatch did not fit its memory: the next attempt must know the
                       limit */
 };

@@ -25,9 +25,9 @@ struct bookmark {
     bool gate_open;           /* rows of this attempt may be taken into the history */
     int64_t log_offset;       /* bytes of the attempt's output */
     bool has_ended;
-    struct ended ended;    /* if has_ended */
-    struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
-    int n_left;            /* workers that the attempt goes on without: */
+    struct ended ended;     /* if has_ended */
+    struct joined program;  /* what a user's program brought; its global_batch is 0: none joined */
+    int n_left;             /* workers that the attempt goes on without: */
     struct departure *left; /* [n_left]; owned. A writer that lends it takes it back before the
                                release */
 };

@@ -5,8 +5,7 @@
 
 json_t *control_json(const struct control *c)
 {
-    json_t *sizes = json_array(), *lost = json_array(),
-           *j = document_new(CONTROL_FORMAT, &c->from);
+    json_t *sizes = json_array(), *lost = json_array(), *j = document_new(CONTROL_FORMAT, &c->from);
     for (int i = 0; i < c->workers; i++) {
         json_array_append_new(sizes, json_integer(c->sizes[i]));
     }

@@ -9,12 +9,18 @@
 static const double longest = 1e12;
 
 static const char *const types[FACT_TYPES] = {
-    [FACT_LOADED] = "loaded",         [FACT_EVALUATION] = "evaluation",
-    [FACT_JOINED] = "joined",         [FACT_CRASHED] = "crashed",
-    [FACT_PROFILE] = "profile",       [FACT_TUNING] = "tuning",
-    [FACT_CHECKPOINT] = "checkpoint", [FACT_ARTIFACT] = "artifact",
-    [FACT_RESTORED] = "restored",     [FACT_LOST] = "lost",
-    [FACT_LEFT] = "left",             [FACT_ENDED] = "ended",
+    [FACT_LOADED] = "loaded",
+    [FACT_EVALUATION] = "evaluation",
+    [FACT_JOINED] = "joined",
+    [FACT_CRASHED] = "crashed",
+    [FACT_PROFILE] = "profile",
+    [FACT_TUNING] = "tuning",
+    [FACT_CHECKPOINT] = "checkpoint",
+    [FACT_ARTIFACT] = "artifact",
+    [FACT_RESTORED] = "restored",
+    [FACT_LOST] = "lost",
+    [FACT_LEFT] = "left",
+    [FACT_ENDED] = "ended",
 };
 static const char *const outcomes[OUTCOMES] = {
     [OUTCOME_FINISHED] = "finished",

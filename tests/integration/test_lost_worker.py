@@ -1,8 +1,8 @@
-"""A worker that dies under a parameter server (docs/decisions/0018): the attempt goes on without it.
+"""A worker that dies under a parameter server (docs/decisions/0018): the attempt goes on.
 
 Real processes and kill -9, on four nodes of unequal speed. Each epoch's samples count once: the
-server's updates, the counters and the points of the charts are compared. Where the attempt needs the
-rank that died (the keeper, a lockstep strategy), the job goes on from its checkpoint, as before."""
+server's updates, the counters and the points of the charts are compared. Where the attempt needs
+the rank that died (the keeper, a lockstep strategy), the job goes on from its checkpoint."""
 import json
 import os
 import signal
@@ -10,6 +10,7 @@ import statistics
 
 import pytest
 
+from agents import Agent, ready
 from service import Service, ranks_of, spec, until
 
 NODES = ("fast-1=cpu:1,slowdown=20", "fast-2=cpu:1,slowdown=20", "fast-3=cpu:1,slowdown=25",
@@ -109,6 +110,11 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
         assert points["total_points"] == job["progress"]["step"] - job["rows_dropped"]
     pause, step = longest_pause(service, id)
     print(f"{name}: no step for {pause:.3f} s, a step of the slow node took {step:.3f} s")
+    assert pause < 3, "its guard told of the death; a heartbeat would have been missed 3 s later"
+    if name in ("asgd", "softsync"):  # nobody waits for the one that died, nor for the verdict
+        rows = service.get(f"jobs/{id}/series?names=staleness&points=20000").json()["series"]
+        last = max(x for s in rows if s["node"] == "slow" for x in s["x"])
+        assert event["step"] > last + 3
 
 
 def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service):
@@ -126,6 +132,23 @@ def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service):
     until("it is started again", lambda: service.job(id)["attempt"] == 2)
     service.post(f"jobs/{id}/cancel")
     service.wait(id, "cancelled")
+
+
+def test_a_worker_on_another_host_is_missed_as_fast():
+    with Service(nodes=[], options=["--no-local-node"]) as service, Agent(
+            service, "alpha", "a1=cpu:1,slowdown=20", "a2=cpu:1,slowdown=20"), Agent(
+                service, "beta", "b1=cpu:1,slowdown=20"):
+        ready(service, "a1", "a2", "b1")
+        id = service.submit(job_spec(STRATEGIES["asgd"], workers=3))
+        service.steps(id, 40)
+        stream, rank = listen(service, id), rank_on(service, id, "b1")
+        os.kill(ranks_of(id)[rank], signal.SIGKILL)
+        event = told(stream, "left")
+        stream.close()
+        assert event["message"] == f"b1 left at step {event['step']}, 2 nodes go on"
+        job = service.wait(id, "succeeded")
+        assert job["attempt"] == 1
+        assert_whole(service, id, job)
 
 
 @pytest.mark.parametrize("strategy,dead", [("asgd", 4), ("sync", 1)])

@@ -6,8 +6,9 @@
 #include "job/documents/control.h"
 #include "job/documents/departure.h"
 
-static const char three[] = "{'workers': 3, 'strategy': {'type': 'asgd'}, 'batching': "
-                            "{'global_batch': 96, 'policy': 'equal'}}";
+static const char three[] =
+    "{'workers': 3, 'strategy': {'type': 'asgd'}, 'batching': "
+    "{'global_batch': 96, 'policy': 'equal'}}";
 
 /* Its guard says so. */
 static void dies(struct world *w, const char *id, int rank)
@@ -25,15 +26,25 @@ static void leaves(struct world *w, const char *id, int who, int64_t step, int o
 {
     struct departure left = {.who = who, .step = step, .others = others, .pushes = 1};
     staleness_add(&left.staleness, 1, samples);
-    json_t *fact =
-        json_pack("{s:i, s:s, s:i, s:i, s:I, s:s, s:s, s:o}", "format", FACT_FORMAT, "job", id,
-                  "attempt", last_attempt(w, id)->number, "rank", workers_of(last_attempt(w, id)),
-                  "number", (json_int_t)++w->told, "node", "keeper", "type", "left", "left",
-                  departure_json(&left));
+    json_t *fact = json_pack("{s:i, s:s, s:i, s:i, s:I, s:s, s:s, s:o}", "format", FACT_FORMAT,
+                             "job", id, "attempt", last_attempt(w, id)->number, "rank",
+                             workers_of(last_attempt(w, id)), "number", (json_int_t)++w->told,
+                             "node", "keeper", "type", "left", "left", departure_json(&left));
     seal_as(w, id, last_attempt(w, id)->number);
     OK(store_fact_add(w->store, id, fact, &err_));
     json_decref(fact);
     departure_release(&left);
+}
+
+/* A job of three workers that goes on without rank 1, of which the server took 96 samples. */
+static struct world *world_of_two(void **state, char id[STORE_ID])
+{
+    struct world *w = world_running(state, 3, three, id);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    leaves(w, id, 1, 412, 2, 96);
+    pass(w, 2);
+    return w;
 }
 
 static struct control control_of(struct world *w, const char *id)
@@ -68,11 +79,7 @@ static void the_server_is_told_and_the_others_share_its_minibatch(void **state)
 static void what_the_server_counted_stands_for_it(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 3, three, id);
-    dies(w, id, 1);
-    tick(w, 0.5);
-    leaves(w, id, 1, 412, 2, 96);
-    pass(w, 2);
+    struct world *w = world_of_two(state, id);
     assert_int_equal(number_of(w, id, "/workers/1/samples"), 96);
     assert_int_equal(number_of(w, id, "/workers/1/updates"), 1);
     assert_text_of(w, id, "/workers/1/state", "left");
@@ -85,11 +92,7 @@ static void what_the_server_counted_stands_for_it(void **state)
 static void another_coordinator_knows_it_too(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 3, three, id);
-    dies(w, id, 1);
-    tick(w, 0.5);
-    leaves(w, id, 1, 412, 2, 96);
-    pass(w, 2);
+    struct world *w = world_of_two(state, id);
     dies(w, id, 2);
     tick(w, 0.5);
     world_new_coordinator(w);

@@ -12,9 +12,13 @@
 
 static struct control some_control(void)
 {
-    return (struct control){
-        .from = from_coordinator, .version = 7, .workers = 2, .sizes = {44, 0},
-        .pause = true,         .n_lost = 1,   .lost = {1}};
+    return (struct control){.from = from_coordinator,
+                            .version = 7,
+                            .workers = 2,
+                            .sizes = {44, 0},
+                            .pause = true,
+                            .n_lost = 1,
+                            .lost = {1}};
 }
 
 static int read_control(const json_t *j, struct err *e)

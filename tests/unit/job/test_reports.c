@@ -261,8 +261,7 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
     };
     static const struct wrong left[] = {
         {"left", NULL, "the fact is not valid: /left: is missing"},
-        {"left/who", "-1",
-         "the fact is not valid: /left/who: must be a whole number, 0 to 32767"},
+        {"left/who", "-1", "the fact is not valid: /left/who: must be a whole number, 0 to 32767"},
         {"left/staleness", "[]", "the fact is not valid: /left/staleness: is no object"},
         {"left/staleness/count", "99", "the fact is not valid: /left/staleness: is malformed"},
     };

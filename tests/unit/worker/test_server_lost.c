@@ -104,8 +104,7 @@ static bool next_push(struct script *s)
                                        .weight = (double)s->replies[r].slice.count,
                                        .learning_rate = 0.1};
         if (!trains) {
-            s->coming.slice =
-                (struct slice){0, s->replies[r].eval_first, s->replies[r].eval_count};
+            s->coming.slice = (struct slice){0, s->replies[r].eval_first, s->replies[r].eval_count};
         }
         s->busy[r] = false;
         s->next = (r + 1) % W;
@@ -152,9 +151,7 @@ static int post_receive(struct transport *t, int from, int tag, void *data, size
 {
     (void)t;
     *r = (struct transport_req){.from = from, .bytes = bytes, .at = data};
-    r->impl[0] = tag == (TAG_PUSH | TRANSPORT_CONTROL) ? HEAD
-                 : tag == TAG_GRADIENT                 ? BODY
-                                                       : DONE;
+    r->impl[0] = tag == (TAG_PUSH | TRANSPORT_CONTROL) ? HEAD : tag == TAG_GRADIENT ? BODY : DONE;
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* Workers that die while the server goes on (docs/decisions/0018). The coordinator declares a worker
- * lost, and the server takes from it what it had:
+/* Workers that die while the server goes on (docs/decisions/0018). The coordinator declares a
+ * worker lost, and the server takes from it what it had:
  *
  *      its slice, and the one kept for it   handed out again, to any worker
  *      its test slice                       the same

@@ -35,8 +35,8 @@ struct arrival {
     struct message head, gradient, stats;
     struct push_head push;
     char none, no_head;
-    bool awaited; /* `head` is under way */
-    float *g;     /* [n] where the gradient comes; owned */
+    bool awaited;    /* `head` is under way */
+    float *g;        /* [n] where the gradient comes; owned */
     float *stats_of; /* [n_stats] and running statistics; owned */
 };
 
@@ -44,11 +44,11 @@ struct server {
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
-    struct arrival *arrival;  /* the next push; owned */
-    struct arrival *torn;     /* list of those of workers that died in the middle; owned */
-    struct version *snapshot; /* under evaluation; NULL: nothing was evaluated yet */
+    struct arrival *arrival;       /* the next push; owned */
+    struct arrival *torn;          /* list of those of workers that died in the middle; owned */
+    struct version *snapshot;      /* under evaluation; NULL: nothing was evaluated yet */
     float *stats, *snapshot_stats; /* [n_stats] running statistics: merged, under evaluation */
-    size_t n, n_stats;                            /* n: this server's own range of the block */
+    size_t n, n_stats;             /* n: this server's own range of the block */
     float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL
                                  with one server */
     struct cursor cursor;

@@ -122,9 +122,10 @@ export function marksOf(data, choice = 'all') {
   if (choice === 'none') {
     return [];
   }
-  const marks =
-      [...changeMarks(data), ...restartMarks(data), ...lossMarks(data), ...leaveMarks(data),
-       ...crashMarks(data)];
+  const marks = [
+    ...changeMarks(data), ...restartMarks(data), ...lossMarks(data), ...leaveMarks(data),
+    ...crashMarks(data)
+  ];
   if (choice === 'all') {
     marks.push(...rateMarks(data), ...checkpointMarks(data));
   }
