@@ -1,4 +1,4 @@
-/* The guard of a worker's process (docs/decisions/0018): its parent, which tells the store when the
+/* The guard of a worker's process (docs/decisions/0020): its parent, which tells the store when the
  * worker dies, and keeps that death from mpirun, which would end all other ranks.
  *
  *      mpirun or its daemon ─► guard ─► worker        one pair per worker of a job that may outlive

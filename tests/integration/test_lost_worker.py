@@ -1,4 +1,4 @@
-"""A worker that dies under a parameter server (docs/decisions/0018): the attempt goes on.
+"""A worker that dies under a parameter server (docs/decisions/0020): the attempt goes on.
 
 Real processes and kill -9, on four nodes of unequal speed. Each epoch's samples count once: the
 server's updates, the counters and the points of the charts are compared. Where the attempt needs

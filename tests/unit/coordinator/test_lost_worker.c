@@ -1,4 +1,4 @@
-/* A worker dies, and its attempt goes on where a server has the parameters (docs/decisions/0018):
+/* A worker dies, and its attempt goes on where a server has the parameters (docs/decisions/0020):
  * the server is told, minibatches are shared out among the others, and what the server counted of
  * the dead one stands for it. Driven by sched_tick. */
 #include "tests/unit/coordinator/world.h"

@@ -1,4 +1,4 @@
-/* Workers that die while the server goes on (docs/decisions/0018). The coordinator declares a
+/* Workers that die while the server goes on (docs/decisions/0020). The coordinator declares a
  * worker lost, and the server takes from it what it had:
  *
  *      its slice, and the one kept for it   handed out again, to any worker
