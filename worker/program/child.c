@@ -121,13 +121,17 @@ static void make_environment(struct variables *v, const struct child_ask *ask)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Command, then arguments; borrowed texts. The caller frees the list. */
-static const char **make_arguments(const struct program_spec *p)
+/* Command, then arguments; borrowed texts. `python` stands for python3, unless it is NULL. The
+ * caller frees the list. */
+static const char **make_arguments(const struct program_spec *p, const char *python)
 {
     size_t n = json_array_size(p->command), m = json_array_size(p->args), i;
     const char **list = calloc(n + m + 1, sizeof(*list));
     for (i = 0; list && i < n; i++) {
         list[i] = json_string_value(json_array_get(p->command, i));
+    }
+    if (list && n > 0 && python && strcmp(list[0], "python3") == 0) {
+        list[0] = python;
     }
     for (i = 0; list && i < m; i++) {
         list[n + i] = json_string_value(json_array_get(p->args, i));
@@ -253,7 +257,7 @@ static int spawn(struct child *c, const char *const *argv, char *const *env, con
 int child_start(struct child *c, const struct child_ask *ask, struct err *e)
 {
     struct variables *v = calloc(1, sizeof(*v));
-    const char **argv = make_arguments(ask->program);
+    const char **argv = make_arguments(ask->program, ask->python);
     memset(c, 0, sizeof(*c));
     c->pidfd = c->output = -1;
     pthread_mutex_init(&c->lock, NULL);

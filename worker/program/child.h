@@ -24,6 +24,7 @@ struct child_ask {
     const char *socket, *job, *output, *library;
     const char *data;        /* this host's folders of data sets, with colons between */
     const char *python_path; /* NULL: none */
+    const char *python;      /* runs a program whose command is `python3`; NULL: the PATH's */
     int rank, workers, threads;
     int incarnation; /* how many of this rank were started before it */
 };
