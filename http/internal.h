@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "http/hosts.h"
+#include "http/access/hosts.h"
 #include "http/server.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "http/accept.h"
+#include "http/content/accept.h"
 
 const char *request_header(const struct request *q, const char *name)
 {

@@ -6,12 +6,12 @@
 #define HTTP_REQUEST_H
 
 #include "common/buf.h"
-#include "http/auth.h"
+#include "http/access/auth.h"
 #include "http/connections.h"
 #include "http/internal.h"
 #include "http/reply.h"
 #include "http/routes.h"
-#include "http/upload.h"
+#include "http/content/upload.h"
 #include "http/work.h"
 #include "store/store.h"
 

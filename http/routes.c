@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/api.h"
-#include "http/schemas.h"
+#include "http/api/api.h"
+#include "http/api/schemas.h"
 
 #define FORMAT_PARAM                                            \
     {                                                           \

@@ -1,7 +1,7 @@
 /* The one table of routes. A line says method, pattern, least role, handler, one sentence, query
- * parameters, and the names of the schemas of request and answer (http/schemas.c); the server
+ * parameters, and the names of the schemas of request and answer (http/api/schemas.c); the server
  * dispatches by it, /openapi.json and docs/http-api.md are made from it. To add a route: a handler
- * in an api_*.c, its prototype in api.h, a line in routes.c, and `make docs`.
+ * in a file of api/, its prototype in api/api.h, a line in routes.c, and `make docs`.
  */
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "common/err.h"
-#include "http/auth.h"
+#include "http/access/auth.h"
 
 struct request;
 struct reply;

@@ -1,6 +1,6 @@
 /* Files: the page's, artifacts, logs. Nothing outside of their folders can be read; ETag and Range
  * are honoured. */
-#include "http/files.h"
+#include "http/content/files.h"
 #include "tests/unit/http/fixture.h"
 
 #define ARTIFACTS(path, id, name) \

@@ -3,7 +3,7 @@
  */
 #include <zlib.h>
 
-#include "http/accept.h"
+#include "http/content/accept.h"
 #include "tests/unit/http/fixture.h"
 
 enum { TEXT = 1 << 17 };
