@@ -82,6 +82,7 @@ static int start(struct program *p, struct err *e)
                                     .data = ask->data,
                                     .python_path = python[0] ? python : NULL,
                                     .python = getenv("EVENSTEP_NODE_PYTHON"),
+                                    .peers = &p->peers,
                                     .rank = rank,
                                     .incarnation = p->incarnation,
                                     .workers = ask->comm->workers,
