@@ -211,8 +211,9 @@ include kernels/plugin.mk
 include kernels/cuda/build.mk
 
 .PHONY: reproduce
-reproduce: all ## the papers' tables (days; TIME=2h: for so long; QUICK=1: minutes; TABLES=...)
-	BUILD=$(BUILD) QUICK=$(QUICK) TIME=$(TIME) $(PYTHON) tests/reproduce/reproduce.py $(TABLES)
+reproduce: all ## the papers' tables (days; SIZE=scouting, QUICK=1, TIME=2h, TABLES=...)
+	BUILD=$(BUILD) SIZE=$(SIZE) QUICK=$(QUICK) TIME=$(TIME) \
+		$(PYTHON) tests/reproduce/reproduce.py $(TABLES)
 
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup

@@ -304,7 +304,7 @@ def hpsgd(j):
             longest = max(j.seconds(i, n) for i, n in enumerate(parts))
         if flying is not None:
             w = w - flying
-            took = max(over - s for s in start)
+            took = min(over - s for s in start)   # of the worker that joined last
             start = [max(e, over) for e in end]
             if told[0] is not None:
                 K = max(1, math.ceil(told[0] / told[1] - 0.001))

@@ -441,3 +441,11 @@ def test_averaging_tells_how_far_replicas_were_apart_where_all_are_averaged(tmp_
 
 def test_hpsgd_tells_the_local_steps_of_each_round(tmp_path):
     assert set(told(Case(tmp_path, {"type": "hpsgd", "k": 3}, steps=12).run())) == {3.0}
+
+
+def test_rounds_of_hpsgd_do_not_grow_where_a_node_is_slower(tmp_path):
+    """The reduction of a node that is ahead waits for the slow node too: counted, each round that
+    got a step longer would make the next one longer still."""
+    cluster = {"seed": 3, "nodes": nodes(1, 1, 1, 1.4, jitter=0.02),
+               "links": {"latency_seconds": 0.01}}
+    assert set(told(Case(tmp_path, {"type": "hpsgd"}, cluster=cluster, steps=200).run())) == {1.0}

@@ -9,11 +9,13 @@
  *      w² = w¹ − eta·Σ(n_j/n)·G⁰_j        w³ = w² − eta·Σ(n_j/n)·G¹_j
  *
  * So a gradient is always one round old, and an exchange that takes no longer than K_r steps is
- * hidden. With `k: auto` the reduction that starts with round r carries the slowest time of the
+ * hidden. With `k: auto` the reduction that starts with round r carries each rank's times of the
  * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks
- * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a
- * round's end only, where evaluations and checkpoints happen too: there every rank has the same w.
- * The last round is reduced as well.
+ * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). The step is the slowest one.
+ * The reduction is the shortest one: the rank that joined last waited for nobody, while a rank
+ * that is ahead also counts its wait, which grows with K and would make K grow without end.
+ * Minibatches change at a round's end only, where evaluations and checkpoints happen too: there
+ * every rank has the same w. The last round is reduced as well.
  *
  * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed
  * G is corrected by the samples and the weights of the whole round (weights.c).
@@ -166,13 +168,22 @@ static float largest(const float *x, int n)
     return max;
 }
 
+static float smallest(const float *x, int n)
+{
+    float min = x[0];
+    for (int i = 1; i < n; i++) {
+        min = x[i] < min ? x[i] : min;
+    }
+    return min;
+}
+
 static int next_k(struct hpsgd *s)
 {
     const struct rank_env *env = s->l.env;
     int W = env->comm->workers;
     const float *words = words_of(s);
     double step = largest(words + WORDS + W, W),
-           reduction = largest(words + lockstep_words(&s->l), W);
+           reduction = smallest(words + lockstep_words(&s->l), W);
     int k = round_length_next(&s->length, reduction, step);
     return s->given_k > 0 ? s->given_k : s->round < 3 ? 1 : k;
 }
