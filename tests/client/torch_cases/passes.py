@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 
 import evenstep
 
-from .parts import FULL, data, full, leave, loop, mlp, plain_step
+from .parts import FULL, STEPS, data, full, leave, loop, mlp, plain_step
 
 
 # ---- passes
@@ -48,6 +48,27 @@ def two_heads(output):
     torch.manual_seed(1)
     model = Heads()
     loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+def two_optimizers(output):
+    """Generator against discriminator: three passes and two steps of each batch."""
+    torch.manual_seed(1)
+    pair = nn.ModuleDict({"g": nn.Linear(8, 12), "d": nn.Sequential(nn.Linear(12, 16), nn.Tanh(),
+                                                                     nn.Linear(16, 1))})
+    betas = (0.5, 0.999)
+    of_g, of_d = (torch.optim.Adam(pair[k].parameters(), 2e-3, betas=betas) for k in "gd")
+    _, of_g, of_d, loader = evenstep.prepare(pair, of_g, of_d, full(data()))
+    for _ in evenstep.epochs(STEPS):
+        for x, _ in loader:
+            fake, ones = pair["g"](x[:, 12:]), torch.ones(len(x), 1)
+            of_d.zero_grad()
+            F.binary_cross_entropy_with_logits(pair["d"](x[:, :12]), ones).backward()
+            F.binary_cross_entropy_with_logits(pair["d"](fake.detach()), 0 * ones).backward()
+            of_d.step()
+            of_g.zero_grad()
+            F.binary_cross_entropy_with_logits(pair["d"](fake), ones).backward()
+            of_g.step()
+    leave(output, pair)
 
 
 # ---- weights
