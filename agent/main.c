@@ -21,6 +21,7 @@
 #include "agent/join.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/notify.h"
 #include "job/documents/joining.h"
 #include "job/hostkey.h"
 #include "job/node.h"
@@ -104,6 +105,7 @@ static void join(struct agent *a)
     while (!told_to_stop) {
         struct err e = {0};
         if (join_once(a, &e) == 0) {
+            notify_manager("STATUS=joined");
             log_info("agent", "joined", "host=%s address=%s network=%s nodes=%zu", a->config.host,
                      a->config.address, a->config.network, json_array_size(a->config.nodes));
             return;
@@ -301,6 +303,9 @@ int main(int argc, char **argv)
         a.interpreters =
             rc == 0 ? interpreters_start(a.config.options, daemon_path(path), &e) : NULL;
         rc = a.interpreters ? rc : -(int)e.code;
+        if (rc == 0) {
+            notify_manager("READY=1\nSTATUS=joins"); /* it may take long: nobody waits for it */
+        }
         while (rc == 0 && !told_to_stop) {
             rc = live(&a, &e);
             if (rc == -ERR_CONFLICT || rc == -ERR_UNAVAILABLE) { /* somebody has our name meanwhile,
