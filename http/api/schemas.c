@@ -136,9 +136,13 @@ const struct schema schemas[] = {
      "~slowdown:number ~labels:{string} "
      "state:NodeState job:id? drained:boolean disabled:boolean heartbeat_age_seconds:number "
      "failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} "
-     "~description:string ~gpu:Gpu",
+     "~interpreters:[Interpreter] ~asking:boolean ~description:string ~gpu:Gpu",
      "A node. `failures`: attempts in a row that failed through it. `packages`: versions of its "
-     "python3 and of the packages that programs may need."},
+     "python3 and of the packages that programs may need. `interpreters`: what --python names on "
+     "its host; the first is what runs programs that ask for python3. `asking`: the host's "
+     "interpreters have not answered yet."},
+    {"Interpreter", "path:string ~packages:{string} ~broken:{string}",
+     "A Python for programs: versions of what can be imported, and why the rest cannot."},
     {"NodeState", "=ready|busy|resting|draining|disabled|lost",
      "Whether a node can be given a job."},
     {"Rest", "seconds:number reason:string",
