@@ -221,7 +221,7 @@ export class JobModel extends EventTarget {
       this.checkpoints.push({step: d.step, time: d.time});
       this.emit('marks');
     } else if (d.type === 'left') {
-      this.left.push({step: d.step, text: d.message});
+      this.left.push({step: d.step, text: d.message || ''});
       this.emit('marks');
     } else if (d.type === 'crashed') {
       this.crashes.read(this.job);
