@@ -311,6 +311,19 @@ declare namespace Api {
     name?: string;
   }
 
+  interface AuditEntry {
+    time: string;
+    who: string;
+    role: string;
+    by: 'token' | 'session' | 'nobody';
+    from: string;
+    method: string;
+    path: string;
+    status: number;
+    note: string;
+    omitted?: number;
+  }
+
   interface PlannedNode {
     rank: number;
     node: string;

@@ -16,6 +16,7 @@ const PAGES = [
   {pattern: /^runs$/, tab: 'jobs', load: () => import('../views/runs/view.js')},
   {pattern: /^new$/, tab: 'jobs', load: () => import('../views/submit/view.js')},
   {pattern: /^nodes$/, tab: 'nodes', load: () => import('../views/nodes/view.js')},
+  {pattern: /^audit$/, tab: 'audit', load: () => import('../views/audit/view.js')},
   {pattern: /^compare$/, tab: 'compare', load: () => import('../views/compare/view.js')},
 ];
 
