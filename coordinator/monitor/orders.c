@@ -293,3 +293,11 @@ int orders_size(const struct orders *o, int rank)
     int place = place_of(o, rank);
     return place < 0 ? 0 : o->balancer.current.sizes[place];
 }
+
+struct line orders_line(const struct orders *o, int rank, double *error)
+{
+    const struct profile *p = &o->balancer.profiles[rank];
+    bool known = o->may_balance && p->count > 0;
+    *error = known ? profile_error(p, o->balancer.current.sizes[rank]) : 0;
+    return known ? balancer_line(&o->balancer, rank) : (struct line){0};
+}

@@ -47,5 +47,8 @@ int orders_keep_profiles(const struct orders *o, struct err *e);
 
 int orders_version(const struct orders *o); /* of the assignment in force */
 int orders_size(const struct orders *o, int rank);
+/* The line that a rank's minibatch is made from, and the relative standard error of its time; 0, 0
+ * where minibatches stay as they are or nothing was measured. */
+struct line orders_line(const struct orders *o, int rank, double *error);
 
 #endif

@@ -25,6 +25,8 @@ static struct live_worker worker_of(const struct publisher *p, const struct publ
 {
     const struct rank *w = &v->ranks->all[r];
     int assigned = orders_size(v->orders, r);
+    double error;
+    struct line fit = orders_line(v->orders, r, &error);
     return (struct live_worker){.rank = r,
                                 .node = w->node,
                                 .device = w->device,
@@ -40,6 +42,8 @@ static struct live_worker worker_of(const struct publisher *p, const struct publ
                                 .wait_seconds = w->times.wait,
                                 .staleness = &w->beat.staleness,
                                 .slowdown = w->slowdown,
+                                .fit = fit,
+                                .fit_error = error,
                                 .heartbeat_age_seconds = w->beat.age,
                                 .received = w->beat.received,
                                 .receives = p->finished ? 0 : w->beat.receives};

@@ -67,8 +67,11 @@ const struct schema schemas[] = {
      "compute_seconds:number "
      "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness "
      "heartbeat_age_seconds:number state:string "
-     "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
+     "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving ~fit:StepFit",
      "A worker rank: what a step costs it, and its minibatch."},
+    {"StepFit", "fixed_seconds:number seconds_per_sample:number error:number",
+     "The line of computing time by minibatch that a node's minibatch is made from; `error`: its "
+     "relative standard error. Only with dynamic minibatches."},
     {"Receiving", "bytes:integer of_bytes:integer",
      "How much of its data set, or of its uploaded program, has come from the keeper; it is left "
      "out where none comes."},

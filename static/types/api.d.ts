@@ -105,6 +105,8 @@ declare namespace Api {
     heartbeat_age_seconds?: number|null;
     /** While the data set is sent to it. */
     receiving?: {bytes: number, of_bytes: number}|null;
+    /** The line that its minibatch is made from. */
+    fit?: {fixed_seconds: number, seconds_per_sample: number, error: number};
   }
 
   interface Server {

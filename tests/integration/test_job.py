@@ -77,6 +77,10 @@ def test_minibatches_follow_the_measured_speeds_and_say_why():
         assert [a["version"] for a in assignments] == list(range(1, len(assignments) + 1))
         assert all(sum(a["batches"].values()) == 96 and a["reason"] for a in assignments)
         assert assignments[-1]["batches"]["slow"] < assignments[-1]["batches"]["fast"]
+        # what they are made from is told: a sample costs the slow node more
+        fits = {w["node"]: w["fit"] for w in s.job(id)["workers"]}
+        step = {n: f["fixed_seconds"] + 32 * f["seconds_per_sample"] for n, f in fits.items()}
+        assert step["slow"] > step["fast"] > 0 and all(f["error"] > 0 for f in fits.values())
 
 
 def test_series_keep_every_row_and_never_lose_an_extreme(service):
