@@ -25,6 +25,7 @@
 #include "common/clock.h"
 #include "common/hex.h"
 #include "common/log.h"
+#include "http/access/audit.h"
 #include "http/access/auth.h"
 #include "http/connections.h"
 #include "http/dispatch.h"
@@ -223,6 +224,17 @@ static int start_counting(struct http_server *s, struct err *e)
     return s->tally ? 0 : -(int)e->code;
 }
 
+/* Who may ask, and the trail of what they change. */
+static int open_access(struct http_server *s, const struct http_config *c, struct err *e)
+{
+    char issued[1024];
+    snprintf(issued, sizeof(issued), "%s/issued-tokens", c->data_dir);
+    return (s->auth = auth_open(c->token_file, issued, e)) &&
+                   (s->audit = audit_open(c->data_dir, e))
+               ? 0
+               : -(int)e->code;
+}
+
 struct http_server *http_start(const struct http_config *config, struct err *e)
 {
     struct http_server *s = calloc(1, sizeof(*s));
@@ -235,7 +247,7 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
     if (copy_config(s, config, e) < 0 || !(s->connections = connections_new(url, password, e)) ||
         open_socket(s, config->listen, e) < 0 ||
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
-        !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) ||
+        open_access(s, config, e) < 0 || !(s->digests = digests_new()) ||
         !(s->guard = guard_start(e)) || !(s->recent = recent_new()) || start_counting(s, e) < 0 ||
         !(s->stream = stream_start(url, password, s->recent, s->auth, s->tally, e)) ||
         !(s->work = work_start(HTTP_WORKERS, e)) || start_daemon(s, e) < 0) {
@@ -271,6 +283,7 @@ void http_stop(struct http_server *s)
     recent_free(s->recent);
     digests_free(s->digests);
     auth_close(s->auth);
+    audit_close(s->audit);
     connections_free(s->connections);
     free(s->data_dir);
     free(s->static_dir);

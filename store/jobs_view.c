@@ -95,13 +95,14 @@ json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisRe
     }
     json_t *spec = doc_or_null(hash, "spec");
     json_t *job = json_pack(
-        "{s:s, s:o, s:o, s:I, s:I, s:I, s:O, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "id", id, "name",
-        text_or_null(hash, "name"), "state", text_or_null(hash, "state"), "attempt",
-        number_of(hash, "attempt"), "priority", number_of(hash, "priority"), "restarts",
-        number_of(hash, "restarts"), "spec", spec, "created", text_or_null(hash, "created"),
-        "started", text_or_null(hash, "started"), "finished", text_or_null(hash, "finished"),
-        "error", doc_or_null(hash, "error"), "waiting", text_or_null(hash, "waiting"), "disk_bytes",
-        number_of(hash, "disk_bytes"), "pruned", text_or_null(hash, "pruned"));
+        "{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:O, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "id", id,
+        "name", text_or_null(hash, "name"), "owner", text_or_null(hash, "owner"), "state",
+        text_or_null(hash, "state"), "attempt", number_of(hash, "attempt"), "priority",
+        number_of(hash, "priority"), "restarts", number_of(hash, "restarts"), "spec", spec,
+        "created", text_or_null(hash, "created"), "started", text_or_null(hash, "started"),
+        "finished", text_or_null(hash, "finished"), "error", doc_or_null(hash, "error"), "waiting",
+        text_or_null(hash, "waiting"), "disk_bytes", number_of(hash, "disk_bytes"), "pruned",
+        text_or_null(hash, "pruned"));
     json_t *base = empty_live(spec), *doc = reply_json(live, NULL);
     if (job && base) {
         json_t *none = json_object();

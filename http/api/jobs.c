@@ -11,8 +11,10 @@
 #include "common/log.h"
 #include "common/proc.h"
 #include "http/api/api.h"
-#include "http/request.h"
 #include "http/api/schemas.h"
+#include "http/owner.h"
+#include "http/request.h"
+#include "http/trail.h"
 #include "job/spec.h"
 
 enum { IDEMPOTENCY_KEY = 255 };
@@ -120,12 +122,13 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
 {
     char id[STORE_ID], location[64];
     struct store *store = request_store(q, e);
-    int made =
-        store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
-    int rc = made == JOB_CREATED ? store_job_set(store, id, "by", q->who.name, e) : made;
-    if (rc < 0) {
-        return rc;
+    int rc,
+        made = store ? store_job_create(store, spec->json, spec->priority, key, q->who.owner, id, e)
+                     : -(int)e->code;
+    if (made < 0) {
+        return made;
     }
+    trail_note(q, "job %s '%.100s'", id, jsonx_string_at(spec->json, "name"));
     wake(q);
     if ((rc = answer_job(q, out, 201, id, e)) < 0) {
         return rc;
@@ -300,6 +303,7 @@ static int patch(struct request *q, struct reply *out, const json_t *body, const
     if (rc != JOB_CHANGED) {
         return rc < 0 ? rc : reply_precondition(out);
     }
+    trail_note(q, "priority %d", (int)value);
     wake(q);
     return answer_job(q, out, 200, id, e);
 }
@@ -307,7 +311,7 @@ static int patch(struct request *q, struct reply *out, const json_t *body, const
 int api_job_patch(struct request *q, struct reply *out, struct err *e)
 {
     static const char *const keys[] = {"priority", NULL};
-    const char *id = request_job(q, e);
+    const char *id = owner_job(q, e);
     json_t *body = id ? request_object(q, keys, e) : NULL;
     int done = body ? patch(q, out, body, id, e) : -(int)e->code;
     json_decref(body);
@@ -316,7 +320,7 @@ int api_job_patch(struct request *q, struct reply *out, struct err *e)
 
 static int ask(struct request *q, struct reply *out, const char *what, struct err *e)
 {
-    const char *id = request_job(q, e);
+    const char *id = owner_job(q, e);
     struct store *store = id ? request_store(q, e) : NULL;
     if (!store || store_job_request(store, id, what, e) < 0) {
         return -(int)e->code;
@@ -344,7 +348,7 @@ int api_job_delete(struct request *q, struct reply *out, struct err *e)
 {
     char folder[1024], seen[STORE_VERSION];
     struct err kept;
-    const char *id = request_job(q, e);
+    const char *id = owner_job(q, e);
     struct store *store = id ? request_store(q, e) : NULL;
     int rc = store ? request_job_path(q, "", folder, sizeof(folder), e) : -(int)e->code;
     if (rc < 0 || (rc = read_seen(q, store, id, out, seen, e)) != 0) {

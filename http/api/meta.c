@@ -93,8 +93,8 @@ int api_events(struct request *q, struct reply *out, struct err *e)
 
 static json_t *identity_json(const struct identity *who)
 {
-    return json_pack("{s:s, s:s, s:b}", "role", auth_role_name(who->role), "name", who->name,
-                     "cookie", who->by_cookie);
+    return json_pack("{s:s, s:s, s:s, s:b}", "role", auth_role_name(who->role), "name", who->name,
+                     "owner", who->owner, "cookie", who->by_cookie);
 }
 
 int api_session_get(struct request *q, struct reply *out, struct err *e)
