@@ -14,8 +14,9 @@
  * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). The step is the slowest one.
  * The reduction is the shortest one: the rank that joined last waited for nobody, while a rank
  * that is ahead also counts its wait, which grows with K and would make K grow without end.
- * Minibatches change at a round's end only, where evaluations and checkpoints happen too: there
- * every rank has the same w. The last round is reduced as well.
+ * An automatic round is no longer than an epoch. Minibatches change at a round's end only, where
+ * evaluations and checkpoints happen too: there every rank has the same w. The last round is
+ * reduced as well.
  *
  * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed
  * G is corrected by the samples and the weights of the whole round (weights.c).
@@ -27,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/lockstep.h"
 #include "worker/exchange/lockstep/round_length.h"
@@ -50,6 +52,7 @@ struct hpsgd {
     int given_k;    /* 0: auto */
     int k, done;    /* local steps of this round; done of them */
     struct round_length length;
+    int64_t first_step; /* of this attempt */
     double step_seconds, reduction_seconds;
     double weight, samples; /* of this rank's gradients in the round; planned, of all ranks */
     double flying_samples;  /* `samples` of the sum under way */
@@ -65,6 +68,12 @@ static void release(struct strategy *base)
     free(s->flying);
     free(s->launched);
     free(s);
+}
+
+static int64_t steps_of_epoch(const struct rank_env *env)
+{
+    int64_t batch = env->spec->batching.global_batch;
+    return batch > 0 ? (env->train_samples + batch - 1) / batch : 0;
 }
 
 static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *state, struct err *e)
@@ -85,6 +94,8 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     memcpy(s->w, env->replica->host[DEV_PARAMS], n * sizeof(float));
     s->given_k = (int)strategy_param(&env->spec->strategy, "k");
     s->k = s->given_k > 0 ? s->given_k : 1;
+    s->length.most = steps_of_epoch(env);
+    s->first_step = s->l.step;
     if (state->n_optim == n && state->optim) { /* under way when the checkpoint was written */
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
@@ -396,10 +407,26 @@ static int on_evaluated(struct strategy *base, const struct work *w, const struc
     return lockstep_evaluated(&((struct hpsgd *)base)->l, w, r, e);
 }
 
+/* Evaluations and checkpoints come between rounds: where those are longer than the steps between
+ * two of them, or than an epoch, there are fewer than the job asks for. */
+static void warn_of_few_rounds(const struct hpsgd *s)
+{
+    const struct lockstep *l = &s->l;
+    int64_t steps = l->step - s->first_step,
+            every = agenda_shortest(&l->agenda, l->env->spec->batching.global_batch),
+            planned = steps / every;
+    if (l->env->comm->rank == 0 && !l->stop && !l->pause && s->round < planned) {
+        log_warn("exchange", "the job ends with fewer synchronisations than its plan",
+                 "rounds=%lld planned=%lld steps=%lld", (long long)s->round, (long long)planned,
+                 (long long)steps);
+    }
+}
+
 static int finish(struct strategy *base, struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
     size_t n;
+    warn_of_few_rounds(s);
     float *sum = state_of(s, &n);
     return lockstep_finish(&s->l, sum, n, e);
 }
