@@ -33,12 +33,12 @@ const struct schema schemas[] = {
      "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
-     "~seconds:number "
+     "~seconds:number ~virtual_seconds:number "
      "~rows_dropped:integer ~program:JobProgram",
      "A job. Times are UTC with milliseconds. `owner`: the name of the token that submitted it, "
      "null for jobs of versions without owners; `disk_bytes`: what its folder took a few seconds "
      "ago; `pruned`: since when its history and checkpoints "
-     "are gone, to make room."},
+     "are gone, to make room; `virtual_seconds`: what a job on virtual nodes took in all."},
     {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
     {"JobProgram",
      "framework:string optimizer:string parameters:integer tensors:integer samples:integer "
@@ -88,11 +88,13 @@ const struct schema schemas[] = {
      "What the job would be like by the measured profiles of its nodes, simulated without "
      "gradients; `reason` says why there is none."},
     {"PredictedStrategy",
-     "strategy:string chosen:boolean step_seconds:number samples_per_second:number "
+     "strategy:string chosen:boolean step_seconds:number step_seconds_least:number "
+     "step_seconds_most:number samples_per_second:number "
      "epoch_seconds:number? staleness:StalenessFigures "
      "memory_bytes:integer",
-     "The job under one strategy; one step is a whole global batch; memory is that of the node "
-     "with the largest minibatch."},
+     "The job under one strategy; one step is a whole global batch: the median of several "
+     "simulated runs, the least and the greatest; memory is that of the node with the largest "
+     "minibatch."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
      "A rank's place and first minibatch."},
     {"Series", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},

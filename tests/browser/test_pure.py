@@ -298,3 +298,28 @@ def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
     spec = {"strategy": {"type": "asgd"}, "optimizer": {"type": "sgd"}}
     asked = f"m.isDefault({json.dumps(catalog)}, {json.dumps(spec)}, '{key}', '{value}')"
     assert call(page, "/js/views/compare/differences.js", asked) is wanted
+
+
+def predicted(strategy, step, staleness, within=0.0):
+    return {"strategy": strategy, "step_seconds": step, "staleness": {"update_mean": staleness},
+            "step_seconds_least": step - within, "step_seconds_most": step + within}
+
+
+@pytest.mark.parametrize("all, best, why", [
+    ([predicted("sync", 1, 0), predicted("asgd", 0.98, 3)], "sync", "never stale"),
+    ([predicted("sync", 1.2, 0, 0.15), predicted("asgd", 1, 3, 0.1)], "sync", "never stale"),
+    ([predicted("sync", 2, 0), predicted("asgd", 1, 3)], "asgd", "2.0× as fast as sync"),
+    ([predicted("sync", 2, 0), predicted("asgd", 1, 3), predicted("softsync", 1.01, 1)],
+     "softsync", "1.0 versions old"),
+    ([predicted("sync", 1, 0), predicted("other", 0.5, 0)], "other", "is the fastest"),
+    ([predicted("sync", 2, 0), predicted("local-sgd", 1, 0)], "local-sgd", "replicas drift apart")])
+def test_the_freshest_of_the_fast_strategies_is_recommended(page, all, best, why):
+    rows = json.dumps(all)
+    module = "/js/sentences/strategy.js"
+    assert call(page, module, f"m.recommended({rows}).strategy") == best
+    assert why in call(page, module, f"m.whyRecommended(m.recommended({rows}), {rows})")
+
+
+def test_one_strategy_alone_is_not_recommended(page):
+    assert call(page, "/js/sentences/strategy.js",
+                f"m.recommended([{json.dumps(predicted('sync', 1, 0))}])") is None
