@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "http/accept.h"
+#include "http/job_query.h"
 
 const char *request_header(const struct request *q, const char *name)
 {
@@ -88,11 +89,16 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
                           value);
         }
     } else if (p->type == ROUTE_WORDS) {
-        if (!are_choices(p->choices, value)) {
+        const char *choices = p->choices && p->choices[0] != '^' ? p->choices : NULL;
+        if (!are_choices(choices, value)) { /* words of a pattern, the handler looks at */
             jsonx_problem(problems, pointer,
                           "query parameter '%s' is '%.60s', expected %s, separated by commas",
-                          p->name, value, p->choices ? p->choices : "names");
+                          p->name, value, choices ? choices : "names");
         }
+    } else if (p->type == ROUTE_ORDER) {
+        job_query_check_order(value, problems);
+    } else if (p->type == ROUTE_CONDITIONS) {
+        job_query_check_conditions(value, problems);
     } else if (p->type == ROUTE_STRING) {
         if (p->choices && !is_choice(p->choices, value)) {
             jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected one of %s",

@@ -12,6 +12,7 @@
 
 #include "http/api.h"
 #include "http/schemas.h"
+#include "job/tags.h"
 
 #define FORMAT_PARAM                                            \
     {                                                           \
@@ -31,8 +32,16 @@ static const struct route_param list_params[] = {
      "only these keys of each job, separated by commas, and its id; without it all"},
     {"q", ROUTE_STRING, 0, 0, NULL,
      "only jobs whose name contains this, or whose id begins with it"},
-    {"sort", ROUTE_STRING, 0, 0, "-created|created|priority|name",
-     "order; -created (newest first) by default"},
+    {"tag", ROUTE_WORDS, 0, 0, TAG_PATTERN, "only jobs that have all of these tags"},
+    {"where", ROUTE_CONDITIONS, 0, 0, NULL,
+     "only jobs for which all of these conditions hold, separated by commas: PATH, one of = != >= "
+     "<= > <, VALUE, as in spec.strategy.type=sync,metrics.best_test_accuracy>=0.98; a path is of "
+     "keys of the job's document with dots between, and one that a job lacks, or that is null, "
+     "fulfils none"},
+    {"sort", ROUTE_ORDER, 0, 0, NULL,
+     "order: created, -created (the newest first, which is usual), priority (the highest first), "
+     "name, or a path as in where, behind a - the greatest first; jobs without that value come "
+     "last"},
     {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before"},
     {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default"},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
@@ -77,7 +86,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs", ROLE_VIEWER, api_jobs_list, "Lists jobs, a page at a time.", list_params, NULL, 200, "JobList", ROUTE_SHARED},
     {"POST", V1 "jobs", ROLE_OPERATOR, api_jobs_submit, "Submits a job. With an Idempotency-Key header a repeated request gives the job that the first one made.", submit_params, "JobSpec", 201, "Job", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}", ROLE_VIEWER, api_job_get, "Shows a job: spec, state, progress, metrics, staleness, workers.", NULL, NULL, 200, "Job", ROUTE_SHARED},
-    {"PATCH", V1 "jobs/{id}", ROLE_OPERATOR, api_job_patch, "Changes a job's priority.", NULL, "JobPatch", 200, "Job", ROUTE_WAITS},
+    {"PATCH", V1 "jobs/{id}", ROLE_OPERATOR, api_job_patch, "Changes a job's priority, tags or note.", NULL, "JobPatch", 200, "Job", ROUTE_WAITS},
     {"DELETE", V1 "jobs/{id}", ROLE_OPERATOR, api_job_delete, "Deletes a job that has ended, with its files; 409 if it has not.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/cancel", ROLE_OPERATOR, api_job_cancel, "Asks a job to end.", NULL, NULL, 200, "Job", ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/pause", ROLE_OPERATOR, api_job_pause, "Asks a running job to write a checkpoint and to give its nodes back.", NULL, NULL, 200, "Job", ROUTE_WAITS},

@@ -16,13 +16,21 @@ struct reply;
 
 enum { ROUTE_ARGS = 2, ROUTE_ARG_BYTES = 256, ROUTE_PARAMS = 16 };
 
-enum route_type { ROUTE_STRING, ROUTE_INT, ROUTE_REAL, ROUTE_BOOL, ROUTE_WORDS /* a,b,c */ };
+enum route_type {
+    ROUTE_STRING,
+    ROUTE_INT,
+    ROUTE_REAL,
+    ROUTE_BOOL,
+    ROUTE_WORDS,     /* a,b,c */
+    ROUTE_ORDER,     /* by what jobs are sorted, */
+    ROUTE_CONDITIONS /* and which of them are listed: job_query.h */
+};
 
 struct route_param {
     const char *name; /* NULL ends the list */
     enum route_type type;
     double min, max;     /* of numbers */
-    const char *choices; /* "step|samples|time", or NULL */
+    const char *choices; /* "step|samples|time"; of words, a pattern "^[a-z]*$"; or NULL */
     const char *help;
 };
 
