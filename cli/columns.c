@@ -102,8 +102,8 @@ const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, con
 
 static enum table_kind side(enum column_kind kind)
 {
-    bool text = kind == COLUMN_TEXT || kind == COLUMN_WORDS || kind == COLUMN_TIME ||
-                kind == COLUMN_FLAG;
+    bool text =
+        kind == COLUMN_TEXT || kind == COLUMN_WORDS || kind == COLUMN_TIME || kind == COLUMN_FLAG;
     return kind == COLUMN_WHOLE ? TABLE_WHOLE : text ? TABLE_TEXT : TABLE_RIGHT;
 }
 

@@ -32,7 +32,7 @@ const struct command commands[] = {
     {"priority", COMMANDS_JOBS, "ID N", "changes a job's place in the queue", NULL,
      .run = command_priority},
     {"tag", COMMANDS_JOBS, "ID [TAG…]",
-     "shows a job's tags and note, and changes them: +TAG adds one, -TAG takes it away",
+     "shows a job's tags and note; +TAG adds one, -TAG takes it away",
      tag_options, .run = command_tag},
     {"artifacts", COMMANDS_JOBS, "ID", "lists the files that a job made", NULL,
      .run = command_artifacts},

@@ -21,10 +21,10 @@
 #include "http/form.h"
 #include "http/gate.h"
 #include "http/guard.h"
-#include "http/histogram.h"
+#include "http/events/histogram.h"
 #include "http/recent.h"
 #include "http/request.h"
-#include "http/text.h"
+#include "http/content/text.h"
 #include "http/work.h"
 
 /* ---- the handler ----------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "http/text.h"
+#include "http/content/text.h"
 
 enum { KEPT = 64, KEY_BYTES = 256 };
 static const double renew_seconds = 0.01, keep_seconds = 0.05, most_seconds = 0.25;

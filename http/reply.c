@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/accept.h"
-#include "http/text.h"
+#include "http/content/accept.h"
+#include "http/content/text.h"
 
 static const char *const security_headers[][2] = {
     {"Content-Security-Policy",

@@ -12,8 +12,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "http/accept.h"
-#include "http/job_query.h"
+#include "http/content/accept.h"
 
 const char *request_header(const struct request *q, const char *name)
 {
@@ -95,10 +94,6 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
                           "query parameter '%s' is '%.60s', expected %s, separated by commas",
                           p->name, value, choices ? choices : "names");
         }
-    } else if (p->type == ROUTE_ORDER) {
-        job_query_check_order(value, problems);
-    } else if (p->type == ROUTE_CONDITIONS) {
-        job_query_check_conditions(value, problems);
     } else if (p->type == ROUTE_STRING) {
         if (p->choices && !is_choice(p->choices, value)) {
             jsonx_problem(problems, pointer, "query parameter '%s' is '%.60s', expected one of %s",
@@ -136,6 +131,9 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
         }
         if (strcmp(p->name, key) == 0) {
             check_value(&q->problems, p, value ? value : "");
+            if (p->check) {
+                p->check(value ? value : "", &q->problems);
+            }
             return MHD_YES;
         }
         names[n++] = p->name;

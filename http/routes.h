@@ -1,7 +1,7 @@
 /* The one table of routes. A line says method, pattern, least role, handler, one sentence, query
- * parameters, and the names of the schemas of request and answer (http/schemas.c); the server
+ * parameters, and the names of the schemas of request and answer (http/api/schemas.c); the server
  * dispatches by it, /openapi.json and docs/http-api.md are made from it. To add a route: a handler
- * in an api_*.c, its prototype in api.h, a line in routes.c, and `make docs`.
+ * in a file of api/, its prototype in api/api.h, a line in routes.c, and `make docs`.
  */
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
@@ -9,22 +9,15 @@
 #include <stdbool.h>
 
 #include "common/err.h"
-#include "http/auth.h"
+#include "common/jsonx.h"
+#include "http/access/auth.h"
 
 struct request;
 struct reply;
 
 enum { ROUTE_ARGS = 2, ROUTE_ARG_BYTES = 256, ROUTE_PARAMS = 16 };
 
-enum route_type {
-    ROUTE_STRING,
-    ROUTE_INT,
-    ROUTE_REAL,
-    ROUTE_BOOL,
-    ROUTE_WORDS,     /* a,b,c */
-    ROUTE_ORDER,     /* by what jobs are sorted, */
-    ROUTE_CONDITIONS /* and which of them are listed: job_query.h */
-};
+enum route_type { ROUTE_STRING, ROUTE_INT, ROUTE_REAL, ROUTE_BOOL, ROUTE_WORDS /* a,b,c */ };
 
 struct route_param {
     const char *name; /* NULL ends the list */
@@ -32,6 +25,8 @@ struct route_param {
     double min, max;     /* of numbers */
     const char *choices; /* "step|samples|time"; of words, a pattern "^[a-z]*$"; or NULL */
     const char *help;
+    /* Reports what is wrong with a value beyond that; or NULL. */
+    void (*check)(const char *value, struct jsonx_problems *problems);
 };
 
 enum route_way {

@@ -25,17 +25,18 @@
 #include "common/clock.h"
 #include "common/hex.h"
 #include "common/log.h"
-#include "http/auth.h"
+#include "http/access/auth.h"
 #include "http/connections.h"
 #include "http/dispatch.h"
-#include "http/files.h"
+#include "http/content/files.h"
+#include "http/content/pages.h"
 #include "http/guard.h"
-#include "http/histogram.h"
+#include "http/events/histogram.h"
 #include "http/internal.h"
 #include "http/recent.h"
 #include "http/routes.h"
-#include "http/stream.h"
-#include "http/tally.h"
+#include "http/events/stream.h"
+#include "http/events/tally.h"
 #include "http/work.h"
 
 enum { SPARE_FILES = 256, WRITE_SECONDS = 75, BACKLOG = 511 };
@@ -236,7 +237,8 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         open_socket(s, config->listen, e) < 0 ||
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
         !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) ||
-        !(s->guard = guard_start(e)) || !(s->recent = recent_new()) || start_counting(s, e) < 0 ||
+        !(s->pages = pages_new()) || !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
+        start_counting(s, e) < 0 ||
         !(s->stream = stream_start(url, password, s->recent, s->auth, s->tally, e)) ||
         !(s->work = work_start(HTTP_WORKERS, e)) || start_daemon(s, e) < 0) {
         http_stop(s);
@@ -270,6 +272,7 @@ void http_stop(struct http_server *s)
     guard_stop(s->guard);
     recent_free(s->recent);
     digests_free(s->digests);
+    pages_free(s->pages);
     auth_close(s->auth);
     connections_free(s->connections);
     free(s->data_dir);

@@ -1,5 +1,5 @@
-/* How a host joins, as both sides must agree on it (agent/join.c, coordinator/hosts.c): it shows
- * that it knows the cluster's secret, and gets a key of its own from the coordinator.
+/* How a host joins, as both sides must agree on it (agent/join.c, coordinator/hosts/hosts.c): it
+ * shows that it knows the cluster's secret, and gets a key of its own from the coordinator.
  *
  *   agent ── join {host, instance, address, network, versions, nodes, nonce, at} ──► coordinator
  *                                                 signed with the secret's "join" key

@@ -8,8 +8,9 @@
 
 bool tag_valid(const char *tag)
 {
-    static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                                "._:/=@-";
+    static const char taken[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+        "._:/=@-";
     size_t n = strlen(tag);
     return n >= 1 && n <= TAG_CHARACTERS && strspn(tag, taken) == n &&
            isalnum((unsigned char)tag[0]);

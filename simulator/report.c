@@ -162,7 +162,7 @@ static void on_control(void *ctx, struct control *out)
     }
 }
 
-/* The coordinator that started this run names the attempt (launcher_sim.c). */
+/* The coordinator that started this run names the attempt (launchers/sim.c). */
 static void note_attempt(struct sender *from)
 {
     const char *job = getenv("EVENSTEP_JOB"), *attempt = getenv("EVENSTEP_ATTEMPT");

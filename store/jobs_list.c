@@ -1,7 +1,7 @@
 /* Lists of jobs, a page at a time. A list walks indexes of ids first, with as much of each job as
- * the query looks at (jobs_match.h), and reads whole jobs only for the page that is asked for. Where
- * the order is that of the index (-created, created) no more is read than the page needs; the other
- * orders read all and sort.
+ * the query looks at (jobs_match.h), and reads whole jobs only for the page that is asked for.
+ * Where the order is that of the index (-created, created) no more is read than the page needs; the
+ * other orders read all and sort.
  */
 #include "store/internal.h"
 
@@ -136,8 +136,7 @@ static int cursor_parse(const char *text, struct entry *at, const struct order *
     at->number = strtoll(text, &end, 10);
     bool good = end != text && !errno && at->number >= 0;
     good = good && (o->indexed ? !*end : key_parse(end, &at->key));
-    return good ? 0
-                : err_set(e, ERR_INVALID, "the cursor '%.60s' is not one of this list", text);
+    return good ? 0 : err_set(e, ERR_INVALID, "the cursor '%.60s' is not one of this list", text);
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -170,15 +169,14 @@ struct asked {
     int want;       /* jobs of each index */
 };
 
-/* Reads the next `step` ids of an index behind those there are. How many there were, or negative. */
+/* Reads the next `step` ids of an index behind those there are. How many, or negative. */
 static int read_ids(struct store *s, const char *index, const struct asked *a, const char *bound,
                     int step, struct entries *all, struct err *e)
 {
     bool falls = a->order.indexed && a->order.falls;
-    redisReply *r =
-        store_commandf(s, e, "%s %s (%s %s WITHSCORES LIMIT 0 %d",
-                       falls ? "ZREVRANGEBYSCORE" : "ZRANGEBYSCORE", index, bound,
-                       falls ? "-inf" : "+inf", step);
+    redisReply *r = store_commandf(s, e, "%s %s (%s %s WITHSCORES LIMIT 0 %d",
+                                   falls ? "ZREVRANGEBYSCORE" : "ZRANGEBYSCORE", index, bound,
+                                   falls ? "-inf" : "+inf", step);
     int n = r ? reply_array(r, 0, e) : store_failed(e);
     int rc = n < 0 ? n : grow(all, n / 2, e);
     for (int i = 0; rc == 0 && i + 1 < n; i += 2) {
@@ -246,8 +244,7 @@ static void sort(struct entries *all, const struct order *o, const struct entry 
 {
     int first = 0;
     if (all->count) {
-        qsort_r(all->items, (size_t)all->count, sizeof *all->items, compare,
-                (void *)(uintptr_t)o);
+        qsort_r(all->items, (size_t)all->count, sizeof *all->items, compare, (void *)(uintptr_t)o);
     }
     while (after && first < all->count &&
            compare(&all->items[first], after, (void *)(uintptr_t)o) <= 0) {

@@ -180,8 +180,8 @@ static int keep(const struct match *m, redisReply *const *replies, int each, str
     int kept = 0;
     for (int i = 0; i < n; i++) {
         struct read r = read_of(m, replies + (size_t)each * (size_t)i);
-        bool whole = !r.hash || (r.hash->type == REDIS_REPLY_ARRAY &&
-                                 r.hash->elements == (size_t)m->n_fields);
+        bool whole = !r.hash ||
+                     (r.hash->type == REDIS_REPLY_ARRAY && r.hash->elements == (size_t)m->n_fields);
         if (whole && is_wanted(&r, &entries[i])) {
             entries[kept] = entries[i];
             if (m->sort) {

@@ -18,8 +18,8 @@ struct entry {
 enum { MATCH_PATHS = FILTER_CONDITIONS + 1, MATCH_FIELDS = MATCH_PATHS + 2 };
 
 struct match {
-    const struct job_query *query; /* borrowed */
-    const char *sort;              /* path of the entries' key, or NULL; borrowed */
+    const struct job_query *query;          /* borrowed */
+    const char *sort;                       /* path of the entries' key, or NULL; borrowed */
     char fields[MATCH_FIELDS][FILTER_PATH]; /* of the hash, that it looks at */
     int n_fields;
     bool live;

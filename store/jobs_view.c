@@ -28,11 +28,11 @@ static const struct {
     const char *name;
     enum jobview_kind kind;
 } fields[] = {
-    {"name", JOBVIEW_TEXT},      {"state", JOBVIEW_TEXT},       {"attempt", JOBVIEW_NUMBER},
-    {"priority", JOBVIEW_NUMBER}, {"restarts", JOBVIEW_NUMBER},  {"spec", JOBVIEW_JSON},
-    {"created", JOBVIEW_TEXT},   {"started", JOBVIEW_TEXT},     {"finished", JOBVIEW_TEXT},
-    {"error", JOBVIEW_JSON},     {"waiting", JOBVIEW_TEXT},     {"disk_bytes", JOBVIEW_NUMBER},
-    {"pruned", JOBVIEW_TEXT},    {"tags", JOBVIEW_LIST},        {"note", JOBVIEW_TEXT},
+    {"name", JOBVIEW_TEXT},       {"state", JOBVIEW_TEXT},      {"attempt", JOBVIEW_NUMBER},
+    {"priority", JOBVIEW_NUMBER}, {"restarts", JOBVIEW_NUMBER}, {"spec", JOBVIEW_JSON},
+    {"created", JOBVIEW_TEXT},    {"started", JOBVIEW_TEXT},    {"finished", JOBVIEW_TEXT},
+    {"error", JOBVIEW_JSON},      {"waiting", JOBVIEW_TEXT},    {"disk_bytes", JOBVIEW_NUMBER},
+    {"pruned", JOBVIEW_TEXT},     {"tags", JOBVIEW_LIST},       {"note", JOBVIEW_TEXT},
     {"revision", JOBVIEW_HIDDEN},
 };
 enum { FIELDS = sizeof fields / sizeof *fields, STATE = 1, ATTEMPT = 2, PRIORITY = 3, SPEC = 5 };
@@ -106,8 +106,8 @@ static void add_field(struct buf *out, enum jobview_kind kind, const redisReply 
 
 /* ---- the live part --------------------------------------------------------------------------- */
 
-#define NO_STALENESS                                                                             \
-    "{\"update_mean\":0.0,\"node_mean\":0.0,\"sample_mean\":0.0,\"p50\":0,\"p95\":0,\"p99\":0,"   \
+#define NO_STALENESS                                                                            \
+    "{\"update_mean\":0.0,\"node_mean\":0.0,\"sample_mean\":0.0,\"p50\":0,\"p95\":0,\"p99\":0," \
     "\"max\":0}"
 
 struct members {
@@ -179,8 +179,8 @@ static struct jsontext nothing_live(struct jsontext spec, char *out, size_t size
                      "\"staleness\":" NO_STALENESS ",\"staleness_recent\":" NO_STALENESS
                      ",\"assignment\":{\"version\":0,\"global_batch\":%.*s},\"servers\":[],"
                      "\"workers\":[]}",
-                     ends ? (int)epochs.len : 1, ends ? epochs.at : "0",
-                     sized ? (int)batch.len : 1, sized ? batch.at : "0");
+                     ends ? (int)epochs.len : 1, ends ? epochs.at : "0", sized ? (int)batch.len : 1,
+                     sized ? batch.at : "0");
     return (struct jsontext){out, (size_t)n};
 }
 

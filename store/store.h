@@ -84,8 +84,10 @@ int store_leader_take(struct store *s, const struct store_candidate *c, struct s
 int store_leader_give(struct store *s, const char *instance, struct err *e);
 
 /* ---- jobs (jobs.c) --------------------------------------------------------------------------- */
-enum { STORE_ID = 17, /* 16 hex digits */
-       STORE_VERSION = 88 };
+enum {
+    STORE_ID = 17, /* 16 hex digits */
+    STORE_VERSION = 88
+};
 enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
  * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs); whose key it
@@ -95,7 +97,7 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
  * ERR_NOT_FOUND. */
 json_t *store_job_get(struct store *s, const char *id, struct err *e);
-/* The same as compact JSON, malloc'd, and its version (may be NULL) as store_job_version gives it. */
+/* The same as compact JSON, malloc'd, and its version (or NULL) as store_job_version gives it. */
 char *store_job_text(struct store *s, const char *id, char version[STORE_VERSION], size_t *len,
                      struct err *e);
 /* Which jobs are listed. All but limit may be NULL; all is borrowed. */
@@ -104,7 +106,8 @@ struct job_query {
     const char *q;      /* a part of the name, or the beginning of the id */
     const char *tags;   /* "a,b": with all of these */
     const struct filter *where;
-    const char *sort; /* "-created" (the newest first), "created", "priority" (the highest first), or
+    const char
+        *sort; /* "-created" (the newest first), "created", "priority" (the highest first), or
                          a path (job/filter.h), which falls behind a "-"; jobs without that value
                          come last */
     const char *cursor; /* `next` of the page before */

@@ -17,7 +17,7 @@ const struct opt jobs_options[] = {
     {"data", "PATH", OPT_STRING, NULL, 0, 0, "only jobs of this data set"},
     {"accuracy", "A", OPT_REAL, NULL, 0, 1, "only jobs whose best test accuracy is at least this"},
     {"where", "CONDITIONS", OPT_STRING, NULL, 0, 0,
-     "only jobs for which these hold: spec.optimizer.learning_rate>=0.1,metrics.test_loss<0.2"},
+     "only jobs for which these hold: spec.seed=1,metrics.test_loss<0.2"},
     {"sort", "ORDER", OPT_STRING, "-created", 0, 0,
      "-created (the newest first), created, priority, name, or a path such as "
      "-metrics.best_test_accuracy (the greatest first)"},

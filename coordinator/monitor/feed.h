@@ -9,7 +9,7 @@
 #ifndef COORDINATOR_MONITOR_FEED_H
 #define COORDINATOR_MONITOR_FEED_H
 
-#include "coordinator/seals.h"
+#include "coordinator/monitor/seals.h"
 #include "job/documents/bookmark.h"
 #include "store/history.h"
 #include "job/row.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "coordinator/launcher.h"
+#include "coordinator/launchers/launcher.h"
 
 static const double adopted_grace = 10;
 

@@ -8,7 +8,7 @@
 #define COORDINATOR_MONITOR_ORDERS_H
 
 #include "coordinator/monitor/ranks.h"
-#include "coordinator/profiles.h"
+#include "coordinator/planning/profiles.h"
 #include "job/assign.h"
 
 struct orders {

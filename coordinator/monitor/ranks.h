@@ -8,7 +8,7 @@
 #define COORDINATOR_MONITOR_RANKS_H
 
 #include "coordinator/monitor/measure.h"
-#include "coordinator/seals.h"
+#include "coordinator/monitor/seals.h"
 #include "job/documents/beat.h"
 #include "job/documents/plan.h"
 #include "store/store.h"

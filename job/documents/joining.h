@@ -8,7 +8,7 @@
  *           {"accepted": false, "message", "hint"}
  *
  * What was read is borrowed from the document. An ask may come from anybody: a text that is missing
- * is "", and the coordinator says what it lacks (coordinator/hosts.c).
+ * is "", and the coordinator says what it lacks (coordinator/hosts/hosts.c).
  */
 #ifndef JOB_DOCUMENTS_JOINING_H
 #define JOB_DOCUMENTS_JOINING_H

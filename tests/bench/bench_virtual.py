@@ -29,7 +29,7 @@ from rowtable import packed                         # noqa: E402
 from table import markdown                          # noqa: E402
 
 SLOWDOWNS = {"fast-1": 8, "fast-2": 8, "half": 16, "quarter": 32}
-# of ranks on one host, as predictions have it (coordinator/predict.c)
+# of ranks on one host, as predictions have it (coordinator/planning/predict.c)
 LINK = {"latency_seconds": 5e-5, "bytes_per_second": 1.3e9}
 MODEL = {"input": [28, 28, 1],
          "layers": [{"type": "conv2d", "filters": 16, "kernel": 5, "padding": 2}, {"type": "relu"},

@@ -1,5 +1,5 @@
 /* What becomes of a job when its attempt ends, and what users ask of it meanwhile
- * (coordinator/run.c through sched_tick). */
+ * (coordinator/turn/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/documents/summary.h"

@@ -1,11 +1,11 @@
-/* What the launchers share (coordinator/launcher_process.c), with real processes: small shells
+/* What the launchers share (coordinator/launchers/process.c), with real processes: small shells
  * instead of mpirun. */
 #include "tests/unit/store/fixture.h"
 
 #include <limits.h>
 #include <signal.h>
 
-#include "coordinator/launcher.h"
+#include "coordinator/launchers/launcher.h"
 
 static char dir[64];
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "coordinator/config.h"
-#include "coordinator/needs.h"
-#include "coordinator/placement.h"
+#include "coordinator/planning/needs.h"
+#include "coordinator/planning/placement.h"
 #include "job/node.h"
 
 static json_t *nodes_of(const char *text)

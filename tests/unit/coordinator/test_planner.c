@@ -1,10 +1,10 @@
-/* The plan of an attempt, and what may be started from (coordinator/planner.c). */
+/* The plan of an attempt, and what may be started from (coordinator/planning/planner.c). */
 #include "tests/unit/coordinator/world.h"
 
 #include <limits.h>
 
-#include "coordinator/planner.h"
-#include "coordinator/profiles.h"
+#include "coordinator/planning/planner.h"
+#include "coordinator/planning/profiles.h"
 
 static struct jobspec *parsed(const char *changes)
 {

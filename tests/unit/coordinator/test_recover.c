@@ -1,6 +1,6 @@
 /* A coordinator that was killed, and a store that went away: what was running is adopted, what
  * ended meanwhile is seen to its end, and what could not be seen decides nothing
- * (coordinator/recover.c, scheduler.c). */
+ * (coordinator/turn/recover.c, scheduler.c). */
 #include "tests/unit/coordinator/world.h"
 
 static void a_running_attempt_is_adopted_and_not_started_again(void **state)

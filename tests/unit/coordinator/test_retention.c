@@ -1,8 +1,8 @@
-/* What finished jobs keep on disk (coordinator/retention.c): who goes first, what stays, and what
+/* What finished jobs keep on disk (coordinator/files/retention.c): who goes first, what stays, and what
  * is never touched. */
 #include "tests/unit/coordinator/world.h"
 
-#include "coordinator/retention.h"
+#include "coordinator/files/retention.h"
 
 enum { KB = 1024, HISTORY = 64 * KB, CHECKPOINT = 128 * KB, ARTIFACT = 32 * KB };
 

@@ -4,7 +4,7 @@
  * everything but the keys. */
 #include "tests/unit/coordinator/world.h"
 
-#include "coordinator/seals.h"
+#include "coordinator/monitor/seals.h"
 #include "store/history.h"
 
 static const char evaluation[] =

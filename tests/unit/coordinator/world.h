@@ -14,7 +14,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "coordinator/scheduler.h"
+#include "coordinator/turn/scheduler.h"
 #include "job/documents/beat.h"
 #include "job/documents/control.h"
 #include "job/documents/fact.h"

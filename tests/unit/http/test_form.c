@@ -3,7 +3,7 @@
  */
 #include <zlib.h>
 
-#include "http/accept.h"
+#include "http/content/accept.h"
 #include "tests/unit/http/fixture.h"
 
 enum { TEXT = 1 << 17 };
@@ -325,7 +325,8 @@ static void if_match_guards_a_change(void **state)
     assert_int_equal(status_with(s, "PATCH", path, header, "{\"priority\": 3}"), 200);
     assert_int_equal(status_with(s, "PATCH", path, header, "{\"priority\": 4}"), 412);
     assert_int_equal(status_with(s, "PATCH", path, "If-Match: *", "{\"priority\": 5}"), 200);
-    assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-3-1", &err_), JOB_WAS_ANOTHER);
+    assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-3-1", &err_),
+                     JOB_WAS_ANOTHER);
     assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-5-2", &err_), 0);
     move(s, id, JOB_QUEUED, JOB_CANCELLING);
     move(s, id, JOB_CANCELLING, JOB_CANCELLED);

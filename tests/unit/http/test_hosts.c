@@ -1,4 +1,4 @@
-/* Names and origins (http/hosts.c) without a server: what a Host header may say, what an Origin is
+/* Names and origins (http/access/hosts.c) without a server: what a Host header may say, what an Origin is
  * compared with, and the address that a browser is told to open.
  */
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/hosts.h"
+#include "http/access/hosts.h"
 
 /* Listens on this address, and was given port 8080. */
 static struct hosts opened(const char *listen, const char *allowed)

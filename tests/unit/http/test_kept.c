@@ -1,13 +1,13 @@
-/* What the server keeps to answer again: digests of files by path, size and time (http/digests.c)
+/* What the server keeps to answer again: digests of files by path, size and time (http/content/digests.c)
  * and answers that many ask for (http/recent.c); and answers that depend on what is not known yet.
  */
 #include "tests/unit/http/fixture.h"
 
 #include <fcntl.h>
 
-#include "http/files.h"
+#include "http/content/files.h"
 #include "http/recent.h"
-#include "http/text.h"
+#include "http/content/text.h"
 
 /* ---- digests --------------------------------------------------------------------------------- */
 

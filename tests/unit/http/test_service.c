@@ -1,6 +1,6 @@
 /* Nodes, catalogue, data sets, metrics; and the host rules and cookie reader by themselves. */
-#include "http/auth.h"
-#include "http/hosts.h"
+#include "http/access/auth.h"
+#include "http/access/hosts.h"
 #include "tests/unit/http/fixture.h"
 
 static void put_node(struct site *s, const char *name)

@@ -24,11 +24,39 @@ static struct jsontext of(const char *text)
 /* The scanner takes what Jansson takes. */
 static void exactly_what_is_json_is_taken(void **state)
 {
-    static const char *const texts[] = {
-        "{}", " [1, -2.5e+3, \"\\u00e9\\n\", true, false, null] ", "{\"a\":{\"b\":[{}]}}", "0",
-        "-0.5", "\"\"", "{\"a\":1,}", "[1,]", "{\"a\"}", "{a:1}", "01", "1.", ".5", "+1", "1e", "-",
-        "\"\\x\"", "\"\\u12g4\"", "\"a", "[1 2]", "{\"a\":1 \"b\":2}", "tru", "nul", "", " ", "[",
-        "{\"a\":", "1 1", "[]]", "\"\t\"", "{\"a\":1}x", "[[[[1]]]]", "{\"a\" : [ ] , \"b\" : { } }"};
+    static const char *const texts[] = {"{}",
+                                        " [1, -2.5e+3, \"\\u00e9\\n\", true, false, null] ",
+                                        "{\"a\":{\"b\":[{}]}}",
+                                        "0",
+                                        "-0.5",
+                                        "\"\"",
+                                        "{\"a\":1,}",
+                                        "[1,]",
+                                        "{\"a\"}",
+                                        "{a:1}",
+                                        "01",
+                                        "1.",
+                                        ".5",
+                                        "+1",
+                                        "1e",
+                                        "-",
+                                        "\"\\x\"",
+                                        "\"\\u12g4\"",
+                                        "\"a",
+                                        "[1 2]",
+                                        "{\"a\":1 \"b\":2}",
+                                        "tru",
+                                        "nul",
+                                        "",
+                                        " ",
+                                        "[",
+                                        "{\"a\":",
+                                        "1 1",
+                                        "[]]",
+                                        "\"\t\"",
+                                        "{\"a\":1}x",
+                                        "[[[[1]]]]",
+                                        "{\"a\" : [ ] , \"b\" : { } }"};
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         json_t *parsed = json_loads(texts[i], JSON_DECODE_ANY, NULL);
@@ -104,7 +132,8 @@ static void numbers_are_compared_as_numbers_and_text_as_text(void **state)
     (void)state;
     assert_true(holds("a=0.1", "1e-1") && holds("a>=10", "10.0") && holds("a>9", "10"));
     assert_false(holds("a<9", "10") || holds("a!=10", "10.0") || holds("a<=9.5", "10"));
-    assert_true(holds("a=x", "\"x\"") && holds("a>=2026-01", "\"2026-02\"") && holds("a<b", "\"a\""));
+    assert_true(holds("a=x", "\"x\"") && holds("a>=2026-01", "\"2026-02\"") &&
+                holds("a<b", "\"a\""));
     assert_true(holds("a=true", "true") && holds("a!=true", "false"));
     assert_true(holds("a=10", "\"10\"")); /* a text that looks like a number */
     assert_false(holds("a=x", "10") || holds("a>=x", "10"));
@@ -127,7 +156,7 @@ static void what_is_missing_null_or_nested_fulfils_nothing(void **state)
 
 static void what_is_no_condition_is_said(void **state)
 {
-    static const char *const bad[] = {"",    "a",   "a=",   "=1",    "a==",  "a=1,", ",a=1",
+    static const char *const bad[] = {"",    "a",    "a=",   "=1",    "a==", "a=1,",  ",a=1",
                                       "A=1", "a.=1", ".a=1", "a b=1", "a!1", "a..b=1"};
     char many[200] = "a=1", longest[400];
     struct filter f;

@@ -224,8 +224,7 @@ static void jobs_are_sorted_by_a_metric_and_those_without_it_come_last(void **st
 {
     struct store *s = ((struct place *)*state)->store;
     for (int falls = 0; falls < 2; falls++) {
-        const char *sort =
-            falls ? "-metrics.best_test_accuracy" : "metrics.best_test_accuracy";
+        const char *sort = falls ? "-metrics.best_test_accuracy" : "metrics.best_test_accuracy";
         json_t *all = ask(s, (struct job_query){.sort = sort});
         assert_int_equal(json_array_size(all), JOBS);
         for (size_t i = 0; i + 1 < JOBS; i++) {
@@ -262,9 +261,9 @@ static void tags_and_notes_change_only_what_was_seen(void **state)
     char seen[STORE_VERSION], now[STORE_VERSION];
     json_t *tags = json_of("[\"new\"]"), *note = json_string("first\nsecond"), *no = json_null();
     OK(store_job_version(s, ids[0], seen, &err_));
-    assert_int_equal(store_job_change(s, ids[0], &(struct job_change){.tags = tags, .note = note},
-                                      seen, &err_),
-                     JOB_CHANGED);
+    assert_int_equal(
+        store_job_change(s, ids[0], &(struct job_change){.tags = tags, .note = note}, seen, &err_),
+        JOB_CHANGED);
     OK(store_job_version(s, ids[0], now, &err_));
     assert_string_not_equal(seen, now);
     assert_int_equal(store_job_change(s, ids[0], &(struct job_change){.note = no}, seen, &err_),

@@ -1,0 +1,328 @@
+/* Hosts that join: see hosts.h.
+ *
+ * Anyone who can write to the store can replay a join. A replay would give the host another key and
+ * shut out its agent. So a join with a known nonce, or from before this process started, is
+ * refused.
+ */
+#include "coordinator/hosts/hosts.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/host.h"
+#include "common/log.h"
+#include "common/proc.h"
+#include "common/version.h"
+#include "job/documents/joining.h"
+#include "job/hostkey.h"
+#include "job/node.h"
+#include "store/store.h"
+
+static const double away_seconds = 0.25;
+enum { ANSWER_SECONDS = 30, HOST_NAME = 40, WAIT_MS = 500 };
+
+struct hosts {
+    struct store *store; /* the thread's */
+    char dir[PATH_MAX];  /* of the keys */
+    char id[SIGN_HEX];   /* of this coordinator: of its data directory */
+    struct sign_key secret;
+    struct sign_seen seen;
+    json_t *versions;
+    pthread_t thread;
+    atomic_bool stopping;
+};
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static int check_instance(struct hosts *h, const struct joining_ask *ask, struct err *e)
+{
+    json_t *host = store_host_get(h->store, ask->host, NULL);
+    struct host_beat last;
+    int rc = 0;
+    host_beat_read(&last, host);
+    if (host && !last.lost && strcmp(last.instance, ask->instance) != 0) {
+        rc = err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already, from %s",
+                     ask->host, last.address);
+        err_hint(e, "stop it, or give this one another name: --host");
+    }
+    json_decref(host);
+    return rc;
+}
+
+/* Does another host that is alive offer this node? */
+static bool is_theirs(const json_t *node, const char *host)
+{
+    return strcmp(node_state(node), "lost") != 0 && node_beat_age(node) < 4 &&
+           (strcmp(node_host(node), host) != 0 || !node_has_agent(node));
+}
+
+static int check_nodes(struct hosts *h, const struct joining_ask *ask, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < json_array_size(ask->nodes); i++) {
+        const char *name = json_string_value(json_array_get(ask->nodes, i));
+        json_t *node = name ? store_node_get(h->store, name, NULL) : NULL;
+        if (node && is_theirs(node, ask->host)) {
+            rc = err_set(e, ERR_CONFLICT,
+                         "the node '%s' of the host '%s' is offered by the host '%s' already", name,
+                         ask->host, node_host(node));
+            err_hint(e, "give one of them another name: --node");
+        }
+        json_decref(node);
+    }
+    return rc;
+}
+
+/* `join`: the ask as it was sealed, with its nonce and time. */
+static int check_join(struct hosts *h, const json_t *join, const struct joining_ask *ask,
+                      struct err *e)
+{
+    char mismatch[300];
+    if (!node_valid_name(ask->host, strlen(ask->host), HOST_NAME, false) ||
+        strlen(ask->instance) != SIGN_HEX - 1) {
+        return err_set(e, ERR_INVALID, "'%.60s' is no name of a host", ask->host);
+    }
+    int rc = sign_fresh(&h->seen, join, clock_wall_ms(), e);
+    if (rc < 0) {
+        return err_prefix(e, "the host '%s' is refused", ask->host);
+    }
+    if (hostkey_mismatch(ask->host, ask->versions, h->versions, mismatch)[0]) {
+        err_set(e, ERR_UNSUPPORTED, "%s", mismatch);
+        return err_hint(e, "install the same versions on both");
+    }
+    if (ask->faulty) {
+        err_set(e, ERR_DEVICE, "the agent of host '%s' cannot start: %s", ask->host, ask->message);
+        return err_hint(e, "%s", ask->hint);
+    }
+    rc = check_instance(h, ask, e);
+    if (rc < 0) {
+        return rc;
+    }
+    return check_nodes(h, ask, e);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void answer(struct hosts *h, const char *nonce, const struct joining_answer *a)
+{
+    struct sign_key key, check;
+    char box[96];
+    json_t *body = joining_answer_json(a);
+    if (body && sign_unhex(nonce, &check, NULL) == 0) {
+        hostkey_welcome(&h->secret, nonce, &key);
+        char *text = sign_seal(&key, "welcome", body, NULL);
+        snprintf(box, sizeof box, "welcome.%s", nonce);
+        if (text) {
+            store_mail_put(h->store, box, text, ANSWER_SECONDS, NULL);
+        }
+        free(text);
+    }
+    json_decref(body);
+}
+
+/* What a host calls itself, if that is a valid name: the message may be forged. */
+static const char *name_of(const struct joining_ask *ask)
+{
+    const char *host = ask->host;
+    return node_valid_name(host, strlen(host), HOST_NAME, false) ? host : "?";
+}
+
+static void refuse(struct hosts *h, const struct joining_ask *ask, const char *cause,
+                   const struct err *why)
+{
+    char quoted[700], counter[48];
+    struct joining_answer no = {.message = why->message, .hint = why->hint};
+    json_t *refusal = json_pack("{s:s, s:s, s:s, s:s}", "host", name_of(ask), "address",
+                                strlen(ask->address) < 64 ? ask->address : "", "message",
+                                why->message, "hint", why->hint);
+    store_refusal_put(h->store, name_of(ask), refusal, NULL); /* for the page */
+    json_decref(refusal);
+    snprintf(counter, sizeof counter, "join.%s", cause);
+    log_warn("hosts", "a host was refused", "cause=%s why=%s", cause,
+             log_quote(quoted, sizeof quoted, why->message));
+    store_refused_add(h->store, counter, NULL);
+    answer(h, ask->nonce, &no);
+}
+
+static int write_key(struct hosts *h, const char *host, const struct sign_key *key, struct err *e)
+{
+    char path[PATH_MAX], hex[SIGN_HEX + 1];
+    snprintf(path, sizeof path, "%.4000s/%s.key", h->dir, host);
+    sign_hex(key, hex);
+    hex[SIGN_HEX - 1] = '\n';
+    return proc_write_file(path, hex, SIGN_HEX, 0600, e);
+}
+
+static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e)
+{
+    struct sign_key key, salt;
+    char salt_hex[SIGN_HEX], wrapped[SIGN_HEX];
+    const char *host = ask->host;
+    const struct host_beat first = {.name = host,
+                                    .instance = ask->instance,
+                                    .address = ask->address,
+                                    .network = ask->network,
+                                    .versions = ask->versions,
+                                    .nodes = ask->nodes};
+    int rc = first.versions && first.nodes
+                 ? store_host_put(h->store, &first, e)
+                 : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
+    if (rc < 0 || (rc = sign_random(&key, e)) < 0 || (rc = sign_random(&salt, e)) < 0 ||
+        (rc = write_key(h, host, &key, e)) < 0) {
+        return rc;
+    }
+    sign_hex(&salt, salt_hex);
+    hostkey_wrap(&h->secret, ask->nonce, salt_hex, &key);
+    sign_hex(&key, wrapped);
+    struct joining_answer yes = {
+        .accepted = true, .coordinator = h->id, .salt = salt_hex, .key = wrapped};
+    answer(h, ask->nonce, &yes);
+    store_refusal_remove(h->store, host, NULL);
+    for (size_t i = 0; i < json_array_size(ask->nodes); i++) { /* a new agent, a new beginning */
+        store_node_well(h->store, json_string_value(json_array_get(ask->nodes, i)), NULL);
+    }
+    log_info("hosts", "joined", "host=%s address=%s nodes=%zu", host, ask->address,
+             json_array_size(ask->nodes));
+    return 0;
+}
+
+static void take_join(struct hosts *h, const char *text)
+{
+    struct sign_key key;
+    struct joining_ask ask;
+    struct err e = {0};
+    hostkey_join(&h->secret, &key);
+    json_t *join = sign_open(&key, "join", text, &e);
+    if (!join) {
+        json_t *claimed = sign_peek(text);
+        joining_ask_read(&ask, claimed);
+        if (e.code == ERR_FORBIDDEN) {
+            err_set(&e, ERR_FORBIDDEN,
+                    "a host that calls itself '%s' does not know the cluster's secret",
+                    name_of(&ask));
+            err_hint(&e, "give its agent the coordinator's secret: --secret-file");
+        }
+        refuse(h, &ask, "forged", &e);
+        json_decref(claimed);
+        return;
+    }
+    joining_ask_read(&ask, join);
+    int rc = check_join(h, join, &ask, &e);
+    if (rc == 0) {
+        rc = welcome(h, &ask, &e);
+    }
+    if (rc < 0) {
+        refuse(h, &ask,
+               rc == -ERR_UNSUPPORTED ? "version"
+               : rc == -ERR_TIMEOUT   ? "expired"
+               : rc == -ERR_CONFLICT  ? "taken"
+               : rc == -ERR_DEVICE    ? "device"
+                                      : "invalid",
+               &e);
+    }
+    json_decref(join);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void *run(void *arg)
+{
+    struct hosts *h = arg;
+    struct err e = {0};
+    bool told = false, loaded = false;
+    h->versions = host_versions(&e);
+    if (!h->versions) {
+        log_warn("hosts", "hosts cannot join", "why=\"%s\"", e.message);
+        h->versions = json_pack("{s:s, s:s, s:i}", "evenstep", EVENSTEP_VERSION, "openmpi", "none",
+                                "protocol", EVENSTEP_PROTOCOL);
+    }
+    while (!atomic_load(&h->stopping)) {
+        told = told || store_secret_put(h->store, HOSTKEY_COORDINATOR, h->id, 0, NULL) >= 0;
+        struct err why = {0};
+        loaded = loaded && store_follows(h->store); /* Redis may have been set up anew */
+        loaded = loaded || store_functions_load(h->store, NULL) >= 0;
+        char *text = store_mail_take(h->store, "join", WAIT_MS, &why);
+        if (text) {
+            take_join(h, text);
+        } else if (why.code) {
+            clock_sleep(away_seconds);
+        }
+        free(text);
+    }
+    return NULL;
+}
+
+/* Who this coordinator is: random, kept with the keys it gave. */
+static int read_id(struct hosts *h, struct err *e)
+{
+    char path[PATH_MAX];
+    struct sign_key id;
+    snprintf(path, sizeof path, "%.4000s/id", h->dir);
+    char *text = proc_read_file(path, 256, NULL, NULL);
+    if (text) {
+        text[strcspn(text, "\n")] = 0;
+    }
+    int rc = text && sign_unhex(text, &id, NULL) == 0 ? 0 : 1;
+    free(text);
+    if (rc == 1) {
+        rc = sign_random(&id, e);
+        sign_hex(&id, h->id);
+        if (rc < 0) {
+            return rc;
+        }
+        return proc_write_file(path, h->id, SIGN_HEX - 1, 0600, e);
+    }
+    sign_hex(&id, h->id);
+    return 0;
+}
+
+struct hosts *hosts_start(const struct hosts_config *c, struct err *e)
+{
+    struct hosts *h = calloc(1, sizeof *h);
+    char secret[PATH_MAX];
+    if (!h) {
+        err_set(e, ERR_MEMORY, "cannot wait for hosts: memory ran out");
+        return NULL;
+    }
+    snprintf(h->dir, sizeof h->dir, "%.4000s/hosts", c->data_dir);
+    snprintf(secret, sizeof secret, "%.4000s/secret", c->data_dir);
+    h->seen.not_before = clock_wall_ms();
+    int rc = proc_mkdirs(h->dir, 0700, e);
+    if (rc == 0) {
+        rc = sign_read_secret(c->secret_file ? c->secret_file : secret, !c->secret_file, &h->secret,
+                              e);
+    }
+    if (rc == 0) {
+        rc = read_id(h, e);
+    }
+    h->store = rc == 0 ? store_open(c->store_url, c->password, e) : NULL;
+    if (h->store) {
+        store_fence(h->store, c->fence);
+    }
+    if (h->store && pthread_create(&h->thread, NULL, run, h) == 0) {
+        return h;
+    }
+    if (h->store) {
+        err_set(e, ERR_MEMORY, "cannot start the thread that waits for hosts");
+    }
+    store_close(h->store);
+    free(h);
+    return NULL;
+}
+
+void hosts_stop(struct hosts *h)
+{
+    if (h) {
+        atomic_store(&h->stopping, true);
+        pthread_join(h->thread, NULL);
+        store_close(h->store);
+        sign_seen_release(&h->seen);
+        json_decref(h->versions);
+        free(h);
+    }
+}

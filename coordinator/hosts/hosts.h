@@ -1,0 +1,19 @@
+/* Hosts that join: the coordinator's half of job/hostkey.h. A thread of its own takes joins out of
+ * the store, refuses what must be refused with a sentence, and gives each host that joins a new
+ * key, which it keeps in DIR/hosts/HOST.key (mode 0600) for the launch agent. */
+#ifndef COORDINATOR_HOSTS_HOSTS_H
+#define COORDINATOR_HOSTS_HOSTS_H
+
+#include "store/store.h"
+
+struct hosts_config {
+    const char *store_url, *password, *data_dir; /* copied */
+    const char *secret_file;                     /* NULL: DIR/secret, made if it is not there */
+    const struct store_fence *fence;             /* or NULL; borrowed */
+};
+
+struct hosts;
+struct hosts *hosts_start(const struct hosts_config *config, struct err *e);
+void hosts_stop(struct hosts *h);
+
+#endif

@@ -1,0 +1,69 @@
+/* Launcher: how an attempt of a job comes to life. Implementations: mpirun.c,
+ * sim.c (the simulator on a virtual cluster) and a scripted fake in the tests. The store
+ * is the truth about a job; what poll() says is a hint.
+ */
+#ifndef COORDINATOR_LAUNCHERS_LAUNCHER_H
+#define COORDINATOR_LAUNCHERS_LAUNCHER_H
+
+#include <sys/types.h>
+
+#include "job/documents/plan.h"
+#include "job/seal.h"
+
+struct attempt {
+    char job[17];
+    int number;
+    pid_t pid;            /* of mpirun or the simulator */
+    uint64_t start_ticks; /* with pid: the very process (recorded in the store, so that a restarted
+                             coordinator adopts it) */
+    struct sign_key seal; /* of a new one: what its ranks seal their reports with */
+};
+
+struct launcher {
+    void *ctx;
+    const char *name; /* "mpirun", "simulator", "fake" */
+    /* Starts the ranks of this plan. Fills a->pid and start_ticks. */
+    int (*start)(void *ctx, struct attempt *a, const struct plan *plan, struct err *e);
+    /* Was it started on this host, and does it run? Then a->pid and start_ticks are its. For an
+     * attempt whose coordinator ended before it could record them. */
+    bool (*find)(void *ctx, struct attempt *a);
+    /* Has it ended? Then *exit_code is its own (-1: nobody knows), and `why` is what its output
+     * says last. */
+    bool (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
+    /* TERM, then KILL after `grace` seconds; returns when it is gone with its ranks. */
+    void (*stop)(void *ctx, const struct attempt *a, double grace);
+};
+
+/* What the real launchers need; every string is borrowed and must outlive the launcher. */
+struct launcher_config {
+    const char *data_dir; /* absolute; jobs/ID/logs is beneath it */
+    const char *store_url, *store_password;
+    const char *program;   /* evenstep-worker or evenstep-simulate: an absolute path */
+    const char *interface; /* network for Open MPI between hosts (--interface), or NULL: where the
+                              hosts are */
+    const char *ports;     /* FIRST-LAST that Open MPI may listen on, or NULL */
+};
+
+/* mpirun.c: one mpirun per attempt, in a session of its own. Workers whose plan says
+ * "agent" are started by their host's agent. Its output is DIR/jobs/ID/logs/attempt-N.out, lines of
+ * ranks tagged "[1,RANK]<stderr>:". */
+int launcher_mpirun_init(struct launcher *out, const struct launcher_config *config, struct err *e);
+/* sim.c: a virtual cluster. One niced process on this host that writes summary.json and
+ * history into DIR/jobs/ID. */
+int launcher_sim_init(struct launcher *out, const struct launcher_config *config, struct err *e);
+void launcher_release(struct launcher *l); /* frees ctx; ends nothing */
+
+/* process.c, shared by both. */
+int attempt_start(const char *data_dir, struct attempt *a, const char *const *argv,
+                  const char *const *env, struct err *e);
+/* By the environment of its process, which says to which attempt it belongs. */
+bool attempt_find(void *ctx, struct attempt *a);
+bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
+                  size_t why_bytes);
+/* Ends the process, then every process of this host whose environment says that it belongs to the
+ * attempt. */
+void attempt_stop(const struct attempt *a, double grace);
+/* DIR/jobs/ID/logs/attempt-N.out into path[4096]. */
+char *attempt_output(char *path, const char *data_dir, const char *job, int number);
+
+#endif

@@ -1,0 +1,330 @@
+/* Dry runs and data sets: see dryrun.h. The worker's program checks data sets, strategies and the
+ * files that `init` names (`--check`, `--datasets`), within 5 s; the coordinator itself checks
+ * placement and profiles.
+ */
+#include "coordinator/planning/dryrun.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/proc.h"
+#include "coordinator/planning/needs.h"
+#include "coordinator/planning/planner.h"
+#include "coordinator/planning/profiles.h"
+#include "coordinator/files/programs.h"
+#include "coordinator/files/uploads.h"
+#include "job/documents/checked.h"
+#include "job/node.h"
+
+static const double limit_seconds = 5;
+
+/* Runs a program and parses what it printed. */
+static json_t *ask_program(const char *const *argv, const char *dir, struct err *e)
+{
+    char out[PATH_MAX], err[PATH_MAX];
+    snprintf(out, sizeof out, "%s/out", dir);
+    snprintf(err, sizeof err, "%s/err", dir);
+    struct proc_spec spec = {.argv = argv, .stdout_path = out, .stderr_path = err};
+    pid_t pid = proc_start(&spec, e);
+    int code = 0;
+    if (pid < 0) {
+        return NULL;
+    }
+    double until = clock_now() + limit_seconds, nap = 0.002;
+    while (!proc_poll(pid, &code)) {
+        if (clock_now() > until) {
+            proc_stop(pid, 0);
+            err_set(e, ERR_TIMEOUT, "'%s %s' did not answer within %g s", argv[0], argv[1],
+                    limit_seconds);
+            return NULL;
+        }
+        clock_sleep(nap);
+        nap = nap < 0.02 ? nap * 1.5 : nap;
+    }
+    json_t *j = code == 0 ? jsonx_load(out, 64 << 20, e) : NULL;
+    if (!j && code != 0) {
+        char *said = proc_read_file(err, 1 << 20, NULL, NULL);
+        err_set(e, ERR_INTERNAL, "'%s %s' ended with code %d: %.200s", argv[0], argv[1], code,
+                said ? said : "");
+        free(said);
+    }
+    return j;
+}
+
+static int temp_dir(char dir[64], struct err *e)
+{
+    snprintf(dir, 64, "/tmp/evenstep-check-XXXXXX");
+    return mkdtemp(dir) ? 0 : err_errno(e, ERR_IO, "cannot make a folder in /tmp");
+}
+
+json_t *dryrun_datasets(void *ctx, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    char dir[64], cache[PATH_MAX];
+    const char *argv[] = {d->worker, "--datasets", d->roots, "--cache", cache, NULL};
+    snprintf(cache, sizeof cache, "%s/datasets.json", d->data_dir);
+    json_t *j = temp_dir(dir, e) < 0 ? NULL : ask_program(argv, dir, e);
+    proc_remove_tree(dir, NULL);
+    return j;
+}
+
+/* Asks the worker's program, or the simulator's, what is wrong with a spec. The worker's also
+ * checks the file of its `init` (NULL: none). Release `out` in any case. */
+static int check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator,
+                      struct checked *out, struct err *e)
+{
+    char dir[64], file[128];
+    size_t n = 0;
+    char *text = jsonx_dump(spec, false, &n);
+    memset(out, 0, sizeof *out);
+    int rc = temp_dir(dir, e);
+    if (rc < 0) {
+        free(text);
+        return rc;
+    }
+    snprintf(file, sizeof file, "%s/spec.json", dir);
+    const char *worker[] = {d->worker, "--check", file, "--roots", d->roots, init ? "--init" : NULL,
+                            init,      NULL};
+    const char *virtual[] = {d->simulator, "--check", "--job", file, "--data", d->roots, NULL};
+    rc = text ? proc_write_file(file, text, n, 0600, e)
+              : err_set(e, ERR_MEMORY, "cannot check the spec: memory ran out");
+    json_t *j = rc < 0 ? NULL : ask_program(simulator ? virtual : worker, dir, e);
+    rc = j ? checked_read(out, j, e) : -(int)e->code;
+    json_decref(j);
+    free(text);
+    proc_remove_tree(dir, NULL);
+    return rc;
+}
+
+static void take_problems(struct jsonx_problems *problems, const struct jsonx_problems *errors)
+{
+    for (int i = 0; i < errors->count; i++) {
+        jsonx_problem(problems, errors->items[i].pointer, "%s", errors->items[i].message);
+    }
+}
+
+static void warn_overlong(json_t *warnings, const struct placement *p,
+                          const struct checked *checked)
+{
+    for (int i = 0; i < p->count; i++) {
+        double needed = i < checked->workers ? (double)checked->memory_bytes[i] : 0;
+        if (p->nodes[i].memory_bytes > 0 && needed > 0.9 * (double)p->nodes[i].memory_bytes) {
+            char text[240];
+            snprintf(text, sizeof text,
+                     "node '%s' has %.1f GB of memory, and its minibatch needs about %.1f",
+                     p->nodes[i].name, (double)p->nodes[i].memory_bytes / 1e9, needed / 1e9);
+            json_array_append_new(warnings, json_string(text));
+        }
+    }
+}
+
+/* First minibatches on these nodes, with the profiles of earlier jobs. */
+static json_t *nodes_json(struct store *store, const struct jobspec *spec,
+                          const struct placement *p, const struct checked *checked,
+                          struct jsonx_problems *problems)
+{
+    struct err why = {0};
+    json_t *out = json_array();
+    struct assignment *first = calloc(1, sizeof *first);
+    struct profile **profiles = profiles_all(store, spec, p);
+    if (first && assign_first(first, &spec->batching, p->count,
+                              (const struct profile *const *)profiles, 4, &why) < 0) {
+        jsonx_problem(problems, "/batching", "%s", why.message);
+    }
+    for (int i = 0; first && i < p->count; i++) {
+        json_t *memory =
+            i < checked->workers ? json_integer((json_int_t)checked->memory_bytes[i]) : json_null();
+        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node",
+                                             p->nodes[i].name, "device", p->nodes[i].device,
+                                             "batch", first->sizes[i], "memory_bytes", memory));
+    }
+    profiles_free(profiles, p->count);
+    free(first);
+    return out;
+}
+
+static bool has_agent(const json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach(nodes, i, node) {
+        if (node_has_agent(node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where no host can join, a job that asks for more nodes than there are would wait for ever: this
+ * is an error. Elsewhere it waits for hosts to join. */
+static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask,
+                            const char *waiting, struct jsonx_problems *problems)
+{
+    if (!d->alone || has_agent(ask->nodes) || placement_known(ask) >= ask->spec->workers) {
+        return false;
+    }
+    jsonx_problem(
+        problems, ask->spec->n_nodes ? "/nodes" : "/workers",
+        "this can never run: %s; hosts cannot join a service that keeps a store of its own (see "
+        "its options --local-node and --store)",
+        waiting);
+    return true;
+}
+
+static void tell_lacking(const json_t *node, const struct placement_ask *ask,
+                         struct jsonx_problems *problems)
+{
+    char needs[NEEDS_TEXT];
+    if (needs_met(node, ask->manifest)) {
+        jsonx_problem(problems, "/precision",
+                      "node '%s' (%s) does not compute in %s, and too few others do",
+                      node_name(node), node_device(node), ask->spec->precision);
+    } else {
+        jsonx_problem(problems, "/program", "%s; too few others have it",
+                      needs_sentence(node, ask->manifest, needs));
+    }
+}
+
+/* Places the job as if every node were free, then as the nodes are now, to say whether it starts at
+ * once. */
+static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec,
+                     const struct checked *checked, struct jsonx_problems *problems, struct err *e)
+{
+    json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL,
+           *manifest = programs_manifest(spec, d->data_dir);
+    struct placement_ask ask = {.nodes = nodes,
+                                .local_host = d->local_host,
+                                .spec = spec,
+                                .manifest = manifest,
+                                .attempt = 1,
+                                .ignore_claims = true};
+    struct placement all = {0}, now = {0};
+    char starts[300] = "now";
+    if (!nodes) {
+        json_decref(warnings);
+        json_decref(manifest);
+        return NULL;
+    }
+    const json_t *lacking = placement_lacking(&ask);
+    if (lacking) {
+        tell_lacking(lacking, &ask, problems);
+    }
+    if (spec->batching.global_batch == 0) {
+        json_array_append_new(warnings, json_string("minibatches are shared out once the program "
+                                                    "has told the batch of its loader"));
+    }
+    if (placement_find(&all, &ask)) {
+        placed = nodes_json(store, spec, &all, checked, problems);
+        warn_overlong(warnings, &all, checked);
+        ask.ignore_claims = false;
+        if (!placement_find(&now, &ask)) {
+            snprintf(starts, sizeof starts, "waits for nodes: %s", now.waiting);
+        }
+    } else if (!lacking && !is_never_enough(d, &ask, all.waiting, problems)) {
+        snprintf(starts, sizeof starts, "waits for nodes: %s", all.waiting);
+        json_array_append_new(warnings,
+                              json_sprintf("the job would wait in the queue: %s", all.waiting));
+    }
+    placement_release(&all);
+    placement_release(&now);
+    json_decref(nodes);
+    json_decref(manifest);
+    return json_pack("{s:o, s:o, s:s}", "nodes", placed ? placed : json_array(), "warnings",
+                     warnings, "starts", starts);
+}
+
+/* A virtual job takes no node, but this host may have too little memory for it. */
+static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
+                            struct jsonx_problems *problems, struct err *e)
+{
+    struct checked checked = {0};
+    int rc = d->simulator ? check_spec(d, spec, NULL, true, &checked, e) : 0;
+    if (rc >= 0) {
+        take_problems(problems, &checked.errors);
+    }
+    checked_release(&checked);
+    if (rc < 0) {
+        return NULL;
+    }
+    return json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
+}
+
+json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_problems *problems,
+                    struct err *e)
+{
+    const struct dryrun *d = ctx;
+    struct jobspec *spec = calloc(1, sizeof *spec);
+    struct store *store = store_open(d->store_url, d->store_password, e);
+    json_t *plan = NULL;
+    struct checked checked = {0};
+    char init[PATH_MAX];
+    bool starts_from_file = false;
+    struct err why = {0};
+    if (!spec || !store || jobspec_parse(spec, json, problems) < 0) {
+        goto out;
+    }
+    if (spec->program.given) { /* it brings network and samples, which are unknown before it runs */
+        const struct program_rights rights = {.allowed = d->allow_programs, .any = programs};
+        programs_check(spec, d->data_dir, rights, problems);
+        plan = place(d, store, spec, &checked, problems, e);
+        goto out;
+    }
+    if (spec->init[0]) {
+        starts_from_file = planner_find_init(spec->init, d->roots, d->data_dir, init, &why) >= 0;
+        if (!starts_from_file) {
+            jsonx_problem(problems, "/init", "%s", why.message);
+        }
+    }
+    if (check_spec(d, json, starts_from_file ? init : NULL, false, &checked, e) < 0) {
+        goto out;
+    }
+    take_problems(problems, &checked.errors);
+    if (spec->cluster) {
+        plan = virtual_plan(d, json, problems, e);
+        goto out;
+    }
+    plan = place(d, store, spec, &checked, problems, e);
+    if (plan) {
+        json_object_set_new(plan, "samples", json_integer((json_int_t)checked.samples));
+        json_object_set_new(plan, "test_samples", json_integer((json_int_t)checked.test_samples));
+    }
+out:
+    checked_release(&checked);
+    if (spec) {
+        jobspec_release(spec);
+    }
+    free(spec);
+    store_close(store);
+    return plan;
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+json_t *dryrun_programs(void *ctx, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    return programs_list(d->data_dir, e);
+}
+
+json_t *dryrun_program_add(void *ctx, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    json_t *upload = uploads_add(d->data_dir, archive, who, fresh, problems, e),
+           *program = upload ? programs_describe(upload) : NULL;
+    json_decref(upload);
+    return program;
+}
+
+int dryrun_program_delete(void *ctx, const char *digest, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    struct store *store = store_open(d->store_url, d->store_password, e);
+    int rc = store ? uploads_delete(d->data_dir, store, digest, e) : -(int)e->code;
+    store_close(store);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* What the HTTP room asks: would this job run, where, with which minibatches; which data sets and
+ * programs are there; and that it keeps a program, or deletes one. Any thread may ask; every call
+ * has its own connection and its own process of evenstep-worker. */
+#ifndef COORDINATOR_PLANNING_DRYRUN_H
+#define COORDINATOR_PLANNING_DRYRUN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "common/jsonx.h"
+
+struct dryrun {
+    const char *store_url, *store_password, *data_dir, *roots, *local_host, *worker,
+        *simulator;      /* borrowed; simulator NULL: none */
+    bool allow_programs; /* of users, beyond those that an operator put there */
+    bool alone; /* the store is this service's own: what nodes there are, its own options say,
+                       unless an agent of this machine joined */
+};
+
+/* As http_hooks.plan and .datasets; ctx is a struct dryrun. */
+json_t *dryrun_plan(void *ctx, const json_t *spec, bool programs, struct jsonx_problems *problems,
+                    struct err *e);
+json_t *dryrun_datasets(void *ctx, struct err *e);
+/* As http_hooks.programs, .program_add and .program_delete. */
+json_t *dryrun_programs(void *ctx, struct err *e);
+json_t *dryrun_program_add(void *ctx, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e);
+int dryrun_program_delete(void *ctx, const char *digest, struct err *e);
+
+#endif

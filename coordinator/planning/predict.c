@@ -1,0 +1,278 @@
+/* Predictions: the simulator, timing only, on virtual nodes that have the measured profiles of the
+ * nodes which the job would get.
+ *
+ *   nodes of the placement ─► profiles a + k*b ─► cluster file ─┐
+ *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate
+ *                                               --timing-only, once per strategy ─► a row each
+ *
+ * The answer says that it is approximate: profiles hold computing alone, so links are those of
+ * ranks on one host, and a run ends after some thousand events. A job with a `cluster` of its own
+ * is predicted on that. Each call has its own processes, a folder of its own, and a limit in time.
+ */
+#include "coordinator/planning/predict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/proc.h"
+#include "coordinator/planning/dryrun.h"
+#include "coordinator/planning/profiles.h"
+#include "job/assign.h"
+#include "job/documents/summary.h"
+
+enum { EVENTS = 15000, ALTERNATIVES = 6 };
+static const double limit_seconds = 3;
+/* of ranks on one host through shared memory (PLATFORM.md): a message's start, bytes a second of
+ * one copy */
+static const double link_latency = 5e-5, link_bandwidth = 1.3e9;
+
+static const char *const alternatives[ALTERNATIVES] = {"sync", "asgd",      "softsync",
+                                                       "ssp",  "local-sgd", "hpsgd"};
+
+struct prediction {
+    const struct dryrun *d;
+    const struct jobspec *spec;
+    char dir[64];
+    json_t *cluster; /* owned */
+    json_t *sizes;   /* first minibatches by rank, or NULL: the job's own policy decides; owned */
+    int64_t epoch_samples;
+};
+
+static int write_json(const char *dir, const char *name, const json_t *j, struct err *e)
+{
+    char path[128];
+    size_t n;
+    char *text = jsonx_dump(j, false, &n);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int rc = text ? proc_write_file(path, text, n, 0600, e)
+                  : err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
+    free(text);
+    return rc;
+}
+
+/* The placement's nodes as virtual ones; NULL with the name of one that has no profile. */
+static json_t *cluster_of(const struct placement *p, struct profile *const *profiles,
+                          const char **unmeasured)
+{
+    json_t *nodes = json_array(), *link = json_pack("{s:f, s:f}", "latency_seconds", link_latency,
+                                                    "bytes_per_second", link_bandwidth);
+    for (int i = 0; i < p->count; i++) {
+        if (!profiles[i] || profiles[i]->count == 0) {
+            *unmeasured = p->nodes[i].name;
+            json_decref(nodes);
+            json_decref(link);
+            return NULL;
+        }
+        json_array_append_new(nodes, json_pack("{s:s, s:f, s:f}", "name", p->nodes[i].name,
+                                               "fixed_seconds", profiles[i]->a,
+                                               "seconds_per_sample", profiles[i]->k));
+    }
+    return json_pack("{s:o, s:O, s:o}", "nodes", nodes, "links", link, "server", link);
+}
+
+/* The nodes that the job would get if all were free, and its minibatches on them. 0, or 1 with
+ * `reason` if nothing is known of them. */
+static int place(struct prediction *p, struct store *store, char reason[200], struct err *e)
+{
+    json_t *nodes = store_nodes(store, e);
+    struct placement_ask ask = {.nodes = nodes,
+                                .local_host = p->d->local_host,
+                                .spec = p->spec,
+                                .attempt = 1,
+                                .ignore_claims = true};
+    struct placement found = {0};
+    const char *unmeasured = NULL;
+    int rc = nodes ? 0 : -(int)e->code;
+    if (nodes && !placement_find(&found, &ask)) {
+        snprintf(reason, 200, "there are not enough nodes: %s", found.waiting);
+        rc = 1;
+    } else if (nodes) {
+        struct profile **profiles = profiles_all(store, p->spec, &found);
+        struct assignment *first = calloc(1, sizeof *first);
+        p->cluster = profiles && first ? cluster_of(&found, profiles, &unmeasured) : NULL;
+        if (p->cluster && assign_first(first, &p->spec->batching, found.count,
+                                       (const struct profile *const *)profiles, 4, e) >= 0) {
+            p->sizes = json_array();
+            for (int i = 0; i < found.count; i++) {
+                json_array_append_new(p->sizes, json_integer(first->sizes[i]));
+            }
+        } else if (unmeasured) {
+            snprintf(reason, 200, "node '%.60s' was not measured on this network yet", unmeasured);
+            rc = 1;
+        } else {
+            rc = -(int)e->code;
+        }
+        free(first);
+        profiles_free(profiles, found.count);
+    }
+    placement_release(&found);
+    json_decref(nodes);
+    return rc;
+}
+
+/* The job as it is simulated: this strategy, one epoch of `samples`. */
+static json_t *job_of(const struct prediction *p, const char *strategy, bool chosen)
+{
+    json_t *job = json_deep_copy(p->spec->json);
+    static const char *const left_out[] = {"cluster", "init",     "target",
+                                           "nodes",   "evaluate", "checkpoint"};
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        json_object_del(job, left_out[i]);
+    }
+    if (!chosen) { /* what every strategy takes */
+        json_object_set_new(job, "strategy", json_pack("{s:s}", "type", strategy));
+        json_object_set_new(job, "optimizer", json_pack("{s:s}", "type", "sgd"));
+    }
+    if (p->sizes) {
+        json_object_set_new(job, "batching",
+                            json_pack("{s:s, s:i, s:O}", "policy", "static", "global_batch",
+                                      p->spec->batching.global_batch, "sizes", p->sizes));
+    }
+    json_object_set_new(job, "epochs", json_integer(1));
+    json_object_set_new(job, "evaluate", json_pack("{s:i}", "every_epochs", 1000));
+    return job;
+}
+
+/* Samples that make about EVENTS events: a push and its answer are about 8, a ring of W about 8 W
+ * for each rank. */
+static int64_t samples_of(const struct prediction *p, bool server)
+{
+    int64_t W = p->spec->workers, per_step = server ? 8 * W : 8 * W * (W < 16 ? W : 16),
+            steps = EVENTS / per_step;
+    return (steps < 20 ? 20 : steps) * p->spec->batching.global_batch;
+}
+
+static int run(const char *const *argv, struct err *e)
+{
+    struct proc_spec spec = {.argv = argv};
+    pid_t pid = proc_start(&spec, e);
+    double until = clock_now() + limit_seconds;
+    int code = 0;
+    if (pid < 0) {
+        return (int)pid;
+    }
+    while (!proc_poll(pid, &code)) {
+        if (clock_now() > until) {
+            proc_stop(pid, 0);
+            return err_set(e, ERR_TIMEOUT, "the simulator did not end within %g s", limit_seconds);
+        }
+        clock_sleep(0.001);
+    }
+    return code == 0 ? 0 : err_set(e, ERR_INTERNAL, "the simulator ended with code %d", code);
+}
+
+static json_t *row_of(const struct prediction *p, const struct summary_read *summary,
+                      const char *strategy, bool chosen)
+{
+    double rate = summary->samples_per_second;
+    return json_pack(
+        "{s:s, s:b, s:f, s:f, s:o, s:O, s:I}", "strategy", strategy, "chosen", chosen,
+        "step_seconds", rate > 0 ? p->spec->batching.global_batch / rate : 0, "samples_per_second",
+        rate, "epoch_seconds",
+        p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
+        "staleness", summary->staleness, "memory_bytes", (json_int_t)summary->rank_memory_bytes);
+}
+
+/* The row of the summary that the simulator left. */
+static json_t *read_row(const struct prediction *p, const char *path, const char *strategy,
+                        bool chosen, struct err *e)
+{
+    struct summary_read summary = {0};
+    json_t *j = jsonx_load(path, 4 << 20, e), *row = NULL;
+    if (j && summary_read(&summary, j, e) >= 0) {
+        row = row_of(p, &summary, strategy, chosen);
+    }
+    summary_release(&summary);
+    json_decref(j);
+    return row;
+}
+
+/* NULL if the strategy cannot run this job. */
+static json_t *simulate(const struct prediction *p, const char *strategy, bool chosen,
+                        struct err *e)
+{
+    char job[96], cluster[96], out[80], summary[128], samples[32];
+    const struct catalog_entry *entry = catalog_find(CATALOG_STRATEGY, strategy);
+    json_t *j = job_of(p, strategy, chosen);
+    int rc = write_json(p->dir, "job.json", j, e);
+    json_decref(j);
+    snprintf(job, sizeof job, "%s/job.json", p->dir);
+    snprintf(cluster, sizeof cluster, "%s/cluster.json", p->dir);
+    snprintf(out, sizeof out, "%s/out", p->dir);
+    snprintf(summary, sizeof summary, "%s/summary.json", out);
+    struct jobspec as = {.strategy.type = entry->id};
+    snprintf(samples, sizeof samples, "%lld", (long long)samples_of(p, jobspec_uses_server(&as)));
+    const char *argv[] = {p->d->simulator, "--job",     job,     "--cluster", cluster, "--out", out,
+                          "--timing-only", "--samples", samples, NULL};
+    if (rc < 0 || run(argv, e) < 0) {
+        return NULL;
+    }
+    return read_row(p, summary, strategy, chosen, e);
+}
+
+static json_t *simulate_all(struct prediction *p, struct err *e)
+{
+    json_t *rows = json_array();
+    const char *chosen = catalog_get(p->spec->strategy.type)->name;
+    snprintf(p->dir, sizeof p->dir, "/tmp/evenstep-predict-XXXXXX");
+    if (!mkdtemp(p->dir)) {
+        err_errno(e, ERR_IO, "cannot make a folder in /tmp");
+        json_decref(rows);
+        return NULL;
+    }
+    int rc = write_json(p->dir, "cluster.json", p->cluster, e);
+    for (int i = -1; i < ALTERNATIVES && rc >= 0; i++) {
+        if (i >= 0 && strcmp(alternatives[i], chosen) == 0) {
+            continue;
+        }
+        struct err why = {0};
+        json_t *row = simulate(p, i < 0 ? chosen : alternatives[i], i < 0, i < 0 ? e : &why);
+        if (row) {
+            json_array_append_new(rows, row);
+        } else if (i < 0) {
+            rc = -(int)e->code;
+        }
+    }
+    proc_remove_tree(p->dir, NULL);
+    if (rc < 0) {
+        json_decref(rows);
+        return NULL;
+    }
+    return rows;
+}
+
+json_t *predict_job(void *ctx, const json_t *json, int64_t samples, struct err *e)
+{
+    struct prediction p = {.d = ctx};
+    struct jsonx_problems problems = {0};
+    struct jobspec *spec = calloc(1, sizeof *spec);
+    struct store *store = store_open(p.d->store_url, p.d->store_password, e);
+    char reason[200] = "";
+    json_t *rows = NULL;
+    int rc = spec && store ? jobspec_parse(spec, json, &problems) : -ERR_MEMORY;
+    p.spec = spec;
+    if (rc >= 0 && spec->cluster) {
+        p.cluster = json_incref(spec->cluster);
+    } else if (rc >= 0) {
+        rc = place(&p, store, reason, e);
+    }
+    if (rc == 0) {
+        p.epoch_samples = samples > 0 ? samples : spec->data.samples; /* of glyphs */
+        rows = simulate_all(&p, e);
+    }
+    json_decref(p.cluster);
+    json_decref(p.sizes);
+    jsonx_problems_release(&problems);
+    if (spec) {
+        jobspec_release(spec);
+    }
+    free(spec);
+    store_close(store);
+    if (rc < 0 || (rc == 0 && !rows)) {
+        return NULL;
+    }
+    return json_pack("{s:b, s:s?, s:o}", "approximate", 1, "reason", reason[0] ? reason : NULL,
+                     "strategies", rows ? rows : json_array());
+}

@@ -1,0 +1,14 @@
+/* What a job would be like, for a dry run: step time, samples/s, time of an epoch and staleness,
+ * for its strategy and for the others. */
+#ifndef COORDINATOR_PLANNING_PREDICT_H
+#define COORDINATOR_PLANNING_PREDICT_H
+
+#include "common/jsonx.h"
+
+/* As http_hooks.predict; ctx is a struct dryrun. {"approximate": true, "reason": null,
+ * "strategies": [{"strategy", "chosen", "step_seconds", "samples_per_second", "epoch_seconds",
+ * "staleness"}]}; with nodes that were never measured on this network "strategies" is empty and
+ * "reason" says so. NULL after an error. New reference. */
+json_t *predict_job(void *ctx, const json_t *spec, int64_t samples, struct err *e);
+
+#endif

@@ -1,0 +1,166 @@
+/* See attempts.h. */
+#include "coordinator/turn/attempts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/proc.h"
+#include "coordinator/planning/planner.h"
+#include "job/documents/launched.h"
+
+static const double quick_seconds = 30, pause_most = 60;
+
+struct run *attempts_find(const struct attempts *a, const char *job)
+{
+    struct run *r = a->runs;
+    while (r && strcmp(r->attempt.job, job) != 0) {
+        r = r->next;
+    }
+    return r;
+}
+
+void attempts_add(struct attempts *a, struct run *r)
+{
+    r->next = a->runs;
+    a->runs = r;
+    a->n_runs++;
+}
+
+void attempts_drop(struct attempts *a, struct run *gone)
+{
+    struct run **at = &a->runs;
+    while (*at && *at != gone) {
+        at = &(*at)->next;
+    }
+    if (*at) {
+        *at = gone->next;
+        a->n_runs--;
+    }
+    run_free(gone);
+}
+
+void attempts_release(struct attempts *a)
+{
+    while (a->runs) {
+        attempts_drop(a, a->runs);
+    }
+    json_decref(a->pauses);
+}
+
+void run_free(struct run *r)
+{
+    if (r) {
+        monitor_close(r->monitor);
+        attempts_free_spec(r->spec);
+        planner_free(r->plan);
+    }
+    free(r);
+}
+
+bool attempts_store_away(const struct err *e)
+{
+    return e->code == ERR_UNAVAILABLE || e->code == ERR_TIMEOUT || e->code == ERR_MEMORY;
+}
+
+void attempts_free_spec(struct jobspec *spec)
+{
+    if (spec) {
+        jobspec_release(spec);
+    }
+    free(spec);
+}
+
+struct jobspec *attempts_spec(struct attempts *a, const char *job, struct err *e)
+{
+    char *text = store_job_field(a->store, job, "spec", e);
+    struct jobspec *spec = text ? calloc(1, sizeof *spec) : NULL;
+    json_t *j = spec ? jsonx_parse(text, strlen(text), e) : NULL;
+    free(text);
+    if (j && jobspec_read(spec, j, e) >= 0) {
+        json_decref(j);
+        return spec;
+    }
+    if (j) {
+        err_prefix(e, "the spec of job '%s' is not valid", job);
+    } else if (!e->code) {
+        err_set(e, ERR_NOT_FOUND, "job '%s' has no spec", job);
+    }
+    json_decref(j);
+    attempts_free_spec(spec);
+    return NULL;
+}
+
+int attempts_move(struct attempts *a, const char *job, enum job_state from, enum job_state to,
+                  const struct failure *why, struct err *e)
+{
+    json_t *error = why ? failure_json(why) : NULL;
+    int rc = store_job_transition(a->store, job, from, to, error, e);
+    json_decref(error);
+    return rc;
+}
+
+/* ---- what is kept of a launch ---------------------------------------------------------------- */
+
+int attempts_record(struct attempts *a, const struct run *r, struct err *e)
+{
+    struct launched l = {
+        .from = r->plan->from, .pid = (int)r->attempt.pid, .start_ticks = r->attempt.start_ticks};
+    snprintf(l.launcher, sizeof l.launcher, "%s", r->launcher->name);
+    snprintf(l.host, sizeof l.host, "%s", a->local_host);
+    proc_space(l.space);
+    json_t *j = launched_json(&l);
+    char *text = json_dumps(j, JSON_COMPACT);
+    int rc = text ? store_job_set(a->store, r->attempt.job, "launch", text, e)
+                  : err_set(e, ERR_MEMORY, "cannot record a launch: memory ran out");
+    free(text);
+    json_decref(j);
+    return rc;
+}
+
+void attempts_back_off(struct attempts *a, const char *job, double lasted, double now)
+{
+    const json_t *before = json_object_get(a->pauses, job);
+    int quick = (int)json_integer_value(json_object_get(before, "quick")) + 1;
+    double pause = quick < 3 ? 0 : quick > 9 ? pause_most : 1 << (quick - 3);
+    if (lasted >= quick_seconds) {
+        json_object_del(a->pauses, job);
+        return;
+    }
+    pause = pause < pause_most ? pause : pause_most;
+    json_object_set_new(a->pauses, job,
+                        json_pack("{s:i, s:f}", "quick", quick, "until", now + pause));
+}
+
+double attempts_pause(const struct attempts *a, const char *job, double now)
+{
+    const json_t *pause = json_object_get(a->pauses, job);
+    double left = json_number_value(json_object_get(pause, "until")) - now;
+    return pause && left > 0 ? left : 0;
+}
+
+int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, struct err *e)
+{
+    struct monitor_config c = {.store = a->store,
+                               .data_dir = a->data_dir,
+                               .host = a->local_host,
+                               .spec = r->spec,
+                               .plan = r->plan,
+                               .adopted = adopted,
+                               .now = now};
+    if (r->launcher == a->simulator) {
+        return 0; /* it has no ranks that report to the store */
+    }
+    r->monitor = monitor_open(&c, e);
+    return r->monitor ? 0 : -(int)e->code;
+}
+
+int attempts_release_nodes(struct attempts *a, const struct plan *plan, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0; i < plan->n_workers; i++) {
+        int one = store_node_release(a->store, plan->workers[i].node, plan->from.job, e);
+        rc = one < 0 ? one : rc;
+    }
+    return rc;
+}

@@ -1,0 +1,89 @@
+/* The attempts in hand, and what every file of the scheduler's turn needs to work on them. The turn
+ * is a line: each file calls only those to its right.
+ *
+ *   scheduler.c ─┬─► recover.c ──────────┐
+ *                ├─► run.c ──────────────┴─► run_end.c ─► run_virtual.c ─┐
+ *                └─► queue.c ─► launch.c ────────────────────────────────┴─► attempts.c
+ *
+ * Below it are the monitor, the launchers and the store.
+ *
+ * The store is the truth about a job. What is here can be rebuilt from it (recover.c).
+ */
+#ifndef COORDINATOR_TURN_ATTEMPTS_H
+#define COORDINATOR_TURN_ATTEMPTS_H
+
+#include <limits.h>
+#include <time.h>
+
+#include "coordinator/launchers/launcher.h"
+#include "coordinator/monitor/monitor.h"
+#include "store/store.h"
+
+/* An attempt of a job. */
+struct run {
+    struct run *next;
+    struct attempt attempt;
+    const struct launcher *launcher;
+    struct plan *plan;                                          /* owned */
+    struct jobspec *spec;                                       /* owned */
+    struct monitor *monitor;                                    /* owned; NULL for virtual jobs */
+    double launched_at, cancel_at, ended_at, drain_at, over_at; /* 0: not yet */
+    double complained_at;
+    double heard_at; /* of a virtual job elsewhere: when its files changed last */
+    int failures;    /* turns that failed since the last one that did not */
+    bool expired;    /* past max_seconds: told to stop */
+    bool leaving;    /* a host of it is about to stop: it writes a checkpoint and goes back to the
+                     queue */
+    bool elsewhere;  /* its process is on another host or of another boot: only heartbeats tell how
+                       it is */
+    bool blameless;  /* if it is lost, that is the coordinator's end, and no restart is counted */
+    bool unrecorded; /* the record of its process is still to be written */
+    bool over;       /* its process has ended */
+    int exit_code;
+    char why[300];           /* mpirun's last words */
+    bool failed;             /* the coordinator found something wrong: */
+    struct failure failure;  /* this */
+    struct timespec told;    /* of a virtual job: when the file was written that was told last, */
+    size_t told_assignments; /* and how many assignments were */
+    bool stray_told;         /* that a file of another attempt was passed over */
+};
+
+struct attempts {
+    struct store *store; /* borrowed, as the launchers */
+    char data_dir[PATH_MAX], roots[PLAN_PATH], local_host[PLAN_HOST];
+    const struct launcher *mpirun, *simulator; /* simulator may be NULL */
+    struct run *runs;                          /* owned list */
+    int n_runs;
+    bool draining; /* nothing starts, and what runs is asked to end */
+    bool changed;  /* we changed a job's state: what was seen of the store does not hold any more */
+    json_t *pauses; /* job → {"quick", "until"}: see attempts_back_off(); owned */
+};
+
+struct run *attempts_find(const struct attempts *a, const char *job); /* NULL: not in hand */
+void attempts_add(struct attempts *a, struct run *r);                 /* takes it over */
+void attempts_drop(struct attempts *a, struct run *gone);             /* frees it */
+void attempts_release(struct attempts *a); /* forgets all; their processes go on */
+void run_free(struct run *r);
+
+/* The store did not answer, or memory ran out: nothing has been decided, and it is tried again. */
+bool attempts_store_away(const struct err *e);
+/* The job's spec; freed with attempts_free_spec(). */
+struct jobspec *attempts_spec(struct attempts *a, const char *job, struct err *e);
+void attempts_free_spec(struct jobspec *spec); /* NULL is fine */
+/* The job's state, with why as its error; why NULL: none. */
+int attempts_move(struct attempts *a, const char *job, enum job_state from, enum job_state to,
+                  const struct failure *why, struct err *e);
+/* The record of the attempt's process: job/documents/launched.h. */
+int attempts_record(struct attempts *a, const struct run *r, struct err *e);
+/* An attempt was lost that lasted so long. Of those that lasted less than 30 s the third in a row
+ * and each further one make the next one wait: 1 s, 2 s, 4 s, up to a minute. attempts_pause: the
+ * seconds it still waits, or 0. */
+void attempts_back_off(struct attempts *a, const char *job, double lasted, double now);
+double attempts_pause(const struct attempts *a, const char *job, double now);
+/* Opens the monitor of a run that has a plan and a spec. `adopted`: another coordinator started
+ * it. */
+int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, struct err *e);
+/* Claims of this plan's nodes are given back. */
+int attempts_release_nodes(struct attempts *a, const struct plan *plan, struct err *e);
+
+#endif

@@ -1,0 +1,322 @@
+/* Which queued jobs start now, and on which nodes (see scheduler.h for the turn around it).
+ *
+ *   in order of priority, then age:   job A (2 of 4 nodes free)  waits     job B (1 node)  starts
+ *
+ * Smaller jobs may overtake one that waits for busy nodes. So that it does not starve, its nodes
+ * are kept from jobs of lower priority, and after a minute from all jobs behind it. One turn tries
+ * a part of a long queue: its head each time, the rest in windows that move on, so that a hundred
+ * jobs that wait for a missing node do not hide one that could run.
+ */
+#include "coordinator/turn/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "coordinator/turn/launch.h"
+#include "coordinator/files/programs.h"
+#include "job/node.h"
+
+enum { WINDOW = 64 };
+static const double queue_seconds = 5, patience_seconds = 60;
+
+/* One pass over the queue. */
+struct round {
+    struct queue *queue;
+    struct attempts *attempts;
+    double now;
+    json_t *nodes;    /* as of now; owned, as the others */
+    json_t *reserved; /* names kept for jobs ahead that have waited long */
+    json_t *wanted;   /* array of {"priority", "nodes"}: what jobs ahead wait for */
+};
+
+int queue_init(struct queue *q, int virtual_jobs, struct err *e)
+{
+    *q = (struct queue){.virtual_jobs = virtual_jobs > 0 ? virtual_jobs : 1,
+                        .tried_at = -1e18,
+                        .waiting_since = json_object()};
+    return q->waiting_since ? 0 : err_set(e, ERR_MEMORY, "cannot open the queue: memory ran out");
+}
+
+void queue_release(struct queue *q)
+{
+    json_decref(q->waiting_since);
+    free(q->seen);
+}
+
+void queue_stir(struct queue *q)
+{
+    q->tried_at = -1e18;
+}
+
+/* ---- a job that waits ------------------------------------------------------------------------ */
+
+/* Why the job waits, in its field "waiting": written only when it changes. */
+static void say_waiting(struct attempts *a, const char *job, const char *why)
+{
+    char *old = store_job_field(a->store, job, "waiting", NULL);
+    if (!old || strcmp(old, why) != 0) {
+        char quoted[300];
+        store_job_set(a->store, job, "waiting", why, NULL);
+        log_info("sched", "waits", "job=%s why=%s", job, log_quote(quoted, sizeof quoted, why));
+    }
+    free(old);
+}
+
+/* For how many seconds it has waited in this queue. */
+static double waited(const struct round *round, const char *job)
+{
+    json_t *all = round->queue->waiting_since, *since = json_object_get(all, job);
+    if (!since) {
+        json_object_set_new(all, job, json_real(round->now));
+    }
+    return since ? round->now - json_real_value(since) : 0;
+}
+
+/* Forgets jobs that have left the queue. */
+static void forget_waiting(struct queue *q, const json_t *ids)
+{
+    json_t *kept = json_object(), *id;
+    size_t i;
+    json_array_foreach(ids, i, id) {
+        json_t *since = json_object_get(q->waiting_since, json_string_value(id));
+        if (since) {
+            json_object_set(kept, json_string_value(id), since);
+        }
+    }
+    json_decref(q->waiting_since);
+    q->waiting_since = kept;
+}
+
+/* The nodes that a job of this priority must not use. */
+static json_t *reserved_for(const struct round *round, int priority)
+{
+    json_t *out = json_copy(round->reserved), *ahead;
+    size_t i;
+    json_array_foreach(round->wanted, i, ahead) {
+        if (json_integer_value(json_object_get(ahead, "priority")) > priority) {
+            json_object_update(out, json_object_get(ahead, "nodes"));
+        }
+    }
+    return out;
+}
+
+static void wait_for_nodes(struct round *round, const char *job, const struct placement_ask *ask,
+                           const char *why)
+{
+    json_t *nodes = json_object();
+    say_waiting(round->attempts, job, why);
+    placement_reserve(nodes, ask);
+    if (waited(round, job) > patience_seconds) {
+        json_object_update(round->reserved, nodes);
+    }
+    json_array_append_new(round->wanted,
+                          json_pack("{s:i, s:o}", "priority", ask->spec->priority, "nodes", nodes));
+}
+
+/* ---- one job --------------------------------------------------------------------------------- */
+
+/* A job whose spec can never run fails. */
+static void fail_queued(struct attempts *a, const char *job, const struct err *why)
+{
+    char quoted[600];
+    struct failure f = failure_of(why->code, why->message, COORDINATOR, NULL, 0);
+    attempts_move(a, job, JOB_QUEUED, JOB_FAILED, &f, NULL);
+    log_warn("sched", "can never run", "job=%s why=%s", job,
+             log_quote(quoted, sizeof quoted, why->message));
+}
+
+static int virtual_running(const struct attempts *a)
+{
+    int n = 0;
+    for (const struct run *r = a->runs; r; r = r->next) {
+        n += r->launcher == a->simulator;
+    }
+    return n;
+}
+
+/* Takes the spec over, as start_real does. */
+static int start_virtual(struct round *round, const char *job, struct jobspec *spec, struct err *e)
+{
+    struct attempts *a = round->attempts;
+    struct placement none = {0};
+    if (a->simulator && virtual_running(a) < round->queue->virtual_jobs) {
+        return launch_job(a, job, spec, &none, round->now, e);
+    }
+    if (a->simulator) {
+        say_waiting(a, job, "as many virtual jobs as are allowed run already");
+    } else {
+        struct err why = {0};
+        err_set(&why, ERR_UNSUPPORTED,
+                "cannot run a virtual job: this coordinator has no evenstep-simulate");
+        fail_queued(a, job, &why);
+    }
+    attempts_free_spec(spec);
+    return 0;
+}
+
+static int start_real(struct round *round, const char *job, struct jobspec *spec, struct err *e)
+{
+    struct attempts *a = round->attempts;
+    char *attempt = store_job_field(a->store, job, "attempt", e);
+    json_t *reserved = reserved_for(round, spec->priority),
+           *manifest = programs_manifest(spec, a->data_dir);
+    struct placement_ask ask = {.nodes = round->nodes,
+                                .local_host = a->local_host[0] ? a->local_host : NULL,
+                                .spec = spec,
+                                .manifest = manifest,
+                                .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1,
+                                .reserved = reserved};
+    struct placement placement;
+    int rc = 0;
+    if (placement_find(&placement, &ask)) {
+        rc = launch_job(a, job, spec, &placement, round->now, e);
+    } else {
+        wait_for_nodes(round, job, &ask, placement.waiting);
+        attempts_free_spec(spec);
+    }
+    free(attempt);
+    placement_release(&placement);
+    json_decref(reserved);
+    json_decref(manifest);
+    return rc;
+}
+
+/* The spec has the priority that was asked for at submission; PATCH changes the job's. */
+static void current_priority(struct attempts *a, const char *job, struct jobspec *spec)
+{
+    char *text = store_job_field(a->store, job, "priority", NULL);
+    if (text) {
+        spec->priority = (int)strtol(text, NULL, 10);
+    }
+    free(text);
+}
+
+/* After attempts that ended soon after their start the next one waits. */
+static bool is_paused(struct round *round, const char *job)
+{
+    double left = attempts_pause(round->attempts, job, round->now);
+    double *again = &round->queue->again_at;
+    if (left > 0) {
+        *again = round->now + left < *again ? round->now + left : *again;
+        say_waiting(round->attempts, job,
+                    "its last attempts ended within seconds; the next one waits longer each time, "
+                    "up to a minute");
+    }
+    return left > 0;
+}
+
+static int try_start(struct round *round, const char *job, struct err *e)
+{
+    struct attempts *a = round->attempts;
+    if (attempts_find(a, job) ||
+        is_paused(round, job)) { /* its last attempt still holds its nodes */
+        return 0;
+    }
+    struct jobspec *spec = attempts_spec(a, job, e);
+    if (spec) {
+        current_priority(a, job, spec);
+        return spec->cluster ? start_virtual(round, job, spec, e) : start_real(round, job, spec, e);
+    }
+    if (!attempts_store_away(e)) {
+        fail_queued(a, job, e);
+    }
+    return -(int)e->code;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* Names, states and users of the nodes, and the queue: as long as they stay the same, so does the
+ * answer. */
+static char *fingerprint(const json_t *nodes, const json_t *ids, int runs)
+{
+    json_t *seen = json_array(), *node;
+    size_t i;
+    json_array_foreach(nodes, i, node) {
+        json_array_append_new(seen, json_string(node_name(node)));
+        json_array_append_new(seen, json_string(node_state(node)));
+        json_array_append_new(seen, json_string(node_user(node)));
+    }
+    json_array_append(seen, (json_t *)ids);
+    json_array_append_new(seen, json_integer(runs));
+    char *text = json_dumps(seen, JSON_COMPACT);
+    json_decref(seen);
+    return text;
+}
+
+/* The head of the queue, and the window of the rest whose turn it is. */
+static bool is_due(const struct queue *q, size_t i, size_t n)
+{
+    if (i < WINDOW || n <= (size_t)2 * WINDOW) {
+        return true;
+    }
+    size_t rest = n - WINDOW, place = (i - WINDOW + rest - q->from % rest) % rest;
+    return place < WINDOW;
+}
+
+static int try_all(struct round *round, const json_t *ids, struct err *e)
+{
+    struct attempts *a = round->attempts;
+    size_t i, n = json_array_size(ids);
+    json_t *id;
+    json_array_foreach(ids, i, id) {
+        int before = a->n_runs;
+        if (!is_due(round->queue, i, n)) {
+            continue;
+        }
+        if (try_start(round, json_string_value(id), e) < 0 && attempts_store_away(e)) {
+            return -(int)e->code;
+        }
+        err_clear(e);
+        if (a->n_runs != before) { /* nodes were taken */
+            json_decref(round->nodes);
+            round->nodes = store_nodes(a->store, e);
+        }
+        if (!round->nodes) {
+            return -(int)e->code;
+        }
+    }
+    round->queue->from += WINDOW;
+    return 0;
+}
+
+/* While nodes and queue stay the same, so does the answer, and trying now and then is enough. */
+static int try_if_due(struct round *round, const json_t *ids, struct err *e)
+{
+    struct queue *q = round->queue;
+    char *now = fingerprint(round->nodes, ids, round->attempts->n_runs);
+    bool same = now && q->seen && strcmp(now, q->seen) == 0;
+    if (same && round->now - q->tried_at < queue_seconds && round->now < q->again_at) {
+        free(now);
+        return 0;
+    }
+    q->tried_at = round->now;
+    q->again_at = 1e18;
+    int rc = try_all(round, ids, e);
+    free(q->seen);
+    q->seen = rc == 0 ? now : NULL;
+    if (rc < 0) {
+        free(now);
+    }
+    return rc;
+}
+
+int queue_tick(struct queue *q, struct attempts *a, const json_t *ids, double now, struct err *e)
+{
+    forget_waiting(q, ids);
+    if (json_array_size(ids) == 0) {
+        return 0;
+    }
+    struct round round = {.queue = q,
+                          .attempts = a,
+                          .now = now,
+                          .nodes = store_nodes(a->store, e),
+                          .reserved = json_object(),
+                          .wanted = json_array()};
+    int rc = round.nodes ? try_if_due(&round, ids, e) : -(int)e->code;
+    json_decref(round.nodes);
+    json_decref(round.reserved);
+    json_decref(round.wanted);
+    return rc;
+}

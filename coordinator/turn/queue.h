@@ -1,0 +1,23 @@
+/* The queue: which queued jobs start now, and on which nodes. */
+#ifndef COORDINATOR_TURN_QUEUE_H
+#define COORDINATOR_TURN_QUEUE_H
+
+#include "coordinator/turn/attempts.h"
+
+struct queue {
+    int virtual_jobs;      /* that may run at a time */
+    double tried_at;       /* when all of it was looked at last */
+    double again_at;       /* when the first job that pauses may start */
+    json_t *waiting_since; /* job id → time of the turn that first saw it wait for nodes; owned */
+    size_t from;           /* in a long queue: the window beyond its head that is looked at next */
+    char *seen; /* what the queue and the nodes were like when it was last looked at; owned */
+};
+
+int queue_init(struct queue *q, int virtual_jobs, struct err *e);
+void queue_release(struct queue *q);
+/* Starts what can start. ids: of the queued jobs in their order. Negative: the store is away. */
+int queue_tick(struct queue *q, struct attempts *a, const json_t *ids, double now, struct err *e);
+/* Nodes have become free: the next turn looks at all of it. */
+void queue_stir(struct queue *q);
+
+#endif

@@ -1,0 +1,239 @@
+/* The token file; see tokens.h. A token is compared with every line, whether or not one has matched
+ * already, and only hashes are compared: the time tells nothing.
+ */
+#include "http/access/tokens.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "common/clock.h"
+#include "common/hex.h"
+#include "common/log.h"
+#include "common/proc.h"
+
+enum { MAX_TOKENS = 256, HASH = SHA256_DIGEST_LENGTH };
+
+struct line {
+    unsigned char hash[HASH];
+    struct token token;
+};
+
+struct tokens {
+    pthread_mutex_t lock; /* of everything below */
+    char path[512];
+    struct stat last; /* of the file that was read */
+    double checked;
+    struct line lines[MAX_TOKENS];
+    int n;
+};
+
+static const char *const role_names[] = {"none", "viewer", "operator", "programs", "admin"};
+
+const char *auth_role_name(enum auth_role role)
+{
+    return role_names[role];
+}
+
+enum auth_role auth_role_find(const char *name)
+{
+    for (int i = ROLE_VIEWER; i <= ROLE_ADMIN; i++) {
+        if (strcmp(role_names[i], name) == 0) {
+            return (enum auth_role)i;
+        }
+    }
+    return ROLE_NONE;
+}
+
+int token_make(char out[AUTH_TOKEN], struct err *e)
+{
+    unsigned char bytes[(AUTH_TOKEN - 1) / 2];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+        return err_errno(e, ERR_INTERNAL, "cannot make a token: no random bytes");
+    }
+    hex_of(out, bytes, sizeof(bytes));
+    return 0;
+}
+
+static void hash_of(const char *text, unsigned char out[HASH])
+{
+    SHA256((const unsigned char *)text, strlen(text), out);
+}
+
+enum read { READ_NOTHING, READ_TOKEN };
+
+/* READ_NOTHING: an empty line or a comment. */
+static int read_line(struct line *l, char *text, const char *path, int number, struct err *e)
+{
+    unsigned char id[HASH];
+    char *save = NULL, *token = strtok_r(text, " \t\r", &save);
+    if (!token || *token == '#') {
+        return READ_NOTHING;
+    }
+    char *role = strtok_r(NULL, " \t\r", &save), *name = strtok_r(NULL, "\r", &save);
+    if (strlen(token) < 16) {
+        return err_set(
+            e, ERR_INVALID,
+            "cannot read token file '%s': the token in line %d has less than 16 characters", path,
+            number);
+    }
+    l->token.role = role ? auth_role_find(role) : ROLE_ADMIN;
+    if (l->token.role == ROLE_NONE) {
+        return err_set(
+            e, ERR_INVALID,
+            "cannot read token file '%s': the role in line %d is not viewer, operator, programs or "
+            "admin",
+            path, number);
+    }
+    snprintf(l->token.name, sizeof(l->token.name), "%s",
+             name ? name : auth_role_name(l->token.role));
+    hash_of(token, l->hash);
+    SHA256(l->hash, HASH, id);
+    hex_of(l->token.id, id, (TOKEN_ID - 1) / 2);
+    return READ_TOKEN;
+}
+
+static int read_file(struct tokens *t, struct err *e)
+{
+    struct line lines[MAX_TOKENS];
+    int n = 0, number = 0, got = 0;
+    char *text = proc_read_file(t->path, 64 << 10, NULL, e);
+    if (!text) {
+        return -(int)e->code;
+    }
+    for (char *line = text, *next; line && got >= 0; line = next) {
+        next = strchr(line, '\n');
+        if (next) {
+            *next++ = '\0';
+        }
+        if (n == MAX_TOKENS) {
+            got = err_set(e, ERR_INVALID, "cannot read token file '%s': it has more than %d tokens",
+                          t->path, MAX_TOKENS);
+        } else if ((got = read_line(&lines[n], line, t->path, ++number, e)) == READ_TOKEN) {
+            n++;
+        }
+    }
+    free(text);
+    if (got < 0) {
+        return got;
+    }
+    if (n == 0) {
+        return err_set(e, ERR_INVALID, "cannot read token file '%s': it has no token", t->path);
+    }
+    memcpy(t->lines, lines, sizeof(lines[0]) * (size_t)n);
+    t->n = n;
+    return 0;
+}
+
+/* Two writes within one tick of the kernel's clock leave the same time of change, so what else
+ * tells files from each other is compared too. */
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_size == b->st_size && a->st_ino == b->st_ino;
+}
+
+/* Once a second at most: has the file changed? A file that is gone or malformed leaves the tokens
+ * as they were. */
+static void read_again(struct tokens *t)
+{
+    struct stat st;
+    struct err e;
+    double now = clock_now();
+    if (now < t->checked + 1 || stat(t->path, &st) < 0) {
+        return;
+    }
+    t->checked = now;
+    if (is_same(&st, &t->last)) {
+        return;
+    }
+    t->last = st;
+    if (read_file(t, &e) < 0) {
+        log_warn("http", "the token file is not valid, the tokens stay as they were",
+                 "reason=\"%s\"", e.message);
+    } else {
+        log_info("http", "the token file was read again", "tokens=%d", t->n);
+    }
+}
+
+static int make_file(const char *path, struct err *e)
+{
+    char line[AUTH_TOKEN + 1];
+    if (token_make(line, e) < 0) {
+        return -(int)e->code;
+    }
+    line[AUTH_TOKEN - 1] = '\n';
+    return proc_write_file(path, line, AUTH_TOKEN, 0600, e);
+}
+
+struct tokens *tokens_open(const char *file, struct err *e)
+{
+    struct stat st;
+    struct tokens *t = calloc(1, sizeof(*t));
+    if (!t) {
+        err_set(e, ERR_MEMORY, "cannot read token file '%s': memory ran out", file);
+        return NULL;
+    }
+    snprintf(t->path, sizeof(t->path), "%s", file);
+    if (stat(file, &st) < 0 && (make_file(file, e) < 0 || stat(file, &st) < 0)) {
+        free(t);
+        return NULL;
+    }
+    if (st.st_mode & 077) {
+        log_warn("http", "the token file can be read by others", "path=%s", file);
+    }
+    t->last = st;
+    t->checked = clock_now();
+    if (read_file(t, e) < 0) {
+        free(t);
+        return NULL;
+    }
+    pthread_mutex_init(&t->lock, NULL);
+    return t;
+}
+
+void tokens_close(struct tokens *t)
+{
+    if (t) {
+        pthread_mutex_destroy(&t->lock);
+        OPENSSL_cleanse(t, sizeof(*t));
+        free(t);
+    }
+}
+
+bool tokens_find(struct tokens *t, const char *text, struct token *out)
+{
+    unsigned char hash[HASH];
+    bool found = false;
+    hash_of(text, hash);
+    pthread_mutex_lock(&t->lock);
+    read_again(t);
+    for (int i = 0; i < t->n; i++) {
+        if (CRYPTO_memcmp(hash, t->lines[i].hash, HASH) == 0) {
+            *out = t->lines[i].token;
+            found = true;
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    return found;
+}
+
+bool tokens_still(struct tokens *t, const char *id, struct token *out)
+{
+    bool found = false;
+    pthread_mutex_lock(&t->lock);
+    read_again(t);
+    for (int i = 0; i < t->n && !found; i++) {
+        if (strcmp(id, t->lines[i].token.id) == 0) {
+            *out = t->lines[i].token;
+            found = true;
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    return found;
+}

@@ -1,0 +1,38 @@
+/* The handlers of the API, one for each line of routes.c. A handler reads its request, fills in one
+ * reply and returns 0, or returns a negative code with its error (reply.h). Who may call it, the
+ * query and the size of the body were checked before.
+ */
+#ifndef HTTP_API_API_H
+#define HTTP_API_API_H
+
+#include "common/err.h"
+
+struct request;
+struct reply;
+
+typedef int api_handler(struct request *q, struct reply *out, struct err *e);
+
+/* jobs.c */
+api_handler api_jobs_submit, api_jobs_list, api_job_get, api_job_patch, api_job_delete,
+    api_job_cancel, api_job_pause, api_job_resume;
+/* job_parts.c */
+api_handler api_job_workers, api_job_staleness, api_job_assignments, api_job_evaluations,
+    api_job_artifacts, api_job_artifact;
+/* logs.c */
+api_handler api_job_logs;
+/* series.c */
+api_handler api_job_series, api_job_steps;
+/* nodes.c */
+api_handler api_nodes_list, api_node_get, api_node_drain, api_node_enable, api_node_disable,
+    api_node_delete;
+/* meta.c */
+api_handler api_catalog, api_datasets, api_events, api_session_get, api_session_start,
+    api_session_end, api_link, api_healthz, api_readyz, api_static, api_vendor;
+/* programs.c */
+api_handler api_programs_list, api_program_get, api_program_upload, api_program_delete;
+/* metrics.c */
+api_handler api_metrics;
+/* openapi.c */
+api_handler api_openapi;
+
+#endif

@@ -1,0 +1,106 @@
+/* Nodes: list, show, and what an operator asks of them. Drain and disable are marks in the store
+ * that the scheduler reads; a job that runs on a drained node goes on.
+ */
+#include <stdio.h>
+
+#include "http/api/api.h"
+#include "http/request.h"
+
+enum { ETAG = 64 };
+
+/* A node's version: its state and its job. Figures that its heartbeat brings are no part of it. */
+static void etag_of(const json_t *node, char out[ETAG])
+{
+    const char *state = json_string_value(json_object_get(node, "state")),
+               *job = json_string_value(json_object_get(node, "job"));
+    snprintf(out, ETAG, "\"%.20s-%.20s\"", state ? state : "", job ? job : "");
+}
+
+static int answer_node(struct request *q, struct reply *out, struct store *store, struct err *e)
+{
+    char etag[ETAG];
+    json_t *node = store_node_get(store, q->match.args[0], e);
+    if (!node) {
+        return -(int)e->code;
+    }
+    etag_of(node, etag);
+    int rc = reply_set_json(out, 200, node, e);
+    reply_etag(out, etag);
+    return rc;
+}
+
+int api_nodes_list(struct request *q, struct reply *out, struct err *e)
+{
+    struct store *store = request_store(q, e);
+    json_t *nodes = store ? store_nodes(store, e) : NULL,
+           *refused = nodes ? store_refusals(store, e) : NULL;
+    if (!refused) {
+        json_decref(nodes);
+        return -(int)e->code;
+    }
+    return reply_set_json(out, 200, json_pack("{s:o, s:o}", "nodes", nodes, "refused", refused), e);
+}
+
+int api_node_get(struct request *q, struct reply *out, struct err *e)
+{
+    struct store *store = request_store(q, e);
+    return store ? answer_node(q, out, store, e) : -(int)e->code;
+}
+
+/* Sets both marks; NULL takes one away. */
+static int mark(struct request *q, struct reply *out, const char *drained, const char *disabled,
+                struct err *e)
+{
+    struct store *store = request_store(q, e);
+    const char *name = q->match.args[0];
+    if (!store || store_node_set(store, name, "drained", drained, e) < 0 ||
+        store_node_set(store, name, "disabled", disabled, e) < 0) {
+        return -(int)e->code;
+    }
+    if (q->server->hooks.wake) {
+        q->server->hooks.wake(q->server->hooks.ctx);
+    }
+    return answer_node(q, out, store, e);
+}
+
+int api_node_drain(struct request *q, struct reply *out, struct err *e)
+{
+    return mark(q, out, "1", NULL, e);
+}
+
+/* Also ends a rest. */
+int api_node_enable(struct request *q, struct reply *out, struct err *e)
+{
+    struct store *store = request_store(q, e);
+    int rc = store ? store_node_well(store, q->match.args[0], e) : -(int)e->code;
+    return rc < 0 ? rc : mark(q, out, NULL, NULL, e);
+}
+
+int api_node_disable(struct request *q, struct reply *out, struct err *e)
+{
+    return mark(q, out, NULL, "1", e);
+}
+
+int api_node_delete(struct request *q, struct reply *out, struct err *e)
+{
+    struct store *store = request_store(q, e);
+    const char *name = q->match.args[0];
+    char etag[ETAG];
+    json_t *node = store ? store_node_get(store, name, e) : NULL;
+    if (!node) {
+        return -(int)e->code;
+    }
+    etag_of(node, etag);
+    bool silent = json_number_value(json_object_get(node, "heartbeat_age_seconds")) > 10;
+    bool used = json_is_string(json_object_get(node, "job"));
+    json_decref(node);
+    if (!silent || used) {
+        err_set(e, ERR_CONFLICT, "cannot forget node '%s': it %s", name,
+                used ? "is used by a job" : "still reports");
+        return err_hint(e, used ? "cancel the job first" : "stop its agent first");
+    }
+    if (!request_matches(q, etag, out)) {
+        return 0;
+    }
+    return store_node_remove(store, name, e) < 0 ? -(int)e->code : reply_set_empty(out, 204, e);
+}

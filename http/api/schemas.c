@@ -1,0 +1,352 @@
+/* Documents of the API and how their notation becomes JSON Schema; see schemas.h. Units are in the
+ * names; what the words mean exactly is in docs/http-api.md.
+ */
+#include "http/api/schemas.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/spec.h"
+
+/* The columns of a row that are shown (job/row.def): " step:integer loss:number? …" */
+#define TYPE_INT64 "integer"
+#define TYPE_UINT64 "integer"
+#define TYPE_INT32 "integer"
+#define TYPE_INT16 "integer"
+#define TYPE_DOUBLE "number"
+#define TYPE_FLOAT "number"
+#define TYPE_FLOAT_OR_NULL "number?"
+#define FIELD_NOWHERE(name, type)
+#define FIELD_STEPS(name, type) " " #name ":" TYPE_##type
+#define FIELD_EVENTS(name, type) FIELD_STEPS(name, type)
+static const char row_fields[] =
+#define COLUMN(name, type, byte, shown, merged, series, unit, help) FIELD_##shown(name, type)
+#include "job/row.def"
+    ;
+
+const struct schema schemas[] = {
+    {"Job",
+     "id:id name:string state:JobState attempt:integer priority:integer restarts:integer "
+     "tags:Tags note:Note spec:JobSpec created:time "
+     "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
+     "progress:Progress metrics:Metrics staleness:StalenessFigures "
+     "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
+     "~seconds:number "
+     "~rows_dropped:integer ~program:JobProgram",
+     "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds "
+     "ago; `pruned`: since when its history and checkpoints "
+     "are gone, to make room."},
+    {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
+    {"JobProgram",
+     "framework:string optimizer:string parameters:integer tensors:integer samples:integer "
+     "global_batch:integer epochs:number",
+     "What a user's own program brought when it joined; `samples` are those of an epoch."},
+    {"JobError", "code:string message:string rank:integer? node:string? attempt:integer?",
+     "Why an attempt failed."},
+    {"Progress", "epoch:number epochs:number step:integer samples:integer fraction:number",
+     "How far a job is."},
+    {"Metrics",
+     "train_loss:number? test_loss:number? test_accuracy:number? best_test_accuracy:number? "
+     "samples_per_second:number step_seconds:number",
+     "Figures of a job now; the best accuracy is that of all evaluations so far."},
+    {"StalenessFigures",
+     "update_mean:number node_mean:number sample_mean:number p50:integer p95:integer p99:integer "
+     "max:integer",
+     "Staleness in versions: the mean over updates, over nodes' own means, over samples; "
+     "percentiles by nearest rank."},
+    {"AssignmentNow", "version:integer global_batch:integer", "The assignment that holds."},
+    {"Server",
+     "rank:integer host:string version:integer busy_fraction:number heartbeat_age_seconds:number "
+     "~state:string",
+     "A server rank."},
+    {"Worker",
+     "rank:integer node:string device:string batch:integer samples_per_second:number "
+     "compute_seconds:number "
+     "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness "
+     "heartbeat_age_seconds:number state:string "
+     "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
+     "A worker rank: what a step costs it, and its minibatch."},
+    {"Receiving", "bytes:integer of_bytes:integer",
+     "How much of its data set, or of its uploaded program, has come from the keeper; it is left "
+     "out where none comes."},
+    {"WorkerStaleness", "mean:number max:integer ~p95:integer",
+     "Staleness of a worker's gradients."},
+    {"JobRow", "Job?",
+     "A job in a list: with fields=, only its id and the keys that were asked for."},
+    {"JobList", "jobs:[JobRow] next:string?",
+     "A page of jobs; `next` is the cursor of the following one, or null."},
+    {"JobPatch", "!~priority:priority ~tags:Tags ~note:Note",
+     "What can be changed; what is left out stays."},
+    {"DryRun",
+     "valid:boolean spec:JobSpec parameters:integer ~nodes:[PlannedNode] ~warnings:[string] "
+     "~starts:string ~samples:integer? "
+     "~test_samples:integer? ~prediction:Prediction",
+     "What would become of a spec: with its defaults, where it would run, and when."},
+    {"Prediction", "approximate:boolean reason:string? strategies:[PredictedStrategy]",
+     "What the job would be like by the measured profiles of its nodes, simulated without "
+     "gradients; `reason` says why there is none."},
+    {"PredictedStrategy",
+     "strategy:string chosen:boolean step_seconds:number samples_per_second:number "
+     "epoch_seconds:number? staleness:StalenessFigures "
+     "memory_bytes:integer",
+     "The job under one strategy; one step is a whole global batch; memory is that of the node "
+     "with the largest minibatch."},
+    {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
+     "A rank's place and first minibatch."},
+    {"Series", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},
+    {"Axis", "=step|samples|time", "What a curve runs over; time is in seconds."},
+    {"OneSeries",
+     "name:string node:string? total_points:integer x:[number] min:[number?] max:[number?] "
+     "mean:[number?]",
+     "One curve, of a node or (null) of the job; bucket i begins at x[i]."},
+    {"Steps", "nodes:[NodeSteps]", "The last rows of each rank."},
+    {"NodeSteps", "node:string rank:integer rows:[StepRow]",
+     "The last rows of one rank, oldest first."},
+    {"StepRow", row_fields + 1, "What a worker reported of one step."},
+    {"Workers", "workers:[Worker] servers:[Server]", "A job's ranks."},
+    {"Staleness", "nodes:[NodeStaleness]", "Staleness of each node."},
+    {"NodeStaleness",
+     "node:string ~rank:integer mean:number p50:integer p95:integer p99:integer max:integer "
+     "histogram:[integer]",
+     "histogram[t] counts the updates of staleness t."},
+    {"Assignments", "assignments:[Assignment]", "Assignments, oldest first."},
+    {"Assignment",
+     "version:integer step:integer time:time reason:string batches:{integer} "
+     "predicted_step_seconds:number? "
+     "measured_step_seconds:number?",
+     "A change of minibatches, and why."},
+    {"Evaluations", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
+    {"Evaluation",
+     "step:integer epoch:number time:number samples:integer loss:number accuracy:number "
+     "~test_samples:integer",
+     "One evaluation."},
+    {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
+    {"Artifact", "name:string bytes:integer sha256:sha256", "A file and its digest."},
+    {"NodeList", "nodes:[Node] refused:[RefusedHost]",
+     "Nodes by name, and hosts whose agents asked to join within the last half minute and may "
+     "not."},
+    {"RefusedHost", "host:string address:string message:string hint:string age_seconds:number",
+     "Why a host may not join, and what can be done."},
+    {"Node",
+     "name:string ~host:string ~device:string ~memory_bytes:integer ~threads:integer "
+     "~slowdown:number ~labels:{string} "
+     "state:NodeState job:id? drained:boolean disabled:boolean heartbeat_age_seconds:number "
+     "failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} "
+     "~description:string ~gpu:Gpu",
+     "A node. `failures`: attempts in a row that failed through it. `packages`: versions of its "
+     "python3 and of the packages that programs may need."},
+    {"NodeState", "=ready|busy|resting|draining|disabled|lost",
+     "Whether a node can be given a job."},
+    {"Rest", "seconds:number reason:string",
+     "A node through which two attempts in a row have failed gets no job for so long, and why."},
+    {"Gpu",
+     "index:integer ~name:string ~memory_bytes:integer ~memory_used_bytes:integer ~busy:number "
+     "~celsius:integer ~watts:number",
+     "A node's GPU as its driver tells, seconds ago at most; busy is a share of the last second. "
+     "What it does not tell is left out."},
+    {"Catalog",
+     "strategy:[CatalogEntry] batching:[CatalogEntry] optimizer:[CatalogEntry] "
+     "schedule:[CatalogEntry] "
+     "layer:[CatalogEntry] format:[CatalogEntry] augment:[CatalogEntry] device:[CatalogEntry] "
+     "preset:[Preset]",
+     "Everything a job can name."},
+    {"CatalogEntry", "name:string help:string parameters:[Parameter]", "One thing a job can name."},
+    {"Parameter",
+     "name:string type:string required:boolean help:string ~default:any ~min:number ~max:number "
+     "~choices:[string]",
+     "A parameter with its range."},
+    {"Preset", "name:string parameters:integer model:object",
+     "A network that can be named, written out."},
+    {"Datasets", "datasets:[Dataset]", "Data sets that were found."},
+    {"Dataset",
+     "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer "
+     "~test_samples:integer ~digest:string?",
+     "A data set."},
+    {"ProgramList", "programs:[Program]", "Programs that jobs can name."},
+    {"Program",
+     "kind:ProgramKind ~name:string ~digest:sha256 ~files:integer ~bytes:integer ~uploaded:time "
+     "~used:time ~by:string ~description:string ~command:[string] "
+     "~arguments:{string} ~device:string ~needs:{string}",
+     "A user's program. `kind`: operator (by name) or uploaded (by digest: SHA-256, in hex, of "
+     "what is in it). what follows `by` is its "
+     "manifest's."},
+    {"ProgramKind", "=operator|uploaded", "Who brought a program."},
+    {"Role", "=viewer|operator|programs|admin",
+     "What a token allows; each may do what those before it may."},
+    {"Session", "role:Role name:string cookie:boolean", "Who asks."},
+    {"SessionStart", "!token:string", "An API token, or the code of a link."},
+    {"LinkStart", "!~role:Role",
+     "The role that the link gives; admin by default. The body may be left out."},
+    {"Link", "url:string role:Role seconds:integer",
+     "An address for a browser; its fragment is a code for one use."},
+    {"Event", "job:string type:EventType data:object",
+     "What follows `data:` in the stream of events; `job` is empty for events of nodes."},
+    {"EventType", "=job|live|rows|evaluation|assignment|staleness|log|node|deleted",
+     "The name of an event, which its `event:` line repeats; hello and gap have no such document."},
+    {"EventJob",
+     "id:id name:string from:JobState? state:JobState attempt:integer priority:integer "
+     "tags:Tags error:JobError?",
+     "`data` of `job`: it was created, or its state, priority, tags or note changed."},
+    {"EventLive",
+     "progress:Progress metrics:Metrics staleness:StalenessFigures "
+     "staleness_recent:StalenessFigures "
+     "assignment:AssignmentNow servers:[Server] workers:[Worker]",
+     "`data` of `live`: the live part of a job's document."},
+    {"EventNode", "name:string change:string", "`data` of `node`."},
+    {"EventDeleted", "id:id", "`data` of `deleted`."},
+    {"Health", "status:string", "ok or ready."},
+    {"OpenApi",
+     "openapi:string info:object servers:[object] tags:[object] security:[object] paths:object "
+     "components:object",
+     "This description."},
+    {"Problem",
+     "type:string title:string status:integer detail:string errors:[ProblemError] hint:string?",
+     "An error (RFC 9457), with every mistake at once."},
+    {"ProblemError", "pointer:string message:string",
+     "One mistake; the pointer (RFC 6901) says where in the document, or names the query "
+     "parameter."},
+    {NULL, NULL, NULL},
+};
+
+/* Strings of a form. */
+static const struct {
+    const char *name, *key, *value;
+} words[] = {{"time", "format", "date-time"},
+             {"id", "pattern", "^[0-9a-f]{16}$"},
+             {"sha256", "pattern", "^[0-9a-f]{64}$"}};
+
+/* "[number?]" and so on, n characters. */
+static json_t *type_json(const char *type, size_t n)
+{
+    if (n > 1 && type[n - 1] == '?') {
+        json_t *inner = type_json(type, n - 1);
+        json_t *plain = json_object_get(inner, "type");
+        if (json_is_string(plain)) {
+            json_object_set_new(inner, "type", json_pack("[O, s]", plain, "null"));
+            return inner;
+        }
+        return json_pack("{s:[o, {s:s}]}", "anyOf", inner, "type", "null");
+    }
+    if (n > 2 && type[0] == '[') {
+        return json_pack("{s:s, s:o}", "type", "array", "items", type_json(type + 1, n - 2));
+    }
+    if (n > 2 && type[0] == '{') {
+        return json_pack("{s:s, s:o}", "type", "object", "additionalProperties",
+                         type_json(type + 1, n - 2));
+    }
+    if (isupper((unsigned char)type[0])) {
+        char ref[96];
+        snprintf(ref, sizeof(ref), "#/components/schemas/%.*s", (int)n, type);
+        return json_pack("{s:s}", "$ref", ref);
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        if (strlen(words[i].name) == n && strncmp(type, words[i].name, n) == 0) {
+            return json_pack("{s:s, s:s}", "type", "string", words[i].key, words[i].value);
+        }
+    }
+    if (n == 8 && strncmp(type, "priority", n) == 0) {
+        return json_pack("{s:s, s:i, s:i}", "type", "integer", "minimum", -SPEC_PRIORITY, "maximum",
+                         SPEC_PRIORITY);
+    }
+    return n == 3 && strncmp(type, "any", 3) == 0
+               ? json_object()
+               : json_pack("{s:o}", "type", json_stringn(type, n));
+}
+
+json_t *schema_choices(const char *choices)
+{
+    json_t *list = json_array();
+    for (const char *at = choices; *at;) {
+        size_t n = strcspn(at, "|");
+        json_array_append_new(list, json_stringn(at, n));
+        at += n + (at[n] == '|');
+    }
+    return json_pack("{s:s, s:o}", "type", "string", "enum", list);
+}
+
+static const struct schema *find_schema(const char *name)
+{
+    const struct schema *s = schemas;
+    while (s->name && strcmp(s->name, name) != 0) {
+        s++;
+    }
+    return s->name ? s : NULL;
+}
+
+int schema_fields(const char *name, struct schema_field *out, int most)
+{
+    const struct schema *s = find_schema(name);
+    int n = 0;
+    for (const char *at = s ? s->fields : ""; *at && n < most; at += strspn(at, " ")) {
+        at += strspn(at, "!~");
+        size_t key = strcspn(at, ":"), all = strcspn(at, " ");
+        if (key < all) {
+            snprintf(out[n].name, sizeof(out[n].name), "%.*s", (int)key, at);
+            snprintf(out[n].type, sizeof(out[n].type), "%.*s", (int)(all - key - 1), at + key + 1);
+            n++;
+        }
+        at += all;
+    }
+    return n;
+}
+
+bool schema_has(const char *name, const char *key)
+{
+    struct schema_field all[SCHEMA_FIELDS];
+    int n = schema_fields(name, all, SCHEMA_FIELDS), i = 0;
+    while (i < n && strcmp(all[i].name, key) != 0) {
+        i++;
+    }
+    return i < n;
+}
+
+/* "Job?": the fields of Job, of which all but the first may be missing. */
+static json_t *some_of(const struct schema *s)
+{
+    const struct schema *whole = schemas;
+    size_t n = strcspn(s->fields, "?");
+    while (strlen(whole->name) != n || strncmp(whole->name, s->fields, n) != 0) {
+        whole++;
+    }
+    json_t *j = schema_json(whole), *required = json_object_get(j, "required");
+    while (json_array_size(required) > 1) {
+        json_array_remove(required, 1);
+    }
+    json_object_set_new(j, "description", json_string(s->help));
+    return j;
+}
+
+json_t *schema_json(const struct schema *s)
+{
+    if (isupper((unsigned char)s->fields[0])) {
+        return some_of(s);
+    }
+    if (s->fields[0] == '=') {
+        json_t *choices = schema_choices(s->fields + 1);
+        json_object_set_new(choices, "description", json_string(s->help));
+        return choices;
+    }
+    json_t *properties = json_object(), *required = json_array();
+    bool closed = s->fields[0] == '!';
+    for (const char *at = s->fields + closed; *at; at += strspn(at, " ")) {
+        bool optional = *at == '~';
+        char name[64];
+        at += optional;
+        size_t n = strcspn(at, ":");
+        snprintf(name, sizeof(name), "%.*s", (int)n, at);
+        at += n + 1;
+        size_t len = strcspn(at, " ");
+        json_object_set_new(properties, name, type_json(at, len));
+        if (!optional) {
+            json_array_append_new(required, json_string(name));
+        }
+        at += len;
+    }
+    json_t *j = json_pack("{s:s, s:s, s:o, s:o}", "type", "object", "description", s->help,
+                          "properties", properties, "required", required);
+    if (closed) {
+        json_object_set_new(j, "additionalProperties", json_false());
+    }
+    return j;
+}

@@ -1,0 +1,23 @@
+/* What a client takes, by its Accept and Accept-Encoding headers, and which versions of it, by
+ * If-Match and If-None-Match (RFC 9110, 12.5 and 13.1). Pure.
+ *
+ *   Accept: text/csv, application/json;q=0.5, text/html;q=0
+ *
+ * The most specific range decides: TYPE/SUBTYPE before TYPE/ANY before ANY/ANY.
+ */
+#ifndef HTTP_CONTENT_ACCEPT_H
+#define HTTP_CONTENT_ACCEPT_H
+
+#include <stdbool.h>
+
+/* How much a client wants this media type ("application/json"; parameters in the header's ranges
+ * other than q are not looked at): 0 to 1000. A header that is NULL or empty wants everything:
+ * 1000. */
+int accept_type(const char *header, const char *type);
+/* The same of a coding ("gzip"); a header that is NULL wants none but identity: 0. */
+int accept_coding(const char *header, const char *coding);
+/* Does an If-None-Match (`weak`) or If-Match list name this ETag? `*` names every one; NULL none.
+ */
+bool accept_etag(const char *header, const char *etag, bool weak);
+
+#endif

@@ -1,0 +1,94 @@
+/* Tables of series and evaluations; see csv.h. Numbers have the digits that they have in JSON. */
+#include "http/content/csv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CSV_BYTES = 64 << 20 };
+
+static const char line_end[] = "\r\n";
+
+static void add_text(struct buf *out, const char *text)
+{
+    if (text[strcspn(text, ",\"\r\n")] == '\0') {
+        buf_adds(out, text);
+        return;
+    }
+    buf_adds(out, "\"");
+    for (; *text; text++) {
+        buf_add(out, text, 1);
+        if (*text == '"') {
+            buf_adds(out, "\"");
+        }
+    }
+    buf_adds(out, "\"");
+}
+
+static void add_value(struct buf *out, const json_t *value)
+{
+    if (json_is_string(value)) {
+        add_text(out, json_string_value(value));
+    } else if (json_is_integer(value)) {
+        buf_addf(out, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        buf_addf(out, "%.9g", json_real_value(value));
+    }
+}
+
+/* The values of these keys (NULL-terminated) as one line. */
+static void add_line(struct buf *out, const json_t *object, const char *const *keys)
+{
+    for (int i = 0; keys[i]; i++) {
+        buf_adds(out, i ? "," : "");
+        add_value(out, json_object_get(object, keys[i]));
+    }
+    buf_adds(out, line_end);
+}
+
+struct buf csv_of_evaluations(const json_t *evaluations)
+{
+    static const char *const keys[] = {"step", "epoch",    "time",         "samples",
+                                       "loss", "accuracy", "test_samples", NULL};
+    struct buf out;
+    size_t i;
+    json_t *one;
+    buf_init(&out, CSV_BYTES);
+    buf_adds(&out, "step,epoch,time,samples,loss,accuracy,test_samples\r\n");
+    json_array_foreach(evaluations, i, one) {
+        add_line(&out, one, keys);
+    }
+    return out;
+}
+
+struct buf csv_of_series(const json_t *series)
+{
+    static const char *const columns[] = {"x", "min", "max", "mean"};
+    struct buf out;
+    size_t i, at, k;
+    json_t *one;
+    buf_init(&out, CSV_BYTES);
+    buf_adds(&out, "name,node,x,min,max,mean\r\n");
+    json_array_foreach(series, i, one) {
+        size_t n = json_array_size(json_object_get(one, "x"));
+        for (at = 0; at < n; at++) {
+            add_value(&out, json_object_get(one, "name"));
+            buf_adds(&out, ",");
+            add_value(&out, json_object_get(one, "node"));
+            for (k = 0; k < 4; k++) {
+                buf_adds(&out, ",");
+                add_value(&out, json_array_get(json_object_get(one, columns[k]), at));
+            }
+            buf_adds(&out, line_end);
+        }
+    }
+    return out;
+}
+
+int csv_reply(struct reply *out, struct buf text, json_t *body, struct err *e)
+{
+    size_t n = 0;
+    char *bytes = buf_take(&text, &n);
+    buf_release(&text);
+    json_decref(body);
+    return reply_set_text(out, 200, "text/csv; charset=utf-8; header=present", bytes, n, e);
+}

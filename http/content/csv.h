@@ -1,0 +1,18 @@
+/* Documents of the API as tables (text/csv, RFC 4180): a line of names, then one line for each
+ * point or result. What is null is an empty field.
+ */
+#ifndef HTTP_CONTENT_CSV_H
+#define HTTP_CONTENT_CSV_H
+
+#include <jansson.h>
+
+#include "common/buf.h"
+#include "http/reply.h"
+
+/* The lists of the schemas Series and Evaluations, as text. */
+struct buf csv_of_series(const json_t *series);
+struct buf csv_of_evaluations(const json_t *evaluations);
+/* Answers with the text, which it releases, as it does `body` that the text was made of. */
+int csv_reply(struct reply *out, struct buf text, json_t *body, struct err *e);
+
+#endif

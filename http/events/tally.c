@@ -1,0 +1,201 @@
+/* Counting events; see tally.h. A job's wait is from the event that queued it to the one that
+ * launched it; of the jobs that wait, the last WAITING_MOST are remembered.
+ */
+#include "http/events/tally.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/jsonx.h"
+#include "http/events/histogram.h"
+#include "job/state.h"
+#include "store/store.h"
+
+enum { WAITING_MOST = 1024, WORDS_MOST = 32, WORD = 40 };
+
+/* Counts by a word: a job's failures by code, changes of nodes. */
+struct words {
+    char names[WORDS_MOST][WORD];
+    long counts[WORDS_MOST];
+    int n;
+};
+
+struct tally {
+    pthread_mutex_t lock; /* of everything but the histograms */
+    long finished[JOB_STATE_COUNT];
+    long restarts;
+    struct words failures, nodes;
+    struct waiting {
+        char job[STORE_ID]; /* "": free */
+        uint64_t since;
+    } waiting[WAITING_MOST];
+    int next_waiting; /* the place that is taken next */
+    struct histogram queue, step, staleness;
+};
+
+struct tally *tally_new(struct err *e)
+{
+    struct tally *t = calloc(1, sizeof(*t));
+    if (!t) {
+        err_set(e, ERR_MEMORY, "cannot count events: memory ran out");
+        return NULL;
+    }
+    pthread_mutex_init(&t->lock, NULL);
+    histogram_init(&t->queue, histogram_waits);
+    histogram_init(&t->step, histogram_seconds);
+    histogram_init(&t->staleness, histogram_counts);
+    return t;
+}
+
+void tally_free(struct tally *t)
+{
+    if (t) {
+        pthread_mutex_destroy(&t->lock);
+        free(t);
+    }
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+/* Codes and changes are ours and few; one beyond WORDS_MOST is not counted. */
+static void count_word(struct words *w, const char *word)
+{
+    int i = 0;
+    while (word && i < w->n && strcmp(w->names[i], word) != 0) {
+        i++;
+    }
+    if (!word || i == WORDS_MOST || strlen(word) >= WORD) {
+        return;
+    }
+    if (i == w->n) {
+        snprintf(w->names[w->n++], WORD, "%s", word);
+    }
+    w->counts[i]++;
+}
+
+static struct waiting *find_waiting(struct tally *t, const char *job)
+{
+    for (int i = 0; i < WAITING_MOST; i++) {
+        if (strcmp(t->waiting[i].job, job) == 0) {
+            return &t->waiting[i];
+        }
+    }
+    return NULL;
+}
+
+static void count_wait(struct tally *t, const char *job, int state, uint64_t ms)
+{
+    struct waiting *w = find_waiting(t, job);
+    if (state == JOB_QUEUED) {
+        w = w ? w : &t->waiting[t->next_waiting++ % WAITING_MOST];
+        snprintf(w->job, sizeof(w->job), "%s", job);
+        w->since = ms;
+    } else if (w) {
+        if (state == JOB_LAUNCHING) {
+            histogram_add(&t->queue, (double)(ms - w->since) / 1e3);
+        }
+        w->job[0] = '\0';
+    }
+}
+
+/* `from` equal to the state: only its priority changed. */
+static void count_job(struct tally *t, const char *job, const json_t *data, uint64_t ms)
+{
+    const char *to = jsonx_string_at(data, "state"), *from = jsonx_string_at(data, "from");
+    int state = to ? jobstate_find(to) : -1, before = from ? jobstate_find(from) : -1;
+    if (state < 0 || state == before) {
+        return;
+    }
+    count_wait(t, job, state, ms);
+    if (jobstate_ended((enum job_state)state)) {
+        t->finished[state]++;
+    }
+    if (state == JOB_QUEUED && (before == JOB_RUNNING || before == JOB_LAUNCHING)) {
+        t->restarts++;
+    }
+    if (state == JOB_FAILED) {
+        count_word(&t->failures, jsonx_string_at(json_object_get(data, "error"), "code"));
+    }
+}
+
+static void count_rows(struct tally *t, const json_t *data)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(data, "rows"), i, row) {
+        double step = json_number_value(json_object_get(row, "compute_seconds")) +
+                      json_number_value(json_object_get(row, "exchange_seconds")) +
+                      json_number_value(json_object_get(row, "wait_seconds"));
+        histogram_add(&t->step, step);
+        histogram_add(&t->staleness, json_number_value(json_object_get(row, "staleness")));
+    }
+}
+
+void tally_event(struct tally *t, const json_t *event, uint64_t ms)
+{
+    const char *type = jsonx_string_at(event, "type"), *job = jsonx_string_at(event, "job"),
+               *text = jsonx_string_at(event, "data");
+    bool of_job = type && strcmp(type, "job") == 0, of_node = type && strcmp(type, "node") == 0,
+         rows = type && strcmp(type, "rows") == 0;
+    json_t *data = text && (of_job || of_node || rows) ? json_loads(text, 0, NULL) : NULL;
+    if (!data) {
+        return;
+    }
+    if (rows) {
+        count_rows(t, data);
+    }
+    pthread_mutex_lock(&t->lock);
+    if (of_job && job && *job) {
+        count_job(t, job, data, ms);
+    } else if (of_node) {
+        count_word(&t->nodes, jsonx_string_at(data, "change"));
+    }
+    pthread_mutex_unlock(&t->lock);
+    json_decref(data);
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+static void head(struct buf *out, const char *name, const char *type, const char *help)
+{
+    buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void print_words(const struct words *w, struct buf *out, const char *name, const char *label)
+{
+    for (int i = 0; i < w->n; i++) {
+        buf_addf(out, "%s{%s=\"%s\"} %ld\n", name, label, w->names[i], w->counts[i]);
+    }
+}
+
+void tally_print(struct tally *t, struct buf *out)
+{
+    head(out, "evenstep_jobs_finished_total", "counter", "Jobs that ended, by their last state.");
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        if (jobstate_ended((enum job_state)i)) {
+            buf_addf(out, "evenstep_jobs_finished_total{state=\"%s\"} %ld\n",
+                     jobstate_name((enum job_state)i), t->finished[i]);
+        }
+    }
+    head(out, "evenstep_job_restarts_total", "counter",
+         "Attempts that were lost, whose jobs were queued again.");
+    buf_addf(out, "evenstep_job_restarts_total %ld\n", t->restarts);
+    head(out, "evenstep_job_failures_total", "counter", "Jobs that failed, by the error's code.");
+    print_words(&t->failures, out, "evenstep_job_failures_total", "code");
+    head(out, "evenstep_node_changes_total", "counter",
+         "Changes of nodes; a node that is back had been lost.");
+    print_words(&t->nodes, out, "evenstep_node_changes_total", "change");
+    pthread_mutex_unlock(&t->lock);
+    head(out, "evenstep_queue_wait_seconds", "histogram",
+         "Time from a job's being queued to its launch.");
+    histogram_print(&t->queue, out, "evenstep_queue_wait_seconds", "");
+    head(out, "evenstep_step_seconds", "histogram",
+         "Time of a worker's step, of the rows that events carry.");
+    histogram_print(&t->step, out, "evenstep_step_seconds", "");
+    head(out, "evenstep_staleness_versions", "histogram",
+         "Staleness of a gradient, of the rows that events carry.");
+    histogram_print(&t->staleness, out, "evenstep_staleness_versions", "");
+}
