@@ -43,7 +43,7 @@ L_common  := -ljansson -lcrypto -lm -lpthread -ldl
 L_job     := $(L_common)
 L_store   := -lhiredis $(L_common)
 L_agent   := $(L_store) -ldl
-L_http    := -lmicrohttpd -lz $(L_store)
+L_http    := -lmicrohttpd -lgnutls -lz $(L_store)
 L_kernels := -ldnnl -fopenmp -ldl $(L_common)
 L_worker  := $(MPI_LIBS) -lz $(L_kernels) -lhiredis
 L_cli     := -lcurl $(L_http) -lz
@@ -63,7 +63,7 @@ PROGRAMS := $(addprefix $(BUILD)/,evenstep evenstep-worker evenstep-simulate eve
               evenstep-launch)
 
 .DEFAULT_GOAL := all
-.PHONY: all help clean install lint format check-format check-size check-types layers docs \
+.PHONY: all help clean install deb lint format check-format check-size check-types layers docs \
         check-docs bundle demo check mutants
 all: $(PROGRAMS) ## builds every program into $(BUILD)
 
@@ -211,8 +211,9 @@ include kernels/plugin.mk
 include kernels/cuda/build.mk
 
 .PHONY: reproduce
-reproduce: all ## the papers' tables (days; TIME=2h: for so long; QUICK=1: minutes; TABLES=...)
-	BUILD=$(BUILD) QUICK=$(QUICK) TIME=$(TIME) $(PYTHON) tests/reproduce/reproduce.py $(TABLES)
+reproduce: all ## the papers' tables (days; SIZE=scouting, QUICK=1, TIME=2h, TABLES=...)
+	BUILD=$(BUILD) SIZE=$(SIZE) QUICK=$(QUICK) TIME=$(TIME) \
+		$(PYTHON) tests/reproduce/reproduce.py $(TABLES)
 
 demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup
@@ -248,6 +249,8 @@ install: all install-client install-share ## into PREFIX
 	cp -r static $(DESTDIR)$(PREFIX)/share/evenstep/
 bundle: all ## a folder of at most 40 MiB that runs where our packages are not (docs/gpu.md)
 	CC="$(CC)" deploy/bundle/make $(BUILD) $(BUILD)/bundle/evenstep
+deb: all ## Debian packages for service, agent and command line, into BUILD/deb
+	deploy/debian/make $(BUILD)
 clean: ## removes what was built
 	rm -rf $(BUILD)
 help: ## this list

@@ -21,6 +21,7 @@
 #include "agent/join.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/notify.h"
 #include "job/documents/joining.h"
 #include "job/hostkey.h"
 #include "job/node.h"
@@ -103,6 +104,7 @@ static void join(struct agent *a)
     while (!told_to_stop) {
         struct err e = {0};
         if (join_once(a, &e) == 0) {
+            notify_manager("STATUS=joined");
             log_info("agent", "joined", "host=%s address=%s network=%s nodes=%zu", a->config.host,
                      a->config.address, a->config.network, json_array_size(a->config.nodes));
             return;
@@ -293,6 +295,9 @@ int main(int argc, char **argv)
     if (rc == 0) {
         catch_signals();
         rc = start(&a, &e);
+        if (rc == 0) {
+            notify_manager("READY=1\nSTATUS=joins"); /* it may take long: nobody waits for it */
+        }
         while (rc == 0 && !told_to_stop) {
             rc = live(&a, &e);
             if (rc == -ERR_CONFLICT || rc == -ERR_UNAVAILABLE) { /* somebody has our name meanwhile,

@@ -51,9 +51,18 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
     return c->token ? 0 : -(int)e->code;
 }
 
+/* Whom it takes for the service, where that speaks TLS. */
+static void trust(struct client *c, const struct opt_values *options)
+{
+    c->cacert = opt_string(options, "cacert");
+    c->pin = opt_string(options, "pin");
+}
+
 int client_open(struct client *c, const struct opt_values *options, struct err *e)
 {
-    return client_open_at(c, opt_string(options, "url"), opt_string(options, "token-file"), e);
+    int rc = client_open_at(c, opt_string(options, "url"), opt_string(options, "token-file"), e);
+    trust(c, options);
+    return rc;
 }
 
 void client_close(struct client *c)
@@ -183,6 +192,14 @@ static void set_options(const struct client *c, const struct exchange *x, const 
         curl_easy_setopt(curl, CURLOPT_TIMEOUT, 120L);
     }
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    if (c->cacert) {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, c->cacert);
+    }
+    if (c->pin) { /* who has this key is the service, whatever the certificate says */
+        curl_easy_setopt(curl, CURLOPT_PINNEDPUBLICKEY, c->pin);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     if (is_loopback(c->url)) {
         curl_easy_setopt(curl, CURLOPT_PROXY,
                          ""); /* whatever http_proxy says, nobody else reaches our loopback */
@@ -242,8 +259,12 @@ static int perform(struct client *c, struct exchange *x, struct err *e)
     if (code != CURLE_OK && !(code == CURLE_SEND_ERROR && x->status >= 400)) {
         rc = err_set(e, ERR_UNAVAILABLE, "cannot reach %s: %s", c->url,
                      *why ? why : curl_easy_strerror(code));
-        err_hint(e,
-                 "is `evenstep serve` running there? EVENSTEP_URL or --url names another address");
+        bool stranger =
+            code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_PINNEDPUBKEYNOTMATCH;
+        err_hint(e, stranger ? "--cacert FILE or --pin KEY (the service's log has it) say whom to "
+                               "take for the service"
+                             : "is `evenstep serve` running there? EVENSTEP_URL or --url names "
+                               "another address");
     }
 out:
     curl_slist_free_all(headers);

@@ -14,22 +14,38 @@ struct client {
     char url[512];
     char *token;    /* owned */
     char *problems; /* of the last refusal, a line each; owned, or NULL */
-    int refusal;    /* HTTP status of the last answer that was none of success; 0: it was one */
-    char etag[96];  /* of the last answer; "": it had none */
+    /* borrowed, or NULL: authorities that are trusted, and the one public key that is */
+    const char *cacert, *pin;
+    int refusal;   /* HTTP status of the last answer that was none of success; 0: it was one */
+    char etag[96]; /* of the last answer; "": it had none */
 };
 
 /* Where the service is, and how it knows us. */
-#define CLIENT_ADDRESS                                                             \
-    {"url",                                                                        \
-     "URL",                                                                        \
-     OPT_STRING,                                                                   \
-     "http://127.0.0.1:8080",                                                      \
-     0,                                                                            \
-     0,                                                                            \
-     "address of the service (EVENSTEP_URL)"},                                     \
-    {                                                                              \
-        "token-file", "FILE", OPT_STRING, NULL, 0, 0,                              \
-            "file with the token; else EVENSTEP_TOKEN, else ./evenstep-data/token" \
+#define CLIENT_ADDRESS                                                                \
+    {"url",                                                                           \
+     "URL",                                                                           \
+     OPT_STRING,                                                                      \
+     "http://127.0.0.1:8080",                                                         \
+     0,                                                                               \
+     0,                                                                               \
+     "address of the service (EVENSTEP_URL)"},                                        \
+        {"token-file",                                                                \
+         "FILE",                                                                      \
+         OPT_STRING,                                                                  \
+         NULL,                                                                        \
+         0,                                                                           \
+         0,                                                                           \
+         "file with the token; else EVENSTEP_TOKEN, else ./evenstep-data/token"},     \
+        {"cacert",                                                                    \
+         "FILE",                                                                      \
+         OPT_STRING,                                                                  \
+         NULL,                                                                        \
+         0,                                                                           \
+         0,                                                                           \
+         "certificates (PEM) of whom the service's must be (default: the system's)"}, \
+    {                                                                                 \
+        "pin", "KEY", OPT_STRING, NULL, 0, 0,                                         \
+            "sha256//… of the service's public key, in place of an authority"       \
     }
 #define CLIENT_HELP                                            \
     {                                                          \

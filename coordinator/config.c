@@ -29,6 +29,10 @@ const struct opt serve_options[] = {
     {"keeper-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with that user's password"},
     {"token-file", "FILE", OPT_STRING, NULL, 0, 0,
      "file with the admin's token, made if absent (default: DIR/token)"},
+    {"tls-cert", "FILE", OPT_STRING, NULL, 0, 0,
+     "certificate (PEM, with those that lead to its authority): the page and the API are https; "
+     "read again when it changes"},
+    {"tls-key", "FILE", OPT_STRING, NULL, 0, 0, "its private key (PEM)"},
     {"standby", NULL, OPT_FLAG, NULL, 0, 0,
      "waits while another coordinator works on the store, and takes over when it ends; needs "
      "--store"},
@@ -199,6 +203,9 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     serve_config_nodes(c, &bad);
     read_max_disk(c, &bad);
     read_rest(c);
+    if (!opt_given(c->options, "tls-cert") != !opt_given(c->options, "tls-key")) {
+        serve_config_complain(&bad, "--tls-cert and --tls-key need each other");
+    }
     if (opt_flag(c->options, "standby") && !c->store) {
         serve_config_complain(&bad,
                               "--standby needs --store: a private store ends with its "

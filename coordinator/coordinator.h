@@ -31,7 +31,9 @@ extern const struct opt serve_options[]; /* config.c: DESIGN.md section 9 */
 /* Exit status of `serve` where another coordinator works on the store, or has taken over; 1: it
  * could not start; 0: it was told to end. */
 enum { SERVE_ELSEWHERE = 3 };
-/* Runs until SIGINT or SIGTERM, or until another coordinator has taken over. Exit status. */
+/* Runs until SIGINT or SIGTERM (running jobs write a checkpoint and wait for the next start), until
+ * SIGUSR1 (they go on, and the next start adopts them), or until another coordinator has taken
+ * over. Exit status. */
 int serve_main(int argc, char **argv);
 
 #endif

@@ -4,9 +4,10 @@
  *   folder's lock ─► store (private or given) ─► lease ─► local nodes ─► HTTP ─► "ready"
  *     ─► sched_tick … ─► on SIGTERM: drain, stop; when the lease is lost: stop without a change
  *
- * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGKILL they go on,
- * and the next coordinator adopts them. The private redis-server ends only in the first case.
- * PR_SET_PDEATHSIG would end mpirun with the *thread* that forked it, so it is not set for mpirun.
+ * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGUSR1 and SIGKILL
+ * they go on, and the next coordinator adopts them. The private redis-server ends only in the first
+ * case. PR_SET_PDEATHSIG would end mpirun with the *thread* that forked it, so it is not set for
+ * mpirun.
  */
 #include "job/node.h"
 #include "coordinator/coordinator.h"
@@ -22,6 +23,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/notify.h"
 #include "common/packages.h"
 #include "coordinator/config.h"
 #include "coordinator/planning/dryrun.h"
@@ -39,7 +41,7 @@ enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };
 static const double drain_seconds = 20, store_retry_least = 1, store_retry_most = 30;
 
 static int wake_fd = -1; /* the signal handler's way into the loop */
-static volatile sig_atomic_t told_to_stop;
+static volatile sig_atomic_t told_to_stop, told_to_leave;
 
 static void ring(int fd)
 {
@@ -50,8 +52,8 @@ static void ring(int fd)
 
 static void on_signal(int sig)
 {
-    (void)sig;
     int saved = errno;
+    told_to_leave |= sig == SIGUSR1;
     told_to_stop = 1;
     ring(wake_fd);
     errno = saved;
@@ -207,7 +209,9 @@ static int start_http(struct service *s, struct err *e)
                              .store_url = s->url,
                              .store_password = c->password,
                              .token_file = c->token_file,
-                             .allow_hosts = c->allow_hosts};
+                             .allow_hosts = c->allow_hosts,
+                             .tls_cert = opt_string(c->options, "tls-cert"),
+                             .tls_key = opt_string(c->options, "tls-key")};
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
@@ -224,16 +228,19 @@ static int start_http(struct service *s, struct err *e)
 
 static void announce(struct service *s)
 {
+    notify_manager("READY=1\nSTATUS=works");
     struct err e = {0};
-    char link[512], host[256];
+    char link[512], host[256], pin[64];
     const char *colon = strrchr(s->config.listen, ':');
     snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - s->config.listen) : 0,
              s->config.listen);
     if (!host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0) {
         snprintf(host, sizeof host, "127.0.0.1");
     }
-    log_info("serve", "ready", "url=http://%s:%d nodes=%zu data_dir=%s", host, http_port(s->http),
-             json_array_size(s->config.nodes), s->config.data_dir);
+    bool tls = http_pin(s->http, pin);
+    log_info("serve", "ready", "url=%s://%s:%d nodes=%zu data_dir=%s%s%s", http_scheme(s->http),
+             host, http_port(s->http), json_array_size(s->config.nodes), s->config.data_dir,
+             tls ? " pin=" : "", tls ? pin : "");
     if (http_link(s->http, link, &e) >= 0) {
         printf("%s\n", link);
         fflush(stdout);
@@ -250,6 +257,9 @@ static void on_lost(void)
 /* From here on no other coordinator works on this store or in this folder (lease.h). */
 static int start_lease(struct service *s, struct err *e)
 {
+    if (opt_flag(s->config.options, "standby")) {
+        notify_manager("READY=1\nSTATUS=stands by until another coordinator has ended");
+    }
     return lease_take(s->lease, s->url, s->config.password, &told_to_stop, e);
 }
 
@@ -371,14 +381,20 @@ static void drain(struct service *s)
     }
 }
 
-/* Without the lease jobs, nodes, the store and the histories in a shared folder are the other
+/* SIGUSR1 leaves jobs, nodes and the store as they are for the coordinator that follows, which
+ * adopts them.
+ *
+ * Without the lease jobs, nodes, the store and the histories in a shared folder are the other
  * coordinator's: all of them are left alone. So is the scheduler, whose monitors would write the
  * rows that they have not yet written. */
 static void stop(struct service *s)
 {
-    bool lost = lease_lost(s->lease);
-    if (!lost) {
+    bool lost = lease_lost(s->lease), left = lost || told_to_leave;
+    notify_manager("STOPPING=1");
+    if (!left) {
         drain(s);
+    } else if (!lost && s->ready) {
+        log_info("serve", "stopping; jobs go on", "running=%d", sched_running(s->sched));
     }
     if (s->http) {
         http_stop(s->http);
@@ -388,10 +404,10 @@ static void stop(struct service *s)
     }
     hosts_stop(s->hosts);
     retention_stop(s->retention);
-    localnodes_stop(s->nodes, !lost);
+    localnodes_stop(s->nodes, !left);
     store_close(s->store);
     lease_close(s->lease);
-    if (s->is_private && !lost && (s->ready || !s->was_there)) {
+    if (s->is_private && !left && (s->ready || !s->was_there)) {
         redis_private_stop(s->config.data_dir);
     }
     launcher_release(&s->mpirun);
@@ -403,6 +419,7 @@ static void catch_signals(void)
     struct sigaction action = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
 }
 

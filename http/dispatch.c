@@ -25,6 +25,7 @@
 #include "http/recent.h"
 #include "http/request.h"
 #include "http/content/text.h"
+#include "http/trail.h"
 #include "http/work.h"
 
 /* ---- the handler ----------------------------------------------------------------------------- */
@@ -148,6 +149,7 @@ static int send_reply(struct request *q)
         histogram_add(&q->server->timings[q->match.route - routes], clock_now() - q->received);
     }
     log_answer(q);
+    trail_add(q);
     reply_header(&q->reply, "X-Request-Id", q->id);
     return reply_send(&q->reply, q->connection);
 }

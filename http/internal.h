@@ -32,6 +32,8 @@ struct http_server {
     struct http_hooks hooks;
     struct hosts hosts;              /* names under which it is asked for */
     struct auth *auth;               /* who asks */
+    struct audit *audit;             /* who changed what */
+    struct tls *tls;                 /* the certificate; NULL: without TLS */
     struct guard *guard;             /* how long a request may take */
     struct connections *connections; /* to the store */
     struct stream *stream;           /* events */

@@ -19,7 +19,7 @@
 struct MHD_Connection;
 struct guarded;
 
-enum { REQUEST_ID = 65, REQUEST_TARGET = 256 };
+enum { REQUEST_ID = 65, REQUEST_TARGET = 256, REQUEST_NOTE = 200 };
 
 struct request {
     struct work_item item; /* first: dispatch.c gives it to the threads of work.h */
@@ -40,6 +40,7 @@ struct request {
     bool done;                    /* the handler has run, `reply` can be sent */
     bool bad_path;                /* the path is ambiguous (an encoded slash or NUL) */
     struct identity who;
+    char note[REQUEST_NOTE]; /* what it changes, for the audit (trail.h) */
     bool unsure; /* only the store knows its session: it is asked on a thread of work.h */
     struct buf body;
     size_t counted;              /* bytes of `body`'s memory in server->body_bytes */

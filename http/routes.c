@@ -83,6 +83,15 @@ static const struct route_param events_params[] = {
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 
+static const struct route_param audit_params[] = {
+    {"who", ROUTE_STRING, 0, 0, NULL, "only what the tokens of this name did", NULL},
+    {"since", ROUTE_STRING, 0, 0, NULL,
+     "only entries from this time on: 2026-01-02T03:04:05Z, or a beginning of it", NULL},
+    {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before", NULL},
+    {"limit", ROUTE_INT, 1, 500, NULL, "entries on a page; 50 by default", NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
+};
+
 #define V1 "/api/v1/"
 
 /* clang-format off */
@@ -121,6 +130,10 @@ const struct route routes[] = {
     {"POST", V1 "session", ROLE_NONE, api_session_start, "Changes a token or the code of a link (which is used up) for a session cookie.", NULL, "SessionStart", 201, "Session", ROUTE_WAITS},
     {"DELETE", V1 "session", ROLE_NONE, api_session_end, "Ends the session of the cookie.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"POST", V1 "link", ROLE_ADMIN, api_link, "Makes an address for a browser, with a code for one use within 24 hours.", NULL, "LinkStart", 201, "Link", ROUTE_WAITS},
+    {"GET", V1 "tokens", ROLE_ADMIN, api_tokens_list, "Lists the tokens that there are: lines of the token file, and those that were issued. None is shown itself.", NULL, NULL, 200, "TokenList", ROUTE_WAITS},
+    {"POST", V1 "tokens", ROLE_ADMIN, api_token_make, "Issues a token. The answer is the only one that has it.", NULL, "TokenStart", 201, "TokenMade", ROUTE_WAITS},
+    {"DELETE", V1 "tokens/{id}", ROLE_ADMIN, api_token_revoke, "Revokes a token that was issued, with its sessions and links; 409 for a line of the token file.", NULL, NULL, 204, NULL, ROUTE_WAITS},
+    {"GET", V1 "audit", ROLE_ADMIN, api_audit, "Lists who changed what, from where, and what the answer was, newest first.", audit_params, NULL, 200, "Audit", ROUTE_WAITS},
     {"GET", "/metrics", ROLE_VIEWER, api_metrics, "Gives figures of service, nodes and running jobs for Prometheus.", NULL, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", "/healthz", ROLE_NONE, api_healthz, "Answers while the process serves requests.", NULL, NULL, 200, "Health", ROUTE_QUICK},
     {"GET", "/readyz", ROLE_NONE, api_readyz, "Answers 200 while the store can be reached, else 503.", NULL, NULL, 200, "Health", ROUTE_WAITS},

@@ -25,7 +25,9 @@
 #include "common/clock.h"
 #include "common/hex.h"
 #include "common/log.h"
+#include "http/access/audit.h"
 #include "http/access/auth.h"
+#include "http/access/tls.h"
 #include "http/connections.h"
 #include "http/dispatch.h"
 #include "http/content/files.h"
@@ -175,13 +177,18 @@ static unsigned allowed_connections(void)
 static int start_daemon(struct http_server *s, struct err *e)
 {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    char versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback()},
+                                   {MHD_OPTION_HTTPS_PRIORITIES, 0, versions},
+                                   {MHD_OPTION_END, 0, NULL}};
     s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
-        MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS,
-        MHD_OPTION_CONNECTION_LIMIT, allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES,
-        MHD_OPTION_URI_LOG_CALLBACK, dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+        flags | (s->tls ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, s,
+        MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET, s->listen_fd,
+        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT,
+        allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WRITE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
+        dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, s, MHD_OPTION_ARRAY, s->tls ? tls : tls + 2, MHD_OPTION_END);
     return s->daemon
                ? 0
                : err_errno(e, ERR_INTERNAL, "cannot start the HTTP server on port %d", s->port);
@@ -224,6 +231,27 @@ static int start_counting(struct http_server *s, struct err *e)
     return s->tally ? 0 : -(int)e->code;
 }
 
+static int open_tls(struct http_server *s, const struct http_config *c, struct err *e)
+{
+    if (!c->tls_cert) {
+        return 0;
+    }
+    s->tls = tls_open(c->tls_cert, c->tls_key, e);
+    s->hosts.tls = true;
+    return s->tls ? 0 : -(int)e->code;
+}
+
+/* Who may ask, and the trail of what they change. */
+static int open_access(struct http_server *s, const struct http_config *c, struct err *e)
+{
+    char issued[1024];
+    snprintf(issued, sizeof(issued), "%s/issued-tokens", c->data_dir);
+    return (s->auth = auth_open(c->token_file, issued, e)) &&
+                   (s->audit = audit_open(c->data_dir, e))
+               ? 0
+               : -(int)e->code;
+}
+
 struct http_server *http_start(const struct http_config *config, struct err *e)
 {
     struct http_server *s = calloc(1, sizeof(*s));
@@ -236,9 +264,9 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
     if (copy_config(s, config, e) < 0 || !(s->connections = connections_new(url, password, e)) ||
         open_socket(s, config->listen, e) < 0 ||
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
-        !(s->auth = auth_open(config->token_file, e)) || !(s->digests = digests_new()) ||
-        !(s->pages = pages_new()) || !(s->guard = guard_start(e)) || !(s->recent = recent_new()) ||
-        start_counting(s, e) < 0 ||
+        open_tls(s, config, e) < 0 || open_access(s, config, e) < 0 ||
+        !(s->digests = digests_new()) || !(s->pages = pages_new()) ||
+        !(s->guard = guard_start(e)) || !(s->recent = recent_new()) || start_counting(s, e) < 0 ||
         !(s->stream = stream_start(url, password, s->recent, s->auth, s->tally, e)) ||
         !(s->work = work_start(HTTP_WORKERS, e)) || start_daemon(s, e) < 0) {
         http_stop(s);
@@ -274,6 +302,8 @@ void http_stop(struct http_server *s)
     digests_free(s->digests);
     pages_free(s->pages);
     auth_close(s->auth);
+    audit_close(s->audit);
+    tls_close(s->tls);
     connections_free(s->connections);
     free(s->data_dir);
     free(s->static_dir);
@@ -285,6 +315,19 @@ int http_port(const struct http_server *s)
     return s->port;
 }
 
+const char *http_scheme(const struct http_server *s)
+{
+    return s->tls ? "https" : "http";
+}
+
+bool http_pin(const struct http_server *s, char out[TLS_PIN])
+{
+    if (s->tls) {
+        tls_pin(s->tls, out);
+    }
+    return s->tls != NULL;
+}
+
 int http_link(struct http_server *s, char *out, struct err *e)
 {
     char code[AUTH_TOKEN], address[HOSTS_NAME + 16];
@@ -293,6 +336,6 @@ int http_link(struct http_server *s, char *out, struct err *e)
         return -(int)e->code;
     }
     hosts_address(&s->hosts, address, sizeof(address));
-    snprintf(out, 512, "http://%s/#token=%s", address, code);
+    snprintf(out, 512, "%s://%s/#token=%s", http_scheme(s), address, code);
     return 0;
 }

@@ -45,6 +45,7 @@ struct http_config {
     const char *store_url, *store_password;
     const char *token_file;         /* made with mode 0600 if absent; its token is an admin's */
     const char *const *allow_hosts; /* NULL-terminated, or NULL */
+    const char *tls_cert, *tls_key; /* PEM files; NULL: without TLS */
     struct http_hooks hooks;
 };
 
@@ -52,6 +53,10 @@ struct http_server;
 struct http_server *http_start(const struct http_config *config, struct err *e);
 void http_stop(struct http_server *s); /* resumes and closes every connection */
 int http_port(const struct http_server *s);
+/* "http" or "https". */
+const char *http_scheme(const struct http_server *s);
+/* What the command line can pin (--pin), "sha256//…"; false: without TLS. */
+bool http_pin(const struct http_server *s, char out[64]);
 /* A fresh address for the browser with a code for one use within 24 hours, into out[512]. */
 int http_link(struct http_server *s, char *out, struct err *e);
 

@@ -1,4 +1,4 @@
-/* All minibatch policy: see assign.h and ALGORITHMS.md 2.3.
+/* Minibatches for the speeds of nodes: see assign.h and ALGORITHMS.md 2.3.
  *
  *      seconds │      slow      mid        fast         the line a + k*b of each node; a cut at
  *            T ┼───────●─────────●──────────●           height T gives minibatches that finish
@@ -11,12 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENOUGH_ROWS = 4, MEMORY = 33 /* a profile's, in rows */, HALVINGS = 200 };
+enum { HALVINGS = 200 };
 
-static const double GAIN =
-    0.05; /* a change soon after another must promise at least this share of a step */
-static const double LEAST_GAIN =
-    0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
 static const double LEAST_K = 1e-12;
 
 /* ---- equal finish ---------------------------------------------------------------------------- */
@@ -168,8 +164,7 @@ static bool split_by_weights(const struct batching_spec *b, int workers, int *si
            0;
 }
 
-/* The largest minibatch of a node, by its memory and by the job; 0: there is no limit. */
-static int limit_of(const struct batching_spec *b, const struct profile *p)
+int assign_limit(const struct batching_spec *b, const struct profile *p)
 {
     int limit = p ? p->max_batch : 0;
     return b->max_batch > 0 && (limit == 0 || b->max_batch < limit) ? b->max_batch : limit;
@@ -185,7 +180,7 @@ static bool split_within_limits(const struct batching_spec *b, int workers,
     bool limited = false;
     for (int i = 0; i < workers; i++) {
         k[i] = 1;
-        max_batch[i] = limit_of(b, profiles ? profiles[i] : NULL);
+        max_batch[i] = assign_limit(b, profiles ? profiles[i] : NULL);
         limited = limited ||
                   (max_batch[i] > 0 && max_batch[i] < (b->global_batch + workers - 1) / workers);
     }
@@ -205,7 +200,7 @@ static bool split_by_profiles(const struct batching_spec *b, int workers,
         }
         a[i] = profiles[i]->a;
         k[i] = profiles[i]->k;
-        max_batch[i] = limit_of(b, profiles[i]);
+        max_batch[i] = assign_limit(b, profiles[i]);
     }
     out->predicted_seconds = assign_equal_finish(a, k, max_batch, workers, b->global_batch,
                                                  b->min_batch, quantum, out->sizes);
@@ -260,201 +255,6 @@ int assign_first(struct assignment *out, const struct batching_spec *b, int work
                                             : "equal");
     }
     return 0;
-}
-
-/* ---- the balancer ---------------------------------------------------------------------------- */
-
-int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers,
-                  int quantum, const struct profile *const *profiles, const char *const *names,
-                  struct err *e)
-{
-    memset(b, 0, sizeof *b);
-    b->batching = *batching;
-    b->workers = workers;
-    b->quantum = quantum;
-    b->gain = GAIN;
-    int rc = assign_first(&b->current, batching, workers, profiles, quantum, e);
-    if (rc < 0) {
-        return rc;
-    }
-    b->profiles = calloc((size_t)workers, sizeof *b->profiles);
-    b->rows_since = calloc((size_t)workers, sizeof *b->rows_since);
-    b->recent = calloc((size_t)workers, sizeof *b->recent);
-    if (!b->profiles || !b->rows_since || !b->recent) {
-        balancer_release(b);
-        return err_set(e, ERR_MEMORY, "cannot balance %d workers: memory ran out", workers);
-    }
-    for (int i = 0; i < workers; i++) {
-        if (profiles && profiles[i]) {
-            b->profiles[i] = *profiles[i];
-        }
-        snprintf(b->names[i], sizeof b->names[i], "%s", names && names[i] ? names[i] : "a node");
-    }
-    return 0;
-}
-
-int balancer_take_batch(struct balancer *b, int global_batch, struct err *e)
-{
-    const struct profile *profiles[SPEC_WORKERS];
-    struct assignment first;
-    int version = b->current.version;
-    int64_t sum = 0;
-    for (int i = 0; i < b->workers; i++) {
-        sum += b->current.sizes[i];
-        profiles[i] = b->profiles[i].count > 0 ? &b->profiles[i] : NULL;
-    }
-    b->batching.global_batch = global_batch;
-    if (sum == global_batch) {
-        return BALANCE_STANDS;
-    }
-    int rc = assign_first(&first, &b->batching, b->workers, profiles, b->quantum, e);
-    if (rc < 0) {
-        return rc;
-    }
-    first.version = version + 1;
-    b->current = first;
-    return BALANCE_CHANGED;
-}
-
-void balancer_release(struct balancer *b)
-{
-    free(b->profiles);
-    free(b->rows_since);
-    free(b->recent);
-    b->profiles = NULL;
-    b->rows_since = NULL;
-    b->recent = NULL;
-}
-
-void balancer_observe(struct balancer *b, int worker, int batch, double compute_seconds)
-{
-    if (worker < 0 || worker >= b->workers || batch <= 0 || !(compute_seconds > 0)) {
-        return;
-    }
-    profile_observe(&b->profiles[worker], batch, compute_seconds);
-    if (batch == b->current.sizes[worker]) { /* steps of the old size still come in for a while */
-        double *r = &b->recent[worker];
-        *r = b->rows_since[worker]++ == 0 ? compute_seconds : 0.8 * *r + 0.2 * compute_seconds;
-    }
-}
-
-static int compare_doubles(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
-static double median_of(const double *values, int n)
-{
-    double sorted[SPEC_WORKERS];
-    memcpy(sorted, values, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
-    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
-}
-
-static double off(double x, double median)
-{
-    return x > median ? x / median : median / x;
-}
-
-/* In words: the node whose step ends farthest from the median one, how fast it is per sample, and
- * what becomes of it. */
-static void give_reason(const struct balancer *b, struct assignment *next)
-{
-    double seconds[SPEC_WORKERS], rate[SPEC_WORKERS];
-    int who = 0;
-    for (int i = 0; i < b->workers; i++) {
-        int batch = b->current.sizes[i] > 0 ? b->current.sizes[i] : 1;
-        seconds[i] = profile_seconds(&b->profiles[i], batch);
-        rate[i] = seconds[i] / batch;
-    }
-    double median_step = median_of(seconds, b->workers), median = median_of(rate, b->workers);
-    for (int i = 1; i < b->workers; i++) {
-        who = off(seconds[i], median_step) > off(seconds[who], median_step) ? i : who;
-    }
-    double times = off(rate[who], median);
-    char speed[64];
-    if (times < 1.05) {
-        snprintf(speed, sizeof speed, "as fast as the median");
-    } else {
-        snprintf(speed, sizeof speed, "%.*f times %s than the median",
-                 times<9.95, times, rate[who]> median ? "slower" : "faster");
-    }
-    snprintf(next->reason, sizeof next->reason, "%s computes %s; its minibatch goes from %d to %d",
-             b->names[who], speed, b->current.sizes[who], next->sizes[who]);
-}
-
-/* The first worker whose minibatch its memory does not hold, or -1. */
-static int find_overfull(const struct balancer *b)
-{
-    for (int i = 0; i < b->workers; i++) {
-        if (b->profiles[i].max_batch > 0 && b->current.sizes[i] > b->profiles[i].max_batch) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-/* What a change must promise: less the more rows speak for it, but more than their noise can make
- * up. There are enough of each. */
-static double gain_asked(const struct balancer *b)
-{
-    double noise = 0;
-    int64_t rows = INT64_MAX;
-    for (int i = 0; i < b->workers; i++) {
-        double t = profile_seconds(&b->profiles[i], b->current.sizes[i]),
-               relative = t > 0 ? b->profiles[i].deviation / t : 0;
-        noise = relative > noise ? relative : noise;
-        rows = b->rows_since[i] < rows ? b->rows_since[i] : rows;
-    }
-    double made_up = 2 * noise / sqrt(rows < MEMORY ? (double)rows : MEMORY);
-    return clamp(b->gain * ENOUGH_ROWS / (double)rows, clamp(made_up, LEAST_GAIN, b->gain),
-                 b->gain);
-}
-
-bool balancer_decide(struct balancer *b, int64_t step)
-{
-    if (b->batching.policy != BATCH_DYNAMIC || b->workers < 2 || b->batching.global_batch == 0) {
-        return false;
-    }
-    int overfull =
-        find_overfull(b); /* such an assignment never comes into force: no row of it is ever seen */
-    const struct profile *profiles[SPEC_WORKERS];
-    double now = 0, measured = 0;
-    for (int i = 0; i < b->workers; i++) {
-        if (b->rows_since[i] < ENOUGH_ROWS && overfull < 0) {
-            return false;
-        }
-        double t = profile_seconds(&b->profiles[i], b->current.sizes[i]);
-        now = t > now ? t : now;
-        measured = b->recent[i] > measured ? b->recent[i] : measured;
-        profiles[i] = &b->profiles[i];
-    }
-    struct assignment *next = calloc(1, sizeof *next);
-    BUG_ON(!next);
-    bool possible = split_by_profiles(&b->batching, b->workers, profiles, b->quantum, next);
-    bool better =
-        possible && (overfull >= 0 || next->predicted_seconds < (1 - gain_asked(b)) * now);
-    if (better) {
-        next->version = b->current.version + 1;
-        next->workers = b->workers;
-        next->step = step;
-        next->measured_seconds = measured;
-        if (overfull >= 0) {
-            snprintf(next->reason, sizeof next->reason,
-                     "%s has memory for a minibatch of at most %d", b->names[overfull],
-                     b->profiles[overfull].max_batch);
-        } else {
-            give_reason(b, next);
-        }
-        b->current = *next;
-        memset(b->rows_since, 0, (size_t)b->workers * sizeof *b->rows_since);
-        b->changes++;
-    } else {
-        b->kept++;
-    }
-    free(next);
-    return better;
 }
 
 json_t *assignment_json(const struct assignment *a, const char *const *names, const char *time)

@@ -18,6 +18,7 @@
 #include "common/err.h"
 
 static const double FORGET = 0.97;  /* memory of about 33 steps */
+static const double RECENT = 0.1;   /* what a step adds to the deviation */
 static const double OUTLIER = 4;    /* deviations */
 static const double CONSTANT = 0.6; /* deviations */
 static const double SPREAD = 0.05;  /* of minibatches, relative: below it a cannot be seen */
@@ -36,6 +37,14 @@ void profile_init(struct profile *p)
 double profile_seconds(const struct profile *p, int batch)
 {
     return p->a + p->k * batch;
+}
+
+double profile_error(const struct profile *p, int batch)
+{
+    double t = profile_seconds(p, batch),
+           begun = 1 - pow(1 - RECENT, (double)p->count), /* the deviation starts at 0 */
+        noise = t > 0 && p->deviation > begun * NOISE * t ? p->deviation / t / begun : NOISE;
+    return noise / sqrt(p->weight > 1 ? p->weight : 1);
 }
 
 static bool sizes_differ(const struct profile *p)
@@ -124,26 +133,30 @@ static void scale_past(struct profile *p, double ratio)
 
 /* Has the node changed its speed? Page's cumulative sum (1954), for slower and for faster:
  * residuals in deviations, each less DRIFT and none more than an outlier, add up while they speak
- * for it. The time of a step now over what it was since they began; 0: it has not. */
+ * for it. The deviation is the one of before: a new speed must not hide in the noise that it makes.
+ * The time of a step now over what it was since they began; 0: it has not. */
 static double changed(struct profile *p, double likely, double seconds, double deviation)
 {
-    double off = (seconds - likely) / deviation, far = off > OUTLIER    ? OUTLIER
-                                                       : off < -OUTLIER ? -OUTLIER
-                                                                        : off;
     struct drift *const ways[] = {&p->slower, &p->faster};
     for (int i = 0; i < 2; i++) {
         struct drift *d = ways[i];
-        double speaks = i == 0 ? far : -far;
+        d->deviation = d->sum > 0 ? d->deviation : deviation;
+        double off = (i == 0 ? seconds - likely : likely - seconds) / d->deviation,
+               speaks = fmax(-OUTLIER, fmin(off, OUTLIER));
         if (speaks == OUTLIER && d->sum < OUTLIER - DRIFT) {
-            *d = (struct drift){.sum = d->sum}; /* what came before the first outlier was noise */
+            *d = (struct drift){.sum = d->sum, .deviation = d->deviation}; /* what came before the
+                                                                  first outlier was noise */
         }
         d->sum += speaks - DRIFT;
         d->seconds += seconds;
         d->likely += likely;
+        d->lasted += fmax(1, seconds / likely);
         if (d->sum <= 0) {
             *d = (struct drift){0};
         } else if (d->sum > ALARM) {
             double ratio = d->seconds / d->likely;
+            p->lasted = d->lasted;
+            p->turns++;
             p->slower = p->faster = (struct drift){0};
             return ratio;
         }
@@ -165,7 +178,7 @@ void profile_observe(struct profile *p, int batch, double seconds)
         return;
     }
     if (was_cold(p, batch, seconds)) {
-        *p = (struct profile){.max_batch = p->max_batch};
+        *p = (struct profile){.max_batch = p->max_batch, .turns = p->turns};
     }
     double likely = expected(p, batch, seconds),
            deviation = p->deviation > NOISE * likely ? p->deviation : NOISE * likely;
@@ -179,7 +192,8 @@ void profile_observe(struct profile *p, int batch, double seconds)
     seconds = fmax(likely - bound, fmin(seconds, likely + bound));
     if (p->weight >
         0) { /* outliers may come from a new speed: they make the next ones no less so */
-        p->deviation = 0.9 * p->deviation + 0.1 * 1.25 * fmin(fabs(seconds - likely), 0.5 * bound);
+        p->deviation =
+            (1 - RECENT) * p->deviation + RECENT * 1.25 * fmin(fabs(seconds - likely), 0.5 * bound);
     }
     p->weight = FORGET * p->weight + 1;
     p->sb = FORGET * p->sb + batch;

@@ -4,7 +4,7 @@
 #ifndef SIMULATOR_REPORT_H
 #define SIMULATOR_REPORT_H
 
-#include "job/assign.h"
+#include "job/balancer.h"
 #include "job/cluster.h"
 #include "simulator/comm_sim.h"
 #include "store/history.h"

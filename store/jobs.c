@@ -84,7 +84,7 @@ static int created(const redisReply *r, char id[STORE_ID], struct err *e)
 }
 
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
-                     char id[STORE_ID], struct err *e)
+                     const char *owner, char id[STORE_ID], struct err *e)
 {
     char job[STORE_KEY], queued[STORE_KEY], idem[STORE_KEY] = "", fresh[STORE_ID], digest[65],
                                             when[32], prio[16], life[16], hash[65];
@@ -119,8 +119,9 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
                           life,
                           STORE_EVENTS,
                           tags ? tags : "",
-                          jsonx_string_at(spec, "note")};
-    redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 11, args, NULL, e);
+                          jsonx_string_at(spec, "note"),
+                          owner ? owner : ""};
+    redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 12, args, NULL, e);
     rc = r ? created(r, id, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);

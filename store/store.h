@@ -91,9 +91,10 @@ enum {
 enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
  * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs); whose key it
- * is, the caller says in the key: it is only compared. Returns enum job_created, or negative. */
+ * is, the caller says in the key: it is only compared. `owner`: whose job it is for ever; NULL:
+ * nobody's. Returns enum job_created, or negative. */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
-                     char id[STORE_ID], struct err *e);
+                     const char *owner, char id[STORE_ID], struct err *e);
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
  * ERR_NOT_FOUND. */
 json_t *store_job_get(struct store *s, const char *id, struct err *e);

@@ -43,6 +43,10 @@ static const char tail[] =
     "        mapfile -t COMPREPLY < <(compgen -W \"$kind\" -- \"$word\")\n"
     "        ;;\n"
     "    shell) mapfile -t COMPREPLY < <(compgen -W 'bash zsh fish' -- \"$word\") ;;\n"
+    "    role)\n"
+    "        mapfile -t COMPREPLY < <(compgen -W 'viewer operator programs admin' -- \"$word\")\n"
+    "        ;;\n"
+    "    token) mapfile -t COMPREPLY < <(compgen -W 'create list revoke' -- \"$word\") ;;\n"
     "    esac\n"
     "    [[ $kind != file && $kind != folder ]] || compopt -o filenames 2>/dev/null\n"
     "}\n"
@@ -51,7 +55,7 @@ static const char tail[] =
 static const char *const names[] = {
     [WORD_PLAIN] = "plain", [WORD_FILE] = "file",  [WORD_FOLDER] = "folder",
     [WORD_JOB] = "jobs",    [WORD_NODE] = "nodes", [WORD_PROGRAM] = "programs",
-    [WORD_SHELL] = "shell",
+    [WORD_SHELL] = "shell", [WORD_ROLE] = "role",  [WORD_TOKEN_ACTION] = "token",
 };
 
 static void print_command(const struct command *c, FILE *out)

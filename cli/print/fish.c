@@ -23,6 +23,8 @@ static const char *const offers[] = {
     [WORD_NODE] = "-f -a '(evenstep nodes -q 2>/dev/null)'",
     [WORD_PROGRAM] = "-f -a '(evenstep programs -q 2>/dev/null)'",
     [WORD_SHELL] = "-f -a 'bash zsh fish'",
+    [WORD_ROLE] = "-f -a 'viewer operator programs admin'",
+    [WORD_TOKEN_ACTION] = "-f -a 'create list revoke'",
 };
 
 static void print_command(const struct command *c, FILE *out)

@@ -15,7 +15,9 @@ enum word_kind {
     WORD_JOB,
     WORD_NODE,
     WORD_PROGRAM,
-    WORD_SHELL
+    WORD_SHELL,
+    WORD_ROLE,
+    WORD_TOKEN_ACTION
 };
 
 /* The kind that a word of `arguments`, or an option's metavar, stands for. */

@@ -11,6 +11,8 @@ static const char *const actions[] = {
     [WORD_NODE] = "_evenstep_names nodes",
     [WORD_PROGRAM] = "_evenstep_names programs",
     [WORD_SHELL] = "(bash zsh fish)",
+    [WORD_ROLE] = "(viewer operator programs admin)",
+    [WORD_TOKEN_ACTION] = "(create list revoke)",
 };
 
 /* Help within a specification in single quotes: [ ] and : have a meaning there. */

@@ -74,7 +74,7 @@ void orders_adopt(struct orders *o)
 void orders_observe(struct orders *o, const struct row *row)
 {
     if (row->batch > 0) {
-        balancer_observe(&o->balancer, row->rank, row->batch, row->compute_seconds);
+        balancer_observe(&o->balancer, row->rank, row->batch, row->compute_seconds, row->time);
     }
 }
 

@@ -7,7 +7,9 @@
  *
  * The answer says that it is approximate: profiles hold computing alone, so links are those of
  * ranks on one host, and a run ends after some thousand events. A job with a `cluster` of its own
- * is predicted on that. Each call has its own processes, a folder of its own, and a limit in time.
+ * is predicted on that. Minibatches are those that balancing would end with: a run is too short to
+ * find them, and would show equal ones, which hold up strategies with a barrier more than others.
+ * Each call has its own processes, a folder of its own, and a limit in time.
  */
 #include "coordinator/planning/predict.h"
 
@@ -20,6 +22,7 @@
 #include "coordinator/planning/dryrun.h"
 #include "coordinator/planning/profiles.h"
 #include "job/assign.h"
+#include "job/cluster.h"
 #include "job/documents/summary.h"
 
 enum { EVENTS = 15000, ALTERNATIVES = 6 };
@@ -72,6 +75,52 @@ static json_t *cluster_of(const struct placement *p, struct profile *const *prof
     return json_pack("{s:o, s:O, s:o}", "nodes", nodes, "links", link, "server", link);
 }
 
+/* The first minibatches that these profiles give, as p->sizes. */
+static int size_minibatches(struct prediction *p, int workers,
+                            const struct profile *const *profiles, struct err *e)
+{
+    struct assignment *first = calloc(1, sizeof *first);
+    int rc = first ? assign_first(first, &p->spec->batching, workers, profiles, 4, e)
+                   : err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
+    if (rc >= 0) {
+        p->sizes = json_array();
+        for (int i = 0; i < workers; i++) {
+            json_array_append_new(p->sizes, json_integer(first->sizes[i]));
+        }
+    }
+    free(first);
+    return rc;
+}
+
+/* The job's own cluster, and the minibatches that balancing finds on it. */
+static int take_cluster(struct prediction *p, struct err *e)
+{
+    int workers = p->spec->workers, rc = 0;
+    struct jsonx_problems problems = {0};
+    struct cluster *c = calloc(1, sizeof *c);
+    struct profile *profiles = calloc((size_t)workers, sizeof *profiles);
+    const struct profile **each = calloc((size_t)workers, sizeof *each);
+    p->cluster = json_incref(p->spec->cluster);
+    if (!c || !profiles || !each) {
+        rc = err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
+    } else if (p->spec->batching.policy == BATCH_DYNAMIC &&
+               cluster_parse(c, p->cluster, "/cluster", &problems) >= 0) {
+        for (int i = 0; i < workers; i++) {
+            profiles[i] = (struct profile){.a = c->nodes[i].fixed_seconds,
+                                           .k = c->nodes[i].seconds_per_sample,
+                                           .count = 1,
+                                           .known = true};
+            each[i] = &profiles[i];
+        }
+        rc = size_minibatches(p, workers, each, e);
+    }
+    free(each);
+    free(profiles);
+    free(c);
+    jsonx_problems_release(&problems);
+    return rc;
+}
+
 /* The nodes that the job would get if all were free, and its minibatches on them. 0, or 1 with
  * `reason` if nothing is known of them. */
 static int place(struct prediction *p, struct store *store, char reason[200], struct err *e)
@@ -90,21 +139,15 @@ static int place(struct prediction *p, struct store *store, char reason[200], st
         rc = 1;
     } else if (nodes) {
         struct profile **profiles = profiles_all(store, p->spec, &found);
-        struct assignment *first = calloc(1, sizeof *first);
-        p->cluster = profiles && first ? cluster_of(&found, profiles, &unmeasured) : NULL;
-        if (p->cluster && assign_first(first, &p->spec->batching, found.count,
-                                       (const struct profile *const *)profiles, 4, e) >= 0) {
-            p->sizes = json_array();
-            for (int i = 0; i < found.count; i++) {
-                json_array_append_new(p->sizes, json_integer(first->sizes[i]));
-            }
+        p->cluster = profiles ? cluster_of(&found, profiles, &unmeasured) : NULL;
+        if (p->cluster) {
+            rc = size_minibatches(p, found.count, (const struct profile *const *)profiles, e);
         } else if (unmeasured) {
             snprintf(reason, 200, "node '%.60s' was not measured on this network yet", unmeasured);
             rc = 1;
         } else {
-            rc = -(int)e->code;
+            rc = err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
         }
-        free(first);
         profiles_free(profiles, found.count);
     }
     placement_release(&found);
@@ -126,6 +169,7 @@ static json_t *job_of(const struct prediction *p, const char *strategy, bool cho
         json_object_set_new(job, "optimizer", json_pack("{s:s}", "type", "sgd"));
     }
     if (p->sizes) {
+        json_object_set_new(job, "workers", json_integer(p->spec->workers));
         json_object_set_new(job, "batching",
                             json_pack("{s:s, s:i, s:O}", "policy", "static", "global_batch",
                                       p->spec->batching.global_batch, "sizes", p->sizes));
@@ -254,7 +298,7 @@ json_t *predict_job(void *ctx, const json_t *json, int64_t samples, struct err *
     int rc = spec && store ? jobspec_parse(spec, json, &problems) : -ERR_MEMORY;
     p.spec = spec;
     if (rc >= 0 && spec->cluster) {
-        p.cluster = json_incref(spec->cluster);
+        rc = take_cluster(&p, e);
     } else if (rc >= 0) {
         rc = place(&p, store, reason, e);
     }

@@ -153,7 +153,7 @@ static void tell_program(struct attempts *a, const struct run *r)
     if (!p->given) {
         return;
     }
-    char *by = store_job_field(a->store, r->attempt.job, "by", NULL);
+    char *by = store_job_field(a->store, r->attempt.job, "owner", NULL);
     for (int i = 0; i < r->plan->n_workers; i++) {
         size_t n = strlen(nodes);
         snprintf(nodes + n, sizeof nodes - n, "%s%s", i ? "," : "", r->plan->workers[i].node);

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "http/access/issued.h"
 #include "store/store.h"
 
 enum { MAX_SESSIONS = 512, HASH = SHA256_DIGEST_LENGTH, REFUSALS_PER_MINUTE = 60 };
@@ -25,14 +26,15 @@ struct session {
 };
 
 struct auth {
-    struct tokens *tokens; /* has its own lock */
-    pthread_mutex_t lock;  /* of everything below */
+    struct tokens *tokens; /* these two have their own locks */
+    struct issued *issued;
+    pthread_mutex_t lock; /* of everything below */
     struct session sessions[MAX_SESSIONS];
     double minute;
     int refusals;
 };
 
-struct auth *auth_open(const char *token_file, struct err *e)
+struct auth *auth_open(const char *token_file, const char *issued_file, struct err *e)
 {
     struct auth *a = calloc(1, sizeof(*a));
     if (!a) {
@@ -40,7 +42,9 @@ struct auth *auth_open(const char *token_file, struct err *e)
         return NULL;
     }
     a->tokens = tokens_open(token_file, e);
-    if (!a->tokens) {
+    a->issued = a->tokens ? issued_open(issued_file, e) : NULL;
+    if (!a->issued) {
+        tokens_close(a->tokens);
         free(a);
         return NULL;
     }
@@ -52,6 +56,7 @@ void auth_close(struct auth *a)
 {
     if (a) {
         tokens_close(a->tokens);
+        issued_close(a->issued);
         pthread_mutex_destroy(&a->lock);
         OPENSSL_cleanse(a, sizeof(*a));
         free(a);
@@ -69,28 +74,47 @@ static void secret_key(const char *prefix, const char *value, char out[96])
     snprintf(out, 96, "%s:%.80s", prefix, value);
 }
 
-static bool token_find(struct auth *a, const char *text, struct identity *who)
+struct tokens *auth_tokens(struct auth *a)
 {
-    struct token token;
-    if (!tokens_find(a->tokens, text, &token)) {
-        return false;
+    return a->tokens;
+}
+
+struct issued *auth_issued(struct auth *a)
+{
+    return a->issued;
+}
+
+/* Both lists are searched whatever the first one has: the time tells nothing. */
+static enum issued_found token_find(struct auth *a, const char *text, struct identity *who)
+{
+    struct token token, line;
+    enum issued_found found = issued_find(a->issued, text, &token);
+    if (tokens_find(a->tokens, text, &line)) {
+        token = line;
+        found = ISSUED_GOOD;
     }
-    who->role = token.role;
-    memcpy(who->name, token.name, sizeof(who->name));
-    memcpy(who->token, token.id, sizeof(who->token));
-    return true;
+    if (found == ISSUED_GOOD) {
+        who->role = token.role;
+        memcpy(who->name, token.name, sizeof(who->name));
+        memcpy(who->owner, token.name, sizeof(who->owner));
+        memcpy(who->token, token.id, sizeof(who->token));
+    }
+    return found;
 }
 
 bool auth_still(struct auth *a, struct identity *who)
 {
     struct token token;
     if (who->token[0] == '\0') {
+        snprintf(who->owner, sizeof(who->owner), "%s", auth_role_name(ROLE_ADMIN));
         return true;
     }
-    if (!tokens_still(a->tokens, who->token, &token)) {
+    if (!tokens_still(a->tokens, who->token, &token) &&
+        issued_still(a->issued, who->token, &token) != ISSUED_GOOD) {
         return false;
     }
     who->role = who->role < token.role ? who->role : token.role;
+    memcpy(who->owner, token.name, sizeof(who->owner));
     return true;
 }
 
@@ -216,6 +240,19 @@ static int session_find(struct auth *a, struct store *s, const char *session, st
     return 0;
 }
 
+static int token_judged(enum issued_found found, struct err *e)
+{
+    if (found == ISSUED_ENDED) {
+        err_set(e, ERR_UNAUTHORIZED, "this token has expired");
+        return err_hint(e, "an admin issues another: `evenstep token create`");
+    }
+    if (found == ISSUED_UNKNOWN) {
+        err_set(e, ERR_UNAUTHORIZED, "this token is not known");
+        return err_hint(e, "the admin's token is in the file 'token' of the data directory");
+    }
+    return 0;
+}
+
 int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie,
                   int port, struct identity *who, struct err *e)
 {
@@ -224,11 +261,8 @@ int auth_identify(struct auth *a, struct store *s, const char *authorization, co
     if (authorization) {
         const char *token = authorization + strcspn(authorization, " ");
         token += strspn(token, " ");
-        if (strncasecmp(authorization, "Bearer ", 7) != 0 || !token_find(a, token, who)) {
-            err_set(e, ERR_UNAUTHORIZED, "this token is not known");
-            return err_hint(e, "the admin's token is in the file 'token' of the data directory");
-        }
-        return 0;
+        bool bearer = strncasecmp(authorization, "Bearer ", 7) == 0;
+        return token_judged(bearer ? token_find(a, token, who) : ISSUED_UNKNOWN, e);
     }
     if (cookie && auth_cookie(cookie, port, session)) {
         int found = session_find(a, s, session, who, e);
@@ -243,7 +277,7 @@ int auth_session_start(struct auth *a, struct store *s, const char *token, char 
 {
     char key[96], value[128];
     memset(who, 0, sizeof(*who));
-    if (!token_find(a, token, who)) {
+    if (token_find(a, token, who) != ISSUED_GOOD) {
         secret_key("link", token, key);
         err_clear(e);
         char *code = s ? store_secret_take(s, key, e) : NULL;

@@ -1,11 +1,12 @@
 /* Who asks, and what they may do (SEMANTICS.md 14).
  *
- *   Authorization: Bearer TOKEN        a line of the token file (tokens.h)
+ *   Authorization: Bearer TOKEN        a line of the token file (tokens.h), or one that was issued
+ *                                      over the API (issued.h)
  *   Cookie: evenstep_PORT=SESSION      made by POST /api/v1/session from a link code (one use,
  *                                      24 h) or an API token
  *
  * Codes and sessions are in the store under their SHA-256 only. A session lives 7 days, but never
- * longer than the line of the token that it was made from, and its role is never above that line's.
+ * longer than the token that it was made from, and its role is never above that token's.
  * The same holds for a link and its maker's token; the links that the service itself prints have
  * none.
  */
@@ -19,6 +20,7 @@
 #include "http/access/tokens.h"
 
 struct auth;
+struct issued;
 struct store;
 
 enum { AUTH_SESSION_SECONDS = 7 * 86400, AUTH_LINK_SECONDS = 86400 };
@@ -26,20 +28,26 @@ enum { AUTH_SESSION_SECONDS = 7 * 86400, AUTH_LINK_SECONDS = 86400 };
 struct identity {
     enum auth_role role;
     bool by_cookie;
-    char name[AUTH_NAME]; /* of the token, "link", or "" */
-    char token[TOKEN_ID]; /* id of the token behind it; "": none */
+    char name[AUTH_NAME];  /* of the token, "link", or "" */
+    char owner[AUTH_NAME]; /* whose jobs it submits: the name of the token behind it, "admin" for a
+                              link of the service itself, "" for nobody */
+    char token[TOKEN_ID];  /* id of the token behind it; "": none */
 };
 
-struct auth *auth_open(const char *token_file, struct err *e);
+struct auth *auth_open(const char *token_file, const char *issued_file, struct err *e);
 void auth_close(struct auth *a);
+
+/* Both borrowed. */
+struct tokens *auth_tokens(struct auth *a);
+struct issued *auth_issued(struct auth *a);
 
 /* Looks up what the request presents; either may be NULL. 0 (who->role may be ROLE_NONE: nothing
  * was presented), -ERR_UNAUTHORIZED for what is wrong, -ERR_UNAVAILABLE if the store must be asked
  * and is away. `s` NULL: asks memory and the token file alone, and never waits. */
 int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie,
                   int port, struct identity *who, struct err *e);
-/* false: the token behind it is gone from the file. Else who->role is at most what its line says
- * now. Never waits. */
+/* false: the token behind it is gone or has expired. Else who->role is at most what the token has
+ * now, and who->owner its name. Never waits. */
 bool auth_still(struct auth *a, struct identity *who);
 /* Exchanges an API token or a link code (which is used up) for a new session. */
 int auth_session_start(struct auth *a, struct store *s, const char *token, char session[AUTH_TOKEN],

@@ -96,6 +96,12 @@ static bool is_loopback(const char *host)
            (strncmp(host, "127.", 4) == 0 && is_digits(host));
 }
 
+/* The port of a Host header, which leaves out that of its scheme. */
+static int port_or_usual(const struct hosts *h, int port)
+{
+    return port >= 0 ? port : h->tls ? 443 : 80;
+}
+
 bool hosts_allowed(const struct hosts *h, const char *host_header)
 {
     char host[HOSTS_NAME];
@@ -107,11 +113,11 @@ bool hosts_allowed(const struct hosts *h, const char *host_header)
         char name[HOSTS_NAME];
         int name_port;
         if (cut(h->allowed[i], name, &name_port) && strcasecmp(name, host) == 0 &&
-            (name_port < 0 || name_port == (port < 0 ? 80 : port))) {
+            (name_port < 0 || name_port == port_or_usual(h, port))) {
             return true;
         }
     }
-    if ((port < 0 ? 80 : port) != h->port) {
+    if (port_or_usual(h, port) != h->port) {
         return false;
     }
     if (strcasecmp(host, h->listen) == 0) {

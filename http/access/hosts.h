@@ -21,6 +21,7 @@ struct hosts {
     char allowed[HOSTS_MAX][HOSTS_NAME]; /* name, or name:port; an allowed name without port takes
                                             every port */
     int n_allowed;
+    bool tls; /* a Host without a port means 443; set after hosts_init() */
 };
 
 /* "127.0.0.1:8080", "[::1]:8080", "localhost:0" into host (no brackets) and port. */

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/hex.h"
+#include "common/jsonx.h"
 #include "common/log.h"
 #include "common/proc.h"
 
@@ -236,4 +237,20 @@ bool tokens_still(struct tokens *t, const char *id, struct token *out)
     }
     pthread_mutex_unlock(&t->lock);
     return found;
+}
+
+int tokens_list(struct tokens *t, json_t *list, struct err *e)
+{
+    int rc = 0;
+    pthread_mutex_lock(&t->lock);
+    read_again(t);
+    for (int i = 0; rc == 0 && i < t->n; i++) {
+        const struct token *token = &t->lines[i].token;
+        rc = json_array_append_new(
+            list, json_pack("{s:s, s:o, s:s, s:s, s:n, s:n, s:n, s:b}", "id", token->id, "name",
+                            jsonx_text(token->name), "role", auth_role_name(token->role), "source",
+                            "file", "created", "expires", "by", "expired", 0));
+    }
+    pthread_mutex_unlock(&t->lock);
+    return rc == 0 ? 0 : err_set(e, ERR_MEMORY, "cannot list the tokens: memory ran out");
 }

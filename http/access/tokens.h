@@ -8,6 +8,7 @@
 #ifndef HTTP_ACCESS_TOKENS_H
 #define HTTP_ACCESS_TOKENS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "common/err.h"
@@ -34,5 +35,7 @@ void tokens_close(struct tokens *t);
 bool tokens_find(struct tokens *t, const char *text, struct token *out);
 /* The token of this id, as its line says now; false: it is no longer in the file. */
 bool tokens_still(struct tokens *t, const char *id, struct token *out);
+/* Appends a document (schema Token) of each line. */
+int tokens_list(struct tokens *t, json_t *list, struct err *e);
 
 #endif

@@ -30,6 +30,10 @@ api_handler api_catalog, api_datasets, api_events, api_session_get, api_session_
     api_session_end, api_link, api_healthz, api_readyz, api_static, api_vendor;
 /* programs.c */
 api_handler api_programs_list, api_program_get, api_program_upload, api_program_delete;
+/* tokens.c */
+api_handler api_tokens_list, api_token_make, api_token_revoke;
+/* audit.c */
+api_handler api_audit;
 /* metrics.c */
 api_handler api_metrics;
 /* openapi.c */

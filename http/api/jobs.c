@@ -12,7 +12,9 @@
 #include "common/proc.h"
 #include "http/api/api.h"
 #include "http/api/job_query.h"
+#include "http/owner.h"
 #include "http/request.h"
+#include "http/trail.h"
 #include "job/spec.h"
 #include "job/tags.h"
 
@@ -121,12 +123,13 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
 {
     char id[STORE_ID], location[64];
     struct store *store = request_store(q, e);
-    int made =
-        store ? store_job_create(store, spec->json, spec->priority, key, id, e) : -(int)e->code;
-    int rc = made == JOB_CREATED ? store_job_set(store, id, "by", q->who.name, e) : made;
-    if (rc < 0) {
-        return rc;
+    int rc,
+        made = store ? store_job_create(store, spec->json, spec->priority, key, q->who.owner, id, e)
+                     : -(int)e->code;
+    if (made < 0) {
+        return made;
     }
+    trail_note(q, "job %s '%.100s'", id, jsonx_string_at(spec->json, "name"));
     wake(q);
     if ((rc = answer_job(q, out, 201, id, e)) < 0) {
         return rc;
@@ -254,6 +257,18 @@ static int read_change(struct request *q, const json_t *body, const char *id, in
                          q->problems.items[0].message);
 }
 
+static void note_change(struct request *q, const struct job_change *change)
+{
+    char priority[32] = "";
+    if (change->priority) {
+        snprintf(priority, sizeof(priority), "priority %d", *change->priority);
+    }
+    trail_note(q, "%s%s%s%s%s", priority, change->priority && change->tags ? ", " : "",
+               change->tags ? "tags" : "",
+               change->note && (change->priority || change->tags) ? ", " : "",
+               change->note ? "note" : "");
+}
+
 static int patch(struct request *q, struct reply *out, const json_t *body, const char *id,
                  struct err *e)
 {
@@ -268,6 +283,7 @@ static int patch(struct request *q, struct reply *out, const json_t *body, const
     if (rc != JOB_CHANGED) {
         return rc < 0 ? rc : reply_precondition(out);
     }
+    note_change(q, &change);
     if (change.priority) {
         wake(q);
     }
@@ -277,7 +293,7 @@ static int patch(struct request *q, struct reply *out, const json_t *body, const
 int api_job_patch(struct request *q, struct reply *out, struct err *e)
 {
     static const char *const keys[] = {"priority", "tags", "note", NULL};
-    const char *id = request_job(q, e);
+    const char *id = owner_job(q, e);
     json_t *body = id ? request_object(q, keys, e) : NULL;
     int done = body ? patch(q, out, body, id, e) : -(int)e->code;
     json_decref(body);
@@ -286,7 +302,7 @@ int api_job_patch(struct request *q, struct reply *out, struct err *e)
 
 static int ask(struct request *q, struct reply *out, const char *what, struct err *e)
 {
-    const char *id = request_job(q, e);
+    const char *id = owner_job(q, e);
     struct store *store = id ? request_store(q, e) : NULL;
     if (!store || store_job_request(store, id, what, e) < 0) {
         return -(int)e->code;
@@ -314,7 +330,7 @@ int api_job_delete(struct request *q, struct reply *out, struct err *e)
 {
     char folder[1024], seen[STORE_VERSION];
     struct err kept;
-    const char *id = request_job(q, e);
+    const char *id = owner_job(q, e);
     struct store *store = id ? request_store(q, e) : NULL;
     int rc = store ? request_job_path(q, "", folder, sizeof(folder), e) : -(int)e->code;
     if (rc < 0 || (rc = read_seen(q, store, id, out, seen, e)) != 0) {

@@ -93,8 +93,8 @@ int api_events(struct request *q, struct reply *out, struct err *e)
 
 static json_t *identity_json(const struct identity *who)
 {
-    return json_pack("{s:s, s:s, s:b}", "role", auth_role_name(who->role), "name", who->name,
-                     "cookie", who->by_cookie);
+    return json_pack("{s:s, s:s, s:s, s:b}", "role", auth_role_name(who->role), "name", who->name,
+                     "owner", who->owner, "cookie", who->by_cookie);
 }
 
 int api_session_get(struct request *q, struct reply *out, struct err *e)
@@ -102,12 +102,12 @@ int api_session_get(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, identity_json(&q->who), e);
 }
 
-/* Behind a proxy with TLS the cookie must not travel without TLS. */
+/* With TLS, ours or that of a proxy in front of us, the cookie must not travel without it. */
 static void set_cookie(struct request *q, struct reply *out, const char *session, int seconds)
 {
     char cookie[256];
     const char *origin = request_header(q, "Origin");
-    bool tls = origin && strncmp(origin, "https:", 6) == 0;
+    bool tls = q->server->tls || (origin && strncmp(origin, "https:", 6) == 0);
     snprintf(cookie, sizeof(cookie),
              "evenstep_%d=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d%s", q->server->port,
              session, seconds, tls ? "; Secure" : "");
@@ -192,7 +192,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     hosts_address(&q->server->hosts, address, sizeof(address));
-    snprintf(url, sizeof(url), "http://%s/#token=%s", address, code);
+    snprintf(url, sizeof(url), "%s://%s/#token=%s", http_scheme(q->server), address, code);
     return reply_set_json(out, 201,
                           json_pack("{s:s, s:s, s:i}", "url", url, "role", auth_role_name(role),
                                     "seconds", AUTH_LINK_SECONDS),

@@ -55,14 +55,16 @@ static json_t *components_json(void)
 /* What routes are about, in the order of the table. */
 static json_t *tags_json(void)
 {
-    return json_pack("[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}]",
-                     "name", "jobs", "description", "Jobs: submitted, watched, changed, deleted.",
-                     "name", "nodes", "description", "Machines, or parts of them, that compute.",
-                     "name", "catalog", "description",
-                     "What a job can name: strategies, layers, data sets, programs.", "name",
-                     "events", "description", "What happens, as it happens.", "name", "session",
-                     "description", "Who asks: sessions and links of browsers.", "name", "service",
-                     "description", "How the service is: metrics, health, this description.");
+    return json_pack(
+        "[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}, "
+        "{s:s, s:s}]",
+        "name", "jobs", "description", "Jobs: submitted, watched, changed, deleted.", "name",
+        "nodes", "description", "Machines, or parts of them, that compute.", "name", "catalog",
+        "description", "What a job can name: strategies, layers, data sets, programs.", "name",
+        "events", "description", "What happens, as it happens.", "name", "session", "description",
+        "Who asks: sessions and links of browsers.", "name", "access", "description",
+        "Tokens, and the audit of what was changed.", "name", "service", "description",
+        "How the service is: metrics, health, this description.");
 }
 
 json_t *openapi_json(void)

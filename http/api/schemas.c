@@ -27,14 +27,15 @@ static const char row_fields[] =
 
 const struct schema schemas[] = {
     {"Job",
-     "id:id name:string state:JobState attempt:integer priority:integer restarts:integer "
-     "tags:Tags note:Note spec:JobSpec created:time "
+     "id:id name:string owner:string? state:JobState attempt:integer priority:integer "
+     "restarts:integer tags:Tags note:Note spec:JobSpec created:time "
      "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
      "~seconds:number "
      "~rows_dropped:integer ~program:JobProgram",
-     "A job. Times are UTC with milliseconds. `disk_bytes`: what its folder took a few seconds "
+     "A job. Times are UTC with milliseconds. `owner`: the name of the token that submitted it, "
+     "null for jobs of versions without owners; `disk_bytes`: what its folder took a few seconds "
      "ago; `pruned`: since when its history and checkpoints "
      "are gone, to make room."},
     {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
@@ -174,12 +175,36 @@ const struct schema schemas[] = {
     {"ProgramKind", "=operator|uploaded", "Who brought a program."},
     {"Role", "=viewer|operator|programs|admin",
      "What a token allows; each may do what those before it may."},
-    {"Session", "role:Role name:string cookie:boolean", "Who asks."},
+    {"Session", "role:Role name:string owner:string cookie:boolean",
+     "Who asks. `owner`: what the jobs that they submit have as owner."},
     {"SessionStart", "!token:string", "An API token, or the code of a link."},
     {"LinkStart", "!~role:Role",
      "The role that the link gives; admin by default. The body may be left out."},
     {"Link", "url:string role:Role seconds:integer",
      "An address for a browser; its fragment is a code for one use."},
+    {"TokenList", "tokens:[Token]", "Tokens that there are, none of them itself."},
+    {"Token",
+     "id:id name:string role:Role source:TokenSource created:time? expires:time? by:string? "
+     "expired:boolean",
+     "A token: whose it is and what it allows. `by`: who issued it; what is null is not known, or "
+     "(expires) never comes."},
+    {"TokenSource", "=file|issued", "A line of the token file, or issued over the API."},
+    {"TokenStart", "!name:string role:Role ~seconds:integer?",
+     "`name`: its holder, who owns what it submits; `seconds`: how long it lives, 90 days by "
+     "default, null for no end."},
+    {"TokenMade",
+     "id:id name:string role:Role source:TokenSource created:time expires:time? by:string "
+     "expired:boolean token:string",
+     "A token that was issued, the only time that it is shown."},
+    {"Audit", "entries:[AuditEntry] next:string?",
+     "A page of the audit, newest first; `next` is the cursor of the following one, or null."},
+    {"AuditEntry",
+     "time:time who:string role:string token:string by:AuditBy from:string method:string "
+     "path:string status:integer note:string request:string ~omitted:integer",
+     "A request that may have changed something. `who`: the name of the token behind it, `token` "
+     "its id; `from`: the address that the connection came from; `note`: what was changed; "
+     "`omitted`: requests of nobody known before it that are not listed, because there were many."},
+    {"AuditBy", "=token|session|nobody", "How the sender was known."},
     {"Event", "job:string type:EventType data:object",
      "What follows `data:` in the stream of events; `job` is empty for events of nodes."},
     {"EventType", "=job|live|rows|evaluation|assignment|staleness|log|node|deleted",

@@ -111,6 +111,50 @@ def test_smoothing_starts_at_the_first_value_and_anew_at_a_cut(page):
                 "m.smooth({x: [0, 1], mean: [NaN, 3]}, 0.5)")[1] == pytest.approx(3)
 
 
+def test_marks_that_stand_close_are_one_with_a_count(page):
+    """Of 8 px and less, per kind; at most 48 px wide."""
+    marks = [{"kind": "change", "x": x, "text": f"v{x}", "title": f"v{x}"}
+             for x in (0, 5, 12, 30, 38, 60)]
+    marks += [{"kind": "checkpoint", "x": x, "text": "", "title": f"step {x}"} for x in (1, 2)]
+    marks += [{"kind": "lost", "x": x, "text": "a lost", "title": "a"} for x in (3, 4)]
+    marks.sort(key=lambda m: m["x"])
+    got = call(page, "/js/views/job/marks.js", f"m.merged({json.dumps(marks)}, 1)")
+    assert [(m["kind"], m["x"], m["text"]) for m in got] == [
+        ("change", 6, "3 changes"), ("checkpoint", 1.5, ""), ("lost", 3, "a lost"),
+        ("lost", 4, "a lost"), ("change", 30, "v30"), ("change", 38, "v38"), ("change", 60, "v60")]
+    assert got[0]["title"] == "v0\nv5\nv12" and got[1]["title"] == "2 checkpoints\nstep 1\nstep 2"
+    run = [{"kind": "change", "x": x, "text": "v", "title": "t"} for x in range(0, 200, 5)]
+    assert [m["text"] for m in call(page, "/js/views/job/marks.js",
+                                    f"m.merged({json.dumps(run)}, 1)")] == 4 * ["10 changes"]
+    assert len(call(page, "/js/views/job/marks.js", f"m.merged({json.dumps(marks)}, 10)")) == 10
+
+
+@pytest.mark.parametrize("job, wanted", [
+    # 16 nodes at 100 updates a second in all: 10 ms from one version to the next, not 10/16
+    ({"progress": {"step": 1600, "samples": 16000}, "metrics": {"samples_per_second": 1000}}, 0.01),
+    ({"progress": {"step": 0, "samples": 0}, "metrics": {"samples_per_second": 1000}}, None)])
+def test_a_version_lasts_as_long_as_its_samples_take(page, job, wanted):
+    got = call(page, "/js/measures.js", f"m.secondsPerVersion({json.dumps(job)})")
+    assert got == (None if wanted is None else pytest.approx(wanted))
+
+
+@pytest.mark.parametrize("strategy, step, wanted", [("asgd", 1600, 100), ("sync", 100, None)])
+def test_a_global_batch_is_a_step_beside_its_updates(page, strategy, step, wanted):
+    job = {"progress": {"step": step, "samples": 100 * 256},
+           "spec": {"strategy": {"type": strategy}, "batching": {"global_batch": 256}}}
+    assert call(page, "/js/measures.js", f"m.globalSteps({json.dumps(job)})") == wanted
+
+
+def test_the_time_of_a_virtual_job_is_its_own_and_says_so(page):
+    job = {"spec": {"cluster": {}}, "seconds": 1024, "started": "2026-01-01T00:00:00Z",
+           "finished": "2026-01-01T00:03:43Z"}
+    assert call(page, "/js/measures.js", f"m.tookText({json.dumps(job)})") == (
+        f"17{NARROW}min of virtual time")
+    del job["spec"]["cluster"]
+    assert call(page, "/js/measures.js", f"m.tookText({json.dumps(job)})") == (
+        f"3{NARROW}min 43{NARROW}s")
+
+
 def fitted(page, points):
     return call(page, "/js/steptime.js", f"m.fitStep({json.dumps(points)})")
 

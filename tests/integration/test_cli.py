@@ -17,7 +17,8 @@ from service import BUILD, Service, processes_of, spec, until
 EVENSTEP = str(BUILD / "evenstep")
 COMMANDS = """serve run submit jobs show watch logs cancel pause resume priority artifacts download
     tag delete compare series steps staleness assignments evaluations evaluate nodes drain enable
-    disable forget catalog datasets programs link whoami metrics completion manual""".split()
+    disable forget catalog datasets programs link token audit whoami metrics completion
+    manual""".split()
 
 
 @pytest.fixture(scope="module")

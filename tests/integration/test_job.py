@@ -4,11 +4,12 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import struct
 
 import pytest
 
-from service import Service, processes_of, spec, until
+from service import PATIENCE, Service, processes_of, ranks_of, spec, until
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +189,26 @@ def test_a_coordinator_that_was_killed_goes_on_with_what_was_running():
         series = s.get(f"jobs/{id}/series?names=train_loss&points=20000").json()["series"][0]
         assert series["total_points"] == job["progress"]["step"]
         s.wait(waiting, "succeeded")
+
+
+def test_a_coordinator_that_is_told_to_leave_tells_its_manager_and_touches_no_job(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        with Service(nodes=["a=cpu:1,slowdown=12", "b=cpu:1,slowdown=12"],
+                     env={"NOTIFY_SOCKET": str(tmp_path / "notify")}) as s:
+            assert manager.recv(100) == b"READY=1\nSTATUS=works"
+            id = s.submit(spec(epochs=60))
+            s.steps(id, 20)
+            before = ranks_of(id)
+            s.process.send_signal(signal.SIGUSR1)
+            assert manager.recv(100) == b"STOPPING=1"
+            assert s.process.wait(30 * PATIENCE) == 0
+            assert before and ranks_of(id) == before, "they outlive the coordinator"
+            s.start()
+            job = s.wait(id, "succeeded")
+            assert job["attempt"] == 1 and job["progress"]["samples"] == 60 * 2560
+            assert f'msg="adopted" job={id} attempt=1 ' in s.text()
 
 
 def test_every_mistake_of_a_spec_is_reported_at_once(service):

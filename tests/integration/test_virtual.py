@@ -81,6 +81,17 @@ def test_a_dry_run_predicts_the_job_for_its_strategy_and_for_others(service):
     assert abs(rows["asgd"]["epoch_seconds"] * 2 / job["virtual_seconds"] - 1) < 0.1
 
 
+def test_a_dry_run_on_unequal_virtual_nodes_predicts_balanced_minibatches(service):
+    """Its 20 steps of 16 nodes are too few to find the minibatches 28 and 8, which end together."""
+    job = {**virtual(), "strategy": {"type": "sync"},
+           "batching": {"global_batch": 12 * 28 + 4 * 8, "policy": "dynamic"},
+           "cluster": {"nodes": [
+               {"name": "fast", "count": 12, "fixed_seconds": 0.002, "seconds_per_sample": 0.0005},
+               {"name": "slow", "count": 4, "fixed_seconds": 0.002, "seconds_per_sample": 0.002}]}}
+    row = service.post("jobs?dryRun=true", job).json()["prediction"]["strategies"][0]
+    assert row["strategy"] == "sync" and row["step_seconds"] == pytest.approx(0.018, rel=0.01)
+
+
 def test_a_dry_run_on_nodes_that_were_never_measured_says_so_and_predicts_once_they_were(service):
     job = spec(workers=1, strategy={"type": "asgd"},
                model={"input": [28, 28, 1],

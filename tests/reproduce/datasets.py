@@ -10,7 +10,9 @@ once. What is cut goes into the work folder; nothing of it is ever committed.
 """
 import gzip
 import os
+import shutil
 import subprocess
+import tempfile
 
 import numpy as np
 
@@ -84,6 +86,21 @@ def parted(form, train, test):
     return [part[:kept] for part in train], [part[kept:] for part in train]
 
 
+def save(folder, parts):
+    """The folder is there whole or not at all, also where two make it at the same time."""
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    made = tempfile.mkdtemp(prefix="cut-", dir=os.path.dirname(folder))
+    for before, (x, y) in zip(("", "test_"), parts):
+        np.save(os.path.join(made, before + "x.npy"), np.ascontiguousarray(x))
+        np.save(os.path.join(made, before + "y.npy"), y)
+    try:
+        os.rename(made, folder)
+    except OSError:
+        if not os.path.exists(folder):
+            raise
+        shutil.rmtree(made)
+
+
 def cut(name, samples, test_samples, form, work):
     """The job's `data` for a form of a set; its folder is made beneath `work` where it is
     missing."""
@@ -93,11 +110,6 @@ def cut(name, samples, test_samples, form, work):
                 "test_samples": held_out or test_samples}
     what = f"{name}-{samples or 'all'}-{test_samples or 'all'}-{form}"
     folder = os.path.join(work, what)
-    if not os.path.exists(os.path.join(folder, "done")):
-        os.makedirs(folder, exist_ok=True)
-        parts = parted(form, *load(name, samples, test_samples, work))
-        for before, (x, y) in zip(("", "test_"), parts):
-            np.save(os.path.join(folder, before + "x.npy"), np.ascontiguousarray(x))
-            np.save(os.path.join(folder, before + "y.npy"), y)
-        open(os.path.join(folder, "done"), "w").close()
+    if not os.path.exists(folder):
+        save(folder, parted(form, *load(name, samples, test_samples, work)))
     return {"format": "npy", "path": what}

@@ -8,7 +8,7 @@ SPEEDS = {"1, 1, 1/2, 1/4": lambda n: [(1, 1, 0.5, 0.25)[i % 4] for i in range(n
           "1 to 1/4 evenly": lambda n: [1 - 0.75 * i / (n - 1) for i in range(n)]}
 
 
-def rules(c):
+def every_rule(c):
     """Server rules with the papers' scale (each update is a full step); sync has no other."""
     n, paper = c["nodes"], {"scale": "per_update"}
     return {"asgd": ({"type": "asgd", **paper}, "equal"),
@@ -18,6 +18,12 @@ def rules(c):
             "dbs-sgd c=λ": ({"type": "dbs-sgd", "c": n, **paper}, "dynamic"),
             "sync equal": ({"type": "sync"}, "equal"),
             "sync dynamic": ({"type": "sync"}, "dynamic")}
+
+
+def rules(c):
+    """Those that the setting names; all where it names none."""
+    of = every_rule(c)
+    return {row: of[row] for row in c.get("rules", of)}
 
 
 def cluster(c):
@@ -57,6 +63,8 @@ def fill(c, known, page):
                curves)
     page.add("With one rate for all rules, accuracy on the validation samples in %, one seed:")
     page.table(*known.accuracies())
+    page.add("and their loss:")
+    page.table(*known.losses())
 
 
 TABLE = Table("dbs_sgd", rules, make, fill)

@@ -7,8 +7,12 @@ WORKERS, FIXED, PER_SAMPLE = 4, 0.002, 0.001
 RULES = ["hpsgd", "sync, blocking", "sync, overlapped", "local-sgd", "asgd"]
 
 
+def rules(c):
+    return c.get("rules", RULES)
+
+
 def rows(c):
-    return [f"{ratio:g} {rule}" for ratio in c["ratios"] for rule in RULES]
+    return [f"{ratio:g} {rule}" for ratio in c["ratios"] for rule in rules(c)]
 
 
 def split(row):
@@ -81,7 +85,7 @@ def fill(c, known, page):
     ends = {ratio: moment(ratio, known) for ratio in c["ratios"]}
     curves = [(rule, [(ratio, mean_of(known.final(f"{ratio:g} {rule}"),
                                       lambda r, t=t: percent(accuracy_at(r, t))))
-                      for ratio, t in ends.items() if t]) for rule in RULES]
+                      for ratio, t in ends.items() if t]) for rule in rules(c)]
     page.chart(c["name"], f"Accuracy when hpsgd has seen all its samples, {c['title']}",
                "exchange over computing", "test accuracy %", curves, log_x=True,
                x_ticks=c["ratios"])

@@ -82,14 +82,21 @@ class Known:
         rate = self.rate(row)
         return "–" if rate is None else f"{rate:g}"
 
-    def accuracies(self):
-        """(columns, lines): the accuracy on the validation samples in % of each row, by rate."""
+    def by_rate(self, get, form):
+        """(columns, lines): what each row has on the validation samples, by rate."""
         lines, rates = [], self.setting["rates"]
         for row in self.table.rows(self.setting):
             found = self.selected(row)
-            lines.append([row, *[f"{percent(final_accuracy(found[r])):.1f}" if r in found else "–"
+            lines.append([row, *[shown([found[r]], get, form) if r in found else "–"
                                  for r in rates]])
         return ["", *[f"rate {r:g}" for r in rates]], lines
+
+    def accuracies(self):
+        """The accuracy in %."""
+        return self.by_rate(lambda r: percent(r["metrics"]["test_accuracy"]), "{:.1f}")
+
+    def losses(self):
+        return self.by_rate(lambda r: r["metrics"]["test_loss"], "{:.3f}")
 
     def final(self, row):
         """The results of the chosen rate, those of the seeds that have run."""

@@ -7,7 +7,9 @@ versions of oneDNN, so a proof belongs to a *platform*, and a build can only mak
 proofs.json remembers the proofs of all platforms. When a rule's proof changes here, those of other
 platforms are struck out: the rule has changed, and their runs are from before.
 """
+import contextlib
 import ctypes
+import fcntl
 import hashlib
 import json
 import os
@@ -77,6 +79,16 @@ def read(path):
         return json.load(f)
 
 
+@contextlib.contextmanager
+def locked(folder):
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
 class Proofs:
     """known: rule → platform → proof, in `path`. mine: rule → proof of this very program; those
     that it made before are in its work folder."""
@@ -106,11 +118,15 @@ class Proofs:
         return rule, self.mine[rule]
 
     def remember(self, rule):
-        before = self.known.get(rule, {})
-        if before.get(self.platform) != self.mine[rule]:
-            others = {} if self.platform in before else before
-            self.known[rule] = {**others, self.platform: self.mine[rule]}
-            write(self.path, self.known, **SORTED)
+        if self.known.get(rule, {}).get(self.platform) == self.mine[rule]:
+            return
+        with locked(os.path.dirname(self.path)):  # others may add theirs at the same time
+            self.known = read(self.path)
+            before = self.known.get(rule, {})
+            if before.get(self.platform) != self.mine[rule]:
+                others = {} if self.platform in before else before
+                self.known[rule] = {**others, self.platform: self.mine[rule]}
+                write(self.path, self.known, **SORTED)
 
     def holds(self, case, build):
         """Whether a run that `build` made is still what the code makes."""

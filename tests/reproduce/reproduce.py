@@ -23,7 +23,9 @@ from proofs import Proofs
 from runs import Runs
 from simulator import HERE, ROOT, Interrupted, Simulator, give_up, timed
 
-TABLES = ("dbs_sgd", "ddc_asgd", "hierarchical", "hpsgd")
+TABLES = ("dbs_sgd", "ddc_asgd", "hierarchical", "hpsgd", "which_strategy")
+SIZES = ("smoke", "quick", "scouting", "full")
+COMMITTED = ("scouting", "full")  # their runs are kept in the project, and add up
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
@@ -37,8 +39,8 @@ def duration(text):
 def options():
     o = argparse.ArgumentParser(description="The tables of the papers (docs/results/README.md).")
     o.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)} (all)")
-    o.add_argument("--size", choices=["smoke", "quick", "full"],
-                   default="quick" if os.environ.get("QUICK") else "full")
+    o.add_argument("--size", choices=SIZES, default=os.environ.get("SIZE") or
+                   ("quick" if os.environ.get("QUICK") else "full"))
     o.add_argument("--time", type=duration, default=os.environ.get("TIME") or None,
                    help="stop after that long, e.g. 90m or 2h (default: when all is made)")
     o.add_argument("--out", help="where pages go (default: docs/results/SIZE)")
@@ -47,13 +49,15 @@ def options():
                                                   "reproduce"), help="data and runs under way")
     o.add_argument("--at-once", type=int, default=len(os.sched_getaffinity(0)),
                    help="runs at a time (default: one per core)")
+    o.add_argument("--awake", action="store_true", help="runs have the priority of this command, "
+                   "not only time that nobody else wants")
     o.add_argument("--pages", action="store_true", help="make pages only, of what is there")
     o = o.parse_args()
     unknown = set(o.tables) - set(TABLES)
     if unknown:
         give_up(f"there is no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
     o.tables = o.tables or TABLES
-    o.runs = o.runs or (os.path.join(ROOT, "docs", "results", "runs") if o.size == "full"
+    o.runs = o.runs or (os.path.join(ROOT, "docs", "results", "runs") if o.size in COMMITTED
                         else os.path.join(o.work, "runs", o.size))
     o.out = o.out or os.path.join(ROOT, "docs", "results", o.size)
     return o
@@ -162,7 +166,7 @@ def write_page(name, settings, o):
         page.add(f"## {c['title']}\n\n{described(c)} {told['setting']} {seeds(known)}")
         known.table.fill(c, known, page)
     page.notes()
-    size = {"quick": "QUICK=1 ", "full": ""}.get(o.size, "SIZE=smoke ")
+    size = {"quick": "QUICK=1 ", "full": ""}.get(o.size, f"SIZE={o.size} ")
     page.add(f"Command: `make reproduce {size}TABLES={name}`. Rates were chosen on a tenth of the "
              f"training samples, one seed each. Times are virtual.")
     print("wrote", page.write(), flush=True)
@@ -171,7 +175,7 @@ def write_page(name, settings, o):
 def main():
     o = options()
     roots = os.path.join(o.work, "data")
-    sim = Simulator(o.work, roots, idle=o.size == "full")
+    sim = Simulator(o.work, roots, idle=o.size in COMMITTED and not o.awake)
     os.makedirs(o.runs, exist_ok=True)
     runs = Runs(o.runs, Proofs(sim, os.path.join(o.runs, "proofs.json")))
     tables = {name: importlib.import_module(name).TABLE for name in o.tables}

@@ -5,6 +5,7 @@ Runs take one core each. Those of the full tables only take time that nobody els
 """
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -19,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 EVALUATION = struct.Struct("<q5d")
 CURVE = ("step", "epoch", "time", "samples", "loss", "accuracy")
 POINTS = 200
+ENDS_WITH_US = ["setpriv", "--pdeathsig", "KILL"]  # however we end
 sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 import rowtable  # noqa: E402
 
@@ -37,14 +39,23 @@ def program():
     return os.path.join(build, "evenstep-simulate")
 
 
+def remove_leftovers(work):
+    """The folders of runs whose process was killed."""
+    for name in os.listdir(work):
+        of = re.fullmatch(r"run-(\d+)-.*", name)
+        if of and not os.path.exists(f"/proc/{of[1]}"):
+            shutil.rmtree(os.path.join(work, name), ignore_errors=True)
+
+
 class Simulator:
     """Runs that can be stopped all at once, from another thread."""
 
     def __init__(self, work, roots, idle=False):
         self.work, self.roots = work, roots
-        self.before = ["chrt", "--idle", "0"] if idle else []
+        self.before = [*ENDS_WITH_US, *(["chrt", "--idle", "0"] if idle else [])]
         self.stopped, self.children, self.lock = False, set(), threading.Lock()
         os.makedirs(work, exist_ok=True)
+        remove_leftovers(work)
 
     def stop(self):
         with self.lock:
@@ -55,7 +66,7 @@ class Simulator:
     def run(self, job, cluster, read):
         """read(folder of what came out, summary) of a run; a loss that is not finite is a
         result."""
-        folder = tempfile.mkdtemp(prefix="run-", dir=self.work)
+        folder = tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=self.work)
         try:
             for name, what in (("job", job), ("cluster", cluster)):
                 with open(os.path.join(folder, name + ".json"), "w") as f:

@@ -3,6 +3,7 @@ once is kept, what another rule or kernel made is not, rates are chosen without 
 import csv
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -20,10 +21,12 @@ import plan  # noqa: E402
 import proofs  # noqa: E402
 import reproduce  # noqa: E402
 import simulator  # noqa: E402
+from service import until  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not os.path.exists(simulator.program()),
                                 reason=f"{simulator.program()} is not built (make BUILD=...)")
-ROWS = {"dbs_sgd": 7, "ddc_asgd": 5, "hpsgd": 10, "hierarchical": 5}
+# lines of a page's first table
+ROWS = {"dbs_sgd": 7, "ddc_asgd": 5, "hpsgd": 10, "hierarchical": 5, "which_strategy": 1}
 
 
 def start(tmp_path, *tables, **env):
@@ -132,6 +135,46 @@ def test_it_may_be_stopped_and_writes_pages_of_what_is_there(tmp_path):
     assert "runs were made" in make(tmp_path, "hierarchical")
 
 
+def simulators_in(folder):
+    """Living processes that run a job beneath the folder."""
+    found = []
+    for p in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(p / "cwd").startswith(str(folder)):
+                found.append(p.name)
+        except OSError:
+            pass
+    return found
+
+
+def test_a_kill_in_the_middle_of_a_run_leaves_nothing_half_made(tmp_path):
+    running = start(tmp_path, "hierarchical")
+    for line in running.stdout:
+        if line.startswith("  hierarchical"):
+            break
+    running.kill()
+    running.communicate(timeout=100)
+    until("the runs under way have ended too", lambda: not simulators_in(tmp_path / "work"))
+    for path in (tmp_path / "runs").rglob("*.json"):
+        json.loads(path.read_text())
+    made = len(runs_of(tmp_path, "hierarchical"))
+    left = len(list((tmp_path / "work").glob("run-*")))
+    said = make(tmp_path, "hierarchical")
+    assert not list((tmp_path / "work").glob("run-*")) and left <= os.cpu_count()
+    assert f"{len(runs_of(tmp_path, 'hierarchical')) - made} runs were made" in said
+    assert "All 5 rows have 1 seed." in (tmp_path / "out" / "hierarchical.md").read_text()
+
+
+def test_proofs_of_two_processes_add_up(tmp_path):
+    sim = simulator.Simulator(str(tmp_path), str(tmp_path / "data"))
+    path = str(tmp_path / "proofs.json")
+    mine, theirs = proofs.Proofs(sim, path), proofs.Proofs(sim, path)
+    for i, each in enumerate((mine, theirs)):  # neither has seen what the other wrote
+        each.mine[f"rule {i}"] = f"proof {i}"
+        each.remember(f"rule {i}")
+    assert proofs.read(path) == {f"rule {i}": {mine.platform: f"proof {i}"} for i in (0, 1)}
+
+
 def test_it_stops_when_its_time_is_over(tmp_path):
     begun = time.monotonic()
     said = make(tmp_path, TIME="0.1s")
@@ -142,8 +185,8 @@ def test_it_stops_when_its_time_is_over(tmp_path):
 @pytest.mark.parametrize("table", ROWS)
 def test_every_size_has_the_settings_that_the_table_needs(table):
     configuration = reproduce.configuration(table)
-    optional = {"optimizer", "every_rate"}
-    for size in ("quick", "full"):
+    optional = {"optimizer", "every_rate", "rules"}
+    for size in ("quick", "scouting", "full"):
         names = [c["name"] for c in configuration[size]]
         assert len(names) == len(set(names))
         for c in configuration[size]:

@@ -284,6 +284,7 @@ def hpsgd(j):
     flying, start, trace = None, [0.0] * j.W, []
     K, took, longest = 1, None, 0.0                # longest: the slowest worker's last step
     duration = exchange_seconds(j.cluster.get("links", {}), range(j.W), j.net.count)
+    most = math.ceil(j.N / j.B)   # an automatic round is no longer than an epoch
     while at < len(steps):
         # of the reduction that starts with this round
         over = max(start) + duration if flying is not None else None
@@ -304,10 +305,10 @@ def hpsgd(j):
             longest = max(j.seconds(i, n) for i, n in enumerate(parts))
         if flying is not None:
             w = w - flying
-            took = max(over - s for s in start)
+            took = min(over - s for s in start)   # of the worker that joined last
             start = [max(e, over) for e in end]
             if told[0] is not None:
-                K = max(1, math.ceil(told[0] / told[1] - 0.001))
+                K = min(max(1, math.ceil(told[0] / told[1] - 0.001)), most)
         else:
             start = end
         flying, at, r = total, at + k, r + 1

@@ -281,6 +281,19 @@ def test_dynamic_batching_settles_near_the_ideal(tmp_path, kind):
         assert s["staleness_recent"]["max"] <= 2 * 4
 
 
+@pytest.mark.parametrize("kind", ["sync", "dbs-sgd"])
+def test_noise_hardly_changes_minibatches(tmp_path, kind):
+    """Steps vary by 10 %: at most one change in 500 steps once 100 are done."""
+    noisy = {**SLOW, "nodes": [{**n, "jitter": 0.1} for n in SLOW["nodes"]]}
+    ran = run(tmp_path, {"type": kind}, cluster=noisy, steps=600,
+              batching={"global_batch": 256, "policy": "dynamic"})
+    per_step = 1 if kind == "sync" else 4
+    rows = ran.all_rows()
+    rows = rows[(rows["step"] >= 100 * per_step) & (rows["epoch"] < 0.99)]
+    changed = max(sum(np.diff(rows["batch"][rows["rank"] == i]) != 0) for i in range(4))
+    assert changed <= 1
+
+
 def test_without_balancing_the_node_mean_is_far_above(tmp_path):
     s = run(tmp_path, {"type": "asgd"}, cluster=SLOW, batching={"global_batch": 256},
             steps=100).summary
@@ -441,3 +454,11 @@ def test_averaging_tells_how_far_replicas_were_apart_where_all_are_averaged(tmp_
 
 def test_hpsgd_tells_the_local_steps_of_each_round(tmp_path):
     assert set(told(Case(tmp_path, {"type": "hpsgd", "k": 3}, steps=12).run())) == {3.0}
+
+
+def test_rounds_of_hpsgd_do_not_grow_where_a_node_is_slower(tmp_path):
+    """The reduction of a node that is ahead waits for the slow node too: counted, each round that
+    got a step longer would make the next one longer still."""
+    cluster = {"seed": 3, "nodes": nodes(1, 1, 1, 1.4, jitter=0.02),
+               "links": {"latency_seconds": 0.01}}
+    assert set(told(Case(tmp_path, {"type": "hpsgd"}, cluster=cluster, steps=200).run())) == {1.0}

@@ -157,6 +157,22 @@ def test_hpsgd_chooses_k_by_the_ratio_of_exchange_to_step(tmp_path):
     assert k[:3] == [1, 1, 1] and set(k[3:]) == {4}, k   # 2 s of two messages over 0.66 s of a step
 
 
+def test_an_automatic_round_of_hpsgd_is_no_longer_than_an_epoch(tmp_path):
+    """Of 5 steps; an exchange takes as long as 30."""
+    cluster = {"nodes": [
+        {"name": "a", "count": 4, "fixed_seconds": 0.5, "seconds_per_sample": 0.01}],
+               "links": {"latency_seconds": 10.0}}
+    _, run = check(Case(tmp_path, {"type": "hpsgd"}, cluster=cluster, same=False, samples=5 * 64,
+                        epochs=8))
+    assert max(int(x) for x in run.rows(0)["strategy_value"]) == 5
+    assert "fewer synchronisations" not in run.process.stderr
+
+
+def test_a_job_that_ends_with_fewer_synchronisations_than_planned_says_so(tmp_path):
+    run = Case(tmp_path, {"type": "hpsgd", "k": 40}, evaluate={"every_steps": 10}, same=False).run()
+    assert "fewer synchronisations than its plan" in run.process.stderr
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 8, 13])
 @pytest.mark.parametrize("kind", ["sync", "asgd", "local-sgd", "hpsgd", "ddc-asgd", "softsync"])
 def test_any_number_of_workers(tmp_path, kind, workers):

@@ -1,6 +1,8 @@
 /* When to evaluate and when to write a checkpoint: the same arithmetic for every strategy. */
 #include "worker/exchange/agenda.h"
 
+#include <math.h>
+
 static int64_t boundaries(const struct agenda *a, int64_t applied, int64_t step)
 {
     if (a->spec->evaluate_every_steps > 0) {
@@ -47,6 +49,22 @@ bool agenda_checkpoint(struct agenda *a, int64_t step, double now)
         a->saved_time = now;
     }
     return due;
+}
+
+static int64_t shorter(int64_t steps, double other)
+{
+    other = ceil(other);
+    return !(other > 0) || other >= (double)steps ? steps : (int64_t)other;
+}
+
+int64_t agenda_shortest(const struct agenda *a, int batch)
+{
+    double epoch = batch > 0 ? (double)a->train_samples / batch : 0;
+    int64_t steps = shorter(INT64_MAX, epoch);
+    steps = a->spec->evaluate_every_steps > 0
+                ? shorter(steps, (double)a->spec->evaluate_every_steps)
+                : shorter(steps, a->spec->evaluate_every_epochs * epoch);
+    return shorter(steps, (double)a->spec->checkpoint_every_steps);
 }
 
 double slice_epoch(const struct slice *s, int64_t train_samples)

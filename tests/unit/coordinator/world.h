@@ -256,7 +256,7 @@ static inline void submit(struct world *w, const char *changes, char id[STORE_ID
 {
     json_t *spec = world_spec(changes);
     OK(store_job_create(w->store, spec, (int)json_integer_value(json_object_get(spec, "priority")),
-                        NULL, id, &err_));
+                        NULL, NULL, id, &err_));
     json_decref(spec);
 }
 

@@ -270,7 +270,7 @@ static void every_example_is_a_request_that_succeeds(void **state)
         free(body);
         sent++;
     }
-    assert_int_equal(sent, 4);
+    assert_int_equal(sent, 5);
 }
 
 static void a_job_of_a_link_is_what_its_operation_takes(void **state)

@@ -28,7 +28,8 @@ static void train(struct balancer *b, const struct node *nodes, uint64_t seed, i
             double z = rng_normal(seed, (uint64_t)i, (uint64_t)step);
             z = z > 3 ? 3 : z < -3 ? -3 : z;
             balancer_observe(b, i, batch,
-                             (nodes[i].a + nodes[i].k * batch) * (1 + nodes[i].noise * z));
+                             (nodes[i].a + nodes[i].k * batch) * (1 + nodes[i].noise * z),
+                             0.1 * (double)step);
             sum += batch;
         }
         assert_int_equal(sum, b->batching.global_batch);
@@ -113,7 +114,7 @@ static void a_balancer_that_was_released_holds_nothing(void **state)
     struct balancer b;
     open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
     balancer_release(&b);
-    assert_true(!b.profiles && !b.rows_since && !b.recent);
+    assert_true(!b.profiles && !b.rows_since && !b.recent && !b.steady);
     balancer_release(&b); /* as balancer_init has done where it failed */
 }
 
@@ -256,11 +257,11 @@ static void rows_that_cannot_be_are_ignored(void **state)
 {
     struct balancer b;
     open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
-    balancer_observe(&b, -1, 64, 0.1);
-    balancer_observe(&b, 4, 64, 0.1);
-    balancer_observe(&b, 0, 0, 0.1);
-    balancer_observe(&b, 0, 64, -0.1);
-    balancer_observe(&b, 0, 64, NAN);
+    balancer_observe(&b, -1, 64, 0.1, 0);
+    balancer_observe(&b, 4, 64, 0.1, 0);
+    balancer_observe(&b, 0, 0, 0.1, 0);
+    balancer_observe(&b, 0, 64, -0.1, 0);
+    balancer_observe(&b, 0, 64, NAN, 0);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(b.profiles[i].count, 0);
         assert_int_equal(b.rows_since[i], 0);

@@ -138,7 +138,7 @@ static inline double number_at(json_t *j, const char *path)
 static inline void new_job(struct store *s, const char *spec, int priority, char id[STORE_ID])
 {
     json_t *j = json_of(spec);
-    OK(store_job_create(s, j, priority, NULL, id, &err_));
+    OK(store_job_create(s, j, priority, NULL, NULL, id, &err_));
     json_decref(j);
 }
 

@@ -20,7 +20,7 @@ static void a_new_job_has_every_key_of_the_contract(void **state)
         "id",         "name",    "state",    "attempt",  "priority",  "restarts",
         "spec",       "created", "started",  "finished", "error",     "waiting",
         "disk_bytes", "pruned",  "progress", "metrics",  "staleness", "staleness_recent",
-        "assignment", "servers", "workers",  "tags",     "note"};
+        "assignment", "servers", "workers",  "tags",     "note",      "owner"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (!json_object_get(j, keys[i])) {
             fail_msg("the job has no '%s'", keys[i]);
@@ -143,14 +143,15 @@ static void an_idempotency_key_makes_one_job_and_refuses_another_spec(void **sta
     char first[STORE_ID], second[STORE_ID];
     json_t *a = json_of("{\"name\":\"a\",\"epochs\":1}"),
            *swapped = json_of("{\"epochs\":1,\"name\":\"a\"}"), *b = json_of("{\"name\":\"b\"}");
-    assert_int_equal(store_job_create(s, a, 0, "key 1", first, &err_), JOB_CREATED);
-    assert_int_equal(store_job_create(s, swapped, 0, "key 1", second, &err_), JOB_CREATED_BEFORE);
+    assert_int_equal(store_job_create(s, a, 0, "key 1", NULL, first, &err_), JOB_CREATED);
+    assert_int_equal(store_job_create(s, swapped, 0, "key 1", NULL, second, &err_),
+                     JOB_CREATED_BEFORE);
     assert_string_equal(first, second);
-    assert_int_equal(store_job_create(s, b, 0, "key 1", second, &err_), -ERR_CONFLICT);
+    assert_int_equal(store_job_create(s, b, 0, "key 1", NULL, second, &err_), -ERR_CONFLICT);
     OK(store_job_request(s, first, "cancel", &err_));
     OK(store_job_transition(s, first, JOB_CANCELLING, JOB_CANCELLED, NULL, &err_));
     OK(store_job_delete(s, first, NULL, &err_));
-    assert_int_equal(store_job_create(s, b, 0, "key 1", second, &err_),
+    assert_int_equal(store_job_create(s, b, 0, "key 1", NULL, second, &err_),
                      0); /* the key went with its job */
     json_decref(a);
     json_decref(b);

@@ -116,7 +116,7 @@ static void what_is_written_is_in_the_list_and_a_job_leaves_nothing(void **state
     struct place *p = *state;
     char id[STORE_ID], strange[STORE_KEY], pattern[STORE_KEY], command[STORE_KEY + 16];
     json_t *spec = json_of(spec_text);
-    OK(store_job_create(p->store, spec, 0, "once", id, &err_));
+    OK(store_job_create(p->store, spec, 0, "once", NULL, id, &err_));
     write_a_job(p->store, id);
     write_the_rest(p->store, id);
     look_at_keys(p, strange);

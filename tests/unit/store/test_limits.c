@@ -104,7 +104,7 @@ static void a_redis_without_memory_refuses_what_writes_and_says_so(void **state)
     raw(p, "CONFIG SET maxmemory 1");
     json_t *spec = json_of("{\"name\": \"y\"}");
     char other[STORE_ID];
-    assert_true(store_job_create(p->store, spec, 0, NULL, other, &e) < 0);
+    assert_true(store_job_create(p->store, spec, 0, NULL, NULL, other, &e) < 0);
     assert_non_null(strstr(e.message, "OOM"));
     json_decref(spec);
     err_clear(&e);

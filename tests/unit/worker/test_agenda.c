@@ -115,6 +115,24 @@ static void what_is_due_is_known_before_and_asking_changes_nothing(void **state)
     assert_false(agenda_is_due(&a, SAMPLES + 1, 3, 60));
 }
 
+static void the_closest_boundaries_are_told_in_steps(void **state)
+{
+    struct jobspec spec = {.evaluate_every_epochs = 1};
+    struct agenda a;
+    (void)state;
+    agenda_init(&a, &spec, 100, 0, 0, 0);
+    assert_int_equal(agenda_shortest(&a, 30), 4);
+    spec.evaluate_every_epochs = 0.5;
+    assert_int_equal(agenda_shortest(&a, 30), 2);
+    spec = (struct jobspec){.evaluate_every_steps = 3, .checkpoint_every_steps = 7};
+    assert_int_equal(agenda_shortest(&a, 30), 3);
+    spec = (struct jobspec){.checkpoint_every_steps = 1, .checkpoint_every_seconds = 0.1};
+    assert_int_equal(agenda_shortest(&a, 30), 1);
+    spec = (struct jobspec){.checkpoint_every_seconds = 0.1};
+    agenda_init(&a, &spec, 0, 0, 0, 0);
+    assert_true(agenda_shortest(&a, 0) == INT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +143,7 @@ int main(void)
         cmocka_unit_test(a_restart_goes_on_and_repeats_nothing),
         cmocka_unit_test(checkpoints_come_so_many_steps_after_the_last),
         cmocka_unit_test(checkpoints_come_so_many_seconds_after_the_last),
+        cmocka_unit_test(the_closest_boundaries_are_told_in_steps),
         cmocka_unit_test(what_is_due_is_known_before_and_asking_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

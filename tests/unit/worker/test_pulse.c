@@ -36,7 +36,7 @@ static int setup(void **state)
     p->store = store_open(p->url, NULL, &err_);
     assert_non_null(p->store);
     json_t *spec = json_pack("{s:s}", "name", "pulse");
-    OK(store_job_create(p->store, spec, 0, NULL, job, &err_));
+    OK(store_job_create(p->store, spec, 0, NULL, NULL, job, &err_));
     json_decref(spec);
     stop_signal = 0;
     struct pulse_config c = {.url = p->url,

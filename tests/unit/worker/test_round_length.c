@@ -57,12 +57,21 @@ static void what_doubles_or_falls_is_followed_at_once(void **state)
     assert_int_equal(round_length_next(&l, 1e30, 1e-9), 4);
 }
 
+static void a_round_has_no_more_steps_than_it_may(void **state)
+{
+    struct round_length l = {.most = 7};
+    (void)state;
+    assert_int_equal(round_length_next(&l, 10, 0.1), 7);
+    assert_int_equal(round_length_next(&l, 0.3, 0.1), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_round_is_as_long_as_a_reduction),
         cmocka_unit_test(one_stall_does_not_make_the_next_round_as_long_as_it_lasted),
         cmocka_unit_test(a_link_that_stays_slow_is_believed_within_three_rounds),
+        cmocka_unit_test(a_round_has_no_more_steps_than_it_may),
         cmocka_unit_test(what_doubles_or_falls_is_followed_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

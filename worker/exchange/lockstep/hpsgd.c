@@ -9,11 +9,14 @@
  *      w² = w¹ − eta·Σ(n_j/n)·G⁰_j        w³ = w² − eta·Σ(n_j/n)·G¹_j
  *
  * So a gradient is always one round old, and an exchange that takes no longer than K_r steps is
- * hidden. With `k: auto` the reduction that starts with round r carries the slowest time of the
+ * hidden. With `k: auto` the reduction that starts with round r carries each rank's times of the
  * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks
- * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). Minibatches change at a
- * round's end only, where evaluations and checkpoints happen too: there every rank has the same w.
- * The last round is reduced as well.
+ * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). The step is the slowest one.
+ * The reduction is the shortest one: the rank that joined last waited for nobody, while a rank
+ * that is ahead also counts its wait, which grows with K and would make K grow without end.
+ * An automatic round is no longer than an epoch. Minibatches change at a round's end only, where
+ * evaluations and checkpoints happen too: there every rank has the same w. The last round is
+ * reduced as well.
  *
  * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed
  * G is corrected by the samples and the weights of the whole round (weights.c).
@@ -25,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/lockstep.h"
 #include "worker/exchange/lockstep/round_length.h"
@@ -48,6 +52,7 @@ struct hpsgd {
     int given_k;    /* 0: auto */
     int k, done;    /* local steps of this round; done of them */
     struct round_length length;
+    int64_t first_step; /* of this attempt */
     double step_seconds, reduction_seconds;
     double weight, samples; /* of this rank's gradients in the round; planned, of all ranks */
     double flying_samples;  /* `samples` of the sum under way */
@@ -63,6 +68,12 @@ static void release(struct strategy *base)
     free(s->flying);
     free(s->launched);
     free(s);
+}
+
+static int64_t steps_of_epoch(const struct rank_env *env)
+{
+    int64_t batch = env->spec->batching.global_batch;
+    return batch > 0 ? (env->train_samples + batch - 1) / batch : 0;
 }
 
 static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *state, struct err *e)
@@ -83,6 +94,8 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     memcpy(s->w, env->replica->host[DEV_PARAMS], n * sizeof(float));
     s->given_k = (int)strategy_param(&env->spec->strategy, "k");
     s->k = s->given_k > 0 ? s->given_k : 1;
+    s->length.most = steps_of_epoch(env);
+    s->first_step = s->l.step;
     if (state->n_optim == n && state->optim) { /* under way when the checkpoint was written */
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
@@ -166,13 +179,22 @@ static float largest(const float *x, int n)
     return max;
 }
 
+static float smallest(const float *x, int n)
+{
+    float min = x[0];
+    for (int i = 1; i < n; i++) {
+        min = x[i] < min ? x[i] : min;
+    }
+    return min;
+}
+
 static int next_k(struct hpsgd *s)
 {
     const struct rank_env *env = s->l.env;
     int W = env->comm->workers;
     const float *words = words_of(s);
     double step = largest(words + WORDS + W, W),
-           reduction = largest(words + lockstep_words(&s->l), W);
+           reduction = smallest(words + lockstep_words(&s->l), W);
     int k = round_length_next(&s->length, reduction, step);
     return s->given_k > 0 ? s->given_k : s->round < 3 ? 1 : k;
 }
@@ -385,10 +407,26 @@ static int on_evaluated(struct strategy *base, const struct work *w, const struc
     return lockstep_evaluated(&((struct hpsgd *)base)->l, w, r, e);
 }
 
+/* Evaluations and checkpoints come between rounds: where those are longer than the steps between
+ * two of them, or than an epoch, there are fewer than the job asks for. */
+static void warn_of_few_rounds(const struct hpsgd *s)
+{
+    const struct lockstep *l = &s->l;
+    int64_t steps = l->step - s->first_step,
+            every = agenda_shortest(&l->agenda, l->env->spec->batching.global_batch),
+            planned = steps / every;
+    if (l->env->comm->rank == 0 && !l->stop && !l->pause && s->round < planned) {
+        log_warn("exchange", "the job ends with fewer synchronisations than its plan",
+                 "rounds=%lld planned=%lld steps=%lld", (long long)s->round, (long long)planned,
+                 (long long)steps);
+    }
+}
+
 static int finish(struct strategy *base, struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
     size_t n;
+    warn_of_few_rounds(s);
     float *sum = state_of(s, &n);
     return lockstep_finish(&s->l, sum, n, e);
 }

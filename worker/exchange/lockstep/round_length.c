@@ -32,6 +32,7 @@ int round_length_next(struct round_length *l, double reduction, double step)
     if (ratio > 0) { /* the first reductions have not been measured when the first rounds end */
         l->ratios[l->n++ % ROUND_RATIOS] = ratio;
     }
-    double k = ceil(believed - 0.001);
-    return !(k > 1) ? 1 : k > ROUND_MOST ? ROUND_MOST : (int)k;
+    double k = ceil(believed - 0.001),
+           most = l->most > 0 && l->most < ROUND_MOST ? (double)l->most : ROUND_MOST;
+    return !(k > 1) ? 1 : (int)fmin(k, most);
 }

@@ -8,6 +8,12 @@ const SAME_LOSS_MS = 60000;
 const APART = 8;
 const WIDEST = 48;
 const MOST_TITLES = 6;
+/** @type {{[kind: string]: string}} of the kinds that may be many */
+const PLURALS = {
+  change: 'changes',
+  checkpoint: 'checkpoints',
+  crash: 'programs started again'
+};
 
 /**
  * @param {JobModel} data
@@ -123,8 +129,9 @@ export function marksOf(data, choice = 'all') {
 }
 
 /**
- * Changes that stand closer than 8 px are one mark with their count; of a long run of such changes
- * there is a mark every 48 px.
+ * Marks of one kind that stand closer than 8 px are one with their count; of a long run of such
+ * marks there is one every 48 px. What happens seldom and matters (a lost node, a restart, a new
+ * rate) keeps its own.
  * @param {Page.Mark[]} marks in the order of x
  * @param {number} pixels of one unit of x
  * @returns {Page.Mark[]}
@@ -132,17 +139,17 @@ export function marksOf(data, choice = 'all') {
 export function merged(marks, pixels) {
   /** @type {Page.Mark[][]} */
   const groups = [];
-  /** @type {Page.Mark[]} */
-  let open = [];
+  /** @type {{[kind: string]: Page.Mark[]}} the newest group of each kind */
+  const open = {};
   for (const mark of marks) {
-    const change = mark.kind === 'change';
-    const close = open.length > 0 && (mark.x - open[open.length - 1].x) * pixels < APART &&
-        (mark.x - open[0].x) * pixels < WIDEST;
-    if (change && close) {
-      open.push(mark);
+    const group = open[mark.kind];
+    const close = group && (mark.x - group[group.length - 1].x) * pixels < APART &&
+        (mark.x - group[0].x) * pixels < WIDEST;
+    if (close && PLURALS[mark.kind]) {
+      group.push(mark);
     } else {
-      groups.push([mark]);
-      open = change ? groups[groups.length - 1] : open;
+      open[mark.kind] = [mark];
+      groups.push(open[mark.kind]);
     }
   }
   return groups.map((g) => (g.length > 1 ? together(g) : g[0]));
@@ -155,11 +162,13 @@ export function merged(marks, pixels) {
 function together(group) {
   const titles = group.map((m) => m.title);
   const more = titles.length - MOST_TITLES;
+  const count = group.length + ' ' + PLURALS[group[0].kind];
   return {
     ...group[0],
     x: (group[0].x + group[group.length - 1].x) / 2,
-    text: group.length + ' changes',
-    title: titles.slice(0, MOST_TITLES).join('\n') + (more > 0 ? '\nand ' + more + ' more' : '')
+    text: group[0].text && count,
+    title: (group[0].text ? '' : count + '\n') + titles.slice(0, MOST_TITLES).join('\n') +
+        (more > 0 ? '\nand ' + more + ' more' : '')
   };
 }
 

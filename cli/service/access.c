@@ -1,0 +1,184 @@
+/* `evenstep token` and `evenstep audit`: who may ask, and who changed what. For admins. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/service/service.h"
+#include "common/clock.h"
+#include "common/jsonx.h"
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+const struct opt token_options[] = {
+    {"role", "ROLE", OPT_STRING, "operator", 0, 0,
+     "of `create`: what the token allows: viewer, operator, programs or admin"},
+    {"days", "N", OPT_REAL, "90", 0, 3660, "of `create`: how long the token lives; 0: for ever"},
+    {0},
+};
+
+static void print_tokens(const json_t *answer)
+{
+    static const struct column columns[] = {
+        {"id", "id", COLUMN_WHOLE},
+        {"name", "name", COLUMN_WHOLE},
+        {"role", "role", COLUMN_WHOLE},
+        {"source", "source", COLUMN_WHOLE},
+        {"created", "created", COLUMN_TIME},
+        {"expires", "expires", COLUMN_TIME},
+        {"expired", "expired", COLUMN_FLAG},
+        {"by", "by", COLUMN_TEXT},
+        COLUMNS_END,
+    };
+    columns_print(json_object_get(answer, "tokens"), columns, "", stdout);
+}
+
+static void print_token(const json_t *answer)
+{
+    printf("%s\n", jsonx_string_at(answer, "token"));
+}
+
+static void print_revoked(const json_t *answer)
+{
+    columns_lines(json_object_get(answer, "revoked"), "", " revoked", stdout);
+}
+
+static int create(struct session *s)
+{
+    double days = opt_real(s->options, "days");
+    json_int_t seconds = (json_int_t)(days * 86400);
+    const char *name = session_argument(s, 1);
+    if (!name || session_argument(s, 2)) {
+        return err_set(&s->err, ERR_INVALID,
+                       "`evenstep token create` takes one name, its holder's");
+    }
+    json_t *body = json_pack("{s:o, s:s, s:o}", "name", jsonx_text(name), "role",
+                             opt_string(s->options, "role"), "seconds",
+                             days > 0 ? json_integer(seconds > 0 ? seconds : 1) : json_null());
+    json_t *answer = client_call(&s->client, "POST", "/api/v1/tokens", body, &s->err);
+    json_decref(body);
+    return session_print(s, answer, print_token);
+}
+
+static int revoke(struct session *s)
+{
+    json_t *done = json_array();
+    if (!session_argument(s, 1)) {
+        err_set(&s->err, ERR_INVALID, "`evenstep token revoke` needs a token's id");
+        err_hint(&s->err, "`evenstep token list` shows them");
+    }
+    for (int i = 1; s->err.code == ERR_NONE && session_argument(s, i); i++) {
+        char path[512], escaped[400];
+        const char *id = session_argument(s, i);
+        snprintf(path, sizeof path, "/api/v1/tokens/%s",
+                 client_escape(escaped, sizeof escaped, id));
+        json_decref(client_call(&s->client, "DELETE", path, NULL, &s->err));
+        if (s->err.code == ERR_NONE) {
+            json_array_append_new(done, jsonx_text(id));
+        }
+    }
+    if (s->err.code == ERR_NONE) {
+        session_print(s, json_pack("{s:O}", "revoked", done), print_revoked);
+    }
+    json_decref(done);
+    return -(int)s->err.code;
+}
+
+int command_token(struct session *s)
+{
+    static const char *const actions[] = {"create", "list", "revoke"};
+    const char *action = session_argument(s, 0);
+    if (strcmp(action, "create") == 0) {
+        return create(s);
+    }
+    if (strcmp(action, "revoke") == 0) {
+        return revoke(s);
+    }
+    if (strcmp(action, "list") == 0) {
+        return session_argument(s, 1)
+                   ? err_set(&s->err, ERR_INVALID, "`evenstep token list` takes no name")
+                   : session_show(s, "GET", "/api/v1/tokens", print_tokens);
+    }
+    const char *nearest = jsonx_nearest(action, actions, 3);
+    err_set(&s->err, ERR_INVALID, "a token can be created, listed or revoked, not '%.40s'", action);
+    return nearest ? err_hint(&s->err, "did you mean `evenstep token %s`?", nearest)
+                   : -(int)ERR_INVALID;
+}
+
+/* ---- the audit ------------------------------------------------------------------------------- */
+
+const struct opt audit_options[] = {
+    {"who", "NAME", OPT_STRING, NULL, 0, 0, "only what this name did"},
+    {"since", "TIME", OPT_STRING, NULL, 0, 0,
+     "only entries from then on: 2026-01-02T03:04:05Z, a date, or how long ago: 30m, 12h, 7d"},
+    {"limit", "N", OPT_INT, "100", 1, 100000, "the newest so many entries"},
+    {0},
+};
+enum { AUDIT_PAGE = 500 };
+
+/* "12h" as the time that was; anything else as it is. */
+static const char *since_text(const char *given, char out[32])
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+    char *end = NULL;
+    double n = given ? strtod(given, &end) : 0;
+    for (size_t i = 0; given && end != given && i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].unit) == 0 && n >= 0 && n * units[i].seconds < 1e10) {
+            return clock_format(out, clock_wall_ms() - (int64_t)(n * units[i].seconds * 1000));
+        }
+    }
+    return given;
+}
+
+static void print_audit(const json_t *answer)
+{
+    static const struct column columns[] = {
+        {"time", "time", COLUMN_TIME},
+        {"who", "who", COLUMN_WHOLE},
+        {"role", "role", COLUMN_TEXT},
+        {"from", "from", COLUMN_TEXT},
+        {"method", "method", COLUMN_TEXT},
+        {"path", "path", COLUMN_TEXT},
+        {"answer", "status", COLUMN_COUNT},
+        {"what", "note", COLUMN_TEXT},
+        COLUMNS_END,
+    };
+    columns_print(json_object_get(answer, "entries"), columns, "", stdout);
+}
+
+/* Adds the next page to `all`. Returns the cursor of the one after it, or NULL; *page owns it. */
+static const char *add_page(struct session *s, json_t *all, int limit, const char *cursor,
+                            json_t **page)
+{
+    char path[1200], who[500], since[200], text[32];
+    const char *name = opt_string(s->options, "who"),
+               *from = since_text(opt_string(s->options, "since"), text);
+    snprintf(path, sizeof path, "/api/v1/audit?limit=%d%s%s%s%s%s%s", limit, name ? "&who=" : "",
+             name ? client_escape(who, sizeof who, name) : "", from ? "&since=" : "",
+             from ? client_escape(since, sizeof since, from) : "", cursor ? "&cursor=" : "",
+             cursor ? cursor : "");
+    json_t *answer = client_call(&s->client, "GET", path, NULL, &s->err);
+    json_decref(*page);
+    *page = answer;
+    json_array_extend(all, json_object_get(answer, "entries"));
+    return json_string_value(json_object_get(answer, "next"));
+}
+
+int command_audit(struct session *s)
+{
+    json_t *all = json_array(), *page = NULL;
+    const char *cursor = NULL;
+    int left = (int)opt_int(s->options, "limit");
+    do {
+        int limit = left < AUDIT_PAGE ? left : AUDIT_PAGE;
+        cursor = add_page(s, all, limit, cursor, &page);
+        left -= limit;
+    } while (cursor && left > 0);
+    json_decref(page);
+    if (s->err.code == ERR_NONE) {
+        session_print(s, json_pack("{s:O}", "entries", all), print_audit);
+    }
+    json_decref(all);
+    return -(int)s->err.code;
+}

@@ -1,0 +1,50 @@
+/* Whose a job is; see owner.h. A job's owner never changes, so what is compared here still holds
+ * when the job is changed.
+ */
+#include "http/owner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/request.h"
+
+static int not_theirs(const struct request *q, const char *id, const char *owner, struct err *e)
+{
+    if (owner) {
+        err_set(e, ERR_FORBIDDEN,
+                "job '%s' belongs to '%s', and with the role %s '%s' changes only "
+                "jobs of their own",
+                id, owner, auth_role_name(q->who.role), q->who.owner);
+    } else {
+        err_set(e, ERR_FORBIDDEN,
+                "job '%s' belongs to nobody, and the role %s changes only jobs of "
+                "one's own",
+                id, auth_role_name(q->who.role));
+    }
+    return err_hint(e, "an admin can change it");
+}
+
+int owner_check(const struct request *q, const char *id, struct err *e)
+{
+    enum job_state state;
+    struct store *store = q->who.role < ROLE_ADMIN ? request_store(q, e) : NULL;
+    if (q->who.role >= ROLE_ADMIN) {
+        return 0;
+    }
+    if (!store || store_job_state(store, id, &state, e) < 0) {
+        return -(int)e->code;
+    }
+    err_clear(e);
+    char *owner = store_job_field(store, id, "owner", e);
+    int rc = e->code                                     ? -(int)e->code
+             : owner && strcmp(owner, q->who.owner) == 0 ? 0
+                                                         : not_theirs(q, id, owner, e);
+    free(owner);
+    return rc;
+}
+
+const char *owner_job(const struct request *q, struct err *e)
+{
+    const char *id = request_job(q, e);
+    return id && owner_check(q, id, e) == 0 ? id : NULL;
+}

@@ -1,0 +1,18 @@
+/* Whose a job is. Its owner is the name of the token that submitted it, so all tokens of one name
+ * are one owner, who keeps the jobs when a token is replaced. An owner changes their own jobs; an
+ * admin changes everybody's, and those that are nobody's.
+ */
+#ifndef HTTP_OWNER_H
+#define HTTP_OWNER_H
+
+#include "common/err.h"
+
+struct request;
+
+/* The id of the job in the path, for a handler that changes it: as request_job(), and
+ * ERR_FORBIDDEN if it is not the job of who asks. ERR_NOT_FOUND, ERR_UNAVAILABLE. */
+const char *owner_job(const struct request *q, struct err *e);
+/* The same of any job's id. 0, or negative. */
+int owner_check(const struct request *q, const char *id, struct err *e);
+
+#endif
