@@ -21,6 +21,7 @@
 struct beat {
     const struct agent_config *config;
     const struct gpus *gpus;
+    struct interpreters *interpreters;
     const char *instance;
     struct store *store; /* the thread's, after the first heartbeat */
     struct host_load load;
@@ -70,22 +71,26 @@ static int send_host(struct beat *b, struct err *e)
     return rc;
 }
 
-/* A host that leaves says so in its nodes' documents. */
-static json_t *node_document(struct beat *b, const json_t *node)
+/* A host that leaves says so in its nodes' documents. interpreters: NULL while they are asked. */
+static json_t *node_document(struct beat *b, const json_t *node, const json_t *interpreters)
 {
     pthread_mutex_lock(&b->lock);
     bool leaving = b->leaving;
     pthread_mutex_unlock(&b->lock);
     json_t *out = json_copy((json_t *)(uintptr_t)node);
+    if (out) {
+        node_set_interpreters(out, interpreters);
+    }
     if (out && leaving) {
         json_object_set_new(out, "leaving", json_true());
     }
     return out;
 }
 
-static int send_node(struct beat *b, const json_t *node, struct err *e)
+static int send_node(struct beat *b, const json_t *node, const json_t *interpreters, struct err *e)
 {
-    json_t *document = node_document(b, node), *gpu = gpus_of_device(b->gpus, node_device(node));
+    json_t *document = node_document(b, node, interpreters),
+           *gpu = gpus_of_device(b->gpus, node_device(node));
     int rc = store_node_put(b->store, document, e);
     if (rc >= 0 && gpu) {
         rc = store_gpu_put(b->store, node_name(node), gpu, e);
@@ -109,13 +114,14 @@ static void touch_alive(const struct beat *b)
 static int send_beat(struct beat *b, struct err *e)
 {
     size_t i;
-    json_t *node;
+    json_t *node, *interpreters = interpreters_tell(b->interpreters);
     int rc = send_host(b, e);
     json_array_foreach(b->config->nodes, i, node) {
         if (rc >= 0) {
-            rc = send_node(b, node, e);
+            rc = send_node(b, node, interpreters, e);
         }
     }
+    json_decref(interpreters);
     if (rc == 0) {
         touch_alive(b);
     }
@@ -155,8 +161,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus, const char *instance,
-                        struct err *e)
+struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus,
+                        struct interpreters *interpreters, const char *instance, struct err *e)
 {
     struct beat *b = calloc(1, sizeof *b);
     if (!b) {
@@ -165,6 +171,7 @@ struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus, c
     }
     b->config = c;
     b->gpus = gpus;
+    b->interpreters = interpreters;
     b->instance = instance;
     b->refused = json_object();
     pthread_mutex_init(&b->lock, NULL);

@@ -6,11 +6,13 @@
 #include <jansson.h>
 
 #include "agent/config.h"
+#include "common/interpreters.h"
 
 struct beat;
-/* Registers host and nodes at once. `instance` is borrowed. */
-struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus, const char *instance,
-                        struct err *e);
+/* Registers host and nodes at once. All pointers are borrowed until beat_stop; interpreters: what
+ * the nodes tell of them. */
+struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus,
+                        struct interpreters *interpreters, const char *instance, struct err *e);
 /* Requests that were refused here since the start, by cause; shown with the host. */
 void beat_refused(struct beat *b, const char *cause);
 void beat_running(struct beat *b, int daemons);

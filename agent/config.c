@@ -13,7 +13,7 @@
 
 #include "agent/daemon.h"
 #include "common/host.h"
-#include "common/packages.h"
+#include "common/interpreters.h"
 #include "common/path.h"
 #include "common/probe.h"
 #include "common/proc.h"
@@ -42,6 +42,7 @@ static const struct opt table[] = {
      "received data sets and programs use at most this much, the oldest go first"},
     {"interface", "SUBNET", OPT_STRING, NULL, 0, 0,
      "network for Open MPI: a subnet or an interface's name (default: where the store is)"},
+    INTERPRETERS_OPTION,
     {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0,
      "ports that Open MPI may listen on (default: any)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
@@ -177,7 +178,7 @@ static int add_node(struct agent_config *c, const struct gpus *gpus, const char 
 
 static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct err *e)
 {
-    char text[80], here[PATH_MAX], worker[PATH_MAX + 32], path[PATH_MAX];
+    char text[80], here[PATH_MAX], worker[PATH_MAX + 32];
     struct probe probed;
     struct err ignored = {0};
     int rc = 0, given = opt_count(c->options, "node");
@@ -203,9 +204,6 @@ static int read_nodes(struct agent_config *c, const struct gpus *gpus, struct er
         node_take_precisions(c->nodes, probed.precisions);
         probe_release(&probed);
     }
-    json_t *packages = rc == 0 ? packages_find(daemon_path(path), &ignored) : NULL;
-    node_set_packages(c->nodes, packages);
-    json_decref(packages);
     return rc;
 }
 
@@ -246,6 +244,9 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
     }
     if (rc == 0) {
         rc = read_ports(c, e);
+    }
+    if (rc == 0) {
+        rc = interpreters_check(c->options, e);
     }
     if (rc == 0) {
         c->versions = host_versions(e);

@@ -19,6 +19,7 @@ struct daemon_config {
     const char *network;    /* CIDR for MPI's connections */
     const char *ports;      /* "FIRST-LAST", or NULL: any */
     int64_t cache_bytes;    /* received data sets may use so much */
+    const char *python;     /* what runs programs that ask for python3; NULL: the PATH's */
 };
 
 /* The PATH of daemons and of what they start, programs of users too. */

@@ -144,6 +144,9 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
     word(w, "EVENSTEP_NODE_DATA=%s", c->data_roots);
     word(w, "EVENSTEP_NODE_CACHE=%s/received", c->data_dir);
     word(w, "EVENSTEP_NODE_CACHE_BYTES=%lld", (long long)c->cache_bytes);
+    if (c->python) {
+        word(w, "EVENSTEP_NODE_PYTHON=%s", c->python);
+    }
     word(w, "EVENSTEP_MCA_btl_tcp_if_include=%s", c->network);
     word(w, "EVENSTEP_MCA_btl_vader_backing_directory=%s", daemon_tmp(shm, "/dev/shm", r));
     if (c->ports) {

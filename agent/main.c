@@ -43,6 +43,7 @@ static void on_signal(int sig)
 struct agent {
     struct agent_config config;
     struct gpus *gpus;
+    struct interpreters *interpreters;
     struct store *store;
     char instance[SIGN_HEX];
     struct welcome welcome;
@@ -238,10 +239,14 @@ static int live(struct agent *a, struct err *e)
     }
     a->seen.not_before =
         clock_wall_ms() - SIGN_WINDOW_MS; /* older ones were signed with another key */
-    struct daemon_config dc = {c->host,     c->worker_store, c->worker_password, c->roots,
-                               c->data_dir, c->network,      c->ports,           c->cache_bytes};
+    struct daemon_config dc = {c->host,  c->worker_store, c->worker_password,
+                               c->roots, c->data_dir,     c->network,
+                               c->ports, c->cache_bytes,  NULL};
+    if (opt_count(c->options, "python")) {
+        dc.python = opt_item(c->options, "python", 0);
+    }
     a->daemons = daemons_new(&dc, e);
-    a->beat = a->daemons ? beat_start(c, a->gpus, a->instance, e) : NULL;
+    a->beat = a->daemons ? beat_start(c, a->gpus, a->interpreters, a->instance, e) : NULL;
     int rc = a->beat ? 0 : -(int)e->code;
     if (rc == 0) {
         serve(a);
@@ -289,12 +294,15 @@ int main(int argc, char **argv)
 {
     static struct agent a; /* too large for a stack */
     struct err e = {0};
-    char quoted[700];
+    char quoted[700], path[PATH_MAX];
     a.gpus = gpus_open();
     int rc = agent_config_read(&a.config, a.gpus, argc - 1, argv + 1, &e);
     if (rc == 0) {
         catch_signals();
         rc = start(&a, &e);
+        a.interpreters =
+            rc == 0 ? interpreters_start(a.config.options, daemon_path(path), &e) : NULL;
+        rc = a.interpreters ? rc : -(int)e.code;
         if (rc == 0) {
             notify_manager("READY=1\nSTATUS=joins"); /* it may take long: nobody waits for it */
         }
@@ -317,6 +325,7 @@ int main(int argc, char **argv)
         log_error("agent", "cannot run", "why=%s hint=\"%s\"",
                   log_quote(quoted, sizeof quoted, e.message), e.hint);
     }
+    interpreters_stop(a.interpreters);
     store_close(a.store);
     agent_config_release(&a.config);
     gpus_close(a.gpus);

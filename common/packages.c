@@ -1,4 +1,4 @@
-/* What a host has for programs: see packages.h. */
+/* What an interpreter has for programs: see packages.h. */
 #include "common/packages.h"
 
 #include <limits.h>
@@ -9,8 +9,8 @@
 #include "common/jsonx.h"
 #include "common/proc.h"
 
-static const double patience_seconds = 20;
-enum { NO_PROGRAM = 127, ANSWER = 2048 };
+static const double patience_seconds = 20, import_seconds = 180;
+enum { NO_PROGRAM = 127, ANSWER = 2048, VARIABLE = PATH_MAX + 64 };
 
 const char *const packages_names[] = {"python3", "numpy", "torch", "tensorflow",
                                       "keras",   "jax",   NULL};
@@ -40,29 +40,68 @@ bool packages_known(const char *name)
     return false;
 }
 
-json_t *packages_find(const char *path, struct err *e)
+/* "PATH=…" for env(1). */
+static const char *search_path(const struct packages_ask *ask, char out[VARIABLE])
 {
-    char variable[PATH_MAX + 64], said[ANSWER];
-    const char *argv[16] = {"env", variable, "python3", "-c", script};
-    int n = 5;
     const char *own = getenv("PATH");
-    snprintf(variable, sizeof variable, "PATH=%s",
-             path  ? path
-             : own ? own
-                   : "/usr/local/bin:/usr/bin:/bin");
+    snprintf(out, VARIABLE, "PATH=%s",
+             ask->path ? ask->path
+             : own     ? own
+                       : "/usr/local/bin:/usr/bin:/bin");
+    return out;
+}
+
+static int run(const struct packages_ask *ask, const char *const *argv, double seconds,
+               char said[ANSWER], struct err *e)
+{
+    static const atomic_bool never;
+    return proc_output_until(argv, seconds, ask->stop ? ask->stop : &never, said, ANSWER, e);
+}
+
+json_t *packages_find(const struct packages_ask *ask, struct err *e)
+{
+    char variable[VARIABLE], said[ANSWER];
+    const char *python = ask->python ? ask->python : "python3";
+    const char *argv[16] = {"env", search_path(ask, variable), python, "-c", script};
+    int n = 5;
     for (int i = 1; packages_names[i]; i++) {
         argv[n++] = packages_names[i];
     }
     argv[n] = NULL;
-    int code = proc_output(argv, patience_seconds, said, sizeof said, e);
+    int code = run(ask, argv, patience_seconds, said, e);
     if (code == NO_PROGRAM) {
         return json_object();
     }
     json_t *j = code == 0 ? jsonx_parse(said, strlen(said), e) : NULL;
     if (!j && code > 0) {
-        err_set(e, ERR_DATA, "python3 does not say which packages it has: %.200s", said);
+        err_set(e, ERR_DATA, "%s does not say which packages it has: %.200s", python, said);
     }
     return j;
+}
+
+int packages_import(const struct packages_ask *ask, const char *name, struct err *e)
+{
+    /* what a package prints goes nowhere, so that the exception is all that is said */
+    static const char import[] =
+        "import os, sys\n"
+        "said, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)\n"
+        "os.dup2(null, 1), os.dup2(null, 2)\n"
+        "try:\n"
+        "    __import__(sys.argv[1])\n"
+        "except BaseException as e:\n"
+        "    os.write(said, repr(e).encode())\n"
+        "    sys.exit(1)\n";
+    char variable[VARIABLE], said[ANSWER];
+    const char *python = ask->python ? ask->python : "python3";
+    const char *argv[] = {
+        "env", search_path(ask, variable), "nice", "-n", "19", python, "-c", import, name, NULL};
+    if (strcmp(name, "keras") == 0 || strcmp(name, "python3") == 0) {
+        return 0;
+    }
+    int code = run(ask, argv, import_seconds, said, e);
+    return code <= 0 ? code
+           : said[0] ? err_set(e, ERR_DATA, "%.200s", said)
+                     : err_set(e, ERR_DATA, "the interpreter ends with code %d", code);
 }
 
 bool packages_at_least(const char *version, const char *least)

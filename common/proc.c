@@ -187,6 +187,13 @@ void proc_stop(pid_t pid, double grace)
 
 int proc_output(const char *const *argv, double seconds, char *out, size_t bytes, struct err *e)
 {
+    static const atomic_bool never;
+    return proc_output_until(argv, seconds, &never, out, bytes, e);
+}
+
+int proc_output_until(const char *const *argv, double seconds, const atomic_bool *stop, char *out,
+                      size_t bytes, struct err *e)
+{
     char path[] = "/tmp/evenstep-output-XXXXXX";
     int fd = mkstemp(path), code = -1;
     out[0] = 0;
@@ -198,12 +205,15 @@ int proc_output(const char *const *argv, double seconds, char *out, size_t bytes
     pid_t pid = proc_start(&spec, e);
     double until = clock_now() + seconds;
     bool ended = false;
-    while (pid > 0 && !(ended = proc_poll(pid, &code)) && clock_now() < until) {
+    while (pid > 0 && !(ended = proc_poll(pid, &code)) && clock_now() < until &&
+           !atomic_load(stop)) {
         clock_sleep(0.01);
     }
     if (pid > 0 && !ended) {
         proc_stop(pid, 0);
-        code = err_set(e, ERR_TIMEOUT, "'%s' did not end within %g s", argv[0], seconds);
+        code = atomic_load(stop)
+                   ? err_set(e, ERR_CANCELLED, "'%s' was ended", argv[0])
+                   : err_set(e, ERR_TIMEOUT, "'%s' did not end within %g s", argv[0], seconds);
     }
     size_t n = 0;
     char *text = pid > 0 ? proc_read_file(path, 1 << 20, &n, NULL) : NULL;

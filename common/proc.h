@@ -2,6 +2,7 @@
 #ifndef COMMON_PROC_H
 #define COMMON_PROC_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -47,6 +48,9 @@ pid_t proc_find_marked(const char *const *pairs, uint64_t *start_ticks);
 /* Runs a program to its end, at most `seconds`, and puts the beginning of its output into `out`
  * (NUL-terminated). Returns its exit code, or negative. */
 int proc_output(const char *const *argv, double seconds, char *out, size_t bytes, struct err *e);
+/* The same until another thread sets *stop, which is ERR_CANCELLED. */
+int proc_output_until(const char *const *argv, double seconds, const atomic_bool *stop, char *out,
+                      size_t bytes, struct err *e);
 
 int proc_mkdirs(const char *path, mode_t mode, struct err *e);
 /* Writes a whole file under a temporary name, syncs file and folder, renames. */

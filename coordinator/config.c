@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/interpreters.h"
 #include "common/path.h"
 #include "common/proc.h"
 #include "coordinator/coordinator.h"
@@ -55,6 +56,7 @@ const struct opt serve_options[] = {
      "a name besides the listen address under which browsers may come"},
     {"allow-programs", NULL, OPT_FLAG, NULL, 0, 0,
      "jobs may run programs of users: code on the nodes, as the agent's user (docs/security.md)"},
+    INTERPRETERS_OPTION,
     {"virtual-jobs", "N", OPT_INT, "1", 1, 64, "virtual jobs that run at a time"},
     {"keep-jobs", "N", OPT_INT, "0", 0, 1000000,
      "finished jobs that keep their history and checkpoints; of older ones record, logs and "
@@ -203,6 +205,9 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     serve_config_nodes(c, &bad);
     read_max_disk(c, &bad);
     read_rest(c);
+    if (interpreters_check(c->options, &why) < 0) {
+        serve_config_complain(&bad, "%s", why.message);
+    }
     if (!opt_given(c->options, "tls-cert") != !opt_given(c->options, "tls-key")) {
         serve_config_complain(&bad, "--tls-cert and --tls-key need each other");
     }

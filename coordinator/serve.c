@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/interpreters.h"
 #include "common/log.h"
 #include "common/notify.h"
-#include "common/packages.h"
 #include "coordinator/config.h"
 #include "coordinator/planning/dryrun.h"
 #include "coordinator/hosts/hosts.h"
@@ -79,6 +79,7 @@ struct service {
     struct lease *lease;
     struct sched *sched;
     struct localnodes *nodes;
+    struct interpreters *interpreters; /* of the local nodes; NULL: programs are not allowed */
     struct hosts *hosts;
     struct retention *retention;
     struct dryrun dryrun;
@@ -173,9 +174,12 @@ static int start_nodes(struct service *s, struct err *e)
         return -(int)e->code;
     }
     if (opt_flag(c->options, "allow-programs")) {
-        json_t *packages = packages_find(NULL, NULL);
-        node_set_packages(c->nodes, packages);
-        json_decref(packages);
+        if (opt_count(c->options, "python")) { /* ranks inherit it */
+            setenv("EVENSTEP_NODE_PYTHON", opt_item(c->options, "python", 0), 1);
+        }
+        if (!(s->interpreters = interpreters_start(c->options, NULL, e))) {
+            return -(int)e->code;
+        }
     }
     if (opt_count(c->options, "local-node") > 0) {
         double factor = serve_config_overload(c->nodes, cores > 0 ? (int)cores : 1);
@@ -187,7 +191,7 @@ static int start_nodes(struct service *s, struct err *e)
                 "cores=%ld multiply_every_slowdown_by=%.2f", cores, factor);
         }
     }
-    s->nodes = localnodes_start(s->url, c->password, c->nodes, e);
+    s->nodes = localnodes_start(s->url, c->password, c->nodes, s->interpreters, e);
     return s->nodes ? 0 : -(int)e->code;
 }
 
@@ -405,6 +409,7 @@ static void stop(struct service *s)
     hosts_stop(s->hosts);
     retention_stop(s->retention);
     localnodes_stop(s->nodes, !left);
+    interpreters_stop(s->interpreters);
     store_close(s->store);
     lease_close(s->lease);
     if (s->is_private && !left && (s->ready || !s->was_there)) {

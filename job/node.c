@@ -227,19 +227,44 @@ const json_t *node_labels(const json_t *node)
     return json_object_get(node, "labels");
 }
 
-const json_t *node_packages(const json_t *node)
+struct node_python node_python(const json_t *node, const char *interpreter)
 {
-    return json_object_get(node, "packages");
+    const json_t *all = json_object_get(node, "interpreters"), *one;
+    struct node_python found = {.asked = json_is_true(json_object_get(node, "asking"))};
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)all, i, one) {
+        bool named = strcmp(jsonx_string_at(one, "path"), interpreter) == 0;
+        if (named || (i == 0 && strcmp(interpreter, "python3") == 0)) {
+            found.packages = json_object_get(one, "packages");
+            found.broken = json_object_get(one, "broken");
+            return found;
+        }
+    }
+    found.packages = all ? NULL : json_object_get(node, "packages");
+    found.missing = all && interpreter[0] == '/';
+    return found;
 }
 
-void node_set_packages(json_t *nodes, json_t *packages)
+const char *node_interpreter(const json_t *node, size_t i)
 {
-    size_t i;
-    json_t *node;
-    json_array_foreach(nodes, i, node) {
-        if (packages) {
-            json_object_set(node, "packages", packages);
-        }
+    const json_t *all = json_object_get(node, "interpreters");
+    return json_string_value(json_object_get(json_array_get(all, i), "path"));
+}
+
+/* Where no interpreter was named there is one entry, `python3`. */
+void node_set_interpreters(json_t *node, const json_t *all)
+{
+    json_t *first = json_array_get(all, 0), *packages = json_object_get(first, "packages");
+    if (!all) {
+        json_object_set_new(node, "asking", json_true());
+        return;
+    }
+    json_object_del(node, "asking");
+    if (packages) {
+        json_object_set(node, "packages", packages);
+    }
+    if (strcmp(jsonx_string_at(first, "path"), "python3") != 0) {
+        json_object_set(node, "interpreters", (json_t *)(uintptr_t)all);
     }
 }
 

@@ -48,9 +48,19 @@ double node_slowdown(const json_t *node);     /* >= 1 */
 int node_threads(const json_t *node);         /* 1 … 4095 */
 int64_t node_memory_bytes(const json_t *node);
 const json_t *node_labels(const json_t *node); /* object of texts, or NULL */
-/* Versions by name (common/packages.h), or NULL: the node does not tell. */
-const json_t *node_packages(const json_t *node);
-void node_set_packages(json_t *nodes, json_t *packages); /* of the host, for all of an array */
+/* What a program that is started by this interpreter (a path, or "python3") finds there. */
+struct node_python {
+    const json_t *packages; /* versions by name (common/packages.h): of its python3 where the node
+                               tells of no other interpreter; NULL: it does not tell */
+    const json_t *broken;   /* what cannot be imported, with why; NULL: nothing */
+    bool missing;           /* the node tells its interpreters, and this is none of them */
+    bool asked;             /* it is still being asked */
+};
+struct node_python node_python(const json_t *node, const char *interpreter);
+/* The path of its interpreter number i, for a sentence; NULL: there are no more. */
+const char *node_interpreter(const json_t *node, size_t i);
+/* Gives a node what interpreters_tell says of its host; NULL: it is still being asked. */
+void node_set_interpreters(json_t *node, const json_t *all);
 bool node_has_agent(const json_t *node);
 bool node_is_leaving(const json_t *node); /* its host is about to stop */
 /* What the store adds. */

@@ -42,6 +42,20 @@ static void set_aside(void *ctx, bool on)
     t->phase(t->ctx, on ? PHASE_EVALUATE : PHASE_SERVE);
 }
 
+static int ask_lost(void *ctx, int *out)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    return t->lost(t->ctx, out);
+}
+
+static void tell_left(void *ctx, const struct departure *left)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    log_info("keeper", "goes on without a worker", "rank=%d step=%lld others=%d", left->who,
+             (long long)left->step, left->others);
+    t->left(t->ctx, left);
+}
+
 static void tell_served(void *ctx, int64_t version, double busy_fraction)
 {
     struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
@@ -148,6 +162,24 @@ static int find_strategy(const struct trainer_env *env, const struct strategy_op
                           catalog_get(env->spec->strategy.type)->name);
 }
 
+static void fill_calls(struct keeper *k, bool first)
+{
+    const struct trainer_env *env = k->env;
+    k->rank.ahead = env->ahead;
+    k->rank.ctx = k;
+    k->rank.row = tell_row;
+    k->rank.evaluated = tell_evaluated;
+    k->rank.control = ask_control;
+    k->rank.ready = always_ready;
+    k->rank.served = tell_served;
+    if (env->telemetry->lost && jobspec_outlives_worker(env->spec)) {
+        k->rank.lost = ask_lost;
+        k->rank.left = tell_left;
+    }
+    k->rank.aside = set_aside;
+    k->rank.save = first ? save : NULL;
+}
+
 int keeper_run(struct trainer_env *env, struct err *e)
 {
     const struct strategy_ops *ops;
@@ -182,15 +214,7 @@ int keeper_run(struct trainer_env *env, struct err *e)
     }
     start_rank_env(&k->rank, env, &k->start, k->start.from.state.cursor.samples,
                    env->data ? env->data->test.samples : 0, decay, mean_of);
-    k->rank.ahead = env->ahead;
-    k->rank.ctx = k;
-    k->rank.row = tell_row;
-    k->rank.evaluated = tell_evaluated;
-    k->rank.control = ask_control;
-    k->rank.ready = always_ready;
-    k->rank.served = tell_served;
-    k->rank.aside = set_aside;
-    k->rank.save = first ? save : NULL;
+    fill_calls(k, first);
     if (first && k->start.restored && t->restored) {
         t->restored(t->ctx, &k->start.from.state);
     }

@@ -27,6 +27,7 @@
 #include "worker/evaluate.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
+#include "worker/guard.h"
 #include "worker/local.h"
 #include "worker/program/copy.h"
 #include "worker/program/program.h"
@@ -216,6 +217,7 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         .attempt = c->attempt,
         .workers = workers,
         .reads_control = w->rank == 0 || w->rank == workers,
+        .reads_each_turn = w->rank == workers && jobspec_outlives_worker(c->spec),
         .first_version = c->plan.first_version,
         .first_sizes = c->plan.first_sizes,
         .comm_age = thread_age,
@@ -406,6 +408,9 @@ static int run_mpi(struct process *w, struct err *e)
 {
     int provided = 0;
     comm_mpi_prepare();
+    if (w->config.mode == WORKER_JOB && jobspec_outlives_worker(w->config.spec)) {
+        comm_mpi_end_alone();
+    }
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
         provided < MPI_THREAD_MULTIPLE) {
         return err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
@@ -478,7 +483,8 @@ int main(int argc, char **argv)
             break;
         case WORKER_JOB:
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if ((rc = read_plan(&w->config, &e)) >= 0) {
+            if ((rc = read_plan(&w->config, &e)) >= 0 &&
+                (rc = guard_begin(&w->config, argv, &e)) >= 0) {
                 rc = run_mpi(w, &e);
             }
             break;

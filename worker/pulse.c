@@ -116,6 +116,8 @@ static void take_control(struct pulse *p, const json_t *j)
         p->control.version = c.version;
         memcpy(p->control.sizes, c.sizes, sizeof(c.sizes));
     }
+    p->control.n_lost = c.n_lost;
+    memcpy(p->control.lost, c.lost, sizeof(int) * (size_t)c.n_lost);
     p->control.stop = c.stop;
     p->control.pause = c.pause;
     p->control.checkpoint = p->control.checkpoint || (c.checkpoint && !p->checkpoint_asked);
@@ -139,7 +141,8 @@ static int report(struct pulse *p, bool beats)
         bool last = left == n;
         json_t *beat = last && beats ? make_beat(p) : NULL;
         struct store_report r = {batch, (int)n, beat, last && p->reads_control, NULL};
-        int rc = n || beat ? store_report(p->store, p->from.job, p->from.rank, &r, NULL) : 0;
+        bool asks = n || beat || (last && p->reads_each_turn);
+        int rc = asks ? store_report(p->store, p->from.job, p->from.rank, &r, NULL) : 0;
         json_decref(beat);
         if (rc < 0) {
             return -1;
@@ -255,6 +258,7 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
     p->workers = c->workers;
     p->first_version = c->first_version;
     p->reads_control = c->reads_control;
+    p->reads_each_turn = c->reads_each_turn;
     p->comm_age = c->comm_age;
     p->comm_ctx = c->comm_ctx;
     p->stop_signal = c->stop;

@@ -25,6 +25,7 @@ struct pulse_config {
     const struct sign_key *seal; /* this rank's (job/seal.h); copied. NULL: zeros, for tests */
     int rank, attempt, workers;
     bool reads_control;            /* rank 0 and the keeper */
+    bool reads_each_turn;          /* in each turn, and not with rows and heartbeats alone */
     int first_version;             /* the control until the document was read */
     const int *first_sizes;        /* [workers] */
     double (*comm_age)(void *ctx); /* age of the communication thread's last turn; may be NULL */

@@ -18,7 +18,7 @@ struct pulse {
     struct sender from;  /* of what this rank writes */
     char node[DOCUMENT_NODE];
     int workers, first_version;
-    bool reads_control;
+    bool reads_control, reads_each_turn;
     double (*comm_age)(void *ctx);
     void *comm_ctx;
     const volatile sig_atomic_t *stop_signal;

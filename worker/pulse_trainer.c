@@ -193,6 +193,23 @@ static void on_control(void *ctx, struct control *out)
     }
 }
 
+static int on_lost(void *ctx, int *out)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    int n = p->control.n_lost;
+    memcpy(out, p->control.lost, sizeof(int) * (size_t)n);
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+static void on_left(void *ctx, const struct departure *left)
+{
+    struct fact f = fact_of(ctx, FACT_LEFT);
+    f.left = *left;
+    tell(ctx, &f);
+}
+
 static void on_served(void *ctx, int64_t version, double busy_fraction)
 {
     struct pulse *p = ctx;
@@ -218,6 +235,8 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .restored = on_restored,
                               .tuned = on_tuned,
                               .received = on_received,
+                              .lost = on_lost,
+                              .left = on_left,
                               .served = on_served};
 }
 

@@ -30,6 +30,9 @@ struct telemetry {
                                                  is taken over; may be NULL */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* of a server, after an update; may be NULL */
+    /* of the keeper: rank_env.lost and rank_env.left; may be NULL, together */
+    int (*lost)(void *ctx, int *out);
+    void (*left)(void *ctx, const struct departure *left);
     /* a user's program ended, as this sentence says, and is started again; may be NULL */
     void (*crashed)(void *ctx, const char *why);
 };

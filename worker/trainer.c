@@ -225,7 +225,7 @@ static int check_finite(const struct trainer *t, const struct work *w, const str
         return 0;
     }
     err_set(e, ERR_DATA,
-            "the loss is not finite any more: step %lld of worker %d, epoch %lld, minibatch %lld",
+            "the loss became NaN or infinite: step %lld of worker %d, epoch %lld, minibatch %lld",
             (long long)t->local_step, t->env->comm->rank, (long long)w->slice.epoch,
             (long long)w->slice.count);
     err_hint(e, "a smaller learning rate, or gradient clipping");

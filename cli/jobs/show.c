@@ -61,6 +61,9 @@ static void print_job(const json_t *job)
     bool queued = strcmp(SHOWN(job, "state", TEXT), "queued") == 0;
     printf("%s  %s  %s, attempt %s\n", SHOWN(job, "id", TEXT), SHOWN(job, "name", TEXT),
            SHOWN(job, "state", TEXT), SHOWN(job, "attempt", COUNT));
+    if (json_is_string(json_object_get(job, "owner"))) {
+        printf("  submitted by %s\n", SHOWN(job, "owner", TEXT));
+    }
     if (queued && json_is_string(json_object_get(job, "waiting"))) {
         printf("  waits: %s\n", SHOWN(job, "waiting", TEXT));
     }

@@ -169,6 +169,13 @@ int programs_plan(struct plan *plan, const struct jobspec *spec, const char *dat
     return 0;
 }
 
+/* Is it a Python by its name, such as /srv/venv/bin/python or python3.12? */
+static bool is_interpreter(const char *command)
+{
+    const char *slash = strrchr(command, '/');
+    return strncmp(slash ? slash + 1 : command, "python", 6) == 0;
+}
+
 json_t *programs_manifest(const struct jobspec *spec, const char *data_dir)
 {
     const struct program_spec *p = &spec->program;
@@ -182,6 +189,8 @@ json_t *programs_manifest(const struct jobspec *spec, const char *data_dir)
     const char *first = json_string_value(json_array_get(command, 0));
     if (first && strcmp(first, "python3") == 0 && !json_object_get(manifest, "needs")) {
         json_object_set_new(manifest, "needs", json_pack("{s:s}", "python3", ""));
+    } else if (first && strcmp(first, "python3") != 0 && is_interpreter(first)) {
+        json_object_set_new(manifest, "interpreter", json_string(first));
     }
     return manifest;
 }

@@ -30,7 +30,7 @@ int programs_plan(struct plan *plan, const struct jobspec *spec, const char *dat
                   struct err *e);
 /* The manifest of the spec's program, for what it asks of nodes (needs.h): a new reference, NULL if
  * there is none. A program that is started by `python3` needs that, if it does not say what it
- * needs. */
+ * needs; one that is started by another Python has it as `interpreter`. */
 json_t *programs_manifest(const struct jobspec *spec, const char *data_dir);
 /* All that a job can name, as the schema Program says: a new reference. */
 json_t *programs_list(const char *data_dir, struct err *e);

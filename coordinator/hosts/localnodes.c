@@ -4,29 +4,45 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "common/gpu.h"
 #include "common/log.h"
 #include "job/node.h"
 #include "store/store.h"
 
-enum { BEAT_SECONDS = 1 };
+static const double beat_seconds = 1, asked_seconds = 0.1; /* asked: while interpreters are */
 
 struct localnodes {
     struct store *store; /* the thread's, after the first heartbeat */
     json_t *nodes;
-    struct gpus *gpus; /* NULL: none */
+    struct gpus *gpus;                 /* NULL: none */
+    struct interpreters *interpreters; /* borrowed; NULL: none */
+    bool asked;                        /* they have not all answered yet */
     pthread_t thread;
     pthread_mutex_t lock; /* guards stopping */
     pthread_cond_t wake;
     bool stopping;
 };
 
+static void set_interpreters(struct localnodes *l)
+{
+    size_t i;
+    json_t *node, *all = l->interpreters ? interpreters_tell(l->interpreters) : NULL;
+    l->asked = l->interpreters && !all;
+    json_array_foreach(l->nodes, i, node) {
+        if (l->interpreters) {
+            node_set_interpreters(node, all);
+        }
+    }
+    json_decref(all);
+}
+
 static int beat(struct localnodes *l, struct err *e)
 {
     size_t i;
     json_t *node;
+    set_interpreters(l);
     int rc = store_nodes_put(l->store, l->nodes, e);
     json_array_foreach(l->nodes, i, node) {
         json_t *gpu = gpus_of_device(l->gpus, node_device(node));
@@ -44,9 +60,8 @@ static void *run(void *arg)
     bool away = false;
     pthread_mutex_lock(&l->lock);
     while (!l->stopping) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += BEAT_SECONDS;
+        struct timespec until =
+            clock_timespec(clock_now() + (l->asked ? asked_seconds : beat_seconds));
         pthread_cond_timedwait(&l->wake, &l->lock, &until);
         if (l->stopping) {
             break;
@@ -65,7 +80,8 @@ static void *run(void *arg)
 }
 
 struct localnodes *localnodes_start(const char *store_url, const char *password,
-                                    const json_t *nodes, struct err *e)
+                                    const json_t *nodes, struct interpreters *interpreters,
+                                    struct err *e)
 {
     struct localnodes *l = calloc(1, sizeof *l);
     if (!l) {
@@ -75,8 +91,13 @@ struct localnodes *localnodes_start(const char *store_url, const char *password,
     l->store = store_open(store_url, password, e);
     l->nodes = json_deep_copy(nodes);
     l->gpus = gpus_open();
+    l->interpreters = interpreters;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->wake, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     if (!l->store || beat(l, e) < 0) {
         goto fail;
     }

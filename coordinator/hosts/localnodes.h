@@ -6,11 +6,14 @@
 #include <jansson.h>
 
 #include "common/err.h"
+#include "common/interpreters.h"
 
 struct localnodes;
-/* nodes: array of node documents (copied). The first heartbeat has been sent when it returns. */
+/* nodes: array of node documents (copied). interpreters: what the nodes tell of them, borrowed
+ * until localnodes_stop; NULL: nothing. The first heartbeat has been sent when it returns. */
 struct localnodes *localnodes_start(const char *store_url, const char *password,
-                                    const json_t *nodes, struct err *e);
+                                    const json_t *nodes, struct interpreters *interpreters,
+                                    struct err *e);
 void localnodes_stop(struct localnodes *l, int remove); /* remove: they leave the store */
 
 #endif

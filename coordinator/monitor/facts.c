@@ -168,6 +168,69 @@ static int on_saved(struct monitor *m, const struct fact *f, struct err *e)
     return tell(m, "log", f->saved.file, fact_saved_json(f), e);
 }
 
+/* Without a worker the attempt may go on; without another rank, or during the start, which all
+ * ranks make together, it cannot. */
+static bool can_go_on_without(const struct monitor *m, int rank)
+{
+    int left = ranks_alive(&m->ranks) - 1;
+    return jobspec_outlives_worker(m->spec) && rank < m->ranks.workers && left >= 1 &&
+           left >= m->spec->min_workers && ranks_started(&m->ranks);
+}
+
+static void need_lost(struct monitor *m, const struct fact *f, const char *why)
+{
+    const char *node = m->ranks.all[f->from.rank].node;
+    m->needed_lost = true;
+    m->needed = (struct failure){
+        .code = ERR_PEER, .rank = f->from.rank, .attempt = m->ours.attempt, .age_seconds = 0};
+    snprintf(m->needed.node, sizeof m->needed.node, "%s", node);
+    snprintf(m->needed.message, sizeof m->needed.message, "rank %d on node '%s' is lost: it %s%s%s",
+             f->from.rank, node, f->lost, why[0] ? "; " : "", why);
+}
+
+static void on_lost(struct monitor *m, const struct fact *f)
+{
+    struct rank *w = &m->ranks.all[f->from.rank];
+    struct err why = {0};
+    if (w->lost || m->results.has_ended) {
+        return;
+    }
+    if (!can_go_on_without(m, f->from.rank)) {
+        need_lost(m, f, "");
+        return;
+    }
+    w->lost = true;
+    if (orders_lose(&m->orders, f->from.rank, &why) < 0) {
+        need_lost(m, f, why.message);
+        return;
+    }
+    log_warn("monitor", "a worker is lost, the attempt goes on",
+             "job=%s attempt=%d rank=%d node=%s how=\"%s\"", m->ours.job, m->ours.attempt,
+             f->from.rank, w->node, f->lost);
+}
+
+static int on_left(struct monitor *m, struct fact *f, struct err *e)
+{
+    int who = f->left.who;
+    int64_t step = f->left.step;
+    int others = f->left.others;
+    if (!ranks_leave(&m->ranks, &f->left)) {
+        return 0;
+    }
+    const char *node = m->ranks.all[who].node;
+    char message[200];
+    snprintf(message, sizeof message, "%s left at step %lld, %d node%s on", node, (long long)step,
+             others, others == 1 ? " goes" : "s go");
+    log_info("monitor", "a worker has left, the attempt goes on",
+             "job=%s attempt=%d rank=%d node=%s step=%lld others=%d", m->ours.job, m->ours.attempt,
+             who, node, (long long)step, others);
+    json_t *body = json_pack("{s:s, s:i, s:s, s:I, s:i, s:s}", "type", "left", "rank", who, "node",
+                             node, "step", (json_int_t)step, "others", others, "message", message);
+    int rc = store_event(m->store, m->ours.job, "log", body, e);
+    json_decref(body);
+    return rc;
+}
+
 /* What stays true of an attempt that is over. */
 static int on_old(struct monitor *m, const struct fact *f, struct err *e)
 {
@@ -193,7 +256,7 @@ static int begin_anew(struct monitor *m, struct err *e)
     return rc;
 }
 
-static int on_own(struct monitor *m, const struct fact *f, struct err *e)
+static int on_own(struct monitor *m, struct fact *f, struct err *e)
 {
     if (!m->gate_open && f->type == FACT_EVALUATION) { /* "restored" would have come before it */
         int rc = begin_anew(m, e);
@@ -215,6 +278,11 @@ static int on_own(struct monitor *m, const struct fact *f, struct err *e)
     case FACT_JOINED:
         on_joined(m, &f->joined);
         return 0;
+    case FACT_LOST:
+        on_lost(m, f);
+        return 0;
+    case FACT_LEFT:
+        return on_left(m, f, e);
     default:
         return on_old(m, f, e);
     }
@@ -222,8 +290,7 @@ static int on_own(struct monitor *m, const struct fact *f, struct err *e)
 
 /* `disk`: the disk took everything before it. The end of an attempt counts even if the disk did
  * not. */
-static int on_fact(struct monitor *m, const struct fact *f, bool old_attempt, bool disk,
-                   struct err *e)
+static int on_fact(struct monitor *m, struct fact *f, bool old_attempt, bool disk, struct err *e)
 {
     bool own = sender_is(&f->from, &m->ours);
     if (own && f->type == FACT_ENDED) {

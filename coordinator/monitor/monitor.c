@@ -24,9 +24,12 @@ int monitor_save(struct monitor *m, struct err *e)
     b.has_ended = m->results.has_ended;
     b.ended = m->results.ended;
     b.program = m->program;
+    b.left = m->ranks.left;
+    b.n_left = m->ranks.n_left;
     json_t *j = bookmark_json(&b);
     int rc = store_doc_set(m->store, m->ours.job, "detail:monitor", j, e);
     json_decref(j);
+    b.left = NULL; /* the ranks' own */
     bookmark_release(&b);
     return rc;
 }
@@ -183,7 +186,26 @@ bool monitor_lost(struct monitor *m, double now, struct failure *out)
         watchdog_calm(&m->watchdog);
         return false;
     }
+    if (m->needed_lost) {
+        *out = m->needed;
+        return true;
+    }
     return watchdog_lost(&m->watchdog, &m->ranks, m->spec, now, out);
+}
+
+bool monitor_lost_some(const struct monitor *m)
+{
+    return ranks_alive(&m->ranks) < m->ranks.workers;
+}
+
+bool monitor_is_lost(const struct monitor *m, int rank)
+{
+    return m->ranks.all[rank].lost;
+}
+
+bool monitor_all_done(const struct monitor *m)
+{
+    return ranks_done(&m->ranks);
 }
 
 void monitor_grace(struct monitor *m, double until)

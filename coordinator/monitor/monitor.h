@@ -49,7 +49,13 @@ const struct ended *monitor_outcome(const struct monitor *m);
 bool monitor_finished(const struct monitor *m);
 /* Samples of the workers' counters, and those of the plan; 0: not known. */
 void monitor_samples(const struct monitor *m, int64_t *counted, int64_t *planned);
-/* Is a rank over its deadline? Then *out says which, and why. */
+/* Does the attempt go on without workers that died? Then: whether this rank is one of them, and
+ * whether all others have said their last word. */
+bool monitor_lost_some(const struct monitor *m);
+bool monitor_is_lost(const struct monitor *m, int rank);
+bool monitor_all_done(const struct monitor *m);
+/* Is a rank over its deadline, or did one die that the attempt needs? Then *out says which, and
+ * why. */
 bool monitor_lost(struct monitor *m, double now, struct failure *out);
 /* Ages count from here on: the store was away, or this process was. */
 void monitor_grace(struct monitor *m, double until);

@@ -61,7 +61,7 @@ static int open_parts(struct monitor *m, const struct monitor_config *config, st
 
 /* Goes on where an earlier coordinator stopped reading: of this attempt if it is adopted, else of
  * the previous one. */
-static void resume(struct monitor *m, bool adopted, const struct bookmark *b)
+static void resume(struct monitor *m, bool adopted, struct bookmark *b)
 {
     feed_resume(&m->feed, b);
     m->program = b->program;
@@ -71,6 +71,9 @@ static void resume(struct monitor *m, bool adopted, const struct bookmark *b)
         m->logs.offset = (long)b->log_offset;
         m->results.has_ended = b->has_ended;
         m->results.ended = b->ended;
+        for (int i = 0; i < b->n_left; i++) {
+            ranks_leave(&m->ranks, &b->left[i]);
+        }
     }
 }
 
@@ -129,7 +132,7 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
         rc = load(m, config->adopted, e);
     }
     if (rc >= 0 && config->adopted) {
-        orders_adopt(&m->orders);
+        orders_adopt(&m->orders, &m->ranks);
         monitor_take_batch(m);
     } else if (rc >= 0) {
         rc = take_over(m, e);

@@ -17,6 +17,16 @@ int orders_open(struct orders *o, struct store *store, const struct ranks *ranks
     int n = ranks->workers;
     struct profile **profiles = calloc((size_t)n + 1, sizeof *profiles);
     *o = (struct orders){.store = store, .ranks = ranks};
+    o->who = calloc((size_t)n + 1, sizeof *o->who);
+    o->names = calloc((size_t)n + 1, sizeof *o->names);
+    if (!o->who || !o->names) {
+        free(profiles);
+        return err_set(e, ERR_MEMORY, "cannot open the monitor: memory ran out");
+    }
+    for (int r = 0; r < n; r++) {
+        o->who[r] = r;
+        o->names[r] = ranks->names[r];
+    }
     profiles_key(spec, o->key);
     for (int r = 0; profiles && r < n; r++) {
         const struct rank *w = &ranks->all[r];
@@ -40,12 +50,92 @@ void orders_close(struct orders *o)
     if (o->balancer.profiles) {
         balancer_release(&o->balancer);
     }
+    free(o->who);
+    free(o->names);
     memset(o, 0, sizeof *o);
+}
+
+/* ---- workers that are lost ------------------------------------------------------------------- */
+
+/* The place of a rank in the balancer; -1: it is lost. */
+static int place_of(const struct orders *o, int rank)
+{
+    for (int i = 0; i < o->balancer.workers; i++) {
+        if (o->who[i] == rank) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* What the job's batching is for the workers that are left; returns how many, with the places that
+ * they had. Minibatches that the job gives stay their own. */
+static int without_lost(const struct orders *o, struct batching_spec *b, int *places)
+{
+    int n = 0;
+    *b = o->balancer.batching;
+    for (int i = 0; i < o->balancer.workers; i++) {
+        if (!o->ranks->all[o->who[i]].lost) {
+            b->sizes[n] = b->sizes[i];
+            b->weights[n] = b->weights[i];
+            places[n++] = i;
+        }
+    }
+    b->n_sizes = b->n_sizes > 0 ? n : 0;
+    b->n_weights = b->n_weights > 0 ? n : 0;
+    return n;
+}
+
+int orders_lose(struct orders *o, int rank, struct err *e)
+{
+    struct batching_spec batching;
+    struct balancer next;
+    const struct profile *profiles[SPEC_WORKERS];
+    const char *names[SPEC_WORKERS];
+    char reason[240];
+    int places[SPEC_WORKERS], n = without_lost(o, &batching, places);
+    for (int i = 0; i < n; i++) {
+        const struct profile *p = &o->balancer.profiles[places[i]];
+        profiles[i] = p->count > 0 ? p : NULL;
+        names[i] = o->names[places[i]];
+    }
+    int rc = balancer_init(&next, &batching, n, ranks_quantum(o->ranks), profiles, names, e);
+    if (rc < 0) {
+        return rc;
+    }
+    orders_keep_profiles(o, NULL); /* of the lost one it is the last time */
+    next.current.version = o->balancer.current.version + 1;
+    next.current.step = o->ranks->step;
+    snprintf(reason, sizeof reason, "%s left, %d node%s on: %.150s", o->ranks->names[rank], n,
+             n == 1 ? " goes" : "s go", next.current.reason);
+    snprintf(next.current.reason, sizeof next.current.reason, "%s", reason);
+    balancer_release(&o->balancer);
+    o->balancer = next;
+    for (int i = 0; i < n; i++) {
+        o->who[i] = o->who[places[i]];
+        o->names[i] = names[i];
+    }
+    o->owes = true;
+    return 0;
+}
+
+/* Those that the previous coordinator had given up. */
+static void adopt_losses(struct orders *o, struct ranks *ranks, const struct control *c)
+{
+    for (int i = 0; i < c->n_lost; i++) {
+        if (c->lost[i] < ranks->workers) {
+            ranks->all[c->lost[i]].lost = true;
+        }
+    }
+    if (ranks_alive(ranks) > 0 && ranks_alive(ranks) < o->balancer.workers) {
+        orders_lose(o, c->lost[0], NULL);
+        o->owes = false; /* it was told */
+    }
 }
 
 /* The previous coordinator may have changed the minibatches of an adopted attempt since its plan
  * was written. */
-void orders_adopt(struct orders *o)
+void orders_adopt(struct orders *o, struct ranks *ranks)
 {
     json_t *j = store_doc_get(o->store, o->ranks->ours.job, "control", NULL);
     struct control c;
@@ -59,9 +149,12 @@ void orders_adopt(struct orders *o)
                  "job=%s attempt=%d why=%s", o->ranks->ours.job, o->ranks->ours.attempt,
                  log_quote(quoted, sizeof quoted, why.message));
     } else {
+        adopt_losses(o, ranks, &c);
         if (c.workers == o->ranks->workers) {
             o->balancer.current.version = c.version;
-            memcpy(o->balancer.current.sizes, c.sizes, sizeof c.sizes);
+            for (int i = 0; i < o->balancer.workers; i++) {
+                o->balancer.current.sizes[i] = c.sizes[o->who[i]];
+            }
         }
         o->stop = c.stop;
         o->pause = c.pause;
@@ -73,15 +166,19 @@ void orders_adopt(struct orders *o)
 
 void orders_observe(struct orders *o, const struct row *row)
 {
-    if (row->batch > 0) {
-        balancer_observe(&o->balancer, row->rank, row->batch, row->compute_seconds, row->time);
+    int place = place_of(o, row->rank);
+    if (row->batch > 0 && place >= 0) {
+        balancer_observe(&o->balancer, place, row->batch, row->compute_seconds, row->time);
     }
 }
 
 void orders_calibrate(struct orders *o, int rank, double a, double k, int max_batch)
 {
-    struct profile *p = &o->balancer.profiles[rank];
-    int batch = o->ranks->all[rank].batch;
+    int place = place_of(o, rank), batch = o->ranks->all[rank].batch;
+    struct profile *p = &o->balancer.profiles[place < 0 ? 0 : place];
+    if (place < 0) {
+        return;
+    }
     if (p->count == 0 && k > 0) {
         int big = batch > 16 ? batch : 16, small = big / 4;
         for (int i = 0; i < 3; i++) {
@@ -102,10 +199,10 @@ int orders_take_batch(struct orders *o, int global_batch, struct err *e)
 int orders_keep_profiles(const struct orders *o, struct err *e)
 {
     int rc = 0;
-    for (int r = 0; rc >= 0 && r < o->ranks->workers; r++) {
-        const struct rank *w = &o->ranks->all[r];
+    for (int i = 0; rc >= 0 && i < o->balancer.workers; i++) {
+        const struct rank *w = &o->ranks->all[o->who[i]];
         struct measured m = {
-            .profile = o->balancer.profiles[r], .slowdown = w->slowdown, .tuning = w->tuning};
+            .profile = o->balancer.profiles[i], .slowdown = w->slowdown, .tuning = w->tuning};
         if ((m.profile.count < TRUSTED_STEPS || w->rows == 0) && !w->overfull) {
             continue;
         }
@@ -126,7 +223,14 @@ static int write_control(const struct orders *o, struct err *e)
                         .workers = o->ranks->workers,
                         .stop = o->stop,
                         .pause = o->pause};
-    memcpy(c.sizes, o->balancer.current.sizes, sizeof c.sizes);
+    for (int i = 0; i < o->balancer.workers; i++) {
+        c.sizes[o->who[i]] = o->balancer.current.sizes[i];
+    }
+    for (int r = 0; r < o->ranks->workers; r++) {
+        if (o->ranks->all[r].lost) {
+            c.lost[c.n_lost++] = r;
+        }
+    }
     json_t *j = control_json(&c);
     int rc = store_doc_set(o->store, o->ranks->ours.job, "control", j, e);
     json_decref(j);
@@ -143,7 +247,7 @@ static int tell_assignment(struct orders *o, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    json_t *j = assignment_json(a, o->ranks->names, clock_format(when, clock_wall_ms()));
+    json_t *j = assignment_json(a, o->names, clock_format(when, clock_wall_ms()));
     rc = store_assignment_add(o->store, job, j, e);
     if (rc >= 0) {
         o->owes = false;
@@ -186,5 +290,14 @@ int orders_version(const struct orders *o)
 
 int orders_size(const struct orders *o, int rank)
 {
-    return o->balancer.current.sizes[rank];
+    int place = place_of(o, rank);
+    return place < 0 ? 0 : o->balancer.current.sizes[place];
+}
+
+struct line orders_line(const struct orders *o, int rank, double *error)
+{
+    const struct profile *p = &o->balancer.profiles[rank];
+    bool known = o->may_balance && p->count > 0;
+    *error = known ? profile_error(p, o->balancer.current.sizes[rank]) : 0;
+    return known ? balancer_line(&o->balancer, rank) : (struct line){0};
 }

@@ -14,18 +14,20 @@
 struct orders {
     struct store *store;       /* borrowed */
     const struct ranks *ranks; /* borrowed */
-    struct balancer balancer;
-    bool may_balance; /* minibatches follow the measured speeds */
-    bool owes;        /* an assignment was decided, and is not yet written down */
-    bool stop, pause; /* as last written */
+    struct balancer balancer;  /* of the workers that are not lost: */
+    int *who;                  /* [balancer.workers] their ranks; owned */
+    const char **names;        /* [balancer.workers] their nodes, into `ranks`; owned */
+    bool may_balance;          /* minibatches follow the measured speeds */
+    bool owes;                 /* an assignment was decided, and is not yet written down */
+    bool stop, pause;          /* as last written */
     char key[PROFILES_KEY];
 };
 
 int orders_open(struct orders *o, struct store *store, const struct ranks *ranks,
                 const struct jobspec *spec, const struct plan *plan, struct err *e);
 void orders_close(struct orders *o); /* also after a failed orders_open() */
-/* Takes over what an earlier coordinator had told this attempt. */
-void orders_adopt(struct orders *o);
+/* Takes over what an earlier coordinator had told this attempt; `ranks` are its own. */
+void orders_adopt(struct orders *o, struct ranks *ranks);
 
 void orders_observe(struct orders *o, const struct row *row); /* a measured step */
 /* A worker measured its node at two sizes: where no profile is known that is the start of one. */
@@ -37,9 +39,16 @@ int orders_take_batch(struct orders *o, int global_batch, struct err *e);
 int orders_balance(struct orders *o, bool ending, struct err *e);
 /* Tells the workers to stop or to pause; nothing is written where that has not changed. */
 int orders_ask(struct orders *o, bool stop, bool pause, struct err *e);
+/* This worker of `ranks` is lost, and marked so: minibatches are shared out among the others, and
+ * with the next turn the server is told to go on without it. Negative: they cannot hold the global
+ * batch. */
+int orders_lose(struct orders *o, int rank, struct err *e);
 int orders_keep_profiles(const struct orders *o, struct err *e);
 
 int orders_version(const struct orders *o); /* of the assignment in force */
 int orders_size(const struct orders *o, int rank);
+/* The line that a rank's minibatch is made from, and the relative standard error of its time; 0, 0
+ * where minibatches stay as they are or nothing was measured. */
+struct line orders_line(const struct orders *o, int rank, double *error);
 
 #endif

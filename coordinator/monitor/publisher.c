@@ -13,7 +13,8 @@ static const double live_seconds = 0.4, detail_seconds = 1.0, speed_seconds = 5.
 
 static const char *state_of(const struct publisher *p, const struct rank *w)
 {
-    return p->finished                    ? "done"
+    return w->lost                        ? "left"
+           : p->finished                  ? "done"
            : !w->heard                    ? "starting"
            : w->beat.age > silent_seconds ? "silent"
                                           : phase_name(w->beat.phase);
@@ -24,11 +25,15 @@ static struct live_worker worker_of(const struct publisher *p, const struct publ
 {
     const struct rank *w = &v->ranks->all[r];
     int assigned = orders_size(v->orders, r);
+    double error;
+    struct line fit = orders_line(v->orders, r, &error);
     return (struct live_worker){.rank = r,
                                 .node = w->node,
                                 .device = w->device,
                                 .state = state_of(p, w),
-                                .batch = assigned > 0 ? assigned : w->batch,
+                                .batch = assigned > 0 ? assigned
+                                         : w->lost    ? 0
+                                                      : w->batch,
                                 .updates = w->beat.updates,
                                 .samples = w->beat.samples,
                                 .samples_per_second = w->times.per_second,
@@ -37,6 +42,8 @@ static struct live_worker worker_of(const struct publisher *p, const struct publ
                                 .wait_seconds = w->times.wait,
                                 .staleness = &w->beat.staleness,
                                 .slowdown = w->slowdown,
+                                .fit = fit,
+                                .fit_error = error,
                                 .heartbeat_age_seconds = w->beat.age,
                                 .received = w->beat.received,
                                 .receives = p->finished ? 0 : w->beat.receives};

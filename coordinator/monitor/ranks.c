@@ -28,7 +28,9 @@ int ranks_open(struct ranks *r, const struct plan *plan, struct seals *seals, st
     r->seals = seals;
     r->all = calloc((size_t)(plan->n_workers + plan->servers) + 1, sizeof *r->all);
     r->names = calloc((size_t)plan->n_workers + 1, sizeof *r->names);
-    if (!r->all || !r->names || plan->n_workers < 1 || !recent_init(&r->recent, plan->n_workers)) {
+    r->left = calloc((size_t)plan->n_workers + 1, sizeof *r->left);
+    if (!r->all || !r->names || !r->left || plan->n_workers < 1 ||
+        !recent_init(&r->recent, plan->n_workers)) {
         return err_set(e, ERR_MEMORY, "cannot open the monitor of job '%s': memory ran out",
                        plan->from.job);
     }
@@ -55,7 +57,11 @@ void ranks_close(struct ranks *r)
         json_decref(r->all[i].tuning);
         beat_release(&r->all[i].beat);
     }
+    for (int i = 0; i < r->n_left; i++) {
+        departure_release(&r->left[i]);
+    }
     recent_release(&r->recent);
+    free(r->left);
     free(r->all);
     free(r->names);
     memset(r, 0, sizeof *r);
@@ -146,6 +152,9 @@ static void see_beat(struct ranks *r, int rank, const json_t *j)
     struct beat fresh;
     struct err why = {0};
     struct rank *w = &r->all[rank];
+    if (w->left) {
+        return; /* the server knows better */
+    }
     int rc = open_beat(r, rank, j, &fresh, &why);
     if (rc >= 0 && w->heard && fresh.number < w->beat.number) {
         rc = err_set(&why, ERR_CONFLICT, "a newer one came before");
@@ -181,12 +190,71 @@ int ranks_read_beats(struct ranks *r, struct store *store, struct err *e)
     return 0;
 }
 
+/* ---- who is left ----------------------------------------------------------------------------- */
+
+bool ranks_leave(struct ranks *r, struct departure *left)
+{
+    if (left->who >= r->workers || r->all[left->who].left) {
+        return false;
+    }
+    struct rank *w = &r->all[left->who];
+    struct departure *kept = &r->left[r->n_left++];
+    *kept = *left;
+    *left = (struct departure){0};
+    w->lost = w->left = true;
+    staleness_release(&w->beat.staleness);
+    json_t *dump = staleness_dump(&kept->staleness);
+    staleness_read(&w->beat.staleness, dump); /* a copy */
+    json_decref(dump);
+    w->beat.samples = (int64_t)kept->staleness.samples;
+    w->beat.updates = kept->staleness.count;
+    w->times.per_second = 0;
+    return true;
+}
+
+static bool is_past_start(const struct rank *w)
+{
+    return w->rows > 0 || w->left ||
+           (w->heard && (w->beat.phase == PHASE_COMPUTE || w->beat.phase == PHASE_EXCHANGE ||
+                         w->beat.phase == PHASE_EVALUATE));
+}
+
+bool ranks_started(const struct ranks *r)
+{
+    for (int i = 0; i < r->workers; i++) {
+        if (!is_past_start(&r->all[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int ranks_alive(const struct ranks *r)
+{
+    int n = 0;
+    for (int i = 0; i < r->workers; i++) {
+        n += !r->all[i].lost;
+    }
+    return n;
+}
+
+bool ranks_done(const struct ranks *r)
+{
+    for (int i = 0; i < ranks_count(r); i++) {
+        const struct rank *w = &r->all[i];
+        if (!w->lost && !(w->heard && w->beat.phase == PHASE_DONE)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- over all of them ------------------------------------------------------------------------ */
 
 bool ranks_stepped(const struct ranks *r)
 {
     for (int i = 0; i < r->workers; i++) {
-        if (r->all[i].rows == 0) {
+        if (r->all[i].rows == 0 && !r->all[i].left) {
             return false;
         }
     }
@@ -208,6 +276,11 @@ int64_t ranks_rows_lost(const struct ranks *r)
     for (int i = 0; i < ranks_count(r); i++) {
         sum += r->all[i].beat.rows_dropped;
     }
+    for (int i = 0; i < r->n_left; i++) { /* what a lost worker had not sent yet */
+        const struct rank *w = &r->all[r->left[i].who];
+        int64_t missing = w->rows > 0 ? r->left[i].pushes - w->last_local : 0;
+        sum += missing > 0 ? missing : 0;
+    }
     return sum;
 }
 
@@ -215,7 +288,7 @@ double ranks_slowest_deadline(const struct ranks *r, double unknown)
 {
     double slowest = 3;
     for (int i = 0; i < r->workers; i++) {
-        double d = step_deadline(&r->all[i].times, unknown);
+        double d = r->all[i].lost ? 0 : step_deadline(&r->all[i].times, unknown);
         slowest = d > slowest ? d : slowest;
     }
     return slowest;

@@ -10,6 +10,7 @@
 #include "coordinator/monitor/measure.h"
 #include "coordinator/monitor/seals.h"
 #include "job/documents/beat.h"
+#include "job/documents/departure.h"
 #include "job/documents/plan.h"
 #include "store/store.h"
 
@@ -26,6 +27,8 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
     int batch;                     /* of the newest of them, or of the plan */
     struct step_times times;
     struct thinned points; /* rows since the last event */
+    bool lost;             /* its process died, and the server is to go on without it */
+    bool left;             /* and does; `beat` has the server's counters of it */
     bool overfull; /* its first minibatch did not fit its memory: the next attempt must know the
                       limit */
 };
@@ -41,6 +44,8 @@ struct ranks {
     struct rank *all;   /* [workers + servers]; owned */
     const char **names; /* [workers] nodes, into `all`; owned */
     struct recent_rows recent;
+    struct departure *left; /* [n_left] of at most `workers`; owned */
+    int n_left;
     int64_t step; /* the furthest of any rank */
     double epoch;
     int64_t dropped[DROPPED_KINDS];
@@ -58,7 +63,15 @@ int ranks_read_beats(struct ranks *r, struct store *store, struct err *e);
  * fourth … */
 void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, const char *why);
 
-bool ranks_stepped(const struct ranks *r);      /* every worker has made a step */
+/* The server goes on without a worker: takes the departure over and leaves an empty one. False: it
+ * is none of ours, or known. */
+bool ranks_leave(struct ranks *r, struct departure *left);
+/* Is every worker past the start, which all ranks make together? */
+bool ranks_started(const struct ranks *r);
+int ranks_alive(const struct ranks *r); /* workers that are not lost */
+bool ranks_done(const struct ranks *r); /* has every rank that is left said its last word? */
+
+bool ranks_stepped(const struct ranks *r);      /* every worker that is left has made a step */
 int64_t ranks_samples(const struct ranks *r);   /* of the job's surviving updates */
 int64_t ranks_rows_lost(const struct ranks *r); /* that ranks could not send */
 double ranks_slowest_deadline(const struct ranks *r, double unknown); /* of a step, seconds */

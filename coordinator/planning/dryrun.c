@@ -179,7 +179,7 @@ static void tell_lacking(const json_t *node, const struct placement_ask *ask,
                          struct jsonx_problems *problems)
 {
     char needs[NEEDS_TEXT];
-    if (needs_met(node, ask->manifest)) {
+    if (needs_answer(node, ask->manifest) != NEEDS_LACKING) {
         jsonx_problem(problems, "/precision",
                       "node '%s' (%s) does not compute in %s, and too few others do",
                       node_name(node), node_device(node), ask->spec->precision);
@@ -203,7 +203,7 @@ static json_t *place(const struct dryrun *d, struct store *store, const struct j
                                 .attempt = 1,
                                 .ignore_claims = true};
     struct placement all = {0}, now = {0};
-    char starts[300] = "now";
+    char starts[540] = "now";
     if (!nodes) {
         json_decref(warnings);
         json_decref(manifest);

@@ -15,52 +15,103 @@ static bool is_device(const json_t *node, const char *kind)
     return strncmp(device, kind, n) == 0 && device[n] == ':';
 }
 
-/* The name of the first package that the node lacks, with the least version; NULL: none. */
-static const char *lacking(const json_t *node, const json_t *manifest, const char **least)
+/* What starts the program; "" and no other need: nothing of Python. */
+static const char *interpreter_of(const json_t *manifest)
 {
-    const json_t *packages = node_packages(node);
+    return jsonx_string_at(manifest, "interpreter");
+}
+
+static struct node_python python_of(const json_t *node, const json_t *manifest)
+{
+    const char *interpreter = interpreter_of(manifest);
+    return node_python(node, interpreter[0] ? interpreter : "python3");
+}
+
+/* The name of the first package that the node lacks, with the least version; NULL: none. */
+static const char *lacking(const struct node_python *python, const json_t *manifest,
+                           const char **least)
+{
     const char *name;
     json_t *version;
     json_object_foreach(json_object_get(manifest, "needs"), name, version) {
-        const char *has = json_string_value(json_object_get(packages, name));
+        const char *has = json_string_value(json_object_get(python->packages, name));
         *least = json_string_value(version);
-        if (packages && (!has || !packages_at_least(has, *least))) {
+        if (python->packages && (!has || !packages_at_least(has, *least))) {
             return name;
         }
     }
     return NULL;
 }
 
-bool needs_met(const json_t *node, const json_t *manifest)
+enum needs_answer needs_answer(const json_t *node, const json_t *manifest)
 {
     const char *device = json_string_value(json_object_get(manifest, "device")), *least;
-    return (!device || is_device(node, device)) && !lacking(node, manifest, &least);
+    struct node_python python = python_of(node, manifest);
+    bool of_python = interpreter_of(manifest)[0] || json_object_get(manifest, "needs");
+    if ((device && !is_device(node, device)) || python.missing ||
+        lacking(&python, manifest, &least)) {
+        return NEEDS_LACKING;
+    }
+    return of_python && python.asked ? NEEDS_ASKED : NEEDS_MET;
+}
+
+/* "node 'a' has /srv/venv/bin/python, /usr/bin/python3.12" */
+static void list_interpreters(const json_t *node, const char *wanted, char out[NEEDS_TEXT])
+{
+    const char *path;
+    int n = snprintf(out, NEEDS_TEXT, "the program needs the interpreter %.100s, and node '%s' has",
+                     wanted, node_name(node));
+    for (size_t i = 0; n < NEEDS_TEXT && (path = node_interpreter(node, i)); i++) {
+        n += snprintf(out + n, (size_t)(NEEDS_TEXT - n), "%s %s", i ? "," : "", path);
+    }
+}
+
+static void tell_package(const json_t *node, const json_t *manifest, char out[NEEDS_TEXT])
+{
+    struct node_python python = python_of(node, manifest);
+    const char *least = "", *found = lacking(&python, manifest, &least), *name = found ? found : "",
+               *has = json_string_value(json_object_get(python.packages, name)),
+               *why = json_string_value(json_object_get(python.broken, name));
+    int n = snprintf(out, NEEDS_TEXT, "the program needs %s%s%s, and node '%s' ", name,
+                     *least ? " " : "", least, node_name(node));
+    if (n >= NEEDS_TEXT) {
+        return;
+    }
+    if (why) {
+        snprintf(out + n, (size_t)(NEEDS_TEXT - n), "cannot import its own: %s", why);
+    } else {
+        snprintf(out + n, (size_t)(NEEDS_TEXT - n), "has %s%s%s", has ? name : "none",
+                 has ? " " : "", has ? has : "");
+    }
 }
 
 const char *needs_sentence(const json_t *node, const json_t *manifest, char out[NEEDS_TEXT])
 {
-    const char *device = json_string_value(json_object_get(manifest, "device")), *least = "",
-               *name = lacking(node, manifest, &least),
-               *has = name ? json_string_value(json_object_get(node_packages(node), name)) : NULL;
+    const char *device = json_string_value(json_object_get(manifest, "device"));
     if (device && !is_device(node, device)) {
         snprintf(out, NEEDS_TEXT, "the program needs a device of the kind %s, and node '%s' is %s",
                  device, node_name(node), node_device(node));
+    } else if (python_of(node, manifest).missing) {
+        list_interpreters(node, interpreter_of(manifest), out);
     } else {
-        snprintf(out, NEEDS_TEXT, "the program needs %s%s%s, and node '%s' has %s%s%s",
-                 name ? name : "", *least ? " " : "", least, node_name(node), has ? name : "none",
-                 has ? " " : "", has ? has : "");
+        tell_package(node, manifest, out);
     }
     return out;
 }
 
 const char *needs_list(const json_t *manifest, char out[NEEDS_TEXT])
 {
-    const char *device = json_string_value(json_object_get(manifest, "device")), *name;
+    const char *device = json_string_value(json_object_get(manifest, "device")), *name,
+               *interpreter = interpreter_of(manifest);
     json_t *version;
     size_t n = 0;
     out[0] = '\0';
     if (device) {
         n = (size_t)snprintf(out, NEEDS_TEXT, " with the device %s", device);
+    }
+    if (interpreter[0]) {
+        n += (size_t)snprintf(out + n, NEEDS_TEXT - n, "%s%.100s", n ? " and " : " with ",
+                              interpreter);
     }
     json_object_foreach(json_object_get(manifest, "needs"), name, version) {
         const char *least = json_string_value(version);

@@ -36,7 +36,7 @@ static bool matches(const json_t *node, const char *wanted)
 static bool fits(const json_t *node, const struct placement_ask *ask)
 {
     return node_offers(node, ask->spec->precision[0] ? ask->spec->precision : "fp32") &&
-           needs_met(node, ask->manifest);
+           needs_answer(node, ask->manifest) != NEEDS_LACKING;
 }
 
 /* May it run there, whatever the precision and what its program needs? */
@@ -70,6 +70,9 @@ static bool is_free(const json_t *node, const struct placement_ask *ask)
     if (json_object_get(ask->reserved, node_name(node))) {
         return false;
     }
+    if (!ask->ignore_claims && needs_answer(node, ask->manifest) == NEEDS_ASKED) {
+        return false;
+    }
     return ask->ignore_claims ? is_alive(node) : strcmp(node_state(node), "ready") == 0;
 }
 
@@ -99,7 +102,7 @@ static int faster_first(const void *a, const void *b)
 
 /* Counts the nodes that could ever be used, those alive, and those free. */
 struct census {
-    int known, alive, resting, free_now;
+    int known, alive, resting, asked, free_now;
 };
 
 static struct census count(const struct placement_ask *ask)
@@ -112,6 +115,7 @@ static struct census count(const struct placement_ask *ask)
             c.known++;
             c.alive += is_alive(node);
             c.resting += strcmp(node_state(node), "resting") == 0;
+            c.asked += needs_answer(node, ask->manifest) == NEEDS_ASKED;
             c.free_now += is_free(node, ask);
         }
     }
@@ -144,8 +148,9 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
                  c->known - c->alive == 1 ? "is" : "are", c->resting ? "resting, " : "");
     } else {
         snprintf(out->waiting, sizeof out->waiting,
-                 "it asks for %d workers, and %d node%s%s %s free", wanted, c->free_now,
-                 c->free_now == 1 ? "" : "s", named, c->free_now == 1 ? "is" : "are");
+                 "it asks for %d workers, and %d node%s%s %s free%s", wanted, c->free_now,
+                 c->free_now == 1 ? "" : "s", named, c->free_now == 1 ? "is" : "are",
+                 c->asked ? "; nodes are being asked which packages they have" : "");
     }
 }
 

@@ -24,7 +24,7 @@ struct placed {
 struct placement {
     struct placed *nodes; /* rank order; owned */
     int count;
-    char waiting[240]; /* why there are too few, in words */
+    char waiting[480]; /* why there are too few, in words */
 };
 
 struct placement_ask {

@@ -3,7 +3,10 @@
  *
  *   nodes of the placement ─► profiles a + k*b ─► cluster file ─┐
  *   the job, its minibatches from these profiles ───────────────┴─► evenstep-simulate
- *                                               --timing-only, once per strategy ─► a row each
+ *                         --timing-only, for each strategy SEEDS times ─► a row each
+ *
+ * A node's steps vary as they did when it was measured, which costs the strategies that wait for
+ * the slowest more than others. A row has the median of its runs, and the least and greatest step.
  *
  * The answer says that it is approximate: profiles hold computing alone, so links are those of
  * ranks on one host, and a run ends after some thousand events. A job with a `cluster` of its own
@@ -25,14 +28,15 @@
 #include "job/cluster.h"
 #include "job/documents/summary.h"
 
-enum { EVENTS = 15000, ALTERNATIVES = 6 };
+enum { EVENTS = 15000, ALTERNATIVES = 7, SEEDS = 3 };
+static const double most_jitter = 0.33; /* that a cluster may have */
 static const double limit_seconds = 3;
 /* of ranks on one host through shared memory (PLATFORM.md): a message's start, bytes a second of
  * one copy */
 static const double link_latency = 5e-5, link_bandwidth = 1.3e9;
 
-static const char *const alternatives[ALTERNATIVES] = {"sync", "asgd",      "softsync",
-                                                       "ssp",  "local-sgd", "hpsgd"};
+static const char *const alternatives[ALTERNATIVES] = {"sync",    "asgd",      "softsync", "ssp",
+                                                       "dbs-sgd", "local-sgd", "hpsgd"};
 
 struct prediction {
     const struct dryrun *d;
@@ -55,6 +59,14 @@ static int write_json(const char *dir, const char *name, const json_t *j, struct
     return rc;
 }
 
+/* How much the steps of a node vary, as a share of one of its usual steps. */
+static double jitter_of(const struct profile *p)
+{
+    int batch = p->weight > 0 ? (int)(p->sb / p->weight + 0.5) : 0;
+    double likely = profile_seconds(p, batch), jitter = likely > 0 ? p->deviation / likely : 0;
+    return jitter < most_jitter ? jitter : most_jitter;
+}
+
 /* The placement's nodes as virtual ones; NULL with the name of one that has no profile. */
 static json_t *cluster_of(const struct placement *p, struct profile *const *profiles,
                           const char **unmeasured)
@@ -68,9 +80,10 @@ static json_t *cluster_of(const struct placement *p, struct profile *const *prof
             json_decref(link);
             return NULL;
         }
-        json_array_append_new(nodes, json_pack("{s:s, s:f, s:f}", "name", p->nodes[i].name,
-                                               "fixed_seconds", profiles[i]->a,
-                                               "seconds_per_sample", profiles[i]->k));
+        json_array_append_new(nodes,
+                              json_pack("{s:s, s:f, s:f, s:f}", "name", p->nodes[i].name,
+                                        "fixed_seconds", profiles[i]->a, "seconds_per_sample",
+                                        profiles[i]->k, "jitter", jitter_of(profiles[i])));
     }
     return json_pack("{s:o, s:O, s:o}", "nodes", nodes, "links", link, "server", link);
 }
@@ -188,48 +201,93 @@ static int64_t samples_of(const struct prediction *p, bool server)
     return (steps < 20 ? 20 : steps) * p->spec->batching.global_batch;
 }
 
-static int run(const char *const *argv, struct err *e)
+/* Waits until all have ended. The first failure is the error; those that run too long are stopped.
+ */
+static int wait_all(const pid_t *pids, int count, struct err *e)
 {
-    struct proc_spec spec = {.argv = argv};
-    pid_t pid = proc_start(&spec, e);
     double until = clock_now() + limit_seconds;
-    int code = 0;
-    if (pid < 0) {
-        return (int)pid;
-    }
-    while (!proc_poll(pid, &code)) {
-        if (clock_now() > until) {
-            proc_stop(pid, 0);
-            return err_set(e, ERR_TIMEOUT, "the simulator did not end within %g s", limit_seconds);
+    int rc = 0, code = 0;
+    for (int i = 0; i < count; i++) {
+        bool ended = proc_poll(pids[i], &code);
+        while (!ended && clock_now() < until) {
+            clock_sleep(0.001);
+            ended = proc_poll(pids[i], &code);
         }
-        clock_sleep(0.001);
+        if (!ended) {
+            proc_stop(pids[i], 0);
+        }
+        if (rc == 0 && !ended) {
+            rc = err_set(e, ERR_TIMEOUT, "the simulator did not end within %g s", limit_seconds);
+        } else if (rc == 0 && code != 0) {
+            rc = err_set(e, ERR_INTERNAL, "the simulator ended with code %d", code);
+        }
     }
-    return code == 0 ? 0 : err_set(e, ERR_INTERNAL, "the simulator ended with code %d", code);
+    return rc;
 }
 
-static json_t *row_of(const struct prediction *p, const struct summary_read *summary,
+/* Starts the run with one seed; its summary is DIR/outSEED/summary.json. */
+static pid_t start(const struct prediction *p, int seed, int64_t samples, struct err *e)
+{
+    char job[96], cluster[96], out[96], number[16], count[32];
+    snprintf(job, sizeof job, "%s/job.json", p->dir);
+    snprintf(cluster, sizeof cluster, "%s/cluster.json", p->dir);
+    snprintf(out, sizeof out, "%s/out%d", p->dir, seed);
+    snprintf(number, sizeof number, "%d", seed);
+    snprintf(count, sizeof count, "%lld", (long long)samples);
+    const char *argv[] = {p->d->simulator, "--job", job,      "--cluster", cluster,
+                          "--out",         out,     "--seed", number,      "--timing-only",
+                          "--samples",     count,   NULL};
+    struct proc_spec spec = {.argv = argv};
+    return proc_start(&spec, e);
+}
+
+static int by_rate(const void *a, const void *b)
+{
+    double x = ((const struct summary_read *)a)->samples_per_second,
+           y = ((const struct summary_read *)b)->samples_per_second;
+    return (x > y) - (x < y);
+}
+
+/* `runs` in the order of their rates. */
+static json_t *row_of(const struct prediction *p, const struct summary_read runs[SEEDS],
                       const char *strategy, bool chosen)
 {
-    double rate = summary->samples_per_second;
+    const struct summary_read *median = &runs[SEEDS / 2];
+    double rate = median->samples_per_second, batch = p->spec->batching.global_batch,
+           slowest = runs[0].samples_per_second, fastest = runs[SEEDS - 1].samples_per_second;
     return json_pack(
-        "{s:s, s:b, s:f, s:f, s:o, s:O, s:I}", "strategy", strategy, "chosen", chosen,
-        "step_seconds", rate > 0 ? p->spec->batching.global_batch / rate : 0, "samples_per_second",
-        rate, "epoch_seconds",
+        "{s:s, s:b, s:f, s:f, s:f, s:f, s:o, s:O, s:I}", "strategy", strategy, "chosen", chosen,
+        "step_seconds", rate > 0 ? batch / rate : 0, "step_seconds_least",
+        fastest > 0 ? batch / fastest : 0, "step_seconds_most", slowest > 0 ? batch / slowest : 0,
+        "samples_per_second", rate, "epoch_seconds",
         p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
-        "staleness", summary->staleness, "memory_bytes", (json_int_t)summary->rank_memory_bytes);
+        "staleness", median->staleness, "memory_bytes", (json_int_t)median->rank_memory_bytes);
 }
 
-/* The row of the summary that the simulator left. */
-static json_t *read_row(const struct prediction *p, const char *path, const char *strategy,
-                        bool chosen, struct err *e)
+/* The row of the summaries that the runs left. */
+static json_t *read_row(const struct prediction *p, const char *strategy, bool chosen,
+                        struct err *e)
 {
-    struct summary_read summary = {0};
-    json_t *j = jsonx_load(path, 4 << 20, e), *row = NULL;
-    if (j && summary_read(&summary, j, e) >= 0) {
-        row = row_of(p, &summary, strategy, chosen);
+    struct summary_read runs[SEEDS] = {0};
+    json_t *documents[SEEDS] = {0}, *row = NULL;
+    int read = 0;
+    while (read < SEEDS) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/out%d/summary.json", p->dir, read);
+        documents[read] = jsonx_load(path, 4 << 20, e);
+        if (!documents[read] || summary_read(&runs[read], documents[read], e) < 0) {
+            break;
+        }
+        read++;
     }
-    summary_release(&summary);
-    json_decref(j);
+    if (read == SEEDS) {
+        qsort(runs, SEEDS, sizeof runs[0], by_rate);
+        row = row_of(p, runs, strategy, chosen);
+    }
+    for (int i = 0; i < SEEDS; i++) {
+        summary_release(&runs[i]);
+        json_decref(documents[i]);
+    }
     return row;
 }
 
@@ -237,23 +295,27 @@ static json_t *read_row(const struct prediction *p, const char *path, const char
 static json_t *simulate(const struct prediction *p, const char *strategy, bool chosen,
                         struct err *e)
 {
-    char job[96], cluster[96], out[80], summary[128], samples[32];
-    const struct catalog_entry *entry = catalog_find(CATALOG_STRATEGY, strategy);
+    struct jobspec as = {.strategy.type = catalog_find(CATALOG_STRATEGY, strategy)->id};
+    int64_t samples = samples_of(p, jobspec_uses_server(&as));
     json_t *j = job_of(p, strategy, chosen);
-    int rc = write_json(p->dir, "job.json", j, e);
+    int rc = write_json(p->dir, "job.json", j, e), started = 0;
+    pid_t pids[SEEDS];
     json_decref(j);
-    snprintf(job, sizeof job, "%s/job.json", p->dir);
-    snprintf(cluster, sizeof cluster, "%s/cluster.json", p->dir);
-    snprintf(out, sizeof out, "%s/out", p->dir);
-    snprintf(summary, sizeof summary, "%s/summary.json", out);
-    struct jobspec as = {.strategy.type = entry->id};
-    snprintf(samples, sizeof samples, "%lld", (long long)samples_of(p, jobspec_uses_server(&as)));
-    const char *argv[] = {p->d->simulator, "--job",     job,     "--cluster", cluster, "--out", out,
-                          "--timing-only", "--samples", samples, NULL};
-    if (rc < 0 || run(argv, e) < 0) {
+    while (rc >= 0 && started < SEEDS) {
+        pids[started] = start(p, started, samples, e);
+        rc = pids[started] < 0 ? (int)pids[started] : 0;
+        started += rc == 0;
+    }
+    struct err of_runs = {0};
+    int ended = wait_all(pids, started, &of_runs);
+    if (rc < 0) {
         return NULL;
     }
-    return read_row(p, summary, strategy, chosen, e);
+    if (ended < 0) {
+        *e = of_runs;
+        return NULL;
+    }
+    return read_row(p, strategy, chosen, e);
 }
 
 static json_t *simulate_all(struct prediction *p, struct err *e)

@@ -6,9 +6,10 @@
 #include "common/jsonx.h"
 
 /* As http_hooks.predict; ctx is a struct dryrun. {"approximate": true, "reason": null,
- * "strategies": [{"strategy", "chosen", "step_seconds", "samples_per_second", "epoch_seconds",
- * "staleness"}]}; with nodes that were never measured on this network "strategies" is empty and
- * "reason" says so. NULL after an error. New reference. */
+ * "strategies": [{"strategy", "chosen", "step_seconds", "step_seconds_least", "step_seconds_most",
+ * "samples_per_second", "epoch_seconds", "staleness", "memory_bytes"}]}; with nodes that were never
+ * measured on this network "strategies" is empty and "reason" says so. NULL after an error. New
+ * reference. */
 json_t *predict_job(void *ctx, const json_t *spec, int64_t samples, struct err *e);
 
 #endif

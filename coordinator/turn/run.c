@@ -96,9 +96,11 @@ static void watch_end(struct run *r, double now)
     if (!r->monitor || !monitor_outcome(r->monitor)) {
         return;
     }
+    /* guards of workers that died hold mpirun up until it is stopped */
+    bool held_up = monitor_lost_some(r->monitor) && monitor_all_done(r->monitor);
     if (r->ended_at == 0) {
         r->ended_at = now;
-    } else if (now - r->ended_at > ended_patience) {
+    } else if (now - r->ended_at > (held_up ? 0 : ended_patience)) {
         stop_process(r, stop_grace);
     }
 }

@@ -155,10 +155,17 @@ static void blame_node(struct attempts *a, const struct run *r, const struct fai
              log_quote(quoted, sizeof quoted, why->message));
 }
 
-static void praise_nodes(struct attempts *a, const struct plan *plan)
+/* Those whose workers died, although the attempt went on, have not done well. */
+static void judge_nodes(struct attempts *a, const struct run *r)
 {
-    for (int i = 0; i < plan->n_workers; i++) {
-        store_node_well(a->store, plan->workers[i].node, NULL);
+    for (int i = 0; i < r->plan->n_workers; i++) {
+        if (r->monitor && monitor_is_lost(r->monitor, i)) {
+            struct failure why = failure_of(ERR_PEER, "its worker died", i,
+                                            r->plan->workers[i].node, r->attempt.number);
+            blame_node(a, r, &why);
+        } else {
+            store_node_well(a->store, r->plan->workers[i].node, NULL);
+        }
     }
 }
 
@@ -324,7 +331,7 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
         return rc;
     }
     if (end && (end->outcome == OUTCOME_FINISHED || end->outcome == OUTCOME_PAUSED)) {
-        praise_nodes(a, r->plan);
+        judge_nodes(a, r);
     }
     return RUN_SETTLED;
 }

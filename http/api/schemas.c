@@ -32,12 +32,12 @@ const struct schema schemas[] = {
      "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
-     "~seconds:number "
+     "~seconds:number ~virtual_seconds:number "
      "~rows_dropped:integer ~program:JobProgram",
      "A job. Times are UTC with milliseconds. `owner`: the name of the token that submitted it, "
      "null for jobs of versions without owners; `disk_bytes`: what its folder took a few seconds "
      "ago; `pruned`: since when its history and checkpoints "
-     "are gone, to make room."},
+     "are gone, to make room; `virtual_seconds`: what a job on virtual nodes took in all."},
     {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
     {"JobProgram",
      "framework:string optimizer:string parameters:integer tensors:integer samples:integer "
@@ -66,8 +66,11 @@ const struct schema schemas[] = {
      "compute_seconds:number "
      "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness "
      "heartbeat_age_seconds:number state:string "
-     "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving",
+     "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving ~fit:StepFit",
      "A worker rank: what a step costs it, and its minibatch."},
+    {"StepFit", "fixed_seconds:number seconds_per_sample:number error:number",
+     "The line of computing time by minibatch that a node's minibatch is made from; `error`: its "
+     "relative standard error. Only with dynamic minibatches."},
     {"Receiving", "bytes:integer of_bytes:integer",
      "How much of its data set, or of its uploaded program, has come from the keeper; it is left "
      "out where none comes."},
@@ -88,11 +91,13 @@ const struct schema schemas[] = {
      "What the job would be like by the measured profiles of its nodes, simulated without "
      "gradients; `reason` says why there is none."},
     {"PredictedStrategy",
-     "strategy:string chosen:boolean step_seconds:number samples_per_second:number "
+     "strategy:string chosen:boolean step_seconds:number step_seconds_least:number "
+     "step_seconds_most:number samples_per_second:number "
      "epoch_seconds:number? staleness:StalenessFigures "
      "memory_bytes:integer",
-     "The job under one strategy; one step is a whole global batch; memory is that of the node "
-     "with the largest minibatch."},
+     "The job under one strategy; one step is a whole global batch: the median of several "
+     "simulated runs, the least and the greatest; memory is that of the node with the largest "
+     "minibatch."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
      "A rank's place and first minibatch."},
     {"Series", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},
@@ -134,9 +139,13 @@ const struct schema schemas[] = {
      "~slowdown:number ~labels:{string} "
      "state:NodeState job:id? drained:boolean disabled:boolean heartbeat_age_seconds:number "
      "failures:integer rest:Rest? ~quantum:integer ~precisions:[string] ~packages:{string} "
-     "~description:string ~gpu:Gpu",
+     "~interpreters:[Interpreter] ~asking:boolean ~description:string ~gpu:Gpu",
      "A node. `failures`: attempts in a row that failed through it. `packages`: versions of its "
-     "python3 and of the packages that programs may need."},
+     "python3 and of the packages that programs may need. `interpreters`: what --python names on "
+     "its host; the first is what runs programs that ask for python3. `asking`: the host's "
+     "interpreters have not answered yet."},
+    {"Interpreter", "path:string ~packages:{string} ~broken:{string}",
+     "A Python for programs: versions of what can be imported, and why the rest cannot."},
     {"NodeState", "=ready|busy|resting|draining|disabled|lost",
      "Whether a node can be given a job."},
     {"Rest", "seconds:number reason:string",

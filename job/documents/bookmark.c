@@ -44,7 +44,26 @@ json_t *bookmark_json(const struct bookmark *b)
     if (b->program.global_batch > 0) {
         json_object_set_new(j, "program", joined_json(&b->program));
     }
+    if (b->n_left > 0) {
+        json_t *left = json_array();
+        for (int i = 0; i < b->n_left; i++) {
+            json_array_append_new(left, departure_json(&b->left[i]));
+        }
+        json_object_set_new(j, "left", left);
+    }
     return j;
+}
+
+static void read_left(const struct document *d, struct bookmark *out)
+{
+    const json_t *left = document_list(d, "left", 0, BOOKMARK_RANKS);
+    size_t n = json_array_size(left);
+    out->left = calloc(n + 1, sizeof *out->left);
+    BUG_ON(!out->left);
+    for (size_t i = 0; i < n; i++) {
+        struct document one = document_element(d, "left", i);
+        departure_parse(&one, &out->left[out->n_left++]);
+    }
 }
 
 int bookmark_read(struct bookmark *out, int ranks, const json_t *j, struct err *e)
@@ -81,11 +100,18 @@ int bookmark_read(struct bookmark *out, int ranks, const json_t *j, struct err *
         struct document program = document_within(&d, "program");
         joined_parse(&program, &out->program);
     }
+    if (document_has(&d, "left")) {
+        read_left(&d, out);
+    }
     return document_close(&d, "the monitor's bookmark", e);
 }
 
 void bookmark_release(struct bookmark *b)
 {
+    for (int i = 0; b->left && i < b->n_left; i++) {
+        departure_release(&b->left[i]);
+    }
+    free(b->left);
     free(b->rows);
     free(b->numbers);
     memset(b, 0, sizeof *b);

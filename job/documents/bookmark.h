@@ -3,7 +3,7 @@
  *
  *   {"format": 1, …, "facts": "17…-0", "rows": {"0": "17…-3", "1": "0-0"}, "numbers": {"0": 7},
  *    "gate_open": true, "log_offset": 4096, "training_samples": 60000, "outcome": {…},
- *    "program": {…}}                                     the last three where they are known
+ *    "program": {…}, "left": [{…}]}                      the last four where they are known
  *
  * Rows are named up to where they are on disk: later ones may be in the old coordinator's memory
  * alone, and are read again.
@@ -25,8 +25,11 @@ struct bookmark {
     bool gate_open;           /* rows of this attempt may be taken into the history */
     int64_t log_offset;       /* bytes of the attempt's output */
     bool has_ended;
-    struct ended ended;    /* if has_ended */
-    struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
+    struct ended ended;     /* if has_ended */
+    struct joined program;  /* what a user's program brought; its global_batch is 0: none joined */
+    int n_left;             /* workers that the attempt goes on without: */
+    struct departure *left; /* [n_left]; owned. A writer that lends it takes it back before the
+                               release */
 };
 
 /* With room for `ranks`, everything at its beginning. */

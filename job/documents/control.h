@@ -2,7 +2,7 @@
  * `control`; rank 0 and the keeper read it with every pulse.
  *
  *   {"format": 1, …, "version": 7, "sizes": [48, 16], "stop": false, "pause": false,
- *    "checkpoint": false}
+ *    "checkpoint": false, "lost": [1]}
  */
 #ifndef JOB_DOCUMENTS_CONTROL_H
 #define JOB_DOCUMENTS_CONTROL_H
@@ -19,6 +19,8 @@ struct control {
     int sizes[SPEC_WORKERS];
     bool stop, pause;
     bool checkpoint; /* a request when it turns true */
+    int n_lost;      /* workers that the server goes on without, in the order of their loss: */
+    int lost[SPEC_WORKERS]; /* [n_lost] ranks */
 };
 
 json_t *control_json(const struct control *c); /* new reference */

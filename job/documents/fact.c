@@ -9,11 +9,18 @@
 static const double longest = 1e12;
 
 static const char *const types[FACT_TYPES] = {
-    [FACT_LOADED] = "loaded",         [FACT_EVALUATION] = "evaluation",
-    [FACT_JOINED] = "joined",         [FACT_CRASHED] = "crashed",
-    [FACT_PROFILE] = "profile",       [FACT_TUNING] = "tuning",
-    [FACT_CHECKPOINT] = "checkpoint", [FACT_ARTIFACT] = "artifact",
-    [FACT_RESTORED] = "restored",     [FACT_ENDED] = "ended",
+    [FACT_LOADED] = "loaded",
+    [FACT_EVALUATION] = "evaluation",
+    [FACT_JOINED] = "joined",
+    [FACT_CRASHED] = "crashed",
+    [FACT_PROFILE] = "profile",
+    [FACT_TUNING] = "tuning",
+    [FACT_CHECKPOINT] = "checkpoint",
+    [FACT_ARTIFACT] = "artifact",
+    [FACT_RESTORED] = "restored",
+    [FACT_LOST] = "lost",
+    [FACT_LEFT] = "left",
+    [FACT_ENDED] = "ended",
 };
 static const char *const outcomes[OUTCOMES] = {
     [OUTCOME_FINISHED] = "finished",
@@ -76,6 +83,12 @@ json_t *fact_json(const struct fact *f)
         break;
     case FACT_RESTORED:
         json_object_set_new(j, "version", json_integer((json_int_t)f->version));
+        break;
+    case FACT_LOST:
+        json_object_set_new(j, "message", jsonx_text(f->lost));
+        break;
+    case FACT_LEFT:
+        json_object_set_new(j, "left", departure_json(&f->left));
         break;
     case FACT_ENDED:
         write_ended(j, &f->ended);
@@ -163,6 +176,13 @@ static void read_own(const struct document *d, struct fact *f)
     case FACT_RESTORED:
         f->version = document_integer(d, "version", 0, INT64_MAX);
         break;
+    case FACT_LOST:
+        document_sentence(d, "message", f->lost, sizeof f->lost);
+        break;
+    case FACT_LEFT:
+        within = document_within(d, "left");
+        departure_parse(&within, &f->left);
+        break;
     case FACT_ENDED:
         read_ended(d, &f->ended);
         f->ended.rank = f->from.rank;
@@ -190,6 +210,8 @@ void fact_release(struct fact *f)
 {
     if (f->type == FACT_TUNING) {
         json_decref(f->tuning);
+    } else if (f->type == FACT_LEFT) {
+        departure_release(&f->left);
     }
     memset(f, 0, sizeof *f);
 }
@@ -207,6 +229,8 @@ bool fact_is_its_own(const struct fact *f, int workers)
     case FACT_PROFILE:
     case FACT_TUNING:
         return worker;
+    case FACT_LOST:
+        return true;
     case FACT_ENDED:
         return keeper || f->ended.outcome == OUTCOME_FAILED;
     default:

@@ -18,6 +18,10 @@
  *   checkpoint  keeper      path step time                           a checkpoint was written
  *   artifact    keeper      name step time                           "model" or "best" was written
  *   restored    keeper      version                                  it starts from a checkpoint
+ *   lost        any rank    message                                  its process was ended by a
+ *                                                                    signal; its guard tells it
+ *   left        keeper      left                                     the server goes on without a
+ *                                                                    worker that was lost
  *   ended       keeper      outcome code message                     the attempt ended
  *               any rank    the same, "failed"                       of a failure every rank tells
  *                                                                    its own
@@ -25,11 +29,14 @@
 #ifndef JOB_DOCUMENTS_FACT_H
 #define JOB_DOCUMENTS_FACT_H
 
+#include "job/documents/departure.h"
 #include "job/documents/document.h"
 #include "job/documents/evaluation.h"
 #include "job/documents/joined.h"
 
 enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
+/* The number of the fact "lost", which is a rank's last word: above all that it gave itself. */
+static const int64_t FACT_LAST = (int64_t)1 << 62;
 
 enum fact_type {
     FACT_LOADED,
@@ -41,6 +48,8 @@ enum fact_type {
     FACT_CHECKPOINT,
     FACT_ARTIFACT,
     FACT_RESTORED,
+    FACT_LOST,
+    FACT_LEFT,
     FACT_ENDED
 };
 enum { FACT_TYPES = FACT_ENDED + 1 };
@@ -79,6 +88,8 @@ struct fact {
         } saved;                        /* checkpoint, artifact */
         char crashed[DOCUMENT_MESSAGE]; /* how the program ended */
         int64_t version;                /* restored: the step that it goes on from */
+        char lost[DOCUMENT_MESSAGE];    /* how it ended: "exited on signal 9 (Killed)" */
+        struct departure left;          /* owned */
         struct ended ended;
     };
 };

@@ -75,6 +75,11 @@ static json_t *worker_json(const struct live_worker *w)
     }
     json_object_set_new(j, "heartbeat_age_seconds", json_real(w->heartbeat_age_seconds));
     json_object_set_new(j, "state", json_string(w->state));
+    if (w->fit.a + w->fit.k > 0) {
+        json_object_set_new(j, "fit",
+                            json_pack("{s:f, s:f, s:f}", "fixed_seconds", w->fit.a,
+                                      "seconds_per_sample", w->fit.k, "error", w->fit_error));
+    }
     if (w->receives > 0) {
         json_object_set_new(j, "receiving",
                             json_pack("{s:I, s:I}", "bytes", (json_int_t)w->received, "of_bytes",

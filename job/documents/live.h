@@ -15,6 +15,7 @@
 
 #include "job/documents/document.h"
 #include "job/documents/joined.h"
+#include "job/profile.h"
 #include "job/staleness.h"
 
 struct live_progress {
@@ -34,8 +35,10 @@ struct live_worker {
     int64_t updates, samples;
     double samples_per_second, compute_seconds, exchange_seconds, wait_seconds;
     const struct staleness *staleness;
-    bool histogram;  /* staleness with all its figures, not the mean, p95 and max alone */
-    double slowdown; /* 0: not told */
+    bool histogram;   /* staleness with all its figures, not the mean, p95 and max alone */
+    double slowdown;  /* 0: not told */
+    struct line fit;  /* that its minibatch is made from; 0, 0: not told */
+    double fit_error; /* standard error of that line's time, relative */
     double heartbeat_age_seconds;
     int64_t received, receives; /* bytes of the data set that it still gets; receives 0: none */
 };

@@ -54,6 +54,11 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
         fields_has_param(strategy->params, "servers") ? (int)fields_int(full, "servers") : 1;
 }
 
+bool jobspec_outlives_worker(const struct jobspec *spec)
+{
+    return jobspec_uses_server(spec) && spec->strategy.servers <= 1 && !spec->program.given;
+}
+
 bool jobspec_uses_server(const struct jobspec *spec)
 {
     const struct catalog_entry *entry = catalog_get(spec->strategy.type);

@@ -107,7 +107,7 @@ export const isVirtual = (job) => Boolean(job.spec?.cluster);
  */
 export function tookSeconds(job) {
   if (isVirtual(job)) {
-    return job.seconds ?? NaN;
+    return job.virtual_seconds ?? job.seconds ?? NaN;
   }
   return job.started && job.finished ? (Date.parse(job.finished) - Date.parse(job.started)) / 1000
                                      : NaN;

@@ -37,6 +37,17 @@ function line(points) {
 }
 
 /**
+ * The median relative distance of the points from a line.
+ * @param {number[][]} points
+ * @param {number} a
+ * @param {number} k
+ */
+export function distance(points, a, k) {
+  const off = points.map(([b, t]) => Math.abs(t - a - k * b) / t).sort((p, q) => p - q);
+  return off.length ? off[off.length >> 1] : NaN;
+}
+
+/**
  * The line through [minibatch, seconds]; null where the sizes are too much alike to tell a from
  * k·b, or where larger minibatches took no longer.
  * @param {number[][]} points
@@ -53,12 +64,11 @@ export function fitStep(points) {
   }
   const off = points.map(([b, t]) => t - a - k * b);
   const variance = points.length > free ? sum(off.map((v) => v * v)) / (points.length - free) : NaN;
-  const relative = off.map((v, i) => Math.abs(v) / points[i][1]).sort((p, q) => p - q);
   return {
     a,
     k,
     aWithin: STANDARD_ERRORS * Math.sqrt(variance * perA),
     kWithin: STANDARD_ERRORS * Math.sqrt(variance * perK),
-    error: relative[relative.length >> 1]
+    error: distance(points, a, k)
   };
 }

@@ -112,6 +112,17 @@ export class Toggle {
 }
 
 /**
+ * A choice among many, whose label is read aloud only.
+ * @param {string} label
+ * @param {[string, string][]} choices
+ * @param {() => unknown} change
+ */
+export function choose(label, choices, change) {
+  return h('select', {class: 'small', 'aria-label': label, on: {change}},
+      choices.map(([value, text]) => h('option', {value, text})));
+}
+
+/**
  * How strongly curves are smoothed.
  * @param {number} value
  * @param {(value: number) => void} onInput

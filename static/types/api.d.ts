@@ -9,6 +9,8 @@ declare namespace Api {
   interface Job {
     id: string;
     name: string;
+    /** The name of the token that submitted it. */
+    owner?: string|null;
     state: State;
     attempt: number;
     restarts?: number;
@@ -31,6 +33,8 @@ declare namespace Api {
     servers?: Server[];
     /** Since training began, on the job's own clock. */
     seconds?: number;
+    /** What a job on virtual nodes took in all, once it has ended. */
+    virtual_seconds?: number;
     rows_dropped?: number;
     /** What a user's own program brought when it joined. */
     program?: JobProgram;
@@ -101,6 +105,8 @@ declare namespace Api {
     heartbeat_age_seconds?: number|null;
     /** While the data set is sent to it. */
     receiving?: {bytes: number, of_bytes: number}|null;
+    /** The line that its minibatch is made from. */
+    fit?: {fixed_seconds: number, seconds_per_sample: number, error: number};
   }
 
   interface Server {
@@ -305,6 +311,19 @@ declare namespace Api {
     name?: string;
   }
 
+  interface AuditEntry {
+    time: string;
+    who: string;
+    role: string;
+    by: 'token' | 'session' | 'nobody';
+    from: string;
+    method: string;
+    path: string;
+    status: number;
+    note: string;
+    omitted?: number;
+  }
+
   interface PlannedNode {
     rank: number;
     node: string;
@@ -317,6 +336,8 @@ declare namespace Api {
     strategy: string;
     chosen?: boolean;
     step_seconds: number;
+    step_seconds_least?: number;
+    step_seconds_most?: number;
     samples_per_second: number;
     epoch_seconds?: number;
     staleness?: {update_mean?: number, max?: number};

@@ -49,7 +49,7 @@ declare namespace Page {
 
   type Axis = 'step'|'samples'|'time';
   type Range = [number, number];
-  type MarkKind = 'change'|'lost'|'restart'|'resume'|'crash'|'rate'|'checkpoint';
+  type MarkKind = 'change'|'lost'|'left'|'restart'|'resume'|'crash'|'rate'|'checkpoint';
 
   /** Something that happened to the job, at its step (and time where that is known). */
   interface Mark {

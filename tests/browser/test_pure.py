@@ -176,6 +176,19 @@ def test_the_fixed_part_of_a_step_is_never_below_zero_and_has_an_interval(page):
     assert fitted(page, [[10, 0.4], [20, 0.3], [40, 0.1]]) is None, "nor does a slope below zero"
 
 
+@pytest.mark.parametrize("fit, wanted", [
+    ({"fixed_seconds": 0.03, "seconds_per_sample": 0.009, "error": 0.01}, (0.03, 0.009)),
+    (None, (0.02, 0.01))])
+def test_the_line_that_is_drawn_is_the_one_that_minibatches_are_made_from(page, fit, wanted):
+    points = [[10, 0.12], [20, 0.22], [40, 0.42], [30, 0.32], [20, 0.22]]
+    worker = json.dumps({"batch": 20, "compute_seconds": 0.22, **({"fit": fit} if fit else {})})
+    got = call(page, "/js/views/nodes/fit.js", f"m.fitOf({json.dumps(points)}, {worker})")
+    assert (got["a"], got["k"]) == pytest.approx(wanted) and got["guessed"] is False
+    assert got["error"] == pytest.approx(0.02 / 0.22 * 0.5 if fit else 0, abs=0.01)
+    alone = call(page, "/js/views/nodes/fit.js", f"m.fitOf([[20, 0.22]], {worker})")
+    assert alone["guessed"] is True and alone["a"] == (0.03 if fit else 0)
+
+
 WORKER = (
     "{{node: '{0}', batch: {1}, compute_seconds: {2}, exchange_seconds: 0, wait_seconds: {3}, "
     "staleness: {{mean: {4}, max: 9}}}}")
@@ -298,3 +311,28 @@ def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
     spec = {"strategy": {"type": "asgd"}, "optimizer": {"type": "sgd"}}
     asked = f"m.isDefault({json.dumps(catalog)}, {json.dumps(spec)}, '{key}', '{value}')"
     assert call(page, "/js/views/compare/differences.js", asked) is wanted
+
+
+def predicted(strategy, step, staleness, within=0.0):
+    return {"strategy": strategy, "step_seconds": step, "staleness": {"update_mean": staleness},
+            "step_seconds_least": step - within, "step_seconds_most": step + within}
+
+
+@pytest.mark.parametrize("all, best, why", [
+    ([predicted("sync", 1, 0), predicted("asgd", 0.98, 3)], "sync", "never stale"),
+    ([predicted("sync", 1.2, 0, 0.15), predicted("asgd", 1, 3, 0.1)], "sync", "never stale"),
+    ([predicted("sync", 2, 0), predicted("asgd", 1, 3)], "asgd", "2.0× as fast as sync"),
+    ([predicted("sync", 2, 0), predicted("asgd", 1, 3), predicted("softsync", 1.01, 1)],
+     "softsync", "1.0 versions old"),
+    ([predicted("sync", 1, 0), predicted("other", 0.5, 0)], "other", "is the fastest"),
+    ([predicted("sync", 2, 0), predicted("local-sgd", 1, 0)], "local-sgd", "replicas drift apart")])
+def test_the_freshest_of_the_fast_strategies_is_recommended(page, all, best, why):
+    rows = json.dumps(all)
+    module = "/js/sentences/strategy.js"
+    assert call(page, module, f"m.recommended({rows}).strategy") == best
+    assert why in call(page, module, f"m.whyRecommended(m.recommended({rows}), {rows})")
+
+
+def test_one_strategy_alone_is_not_recommended(page):
+    assert call(page, "/js/sentences/strategy.js",
+                f"m.recommended([{json.dumps(predicted('sync', 1, 0))}])") is None

@@ -124,6 +124,18 @@ def test_the_dry_run_predicts_every_strategy_once_the_nodes_are_measured(page, s
     assert all(re.match(r"[\d,]+$", r[2]) and int(r[2].replace(",", "")) > 0 for r in rows), rows
     assert float(by_name["asgd"][4]) > 0 and by_name["sync (chosen)"][4] in (
         "none", "0.0"), "only asynchronous gradients are stale"
+    assert {"dbs-sgd", "hpsgd", "softsync", "ssp", "local-sgd"} <= set(by_name)
+    within = page.script(
+        "return [...document.querySelectorAll('.prediction tbody .interval')].every((i) => {"
+        "  const [range, dot] = [...i.children].map((e) => e.getBoundingClientRect());"
+        "  const at = dot.left + dot.width / 2;"
+        "  return range.left - 1 <= at && at <= range.right + 1; })")
+    assert within, "the median is within its interval"
+    assert page.text("#recommendation").split()[0] in {r[0].split()[0] for r in rows}
+    page.script("[...document.querySelectorAll('.prediction tbody tr')]"
+                ".find((r) => r.innerText.startsWith('asgd')).querySelector('input').click()")
+    until("the strategy is chosen", lambda: spec_of(page)["strategy"] == {"type": "asgd"})
+    page.wait_text(".prediction", "asgd \\(chosen\\)")
 
 
 def test_a_job_can_be_cloned(page, service):

@@ -13,6 +13,7 @@ from conftest import ROOT, environment, python_with
 from real_rank import AS_ROOT, BUILD
 
 PROGRAM = os.path.join(ROOT, "tests/client/ddp_program.py")
+TUTORIAL = os.path.join(ROOT, "tests/client/ddp_tutorial.py")
 EPOCHS = 20
 
 
@@ -29,13 +30,18 @@ def on_ranks(python, folder, batch, ranks=2, epochs=EPOCHS, more=0, options=()):
     """The process that ran it, which may have failed. more: epochs that only the program makes, of
     `epochs` that the job names if there are any."""
     arguments = [str(folder / "rank"), str(epochs + more), str(batch), *options]
+    return run_on_ranks(python, folder, [PROGRAM, *arguments], ranks, epochs)
+
+
+def run_on_ranks(python, folder, program, ranks, epochs=0):
     spec = {
-        "program": {"command": [python, "-m", "evenstep.ddp", PROGRAM], "args": arguments},
+        "program": {"command": [python, "-m", "evenstep.ddp", program[0]], "args": program[1:]},
         "workers": ranks,
         **({"epochs": epochs} if epochs else {}),
         "strategy": {"type": "sync"},
         "batching": {"policy": "equal"},
         "seed": 7,
+        "max_restarts": 0,
     }
     (folder / "job.json").write_text(json.dumps(spec))
     command = [os.path.join(BUILD, "evenstep-worker"), "--local", str(folder / "job.json")]
@@ -71,10 +77,40 @@ def test_every_rank_has_an_equal_part_of_each_minibatch(python, tmp_path):
     assert bit_identical(results(tmp_path, 2))
 
 
-def test_what_is_not_offered_is_refused_in_a_sentence(python, tmp_path):
-    done = on_ranks(python, tmp_path, 120, epochs=1, options=["--reduce"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_programs_exchange_is_what_pytorchs_own_process_group_gives(python, tmp_path, ranks):
+    """The tutorial's shape: each collective's result on each rank, and a loss summed over them."""
+    done = run_on_ranks(python, tmp_path, [TUTORIAL, str(tmp_path / "ours"), "3"], ranks)
+    assert done.returncode == 0, done.stderr[-4000:]
+    launch = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    theirs = subprocess.run(
+        [*launch, TUTORIAL, str(tmp_path / "theirs"), "3"], env=environment(), timeout=240,
+        capture_output=True, text=True,
+    )
+    assert theirs.returncode == 0, theirs.stderr[-4000:]
+    for rank in range(ranks):
+        a, b = (json.loads((tmp_path / f"{who}-{rank}.json").read_text())
+                for who in ("ours", "theirs"))
+        assert a["calls"] == b["calls"]
+        assert a["losses"] == pytest.approx(b["losses"], abs=1e-5)
+        assert a["losses"][-1] < a["losses"][0]
+
+
+@pytest.mark.parametrize(
+    "option, sentence",
+    [
+        ("--send", "send is not offered under --ddp"),
+        ("--groups", "new_group: under --ddp there is one group, of all 2 ranks, and not one of"),
+        ("--mismatch", "rank 0 is at its exchange 1 broadcast from 0, and rank 1 at 1 barrier"),
+    ],
+)
+def test_what_is_not_offered_is_refused_in_a_sentence(python, tmp_path, option, sentence):
+    done = run_on_ranks(python, tmp_path, [TUTORIAL, str(tmp_path / "ours"), "1", option], 2)
     assert done.returncode != 0
-    assert "allreduce: under --ddp ranks exchange gradients alone" in done.stderr
+    assert sentence in done.stderr, done.stderr[-4000:]
+
+
+def test_a_program_that_starts_its_ranks_itself_is_refused(python, tmp_path):
     done = on_ranks(python, tmp_path, 120, epochs=1, options=["--spawned"])
     assert "of 2, not 7 of 8; a program that starts its ranks itself" in done.stderr
 

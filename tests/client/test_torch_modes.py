@@ -13,10 +13,17 @@ def test_a_program_that_runs_alone_is_untouched(torch_programs, run_programs):
     run_programs(torch_programs, "torch_cases", "alone_is_untouched")
 
 
-@pytest.mark.parametrize("mode", ["server", "difference"])
-def test_one_rank_with_a_server_equals_the_program_alone(torch_programs, run_programs, mode):
+@pytest.mark.parametrize(
+    "mode, case",
+    [
+        ("server", "plain_sgd"),
+        ("difference", "sgd_momentum"),
+        ("difference", "two_backwards"),
+        ("difference", "two_optimizers"),
+    ],
+)
+def test_one_rank_with_a_server_equals_the_program_alone(torch_programs, run_programs, mode, case):
     """A server that applies the gradient, or the difference that the step made, at once."""
-    case = "sgd_momentum" if mode == "difference" else "plain_sgd"
     alone = run_programs(torch_programs, "torch_cases", case)
     job = run_programs(torch_programs, "torch_cases", case, [1], epochs=60, mode=mode)
     assert difference(job.results[0], alone.results[0]) < 2e-6

@@ -67,6 +67,7 @@ def test_an_operator_changes_no_job_of_another_and_is_told_whose_it_is(service, 
         assert status == 7 and "belongs to 'olga'" in err
     document = service.get(f"jobs/{job_id}").json()
     assert (document["state"], document["owner"]) == ("queued", "olga")
+    assert "\n  submitted by olga\n" in as_user(service, max_, "show", job_id)[0]
     assert as_user(service, olga, "cancel", job_id)[2] == 0
     assert run("enable", "one", service=service)[2] == 0
 

@@ -305,7 +305,7 @@ def test_an_emulated_slowdown_holds_for_a_program(tmp_path):
 FAULTS = [("crash", "signal 11", "counting.py"), ("exit", "exit code 3", "about to exit"),
           ("killed", "where memory runs out", ""),
           ("leave", "before the job's 2 epochs were over", ""),
-          ("epoch", "ended its epoch early", ""), ("nan", "not finite", ""),
+          ("epoch", "ended its epoch early", ""), ("nan", "NaN or infinite", ""),
           ("samples", "does not follow the indices", ""), ("never", "never joined", "rank"),
           ("version", "version 99", ""),
           ("differs", "tensor 'first.bias'", "rank 1")]

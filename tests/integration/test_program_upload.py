@@ -327,7 +327,7 @@ def test_a_program_that_a_job_needs_is_not_deleted(service):
 
 def test_nodes_tell_what_they_have_and_a_program_says_what_it_needs(service):
     """A mismatch names both."""
-    has = service.get("nodes/a").json()["packages"]
+    has = until("node a tells", lambda: service.get("nodes/a").json().get("packages"), 60)
     assert has["python3"].startswith("3.")
 
     def asking(needs):

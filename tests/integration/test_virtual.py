@@ -32,6 +32,7 @@ def test_a_virtual_job_shows_progress_workers_staleness_assignments_series_and_a
     assert [w["node"] for w in job["workers"]] == ["fast-1", "fast-2", "slow"] and {
         w["device"] for w in job["workers"]} == {"virtual"}
     assert 1.9 < job["staleness"]["update_mean"] <= 2 and job["virtual_seconds"] > 0
+    assert job["seconds"] == job["virtual_seconds"]  # the job's own clock, which the page shows
     assignments = service.get(f"jobs/{id}/assignments").json()["assignments"]
     assert assignments[0]["batches"] == {"fast-1": 22, "fast-2": 21, "slow": 21}
     assert assignments[-1]["batches"]["slow"] < 12 and all(

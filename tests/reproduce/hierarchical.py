@@ -75,6 +75,8 @@ def fill(c, known, page):
     page.table(["learners", "rule", "rate", "seeds", "test accuracy %", "virtual s for all epochs",
                 "speed-up of an epoch", f"virtual s to {target}", f"speed-up to {target}"],
                [line(c, row, known, alone, alone_reached) for row in rows(c)])
+    page.add("At each rate that was tried, accuracy on the validation samples in %, one seed:")
+    page.table(*known.accuracies())
     speed, learnt = [], []
     for rule in rules(c):
         of = [(n, known.final(f"{n} {rule}")) for n in c["learners"]]

@@ -82,6 +82,9 @@ def fill(c, known, page):
     page.table(["exchange / computing", "rule", "rate", "seeds", "K", "samples/s",
                 "exposed exchange and waiting, ms a step", "accuracy % when hpsgd ends",
                 "accuracy % at its own end", "virtual s"], [line(row, known) for row in rows(c)])
+    page.add("At each rate that was tried, accuracy on the validation samples in % at its own end, "
+             "one seed:")
+    page.table(*known.accuracies())
     ends = {ratio: moment(ratio, known) for ratio in c["ratios"]}
     curves = [(rule, [(ratio, mean_of(known.final(f"{ratio:g} {rule}"),
                                       lambda r, t=t: percent(accuracy_at(r, t))))

@@ -1,7 +1,10 @@
 """A page in docs/results/: sections of tables and figures, and what their reader wrote below."""
 import os
+import textwrap
 
 import figures
+
+COLUMNS = 100
 
 
 def markdown(columns, rows):
@@ -24,10 +27,12 @@ class Page:
         os.makedirs(folder, exist_ok=True)
 
     def add(self, text):
-        self.parts.append(text)
+        """Paragraphs, wrapped."""
+        self.parts += [textwrap.fill(paragraph, COLUMNS, break_long_words=False,
+                                     break_on_hyphens=False) for paragraph in text.split("\n\n")]
 
     def table(self, columns, rows):
-        self.add(markdown(columns, rows))
+        self.parts.append(markdown(columns, rows))
 
     def chart(self, suffix, title, x_label, y_label, series, **options):
         file = f"{self.name}-{suffix}"
@@ -41,7 +46,7 @@ class Page:
         path = os.path.join(self.folder, self.name + ".notes")
         if os.path.exists(path):
             with open(path) as f:
-                self.add(f.read().strip())
+                self.parts.append(f.read().strip())
 
     def write(self):
         path = os.path.join(self.folder, self.name + ".md")

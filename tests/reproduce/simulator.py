@@ -72,7 +72,7 @@ class Simulator:
                 with open(os.path.join(folder, name + ".json"), "w") as f:
                     json.dump(what, f)
             code, said = self.wait_for(folder)
-            if code != 0 and "not finite" in said:
+            if code != 0 and "NaN or infinite" in said:
                 return {"diverged": said}
             if code != 0:
                 raise RuntimeError(

@@ -57,17 +57,26 @@ def score(c, row, result, known):
 
 
 def reached(c, known, cell, strategy):
-    return mean_of(known.final(f"{cell}: {strategy}"), lambda r: seconds_to(r, c["accuracy"]))
+    """Mean seconds, over the seeds that all strategies of the cell have."""
+    runs = {s: known.final(f"{cell}: {s}") for s in STRATEGIES}
+    return mean_of(runs[strategy][:min(map(len, runs.values()))],
+                   lambda r: seconds_to(r, c["accuracy"]))
 
 
-def recommended(predicted):
-    """The strategy that the dry run promises the most samples a second."""
-    return max(STRATEGIES, key=lambda s: predicted[s]["samples_per_second"])
+def fastest(predicted, of):
+    """The one of these strategies that the dry run promises the most samples a second."""
+    return max(of, key=lambda s: predicted[s]["samples_per_second"])
 
 
-def judged(c, known, cell, advice):
-    """(winner, its seconds, recommended, regret) of a cell; None where a strategy has not run.
-    Regret: how much longer the recommended one takes, as a share; infinite if it never gets
+# how a user may read the dry run's rows
+ADVICE = {"most samples/s": lambda predicted: fastest(predicted, STRATEGIES),
+          "most samples/s without staleness": lambda predicted: fastest(
+              predicted, [s for s in STRATEGIES if predicted[s]["staleness"]["update_mean"] == 0])}
+
+
+def judged(c, known, cell, predicted):
+    """(winner, its seconds, [(named, regret) of each advice]) of a cell; None where a strategy has
+    not run. Regret: how much longer the named one takes, as a share; infinite if it never gets
     there."""
     if not all(known.final(f"{cell}: {strategy}") for strategy in STRATEGIES):
         return None
@@ -75,7 +84,9 @@ def judged(c, known, cell, advice):
     if not times:
         return None
     winner = min(times, key=times.get)
-    return winner, times[winner], advice, times.get(advice, float("inf")) / times[winner] - 1
+    named = [advice(predicted) for advice in ADVICE.values()]
+    return winner, times[winner], [(s, times.get(s, float("inf")) / times[winner] - 1)
+                                   for s in named]
 
 
 def line(c, known, cell):
@@ -85,11 +96,13 @@ def line(c, known, cell):
             *[f"{shown(found, lambda r: seconds_to(r, c['accuracy']))}" for found in runs]]
 
 
-def verdict(told):
-    wrong = [v for v in told if v[3] > TOLERANCE]
-    return (f"The dry run names another strategy than the winner in "
-            f"{sum(v[0] != v[2] for v in told)} of {len(told)} cells; its choice takes more than "
-            f"{percent(TOLERANCE):g} % longer than the winner in {len(wrong)}.")
+def verdict(i, told):
+    """Of the i-th advice."""
+    wrong = sum(named[i][1] > TOLERANCE for _, _, named in told)
+    other = sum(winner != named[i][0] for winner, _, named in told)
+    return (f"*{list(ADVICE)[i].capitalize()}* names another strategy than the winner in {other} "
+            f"of {len(told)} cells, and one that takes more than {percent(TOLERANCE):g} % longer "
+            f"in {wrong}.")
 
 
 def behind(c, known, strategy, ratio):
@@ -115,13 +128,18 @@ def fill(c, known, page):
     predicted = recommend.of([(cell, case["job"], case["cluster"])
                               for cell, case in zip(cells(c), cases)], known.work, STRATEGIES)
     told = {cell: v for cell in cells(c)
-            if (v := judged(c, known, cell, recommended(predicted[cell])))}
-    page.add("What the dry run recommends, beside the winner; regret is how much longer it takes:")
-    page.table(["nodes", "speeds", "exchange / computing", "winner", "virtual s", "dry run",
-                "regret %"],
-               [[*cell.split("/"), winner, f"{seconds:.2f}", named, f"{percent(regret):.0f}"]
-                for cell, (winner, seconds, named, regret) in told.items()])
-    page.add(verdict(list(told.values())))
+            if (v := judged(c, known, cell, predicted[cell]))}
+    page.add("The winner beside what the rows of a dry run advise; regret is how much longer that "
+             "takes:")
+    page.table(["nodes", "speeds", "exchange / computing", "winner", "virtual s",
+                *(head for advice in ADVICE for head in (advice, "regret %"))],
+               [[*cell.split("/"), winner, f"{seconds:.2f}",
+                 *(text for s, regret in named for text in (s, f"{percent(regret):.0f}"))]
+                for cell, (winner, seconds, named) in told.items()])
+    page.add(" ".join(verdict(i, list(told.values())) for i in range(len(ADVICE))))
+    page.add(f"At each rate that was tried, virtual seconds to {target} of the validation samples, "
+             f"one seed:")
+    page.table(*known.by_rate(lambda r: seconds_to(r, c["accuracy"]), "{:.2f}"))
     curves = [(s, [(ratio, behind(c, known, s, ratio)) for ratio in c["ratios"]])
               for s in STRATEGIES]
     page.chart(c["name"], f"Time to {target} over the winner's, mean of cells, {c['title']}",

@@ -19,6 +19,11 @@ const struct strategy_ops *strategy_find(int id)
     return id >= 0 && id < CAT_COUNT ? table[id] : NULL;
 }
 
+int strategy_workers(const struct rank_env *env)
+{
+    return env->comm->workers - env->n_lost;
+}
+
 float strategy_accuracy(double correct, double samples)
 {
     return correct < 0 ? NAN : (float)(correct / samples);

@@ -18,6 +18,7 @@
 
 #include "job/assign.h"
 #include "job/documents/control.h"
+#include "job/documents/departure.h"
 #include "job/documents/evaluation.h"
 #include "job/row.h"
 #include "job/sample.h"
@@ -113,6 +114,12 @@ struct rank_env {
     void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
+    /* Server: ranks of workers that the coordinator has declared lost, in the order of their loss,
+     * into out[SPEC_WORKERS]; how many. Never blocks. NULL: a loss ends the attempt. */
+    int (*lost)(void *ctx, int *out);
+    int n_lost; /* workers that the server goes on without; the server's */
+    /* Server: it goes on without this worker from now on. `left` is borrowed. */
+    void (*left)(void *ctx, const struct departure *left);
     bool (*ready)(void *ctx,
                   int batch); /* is a program for this size there? starts preparing it if not */
     /* The calls that follow (until false) belong to an evaluation or a checkpoint and to no step:
@@ -217,6 +224,8 @@ struct strategy {
 };
 
 const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */
+/* W of the formulas: the workers that take part. Ranks are counted by env->comm->workers. */
+int strategy_workers(const struct rank_env *env);
 /* A row's accuracy; NAN if `correct` is negative: a user's program does not report it. */
 float strategy_accuracy(double correct, double samples);
 

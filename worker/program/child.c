@@ -117,17 +117,28 @@ static void make_environment(struct variables *v, const struct child_ask *ask)
     if (ask->data) {
         add(v, "EVENSTEP_DATA=%s", ask->data);
     }
+    if (ask->peers && ask->peers->address[0]) {
+        add(v, "EVENSTEP_PEERS=%s %d", ask->peers->address, ask->peers->port);
+        add(v, "EVENSTEP_PEERS_KEY=%s", ask->peers->key);
+    }
+    if (ask->peers && ask->peers->listener >= 0) {
+        add(v, "EVENSTEP_PEERS_FD=%d", ask->peers->listener);
+    }
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Command, then arguments; borrowed texts. The caller frees the list. */
-static const char **make_arguments(const struct program_spec *p)
+/* Command, then arguments; borrowed texts. `python` stands for python3, unless it is NULL. The
+ * caller frees the list. */
+static const char **make_arguments(const struct program_spec *p, const char *python)
 {
     size_t n = json_array_size(p->command), m = json_array_size(p->args), i;
     const char **list = calloc(n + m + 1, sizeof(*list));
     for (i = 0; list && i < n; i++) {
         list[i] = json_string_value(json_array_get(p->command, i));
+    }
+    if (list && n > 0 && python && strcmp(list[0], "python3") == 0) {
+        list[0] = python;
     }
     for (i = 0; list && i < m; i++) {
         list[n + i] = json_string_value(json_array_get(p->args, i));
@@ -137,9 +148,10 @@ static const char **make_arguments(const struct program_spec *p)
 
 /* Between fork and exec: only calls that are safe while other threads hold locks. `failed` is
  * closed by a successful exec, or gets errno. */
-_Noreturn static void become(const char *const *argv, char *const *env, const char *folder,
+_Noreturn static void become(const char *const *argv, char *const *env, const struct child_ask *ask,
                              int output, int failed)
 {
+    const char *folder = ask->folder;
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -147,6 +159,9 @@ _Noreturn static void become(const char *const *argv, char *const *env, const ch
     signal(SIGTERM, SIG_DFL);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (ask->peers && ask->peers->listener >= 0) {
+        fcntl(ask->peers->listener, F_SETFD, 0);
+    }
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (dup2(in, 0) >= 0 && dup2(output, 1) >= 0 && dup2(output, 2) >= 0 &&
         (!folder || chdir(folder) == 0)) {
@@ -230,8 +245,8 @@ static int await_exec(struct child *c, int failed, const char *command, struct e
     return 0;
 }
 
-static int spawn(struct child *c, const char *const *argv, char *const *env, const char *folder,
-                 struct err *e)
+static int spawn(struct child *c, const char *const *argv, char *const *env,
+                 const struct child_ask *ask, struct err *e)
 {
     int output[2], failed[2];
     if (pipe2(output, O_CLOEXEC) < 0 || pipe2(failed, O_CLOEXEC) < 0) {
@@ -240,7 +255,7 @@ static int spawn(struct child *c, const char *const *argv, char *const *env, con
     c->output = output[0];
     c->pid = fork();
     if (c->pid == 0) {
-        become(argv, env, folder, output[1], failed[1]);
+        become(argv, env, ask, output[1], failed[1]);
     }
     close(output[1]);
     close(failed[1]);
@@ -253,14 +268,14 @@ static int spawn(struct child *c, const char *const *argv, char *const *env, con
 int child_start(struct child *c, const struct child_ask *ask, struct err *e)
 {
     struct variables *v = calloc(1, sizeof(*v));
-    const char **argv = make_arguments(ask->program);
+    const char **argv = make_arguments(ask->program, ask->python);
     memset(c, 0, sizeof(*c));
     c->pidfd = c->output = -1;
     pthread_mutex_init(&c->lock, NULL);
     int rc = v && argv ? 0 : err_set(e, ERR_MEMORY, "cannot start the program: memory ran out");
     if (rc == 0) {
         make_environment(v, ask);
-        rc = spawn(c, argv, v->list, ask->folder, e);
+        rc = spawn(c, argv, v->list, ask, e);
     }
     if (rc == 0) {
         c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "job/spec.h"
+#include "worker/program/peers.h"
 
 enum { CHILD_LINE = 400, CHILD_LINES = 8 };
 
@@ -22,8 +22,10 @@ struct child_ask {
     const struct program_spec *program; /* borrowed, as all: command, args, env */
     const char *folder;                 /* to run in; NULL: ours */
     const char *socket, *job, *output, *library;
-    const char *data;        /* this host's folders of data sets, with colons between */
-    const char *python_path; /* NULL: none */
+    const char *data;          /* this host's folders of data sets, with colons between */
+    const char *python_path;   /* NULL: none */
+    const char *python;        /* runs a program whose command is `python3`; NULL: the PATH's */
+    const struct peers *peers; /* told to it, and rank 0's inherits the listener; NULL: none */
     int rank, workers, threads;
     int incarnation; /* how many of this rank were started before it */
 };

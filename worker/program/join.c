@@ -207,6 +207,9 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
     struct resume resume;
     bool works = ask->comm->rank < ask->comm->workers;
     int rc;
+    if (peers_wanted(&ask->spec->program) && (rc = peers_open(&p->peers, ask->comm, e)) < 0) {
+        return rc;
+    }
     if (works && (rc = enter_start(p, &p->about, e)) < 0) {
         return rc;
     }
@@ -234,6 +237,7 @@ int program_join(struct program *p, const struct program_ask *ask, struct err *e
                           .telemetry = ask->telemetry,
                           .phase = PHASE_LOAD,
                           .link = {.listener = -1, .fd = -1},
+                          .peers = {.listener = -1},
                           .block = {.fd = -1},
                           .threads = ask->threads};
     p->child.pidfd = p->child.output = -1;
@@ -262,10 +266,12 @@ void program_leave(struct program *p)
 {
     static const double grace_seconds = 2;
     enter_undo(p, grace_seconds);
+    peers_close(&p->peers);
     block_release(&p->block);
     description_release(&p->about);
     free(p->params);
     free(p->stats);
     own_state_release(&p->state);
-    *p = (struct program){.link = {.listener = -1, .fd = -1}, .block = {.fd = -1}};
+    *p = (struct program){
+        .link = {.listener = -1, .fd = -1}, .peers = {.listener = -1}, .block = {.fd = -1}};
 }

@@ -14,6 +14,7 @@
 #include "worker/program/block.h"
 #include "worker/program/describe.h"
 #include "worker/program/link.h"
+#include "worker/program/peers.h"
 
 struct program_ask {
     struct comm *comm; /* borrowed until program_leave, as all */
@@ -34,6 +35,7 @@ struct program {
     enum phase phase;            /* told again while the rank waits for the program */
     struct child child;
     struct link link;
+    struct peers peers; /* where the programs of all ranks meet, if they do */
     struct block block;
     struct description about; /* its network is the spec's by now */
     bool there;               /* a worker's: there is a process */

@@ -11,10 +11,11 @@ begins, since only then model, optimizer and loader are all there:
     batch_size × world size       ──┘
 
 The service draws the order of samples in place of the sampler, and each rank has an equal share.
-Gradients are what ranks exchange. Any other collective is refused with a sentence, but for
-barrier(), which has nothing to wait for: ranks meet at every step.
+The ranks exchange gradients; the program's own collectives (a metric's all_reduce, a barrier, an
+object) go from program to program (group.py).
 """
 
+import contextlib
 import os
 import runpy
 import sys
@@ -25,52 +26,11 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
-from . import alone, no_sync, prepare
+from . import Error, alone, group, no_sync, prepare
 from .torch.loader import KEPT
-
-IN_PLACE = "allreduce allreduce_coalesced broadcast reduce".split()  # one rank has nothing to do
-OTHERS = "allgather _allgather_base allgather_coalesced allgather_into_tensor_coalesced alltoall "
-OTHERS += "alltoall_base gather reduce_scatter _reduce_scatter_base scatter send recv "
-OTHERS += "reduce_scatter_tensor_coalesced recv_anysource"
-
-
-class Error(RuntimeError):
-    pass
 
 
 # ---- the process group
-
-
-class Group(dist.ProcessGroup):
-    """Rank and size; no tensors."""
-
-    def getBackendName(self):
-        return "evenstep"
-
-    def barrier(self, *_, **__):
-        return _done([])
-
-
-def _done(tensors):
-    future = torch.futures.Future()
-    future.set_result(tensors)
-    return torch._C._distributed_c10d._create_work_from_future(future)
-
-
-def _collective(name):
-    def call(self, tensors=(), *_, **__):
-        if name in IN_PLACE and self.size() == 1:
-            return _done(tensors)
-        raise Error(
-            "%s: under --ddp ranks exchange gradients alone; a figure of one rank is shown by "
-            "evenstep.log(), and rank 0 can evaluate on the whole test set" % name.strip("_")
-        )
-
-    return call
-
-
-for _name in [*IN_PLACE, *OTHERS.split()]:
-    setattr(Group, _name, _collective(_name))
 
 
 def _init_process_group(
@@ -109,6 +69,10 @@ class DistributedDataParallel(torch.nn.Module):
 
     def no_sync(self):
         return no_sync()
+
+    def join(self, *_, **__):
+        """Ranks make the same number of steps, whatever samples they have."""
+        return contextlib.nullcontext()
 
     def register_comm_hook(self, *_):
         raise Error("register_comm_hook: the ranks' exchange is the strategy's, not the program's")
@@ -198,9 +162,7 @@ def install():
     for name, value in {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}.items():
         env[name] = value
     env.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
-    dist.Backend.register_backend(
-        "evenstep", lambda store, rank, size, timeout: Group(rank, size), devices=["cpu", "cuda"]
-    )
+    group.register()
     dist.init_process_group = dist.distributed_c10d.init_process_group = _init_process_group
     parallel = torch.nn.parallel
     parallel.DistributedDataParallel = DistributedDataParallel

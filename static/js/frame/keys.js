@@ -4,6 +4,7 @@ import {around, h} from '../dom.js';
 const KEYS = [
   ['/', 'find jobs and nodes'],
   ['g j', 'go to the jobs'],
+  ['g r', 'all runs as a table'],
   ['g n', 'go to the nodes'],
   ['g c', 'compare runs'],
   ['n', 'new job'],
@@ -18,6 +19,7 @@ const KEYS = [
 /** @type {{[key: string]: string}} */
 const GOALS = {
   j: '#/',
+  r: '#/runs',
   n: '#/nodes',
   c: '#/compare'
 };

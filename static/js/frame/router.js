@@ -13,8 +13,10 @@ import {button} from '../widgets.js';
 const PAGES = [
   {pattern: /^$|^jobs$/, tab: 'jobs', load: () => import('../views/jobs/view.js')},
   {pattern: /^jobs\/([^/]+)$/, tab: 'jobs', load: () => import('../views/job/view.js')},
+  {pattern: /^runs$/, tab: 'jobs', load: () => import('../views/runs/view.js')},
   {pattern: /^new$/, tab: 'jobs', load: () => import('../views/submit/view.js')},
   {pattern: /^nodes$/, tab: 'nodes', load: () => import('../views/nodes/view.js')},
+  {pattern: /^audit$/, tab: 'audit', load: () => import('../views/audit/view.js')},
   {pattern: /^compare$/, tab: 'compare', load: () => import('../views/compare/view.js')},
 ];
 

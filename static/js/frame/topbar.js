@@ -11,7 +11,8 @@ const NODES_MS = 5000;
 const TABS = {
   jobs: ['#/', 'Jobs'],
   nodes: ['#/nodes', 'Nodes'],
-  compare: ['#/compare', 'Compare']
+  compare: ['#/compare', 'Compare'],
+  audit: ['#/audit', 'Audit'] /* css shows it to admins alone */
 };
 /** @type {{[theme: string]: [string, string]}} icon, label */
 const THEMES = {
@@ -50,8 +51,8 @@ class ThemeButton {
 export class TopBar {
   /** @param {Element} place */
   constructor(place) {
-    this.links = Object.fromEntries(
-        Object.entries(TABS).map(([id, [href, text]]) => [id, h('a', {href, text})]));
+    this.links = Object.fromEntries(Object.entries(TABS).map(
+        ([id, [href, text]]) => [id, h('a', {href, text, class: 'to-' + id})]));
     this.nav = h('nav', {id: 'nav', 'aria-label': 'Pages'}, Object.values(this.links),
         h('a', {href: '#/new', class: 'phone-only', text: 'New job'}));
     this.stateText = h('span', {text: 'Connecting'});

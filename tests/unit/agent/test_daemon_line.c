@@ -166,6 +166,19 @@ static void root_is_allowed_to_open_mpi_where_we_are_root(void **state)
     daemon_line_free(&line);
 }
 
+static void the_interpreter_of_programs_is_told_where_one_was_named(void **state)
+{
+    struct daemon_config c = config;
+    struct daemon_line line = made(&c);
+    (void)state;
+    assert_null(variable(&line, "EVENSTEP_NODE_PYTHON"));
+    daemon_line_free(&line);
+    c.python = "/srv/venv/bin/python";
+    line = made(&c);
+    assert_string_equal(variable(&line, "EVENSTEP_NODE_PYTHON"), "/srv/venv/bin/python");
+    daemon_line_free(&line);
+}
+
 static void a_range_of_ports_is_kept_to(void **state)
 {
     struct daemon_config c = config;
@@ -210,6 +223,7 @@ int main(void)
         cmocka_unit_test(passwords_and_keys_are_in_the_environment_alone),
         cmocka_unit_test(nothing_of_our_environment_is_handed_on_but_what_is_named),
         cmocka_unit_test(root_is_allowed_to_open_mpi_where_we_are_root),
+        cmocka_unit_test(the_interpreter_of_programs_is_told_where_one_was_named),
         cmocka_unit_test(a_range_of_ports_is_kept_to),
         cmocka_unit_test(an_attempts_folder_is_short_and_its_own),
     };

@@ -261,6 +261,45 @@ static void a_program_gets_nodes_that_have_what_it_needs(void **state)
     json_decref(nodes);
 }
 
+static void a_program_gets_nodes_that_have_its_interpreter(void **state)
+{
+    (void)state;
+    struct jobspec spec = {.workers = 1};
+    char text[NEEDS_TEXT];
+    json_t *nodes = nodes_of(
+        "[{\"name\": \"a\", \"device\": \"cpu:4\", \"threads\": 4, \"state\": \"ready\", \"packages\": {\"python3\": \"3.12\", \"torch\": \"2.5\"},"
+        "  \"interpreters\": [{\"path\": \"/srv/venv/bin/python\", \"packages\": {\"python3\": \"3.12\", \"torch\": \"2.5\"}, \"broken\": {\"jax\": \"ImportError('x')\"}},"
+        "                     {\"path\": \"/srv/old/bin/python\", \"packages\": {\"python3\": \"3.9\"}}]},"
+        " {\"name\": \"b\", \"device\": \"cpu:2\", \"threads\": 2, \"state\": \"ready\", \"asking\": true}]");
+    json_t *a = json_array_get(nodes, 0), *b = json_array_get(nodes, 1);
+    json_t *manifest =
+        nodes_of("{\"interpreter\": \"/srv/venv/bin/python\", \"needs\": {\"torch\": \"2\"}}");
+    struct placement_ask ask = {.nodes = nodes, .spec = &spec, .attempt = 1, .manifest = manifest};
+    expect(&ask, "a");
+    spec.workers = 2;
+    expect(&ask,
+           "waits: it asks for 2 workers, and 1 node with /srv/venv/bin/python and torch 2 is "
+           "free; nodes are being asked which packages they have");
+    assert_null(placement_lacking(&ask)); /* b may have it */
+    json_object_del(b, "asking");
+    expect(&ask, "a b"); /* it was given no --python: it may have any */
+    json_object_set_new(manifest, "interpreter", json_string("/srv/old/bin/python"));
+    assert_string_equal(needs_sentence(a, manifest, text),
+                        "the program needs torch 2, and node 'a' has none");
+    json_object_set_new(manifest, "interpreter", json_string("/opt/bin/python3"));
+    assert_string_equal(needs_sentence(a, manifest, text),
+                        "the program needs the interpreter /opt/bin/python3, and node 'a' has "
+                        "/srv/venv/bin/python, /srv/old/bin/python");
+    assert_string_equal(node_name(placement_lacking(&ask)), "a");
+    json_object_del(manifest, "interpreter"); /* python3 is the first one that it was given */
+    json_object_set_new(manifest, "needs", json_pack("{s:s}", "jax", ""));
+    assert_string_equal(needs_sentence(a, manifest, text),
+                        "the program needs jax, and node 'a' cannot import its own: "
+                        "ImportError('x')");
+    json_decref(manifest);
+    json_decref(nodes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_precision_is_computed_where_it_is_offered),
         cmocka_unit_test(emulated_nodes_that_ask_for_more_than_the_cores_have_are_noticed),
         cmocka_unit_test(a_program_gets_nodes_that_have_what_it_needs),
+        cmocka_unit_test(a_program_gets_nodes_that_have_its_interpreter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,13 @@
 
 static struct control some_control(void)
 {
-    return (struct control){
-        .from = from_coordinator, .version = 7, .workers = 2, .sizes = {44, 20}, .pause = true};
+    return (struct control){.from = from_coordinator,
+                            .version = 7,
+                            .workers = 2,
+                            .sizes = {44, 0},
+                            .pause = true,
+                            .n_lost = 1,
+                            .lost = {1}};
 }
 
 static int read_control(const json_t *j, struct err *e)
@@ -303,6 +308,9 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
         {"outcome", "[]", "the monitor's bookmark is not valid: /outcome: is no object"},
         {"outcome/outcome", "'lost'",
          "the monitor's bookmark is not valid: /outcome/outcome: 'lost' is unknown"},
+        {"left", "{}",
+         "the monitor's bookmark is not valid: /left: must be an array of 0 to 4096 elements"},
+        {"left/0/step", NULL, "the monitor's bookmark is not valid: /left/0/step: is missing"},
         {"program/tensors", "0",
          "the monitor's bookmark is not valid: /program/tensors: must be a whole number, 1 to 2147483647"},
     };
@@ -318,6 +326,9 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
     b.has_ended = true;
     b.ended = (struct ended){OUTCOME_FAILED, ERR_DATA, "too short", 1, "n2"};
     b.program = (struct joined){"", "SGD", 10, 2, 100, 20, 3};
+    b.left = calloc(1, sizeof *b.left);
+    b.left[b.n_left++] = (struct departure){.who = 1, .step = 412, .others = 3, .pushes = 2};
+    staleness_add(&b.left->staleness, 2, 32);
     json_t *j = sent(bookmark_json(&b));
     assert_read(bookmark_read(&got, 2, j, &e), &e);
     assert_sender(&got.from, &from_coordinator);
@@ -325,6 +336,7 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
     assert_string_equal(got.rows[1], "18-0");
     assert_string_equal(got.ended.message, "too short");
     assert_int_equal(got.program.global_batch, 20);
+    assert_true(got.n_left == 1 && got.left[0].who == 1 && got.left[0].staleness.samples == 32);
     assert_same(bookmark_json(&got), json_incref(j));
     bookmark_release(&got);
     bookmark_release(&b);

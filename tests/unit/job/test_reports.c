@@ -132,6 +132,13 @@ static struct fact some_fact(enum fact_type type)
     case FACT_RESTORED:
         f.version = 16;
         break;
+    case FACT_LOST:
+        snprintf(f.lost, sizeof f.lost, "exited on signal 9 (Killed)");
+        break;
+    case FACT_LEFT:
+        f.left = (struct departure){.who = 1, .step = 412, .others = 3, .pushes = 2};
+        staleness_add(&f.left.staleness, 2, 32);
+        break;
     case FACT_ENDED:
         f.ended = (struct ended){OUTCOME_FAILED, ERR_DATA, "cannot read it", 1, "n2"};
         break;
@@ -249,6 +256,15 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
     static const struct wrong crashed[] = {
         {"message", "5", "the fact is not valid: /message: must be a text"},
     };
+    static const struct wrong lost[] = {
+        {"message", NULL, "the fact is not valid: /message: is missing"},
+    };
+    static const struct wrong left[] = {
+        {"left", NULL, "the fact is not valid: /left: is missing"},
+        {"left/who", "-1", "the fact is not valid: /left/who: must be a whole number, 0 to 32767"},
+        {"left/staleness", "[]", "the fact is not valid: /left/staleness: is no object"},
+        {"left/staleness/count", "99", "the fact is not valid: /left/staleness: is malformed"},
+    };
     static const struct wrong ended[] = {
         {"outcome", "'lost'", "the fact is not valid: /outcome: 'lost' is unknown"},
         {"code", NULL, "the fact is not valid: /code: is missing"},
@@ -265,6 +281,8 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
     EACH_SAYS(some_fact_json(FACT_TUNING), tuning, read_fact);
     EACH_SAYS(some_fact_json(FACT_CHECKPOINT), checkpoint, read_fact);
     EACH_SAYS(some_fact_json(FACT_ARTIFACT), artifact, read_fact);
+    EACH_SAYS(some_fact_json(FACT_LOST), lost, read_fact);
+    EACH_SAYS(some_fact_json(FACT_LEFT), left, read_fact);
     EACH_SAYS(some_fact_json(FACT_ENDED), ended, read_fact);
 }
 

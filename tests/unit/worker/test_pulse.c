@@ -302,7 +302,7 @@ static void the_last_fact_arrives_before_the_pulse_ends(void **state)
     struct place *p = *state;
     struct err why = {0};
     char last[32] = "0-0";
-    err_set(&why, ERR_DATA, "the loss is not finite any more");
+    err_set(&why, ERR_DATA, "the loss became NaN or infinite");
     pulse_ended(p->pulse, OUTCOME_FAILED, &why);
     pulse_stop(p->pulse, 10);
     p->pulse = NULL;
@@ -311,7 +311,7 @@ static void the_last_fact_arrives_before_the_pulse_ends(void **state)
     assert_string_equal(json_string_value(json_object_get(fact, "outcome")), "failed");
     assert_string_equal(json_string_value(json_object_get(fact, "code")), "data");
     assert_string_equal(json_string_value(json_object_get(fact, "message")),
-                        "the loss is not finite any more");
+                        "the loss became NaN or infinite");
     json_decref(facts);
 }
 

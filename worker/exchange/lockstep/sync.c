@@ -126,7 +126,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         return rc;
     }
     if (!isfinite(sums[WORD_LOSS]) && !(l->env->weighed && isnan(sums[WORD_LOSS]))) {
-        return err_set(e, ERR_DATA, "the loss is not finite any more at step %lld",
+        return err_set(e, ERR_DATA, "the loss became NaN or infinite at step %lld",
                        (long long)(l->step + 1));
     }
     lockstep_done(l);

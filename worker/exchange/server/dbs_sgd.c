@@ -8,8 +8,8 @@
 static int group(const struct rank_env *env)
 {
     const struct strategy_spec *s = &env->spec->strategy;
-    int W = env->comm->workers, c = s->n > 0 ? W / s->n : s->c;
-    return c < 1 ? 1 : c > W ? W : c; /* a restart may have fewer workers */
+    int W = strategy_workers(env), c = s->n > 0 ? W / s->n : s->c;
+    return c < 1 ? 1 : c > W ? W : c; /* fewer workers may be left */
 }
 
 static const struct server_policy policy = {

@@ -6,7 +6,7 @@
 
 static void parameters(const struct rank_env *env, struct rule_args *a)
 {
-    double W = env->comm->workers;
+    double W = strategy_workers(env);
     a->p0 = (float)((W - 1) / W);
     a->p1 = (float)(1 / W);
 }

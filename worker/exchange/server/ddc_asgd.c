@@ -11,7 +11,7 @@
 
 static void parameters(const struct rank_env *env, struct rule_args *a)
 {
-    double others = env->comm->workers > 1 ? env->comm->workers - 1 : 1, tau = (double)a->tau;
+    double W = strategy_workers(env), others = W > 1 ? W - 1 : 1, tau = (double)a->tau;
     double mu = strategy_param(&env->spec->strategy, "mu"), q = mu >= 0 ? 1 / (1 - mu) : others;
     a->p0 = (float)(tau / (tau + q));
     a->p1 = (float)(q / (tau + q));

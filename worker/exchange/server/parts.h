@@ -1,4 +1,4 @@
-/* The server's state, shared by server.c, slices.c, evaluation.c and server_state.c.
+/* The server's state, shared by server.c, slices.c, lost.c, evaluation.c and server_state.c.
  */
 #ifndef WORKER_EXCHANGE_SERVER_PARTS_H
 #define WORKER_EXCHANGE_SERVER_PARTS_H
@@ -14,7 +14,9 @@ struct client {        /* a worker as the server sees it */
     bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
     bool parked, ended;
-    bool left; /* its program has made its last epoch */
+    bool left;    /* its program has made its last epoch */
+    bool lost;    /* its process died: nothing is sent to it or awaited of it any more, */
+    bool dropped; /* and the run goes on without it */
     double parked_at;
     struct reply_head reply;
     struct message head, weights, stats_sent;
@@ -26,15 +28,27 @@ struct client {        /* a worker as the server sees it */
     bool gave;          /* its own state, for the state that is being made */
 };
 
+/* A push that is awaited, or comes. On the heap, because that of a worker which died in the middle
+ * stays under way. */
+struct arrival {
+    struct arrival *torn; /* the next of those; NULL: none */
+    struct message head, gradient, stats;
+    struct push_head push;
+    char none, no_head;
+    bool awaited;    /* `head` is under way */
+    float *g;        /* [n] where the gradient comes; owned */
+    float *stats_of; /* [n_stats] and running statistics; owned */
+};
+
 struct server {
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
-    float *g;                 /* [n] of the push under way */
-    struct version *snapshot; /* under evaluation; NULL: nothing was evaluated yet */
-    float *stats, *pushed_stats, *snapshot_stats; /* [n_stats] running statistics: merged, of the
-                                                     push under way, under evaluation */
-    size_t n, n_stats;                            /* n: this server's own range of the block */
+    struct arrival *arrival;       /* the next push; owned */
+    struct arrival *torn;          /* list of those of workers that died in the middle; owned */
+    struct version *snapshot;      /* under evaluation; NULL: nothing was evaluated yet */
+    float *stats, *snapshot_stats; /* [n_stats] running statistics: merged, under evaluation */
+    size_t n, n_stats;             /* n: this server's own range of the block */
     float *full, *full_optim; /* [n_params], [blocks][n_params] of all servers, for a state; NULL
                                  with one server */
     struct cursor cursor;
@@ -56,6 +70,8 @@ struct server {
     /* evaluation */
     bool evaluating, due;
     int64_t eval_next, eval_done, eval_step;
+    struct slice eval_again[SPEC_WORKERS]; /* test slices of lost workers */
+    int n_eval_again;
     double eval_epoch, eval_time, eval_loss, eval_correct;
     int64_t evaluated_version; /* -1: none */
     double last_accuracy, last_loss, best;
@@ -95,8 +111,10 @@ bool server_slices_kept(const struct server *s);
 void server_set_out(struct server *s, struct client *k, const struct slice *slice);
 void server_set_kept(struct server *s, struct client *k, const struct slice *slice);
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
-/* Waits until a client's last answer has left. */
-int server_settle_reply(struct comm *c, struct client *k, struct err *e);
+/* Waits until a client's last answer has left, or the client is lost. */
+int server_settle_reply(struct server *s, int rank, struct err *e);
+/* A slice that is handed out again, to any worker. */
+void server_redo(struct server *s, const struct slice *slice);
 /* A worker computed nothing of what is out: it gets that once more, unless the job leaves off. */
 void server_take_back(struct server *s, int rank);
 /* A worker's program leaves before what is out: the run ends with the epoch before that one. */
@@ -104,6 +122,17 @@ void server_let_go(struct server *s, int rank);
 /* Parks a worker; answers all parked workers for which there is something. */
 void server_park(struct server *s, int rank);
 int server_serve_parked(struct server *s, struct err *e);
+
+/* lost.c */
+/* Waits for an exchange with `rank`, or with any (TRANSPORT_ANY): COMM_DONE; COMM_UNDER_WAY: that
+ * rank is lost, or there is a lost one to be dropped; or negative. */
+int server_wait(struct server *s, struct comm_op *op, int rank, struct err *e);
+/* Takes everything from the workers that were lost since and tells of it; how many they are. */
+int server_drop_lost(struct server *s);
+/* Room for the next push, where the last one is complete or there is none; else the last one is
+ * put aside. */
+int server_renew_arrival(struct server *s, struct err *e);
+void server_release_arrivals(struct server *s);
 
 /* evaluation.c */
 int server_begin_evaluation(struct server *s, struct err *e);

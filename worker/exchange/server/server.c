@@ -16,8 +16,8 @@
  * parked: it gets no answer until there is one. Workers that are released together are answered by
  * rank.
  *
- * This file has the loop; slices.c decides what is handed out, evaluation.c evaluates, start, end
- * and states in server_state.c. */
+ * This file has the loop; slices.c decides what is handed out, lost.c goes on without workers that
+ * died, evaluation.c evaluates, start, end and states in server_state.c. */
 #include "worker/exchange/server/server.h"
 
 #include <math.h>
@@ -47,12 +47,12 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
     struct client *k = &s->clients[push->rank];
     int64_t tau = s->updates.version - push->version;
     if (!isfinite(push->loss)) {
-        return err_set(e, ERR_DATA, "the loss is not finite any more: worker %d at version %lld",
+        return err_set(e, ERR_DATA, "the loss became NaN or infinite: worker %d at version %lld",
                        push->rank, (long long)push->version);
     }
     if (s->n_stats > 0) {
         double share = (double)push->slice.count / env->spec->batching.global_batch;
-        moments_blend(s->stats, s->pushed_stats, env->mean_of, s->n_stats,
+        moments_blend(s->stats, s->arrival->stats_of, env->mean_of, s->n_stats,
                       share < 1 ? (float)share : 1);
     }
     struct order further = {.kind = ORDER_APPLY, .rank = push->rank, .tau = tau, .push = *push};
@@ -149,41 +149,62 @@ static int whose_turn(const struct server *s, int *rank, struct err *e)
     return 0;
 }
 
-/* *g: where the gradient is. */
-static int receive_gradient(struct server *s, int rank, const float **g, struct err *e)
+/* COMM_DONE; COMM_UNDER_WAY: the worker died in the middle of it; or negative. */
+static int receive_gradient(struct server *s, int rank, struct err *e)
 {
     struct comm *c = s->env->comm;
-    struct message gradient, stats;
-    char none, no_head;
-    message_recv(&gradient, c, rank, TAG_GRADIENT, &none, 1, s->g, s->n);
+    struct arrival *a = s->arrival;
+    message_recv(&a->gradient, c, rank, TAG_GRADIENT, &a->none, 1, a->g, s->n);
     if (s->n_stats > 0) {
-        message_recv(&stats, c, rank, TAG_STATS, &no_head, 1, s->pushed_stats, s->n_stats);
+        message_recv(&a->stats, c, rank, TAG_STATS, &a->no_head, 1, a->stats_of, s->n_stats);
     }
-    int rc = comm_wait(c, &gradient.op, e), of_stats = 0;
-    if (s->n_stats > 0) { /* waited for in any case: it is on this stack */
-        of_stats = comm_wait(c, &stats.op, rc < 0 ? NULL : e);
+    int rc = server_wait(s, &a->gradient.op, rank, e);
+    if (rc == COMM_DONE && s->n_stats > 0) {
+        rc = server_wait(s, &a->stats.op, rank, e);
     }
-    *g = gradient.body;
-    return rc < 0 ? rc : of_stats;
+    return rc;
 }
 
-/* `g`: where the gradient is, if it is one. */
-static int receive(struct server *s, struct push_head *push, const float **g, struct err *e)
+/* Waits for the next push's header: COMM_DONE; COMM_UNDER_WAY: a worker was lost first; or
+ * negative. */
+static int receive_head(struct server *s, struct err *e)
 {
     struct comm *c = s->env->comm;
-    struct message head;
+    struct arrival *a = s->arrival;
     int from, rc = whose_turn(s, &from, e);
     if (rc < 0) {
         return rc;
     }
-    message_recv(&head, c, from, TAG_PUSH, push, sizeof *push, NULL, 0);
-    if ((rc = comm_wait(c, &head.op, e)) < 0) {
+    if (!a->awaited) {
+        message_recv(&a->head, c, from, TAG_PUSH, &a->push, sizeof a->push, NULL, 0);
+        a->awaited = true;
+    }
+    if ((rc = server_wait(s, &a->head.op, TRANSPORT_ANY, e)) != COMM_DONE) {
         return rc;
     }
-    if (push->rank < 0 || push->rank >= c->workers) {
-        return err_set(e, ERR_PEER, "a push came from rank %d, which is no worker", push->rank);
+    a->awaited = false;
+    if (a->push.rank < 0 || a->push.rank >= c->workers) {
+        return err_set(e, ERR_PEER, "a push came from rank %d, which is no worker", a->push.rank);
     }
-    return push->kind == PUSH_GRADIENT ? receive_gradient(s, push->rank, g, e) : 0;
+    return COMM_DONE;
+}
+
+/* COMM_DONE: the next push is in s->arrival; COMM_UNDER_WAY: none is, a worker was lost; or
+ * negative. */
+static int receive(struct server *s, struct err *e)
+{
+    int rc = receive_head(s, e);
+    if (rc != COMM_DONE) {
+        return rc;
+    }
+    const struct push_head *push = &s->arrival->push;
+    if (s->clients[push->rank].dropped) { /* sent before it died; its slice is another's now */
+        return COMM_UNDER_WAY;
+    }
+    if (push->kind != PUSH_GRADIENT || (rc = receive_gradient(s, push->rank, e)) == COMM_DONE) {
+        return COMM_DONE;
+    }
+    return rc < 0 ? rc : server_renew_arrival(s, e);
 }
 
 /* What comes beside gradients from a worker with a state of its own, and is not answered. */
@@ -199,8 +220,10 @@ static int take_beside(struct server *s, const struct push_head *push, struct er
                                         : server_measured(s, push, e);
 }
 
-static int answer(struct server *s, const struct push_head *push, const float *g, struct err *e)
+static int answer(struct server *s, struct err *e)
 {
+    const struct push_head *push = &s->arrival->push;
+    const float *g = s->arrival->gradient.body; /* of a gradient */
     if (is_beside(s, push)) {
         return take_beside(s, push, e);
     }
@@ -228,8 +251,7 @@ static int flush(struct server *s, struct err *e)
 {
     int rc = 0;
     for (int i = 0; i < s->env->comm->workers && rc >= 0; i++) {
-        struct client *k = &s->clients[i];
-        rc = k->sending ? server_settle_reply(s->env->comm, k, e) : 0;
+        rc = s->clients[i].sending ? server_settle_reply(s, i, e) : 0;
     }
     return rc;
 }
@@ -259,19 +281,33 @@ static int greet(struct server *s, struct err *e)
     return server_serve_parked(s, e);
 }
 
+/* Goes on without the workers that were lost: their slices go to those that wait, and what waited
+ * for them alone is over. */
+static int go_on_without(struct server *s, struct err *e)
+{
+    int rc;
+    if (server_drop_lost(s) == 0) {
+        return 0;
+    }
+    if (updates_regroup(&s->updates)) {
+        settle(s);
+    }
+    return (rc = decide(s, e)) < 0 ? rc : server_serve_parked(s, e);
+}
+
 static int serve_pushes(struct server *s, struct err *e)
 {
     struct comm *c = s->env->comm;
-    struct push_head push;
-    const float *g = s->g;
     int rc = 0;
-    while (rc >= 0 && s->n_ended < c->workers) {
+    while ((rc = go_on_without(s, e)) >= 0 && s->n_ended < c->workers) {
         double before = comm_now(c);
-        if ((rc = receive(s, &push, &g, e)) < 0) {
+        if ((rc = receive(s, e)) < 0) {
             break;
         }
         double came = comm_now(c);
-        rc = answer(s, &push, g, e);
+        if (rc == COMM_DONE && (rc = answer(s, e)) < 0) {
+            break;
+        }
         tell_busy(s, came - before, comm_now(c) - came);
     }
     return rc;
@@ -281,17 +317,16 @@ static int serve_pushes(struct server *s, struct err *e)
  * the last weights before; then the last state is whole. */
 static int hear_last(struct server *s, struct err *e)
 {
-    struct push_head push;
-    const float *g;
     int rc = 0;
     if (!s->env->keeps_own) {
         return 0;
     }
     while (rc >= 0 && !server_has_own_states(s)) {
-        if ((rc = receive(s, &push, &g, e)) >= 0) {
-            rc = is_beside(s, &push)
-                     ? take_beside(s, &push, e)
-                     : err_set(e, ERR_PEER, "rank %d goes on after its end", push.rank);
+        if ((rc = receive(s, e)) >= 0) {
+            const struct push_head *push = &s->arrival->push;
+            rc = is_beside(s, push)
+                     ? take_beside(s, push, e)
+                     : err_set(e, ERR_PEER, "rank %d goes on after its end", push->rank);
         }
     }
     return rc < 0 ? rc : server_save(s, s->last_save, e);
@@ -324,6 +359,9 @@ int server_serve(const struct server_policy *policy, struct rank_env *env,
         comm_abandon(env->comm); /* answers under way use memory that is freed now */
     } else {
         rc = s->outcome;
+    }
+    if (env->n_lost > 0) {
+        comm_abandon(env->comm); /* what goes to lost workers, or came from them, never ends */
     }
     env->comm->deadline = deadline;
     server_release(s);

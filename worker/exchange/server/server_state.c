@@ -34,13 +34,12 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->env = env;
     s->n = shard_count(env->n_params, env->comm->servers, 0);
     s->n_stats = env->n_stats;
-    s->g = malloc(s->n * sizeof(float) + 1);
-    s->stats = calloc(3 * s->n_stats + 1, sizeof(float));
+    s->stats = calloc(2 * s->n_stats + 1, sizeof(float));
     s->redo = calloc(RUN_SLICES, sizeof *s->redo);
     s->clients = calloc((size_t)W, sizeof *s->clients);
     s->state = calloc(1, sizeof *s->state);
     s->own = calloc((size_t)W, sizeof *s->own);
-    bool ok = s->g && s->stats && s->redo && s->clients && s->state && s->own;
+    bool ok = s->stats && s->redo && s->clients && s->state && s->own;
     for (int i = 0; ok && i < W; i++) {
         s->clients[i].stats = malloc(s->n_stats * sizeof(float) + 1);
         staleness_init(&s->clients[i].staleness);
@@ -50,8 +49,7 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
         return err_set(e, ERR_MEMORY, "cannot serve %d workers with %zu parameters: memory ran out",
                        W, s->n);
     }
-    s->pushed_stats = s->stats + s->n_stats;
-    s->snapshot_stats = s->pushed_stats + s->n_stats;
+    s->snapshot_stats = s->stats + s->n_stats;
     if (from->stats && from->n_stats == s->n_stats) {
         memcpy(s->stats, from->stats, s->n_stats * sizeof(float));
     }
@@ -67,7 +65,11 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->best = from->best;
     agenda_init(&s->agenda, env->spec, env->train_samples, s->applied, from->version,
                 comm_now(env->comm));
-    int rc = updates_init(&s->updates, s->policy, env, 0, s->n, from, e);
+    int rc = server_renew_arrival(s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = updates_init(&s->updates, s->policy, env, 0, s->n, from, e);
     return rc < 0 || env->comm->servers == 1 ? rc : hold_full_state(s, e);
 }
 
@@ -84,7 +86,7 @@ void server_release(struct server *s)
     free(s->redo);
     free(s->full);
     free(s->full_optim);
-    free(s->g);
+    server_release_arrivals(s);
     free(s->stats);
     free(s->state);
 }

@@ -69,7 +69,7 @@ void server_set_kept(struct server *s, struct client *k, const struct slice *sli
     set_slice(&k->kept, &s->n_kept, slice);
 }
 
-static void redo(struct server *s, const struct slice *slice)
+void server_redo(struct server *s, const struct slice *slice)
 {
     if (slice->count > 0) {
         BUG_ON(s->n_redo == RUN_SLICES);
@@ -84,8 +84,8 @@ void server_take_back(struct server *s, int rank)
     k->reply.staleness = -1;
     k->again = !s->control.pause && !s->control.stop && !s->target_reached;
     if (!k->again) {
-        redo(s, &k->out);
-        redo(s, &k->kept);
+        server_redo(s, &k->out);
+        server_redo(s, &k->kept);
         server_set_out(s, k, NULL);
         server_set_kept(s, k, NULL);
     }
@@ -118,13 +118,17 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
 }
 
 /* Where the client pushed again, its last answer has arrived; notes this. */
-int server_settle_reply(struct comm *c, struct client *k, struct err *e)
+int server_settle_reply(struct server *s, int rank, struct err *e)
 {
-    int rc = comm_wait(c, &k->head.op, e);
-    if (rc >= 0 && k->weights.op.step) {
-        rc = comm_wait(c, &k->weights.op, e);
+    struct client *k = &s->clients[rank];
+    int rc = k->lost ? COMM_UNDER_WAY : server_wait(s, &k->head.op, rank, e);
+    if (rc == COMM_DONE && k->weights.op.step) {
+        rc = server_wait(s, &k->weights.op, rank, e);
     }
-    return rc >= 0 && k->stats_sent.op.step ? comm_wait(c, &k->stats_sent.op, e) : rc;
+    if (rc == COMM_DONE && k->stats_sent.op.step) {
+        rc = server_wait(s, &k->stats_sent.op, rank, e);
+    }
+    return rc < 0 ? rc : 0;
 }
 
 /* Starts sending an answer with these weights, which the client holds from now on; NULL: the header
@@ -135,8 +139,8 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
     struct client *k = &s->clients[rank];
     struct comm *c = s->env->comm;
     static char none;
-    int rc = k->sending ? server_settle_reply(c, k, e) : 0;
-    if (rc < 0) {
+    int rc = k->sending ? server_settle_reply(s, rank, e) : 0;
+    if (rc < 0 || k->lost) { /* of a lost one it is still under way */
         return rc;
     }
     k->reply.own_state = s->collecting && !k->gave && k->reply.action == DO_TRAIN;
@@ -161,20 +165,35 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
     return 0;
 }
 
+static bool test_slice_left(const struct server *s)
+{
+    return s->eval_next < s->env->test_samples || s->n_eval_again > 0;
+}
+
+/* The next one, or one that a lost worker had. */
+static struct slice take_test_slice(struct server *s)
+{
+    int64_t total = s->env->test_samples,
+            part = total / (EVAL_SLICES_PER_WORKER * s->env->comm->workers) + 1;
+    if (s->n_eval_again > 0) {
+        return s->eval_again[--s->n_eval_again];
+    }
+    part = part < EVAL_SLICE_MIN ? EVAL_SLICE_MIN : part;
+    part = part < total - s->eval_next ? part : total - s->eval_next;
+    s->eval_next += part;
+    return (struct slice){.start = s->eval_next - part, .count = part};
+}
+
 static int hand_test_slice(struct server *s, int rank, struct err *e)
 {
     struct client *k = &s->clients[rank];
-    int64_t total = s->env->test_samples,
-            part = total / (EVAL_SLICES_PER_WORKER * s->env->comm->workers) + 1;
-    part = part < EVAL_SLICE_MIN ? EVAL_SLICE_MIN : part;
-    part = part < total - s->eval_next ? part : total - s->eval_next;
+    struct slice part = take_test_slice(s);
     k->reply.action = DO_EVALUATE;
     k->reply.version = s->eval_step;
-    k->reply.eval_first = s->eval_next;
-    k->reply.eval_count = part;
+    k->reply.eval_first = part.start;
+    k->reply.eval_count = part.count;
     k->reply.slice = k->reply.hint = (struct slice){0};
-    server_set_evaluating(s, k, part);
-    s->eval_next += part;
+    server_set_evaluating(s, k, part.count);
     s->env->aside(s->env->ctx, true);
     int rc = send_reply(s, rank, s->snapshot, s->snapshot_stats, e);
     s->env->aside(s->env->ctx, false);
@@ -283,11 +302,14 @@ void server_park(struct server *s, int rank)
 static int serve_client(struct server *s, int rank, struct err *e)
 {
     bool asked = s->control.pause || s->control.stop;
+    if (s->clients[rank].lost) {
+        return 0;
+    }
     if (s->outcome != RUN_GOES_ON) {
         return end_client(s, rank, e);
     }
     bool trains = !asked && !nothing_left_for(s, rank) && may_pull(s, rank);
-    if (s->evaluating && !asked && s->eval_next < s->env->test_samples) {
+    if (s->evaluating && !asked && test_slice_left(s)) {
         if (trains && s->clients[rank].kept.count == 0) {
             struct slice slice;
             if (take_slice(s, size_of(s, rank), &slice)) {

@@ -9,8 +9,8 @@
 
 static int group(const struct rank_env *env)
 {
-    int c = env->comm->workers / env->spec->strategy.n;
-    return c > 0 ? c : 1; /* a restart may have fewer workers than n */
+    int c = strategy_workers(env) / env->spec->strategy.n;
+    return c > 0 ? c : 1; /* fewer workers than n may be left */
 }
 
 bool softsync_blocking(const struct rank_env *env)

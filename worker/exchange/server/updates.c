@@ -138,7 +138,7 @@ static double in_samples(struct updates *u, double weight, int64_t samples)
 static double factor_of(const struct updates *u, double count, int64_t tau)
 {
     const struct jobspec *spec = u->env->spec;
-    double W = u->env->comm->workers;
+    double W = strategy_workers(u->env);
     double c = spec->strategy.weighting == WEIGHT_SAMPLE ? W * count / spec->batching.global_batch
                                                          : count > 0;
     double factor = spec->strategy.scale == SCALE_GLOBAL ? c / W : c / u->group;
@@ -214,6 +214,17 @@ bool updates_add(struct updates *u, const float *g, const float *pulled, double 
     }
     apply_group(u);
     return true;
+}
+
+bool updates_regroup(struct updates *u)
+{
+    int group = u->policy->group ? u->policy->group(u->env) : 1;
+    bool whole = u->collected > 0 && u->collected >= group;
+    if (whole) {
+        apply_group(u);
+    }
+    u->group = group;
+    return whole;
 }
 
 bool updates_flush(struct updates *u)

@@ -56,6 +56,9 @@ void updates_hold(struct updates *u, struct version **holder, struct version *v)
  * True if it completed an update, so that the version went up. */
 bool updates_add(struct updates *u, const float *g, const float *pulled, double weight,
                  int64_t samples, double rate, int64_t tau);
+/* After the number of workers fell: a full update may need fewer gradients from now on. True if
+ * those that were collected made one. */
+bool updates_regroup(struct updates *u);
 /* Applies a group that was left incomplete, with the weights its gradients have; true if there was
  * one. */
 bool updates_flush(struct updates *u);

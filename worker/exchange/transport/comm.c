@@ -115,6 +115,14 @@ int comm_wait(struct comm *c, struct comm_op *op, struct err *e)
     return comm_wait_parts(c, op, INT_MAX, e);
 }
 
+static int failed_op(const struct comm *c, const struct comm_op *op, struct err *e)
+{
+    if (op->err.code) {
+        return err_set(e, op->err.code, "%s", op->err.message);
+    }
+    return err_set(e, ERR_PEER, "an exchange of rank %d failed", c->rank);
+}
+
 int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e)
 {
     double deadline = c->deadline > 0 ? comm_now(c) + c->deadline : 0;
@@ -124,13 +132,13 @@ int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e
         return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank,
                        c->deadline);
     }
-    if (rc < 0) {
-        if (op->err.code) {
-            return err_set(e, op->err.code, "%s", op->err.message);
-        }
-        return err_set(e, ERR_PEER, "an exchange of rank %d failed", c->rank);
-    }
-    return 0;
+    return rc < 0 ? failed_op(c, op, e) : 0;
+}
+
+int comm_wait_for(struct comm *c, struct comm_op *op, double seconds, struct err *e)
+{
+    int rc = c->t->ops->wait(c->t, op, INT_MAX, comm_now(c) + seconds);
+    return rc < 0 ? failed_op(c, op, e) : rc;
 }
 
 void comm_abandon(struct comm *c)

@@ -40,6 +40,8 @@ int comm_test(struct comm_op *op);
 /* At the deadline (ERR_TIMEOUT) the exchange is abandoned, since `op` may lie on the caller's
  * stack. */
 int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
+/* As comm_wait(), but for so many seconds: COMM_DONE; COMM_UNDER_WAY: `op` goes on; or negative. */
+int comm_wait_for(struct comm *c, struct comm_op *op, double seconds, struct err *e);
 /* As comm_wait(), but returns once this many parts have come. */
 int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e);
 /* Ends all exchange of a rank that failed: operations under way are no longer touched, so that they

@@ -231,6 +231,11 @@ void comm_mpi_prepare(void)
     setenv("OMPI_MCA_btl_tcp_endpoint_cache", "4096", 0);
 }
 
+void comm_mpi_end_alone(void)
+{
+    setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
+}
+
 /* Ranks that share memory, as Open MPI sees it, are on one host: two agents on one machine are two
  * hosts. It is named after its first rank too. */
 static int learn_hosts(struct comm_mpi *m, struct err *e)

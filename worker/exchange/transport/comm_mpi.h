@@ -12,6 +12,8 @@ struct transport *comm_mpi_open(struct err *e);
 /* Settings of the library that our way of polling needs, where the user gave none; before MPI_Init.
  */
 void comm_mpi_prepare(void);
+/* No rank waits for another in MPI_Finalize, which one that died never calls; before MPI_Init. */
+void comm_mpi_end_alone(void);
 void comm_mpi_close(struct transport *t);
 /* Sums over the workers (ranks 0 to workers-1) may be MPI's own from now on (comm.native). Every
  * rank calls it, before anything is under way. */

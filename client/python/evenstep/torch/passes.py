@@ -20,7 +20,8 @@ a pass failed on some rank), or step on the local gradients and send the differe
 when the next slice begins.
 
 A further pass over the same slice sends its own gradients alone. What param.grad held before, which
-is summed already, is set aside and added to the new sum.
+is summed already, is set aside and added to the new sum. Where the difference of the step is sent,
+a further pass is the program's own and the rank does not hear of it.
 
 A slice is settled once its gradients were sent. Within no_sync they are kept, and settled as held
 back when the next slice begins. A slice without samples (another rank had them all) still gives the
@@ -55,6 +56,7 @@ class Passes:
         self._at = [view.data_ptr() for view in blocks.gradients]
         self._quiet = False  # gradients of this pass are not copied out
         self._own = False  # nor in: the rank takes none
+        self._local = False  # a further pass of which the rank does not hear
         self._fired = [False] * len(blocks.slots)
         self._unhooked = list(range(len(blocks.slots)))
         self.hook()
@@ -140,7 +142,9 @@ class Passes:
     def begin(self, loss=None):
         if self.slice is None:
             return
-        if self.settled and not self.keeping:
+        further = self.settled and not self.keeping
+        self._local = further and self.answer == DIFFERENCE and not self.sums
+        if further and not self._local:
             self._begin_further()
         self.open = True
         if loss is not None:  # a GPU's is read when its backward pass is under way
@@ -149,7 +153,7 @@ class Passes:
             self.loss = None
         self._fired = [False] * len(self._fired)
         self._own = self.mine != 0 and not self.run.takes_gradients
-        self._quiet = self.keeping or self.mine == 0 or self._own
+        self._quiet = self.keeping or self.mine == 0 or self._own or self._local
         if self.mine == 0:
             self._stash = [slot.tensor.grad for slot in self.blocks.slots]
             for slot in self.blocks.slots:
@@ -194,6 +198,8 @@ class Passes:
         self.open = False
         if self._stash is not None:
             self._put_back()
+        if self._local:
+            return
         if self.keeping:
             self.kept = self._share() if self.mine else self.kept
             return
@@ -232,10 +238,12 @@ class Passes:
             self.blocks.remember()
 
     def abandon(self):
-        """An exception ended the pass: no rank makes the step of this slice."""
-        self.open, self.settled, self.kept = False, False, 0.0
-        self._before = None
+        """An exception ended the pass: no rank makes the step of this slice, unless the rank knows
+        nothing of the pass."""
         self._unstash()
+        self.open, self._before = False, None
+        if not self._local:
+            self.settled, self.kept = False, 0.0
 
     # ---- parts of it
 

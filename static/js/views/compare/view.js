@@ -37,11 +37,13 @@ class CompareView {
     };
     this.head = this.makeHead();
     this.sheet = this.makeSheet();
-    this.empty = h(
-        'div', null, h('p', {class: 'lead', text: 'Choose two or more runs to compare.'}), h('p', {
+    this.empty = h('div', null,
+        h('p', {class: 'lead', text: 'Choose two or more runs to compare.'}), h('p', {
           class: 'sub',
           text: 'Runs are shown by letter and colour; only the settings that differ are listed.'
-        }));
+        }),
+        h('p', {class: 'actions failure'},
+            h('a', {class: 'btn', href: '#/runs', text: 'Choose them from a table'})));
     this.drawSoon = throttle(() => this.draw(), DRAW_MS);
     data.addEventListener('change', this.drawSoon);
   }

@@ -9,6 +9,7 @@ import {icon} from '../../icons.js';
 const ICONS = {
   change: 'swap',
   lost: 'cross',
+  left: 'cross',
   restart: 'cross',
   resume: 'right',
   crash: 'warn',
@@ -90,7 +91,7 @@ export class EventLane {
     for (const m of events) {
       const x = at(m.x);
       const wide = 16 + LETTER * m.text.length;
-      const bad = m.kind === 'lost' || m.kind === 'restart';
+      const bad = ['lost', 'left', 'restart'].includes(m.kind);
       if (x - 6 >= free || bad) {
         const fits = x + wide < this.node.clientWidth;
         const words = fits && (!this.view.narrow || m.text.length < 4);

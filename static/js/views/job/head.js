@@ -1,7 +1,7 @@
 /* Name, state, facts, actions, progress with the estimated end. */
 import {fill, h, refill, say} from '../../dom.js';
 import {clock, duration, percent, plural, when, whole} from '../../format.js';
-import {globalSteps, isVirtual, remaining} from '../../measures.js';
+import {globalSteps, isVirtual, remaining, tookSeconds, tookText} from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {ended, pill, setPill} from '../../states.js';
 
@@ -23,7 +23,7 @@ function facts(job) {
         ', ' + policyOf(spec) + ' minibatch, B = ' + whole(globalBatch(job))),
     h('span', {text: plural(nodes, 'node')}),
     restarts > 0 && h('span', {text: 'attempt ' + (restarts + 1) + ' of ' + attempts}),
-    h('span', {text: 'submitted ' + when(job.created)}),
+    h('span', {text: 'submitted ' + when(job.created) + (job.owner ? ' by ' + job.owner : '')}),
     h('span', {class: 'mono quiet', text: job.id})
   ];
 }
@@ -50,8 +50,7 @@ function ranText(job) {
   }
   const end = job.finished ? Date.parse(job.finished) : Date.now();
   const ran = duration((end - Date.parse(job.started)) / 1000);
-  const own =
-      isVirtual(job) && job.seconds ? ', ' + duration(job.seconds) + ' of virtual time' : '';
+  const own = isVirtual(job) && tookSeconds(job) > 0 ? ', ' + tookText(job) : '';
   return (job.finished ? 'ran ' + clock(job.started) + ' to ' + clock(job.finished) + ', ' + ran
                        : 'started ' + clock(job.started) + ', running for ' + ran) +
       own;

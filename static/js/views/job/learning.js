@@ -10,6 +10,7 @@ import {LossChart} from './losschart.js';
 const MARKS = {
   change: 'dashed: minibatch change',
   lost: 'solid: node lost, restart',
+  left: 'solid: node left',
   restart: 'solid: node lost, restart',
   resume: 'dashed: pause',
   crash: 'solid: program started again',

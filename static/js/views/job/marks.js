@@ -75,6 +75,16 @@ function lossMarks(data) {
 }
 
 /**
+ * Workers that died while the others went on. A page that was opened later has the change of
+ * minibatches, whose reason says it too.
+ * @param {JobModel} data
+ * @returns {Happened[]}
+ */
+function leaveMarks(data) {
+  return data.left.map((l) => ({kind: 'left', step: l.step, text: l.text, title: l.text}));
+}
+
+/**
  * @param {JobModel} data
  * @returns {Happened[]}
  */
@@ -118,8 +128,10 @@ export function marksOf(data, choice = 'all') {
   if (choice === 'none') {
     return [];
   }
-  const marks =
-      [...changeMarks(data), ...restartMarks(data), ...lossMarks(data), ...crashMarks(data)];
+  const marks = [
+    ...changeMarks(data), ...restartMarks(data), ...lossMarks(data), ...leaveMarks(data),
+    ...crashMarks(data)
+  ];
   if (choice === 'all') {
     marks.push(...rateMarks(data), ...checkpointMarks(data));
   }

@@ -42,6 +42,9 @@ export class JobModel extends EventTarget {
     this.checkpoints = [];
     /** @type {Loss[]} */
     this.lost = [];
+    /** Workers that died while the attempt went on, as the stream told. */
+    /** @type {Array<{step: number, text: string}>} */
+    this.left = [];
     this.crashes = new Crashes(() => this.emit('marks'));
     /** @type {Api.NodeStaleness[]} */
     this.staleness = [];
@@ -216,6 +219,9 @@ export class JobModel extends EventTarget {
   onLog(d) {
     if (d.type === 'checkpoint') {
       this.checkpoints.push({step: d.step, time: d.time});
+      this.emit('marks');
+    } else if (d.type === 'left') {
+      this.left.push({step: d.step, text: d.message || ''});
       this.emit('marks');
     } else if (d.type === 'crashed') {
       this.crashes.read(this.job);

@@ -37,7 +37,8 @@ export class FinishedJobs {
     this.body = h('tbody');
     this.more = button('Show more', () => data.readMore(), {class: 'btn small', hidden: true});
     const list = table('Finished jobs', HEADS, this.body);
-    this.sheet = new Sheet('Finished', h('div', {class: 'table-row'}, list, this.more));
+    const all = h('a', {class: 'note', href: '#/runs', text: 'all runs as a table'});
+    this.sheet = new Sheet('Finished', h('div', {class: 'table-row'}, list, this.more), all);
     this.node = this.sheet.node;
   }
 

@@ -8,11 +8,14 @@ export class Sheet {
   /**
    * @param {string} title
    * @param {Element} content
+   * @param {Element} [tools] at the right of the title
    */
-  constructor(title, content) {
+  constructor(title, content, tools) {
     this.count = h('span', {class: 'note'});
     this.node = h('section', {class: 'sheet', 'aria-label': title},
-        h('div', {class: 'sheet-head'}, h('h2', {text: title}), this.count), content);
+        h('div', {class: 'sheet-head'}, h('h2', {text: title}), this.count,
+            tools && h('span', {class: 'tools'}, tools)),
+        content);
   }
 }
 

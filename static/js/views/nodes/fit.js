@@ -6,7 +6,7 @@ import {fill, h, keyed, say, sayAll} from '../../dom.js';
 import {known, NARROW, three} from '../../format.js';
 import {NodeKey} from '../../nodekey.js';
 import {globalBatch} from '../../spec.js';
-import {fitStep} from '../../steptime.js';
+import {distance, fitStep} from '../../steptime.js';
 import {numeric, table} from '../../widgets.js';
 
 import {fitPlot} from './fitplot.js';
@@ -39,16 +39,22 @@ function pointsOf(series, node) {
 }
 
 /**
- * The line that is drawn; through the origin and the present point where the points do not tell it.
+ * The line that is drawn: the one that minibatches are made from, where the service tells it, with
+ * the intervals of the measured points; else the one through these; else the one through the origin
+ * and the present point.
  * @param {number[][]} points
  * @param {Api.Worker} w
  * @returns {Omit<FittedLine, 'node' | 'batch' | 'points'>}
  */
-function fitOf(points, w) {
-  const fit = points.length >= LEAST_POINTS ? fitStep(points) : null;
+export function fitOf(points, w) {
+  const own = points.length >= LEAST_POINTS ? fitStep(points) : null;
+  const within = {aWithin: own?.aWithin ?? NaN, kWithin: own?.kWithin ?? NaN, guessed: !own};
+  if (w.fit) {
+    const {fixed_seconds: a, seconds_per_sample: k} = w.fit;
+    return {...within, a, k, error: own ? distance(points, a, k) : w.fit.error};
+  }
   const k = w.batch > 0 ? w.compute_seconds / w.batch : NaN;
-  return fit ? {...fit, guessed: false}
-             : {a: 0, k, aWithin: NaN, kWithin: NaN, error: NaN, guessed: true};
+  return own ? {...own, guessed: false} : {...within, a: 0, k, error: NaN};
 }
 
 /**
@@ -122,6 +128,8 @@ export class FitFigure {
     say(this.text,
         'The thick line is one step. Where it crosses a node’s line is the minibatch ' +
             'that lets the node finish with the others; the sizes sum to ' + global + '.' +
+            (workers.some((w) => w.fit) ? ' The lines are those that minibatches are made from.'
+                                        : '') +
             ' a and k are given as intervals of 95' + NARROW + '%; a is never below 0.' +
             (lines.some((l) => l.guessed) ? ' Dashed: seen at one minibatch only, so far.' : ''));
   }

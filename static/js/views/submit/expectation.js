@@ -33,7 +33,9 @@ function samplesOf(answer, spec) {
 }
 
 export class Expectation {
-  constructor() {
+  /** @param {(strategy: string) => void} choose */
+  constructor(choose) {
+    this.choose = choose;
     this.body = h('div', {class: 'expect-body'});
     this.note = h('span', {class: 'note'});
     this.foot = h('span', {class: 'quiet', text: ''});
@@ -52,7 +54,7 @@ export class Expectation {
     this.shown = true;
     say(this.note, starts && starts !== 'now' ? starts : 'starts as soon as it is submitted');
     fill(this.body, warnings.map((w) => notice('warn', sentence(w))),
-        nodes.length > 0 && plan(nodes), predictionOf(answer.prediction));
+        nodes.length > 0 && plan(nodes), predictionOf(answer.prediction, this.choose));
     this.drawFoot(answer, samplesOf(answer, spec));
   }
 

@@ -33,7 +33,7 @@ class SubmitView {
       form: new Form(data.catalog, data.datasets, data.nodes, change, programFields(data, change)),
       verdict: new Verdict(this.editor),
       understood: new Understood(),
-      expectation: new Expectation()
+      expectation: new Expectation((type) => data.change('/strategy', {type}))
     };
     this.submit = button('Submit job', () => this.send(), {class: 'btn primary', id: 'submit'});
     this.failed = h('div', {role: 'alert'});

@@ -1,0 +1,191 @@
+"""PyTorch's process group in pure Python, for programs that were written for it (ddp.py).
+
+Gradients are not its matter: the ranks exchange them. It makes the calls that programs make beside
+them, of a metric, a flag, a list of objects, over peers.py. PyTorch's object collectives are built
+on these. Every call has ended when it returns, with async_op=True too.
+"""
+
+import ctypes
+
+import torch
+import torch.distributed as dist
+
+from .peers import Peers
+from .run import Error
+
+REDUCTIONS = {
+    "SUM": torch.Tensor.add_,
+    "AVG": torch.Tensor.add_,
+    "PRODUCT": torch.Tensor.mul_,
+    "MIN": lambda a, b: torch.minimum(a, b, out=a),
+    "MAX": lambda a, b: torch.maximum(a, b, out=a),
+    "BAND": torch.Tensor.bitwise_and_,
+    "BOR": torch.Tensor.bitwise_or_,
+    "BXOR": torch.Tensor.bitwise_xor_,
+}
+REFUSED = "allgather_coalesced alltoall alltoall_base all_to_all_single send recv recv_anysource "
+REFUSED += "allgather_into_tensor_coalesced reduce_scatter_tensor_coalesced "
+REFUSED += "all_gather_single_coalesced reduce_scatter_single_coalesced"
+
+
+# ---- tensors as bytes
+
+
+def _bytes(tensor):
+    tensor = tensor.detach().cpu().contiguous()
+    return ctypes.string_at(tensor.data_ptr(), tensor.nbytes) if tensor.nbytes else b""
+
+
+def _joined(tensors):
+    return b"".join(map(_bytes, tensors))
+
+
+def _tensor(bytes_, like):
+    """A flat tensor of its own, of the type of `like`."""
+    if not bytes_:
+        return torch.empty(0, dtype=like.dtype)
+    return torch.frombuffer(bytearray(bytes_), dtype=like.dtype)
+
+
+@torch.no_grad()
+def _fill(tensors, bytes_):
+    at = 0
+    for tensor in tensors:
+        part = _tensor(bytes_[at : at + tensor.nbytes], tensor)
+        tensor.copy_(part.view(tensor.shape))
+        at += tensor.nbytes
+
+
+def _reducer(op, like, call):
+    """From the bytes of all ranks to those of their reduction, in the order of ranks."""
+    name = next((n for n in REDUCTIONS if op == getattr(dist.ReduceOp, n)), None)
+    if name is None:
+        raise Error("%s: of reductions there are %s" % (call, ", ".join(REDUCTIONS)))
+
+    def reduce(parts):
+        if len({len(p) for p in parts}) > 1:
+            raise Error("%s: the ranks' tensors are of different sizes" % call)
+        total = _tensor(parts[0], like)
+        for part in parts[1:]:
+            REDUCTIONS[name](total, _tensor(part, like))
+        return _bytes(total / len(parts) if name == "AVG" else total)
+
+    return reduce
+
+
+def _done(tensors):
+    future = torch.futures.Future()
+    future.set_result(tensors)
+    return torch._C._distributed_c10d._create_work_from_future(future)
+
+
+# ---- the group
+
+
+class Group(dist.ProcessGroup):
+    def __init__(self, rank, size):
+        super().__init__(rank, size)
+        self._peers = Peers(rank, size)
+
+    def getBackendName(self):
+        return "evenstep"
+
+    def _make(self, call, given, combine, taken, root=None):
+        """`given` and `taken`: lists of tensors; with `root` only there something is taken."""
+        answer = self._peers.exchange(call, _joined(given), combine)
+        if root is None or root == self.rank():
+            _fill(taken, answer)
+        return _done(taken)
+
+    def _to_all(self, answer):
+        return [answer] * self.size()
+
+    def _to_one(self, root, answer):
+        return [answer if r == root else b"" for r in range(self.size())]
+
+    def _cut(self, bytes_):
+        n = len(bytes_) // self.size()
+        return [bytes_[r * n : (r + 1) * n] for r in range(self.size())]
+
+    def barrier(self, *_, **__):
+        return self._make("barrier", [], lambda parts: parts, [])
+
+    def monitored_barrier(self, *_, **__):
+        self.barrier()
+
+    def allreduce(self, tensors, opts=None):
+        reduce = _reducer(opts.reduceOp, tensors[0], "all_reduce")
+        return self._make("all_reduce", tensors, lambda p: self._to_all(reduce(p)), tensors)
+
+    def broadcast(self, tensors, opts=None):
+        root = opts.rootRank
+        given = tensors if self.rank() == root else []
+        call = "broadcast from %d" % root
+        return self._make(call, given, lambda parts: self._to_all(parts[root]), tensors)
+
+    def reduce(self, tensors, opts=None):
+        root = opts.rootRank
+        reduce = _reducer(opts.reduceOp, tensors[0], "reduce")
+        call = "reduce to %d" % root
+        return self._make(call, tensors, lambda p: self._to_one(root, reduce(p)), tensors, root)
+
+    def allgather(self, outputs, inputs, opts=None):
+        return self._make("all_gather", inputs, lambda p: self._to_all(b"".join(p)), outputs[0])
+
+    def all_gather_single(self, output, input, opts=None):
+        return self.allgather([[output]], [input])
+
+    def gather(self, outputs, inputs, opts=None):
+        root = opts.rootRank
+        taken = outputs[0] if outputs else []
+        call = "gather to %d" % root
+        return self._make(call, inputs, lambda p: self._to_one(root, b"".join(p)), taken, root)
+
+    def scatter(self, outputs, inputs, opts=None):
+        root = opts.rootRank
+        given = inputs[0] if inputs else []
+        return self._make("scatter from %d" % root, given, lambda p: self._cut(p[root]), outputs)
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        reduce = _reducer(opts.reduceOp, outputs[0], "reduce_scatter")
+        return self._make("reduce_scatter", inputs[0], lambda p: self._cut(reduce(p)), outputs)
+
+    def reduce_scatter_single(self, output, input, opts=None):
+        return self.reduce_scatter([output], [[input]], opts)
+
+    allreduce_coalesced = allreduce  # of one type
+
+    # names of earlier releases
+    _allgather_base = all_gather_single
+    _reduce_scatter_base = reduce_scatter_single
+
+
+def _refused(name):
+    def call(self, *_, **__):
+        raise Error(
+            "%s is not offered under --ddp: ranks exchange gradients, and programs barrier, "
+            "broadcast, reduce, gather, scatter and their variants for all" % name.strip("_")
+        )
+
+    return call
+
+
+for _name in REFUSED.split():
+    setattr(Group, _name, _refused(_name))
+
+
+def new_group(ranks=None, *_, **__):
+    """In place of dist.new_group: all ranks may be one."""
+    if ranks is not None and sorted(ranks) != list(range(dist.get_world_size())):
+        raise Error(
+            "new_group: under --ddp there is one group, of all %d ranks, and not one of ranks %s"
+            % (dist.get_world_size(), ", ".join(map(str, ranks)))
+        )
+    return dist.group.WORLD
+
+
+def register():
+    dist.Backend.register_backend(
+        "evenstep", lambda store, rank, size, timeout: Group(rank, size), devices=["cpu", "cuda"]
+    )
+    dist.new_group = dist.distributed_c10d.new_group = new_group

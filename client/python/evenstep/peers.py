@@ -1,0 +1,145 @@
+"""Exchanges between the programs of one job, beside the gradients that their ranks exchange.
+
+    rank 1 ─┐ its part                      ┌─► rank 1's answer
+    rank 2 ─┼────────► rank 0 combines all ─┼─► rank 2's answer
+    rank 0 ─┘                               └─► its own
+
+Every program calls exchange() as often and in the same order, so nobody needs a thread: whoever
+calls it waits for the others. It is made for figures, flags and small objects. The ranks' workers
+say where to meet (EVENSTEP_PEERS, worker/program/peers.h), and programs prove to each other that
+they have the job's key before anything else is read. No message is unpickled here.
+"""
+
+import os
+import socket
+import struct
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+
+from .run import Error, run
+
+HANDSHAKE_SECONDS = 20
+BEAT_SECONDS = 10
+FAILED = b"!"  # begins an answer that is a sentence
+
+
+class Peers:
+    """This program's connections: rank 0 has one to each other rank, they have one to it."""
+
+    def __init__(self, rank, size):
+        self.rank, self.size = rank, size
+        self._others = None  # by rank; made by the first exchange
+        self._count = 0
+
+    def exchange(self, call, part, combine):
+        """Gives `part`, which is bytes, and returns this rank's answer. combine(parts) has the
+        parts of all by rank and returns the answers by rank, on rank 0. `call` says what every rank
+        must be doing, for instance "all_reduce"."""
+        if self.size == 1:
+            return combine([part])[0]
+        if self._others is None:
+            self._others = self._meet()
+        self._count += 1
+        if self.rank == 0:
+            return self._lead(call, part, combine)
+        there = self._others[0]
+        self._send(there, 0, self._head(call) + part)
+        answer = self._receive(there, 0, call)
+        if answer[:1] == FAILED:
+            raise Error(answer[1:].decode())
+        return answer[1:]
+
+    def _head(self, call):
+        return b"%d %s\n" % (self._count, call.encode())
+
+    def _lead(self, call, part, combine):
+        head, parts = self._head(call), [part]
+        try:
+            for rank, there in self._others.items():
+                theirs, _, bytes_ = self._receive(there, rank, call).partition(b"\n")
+                if theirs + b"\n" != head:
+                    raise Error(
+                        "rank 0 is at its exchange %s, and rank %d at %s: all ranks make the same "
+                        "calls in the same order" % (head.decode().strip(), rank, theirs.decode())
+                    )
+                parts.append(bytes_)
+            answers = combine(parts)
+        except Error as e:
+            for there in self._others.values():
+                there.send_bytes(FAILED + str(e).encode())
+            raise
+        for rank, there in self._others.items():
+            self._send(there, rank, b" " + answers[rank])
+        return answers[0]
+
+    # ---- messages
+
+    @staticmethod
+    def _send(there, rank, message):
+        try:
+            there.send_bytes(message)
+        except OSError as e:
+            raise Error("the program of rank %d is gone: %s" % (rank, e)) from None
+
+    @staticmethod
+    def _receive(there, rank, call):
+        """A rank that waits long says that it is alive, or its own would take it for one that
+        hangs."""
+        try:
+            while not there.poll(BEAT_SECONDS):
+                if run():
+                    run().log({})
+            return there.recv_bytes()
+        except (EOFError, OSError):
+            raise Error(
+                "%s: the program of rank %d has ended, or makes fewer calls" % (call, rank)
+            ) from None
+
+    # ---- meeting
+
+    def _meet(self):
+        where, key = os.environ.get("EVENSTEP_PEERS"), os.environ.get("EVENSTEP_PEERS_KEY", "")
+        if not where:
+            raise Error("nobody has told this program where the others are (EVENSTEP_PEERS)")
+        if int(os.environ.get("EVENSTEP_INCARNATION", "0")):
+            raise Error(
+                "this program was started again, and cannot make again what the ranks had "
+                "exchanged: all begin anew, from the last checkpoint"
+            )
+        if self.rank == 0:
+            return dict(sorted(self._accept(key.encode())))
+        address, port = where.split()
+        there = self._connection(socket.create_connection((address, int(port))))
+        try:  # rank 0 may take its time until it gets here
+            answer_challenge(there, key.encode())
+            deliver_challenge(there, key.encode())
+        except (AuthenticationError, EOFError, OSError) as e:
+            raise Error("the program of rank 0 does not let rank %d in: %s" % (self.rank, e))
+        there.send_bytes(struct.pack("!i", self.rank))
+        return {0: there}
+
+    def _accept(self, key):
+        """(rank, connection) of each other program; strangers are dropped."""
+        came = set()
+        with socket.socket(fileno=int(os.environ["EVENSTEP_PEERS_FD"])) as listener:
+            while len(came) < self.size - 1:
+                one, _ = listener.accept()
+                patience = struct.pack("ll", HANDSHAKE_SECONDS, 0)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
+                there = self._connection(one)
+                try:
+                    deliver_challenge(there, key)
+                    answer_challenge(there, key)
+                    (rank,) = struct.unpack("!i", there.recv_bytes(4))
+                except (AuthenticationError, EOFError, OSError, struct.error):
+                    there.close()
+                    continue
+                if 0 < rank < self.size and rank not in came:
+                    came.add(rank)
+                    yield rank, there
+
+    @staticmethod
+    def _connection(one):
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        one.settimeout(None)
+        return Connection(one.detach())

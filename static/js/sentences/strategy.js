@@ -1,0 +1,80 @@
+/* Which strategy suits the nodes, in one sentence: of those that are about as fast as the fastest,
+   the one whose gradients are freshest, because a fresh gradient learns more from a sample. Pure.
+ */
+import {times} from '../format.js';
+
+/** @typedef {Api.StrategyPrediction} Strategy */
+
+/* A difference in speed below this share is no reason to take staler gradients. */
+const ALIKE = 0.05;
+
+/* Replicas that are averaged now and then drift apart in between: as good as a version of age. */
+const DRIFTING = ['local-sgd', 'hier-sgd'];
+
+/** @param {Strategy} s */
+const drifts = (s) => DRIFTING.includes(s.strategy);
+
+/** @param {Strategy} s */
+const staleness = (s) => Math.max(s.staleness?.update_mean ?? 0, drifts(s) ? 1 : 0);
+
+/** @param {Strategy} s */
+const least = (s) => s.step_seconds_least ?? s.step_seconds;
+
+/** @param {Strategy} s */
+const most = (s) => s.step_seconds_most ?? s.step_seconds;
+
+/**
+ * Whether one is about as fast as another: their intervals meet, or they differ by little.
+ * @param {Strategy} one
+ * @param {Strategy} other
+ */
+function asFast(one, other) {
+  return least(one) <= most(other) || one.step_seconds <= other.step_seconds * (1 + ALIKE);
+}
+
+/**
+ * The strategy to recommend; null where there is nothing to choose from.
+ * @param {Strategy[]} all
+ */
+export function recommended(all) {
+  const able = all.filter((s) => s.step_seconds > 0);
+  if (able.length < 2) {
+    return null;
+  }
+  const fastest = able.reduce((a, b) => (b.step_seconds < a.step_seconds ? b : a));
+  return able.filter((s) => asFast(s, fastest))
+      .reduce((a, b) => (staleness(b) < staleness(a) - 0.05 ||
+                          (staleness(b) <= staleness(a) + 0.05 && b.step_seconds < a.step_seconds)
+                      ? b
+                      : a));
+}
+
+/**
+ * What the speed of a strategy costs.
+ * @param {Strategy} best
+ */
+function price(best) {
+  return drifts(best) ? 'its replicas drift apart between averages'
+                      : 'its own are ' + staleness(best).toFixed(1) + ' versions old on average';
+}
+
+/**
+ * Why it is recommended.
+ * @param {Strategy} best
+ * @param {Strategy[]} all
+ */
+export function whyRecommended(best, all) {
+  const fastest = all.reduce((a, b) => (b.step_seconds < a.step_seconds ? b : a));
+  const fresh = all.filter((s) => s.step_seconds > 0 && staleness(s) < staleness(best) - 0.05)
+                    .sort((a, b) => a.step_seconds - b.step_seconds)[0];
+  if (fresh) {
+    return best.strategy + ' is ' + times(fresh.step_seconds / best.step_seconds) + ' as fast as ' +
+        fresh.strategy + ', the fastest with fresher gradients; ' + price(best) +
+        ', which may cost accuracy.';
+  }
+  const speed = fastest.strategy === best.strategy ? ' is the fastest on these nodes'
+                                                   : ' is about as fast as any on these nodes';
+  const fine =
+      staleness(best) < 0.05 ? 'its gradients are never stale' : 'none has fresher gradients';
+  return best.strategy + speed + ', and ' + fine + '.';
+}

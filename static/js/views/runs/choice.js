@@ -1,0 +1,64 @@
+/* What is chosen on the table of runs, and its form in the address, so that a link shows another
+   person the same table. A default stays out of the address. Pure. */
+import {FIRST} from './columns.js';
+import {parseCondition, printCondition} from './conditions.js';
+
+/** @typedef {import('./conditions.js').Condition} Condition */
+/**
+ * `sort`: a column's name, after '-' downwards; `picked`: ids of jobs; `fold`: runs that differ in
+ * their seeds alone stand in one line.
+ * @typedef {{columns: string[], sort: string, q: string, state: string, where: Condition[],
+ *            picked: string[], fold: boolean}} Choice
+ */
+
+const SORT = '-job/created';
+
+/** @param {string | null} text */
+const words = (text) => (text || '').split(',').filter(Boolean);
+
+/**
+ * @param {URLSearchParams} params
+ * @returns {Choice}
+ */
+export function parseChoice(params) {
+  return {
+    columns: params.has('cols') ? words(params.get('cols')) : FIRST,
+    sort: params.get('sort') || SORT,
+    q: params.get('q') || '',
+    state: params.get('state') || '',
+    where: params.getAll('where').flatMap((text) => parseCondition(text) || []),
+    picked: words(params.get('runs')),
+    fold: params.get('fold') === 'seeds'
+  };
+}
+
+/**
+ * The address of a choice.
+ * @param {Choice} choice
+ */
+export function addressOf({columns, sort, q, state, where, picked, fold}) {
+  const all = new URLSearchParams();
+  const put = (/** @type {string} */ key, /** @type {string | false} */ value) =>
+      value && all.append(key, value);
+  put('q', q);
+  put('state', state);
+  where.forEach((c) => put('where', printCondition(c)));
+  put('cols', columns.join() !== FIRST.join() && columns.join());
+  put('sort', sort !== SORT && sort);
+  put('fold', fold && 'seeds');
+  put('runs', picked.join());
+  const text = all.toString();
+  return '#/runs' + (text ? '?' + text.replace(/%2F/g, '/').replace(/%2C/g, ',') : '');
+}
+
+/**
+ * The order after a click on a column's head: first upwards for words, downwards for numbers, then
+ * the other way round.
+ * @param {string} sort
+ * @param {string} id
+ * @param {boolean} numeric
+ */
+export function nextSort(sort, id, numeric) {
+  const first = (numeric ? '-' : '') + id;
+  return sort === first ? (numeric ? id : '-' + id) : first;
+}

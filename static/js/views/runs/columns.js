@@ -1,0 +1,245 @@
+/* The columns that a table of runs can have: what a job is (dates, priority, its network), every
+   setting of the specs that were read, and every figure that the list gives. A setting's or a
+   figure's name is its path in the job's document, optimizer/learning_rate or
+   metrics/test_accuracy; the address keeps the names. Pure. */
+import {bytes, capital, known, loss, NARROW, percent, plain, three} from '../../format.js';
+import {isVirtual, tookSeconds} from '../../measures.js';
+import {dataName, flatten, modelName, policyOf, strategyOf} from '../../spec.js';
+import {seconds, span, when} from '../../times.js';
+
+/** @typedef {string | number | undefined} Value  undefined: the job has none */
+/**
+ * `text` is how a value is read; `told` how a job's own value is, where that says more.
+ * @typedef {{id: string, title: string, kind: 'job' | 'setting' | 'figure', numeric: boolean,
+ *            value: (job: Api.Job) => Value, text: (value: number) => string,
+ *            told?: (job: Api.Job) => string}} Column
+ */
+
+/* Parts of a job's document whose numbers are figures. */
+/** @type {('metrics' | 'progress' | 'staleness' | 'staleness_recent')[]} */
+const PARTS = ['metrics', 'progress', 'staleness', 'staleness_recent'];
+/* Figures that are 0 before they are known. */
+const UNKNOWN_AS_0 = ['metrics/samples_per_second', 'metrics/step_seconds'];
+/* Where the last word of a path says too little. */
+/** @type {{[id: string]: string}} */
+const TITLES = {
+  'metrics/samples_per_second': 'Samples/s',
+  'metrics/step_seconds': 'One step',
+  'progress/fraction': 'Done',
+  'batching/policy': 'Minibatches',
+  'data/format': 'Format',
+  'data/path': 'Data path'
+};
+export const FIRST = [
+  'job/loss', 'strategy/type', 'batching/policy', 'job/nodes', 'metrics/test_accuracy',
+  'metrics/samples_per_second', 'job/took', 'job/created'
+];
+/** The column with a curve in place of a value (table.js draws it). */
+export const CURVE = 'job/loss';
+
+/** @param {string | null | undefined} time */
+const instant = (time) => (time ? Date.parse(time) : undefined);
+
+/** @param {number} time in milliseconds since 1970 */
+const date = (time) => when(new Date(time).toISOString());
+
+const VIRTUAL = ' of virtual time';
+
+/** @param {string} spoken */
+const words = (spoken) => capital(spoken.replace(/[_/]/g, ' '));
+
+/**
+ * How the number of a path is read: its name has the unit.
+ * @param {string} id
+ * @returns {(value: number) => string}
+ */
+function formatOf(id) {
+  const has = (/** @type {string} */ end) => id.endsWith(end);
+  if (has('_seconds')) {
+    return seconds;
+  }
+  if (has('accuracy') || has('fraction')) {
+    return (v) => percent(v);
+  }
+  if (has('_loss')) {
+    return loss;
+  }
+  return has('bytes') ? bytes : has('_second') ? three : plain;
+}
+
+/**
+ * @param {string} id
+ * @param {string} title
+ * @param {(job: Api.Job) => Value} value
+ * @param {Partial<Column>} [more]
+ * @returns {Column}
+ */
+function ofJob(id, title, value, more) {
+  return {id: 'job/' + id, title, kind: 'job', numeric: true, value, text: plain, ...more};
+}
+
+/** @param {Api.Job} job */
+function took(job) {
+  const all = tookSeconds(job);
+  return known(all) ? all : undefined;
+}
+
+/** @type {Column[]} */
+const OF_JOB = [
+  ofJob('loss', 'Loss', (j) => j.metrics?.train_loss ?? undefined, {text: loss, numeric: false}),
+  ofJob('model', 'Network', (j) => modelName(j.spec), {numeric: false}),
+  ofJob('data', 'Data', (j) => dataName(j.spec), {numeric: false}),
+  ofJob('nodes', 'Nodes', (j) => (j.workers || []).length || j.spec?.workers || 1),
+  ofJob('took', 'Took', took,
+      {text: span, told: (j) => span(tookSeconds(j)) + (isVirtual(j) ? VIRTUAL : '')}),
+  ofJob('created', 'Created', (j) => instant(j.created), {text: date}),
+  ofJob('started', 'Started', (j) => instant(j.started), {text: date}),
+  ofJob('finished', 'Ended', (j) => instant(j.finished), {text: date}),
+  ofJob('priority', 'Priority', (j) => j.priority),
+  ofJob('restarts', 'Restarts', (j) => j.restarts),
+  ofJob('owner', 'By', (j) => j.owner ?? undefined, {numeric: false}),
+  ofJob('error', 'Error', (j) => j.error?.message, {numeric: false}),
+];
+
+/** Settings by job: a spec does not change. */
+/** @type {WeakMap<Api.Spec, Map<string, string>>} */
+const flat = new WeakMap();
+
+/** @param {Api.Job} job */
+function settingsOf({spec}) {
+  const known = flat.get(spec);
+  if (known) {
+    return known;
+  }
+  const made = new Map(flatten(spec));
+  flat.set(spec, made);
+  return made;
+}
+
+/** What a spec means that does not say. */
+/** @type {{[id: string]: (spec: Api.Spec) => string}} */
+const MEANT = {
+  'strategy/type': strategyOf,
+  'batching/policy': policyOf
+};
+
+/**
+ * A number where the text is one.
+ * @param {string | undefined} text
+ * @returns {Value}
+ */
+function read(text) {
+  return text !== undefined && text !== '' && known(Number(text)) ? Number(text) : text;
+}
+
+/** @param {string} id */
+function titleOf(id) {
+  const path = id.split('/');
+  const last = path[path.length - 1];
+  if (TITLES[id]) {
+    return TITLES[id];
+  }
+  if (last === 'type') {
+    return words(path[path.length - 2] || last);
+  }
+  const staleness = path[0].startsWith('staleness');
+  return staleness ? words(path[0]) + ', ' + last.replace(/_/g, ' ') : words(last);
+}
+
+/**
+ * @param {string} id
+ * @returns {Column}
+ */
+function setting(id) {
+  const value = (/** @type {Api.Job} */ job) =>
+      read(settingsOf(job).get(id) ?? MEANT[id]?.(job.spec));
+  return {id, title: titleOf(id), kind: 'setting', numeric: false, value, text: String};
+}
+
+/**
+ * @param {string} id
+ * @returns {Column}
+ */
+function figure(id) {
+  const [part, name] = id.split('/');
+  const none = UNKNOWN_AS_0.includes(id) ? 0 : undefined;
+  const value = (/** @type {any} */ job) => {
+    const v = job[part]?.[name];
+    return known(v) && v !== none ? v : undefined;
+  };
+  return {id, title: titleOf(id), kind: 'figure', numeric: true, value, text: formatOf(id)};
+}
+
+/**
+ * The column of a name, also of one that no job which was read has.
+ * @param {string} id
+ */
+export function columnOf(id) {
+  const isFigure = PARTS.some((part) => id.startsWith(part + '/'));
+  return OF_JOB.find((c) => c.id === id) || (isFigure ? figure(id) : setting(id));
+}
+
+/**
+ * Names of figures that these jobs have.
+ * @param {any[]} jobs
+ */
+function figuresOf(jobs) {
+  return PARTS.flatMap(
+      (part) => jobs.flatMap((job) => Object.entries(job[part] || {})
+                                          .filter(([, v]) => typeof v === 'number' || v === null)
+                                          .map(([name]) => part + '/' + name)));
+}
+
+/**
+ * Every column that these jobs could have.
+ * @param {Api.Job[]} jobs
+ * @returns {Column[]}
+ */
+export function columnsOf(jobs) {
+  const settings = [...Object.keys(MEANT), ...jobs.flatMap((job) => [...settingsOf(job).keys()])];
+  const names = (/** @type {string[]} */ all) => [...new Set(all)].sort();
+  return [
+    ...OF_JOB, ...names(figuresOf(jobs)).map(figure),
+    ...names(settings).filter((id) => id !== 'name').map(setting)
+  ];
+}
+
+/**
+ * What a job has in a column, in words.
+ * @param {Column} column
+ * @param {Api.Job} job
+ */
+export function textOf(column, job) {
+  const value = column.value(job);
+  if (value === undefined) {
+    return 'none';
+  }
+  if (typeof value === 'string') {
+    return value;
+  }
+  return column.told ? column.told(job) : column.text(value);
+}
+
+/**
+ * What several jobs have: the value that all share; else mean and range of numbers, or how many
+ * there are.
+ * @param {Column} column
+ * @param {Api.Job[]} jobs
+ */
+export function textOfAll(column, jobs) {
+  const texts = new Set(jobs.map((job) => textOf(column, job)));
+  if (texts.size === 1) {
+    return [...texts][0];
+  }
+  const values = jobs.map(column.value);
+  const numbers = values.filter(known);
+  if (numbers.length < values.length || column.kind === 'setting') {
+    return texts.size + NARROW + 'values';
+  }
+  const [least, most] = [Math.min(...numbers), Math.max(...numbers)].map(column.text);
+  if (['job/created', 'job/started', 'job/finished'].includes(column.id)) {
+    return least + ' to ' + most;
+  }
+  const mean = numbers.reduce((sum, v) => sum + v, 0) / numbers.length;
+  return column.text(mean) + ' (' + least + ' to ' + most + ')';
+}

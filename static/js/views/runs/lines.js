@@ -1,0 +1,108 @@
+/* From jobs to the lines of the table: those that meet the conditions, in order; runs that differ
+   in their seeds alone folded into one line where that is wished. Pure. */
+import {columnOf} from './columns.js';
+import {meets} from './conditions.js';
+
+/** @typedef {import('./choice.js').Choice} Choice */
+/** @typedef {import('./columns.js').Value} Value */
+/**
+ * One line: a job, or several that were folded; `member` is one that is shown beneath its group.
+ * @typedef {{key: string, jobs: Api.Job[], member: boolean}} Line
+ */
+
+/**
+ * @param {Value} a
+ * @param {Value} b
+ */
+function compare(a, b) {
+  if (typeof a === 'number' && typeof b === 'number') {
+    return a - b;
+  }
+  return String(a).localeCompare(String(b), 'en', {numeric: true});
+}
+
+/**
+ * What a line has in a column: of several jobs the mean of numbers, else the first.
+ * @param {import('./columns.js').Column} column
+ * @param {Line} line
+ * @returns {Value}
+ */
+function valueOf(column, {jobs}) {
+  const values = jobs.map(column.value).filter((v) => v !== undefined);
+  const numbers = values.flatMap((v) => (typeof v === 'number' ? [v] : []));
+  return numbers.length && numbers.length === values.length
+      ? numbers.reduce((sum, v) => sum + v, 0) / numbers.length
+      : values[0];
+}
+
+/**
+ * Lines in the order of a column; those without a value are last, whichever way.
+ * @param {Line[]} lines
+ * @param {string} sort
+ */
+function inOrder(lines, sort) {
+  const down = sort.startsWith('-');
+  const id = sort.replace(/^-/, '');
+  const column = columnOf(id);
+  const value = id === 'name' ? (/** @type {Line} */ l) => l.jobs[0].name
+                              : (/** @type {Line} */ l) => valueOf(column, l);
+  const told = lines.map((line) => ({line, v: value(line)}));
+  told.sort((a, b) => {
+    if (a.v === undefined || b.v === undefined) {
+      return Number(a.v === undefined) - Number(b.v === undefined);
+    }
+    return (down ? -1 : 1) * compare(a.v, b.v);
+  });
+  return told.map(({line}) => line);
+}
+
+/**
+ * What runs share that differ in their seeds alone: the spec but for name and seed.
+ * @param {Api.Job} job
+ */
+function withoutSeed(job) {
+  const {name, seed, ...rest} = job.spec || {};
+  return JSON.stringify(rest);
+}
+
+/**
+ * @param {Api.Job[]} jobs
+ * @returns {Line[]}
+ */
+function folded(jobs) {
+  /** @type {Map<string, Api.Job[]>} */
+  const groups = new Map();
+  for (const job of jobs) {
+    const key = withoutSeed(job);
+    groups.set(key, [...(groups.get(key) || []), job]);
+  }
+  return [...groups.values()].map((group) => ({
+    key: group.length > 1 ? 'group ' + group[0].id : group[0].id,
+    jobs: group,
+    member: false
+  }));
+}
+
+/**
+ * @param {Api.Job[]} jobs
+ * @param {Choice} choice
+ * @returns {Line[]} without members of groups
+ */
+export function linesOf(jobs, {where, sort, fold}) {
+  const found = jobs.filter((job) => where.every((condition) => meets(condition, job)));
+  const lines =
+      fold ? folded(found) : found.map((job) => ({key: job.id, jobs: [job], member: false}));
+  return inOrder(lines, sort);
+}
+
+/**
+ * The lines with the members of those groups that are open.
+ * @param {Line[]} lines
+ * @param {Set<string>} open keys of groups
+ * @returns {Line[]}
+ */
+export function unfolded(lines, open) {
+  return lines.flatMap((line) => open.has(line.key)
+          ? [line, ...line.jobs.map((job) => ({key: job.id, jobs: [job], member: true}))]
+          : [line]);
+}

@@ -1,0 +1,128 @@
+/* One line of the table: a run, a group of runs that differ in their seeds alone, or a member of
+   such a group. */
+import {h, say} from '../../dom.js';
+import {Sparkline} from '../../figures.js';
+import {plural} from '../../format.js';
+import {icon} from '../../icons.js';
+import {pill, setPill} from '../../states.js';
+
+import {CURVE, textOf, textOfAll} from './columns.js';
+
+/** @typedef {import('./columns.js').Column} Column */
+/** @typedef {import('./lines.js').Line} Line */
+/**
+ * What a row tells: that runs are picked or given up, and that a group opens or closes.
+ * @typedef {{pick: (ids: string[], on: boolean) => void, open: (key: string) => void}} Told
+ */
+
+const CURVE_WIDTH = 96;
+const CURVE_HEIGHT = 22;
+
+export class Row {
+  /**
+   * @param {Line} line
+   * @param {Column[]} columns
+   * @param {Told} told
+   */
+  constructor(line, columns, told) {
+    this.line = line;
+    this.columns = columns;
+    const ids = () => this.line.jobs.map((job) => job.id);
+    const name = this.name();
+    /** @type {HTMLInputElement} */
+    this.box = h('input', {
+      type: 'checkbox',
+      'aria-label': 'Choose ' + name,
+      on: {change: () => told.pick(ids(), this.box.checked)}
+    });
+    this.state = h('span', {class: 'run-state'});
+    this.pill = pill(line.jobs[0].state);
+    this.curve = new Sparkline(CURVE_WIDTH, CURVE_HEIGHT, 'train loss of ' + name);
+    /** @type {Api.Series | null | undefined} */
+    this.drawn = undefined;
+    this.fold = this.isGroup() ? this.foldButton(told) : null;
+    /** @type {HTMLElement[]} */
+    this.cells = columns.map((c) => this.cell(c));
+    this.node = h('tr', {class: line.member ? 'member' : null, data: {line: line.key}},
+        h('td', {class: 'pick'}, h('label', null, this.box)),
+        h('td', {class: 'run-name'}, this.fold || this.link(), this.state), this.cells);
+  }
+
+  isGroup() {
+    return this.line.jobs.length > 1;
+  }
+
+  name() {
+    const {jobs} = this.line;
+    return jobs[0].name + (this.isGroup() ? ' and ' + plural(jobs.length - 1, 'other') : '');
+  }
+
+  link() {
+    const [job] = this.line.jobs;
+    return h('a', {class: 'job-link', href: '#/jobs/' + job.id, text: job.name});
+  }
+
+  /** @param {Told} told */
+  foldButton(told) {
+    const click = () => told.open(this.line.key);
+    return h('button', {type: 'button', class: 'plain fold', 'aria-expanded': 'false', on: {click}},
+        icon('right', 10), h('span', {class: 'strong', text: this.line.jobs[0].name}),
+        h('span', {class: 'tag', text: plural(this.line.jobs.length, 'seed')}));
+  }
+
+  /** @param {Column} column */
+  cell(column) {
+    const inside = column.id === CURVE && !this.isGroup()
+        ? [this.curve.node, h('span', {class: 'value'})]
+        : h('span', {class: 'value'});
+    return h('td', {class: column.numeric ? 'num' : null, data: {label: column.title}}, inside);
+  }
+
+  /**
+   * @param {Line} line
+   * @param {(id: string) => boolean} picked
+   * @param {boolean} open
+   */
+  update(line, picked, open) {
+    const [job] = line.jobs;
+    const all = line.jobs.map(({id}) => picked(id));
+    const chosen = all.every(Boolean);
+    this.box.checked = chosen;
+    this.box.indeterminate = !chosen && all.some(Boolean);
+    this.node.classList.toggle('chosen', chosen);
+    this.fold?.setAttribute('aria-expanded', String(open));
+    if (this.line === line && this.state.hasChildNodes()) {
+      return;
+    }
+    this.line = line;
+    const same = line.jobs.every(({state}) => state === job.state);
+    if (!this.pill.isConnected && same) {
+      this.state.replaceChildren(this.pill);
+    }
+    this.pill = setPill(this.pill, job.state);
+    this.state.hidden = !same;
+    this.columns.forEach((column, i) => this.draw(this.cells[i], column));
+  }
+
+  /**
+   * @param {HTMLElement} cell
+   * @param {Column} column
+   */
+  draw(cell, column) {
+    const {jobs} = this.line;
+    const text = this.isGroup() ? textOfAll(column, jobs) : textOf(column, jobs[0]);
+    const value = cell.querySelector('.value');
+    if (value) {
+      say(value, text);
+    }
+    cell.classList.toggle('quiet', text === 'none');
+  }
+
+  /** @param {Api.Series | null | undefined} series */
+  drawCurve(series) {
+    if (series !== this.drawn && series !== undefined) {
+      this.drawn = series;
+      this.curve.set(series?.x || [], series?.mean || []);
+    }
+  }
+}

@@ -1,0 +1,27 @@
+"""The page of the audit: for admins alone, with what was done."""
+from page import Page
+from service import until
+
+
+def test_an_admin_reads_what_was_changed_and_by_whom(page, service):
+    name = "drained-" + page.driver.session_id[:6]
+    assert service.post(f"nodes/{name}/drain").status_code == 404
+    page.click(".to-audit")
+    page.wait_text("h1", "Audit")
+    page.wait_text(".audit-table tbody", f"POST /api/v1/nodes/{name}/drain")
+    page.wait_text(".audit-table tbody", "admin, admin")
+    page.wait_text(".audit-table tbody", "404 refused")
+    page.type("#audit-who", "nobody-of-this-name\n")
+    page.wait_text(".audit-table tbody", "There is no entry")
+    page.check_console()
+
+
+def test_nobody_else_sees_it_in_the_menu(driver, service):
+    page = Page(driver, service)
+    driver.get("about:blank")
+    page.forget()
+    driver.get(service.post("link", {"role": "operator"}).json()["url"])
+    page.wait_for("#new-job")
+    until("the role is known", lambda: page.script("return document.body.dataset.role")
+          == "operator")
+    assert not page.visible(".to-audit")

@@ -1,0 +1,143 @@
+"""The table of runs: any setting or figure as a column, order, conditions, seeds folded, runs
+chosen to be compared, and all of it in the address."""
+import json
+
+import pytest
+
+from service import spec, until
+from test_pure import call
+
+LINES = "/js/views/runs/lines.js"
+CONDITIONS = "/js/views/runs/conditions.js"
+COLUMNS = "/js/views/runs/columns.js"
+JOB = {"id": "a", "name": "run", "state": "succeeded", "restarts": 0,
+       "metrics": {"test_accuracy": 0.931, "train_loss": 0.5, "samples_per_second": 0},
+       "staleness": {"update_mean": 2.5},
+       "spec": {"name": "run", "seed": 1, "workers": 4, "strategy": {"type": "asgd"},
+                "optimizer": {"type": "sgd", "learning_rate": 0.05}}}
+
+
+@pytest.mark.parametrize("condition, met", [
+    ("strategy/type=asgd", True), ("strategy/type=ASGD", True), ("strategy/type!=asgd", False),
+    ("optimizer/learning_rate>=0.05", True), ("optimizer/learning_rate<0.05", False),
+    ("metrics/test_accuracy>=93 %", True), ("metrics/test_accuracy>93.1%", False),
+    ("metrics/test_accuracy=93.1\u202f%", True), ("name~un", True), ("data/path=", True),
+    ("data/path=none", True), ("data/path>=1", False), ("batching/policy=dynamic", True),
+    ("metrics/samples_per_second=none", True), ("job/nodes<=4", True)])
+def test_a_condition_holds_or_not(page, condition, met):
+    code = f"m.meets(m.parseCondition({json.dumps(condition)}), {json.dumps(JOB)})"
+    assert call(page, CONDITIONS, code) is met
+
+
+def test_what_is_no_condition_is_none(page):
+    for text in ("", "strategy", "=asgd"):
+        assert call(page, CONDITIONS, f"m.parseCondition({json.dumps(text)})") is None
+
+
+def test_every_setting_and_every_figure_can_be_a_column(page):
+    ids = call(page, COLUMNS, f"m.columnsOf([{json.dumps(JOB)}]).map((c) => c.id)")
+    assert {"optimizer/learning_rate", "strategy/type", "batching/policy", "seed",
+            "metrics/test_accuracy", "staleness/update_mean", "job/created"} <= set(ids)
+    assert len(ids) == len(set(ids))
+
+
+def job(name, seed, accuracy, rate=0.1):
+    return {"id": name, "name": name, "state": "succeeded",
+            "metrics": {} if accuracy is None else {"test_accuracy": accuracy},
+            "spec": {"name": name, "seed": seed, "optimizer": {"learning_rate": rate}}}
+
+
+JOBS = [job("a", 1, 0.9), job("b", 2, 0.8), job("c", 1, None, 0.2), job("d", 1, 0.95, 0.3)]
+
+
+@pytest.mark.parametrize("choice, lines", [
+    ({"sort": "metrics/test_accuracy"}, ["b", "a", "d", "c"]),
+    ({"sort": "-metrics/test_accuracy"}, ["d", "a", "b", "c"]),
+    ({"sort": "-name"}, ["d", "c", "b", "a"]),
+    ({"sort": "-metrics/test_accuracy", "fold": True}, ["d", "ab", "c"])])
+def test_lines_are_in_order_and_what_has_no_value_is_last(page, choice, lines):
+    choice = {"where": [], "fold": False, **choice}
+    code = (f"m.linesOf({json.dumps(JOBS)}, {json.dumps(choice)})"
+            ".map((l) => l.jobs.map((j) => j.id).join(''))")
+    assert call(page, LINES, code) == lines
+
+
+def test_several_runs_show_their_mean_and_range(page):
+    text = lambda id: call(
+        page, COLUMNS, f"m.textOfAll(m.columnOf('{id}'), {json.dumps(JOBS[:2])})")
+    assert text("metrics/test_accuracy") == "85.0\u202f% (80.0\u202f% to 90.0\u202f%)"
+    assert text("optimizer/learning_rate") == "0.1" and text("seed").endswith("values")
+
+
+@pytest.fixture(scope="module")
+def runs(service):
+    """Two runs that differ in their seeds, and one of another strategy."""
+    made = [service.submit(spec(name=f"even-{seed}", seed=seed, epochs=1)) for seed in (1, 2)]
+    made.append(service.submit(spec(name="other", strategy={"type": "asgd"}, epochs=1)))
+    for id in made:
+        service.wait(id, "succeeded")
+    return made
+
+
+def names(page):
+    return page.script("return [...document.querySelectorAll('.run-table tbody .run-name')]"
+                       ".map((cell) => cell.querySelector('a, .strong').innerText)")
+
+
+def test_the_table_sorts_filters_and_keeps_it_in_the_address(page, runs):
+    page.open("/runs")
+    until("all runs are there", lambda: set(names(page)) >= {"even-1", "even-2", "other"})
+    page.click(".run-table [data-sort=name]")
+    assert names(page) == sorted(names(page))
+    until("curves of the loss are drawn", lambda: page.script(
+        "return [...document.querySelectorAll('.run-table .spark')]"
+        ".filter((line) => line.getAttribute('points')).length") >= 3)
+    page.script("document.querySelector('.run-filters .btn').click()")
+    page.type(".run-condition input", "asgd")
+    page.script("document.querySelector('.run-condition').requestSubmit()")
+    until("only that strategy is left", lambda: names(page) == ["other"])
+    address = page.driver.current_url
+    page.open("/nodes")
+    page.wait_for("main .nodes-table")
+    page.driver.get(address)
+    page.wait_text(".run-filters .chip", "Strategy is asgd")
+    assert names(page) == ["other"] and "sort=name" in address
+
+
+def test_columns_are_chosen(page, runs):
+    page.open("/runs")
+    page.click("#run-columns")
+    page.script(
+        "for (const label of document.querySelectorAll('dialog label')) {"
+        "  if (label.innerText.includes('optimizer/learning_rate')) { label.click(); } }")
+    page.script("document.querySelector('dialog .primary').click()")
+    page.wait_text(".run-table thead", "Learning rate")
+    assert "optimizer/learning_rate" in page.driver.current_url
+
+
+def test_seeds_fold_into_one_line_and_open(page, runs):
+    page.open("/runs?fold=seeds&q=even")
+    page.wait_text(".run-table", "2 seeds")
+    assert len(names(page)) == 1
+    page.click(".run-table .fold")
+    until("its members are shown", lambda: len(names(page)) == 3)
+
+
+def test_chosen_runs_are_compared(page, runs):
+    page.open("/runs?q=even")
+    until("both are there", lambda: len(names(page)) == 2)
+    for box in page.all(".run-table tbody .pick input"):
+        box.click()
+    page.click("#compare-runs")
+    until("they are compared", lambda: len(page.all(".run-card")) == 2)
+
+
+def test_a_run_that_is_submitted_and_one_that_is_deleted_show_at_once(page, runs, service):
+    page.open("/runs?q=fresh")
+    page.wait_text("main", "There is no run yet")
+    id = service.submit(spec(name="fresh", epochs=1))
+    until("it is there", lambda: names(page) == ["fresh"])
+    service.wait(id, "succeeded")
+    page.wait_text(".run-table .pill", "Succeeded")
+    service.ask("DELETE", "jobs/" + id)
+    until("it is gone", lambda: names(page) == [])

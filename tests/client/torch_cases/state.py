@@ -1,0 +1,160 @@
+"""Cases of the program's own state: metrics, faults, processes that are killed and go on."""
+
+import os
+import random
+import signal
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+import evenstep
+
+from .parts import FULL, data, full, last_rank, leave, loop, mlp, plain_step
+
+
+def with_state(output):
+    """Dropout's random numbers and AdamW's moments have to come back."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(20, 32), nn.Dropout(0.5), nn.BatchNorm1d(32), nn.Linear(32, 5))
+    opt = torch.optim.AdamW(model.parameters(), 1e-3)
+    scheduler = torch.optim.lr_scheduler.StepLR(opt, 3, 0.5)
+    loader = DataLoader(data(), batch_size=300)
+    model, opt, loader, scheduler = evenstep.prepare(model, opt, loader, scheduler)
+    batches = 0
+    for _ in evenstep.epochs(2):
+        for x, y in loader:
+            plain_step(model, opt, x, y)
+            scheduler.step()
+            batches += 1
+    evenstep.log(test_accuracy=0.5, batches=batches)
+    torch.save(evenstep.state_dict(), output + ".pt")
+    steps = float(opt.state_dict()["state"][0]["step"])
+    leave(output, model, rate=opt.param_groups[0]["lr"], adam_steps=steps, draw=torch.rand(1))
+
+
+def alone_is_untouched(output):
+    model, loader = mlp(), full(data())
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    backward, parameters = torch.autograd.backward, [p.data_ptr() for p in model.parameters()]
+    assert all(a is b for a, b in zip(evenstep.prepare(model, opt, loader), (model, opt, loader)))
+    assert evenstep.prepare(model) is model
+    assert torch.autograd.backward is backward
+    assert [p.data_ptr() for p in model.parameters()] == parameters
+    assert (evenstep.rank(), evenstep.world_size(), evenstep.is_main()) == (0, 1, True)
+    with evenstep.no_sync():
+        evenstep.weight(3)
+    evenstep.log(loss=1)
+    assert list(evenstep.epochs(3)) == [0, 1, 2]
+    assert evenstep.state_dict()["model"]["0.weight"].shape == (64, 20)
+
+
+def replaced(output):
+    def step(model, opt, x, y):
+        plain_step(model, opt, x, y)
+        model.load_state_dict({k: v.clone() for k, v in model.state_dict().items()}, assign=True)
+        plain_step(model, torch.optim.SGD(model.parameters(), 0.1), x, y)
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), step)
+
+
+def sparse(output):
+    model = nn.Sequential(nn.EmbeddingBag(10, 5, sparse=True))
+    set_ = TensorDataset(torch.zeros(FULL, 2, dtype=torch.long), torch.arange(FULL) % 5)
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(set_), plain_step)
+
+
+def unprepared_loader(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    mine = full(data())
+    model, opt, _ = evenstep.prepare(model, opt, mine)
+    for x, y in mine:
+        plain_step(model, opt, x, y)
+
+
+def fails_in_backward(output):
+    """The second batch's backward pass raises, as where memory is short, and the program goes
+    on."""
+
+    def step(model, opt, x, y):
+        step.count += 1
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        if step.count == 2 and evenstep.rank() == 0:
+            model[0].weight.register_hook(raise_once)
+        try:
+            loss.backward()
+        except MemoryError:
+            step.caught = True
+            return
+        opt.step()
+
+    def raise_once(grad):
+        if not step.caught:
+            raise MemoryError("short")
+
+    step.count, step.caught = 0, False
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loop(output, model, opt, full(data()), step, epochs=4)
+    assert step.caught or evenstep.rank() != 0
+
+
+def crashes(output):
+    model = mlp()
+    evenstep.prepare(model, torch.optim.SGD(model.parameters(), 0.05), full(data()))
+    next(iter(evenstep.epochs(1)))
+    raise ValueError("the learning rate of layer 3 is a string")
+
+
+def untrained(output):
+    leave(output, mlp())
+
+
+# ---- killed and gone on
+
+
+def _goes_on(output, model, opt, scheduler):
+    """Four epochs of six steps of 200 samples; TEST_KILL=N kills the last rank, its program with
+    it, in its Nth step."""
+    kill, steps = int(os.environ.get("TEST_KILL", 0)), 0
+    loader = DataLoader(data(), batch_size=200, shuffle=True)
+    test = DataLoader(data(64), batch_size=16)
+    model, opt, loader, scheduler = evenstep.prepare(model, opt, loader, scheduler)
+    for epoch in evenstep.epochs(4):
+        model.train()
+        for x, y in loader:
+            steps += 1
+            if steps == kill and last_rank():
+                os.kill(os.getppid(), signal.SIGKILL)
+                signal.pause()
+            x = x + 0.01 * float(np.random.rand()) + 0.01 * random.random()
+            plain_step(model, opt, x, y)
+        scheduler.step()
+        model.eval()
+        with torch.no_grad():
+            right = sum(int((model(x).argmax(1) == y).sum()) for x, y in test)
+        evenstep.log(test_accuracy=right / 64)
+    leave(output, model, rate=opt.param_groups[0]["lr"], steps=steps)
+
+
+def goes_on_sgd(output):
+    np.random.seed(5)
+    random.seed(5)
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    _goes_on(output, model, opt, torch.optim.lr_scheduler.MultiStepLR(opt, [1, 3], 0.5))
+
+
+def goes_on_adamw(output):
+    np.random.seed(5)
+    random.seed(5)
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Dropout(0.3),
+                          nn.Linear(64, 5))
+    opt = torch.optim.AdamW(model.parameters(), 1e-2)
+    _goes_on(output, model, opt, torch.optim.lr_scheduler.CosineAnnealingLR(opt, 4))

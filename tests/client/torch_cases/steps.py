@@ -1,0 +1,199 @@
+"""Cases of a step: optimizers, what stands between backward and step, modules."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import evenstep
+
+from .parts import STEPS, data, full, images, leave, loop, mlp, plain_step
+
+
+# ---- optimizers and what stands between backward and step
+
+
+def sgd_momentum(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
+    loop(output, model, opt, full(data()), plain_step)
+
+
+def plain_sgd(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loop(output, model, opt, full(data()), plain_step)
+
+
+def without_momentum(output):
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), plain_step)
+
+
+class Copies(TorchDispatchMode):
+    """Counts the copies of tensors that are made within."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += "copy" in function.__name__ or "clone" in function.__name__
+        return function(*args, **(kwargs or {}))
+
+
+def copies(output):
+    """How many tensors are copied from where a backward pass begins to the optimizer's step."""
+    model, counted = mlp(), []
+
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        with Copies() as seen:
+            loss.backward()
+        counted.append(seen.count)
+        opt.step()
+
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    model, opt, loader = evenstep.prepare(model, opt, full(data()))
+    for _ in evenstep.epochs(STEPS):
+        for x, y in loader:
+            step(model, opt, x, y)
+    leave(output, model, copies=counted)
+
+
+def adamw(output):
+    model = mlp()
+    loop(output, model, torch.optim.AdamW(model.parameters(), 1e-3, fused=True), full(data()),
+         plain_step)
+
+
+def clipping(output):
+    def step(model, opt, x, y):
+        opt.zero_grad(set_to_none=False)
+        F.cross_entropy(model(x), y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.5, momentum=0.9), full(data()), step)
+
+
+def groups_and_scheduler(output):
+    model = mlp()
+    opt = torch.optim.AdamW(
+        [{"params": model[0].parameters(), "weight_decay": 0.0},
+         {"params": model[2:].parameters()}], lr=2e-3,
+        eps=1e-3,
+    )
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(opt, 4e-3, total_steps=STEPS + 1)
+    model, opt, loader, scheduler = evenstep.prepare(model, opt, full(data()), scheduler)
+    for _ in evenstep.epochs(STEPS):
+        for x, y in loader:
+            plain_step(model, opt, x, y)
+            scheduler.step()
+    leave(output, model, rate=scheduler.get_last_lr()[0])
+
+
+def scaler(output):
+    grad_scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = F.cross_entropy(model(x).float(), y)
+        grad_scaler.scale(loss).backward()
+        grad_scaler.unscale_(opt)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        grad_scaler.step(opt)
+        grad_scaler.update()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(data()), step)
+
+
+# ---- modules
+
+
+class Odd(nn.Module):
+    """Tied, frozen and unused parameters."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.a, self.b = nn.Linear(20, 20), nn.Linear(20, 20, bias=False)
+        self.b.weight = self.a.weight
+        self.frozen, self.unused = nn.Linear(20, 20), nn.Linear(7, 3)
+        self.frozen.requires_grad_(False)
+        self.out = nn.Linear(20, 5)
+
+    def forward(self, x):
+        return self.out(torch.tanh(self.b(torch.tanh(self.frozen(self.a(x))))))
+
+
+def odd_parameters(output):
+    model = Odd()
+    opt = torch.optim.AdamW(model.parameters(), 1e-3, eps=1e-3)
+    loop(output, model, opt, full(data()), plain_step)
+    assert model.unused.weight.grad is None
+    assert model.a.weight is model.b.weight
+
+
+class Conv(nn.Module):
+    def __init__(self, norm=False):
+        super().__init__()
+        torch.manual_seed(1)
+        self.conv1, self.conv2 = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8) if norm else nn.Identity()
+        self.out = nn.Linear(8 * 16, 5)
+
+    def forward(self, x):
+        x = F.max_pool2d(torch.relu(self.norm(self.conv1(x))), 2)
+        return self.out(torch.relu(self.conv2(x)).flatten(1))
+
+
+def channels_last(output):
+    def step(model, opt, x, y):
+        plain_step(model, opt, x.contiguous(memory_format=torch.channels_last), y)
+
+    model = Conv().to(memory_format=torch.channels_last)
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9), full(images()),
+         step)
+    assert model.conv2.weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def batch_norm(output):
+    model = Conv(norm=True)
+    opt = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9)
+    loop(output, model, opt, full(images()), plain_step)
+
+
+def compiled(output):
+    model = torch.compile(mlp(), backend="aot_eager")
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loop(output, model, opt, full(data()), plain_step)
+
+
+def moved(output):
+    count = 0
+
+    def step(model, opt, x, y):
+        nonlocal count
+        count += 1
+        if count == 20:
+            model.to(torch.float64).to(torch.float32)
+        plain_step(model, opt, x, y)
+
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, foreach=True)
+    loop(output, model, opt, full(data()), step)
+
+
+def bfloat16(output):
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        F.cross_entropy(model(x.bfloat16()).float(), y).backward()
+        opt.step()
+
+    model = mlp().bfloat16()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), step)

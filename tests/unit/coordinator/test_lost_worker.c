@@ -1,0 +1,168 @@
+/* A worker dies, and its attempt goes on where a server has the parameters (docs/decisions/0020):
+ * the server is told, minibatches are shared out among the others, and what the server counted of
+ * the dead one stands for it. Driven by sched_tick. */
+#include "tests/unit/coordinator/world.h"
+
+#include "job/documents/control.h"
+#include "job/documents/departure.h"
+
+static const char three[] =
+    "{'workers': 3, 'strategy': {'type': 'asgd'}, 'batching': "
+    "{'global_batch': 96, 'policy': 'equal'}}";
+
+/* Its guard says so. */
+static void dies(struct world *w, const char *id, int rank)
+{
+    char text[200];
+    snprintf(text, sizeof text,
+             "{'type': 'lost', 'rank': %d, 'message': 'exited on signal 9 (Killed)', "
+             "'number': 4611686018427387904}",
+             rank);
+    say_fact(w, id, text);
+}
+
+/* The server went on without rank `who`, of which it had taken gradients of so many samples. */
+static void leaves(struct world *w, const char *id, int who, int64_t step, int others, int samples)
+{
+    struct departure left = {.who = who, .step = step, .others = others, .pushes = 1};
+    staleness_add(&left.staleness, 1, samples);
+    json_t *fact = json_pack("{s:i, s:s, s:i, s:i, s:I, s:s, s:s, s:o}", "format", FACT_FORMAT,
+                             "job", id, "attempt", last_attempt(w, id)->number, "rank",
+                             workers_of(last_attempt(w, id)), "number", (json_int_t)++w->told,
+                             "node", "keeper", "type", "left", "left", departure_json(&left));
+    seal_as(w, id, last_attempt(w, id)->number);
+    OK(store_fact_add(w->store, id, fact, &err_));
+    json_decref(fact);
+    departure_release(&left);
+}
+
+/* A job of three workers that goes on without rank 1, of which the server took 96 samples. */
+static struct world *world_of_two(void **state, char id[STORE_ID])
+{
+    struct world *w = world_running(state, 3, three, id);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    leaves(w, id, 1, 412, 2, 96);
+    pass(w, 2);
+    return w;
+}
+
+static struct control control_of(struct world *w, const char *id)
+{
+    struct control c;
+    json_t *j = store_doc_get(w->store, id, "control", &err_);
+    assert_non_null(j);
+    OK(control_read(&c, j, &err_));
+    json_decref(j);
+    return c;
+}
+
+static void the_server_is_told_and_the_others_share_its_minibatch(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 3, three, id);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.lost[0] == 1 && c.version == 2);
+    assert_true(c.sizes[0] == 48 && c.sizes[1] == 0 && c.sizes[2] == 48);
+    json_t *all = store_assignments(w->store, id, &err_);
+    assert_string_equal(text_at(all, "/1/reason"), "n2 left, 2 nodes go on: equal");
+    assert_null(json_object_get(json_object_get(json_array_get(all, 1), "batches"), "n2"));
+    json_decref(all);
+    dies(w, id, 1); /* told again */
+    tick(w, 0.5);
+    assert_int_equal(control_of(w, id).version, 2);
+    assert_state(w, id, "running");
+}
+
+static void what_the_server_counted_stands_for_it(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, id);
+    assert_int_equal(number_of(w, id, "/workers/1/samples"), 96);
+    assert_int_equal(number_of(w, id, "/workers/1/updates"), 1);
+    assert_text_of(w, id, "/workers/1/state", "left");
+    say_beat(w, id, 1, PHASE_COMPUTE, 0, 0); /* one that was on its way says nothing new */
+    pass(w, 2);
+    assert_int_equal(number_of(w, id, "/workers/1/samples"), 96);
+    assert_state(w, id, "running");
+}
+
+static void another_coordinator_knows_it_too(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, id);
+    dies(w, id, 2);
+    tick(w, 0.5);
+    world_new_coordinator(w);
+    pass(w, 2);
+    assert_int_equal(number_of(w, id, "/workers/1/samples"), 96);
+    assert_text_of(w, id, "/workers/1/state", "left");
+    assert_text_of(w, id, "/workers/2/state", "left");
+    asked(w, id, "pause"); /* which writes the document again */
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 2 && c.sizes[0] == 96 && c.sizes[1] == 0 && c.sizes[2] == 0);
+}
+
+/* The attempt has ended with the death of this rank, and the next one begins. */
+static void assert_ended(struct world *w, const char *id, int dead, const char *node)
+{
+    char says[100];
+    snprintf(says, sizeof says, "rank %d on node '%s' is lost: it exited on signal 9", dead, node);
+    pass(w, 2);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_int_equal(number_field(w, id, "restarts"), 1);
+    assert_error(w, id, "peer", says);
+}
+
+static void ends(void **state, const char *job, int dead, const char *node)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 3, job, id);
+    dies(w, id, dead);
+    assert_ended(w, id, dead, node);
+}
+
+static void without_the_keeper_nothing_goes_on(void **state)
+{
+    ends(state, three, 3, "keeper");
+}
+
+static void lockstep_strategies_need_all_their_workers(void **state)
+{
+    ends(state, "{'workers': 3}", 1, "n2");
+}
+
+static void fewer_than_the_job_wants_do_not_go_on(void **state)
+{
+    ends(state, "{'workers': 3, 'min_workers': 3, 'strategy': {'type': 'asgd'}}", 1, "n2");
+}
+
+static void several_servers_need_all_their_workers(void **state)
+{
+    ends(state, "{'workers': 3, 'strategy': {'type': 'asgd', 'servers': 2}}", 1, "n2");
+}
+
+static void a_start_needs_all_workers(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 3, three, id);
+    dies(w, id, 1);
+    assert_ended(w, id, 1, "n2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_WORLD(the_server_is_told_and_the_others_share_its_minibatch),
+        IN_A_WORLD(what_the_server_counted_stands_for_it),
+        IN_A_WORLD(another_coordinator_knows_it_too),
+        IN_A_WORLD(without_the_keeper_nothing_goes_on),
+        IN_A_WORLD(lockstep_strategies_need_all_their_workers),
+        IN_A_WORLD(fewer_than_the_job_wants_do_not_go_on),
+        IN_A_WORLD(several_servers_need_all_their_workers),
+        IN_A_WORLD(a_start_needs_all_workers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,21 @@
+/* The guard of a worker's process (docs/decisions/0020): its parent, which tells the store when the
+ * worker dies, and keeps that death from mpirun, which would end all other ranks.
+ *
+ *      mpirun or its daemon ─► guard ─► worker        one pair per worker of a job that may outlive
+ *                               │         ╳           one (jobspec_outlives_worker)
+ *                               └─► fact "lost" ─► monitor ─► control ─► server drops the worker
+ *
+ * The kernel tells a parent at once, however the worker died and whatever host it is on. A worker
+ * that ends by itself, well or with an error, ends its guard with the same exit code.
+ */
+#ifndef WORKER_GUARD_H
+#define WORKER_GUARD_H
+
+#include "worker/config.h"
+
+/* Before MPI and before any thread. Forks, if this rank is to have a guard: returns in the worker
+ * alone, whose environment is the same. argv: of main(), which the guard overwrites, so that
+ * whoever looks for the rank's process finds one. */
+int guard_begin(const struct worker_config *c, char **argv, struct err *e);
+
+#endif
