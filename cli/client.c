@@ -153,6 +153,7 @@ static bool is_loopback(const char *url)
 /* What is asked, and where the answer goes. */
 struct exchange {
     const char *method, *path, *type; /* type: of the body */
+    const char *etag;                 /* of what is changed, or NULL */
     const void *body;                 /* NULL: none */
     size_t bytes;
     int64_t from; /* only what follows so many bytes is wanted; 0: all */
@@ -219,14 +220,25 @@ static struct curl_slist *make_headers(const struct client *c, const struct exch
         snprintf(line, sizeof line, "Range: bytes=%lld-", (long long)x->from);
         list = curl_slist_append(list, line);
     }
+    if (x->etag) {
+        snprintf(line, sizeof line, "If-Match: %s", x->etag);
+        list = curl_slist_append(list, line);
+    }
     snprintf(line, sizeof line, "Content-Type: %s", x->type);
     return curl_slist_append(list, line);
+}
+
+static void note_etag(struct client *c, CURL *curl)
+{
+    struct curl_header *etag = NULL;
+    bool there = curl_easy_header(curl, "ETag", 0, CURLH_HEADER, -1, &etag) == CURLHE_OK;
+    snprintf(c->etag, sizeof c->etag, "%s", there ? etag->value : "");
 }
 
 /* x->text needs release_exchange either way. */
 static int perform(struct client *c, struct exchange *x, struct err *e)
 {
-    char url[1536], why[CURL_ERROR_SIZE] = "";
+    char url[4608], why[CURL_ERROR_SIZE] = "";
     int rc = 0;
     buf_init(&x->text, MOST_BYTES);
     c->refusal = 0;
@@ -242,6 +254,7 @@ static int perform(struct client *c, struct exchange *x, struct err *e)
     curl_easy_setopt(x->curl, CURLOPT_ERRORBUFFER, why);
     CURLcode code = curl_easy_perform(x->curl);
     curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &x->status);
+    note_etag(c, x->curl);
     /* a service that refuses a long body may close the connection before it has read all of it */
     if (code != CURLE_OK && !(code == CURLE_SEND_ERROR && x->status >= 400)) {
         rc = err_set(e, ERR_UNAVAILABLE, "cannot reach %s: %s", c->url,
@@ -268,13 +281,17 @@ static json_t *exchange_json(struct client *c, struct exchange *x, struct err *e
     return out;
 }
 
-json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body,
-                    struct err *e)
+static json_t *send_json(struct client *c, const char *method, const char *path, const char *etag,
+                         const json_t *body, struct err *e)
 {
     size_t n = 0;
     char *text = body ? jsonx_dump(body, false, &n) : NULL;
-    struct exchange x = {
-        .method = method, .path = path, .type = "application/json", .body = text, .bytes = n};
+    struct exchange x = {.method = method,
+                         .path = path,
+                         .type = "application/json",
+                         .etag = etag,
+                         .body = text,
+                         .bytes = n};
     if (body && !text) {
         err_set(e, ERR_MEMORY, "cannot ask the service: memory ran out");
         return NULL;
@@ -282,6 +299,18 @@ json_t *client_call(struct client *c, const char *method, const char *path, cons
     json_t *out = exchange_json(c, &x, e);
     free(text);
     return out;
+}
+
+json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body,
+                    struct err *e)
+{
+    return send_json(c, method, path, NULL, body, e);
+}
+
+json_t *client_change(struct client *c, const char *path, const char *etag, const json_t *body,
+                      struct err *e)
+{
+    return send_json(c, "PATCH", path, etag, body, e);
 }
 
 json_t *client_upload(struct client *c, const char *path, const char *type, const void *bytes,

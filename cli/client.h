@@ -16,7 +16,8 @@ struct client {
     char *problems; /* of the last refusal, a line each; owned, or NULL */
     /* borrowed, or NULL: authorities that are trusted, and the one public key that is */
     const char *cacert, *pin;
-    int refusal; /* HTTP status of the last answer that was none of success; 0: it was one */
+    int refusal;   /* HTTP status of the last answer that was none of success; 0: it was one */
+    char etag[96]; /* of the last answer; "": it had none */
 };
 
 /* Where the service is, and how it knows us. */
@@ -62,6 +63,9 @@ bool client_is_there(const char *url);
  * error. What a problem+json answer says of single places of the document is in c->problems. */
 json_t *client_call(struct client *c, const char *method, const char *path, const json_t *body,
                     struct err *e);
+/* PATCH of what still has this ETag. Where it has not, the service refuses with 412. */
+json_t *client_change(struct client *c, const char *path, const char *etag, const json_t *body,
+                      struct err *e);
 /* POST of n bytes of this type; the answer as client_call gives it. */
 json_t *client_upload(struct client *c, const char *path, const char *type, const void *bytes,
                       size_t n, struct err *e);

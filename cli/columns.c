@@ -66,6 +66,16 @@ static void show_number(char *out, size_t size, double v, enum column_kind kind)
     }
 }
 
+static void show_words(char *out, size_t size, const json_t *words)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < json_array_size(words) && n < size; i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+        n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", word ? word : "-");
+    }
+}
+
 const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, const char *path,
                         enum column_kind kind)
 {
@@ -74,6 +84,8 @@ const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, con
     snprintf(out, COLUMN_BYTES_MOST, "-");
     if (kind == COLUMN_FLAG) {
         snprintf(out, COLUMN_BYTES_MOST, "%s", json_is_true(v) ? "yes" : "");
+    } else if (kind == COLUMN_WORDS) {
+        show_words(out, COLUMN_BYTES_MOST, v);
     } else if (text && kind == COLUMN_TIME && strlen(text) > 19) {
         snprintf(out, COLUMN_BYTES_MOST, "%.10s %.8s", text, text + 11);
     } else if (text) {
@@ -90,9 +102,9 @@ const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, con
 
 static enum table_kind side(enum column_kind kind)
 {
-    return kind == COLUMN_WHOLE                                                ? TABLE_WHOLE
-           : kind == COLUMN_TEXT || kind == COLUMN_TIME || kind == COLUMN_FLAG ? TABLE_TEXT
-                                                                               : TABLE_RIGHT;
+    bool text =
+        kind == COLUMN_TEXT || kind == COLUMN_WORDS || kind == COLUMN_TIME || kind == COLUMN_FLAG;
+    return kind == COLUMN_WHOLE ? TABLE_WHOLE : text ? TABLE_TEXT : TABLE_RIGHT;
 }
 
 static void add_row(struct table *t, const json_t *document, const struct column *columns)

@@ -9,6 +9,7 @@
 
 enum column_kind {
     COLUMN_TEXT,    /* text, or anything else as compact JSON */
+    COLUMN_WORDS,   /* an array of texts, with spaces between */
     COLUMN_WHOLE,   /* text that is never cut: ids and names that the next command takes */
     COLUMN_COUNT,   /* a number without decimals */
     COLUMN_NUMBER,  /* four significant digits */

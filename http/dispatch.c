@@ -10,6 +10,7 @@
 #include "http/dispatch.h"
 
 #include <microhttpd.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,13 +61,12 @@ static void run(struct request *q)
     if (e.code == ERR_UNAVAILABLE) {
         connections_away(q->server->connections, clock_now() - begin);
     }
-    if (is_shared(q) && q->reply.status == MHD_HTTP_OK && q->reply.text) {
-        recent_keep(q->server->recent, q->target, q->generation, q->reply.text);
-    }
     if (q->match.route && route_gives_csv(q->match.route)) {
         reply_header(&q->reply, "Vary", "Accept");
     }
     reply_pack(&q->reply, request_header(q, "Accept-Encoding"));
+    recent_made(q->server->recent, &q->ticket,
+                q->reply.status == MHD_HTTP_OK ? q->reply.text : NULL);
     log_set_thread_context("");
     q->done = true;
 }
@@ -91,11 +91,29 @@ static bool is_ambiguous(const char *uri)
     return false;
 }
 
+static struct request *request_of(struct recent_waiter *w)
+{
+    return (struct request *)(void *)((char *)w - offsetof(struct request, waiter));
+}
+
+static void wait_for_answer(struct recent_waiter *w)
+{
+    MHD_suspend_connection(request_of(w)->connection);
+}
+
+/* libmicrohttpd calls dispatch_request() again. */
+static void ask_again(struct recent_waiter *w)
+{
+    MHD_resume_connection(request_of(w)->connection);
+}
+
 void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connection)
 {
     struct request *q = calloc(1, sizeof(*q));
     if (q) {
         q->item = (struct work_item){.connection = connection, .run = run_item};
+        q->waiter = (struct recent_waiter){.wait = wait_for_answer, .wake = ask_again};
+        q->ticket.place = -1;
         q->server = server;
         q->connection = connection;
         q->bad_path = is_ambiguous(uri);
@@ -136,17 +154,21 @@ static int send_reply(struct request *q)
     return reply_send(&q->reply, q->connection);
 }
 
-/* The cached answer, without asking the store again. */
-static bool take_recent(struct request *q)
+/* The answer that is kept, without asking the store again. */
+static enum recent_found take_recent(struct request *q)
 {
     struct err e;
-    struct text *kept =
-        is_shared(q) ? recent_get(q->server->recent, q->target, &q->generation) : NULL;
-    if (!kept || reply_set_shared(&q->reply, MHD_HTTP_OK, kept, "no-store", &e) < 0) {
-        return false;
+    struct text *kept = NULL;
+    enum recent_found found =
+        is_shared(q) ? recent_get(q->server->recent, q->target, &q->waiter, &q->ticket, &kept)
+                     : RECENT_MAKE;
+    if (found == RECENT_GIVEN &&
+        reply_set_shared(&q->reply, MHD_HTTP_OK, kept, "no-store", &e) < 0) {
+        found = RECENT_MAKE;
+    } else if (found == RECENT_GIVEN) {
+        reply_pack(&q->reply, request_header(q, "Accept-Encoding"));
     }
-    reply_pack(&q->reply, request_header(q, "Accept-Encoding"));
-    return true;
+    return found;
 }
 
 static int begin(struct request *q, const struct dispatch_line *line)
@@ -242,8 +264,9 @@ int dispatch_request(void *server, struct MHD_Connection *connection,
         return send_reply(q);
     }
     guard_body_done(q->server->guard, q->guarded);
-    if (take_recent(q)) {
-        return send_reply(q);
+    enum recent_found found = take_recent(q);
+    if (found != RECENT_MAKE) {
+        return found == RECENT_GIVEN ? send_reply(q) : MHD_YES;
     }
     bool waits = !q->refused && (q->unsure || q->match.route->way != ROUTE_QUICK);
     if (waits && work_add(q->server->work, &q->item)) {

@@ -38,6 +38,7 @@ struct http_server {
     struct connections *connections; /* to the store */
     struct stream *stream;           /* events */
     struct digests *digests;         /* SHA-256 of artifacts, by path, size and time */
+    struct pages *pages;             /* the page's files, read and compressed */
     struct recent *recent;           /* answers that many ask for */
     struct tally *tally;             /* what events say, counted */
     struct histogram *timings;       /* [routes]: seconds from header to answer; owned */

@@ -88,10 +88,11 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
                           value);
         }
     } else if (p->type == ROUTE_WORDS) {
-        if (!are_choices(p->choices, value)) {
+        const char *choices = p->choices && p->choices[0] != '^' ? p->choices : NULL;
+        if (!are_choices(choices, value)) { /* words of a pattern, the handler looks at */
             jsonx_problem(problems, pointer,
                           "query parameter '%s' is '%.60s', expected %s, separated by commas",
-                          p->name, value, p->choices ? p->choices : "names");
+                          p->name, value, choices ? choices : "names");
         }
     } else if (p->type == ROUTE_STRING) {
         if (p->choices && !is_choice(p->choices, value)) {
@@ -130,6 +131,9 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
         }
         if (strcmp(p->name, key) == 0) {
             check_value(&q->problems, p, value ? value : "");
+            if (p->check) {
+                p->check(value ? value : "", &q->problems);
+            }
             return MHD_YES;
         }
         names[n++] = p->name;

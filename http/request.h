@@ -9,6 +9,7 @@
 #include "http/access/auth.h"
 #include "http/connections.h"
 #include "http/internal.h"
+#include "http/recent.h"
 #include "http/reply.h"
 #include "http/routes.h"
 #include "http/content/upload.h"
@@ -42,11 +43,12 @@ struct request {
     char note[REQUEST_NOTE]; /* what it changes, for the audit (trail.h) */
     bool unsure; /* only the store knows its session: it is asked on a thread of work.h */
     struct buf body;
-    size_t counted;       /* bytes of `body`'s memory in server->body_bytes */
-    struct upload upload; /* the body of a route that takes a file */
-    size_t discarded;     /* bytes of a body that is not kept */
-    long generation;      /* the cache's generation when `reply` was begun (recent.h) */
-    bool refused;         /* `reply` was decided before the body; the body is read and dropped */
+    size_t counted;              /* bytes of `body`'s memory in server->body_bytes */
+    struct upload upload;        /* the body of a route that takes a file */
+    size_t discarded;            /* bytes of a body that is not kept */
+    struct recent_waiter waiter; /* for an answer that another request makes (recent.h) */
+    struct recent_ticket ticket; /* of the answer that this one makes for all */
+    bool refused; /* `reply` was decided before the body; the body is read and dropped */
     struct reply reply;
     struct jsonx_problems problems; /* go into the answer if the handler fails */
 };

@@ -11,72 +11,85 @@
 #include <string.h>
 
 #include "http/api/api.h"
+#include "http/api/job_query.h"
 #include "http/api/schemas.h"
+#include "job/tags.h"
 
-#define FORMAT_PARAM                                            \
-    {                                                           \
-        "format", ROUTE_STRING, 0, 0, "json|csv",               \
-            "the answer's type; without it what Accept prefers" \
+#define FORMAT_PARAM                                                  \
+    {                                                                 \
+        "format", ROUTE_STRING, 0, 0, "json|csv",                     \
+            "the answer's type; without it what Accept prefers", NULL \
     }
 
 static const struct route_param submit_params[] = {
     {"dryRun", ROUTE_BOOL, 0, 0, NULL,
-     "only checks the spec and says where it would run; nothing is queued, the answer is 200"},
-    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+     "only checks the spec and says where it would run; nothing is queued, the answer is 200",
+     NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param list_params[] = {
     {"state", ROUTE_WORDS, 0, 0, SCHEMA_JOB_STATES,
-     "only jobs in this state, or in one of several, separated by commas"},
+     "only jobs in this state, or in one of several, separated by commas", NULL},
     {"fields", ROUTE_WORDS, 0, 0, NULL,
-     "only these keys of each job, separated by commas, and its id; without it all"},
+     "only these keys of each job, separated by commas, and its id; without it all", NULL},
     {"q", ROUTE_STRING, 0, 0, NULL,
-     "only jobs whose name contains this, or whose id begins with it"},
-    {"sort", ROUTE_STRING, 0, 0, "-created|created|priority|name",
-     "order; -created (newest first) by default"},
-    {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before"},
-    {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default"},
-    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+     "only jobs whose name contains this, or whose id begins with it", NULL},
+    {"tag", ROUTE_WORDS, 0, 0, TAG_PATTERN, "only jobs that have all of these tags", NULL},
+    {"where", ROUTE_STRING, 0, 0, NULL,
+     "only jobs for which all of these conditions hold, separated by commas: PATH, one of = != >= "
+     "<= > <, VALUE, as in spec.strategy.type=sync,metrics.best_test_accuracy>=0.98; a path is of "
+     "keys of the job's document with dots between, and one that a job lacks, or that is null, "
+     "fulfils none",
+     job_query_check_conditions},
+    {"sort", ROUTE_STRING, 0, 0, NULL,
+     "order: created, -created (the newest first, which is usual), priority (the highest first), "
+     "name, or a path as in where, behind a - the greatest first; jobs without that value come "
+     "last",
+     job_query_check_order},
+    {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before", NULL},
+    {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default", NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param series_params[] = {
     {"names", ROUTE_STRING, 0, 0, NULL,
-     "names of series, separated by commas, or all; train_loss by default"},
+     "names of series, separated by commas, or all; train_loss by default", NULL},
     {"x", ROUTE_STRING, 0, 0, "step|samples|time",
-     "the axis; step by default, time is in seconds since the job's start"},
-    {"from", ROUTE_REAL, -1e15, 1e15, NULL, "only points from here on, in units of x"},
-    {"to", ROUTE_REAL, -1e15, 1e15, NULL, "only points up to here, in units of x"},
-    {"points", ROUTE_INT, 1, 20000, NULL,
-     "at most so many buckets for each series; 600 by default"},
+     "the axis; step by default, time is in seconds since the job's start", NULL},
+    {"from", ROUTE_REAL, -1e15, 1e15, NULL, "only points from here on, in units of x", NULL},
+    {"to", ROUTE_REAL, -1e15, 1e15, NULL, "only points up to here, in units of x", NULL},
+    {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets for each series; 600 by default",
+     NULL},
     FORMAT_PARAM,
-    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param steps_params[] = {
-    {"last", ROUTE_INT, 1, 10000, NULL, "rows of each rank; 50 by default"},
-    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+    {"last", ROUTE_INT, 1, 10000, NULL, "rows of each rank; 50 by default", NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param logs_params[] = {
     {"rank", ROUTE_INT, 0, 4095, NULL,
-     "the rank whose log it is; without it the launcher's own words"},
+     "the rank whose log it is; without it the launcher's own words", NULL},
     {"all", ROUTE_BOOL, 0, 0, NULL,
-     "all logs in one answer, each line with its name in front: launcher, 0, 1, …"},
-    {"tail", ROUTE_INT, 1, 100000, NULL, "only the last so many lines"},
-    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+     "all logs in one answer, each line with its name in front: launcher, 0, 1, …", NULL},
+    {"tail", ROUTE_INT, 1, 100000, NULL, "only the last so many lines", NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param table_params[] = {
     FORMAT_PARAM,
-    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param events_params[] = {
-    {"job", ROUTE_STRING, 0, 0, NULL, "only events of this job"},
-    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+    {"job", ROUTE_STRING, 0, 0, NULL, "only events of this job", NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 
 static const struct route_param audit_params[] = {
-    {"who", ROUTE_STRING, 0, 0, NULL, "only what the tokens of this name did"},
+    {"who", ROUTE_STRING, 0, 0, NULL, "only what the tokens of this name did", NULL},
     {"since", ROUTE_STRING, 0, 0, NULL,
-     "only entries from this time on: 2026-01-02T03:04:05Z, or a beginning of it"},
-    {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before"},
-    {"limit", ROUTE_INT, 1, 500, NULL, "entries on a page; 50 by default"},
-    {NULL, ROUTE_STRING, 0, 0, NULL, NULL},
+     "only entries from this time on: 2026-01-02T03:04:05Z, or a beginning of it", NULL},
+    {"cursor", ROUTE_STRING, 0, 0, NULL, "`next` of the page before", NULL},
+    {"limit", ROUTE_INT, 1, 500, NULL, "entries on a page; 50 by default", NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 
 #define V1 "/api/v1/"
@@ -86,7 +99,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs", ROLE_VIEWER, api_jobs_list, "Lists jobs, a page at a time.", list_params, NULL, 200, "JobList", ROUTE_SHARED},
     {"POST", V1 "jobs", ROLE_OPERATOR, api_jobs_submit, "Submits a job. With an Idempotency-Key header a repeated request gives the job that the first one made.", submit_params, "JobSpec", 201, "Job", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}", ROLE_VIEWER, api_job_get, "Shows a job: spec, state, progress, metrics, staleness, workers.", NULL, NULL, 200, "Job", ROUTE_SHARED},
-    {"PATCH", V1 "jobs/{id}", ROLE_OPERATOR, api_job_patch, "Changes a job's priority.", NULL, "JobPatch", 200, "Job", ROUTE_WAITS},
+    {"PATCH", V1 "jobs/{id}", ROLE_OPERATOR, api_job_patch, "Changes a job's priority, tags or note.", NULL, "JobPatch", 200, "Job", ROUTE_WAITS},
     {"DELETE", V1 "jobs/{id}", ROLE_OPERATOR, api_job_delete, "Deletes a job that has ended, with its files; 409 if it has not.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/cancel", ROLE_OPERATOR, api_job_cancel, "Asks a job to end.", NULL, NULL, 200, "Job", ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/pause", ROLE_OPERATOR, api_job_pause, "Asks a running job to write a checkpoint and to give its nodes back.", NULL, NULL, 200, "Job", ROUTE_WAITS},

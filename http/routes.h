@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "common/err.h"
+#include "common/jsonx.h"
 #include "http/access/auth.h"
 
 struct request;
@@ -22,8 +23,10 @@ struct route_param {
     const char *name; /* NULL ends the list */
     enum route_type type;
     double min, max;     /* of numbers */
-    const char *choices; /* "step|samples|time", or NULL */
+    const char *choices; /* "step|samples|time"; of words, a pattern "^[a-z]*$"; or NULL */
     const char *help;
+    /* Reports what is wrong with a value beyond that; or NULL. */
+    void (*check)(const char *value, struct jsonx_problems *problems);
 };
 
 enum route_way {

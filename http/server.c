@@ -31,6 +31,7 @@
 #include "http/connections.h"
 #include "http/dispatch.h"
 #include "http/content/files.h"
+#include "http/content/pages.h"
 #include "http/guard.h"
 #include "http/events/histogram.h"
 #include "http/internal.h"
@@ -264,8 +265,8 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         open_socket(s, config->listen, e) < 0 ||
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
         open_tls(s, config, e) < 0 || open_access(s, config, e) < 0 ||
-        !(s->digests = digests_new()) || !(s->guard = guard_start(e)) ||
-        !(s->recent = recent_new()) || start_counting(s, e) < 0 ||
+        !(s->digests = digests_new()) || !(s->pages = pages_new()) ||
+        !(s->guard = guard_start(e)) || !(s->recent = recent_new()) || start_counting(s, e) < 0 ||
         !(s->stream = stream_start(url, password, s->recent, s->auth, s->tally, e)) ||
         !(s->work = work_start(HTTP_WORKERS, e)) || start_daemon(s, e) < 0) {
         http_stop(s);
@@ -299,6 +300,7 @@ void http_stop(struct http_server *s)
     guard_stop(s->guard);
     recent_free(s->recent);
     digests_free(s->digests);
+    pages_free(s->pages);
     auth_close(s->auth);
     audit_close(s->audit);
     tls_close(s->tls);

@@ -16,6 +16,7 @@
 
 #include "job/cluster.h"
 #include "job/spec_parts.h"
+#include "job/tags.h"
 
 const struct catalog_param spec_top_params[] = {
     {"workers", PARAM_INT, 0, 1, 1, SPEC_WORKERS, NULL, NULL, "nodes to train on"},
@@ -192,11 +193,25 @@ static void read_model(struct jobspec *spec, struct fields *f)
     }
 }
 
+/* They stay out of the whole spec where they were not given. */
+static void read_tags(struct fields *f)
+{
+    char at[FIELDS_POINTER];
+    const json_t *tags = fields_get(f, "tags"), *note = fields_get(f, "note");
+    if (tags && tags_check(tags, jsonx_join(at, sizeof at, f->pointer, "tags"), f->problems)) {
+        json_object_set_new(f->full, "tags", json_deep_copy(tags));
+    }
+    if (note && note_check(note, jsonx_join(at, sizeof at, f->pointer, "note"), f->problems)) {
+        json_object_set_new(f->full, "note", json_deep_copy(note));
+    }
+}
+
 static void read_top(struct jobspec *spec, struct fields *f)
 {
     const char *name = fields_text(f, "name", false, SPEC_NAME);
     snprintf(spec->name, sizeof spec->name, "%s", name ? name : "unnamed");
     json_object_set_new(f->full, "name", json_string(spec->name));
+    read_tags(f);
     spec_read_init(spec, f);
     fields_params(f, spec_top_params);
     spec->workers = (int)fields_int(f->full, "workers");

@@ -10,6 +10,7 @@
 
 #include "job/cluster.h"
 #include "job/spec_parts.h"
+#include "job/tags.h"
 
 /* A bound or a default of a number, as it is written in JSON. */
 static json_t *number_of(const struct catalog_param *p, double value)
@@ -311,6 +312,19 @@ static json_t *cluster_schema(json_t *all)
     return cluster;
 }
 
+/* What people write on a job, in its spec and later. */
+static void add_tags(json_t *all, json_t *spec)
+{
+    json_t *tags = json_pack("{s:s, s:{s:s, s:s}, s:i, s:b, s:s}", "type", "array", "items", "type",
+                             "string", "pattern", TAG_PATTERN, "maxItems", TAGS_MOST, "uniqueItems",
+                             1, "description", "words to find jobs by"),
+           *note = json_pack("{s:[s, s], s:i, s:s, s:s}", "type", "string", "null", "maxLength",
+                             NOTE_CHARACTERS, "pattern", NOTE_PATTERN, "description",
+                             "what people have to say of a job");
+    add(spec, "tags", component(all, "Tags", tags), false);
+    add(spec, "note", component(all, "Note", note), false);
+}
+
 /* Parts that hold parameters alone, and the cluster. */
 static void add_plain(json_t *all, json_t *spec)
 {
@@ -334,6 +348,7 @@ json_t *jobspec_schemas(void)
                              strategies = {CATALOG_STRATEGY, "Strategy", "type", false};
     json_t *all = json_object(), *spec = closed_object(), *schedule = one_of(all, &schedules, NULL);
     add(spec, "name", text("shown in lists"), false);
+    add_tags(all, spec);
     add(spec, "model", model_schema(all), false);
     add(spec, "data", one_of(all, &formats, NULL), false);
     add(spec, "program", component(all, "ProgramSpec", program_schema()), false);

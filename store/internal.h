@@ -8,6 +8,7 @@
 #include <hiredis/hiredis.h>
 #include <stdatomic.h>
 
+#include "common/buf.h"
 #include "store/keys.h"
 #include "store/store.h"
 
@@ -65,6 +66,7 @@ redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...)
 /* Several commands that go out together: append them, then take as many replies as were appended. A
  * failure frees them all. */
 int store_append(struct store *s, struct err *e, const char *fmt, ...);
+int store_append_argv(struct store *s, int argc, const char **argv, struct err *e);
 int store_replies(struct store *s, redisReply **out, struct err *e);
 /* On the second connection; waits block_ms beyond the usual. */
 redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e);
@@ -141,10 +143,20 @@ int store_mend(struct store *s, const char *key, struct err *e);
 /* documents.c: takes the reply of a script that answers 1, or 0 where the job is not there; frees
  * it. */
 int store_did(const char *id, redisReply *r, struct err *e);
-/* jobs_view.c */
-json_t *jobview_from_reply(const char *id, const redisReply *hash, const redisReply *live,
-                           struct err *e);
-/* Whole jobs of n ids, in their order; those deleted meanwhile are left out. */
-json_t *jobview_read(struct store *s, int n, const char **ids, struct err *e);
+/* jobs_view.c: where a key of a job's document is kept. */
+enum jobview_kind {
+    JOBVIEW_TEXT,   /* a field of its hash: text, or null */
+    JOBVIEW_NUMBER, /* a whole number */
+    JOBVIEW_JSON,   /* a document, or null */
+    JOBVIEW_LIST,   /* an array */
+    JOBVIEW_HIDDEN, /* a field that is not shown */
+    JOBVIEW_LIVE    /* a part of the live document */
+};
+enum jobview_kind jobview_kind(const char *name);
+/* Appends the documents of n jobs, with commas between, in the order of their ids; those deleted
+ * meanwhile are left out. `words`: "a,b", the keys that are wanted beside the id; NULL: all. How
+ * many there are, or negative. */
+int jobview_append(struct store *s, int n, const char **ids, const char *words, struct buf *out,
+                   struct err *e);
 
 #endif

@@ -24,6 +24,14 @@
 
 static struct script create_script = {.text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_CREATE};
 
+static int check_priority(int priority, struct err *e)
+{
+    return priority >= -STORE_PRIORITY && priority <= STORE_PRIORITY
+               ? 0
+               : err_set(e, ERR_INVALID, "the priority %d is not within %d and %d", priority,
+                         -STORE_PRIORITY, STORE_PRIORITY);
+}
+
 static int random_id(char id[STORE_ID], struct err *e)
 {
     unsigned char bytes[8];
@@ -44,6 +52,13 @@ static int spec_digest(const json_t *spec, char out[65], struct err *e)
     store_hex_sha256(text, strlen(text), out);
     free(text);
     return 0;
+}
+
+/* The spec's tags as text, malloc'd; NULL: it has none. */
+static char *tags_of(const json_t *spec)
+{
+    const json_t *tags = json_object_get(spec, "tags");
+    return json_array_size(tags) ? jsonx_dump(tags, false, NULL) : NULL;
 }
 
 /* The first number of what lua/job_create.lua answers. */
@@ -73,12 +88,8 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
 {
     char job[STORE_KEY], queued[STORE_KEY], idem[STORE_KEY] = "", fresh[STORE_ID], digest[65],
                                             when[32], prio[16], life[16], hash[65];
-    if (priority < -STORE_PRIORITY || priority > STORE_PRIORITY) {
-        return err_set(e, ERR_INVALID, "the priority %d is not within %d and %d", priority,
-                       -STORE_PRIORITY, STORE_PRIORITY);
-    }
-    int rc = random_id(fresh, e);
-    if (rc < 0 || (rc = key_of_job(job, KEY_JOB, fresh, e)) < 0 ||
+    int rc = check_priority(priority, e);
+    if (rc < 0 || (rc = random_id(fresh, e)) < 0 || (rc = key_of_job(job, KEY_JOB, fresh, e)) < 0 ||
         (rc = spec_digest(spec, digest, e)) < 0) {
         return rc;
     }
@@ -86,8 +97,9 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
         store_hex_sha256(idempotency_key, strlen(idempotency_key), hash);
         key_named(idem, KEY_IDEMPOTENCY, hash, NULL);
     }
-    char *text = store_dump(spec, "the job's spec", e);
+    char *text = store_dump(spec, "the job's spec", e), *tags = tags_of(spec);
     if (!text) {
+        free(tags);
         return -(e ? (int)e->code : ERR_INTERNAL);
     }
     const char *name = json_string_value(json_object_get(spec, "name"));
@@ -106,12 +118,15 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
                           digest,
                           life,
                           STORE_EVENTS,
+                          tags ? tags : "",
+                          jsonx_string_at(spec, "note"),
                           owner ? owner : ""};
-    redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 10, args, NULL, e);
+    redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 12, args, NULL, e);
     rc = r ? created(r, id, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
     }
+    free(tags);
     free(text);
     return rc;
 }
@@ -240,7 +255,7 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
     return rc;
 }
 
-/* ---- deleting, priority ---------------------------------------------------------------------- */
+/* ---- deleting, changing ---------------------------------------------------------------------- */
 
 static struct script delete_script = {.text = LUA_JOB_VERSION LUA_JOB_DELETE};
 
@@ -309,34 +324,45 @@ int store_job_delete(struct store *s, const char *id, const char *seen, struct e
     return rc;
 }
 
-static struct script priority_script = {
-    .text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_VERSION LUA_JOB_PRIORITY};
+static struct script change_script = {.text =
+                                          LUA_SCORE LUA_JOB_EVENT LUA_JOB_VERSION LUA_JOB_CHANGE};
 
-void store_job_version(const json_t *job, char out[STORE_VERSION])
+int store_job_change(struct store *s, const char *id, const struct job_change *change,
+                     const char *seen, struct err *e)
 {
-    const char *state = json_string_value(json_object_get(job, "state"));
-    snprintf(out, STORE_VERSION, "%.20s-%d-%d", state ? state : "",
-             (int)json_integer_value(json_object_get(job, "attempt")),
-             (int)json_integer_value(json_object_get(job, "priority")));
+    char job[STORE_KEY], prio[16], *tags = NULL;
+    int rc = key_of_job(job, KEY_JOB, id, e), n = 4;
+    if (rc < 0 || (change->priority && (rc = check_priority(*change->priority, e)) < 0)) {
+        return rc;
+    }
+    if (change->tags && !(tags = store_dump(change->tags, "the job's tags", e))) {
+        return store_failed(e);
+    }
+    const char *keys[] = {job, key_text(KEY_QUEUE), key_text(KEY_EVENTS)};
+    const char *args[10] = {id, jobstate_name(JOB_QUEUED), STORE_EVENTS, seen ? seen : ""};
+    if (change->priority) {
+        snprintf(prio, sizeof prio, "%d", *change->priority);
+        args[n++] = "priority";
+        args[n++] = prio;
+    }
+    if (tags) {
+        args[n++] = "tags";
+        args[n++] = json_array_size(change->tags) ? tags : "";
+    }
+    if (change->note) {
+        const char *note = json_string_value(change->note);
+        args[n++] = "note";
+        args[n++] = note ? note : "";
+    }
+    redisReply *r = store_script(s, &change_script, 3, keys, n, args, NULL, e);
+    bool differs = r && r->type == REDIS_REPLY_INTEGER && r->integer < 0;
+    rc = store_did(id, r, e);
+    free(tags);
+    return differs ? JOB_WAS_ANOTHER : rc;
 }
 
 int store_job_set_priority(struct store *s, const char *id, int priority, const char *seen,
                            struct err *e)
 {
-    char job[STORE_KEY], prio[16];
-    int rc = key_of_job(job, KEY_JOB, id, e);
-    if (rc < 0) {
-        return rc;
-    }
-    if (priority < -STORE_PRIORITY || priority > STORE_PRIORITY) {
-        return err_set(e, ERR_INVALID, "the priority %d is not within %d and %d", priority,
-                       -STORE_PRIORITY, STORE_PRIORITY);
-    }
-    snprintf(prio, sizeof prio, "%d", priority);
-    const char *keys[] = {job, key_text(KEY_QUEUE), key_text(KEY_EVENTS)};
-    const char *args[] = {id, prio, jobstate_name(JOB_QUEUED), STORE_EVENTS, seen ? seen : ""};
-    redisReply *r = store_script(s, &priority_script, 3, keys, 5, args, NULL, e);
-    bool differs = r && r->type == REDIS_REPLY_INTEGER && r->integer < 0;
-    rc = store_did(id, r, e);
-    return differs ? JOB_WAS_ANOTHER : rc;
+    return store_job_change(s, id, &(struct job_change){.priority = &priority}, seen, e);
 }

@@ -246,6 +246,16 @@ int store_append(struct store *s, struct err *e, const char *fmt, ...)
     return 0;
 }
 
+int store_append_argv(struct store *s, int argc, const char **argv, struct err *e)
+{
+    if (s->appended == 0 && ready(s, &s->redis, e) < 0) {
+        return -ERR_UNAVAILABLE;
+    }
+    redisAppendCommandArgv(s->redis, argc, argv, NULL);
+    s->appended++;
+    return 0;
+}
+
 int store_replies(struct store *s, redisReply **out, struct err *e)
 {
     int n = s->appended, rc = 0;

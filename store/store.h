@@ -19,6 +19,7 @@
 #include "common/err.h"
 #include "common/sign.h"
 #include "job/documents/host_beat.h"
+#include "job/filter.h"
 #include "job/row.h"
 #include "job/state.h"
 
@@ -83,7 +84,10 @@ int store_leader_take(struct store *s, const struct store_candidate *c, struct s
 int store_leader_give(struct store *s, const char *instance, struct err *e);
 
 /* ---- jobs (jobs.c) --------------------------------------------------------------------------- */
-enum { STORE_ID = 17 }; /* 16 hex digits */
+enum {
+    STORE_ID = 17, /* 16 hex digits */
+    STORE_VERSION = 88
+};
 enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
  * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs); whose key it
@@ -94,8 +98,27 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
  * ERR_NOT_FOUND. */
 json_t *store_job_get(struct store *s, const char *id, struct err *e);
-/* {"jobs": [...], "next": cursor or null}. Newest first; sort: "created" "-created" "priority"
- * "name"; states: "running,queued" or NULL; q: part of the name or NULL. */
+/* The same as compact JSON, malloc'd, and its version (or NULL) as store_job_version gives it. */
+char *store_job_text(struct store *s, const char *id, char version[STORE_VERSION], size_t *len,
+                     struct err *e);
+/* Which jobs are listed. All but limit may be NULL; all is borrowed. */
+struct job_query {
+    const char *states; /* "running,queued": in one of these */
+    const char *q;      /* a part of the name, or the beginning of the id */
+    const char *tags;   /* "a,b": with all of these */
+    const struct filter *where;
+    const char
+        *sort; /* "-created" (the newest first), "created", "priority" (the highest first), or
+                         a path (job/filter.h), which falls behind a "-"; jobs without that value
+                         come last */
+    const char *cursor; /* `next` of the page before */
+    const char *fields; /* "name,state": only these keys, and the id */
+    int limit;          /* 1 to 500; 0: 50 */
+};
+/* {"jobs": [...], "next": cursor or null} as compact JSON, malloc'd. ERR_INVALID for what is no
+ * state, order or cursor. */
+char *store_job_page(struct store *s, const struct job_query *query, size_t *len, struct err *e);
+/* The same, parsed. */
 json_t *store_job_list(struct store *s, const char *states, const char *q, const char *sort,
                        const char *cursor, int limit, struct err *e);
 /* Compare-and-set along job/state.c's arrows, sets started/finished, publishes the event.
@@ -107,16 +130,23 @@ int store_job_state(struct store *s, const char *id, enum job_state *out, struct
 /* What a user asked: "cancel", "pause", "resume". Picks the arrow for the state it finds.
  * ERR_CONFLICT says why not. */
 int store_job_request(struct store *s, const char *id, const char *what, struct err *e);
-/* What changes of a job when it is changed: its state, attempt and priority, "running-1-0". The
- * live figures are no part of it. */
-enum { STORE_VERSION = 48 };
-void store_job_version(const json_t *job, char out[STORE_VERSION]);
+/* What changes of a job when it is changed: its state, attempt and priority, and how often it was
+ * changed by hand, "running-1-0-2". The live figures are no part of it. */
+int store_job_version(struct store *s, const char *id, char version[STORE_VERSION], struct err *e);
 enum job_changed { JOB_CHANGED, JOB_WAS_ANOTHER };
 /* Both do nothing and return JOB_WAS_ANOTHER if `seen` (or NULL) is not the job's version any more.
  * store_job_delete: ERR_CONFLICT if the job has not ended. */
 int store_job_delete(struct store *s, const char *id, const char *seen, struct err *e);
 int store_job_set_priority(struct store *s, const char *id, int priority, const char *seen,
                            struct err *e);
+/* What a user changes of a job. NULL: it stays. */
+struct job_change {
+    const int *priority;
+    const json_t *tags; /* an array, checked by the caller (job/tags.h) */
+    const json_t *note; /* text; "" and null take it away */
+};
+int store_job_change(struct store *s, const char *id, const struct job_change *change,
+                     const char *seen, struct err *e);
 /* Fields of the hash. NULL value removes. store_job_field gives a malloc'd string or NULL. */
 int store_job_set(struct store *s, const char *id, const char *field, const char *value,
                   struct err *e);

@@ -7,7 +7,7 @@
 #include "cli/session.h"
 
 extern const struct opt submit_options[], jobs_options[], logs_options[], download_options[],
-    series_options[], steps_options[];
+    series_options[], steps_options[], tag_options[];
 
 int command_submit(struct session *s);    /* submit.c */
 int command_jobs(struct session *s);      /* list.c */
@@ -22,6 +22,7 @@ int command_pause(struct session *s);
 int command_resume(struct session *s);
 int command_priority(struct session *s);
 int command_delete(struct session *s);
+int command_tag(struct session *s);    /* tag.c */
 int command_series(struct session *s); /* figures.c */
 int command_steps(struct session *s);
 int command_staleness(struct session *s);

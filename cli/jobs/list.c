@@ -1,4 +1,6 @@
-/* `evenstep jobs`: the newest jobs first. */
+/* `evenstep jobs`: the newest jobs first. What is looked for most often has options of its own,
+ * which become conditions as --where takes them.
+ */
 #include <string.h>
 
 #include "cli/jobs/jobs.h"
@@ -9,8 +11,16 @@ const struct opt jobs_options[] = {
     {"state", "STATE", OPT_STRING, NULL, 0, 0, "only jobs in this state"},
     {"search", "TEXT", OPT_STRING, NULL, 0, 0,
      "only jobs whose name contains this, or whose id begins with it"},
+    {"tag", "TAGS", OPT_STRING, NULL, 0, 0, "only jobs that have all of these tags: a,b"},
+    {"strategy", "NAME", OPT_STRING, NULL, 0, 0, "only jobs of this strategy"},
+    {"model", "NAME", OPT_STRING, NULL, 0, 0, "only jobs that train this network"},
+    {"data", "PATH", OPT_STRING, NULL, 0, 0, "only jobs of this data set"},
+    {"accuracy", "A", OPT_REAL, NULL, 0, 1, "only jobs whose best test accuracy is at least this"},
+    {"where", "CONDITIONS", OPT_STRING, NULL, 0, 0,
+     "only jobs for which these hold: spec.seed=1,metrics.test_loss<0.2"},
     {"sort", "ORDER", OPT_STRING, "-created", 0, 0,
-     "-created (the newest first), created, priority or name"},
+     "-created (the newest first), created, priority, name, or a path such as "
+     "-metrics.best_test_accuracy (the greatest first)"},
     {"limit", "N", OPT_INT, "100", 1, 100000, "so many at most"},
     {"quiet", NULL, OPT_FLAG, NULL, 0, 0, "prints ids alone (-q)"},
     {0},
@@ -22,6 +32,7 @@ static const struct column columns[] = {
     {"state", "state", COLUMN_WHOLE},
     {"done", "progress.fraction", COLUMN_PERCENT},
     {"accuracy", "metrics.test_accuracy", COLUMN_PERCENT},
+    {"tags", "tags", COLUMN_WORDS},
     {"created", "created", COLUMN_TIME},
     COLUMNS_END,
 };
@@ -36,12 +47,34 @@ static void print_ids(const json_t *answer)
     columns_lines(json_object_get(answer, "jobs"), "id", "", stdout);
 }
 
+/* The conditions of all options, with commas between. */
+static void conditions(const struct session *s, char *out, size_t size)
+{
+    static const char *const options[][2] = {{"where", ""},
+                                             {"strategy", "spec.strategy.type="},
+                                             {"model", "spec.model="},
+                                             {"data", "spec.data.path="}};
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const char *value = opt_string(s->options, options[i][0]);
+        if (value && n < size) {
+            n += (size_t)snprintf(out + n, size - n, "%s%s%s", n ? "," : "", options[i][1], value);
+        }
+    }
+    if (opt_given(s->options, "accuracy") && n < size) {
+        snprintf(out + n, size - n, "%smetrics.best_test_accuracy>=%.15g", n ? "," : "",
+                 opt_real(s->options, "accuracy"));
+    }
+}
+
 /* The address of a page: what is searched for, how many are wanted, where the page before ended. */
 static void page_path(const struct session *s, long left, const char *cursor, char *out,
                       size_t size)
 {
-    static const char *const asked[][2] = {{"state", "state"}, {"search", "q"}, {"sort", "sort"}};
-    char escaped[512];
+    static const char *const asked[][2] = {
+        {"state", "state"}, {"search", "q"}, {"sort", "sort"}, {"tag", "tag"}};
+    char escaped[1536], where[512];
     size_t n = (size_t)snprintf(out, size, "/api/v1/jobs?limit=%ld", left < PAGE ? left : PAGE);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         const char *value = opt_string(s->options, asked[i][0]);
@@ -49,6 +82,11 @@ static void page_path(const struct session *s, long left, const char *cursor, ch
             n += (size_t)snprintf(out + n, size - n, "&%s=%s", asked[i][1],
                                   client_escape(escaped, sizeof escaped, value));
         }
+    }
+    conditions(s, where, sizeof where);
+    if (where[0]) {
+        n += (size_t)snprintf(out + n, size - n, "&where=%s",
+                              client_escape(escaped, sizeof escaped, where));
     }
     if (cursor) {
         snprintf(out + n, size - n, "&cursor=%.500s", cursor);
@@ -58,7 +96,7 @@ static void page_path(const struct session *s, long left, const char *cursor, ch
 /* All pages as one answer. */
 static json_t *collect(struct session *s, long most)
 {
-    char path[3072];
+    char path[4096];
     json_t *jobs = json_array(), *next = json_null();
     for (long left = most; left > 0 && next; left = most - (long)json_array_size(jobs)) {
         page_path(s, left, json_string_value(next), path, sizeof path);

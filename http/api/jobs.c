@@ -11,11 +11,12 @@
 #include "common/log.h"
 #include "common/proc.h"
 #include "http/api/api.h"
-#include "http/api/schemas.h"
+#include "http/api/job_query.h"
 #include "http/owner.h"
 #include "http/request.h"
 #include "http/trail.h"
 #include "job/spec.h"
+#include "job/tags.h"
 
 enum { IDEMPOTENCY_KEY = 255 };
 
@@ -104,14 +105,14 @@ static int answer_job(struct request *q, struct reply *out, int status, const ch
                       struct err *e)
 {
     char version[STORE_VERSION], etag[STORE_VERSION + 2];
+    size_t len = 0;
     struct store *store = request_store(q, e);
-    json_t *job = store ? store_job_get(store, id, e) : NULL;
+    char *job = store ? store_job_text(store, id, version, &len, e) : NULL;
     if (!job) {
         return -(int)e->code;
     }
-    store_job_version(job, version);
     snprintf(etag, sizeof(etag), "\"%s\"", version);
-    int rc = reply_set_json(out, status, job, e);
+    int rc = reply_set_text(out, status, "application/json", job, len, e);
     reply_etag(out, etag);
     return rc;
 }
@@ -191,67 +192,17 @@ int api_jobs_submit(struct request *q, struct reply *out, struct err *e)
 
 /* ---- list, show ------------------------------------------------------------------------------ */
 
-/* Is this key among "a,b,c"? */
-static bool is_among(const char *words, const char *key)
-{
-    size_t n = strlen(key);
-    for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
-        if (strncmp(at, key, n) == 0 && (at[n] == ',' || at[n] == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A word of `fields` that no job has is a problem. */
-static int check_fields(struct request *q, const char *fields, struct err *e)
-{
-    char word[64];
-    for (const char *at = fields; *at; at += strcspn(at, ","), at += *at == ',') {
-        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ","), at);
-        if (!schema_has("Job", word)) {
-            jsonx_problem(&q->problems, "fields", "a job has no '%s'", word);
-        }
-    }
-    return q->problems.count == 0
-               ? 0
-               : err_set(e, ERR_INVALID, "the query of this request is not valid: %s",
-                         q->problems.items[0].message);
-}
-
-static void keep_fields(json_t *jobs, const char *fields)
-{
-    size_t i;
-    json_t *job, *value;
-    const char *key;
-    void *next;
-    json_array_foreach(jobs, i, job) {
-        json_object_foreach_safe(job, next, key, value) {
-            if (strcmp(key, "id") != 0 && !is_among(fields, key)) {
-                json_object_del(job, key);
-            }
-        }
-    }
-}
-
 int api_jobs_list(struct request *q, struct reply *out, struct err *e)
 {
-    const char *sort = request_param(q, "sort"), *fields = request_param(q, "fields");
-    if (fields && check_fields(q, fields, e) < 0) {
+    struct job_query query;
+    struct filter where;
+    size_t len = 0;
+    if (job_query_read(q, &query, &where, e) < 0) {
         return -(int)e->code;
     }
     struct store *store = request_store(q, e);
-    json_t *list = store ? store_job_list(store, request_param(q, "state"), request_param(q, "q"),
-                                          sort ? sort : "-created", request_param(q, "cursor"),
-                                          (int)request_int(q, "limit", 50), e)
-                         : NULL;
-    if (!list) {
-        return -(int)e->code;
-    }
-    if (fields) {
-        keep_fields(json_object_get(list, "jobs"), fields);
-    }
-    return reply_set_json(out, 200, list, e);
+    char *text = store ? store_job_page(store, &query, &len, e) : NULL;
+    return text ? reply_set_text(out, 200, "application/json", text, len, e) : -(int)e->code;
 }
 
 int api_job_get(struct request *q, struct reply *out, struct err *e)
@@ -272,45 +223,76 @@ static int read_seen(struct request *q, struct store *store, const char *id, str
     if (!request_header(q, "If-Match")) {
         return 0;
     }
-    json_t *job = store_job_get(store, id, e);
-    if (!job) {
-        return -(int)e->code;
+    int rc = store_job_version(store, id, seen, e);
+    if (rc < 0) {
+        return rc;
     }
-    store_job_version(job, seen);
-    json_decref(job);
     snprintf(etag, sizeof(etag), "\"%s\"", seen);
     return request_matches(q, etag, out) ? 0 : 1;
+}
+
+/* What the body says, checked; *change borrows from it and from *priority. */
+static int read_change(struct request *q, const json_t *body, const char *id, int *priority,
+                       struct job_change *change, struct err *e)
+{
+    const json_t *given = json_object_get(body, "priority");
+    json_int_t value = json_integer_value(given);
+    *change = (struct job_change){.tags = json_object_get(body, "tags"),
+                                  .note = json_object_get(body, "note")};
+    if (given && (!json_is_integer(given) || value < -SPEC_PRIORITY || value > SPEC_PRIORITY)) {
+        jsonx_problem(&q->problems, "/priority", "expected a whole number from %d to %d",
+                      -SPEC_PRIORITY, SPEC_PRIORITY);
+    }
+    *priority = (int)value;
+    change->priority = given ? priority : NULL;
+    if (change->tags) {
+        tags_check(change->tags, "/tags", &q->problems);
+    }
+    if (change->note) {
+        note_check(change->note, "/note", &q->problems);
+    }
+    return q->problems.count == 0
+               ? 0
+               : err_set(e, ERR_INVALID, "the change of job '%s' is not valid: %s", id,
+                         q->problems.items[0].message);
+}
+
+static void note_change(struct request *q, const struct job_change *change)
+{
+    char priority[32] = "";
+    if (change->priority) {
+        snprintf(priority, sizeof(priority), "priority %d", *change->priority);
+    }
+    trail_note(q, "%s%s%s%s%s", priority, change->priority && change->tags ? ", " : "",
+               change->tags ? "tags" : "",
+               change->note && (change->priority || change->tags) ? ", " : "",
+               change->note ? "note" : "");
 }
 
 static int patch(struct request *q, struct reply *out, const json_t *body, const char *id,
                  struct err *e)
 {
-    json_t *priority = json_object_get(body, "priority");
-    struct store *store = request_store(q, e);
-    json_int_t value = json_integer_value(priority);
-    if (!json_is_integer(priority) || value < -SPEC_PRIORITY || value > SPEC_PRIORITY) {
-        jsonx_problem(&q->problems, "/priority", "expected a whole number from %d to %d",
-                      -SPEC_PRIORITY, SPEC_PRIORITY);
-        return err_set(e, ERR_INVALID, "the change of job '%s' is not valid: %s", id,
-                       q->problems.items[0].message);
-    }
+    struct job_change change;
     char seen[STORE_VERSION];
-    int rc = store ? read_seen(q, store, id, out, seen, e) : -(int)e->code;
-    if (rc != 0) {
-        return rc < 0 ? rc : 0;
+    int priority, rc = read_change(q, body, id, &priority, &change, e);
+    struct store *store = rc < 0 ? NULL : request_store(q, e);
+    if (!store || (rc = read_seen(q, store, id, out, seen, e)) != 0) {
+        return rc > 0 ? 0 : -(int)e->code;
     }
-    rc = store_job_set_priority(store, id, (int)value, seen[0] ? seen : NULL, e);
+    rc = store_job_change(store, id, &change, seen[0] ? seen : NULL, e);
     if (rc != JOB_CHANGED) {
         return rc < 0 ? rc : reply_precondition(out);
     }
-    trail_note(q, "priority %d", (int)value);
-    wake(q);
+    note_change(q, &change);
+    if (change.priority) {
+        wake(q);
+    }
     return answer_job(q, out, 200, id, e);
 }
 
 int api_job_patch(struct request *q, struct reply *out, struct err *e)
 {
-    static const char *const keys[] = {"priority", NULL};
+    static const char *const keys[] = {"priority", "tags", "note", NULL};
     const char *id = owner_job(q, e);
     json_t *body = id ? request_object(q, keys, e) : NULL;
     int done = body ? patch(q, out, body, id, e) : -(int)e->code;

@@ -25,7 +25,7 @@ static void markdown_route(struct buf *out, const struct route *r)
     }
     for (const struct route_param *p = r->params; p && p->name; p++) {
         buf_addf(out, "| `%s` | %s", p->name, p->help);
-        for (const char *at = p->choices; at && *at;) {
+        for (const char *at = p->choices; at && *at && *at != '^';) {
             size_t n = strcspn(at, "|");
             buf_addf(out, "%s `%.*s`", at == p->choices ? ". One of" : ",", (int)n, at);
             at += n + (at[n] == '|');

@@ -35,9 +35,10 @@ static json_t *param_schema(const struct route_param *p)
 {
     static const char *const types[] = {"string", "integer", "number", "boolean"};
     if (p->type == ROUTE_WORDS) {
-        json_t *word = p->choices
-                           ? schema_choices(p->choices)
-                           : json_pack("{s:s, s:s}", "type", "string", "pattern", "^[a-z_]{1,63}$");
+        const char *pattern = p->choices ? p->choices : "^[a-z_]{1,63}$";
+        json_t *word = pattern[0] == '^'
+                           ? json_pack("{s:s, s:s}", "type", "string", "pattern", pattern)
+                           : schema_choices(pattern);
         return json_pack("{s:s, s:i, s:o}", "type", "array", "minItems", 1, "items", word);
     }
     if (p->choices) {
@@ -135,7 +136,8 @@ static const struct {
      "\"strategy\": {\"type\": \"sync\"}, "
      "\"batching\": {\"global_batch\": 128, \"policy\": \"dynamic\"}, "
      "\"workers\": 2, \"epochs\": 1}"},
-    {"JobPatch", "{\"priority\": 10}"},
+    {"JobPatch",
+     "{\"tags\": [\"baseline\", \"paper/table-2\"], \"note\": \"the run of the figure\"}"},
     {"LinkStart", "{\"role\": \"viewer\"}"},
     {"TokenStart", "{\"name\": \"olga\", \"role\": \"operator\", \"seconds\": 2592000}"},
     {"SessionStart", "{\"token\": \"0123456789abcdef0123456789abcdef0123456789abcdef\"}"},

@@ -28,8 +28,7 @@ static const char row_fields[] =
 const struct schema schemas[] = {
     {"Job",
      "id:id name:string owner:string? state:JobState attempt:integer priority:integer "
-     "restarts:integer "
-     "spec:JobSpec created:time "
+     "restarts:integer tags:Tags note:Note spec:JobSpec created:time "
      "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
@@ -49,9 +48,9 @@ const struct schema schemas[] = {
     {"Progress", "epoch:number epochs:number step:integer samples:integer fraction:number",
      "How far a job is."},
     {"Metrics",
-     "train_loss:number? test_loss:number? test_accuracy:number? samples_per_second:number "
-     "step_seconds:number",
-     "Figures of a job now."},
+     "train_loss:number? test_loss:number? test_accuracy:number? best_test_accuracy:number? "
+     "samples_per_second:number step_seconds:number",
+     "Figures of a job now; the best accuracy is that of all evaluations so far."},
     {"StalenessFigures",
      "update_mean:number node_mean:number sample_mean:number p50:integer p95:integer p99:integer "
      "max:integer",
@@ -81,7 +80,8 @@ const struct schema schemas[] = {
      "A job in a list: with fields=, only its id and the keys that were asked for."},
     {"JobList", "jobs:[JobRow] next:string?",
      "A page of jobs; `next` is the cursor of the following one, or null."},
-    {"JobPatch", "!priority:priority", "What can be changed."},
+    {"JobPatch", "!~priority:priority ~tags:Tags ~note:Note",
+     "What can be changed; what is left out stays."},
     {"DryRun",
      "valid:boolean spec:JobSpec parameters:integer ~nodes:[PlannedNode] ~warnings:[string] "
      "~starts:string ~samples:integer? "
@@ -220,8 +220,8 @@ const struct schema schemas[] = {
      "The name of an event, which its `event:` line repeats; hello and gap have no such document."},
     {"EventJob",
      "id:id name:string from:JobState? state:JobState attempt:integer priority:integer "
-     "error:JobError?",
-     "`data` of `job`: it was created, or its state or priority changed."},
+     "tags:Tags error:JobError?",
+     "`data` of `job`: it was created, or its state, priority, tags or note changed."},
     {"EventLive",
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures "
@@ -299,21 +299,40 @@ json_t *schema_choices(const char *choices)
     return json_pack("{s:s, s:o}", "type", "string", "enum", list);
 }
 
-bool schema_has(const char *name, const char *key)
+static const struct schema *find_schema(const char *name)
 {
     const struct schema *s = schemas;
-    size_t n = strlen(key);
     while (s->name && strcmp(s->name, name) != 0) {
         s++;
     }
-    for (const char *at = s->name ? s->fields : ""; *at; at += strspn(at, " ")) {
-        at += *at == '~';
-        if (strncmp(at, key, n) == 0 && at[n] == ':') {
-            return true;
+    return s->name ? s : NULL;
+}
+
+int schema_fields(const char *name, struct schema_field *out, int most)
+{
+    const struct schema *s = find_schema(name);
+    int n = 0;
+    for (const char *at = s ? s->fields : ""; *at && n < most; at += strspn(at, " ")) {
+        at += strspn(at, "!~");
+        size_t key = strcspn(at, ":"), all = strcspn(at, " ");
+        if (key < all) {
+            snprintf(out[n].name, sizeof(out[n].name), "%.*s", (int)key, at);
+            snprintf(out[n].type, sizeof(out[n].type), "%.*s", (int)(all - key - 1), at + key + 1);
+            n++;
         }
-        at += strcspn(at, " ");
+        at += all;
     }
-    return false;
+    return n;
+}
+
+bool schema_has(const char *name, const char *key)
+{
+    struct schema_field all[SCHEMA_FIELDS];
+    int n = schema_fields(name, all, SCHEMA_FIELDS), i = 0;
+    while (i < n && strcmp(all[i].name, key) != 0) {
+        i++;
+    }
+    return i < n;
 }
 
 /* "Job?": the fields of Job, of which all but the first may be missing. */

@@ -23,10 +23,14 @@ extern const struct schema schemas[];
 /* JSON Schema (2020-12, as OpenAPI 3.1 has it) of one; references go to #/components/schemas. New
  * reference. */
 json_t *schema_json(const struct schema *s);
-/* Does a schema name this key? */
-bool schema_has(const char *name, const char *key);
 /* {"type": "string", "enum": [...]} of "ready|busy|lost". New reference. */
 json_t *schema_choices(const char *choices);
+/* The keys of an object, at most so many: how many there are, 0 for what is no object of ours. */
+enum { SCHEMA_FIELDS = 48 };
+struct schema_field {
+    char name[64], type[64]; /* "metrics" "Metrics" */
+};
+int schema_fields(const char *name, struct schema_field *out, int most);
 /* Does a schema name this key? */
 bool schema_has(const char *name, const char *key);
 

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "http/content/accept.h"
+#include "http/content/pages.h"
+#include "http/content/text.h"
 #include "http/request.h"
 
 enum { PATH_BYTES = 1024 };
@@ -125,6 +127,13 @@ enum range files_range(const char *header, uint64_t size, struct byte_range *out
     return RANGE_PART;
 }
 
+static void etag_of(const struct stat *st, char out[64])
+{
+    snprintf(out, 64, "\"%" PRIx64 "-%" PRIx64 "\"",
+             (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
+             (uint64_t)st->st_size);
+}
+
 /* Answers with an open file, whole or in part. Takes fd. */
 static int send_fd(struct request *q, int fd, const struct stat *st, struct reply *out,
                    struct err *e)
@@ -132,8 +141,7 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
     char etag[64], range[96];
     uint64_t size = (uint64_t)st->st_size;
     struct byte_range part = {0, size};
-    snprintf(etag, sizeof(etag), "\"%" PRIx64 "-%" PRIx64 "\"",
-             (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec, size);
+    etag_of(st, etag);
     if (accept_etag(request_header(q, "If-None-Match"), etag, true)) {
         close(fd);
         return reply_set_unchanged(out, etag, size, e);
@@ -185,6 +193,41 @@ static int open_beneath(const char *root, const char *path)
     return fd;
 }
 
+/* Is it text, which compresses? Pictures and fonts are compressed already. */
+static bool is_text(const char *type)
+{
+    return strncmp(type, "text/", 5) == 0 || strstr(type, "json") || strstr(type, "svg");
+}
+
+/* Answers with a file of the page from memory, compressed where the browser takes that. false: it
+ * is to be sent as it is. */
+static bool send_page(struct request *q, const char *path, int fd, const struct stat *st,
+                      struct reply *out, struct err *e)
+{
+    const char *type = type_of(path), *coding = request_header(q, "Accept-Encoding");
+    char etag[64];
+    etag_of(st, etag);
+    if (!is_text(type) || request_header(q, "Range")) {
+        return false;
+    }
+    struct text *text = pages_get(q->server->pages, path, fd, st, type, etag);
+    if (!text || !text_packs(text)) {
+        text_drop(text);
+        return false;
+    }
+    const struct text *packed = accept_coding(coding, "gzip") > 0 ? text_gzip(text) : NULL,
+                      *chosen = packed ? packed : text;
+    if (accept_etag(request_header(q, "If-None-Match"), chosen->etag, true)) {
+        bool told = reply_set_unchanged(out, chosen->etag, chosen->len, e) == 0;
+        reply_header(out, "Vary", "Accept-Encoding");
+        text_drop(text);
+        return told;
+    }
+    bool made = reply_set_shared(out, 200, text, "no-cache", e) == 0; /* dispatch.c packs it */
+    reply_header(out, "Accept-Ranges", "bytes");
+    return made;
+}
+
 int files_static(struct request *q, const char *root, const char *path, struct reply *out,
                  struct err *e)
 {
@@ -195,6 +238,10 @@ int files_static(struct request *q, const char *root, const char *path, struct r
             close(fd);
         }
         return err_set(e, ERR_NOT_FOUND, "there is nothing at '%.200s'", path);
+    }
+    if (send_page(q, path, fd, &st, out, e)) {
+        close(fd);
+        return 0;
     }
     int sent = send_fd(q, fd, &st, out, e);
     if (sent == 0 && (out->status == 200 || out->status == 206)) {

@@ -1,10 +1,11 @@
 -- KEYS job jobs queue state:queued events number idempotency (or none)
--- ARGV id spec name state priority created digest lifetime cap owner; state: the first one;
--- owner: "" for none
+-- ARGV id spec name state priority created digest lifetime cap tags note owner; state: the first
+-- one; tags, note, owner: "" where there are none
 -- Gives {0, id}; {1, id} for an idempotency key that was used with this spec; {2, id} for one that
 -- was used with another; {3} if the id is taken.
 local job, jobs, queue, queued, events, numbers, idempotency = unpack(KEYS)
-local id, spec, name, state, priority, created, digest, lifetime, cap, owner = unpack(ARGV)
+local id, spec, name, state, priority, created, digest, lifetime, cap = unpack(ARGV, 1, 9)
+local tags, note, owner = unpack(ARGV, 10)
 if idempotency then
   local old = redis.call('GET', idempotency)
   if old then
@@ -21,6 +22,8 @@ local number = redis.call('INCR', numbers)
 redis.call('HSET', job, 'spec', spec, 'name', name, 'state', state, 'attempt', 0,
   'restarts', 0, 'priority', priority, 'created', created, 'number', number)
 if idempotency then redis.call('HSET', job, 'idempotency', idempotency) end
+if tags ~= '' then redis.call('HSET', job, 'tags', tags) end
+if note ~= '' then redis.call('HSET', job, 'note', note) end
 if owner ~= '' then redis.call('HSET', job, 'owner', owner) end
 redis.call('ZADD', jobs, number, id)
 redis.call('ZADD', queue, score(tonumber(priority), number), id)

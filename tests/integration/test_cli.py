@@ -16,7 +16,7 @@ from service import BUILD, Service, processes_of, spec, until
 
 EVENSTEP = str(BUILD / "evenstep")
 COMMANDS = """serve run submit jobs show watch logs cancel pause resume priority artifacts download
-    delete compare series steps staleness assignments evaluations evaluate nodes drain enable
+    tag delete compare series steps staleness assignments evaluations evaluate nodes drain enable
     disable forget catalog datasets programs link token audit whoami metrics completion
     manual""".split()
 
@@ -273,6 +273,30 @@ def test_priority_is_changed_and_what_is_no_number_is_not_sent(service, draining
     assert service.job(id)["priority"] == 7
     assert run("priority", id, "high", service=service)[2] == 2
     run("cancel", id, service=service)
+
+
+def test_tags_are_added_and_taken_away_one_by_one_and_jobs_are_found_by_them(service, draining):
+    id = service.submit(spec(name="tagged", tags=["old"]))
+    assert run("tag", id, "+new", "-old", "--note", "two words", service=service) == (
+        f"{id} new\ntwo words\n", "", 0)
+    assert run("tag", id, service=service)[0] == f"{id} new\ntwo words\n"
+    assert run("tag", id, "+new", "+b/2", "--note", "", service=service)[0] == f"{id} new b/2\n"
+    assert run("tag", id, "new", service=service)[2] == 2
+    _, err, status = run("tag", id, "+two words", service=service)
+    assert status == 7 and "begins with a letter or a digit" in err
+    other = service.submit(spec(name="other", tags=["new"], strategy={"type": "local-sgd"}))
+
+    def found(*options):
+        return run("jobs", "-q", "--tag", "new", *options, service=service)[0].split()
+
+    assert found() == [other, id] and found("--sort", "created") == [id, other]
+    assert found("--tag", "new,b/2") == found("--strategy", "sync") == [id]
+    assert found("--where", "spec.batching.policy=equal,name=other", "--model", "mlp") == [other]
+    assert found("--accuracy", "0.5") == []
+    _, err, status = run("jobs", "--where", "spec.strateg=1", service=service)
+    assert status == 7 and "did you mean 'strategy'?" in err
+    for job in (id, other):
+        run("cancel", job, service=service)
 
 
 def test_nodes_are_drained_enabled_disabled_and_not_forgotten_while_they_report(service):

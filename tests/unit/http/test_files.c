@@ -323,6 +323,65 @@ static void the_chart_library_comes_from_the_distribution(void **state)
     answer_release(&c);
 }
 
+/* The ETag of the page's file for a browser that says this of gzip, or of none (NULL); its bytes are
+ * right either way. */
+static void ask_page(struct site *s, const char *coding, const char *text, char etag[256])
+{
+    char value[256];
+    struct answer a = ask(s, (struct ask){.method = "GET", .path = "/big.js", .headers = {coding}});
+    expect_status(&a, 200);
+    assert_true(header_of(&a, "Vary", value));
+    assert_string_equal(value, "Accept-Encoding");
+    assert_true(header_of(&a, "ETag", etag));
+    if (header_of(&a, "Content-Encoding", value)) {
+        assert_string_equal(value, "gzip");
+        assert_true(coding && a.len < strlen(text) / 4);
+        assert_memory_equal(a.body, "\x1f\x8b", 2);
+    } else {
+        assert_null(coding);
+        assert_string_equal(a.body, text);
+    }
+    answer_release(&a);
+}
+
+static void the_pages_files_are_compressed_for_browsers_that_take_it(void **state)
+{
+    struct site *s = *state;
+    char text[8000], plain[256], packed[256], header[300], value[256];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    for (int round = 0; round < 2; round++) {
+        text[0] = (char)('a' + round); /* a file that has changed is sent anew */
+        text[sizeof text - 2 - (size_t)round] = '\0';
+        site_write(s->static_dir, "big.js", text);
+        ask_page(s, NULL, text, plain);
+        ask_page(s, "Accept-Encoding: br, gzip", text, packed);
+        assert_string_not_equal(plain, packed);
+        for (int i = 0; i < 4; i++) { /* 304 for the same bytes alone */
+            snprintf(header, sizeof header, "If-None-Match: %s", i % 2 ? packed : plain);
+            struct answer a =
+                ask(s, (struct ask){.method = "GET",
+                                    .path = "/big.js",
+                                    .headers = {header, i < 2 ? NULL : "Accept-Encoding: gzip"}});
+            expect_status(&a, i == 0 || i == 3 ? 304 : 200);
+            assert_true(header_of(&a, "Vary", value));
+            answer_release(&a);
+        }
+    }
+    struct answer a =
+        ask(s, (struct ask){.method = "GET",
+                            .path = "/big.js",
+                            .headers = {"Range: bytes=0-3", "Accept-Encoding: gzip"}});
+    expect_status(&a, 206);
+    assert_string_equal(a.body, "bxxx");
+    answer_release(&a);
+    a = ask(s, (struct ask){.method = "HEAD", .path = "/big.js"});
+    expect_status(&a, 200);
+    assert_true(header_of(&a, "Content-Length", value) &&
+                strtol(value, NULL, 10) == (long)strlen(text));
+    answer_release(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +396,7 @@ int main(void)
         cmocka_unit_test(the_log_of_a_rank_that_the_job_does_not_have_is_404),
         cmocka_unit_test(the_end_of_a_long_log_begins_with_a_whole_line),
         cmocka_unit_test(the_chart_library_comes_from_the_distribution),
+        cmocka_unit_test(the_pages_files_are_compressed_for_browsers_that_take_it),
     };
     return cmocka_run_group_tests(tests, site_open, site_close);
 }

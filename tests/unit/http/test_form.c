@@ -325,13 +325,14 @@ static void if_match_guards_a_change(void **state)
     assert_int_equal(status_with(s, "PATCH", path, header, "{\"priority\": 3}"), 200);
     assert_int_equal(status_with(s, "PATCH", path, header, "{\"priority\": 4}"), 412);
     assert_int_equal(status_with(s, "PATCH", path, "If-Match: *", "{\"priority\": 5}"), 200);
-    assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-3", &err_), JOB_WAS_ANOTHER);
-    assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-5", &err_), 0);
+    assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-3-1", &err_),
+                     JOB_WAS_ANOTHER);
+    assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-5-2", &err_), 0);
     move(s, id, JOB_QUEUED, JOB_CANCELLING);
     move(s, id, JOB_CANCELLING, JOB_CANCELLED);
     assert_int_equal(status_with(s, "DELETE", path, header, NULL), 412);
-    assert_int_equal(store_job_delete(s->store, id, "queued-0-6", &err_), JOB_WAS_ANOTHER);
-    snprintf(header, sizeof header, "If-Match: \"x\", \"cancelled-0-6\"");
+    assert_int_equal(store_job_delete(s->store, id, "queued-0-6-3", &err_), JOB_WAS_ANOTHER);
+    snprintf(header, sizeof header, "If-Match: \"x\", \"cancelled-0-6-3\"");
     assert_int_equal(status_with(s, "DELETE", path, header, NULL), 204);
 }
 

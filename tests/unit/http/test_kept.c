@@ -82,64 +82,118 @@ static void digests_of_many_files_are_right(void **state)
 
 /* ---- answers that many ask for ---------------------------------------------------------------- */
 
-static void keep(struct recent *r, const char *key, long generation)
+static int waiting, woken;
+
+static void count_wait(struct recent_waiter *w)
+{
+    (void)w;
+    waiting++;
+}
+
+static void count_wake(struct recent_waiter *w)
+{
+    (void)w;
+    woken++;
+}
+
+static void keep(struct recent *r, const struct recent_ticket *ticket)
 {
     struct text *answer = text_new("text/plain", strdup("x"), 1);
-    recent_keep(r, key, generation, answer);
+    recent_made(r, ticket, answer);
     text_drop(answer);
 }
 
-static bool finds(struct recent *r, const char *key, long *generation)
+static enum recent_found find(struct recent *r, const char *key, struct recent_waiter *w,
+                              struct recent_ticket *ticket)
 {
-    struct text *found = recent_get(r, key, generation);
-    text_drop(found);
-    return found != NULL;
+    struct text *answer = NULL;
+    *w = (struct recent_waiter){.wait = count_wait, .wake = count_wake};
+    enum recent_found found = recent_get(r, key, w, ticket, &answer);
+    assert_int_equal(found == RECENT_GIVEN, answer != NULL);
+    text_drop(answer);
+    return found;
 }
 
 static void what_is_kept_of_one_path_is_no_answer_to_another(void **state)
 {
     struct recent *r = recent_new();
-    long generation;
+    struct recent_ticket ticket, other;
+    struct recent_waiter w;
     (void)state;
-    assert_false(finds(r, "/a", &generation));
-    keep(r, "/a", generation);
-    assert_false(finds(r, "/b", &generation));
-    assert_false(finds(r, "/", &generation));
+    assert_int_equal(find(r, "/a", &w, &ticket), RECENT_MAKE);
+    keep(r, &ticket);
+    assert_int_equal(find(r, "/b", &w, &other), RECENT_MAKE);
+    assert_int_equal(find(r, "/", &w, &other), RECENT_MAKE);
     recent_free(r);
 }
 
 static void what_was_made_before_a_change_is_not_kept_and_what_is_kept_not_given(void **state)
 {
     struct recent *r = recent_new();
-    long before, now;
+    struct recent_ticket before, now;
+    struct recent_waiter w;
     (void)state;
-    finds(r, "/a", &before);
+    find(r, "/a", &w, &before);
     recent_changed(r);
-    keep(r, "/a", before);
-    assert_false(finds(r, "/a", &now));
-    keep(r, "/a", now);
+    keep(r, &before);
+    assert_int_equal(find(r, "/a", &w, &now), RECENT_MAKE);
+    keep(r, &now);
     recent_changed(r);
-    assert_false(finds(r, "/a", &now));
+    assert_int_equal(find(r, "/a", &w, &now), RECENT_MAKE);
     recent_free(r);
 }
 
-/* 64 are kept; whatever else comes takes the place of the oldest. */
+/* Whoever asks while an answer is being made waits for it, unless its making began before a change:
+ * then the next one makes another, for which all wait. A making that fails wakes them too. */
+static void equal_requests_wait_for_the_one_answer_that_is_being_made(void **state)
+{
+    struct recent *r = recent_new();
+    struct recent_ticket first, second, none;
+    struct recent_waiter w[5];
+    (void)state;
+    waiting = woken = 0;
+    assert_int_equal(find(r, "/a", &w[0], &first), RECENT_MAKE);
+    assert_int_equal(find(r, "/a", &w[1], &none), RECENT_WAITS);
+    assert_int_equal(find(r, "/a", &w[2], &none), RECENT_WAITS);
+    assert_int_equal(find(r, "/b", &w[3], &none), RECENT_MAKE);
+    assert_int_equal(waiting, 2);
+    recent_changed(r);
+    assert_int_equal(find(r, "/a", &w[3], &second), RECENT_MAKE);
+    assert_int_equal(find(r, "/a", &w[4], &none), RECENT_WAITS);
+    keep(r, &first); /* begun before the change: of no use to anybody */
+    assert_int_equal(woken, 0);
+    recent_made(r, &second, NULL);
+    assert_int_equal(woken, 3);
+    assert_int_equal(find(r, "/a", &w[0], &first), RECENT_MAKE);
+    recent_free(r);
+}
+
+/* 64 are kept; whatever else comes takes the place of the oldest. While 64 are being made, others
+ * are made without being kept. */
 static void more_paths_than_places_do_no_harm(void **state)
 {
     struct recent *r = recent_new();
     char key[300];
-    long generation;
+    struct recent_ticket tickets[200];
+    struct recent_waiter w;
     (void)state;
     for (int i = 0; i < 200; i++) {
         snprintf(key, sizeof key, "/%d", i);
-        assert_false(finds(r, key, &generation));
-        keep(r, key, generation);
+        assert_int_equal(find(r, key, &w, &tickets[0]), RECENT_MAKE);
+        keep(r, &tickets[0]);
     }
     memset(key, 'k', sizeof key - 1);
     key[sizeof key - 1] = 0; /* longer than a key may be */
-    finds(r, key, &generation);
-    keep(r, key, generation);
-    assert_false(finds(r, key, &generation));
+    find(r, key, &w, &tickets[0]);
+    keep(r, &tickets[0]);
+    assert_int_equal(find(r, key, &w, &tickets[0]), RECENT_MAKE);
+    for (int i = 0; i < 200; i++) {
+        snprintf(key, sizeof key, "/made/%d", i);
+        assert_int_equal(find(r, key, &w, &tickets[i]), RECENT_MAKE);
+    }
+    for (int i = 0; i < 200; i++) {
+        keep(r, &tickets[i]);
+    }
     recent_free(r);
 }
 
@@ -228,6 +282,8 @@ int main(void)
         cmocka_unit_test(digests_of_many_files_are_right),
         cmocka_unit_test(what_is_kept_of_one_path_is_no_answer_to_another),
         cmocka_unit_test(what_was_made_before_a_change_is_not_kept_and_what_is_kept_not_given),
+        cmocka_unit_test(equal_requests_wait_for_the_one_answer_that_is_being_made),
+        cmocka_unit_test(equal_requests_wait_for_the_one_answer_that_is_being_made),
         cmocka_unit_test(more_paths_than_places_do_no_harm),
         cmocka_unit_test(a_rank_that_may_yet_come_has_an_empty_log_and_one_that_cannot_none),
         cmocka_unit_test(a_token_has_at_least_16_characters),

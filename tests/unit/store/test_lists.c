@@ -1,6 +1,8 @@
 /* Lists of jobs: order, filters, and pages that together give every job once. */
 #include "tests/unit/store/fixture.h"
 
+#include "common/jsonx.h"
+
 enum { JOBS = 23 };
 static char ids[JOBS][STORE_ID];
 
@@ -111,6 +113,177 @@ static void what_is_no_state_sort_or_cursor_is_said(void **state)
     }
 }
 
+/* ---- tags, conditions, orders ---------------------------------------------------------------- */
+
+/* Job i has the strategy sync or asgd, the tag t0 to t2, and, but for every fifth, an accuracy. */
+static int labelled_jobs(void **state)
+{
+    if (place_open(state)) {
+        return -1;
+    }
+    struct store *s = ((struct place *)*state)->store;
+    for (int i = 0; i < JOBS; i++) {
+        char spec[256], live[128];
+        snprintf(spec, sizeof spec,
+                 "{\"name\":\"job-%02d\",\"model\":\"mlp\",\"strategy\":{\"type\":\"%s\"},"
+                 "\"optimizer\":{\"learning_rate\":%g},\"tags\":[\"t%d\",\"all\"]}",
+                 i, i % 2 ? "asgd" : "sync", 0.01 * (i + 1), i % 3);
+        new_job(s, spec, 0, ids[i]);
+        if (i % 5) {
+            snprintf(live, sizeof live, "{\"metrics\":{\"best_test_accuracy\":%g}}",
+                     0.5 + 0.02 * ((i * 7) % JOBS));
+            json_t *j = json_of(live);
+            OK(store_doc_set(s, ids[i], "live", j, &err_));
+            json_decref(j);
+        }
+    }
+    return 0;
+}
+
+/* All pages of what is asked, two jobs on each. */
+static json_t *ask(struct store *s, struct job_query query)
+{
+    json_t *all = json_array();
+    char cursor[400] = "";
+    query.limit = 2;
+    for (int pages = 0; pages < JOBS; pages++) {
+        size_t len = 0;
+        query.cursor = cursor;
+        char *text = store_job_page(s, &query, &len, &err_);
+        if (!text) {
+            fail_msg("%s", err_.message);
+        }
+        json_t *page = jsonx_parse(text, len, &err_);
+        free(text);
+        json_array_extend(all, at(page, "/jobs"));
+        bool more = json_is_string(at(page, "/next"));
+        snprintf(cursor, sizeof cursor, "%s", text_at(page, "/next"));
+        json_decref(page);
+        if (!more) {
+            return all;
+        }
+    }
+    fail_msg("the list does not end");
+    return NULL;
+}
+
+static json_t *ask_where(struct store *s, const char *conditions, const char *sort)
+{
+    struct filter where;
+    OK(filter_parse(&where, conditions, &err_));
+    return ask(s, (struct job_query){.where = &where, .sort = sort});
+}
+
+static void a_job_is_listed_if_it_has_all_of_the_tags(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    json_t *one = ask(s, (struct job_query){.tags = "t1"}),
+           *both = ask(s, (struct job_query){.tags = "all,t1"}),
+           *none = ask(s, (struct job_query){.tags = "t1,t2"}),
+           *part = ask(s, (struct job_query){.tags = "t"});
+    assert_int_equal(json_array_size(one), 8);
+    assert_int_equal(json_array_size(both), 8);
+    assert_int_equal(json_array_size(none), 0);
+    assert_int_equal(json_array_size(part), 0);
+    assert_string_equal(text_at(json_array_get(one, 0), "/tags/0"), "t1");
+    json_decref(one);
+    json_decref(both);
+    json_decref(none);
+    json_decref(part);
+}
+
+static void conditions_on_settings_and_metrics_must_all_hold(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    json_t *sync = ask_where(s, "spec.strategy.type=sync", NULL),
+           *fast = ask_where(s, "spec.strategy.type=sync,spec.optimizer.learning_rate>=0.2", NULL),
+           *good = ask_where(s, "metrics.best_test_accuracy>=0.9", NULL),
+           *other = ask_where(s, "spec.strategy.type!=sync", NULL),
+           *gone = ask_where(s, "spec.strategy.kind=sync", NULL),
+           *named = ask_where(s, "name=job-03", NULL);
+    assert_int_equal(json_array_size(sync), 12);
+    assert_int_equal(json_array_size(fast), 2); /* 0.21 and 0.23 */
+    assert_int_equal(json_array_size(other), 11);
+    assert_int_equal(json_array_size(gone), 0);
+    assert_int_equal(json_array_size(named), 1);
+    assert_true(json_array_size(good) > 0);
+    for (size_t i = 0; i < json_array_size(good); i++) {
+        json_t *best = at(json_array_get(good, i), "/metrics/best_test_accuracy");
+        assert_true(json_number_value(best) >= 0.9);
+    }
+    json_decref(sync);
+    json_decref(fast);
+    json_decref(good);
+    json_decref(other);
+    json_decref(gone);
+    json_decref(named);
+}
+
+/* In either direction, over pages, each job once; jobs without the value are the last ones. */
+static void jobs_are_sorted_by_a_metric_and_those_without_it_come_last(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    for (int falls = 0; falls < 2; falls++) {
+        const char *sort = falls ? "-metrics.best_test_accuracy" : "metrics.best_test_accuracy";
+        json_t *all = ask(s, (struct job_query){.sort = sort});
+        assert_int_equal(json_array_size(all), JOBS);
+        for (size_t i = 0; i + 1 < JOBS; i++) {
+            json_t *a = at(json_array_get(all, i), "/metrics/best_test_accuracy"),
+                   *b = at(json_array_get(all, i + 1), "/metrics/best_test_accuracy");
+            double x = json_number_value(a), y = json_number_value(b);
+            assert_int_equal(json_is_null(a), i >= JOBS - 5);
+            assert_true(json_is_null(b) || (falls ? x >= y : x <= y));
+            assert_string_not_equal(text_at(json_array_get(all, i), "/id"),
+                                    text_at(json_array_get(all, i + 1), "/id"));
+        }
+        json_decref(all);
+    }
+}
+
+static void fields_leave_out_what_was_not_asked_for(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    static const char *const asked[] = {"name", "name,metrics", "workers", "state,spec"};
+    static const size_t keys[] = {2, 3, 2, 3};
+    for (size_t i = 0; i < 4; i++) {
+        json_t *all = ask(s, (struct job_query){.fields = asked[i]});
+        assert_int_equal(json_array_size(all), JOBS);
+        json_t *first = json_array_get(all, 0);
+        assert_int_equal(json_object_size(first), keys[i]);
+        assert_string_equal(text_at(first, "/id"), ids[JOBS - 1]);
+        json_decref(all);
+    }
+}
+
+static void tags_and_notes_change_only_what_was_seen(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    char seen[STORE_VERSION], now[STORE_VERSION];
+    json_t *tags = json_of("[\"new\"]"), *note = json_string("first\nsecond"), *no = json_null();
+    OK(store_job_version(s, ids[0], seen, &err_));
+    assert_int_equal(
+        store_job_change(s, ids[0], &(struct job_change){.tags = tags, .note = note}, seen, &err_),
+        JOB_CHANGED);
+    OK(store_job_version(s, ids[0], now, &err_));
+    assert_string_not_equal(seen, now);
+    assert_int_equal(store_job_change(s, ids[0], &(struct job_change){.note = no}, seen, &err_),
+                     JOB_WAS_ANOTHER);
+    json_t *job = store_job_get(s, ids[0], &err_);
+    assert_int_equal(json_array_size(at(job, "/tags")), 1);
+    assert_string_equal(text_at(job, "/tags/0"), "new");
+    assert_string_equal(text_at(job, "/note"), "first\nsecond");
+    json_decref(job);
+    assert_int_equal(store_job_change(s, ids[0], &(struct job_change){.note = no}, now, &err_),
+                     JOB_CHANGED);
+    job = store_job_get(s, ids[0], &err_);
+    assert_true(json_is_null(at(job, "/note")));
+    assert_string_equal(text_at(job, "/tags/0"), "new");
+    json_decref(job);
+    json_decref(tags);
+    json_decref(note);
+    json_decref(no);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,5 +292,13 @@ int main(void)
         cmocka_unit_test(state_and_part_of_the_name_filter),
         cmocka_unit_test(what_is_no_state_sort_or_cursor_is_said),
     };
-    return cmocka_run_group_tests(tests, some_jobs, place_close);
+    const struct CMUnitTest labelled[] = {
+        cmocka_unit_test(a_job_is_listed_if_it_has_all_of_the_tags),
+        cmocka_unit_test(conditions_on_settings_and_metrics_must_all_hold),
+        cmocka_unit_test(jobs_are_sorted_by_a_metric_and_those_without_it_come_last),
+        cmocka_unit_test(fields_leave_out_what_was_not_asked_for),
+        cmocka_unit_test(tags_and_notes_change_only_what_was_seen),
+    };
+    int failed = cmocka_run_group_tests(tests, some_jobs, place_close);
+    return failed + cmocka_run_group_tests(labelled, labelled_jobs, place_close);
 }

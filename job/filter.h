@@ -1,0 +1,60 @@
+/* Conditions on a job's document, as lists are filtered by them:
+ *
+ *     spec.strategy.type=sync,metrics.best_test_accuracy>=0.98
+ *     └── path ────────┘│└ value
+ *                       operator: = != >= <= > <
+ *
+ * All of them must hold. A number is compared as one, text character by character; what is missing
+ * or null fulfils no condition. Which paths a job has, http/schemas.c knows; where their values are
+ * kept, the store.
+ */
+#ifndef JOB_FILTER_H
+#define JOB_FILTER_H
+
+#include <stdbool.h>
+
+#include "common/err.h"
+#include "common/jsontext.h"
+
+enum { FILTER_CONDITIONS = 16, FILTER_PATH = 128, FILTER_TEXT = 128 };
+
+enum filter_test {
+    FILTER_IS,
+    FILTER_IS_NOT,
+    FILTER_AT_LEAST,
+    FILTER_AT_MOST,
+    FILTER_ABOVE,
+    FILTER_BELOW
+};
+
+struct condition {
+    char path[FILTER_PATH]; /* keys with dots between */
+    enum filter_test test;
+    char text[FILTER_TEXT]; /* the value as it was given */
+    bool is_number;
+    double number; /* if is_number */
+};
+
+struct filter {
+    struct condition all[FILTER_CONDITIONS];
+    int n;
+};
+
+/* A value of a job, as it is compared and sorted. */
+struct filter_value {
+    enum { VALUE_NONE, VALUE_NUMBER, VALUE_TEXT } kind;
+    double number;          /* of VALUE_NUMBER */
+    char text[FILTER_TEXT]; /* of VALUE_TEXT; what is longer is cut */
+};
+
+/* ERR_INVALID says which condition is wrong, and how. */
+int filter_parse(struct filter *f, const char *text, struct err *e);
+/* Has it the form of a path? */
+bool filter_is_path(const char *path);
+bool condition_holds(const struct condition *c, const struct filter_value *v);
+/* Numbers, texts without quotes, true and false as texts; anything else is VALUE_NONE. */
+struct filter_value filter_value_of(struct jsontext v);
+/* By kind, then by value; texts as strcasecmp does, then as strcmp. -1, 0 or 1. */
+int filter_compare(const struct filter_value *a, const struct filter_value *b);
+
+#endif

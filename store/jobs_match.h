@@ -1,0 +1,33 @@
+/* Which jobs of an index a query wants, and by what they are sorted. Inside store/ only.
+ *
+ * Only what the query looks at is read: no field at all for the newest jobs of a state, the spec
+ * for a strategy, the live document for an accuracy.
+ */
+#ifndef STORE_JOBS_MATCH_H
+#define STORE_JOBS_MATCH_H
+
+#include "store/internal.h"
+
+/* A job of a list before it is read: light, since there may be many. */
+struct entry {
+    char id[40];
+    int64_t number;          /* order of creation */
+    struct filter_value key; /* by what it is sorted, where that is not the number */
+};
+
+enum { MATCH_PATHS = FILTER_CONDITIONS + 1, MATCH_FIELDS = MATCH_PATHS + 2 };
+
+struct match {
+    const struct job_query *query;          /* borrowed */
+    const char *sort;                       /* path of the entries' key, or NULL; borrowed */
+    char fields[MATCH_FIELDS][FILTER_PATH]; /* of the hash, that it looks at */
+    int n_fields;
+    bool live;
+};
+
+void match_init(struct match *m, const struct job_query *query, const char *sort);
+/* Keeps those of the n entries that the query wants, in their order, with their keys. How many, or
+ * negative. */
+int match_keep(struct store *s, const struct match *m, struct entry *entries, int n, struct err *e);
+
+#endif

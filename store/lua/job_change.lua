@@ -1,0 +1,19 @@
+-- KEYS job queue events
+-- ARGV id queued cap seen, then field and value of what changes; queued: the name of that state;
+-- seen: the version that the caller saw, or ""; an empty value: the field goes
+-- Gives 1, 0 if there is no such job, or -1 if it is not the version that was seen.
+local job, queue, events = unpack(KEYS)
+local id, queued, cap, seen = unpack(ARGV, 1, 4)
+local f = redis.call('HMGET', job, 'state', 'number')
+if not f[1] then return 0 end
+if seen ~= '' and seen ~= version(job) then return -1 end
+for i = 5, #ARGV, 2 do
+  local field, value = ARGV[i], ARGV[i + 1]
+  if value == '' then redis.call('HDEL', job, field) else redis.call('HSET', job, field, value) end
+  if field == 'priority' and f[1] == queued then
+    redis.call('ZADD', queue, score(tonumber(value), tonumber(f[2])), id)
+  end
+end
+redis.call('HINCRBY', job, 'revision', 1)
+event(events, cap, job, id, '"' .. f[1] .. '"', f[1])
+return 1

@@ -1,0 +1,106 @@
+"""The event stream under many clients: whoever watches gets every event, each once and in order,
+also across a connection that ends and is resumed with Last-Event-ID."""
+import asyncio
+import resource
+from urllib.parse import urlparse
+
+import pytest
+
+from service import DEADLINE, PATIENCE, Service, spec
+
+CLIENTS, EVENTS, RETRY_SECONDS = 500, 212, 0.5
+
+
+@pytest.fixture(scope="module")
+def service():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 2 * CLIENTS:  # the service raises its own
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * CLIENTS), hard))
+    with Service(nodes=["a=cpu:1"]) as s:
+        assert s.post("nodes/a/drain").ok  # its job stays in the queue: only we make events
+        yield s
+
+
+class Watcher:
+    """A client of the stream. `ids` are those of the job's events, in the order in which they came;
+    `gaps` counts what the service said to have lost."""
+
+    def __init__(self, service, job, ends_after):
+        self.service, self.job, self.ends_after = service, job, ends_after
+        self.ids, self.priorities, self.gaps, self.last = [], [], 0, None
+        self.ready = asyncio.Event()
+
+    async def connect(self):
+        where = urlparse(self.service.url)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port, limit=1 << 20)
+        last = f"Last-Event-ID: {self.last}\r\n" if self.last else ""
+        writer.write(f"GET /api/v1/events?job={self.job} HTTP/1.1\r\nHost: {where.netloc}\r\n{last}"
+                     f"Authorization: Bearer {self.service.token}\r\n\r\n".encode())
+        return reader, writer
+
+    async def watch(self):
+        """Until the event that says the last priority."""
+        while EVENTS not in self.priorities:
+            reader, writer = await self.connect()
+            try:
+                await self.read(reader, len(self.ids) + self.ends_after)
+            finally:
+                writer.close()
+
+    async def read(self, reader, most):
+        id = None
+        status = (await reader.readline()).decode()
+        if " 503 " in status:
+            await asyncio.sleep(RETRY_SECONDS)
+            return
+        assert " 200 " in status, status
+        while len(self.ids) < most and EVENTS not in self.priorities:
+            line = (await reader.readline()).decode()
+            assert line, "the service ended the stream"
+            if line.startswith("id: "):
+                id = line[4:].strip()
+            elif line.startswith("event: "):
+                self.gaps += line == "event: gap\n"
+                if line == "event: hello\n":
+                    self.last = id
+                    self.ready.set()
+            elif line.startswith('data: {"job"') and '"type":"job"' in line[:80]:
+                self.ids.append(id)
+                self.priorities.append(int(line.split('"priority":')[1].split(",")[0]))
+                self.last = id
+
+
+async def watch_all(service, job, ends_after):
+    watchers = [Watcher(service, job, ends_after(i)) for i in range(CLIENTS)]
+    tasks = [asyncio.create_task(w.watch()) for w in watchers]
+    loop = asyncio.get_running_loop()
+
+    def change_all():
+        for n in range(1, EVENTS + 1):
+            assert service.http.patch(f"{service.url}/api/v1/jobs/{job}", json={"priority": n}).ok
+
+    async with asyncio.timeout(DEADLINE * PATIENCE):
+        await asyncio.gather(*(w.ready.wait() for w in watchers))
+        await loop.run_in_executor(None, change_all)
+        await asyncio.gather(*tasks)
+    return watchers
+
+
+def check(watchers):
+    wanted = list(range(1, EVENTS + 1))
+    wrong = [i for i, w in enumerate(watchers) if w.priorities != wanted or w.gaps]
+    assert not wrong, [(i, watchers[i].gaps, watchers[i].priorities) for i in wrong[:3]]
+    assert all(w.ids == watchers[0].ids for w in watchers)
+
+
+def test_each_of_500_clients_gets_each_of_212_events_once_and_in_order(service):
+    id = service.submit(spec(workers=1))
+    check(asyncio.run(watch_all(service, id, lambda i: EVENTS)))
+
+
+def test_clients_that_come_back_with_the_last_id_miss_nothing(service):
+    """Each ends its connection after 1 to 60 events, again and again, while events go on. The
+    service learns that a client has left when it writes to it next, and until then refuses those
+    that come as too many: they wait, and try again."""
+    id = service.submit(spec(workers=1))
+    check(asyncio.run(watch_all(service, id, lambda i: 1 + i % 60)))
