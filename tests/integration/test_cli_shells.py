@@ -12,7 +12,7 @@ from programs import ROOT
 from service import BUILD, Service, spec
 
 EVENSTEP = str(BUILD / "evenstep")
-SHARED = {"--url", "--token-file", "--json", "--help"}
+SHARED = {"--url", "--token-file", "--cacert", "--pin", "--json", "--help"}
 
 
 def printed(*args):
