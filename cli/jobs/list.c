@@ -14,7 +14,7 @@ const struct opt jobs_options[] = {
     {"tag", "TAGS", OPT_STRING, NULL, 0, 0, "only jobs that have all of these tags: a,b"},
     {"strategy", "NAME", OPT_STRING, NULL, 0, 0, "only jobs of this strategy"},
     {"model", "NAME", OPT_STRING, NULL, 0, 0, "only jobs that train this network"},
-    {"data", "PATH", OPT_STRING, NULL, 0, 0, "only jobs of this data set"},
+    {"data-set", "PATH", OPT_STRING, NULL, 0, 0, "only jobs of this data set"},
     {"accuracy", "A", OPT_REAL, NULL, 0, 1, "only jobs whose best test accuracy is at least this"},
     {"where", "CONDITIONS", OPT_STRING, NULL, 0, 0,
      "only jobs for which these hold: spec.seed=1,metrics.test_loss<0.2"},
@@ -53,7 +53,7 @@ static void conditions(const struct session *s, char *out, size_t size)
     static const char *const options[][2] = {{"where", ""},
                                              {"strategy", "spec.strategy.type="},
                                              {"model", "spec.model="},
-                                             {"data", "spec.data.path="}};
+                                             {"data-set", "spec.data.path="}};
     size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {

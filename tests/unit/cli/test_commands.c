@@ -127,9 +127,9 @@ static void jobs_are_listed_page_by_page(void **state)
     assert_asked(0, "GET /api/v1/jobs?limit=100&state=running");
     assert_asked(1, "GET /api/v1/jobs?limit=100&state=running&cursor=c1");
     assert_said(ran.out,
-                "id  name    state       done  accuracy  created\n"
-                "a1  first   running  25.00 %   50.00 %  -\n"
-                "a2  second  queued         -         -  -\n");
+                "id  name    state       done  accuracy  tags  created\n"
+                "a1  first   running  25.00 %   50.00 %        -\n"
+                "a2  second  queued         -         -        -\n");
 }
 
 static void no_more_jobs_are_listed_than_were_asked_for(void **state)
