@@ -74,6 +74,14 @@ def test_ranks_on_several_hosts_give_the_very_parameters_of_ranks_on_one(service
         assert blobs[0][heads[0]:] == blobs[1][heads[1]:]
 
 
+def test_an_agent_on_the_coordinators_own_machine_trains_beside_its_nodes():
+    with Service(nodes=["a=cpu:1"]) as s, Agent(s, "other", "b=cpu:1"):
+        ready(s, "a", "b")
+        for strategy in ("sync", "asgd"):
+            job = s.wait(s.submit(spec(workers=2, strategy={"type": strategy})), "succeeded")
+            assert {w["node"] for w in job["workers"]} == {"a", "b"} and job["attempt"] == 1
+
+
 def test_a_job_may_name_a_label_of_a_host(service, agents):
     id = service.submit(spec(nodes=["rack=1"]))
     assert {w["node"] for w in service.wait(id, "succeeded")["workers"]} == {"a1", "a2"}

@@ -236,31 +236,35 @@ void comm_mpi_end_alone(void)
     setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
 }
 
-/* Ranks that share memory, as Open MPI sees it, are on one host: two agents on one machine are two
- * hosts. It is named after its first rank too. */
+/* The name of this rank's daemon of mpirun, "JOB.NUMBER"; "" where there is none. */
+static void daemon_name(char *out, size_t size)
+{
+    const char *uri = getenv("OMPI_MCA_orte_local_daemon_uri");
+    snprintf(out, size, "%.*s", uri ? (int)strcspn(uri, ";") : 0, uri ? uri : "");
+}
+
+/* Ranks of one daemon share memory and are on one host: two agents on one machine are two hosts.
+ * MPI_Comm_split_type() does not serve for this: with an agent on the coordinator's own machine,
+ * where two daemons have a machine of the same name, ranks disagree in it and hang. */
 static int learn_hosts(struct comm_mpi *m, struct err *e)
 {
-    MPI_Comm host;
-    char processor[MPI_MAX_PROCESSOR_NAME] = "", name[64];
-    int n = 0, first = m->rank, ranks = 0;
+    char processor[MPI_MAX_PROCESSOR_NAME] = "", daemon[24], name[64];
+    int n = 0, ranks = 0;
     m->hosts = calloc((size_t)m->size, sizeof *m->hosts);
     if (!m->hosts) {
         return err_set(e, ERR_MEMORY, "cannot hold the names of %d hosts: memory ran out", m->size);
     }
-    if (MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, m->rank, MPI_INFO_NULL, &host) !=
-        MPI_SUCCESS) {
-        return err_set(e, ERR_PEER, "cannot learn which ranks share a host");
-    }
-    MPI_Comm_size(host, &ranks);
-    m->alone = ranks == 1;
-    int rc = MPI_Bcast(&first, 1, MPI_INT, 0, host);
-    MPI_Comm_free(&host);
     MPI_Get_processor_name(processor, &n);
-    snprintf(name, sizeof name, "%.40s/%d", processor, first);
-    if (rc != MPI_SUCCESS ||
-        MPI_Allgather(name, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS) {
+    daemon_name(daemon, sizeof daemon);
+    memset(name, 0, sizeof name);
+    snprintf(name, sizeof name, "%.38s/%s", processor, daemon);
+    if (MPI_Allgather(name, 64, MPI_CHAR, m->hosts, 64, MPI_CHAR, m->comm) != MPI_SUCCESS) {
         return err_set(e, ERR_PEER, "cannot learn the names of the ranks' hosts");
     }
+    for (int r = 0; r < m->size; r++) {
+        ranks += strcmp(m->hosts[r], name) == 0;
+    }
+    m->alone = ranks == 1;
     return 0;
 }
 
