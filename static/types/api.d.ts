@@ -11,6 +11,8 @@ declare namespace Api {
     name: string;
     /** The name of the token that submitted it. */
     owner?: string|null;
+    tags?: string[];
+    note?: string|null;
     state: State;
     attempt: number;
     restarts?: number;

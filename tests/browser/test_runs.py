@@ -10,10 +10,11 @@ from test_pure import call
 LINES = "/js/views/runs/lines.js"
 CONDITIONS = "/js/views/runs/conditions.js"
 COLUMNS = "/js/views/runs/columns.js"
-JOB = {"id": "a", "name": "run", "state": "succeeded", "restarts": 0,
+JOB = {"id": "a", "name": "run", "state": "succeeded", "restarts": 0, "tags": ["paper", "final"],
        "metrics": {"test_accuracy": 0.931, "train_loss": 0.5, "samples_per_second": 0},
        "staleness": {"update_mean": 2.5},
-       "spec": {"name": "run", "seed": 1, "workers": 4, "strategy": {"type": "asgd"},
+       "spec": {"name": "run", "tags": ["paper"], "seed": 1, "workers": 4,
+                "strategy": {"type": "asgd"},
                 "optimizer": {"type": "sgd", "learning_rate": 0.05}}}
 
 
@@ -23,7 +24,8 @@ JOB = {"id": "a", "name": "run", "state": "succeeded", "restarts": 0,
     ("metrics/test_accuracy>=93 %", True), ("metrics/test_accuracy>93.1%", False),
     ("metrics/test_accuracy=93.1\u202f%", True), ("name~un", True), ("data/path=", True),
     ("data/path=none", True), ("data/path>=1", False), ("batching/policy=dynamic", True),
-    ("metrics/samples_per_second=none", True), ("job/nodes<=4", True)])
+    ("metrics/samples_per_second=none", True), ("job/nodes<=4", True), ("job/tags~final", True),
+    ("job/tags~thesis", False), ("job/note=none", True)])
 def test_a_condition_holds_or_not(page, condition, met):
     code = f"m.meets(m.parseCondition({json.dumps(condition)}), {json.dumps(JOB)})"
     assert call(page, CONDITIONS, code) is met
@@ -39,6 +41,7 @@ def test_every_setting_and_every_figure_can_be_a_column(page):
     assert {"optimizer/learning_rate", "strategy/type", "batching/policy", "seed",
             "metrics/test_accuracy", "staleness/update_mean", "job/created"} <= set(ids)
     assert len(ids) == len(set(ids))
+    assert "job/tags" in ids and "tags" not in ids, "those of the spec may have been changed since"
 
 
 def job(name, seed, accuracy, rate=0.1):

@@ -98,6 +98,8 @@ const OF_JOB = [
   ofJob('priority', 'Priority', (j) => j.priority),
   ofJob('restarts', 'Restarts', (j) => j.restarts),
   ofJob('owner', 'By', (j) => j.owner ?? undefined, {numeric: false}),
+  ofJob('tags', 'Tags', (j) => j.tags?.join(', ') || undefined, {numeric: false}),
+  ofJob('note', 'Note', (j) => j.note ?? undefined, {numeric: false}),
   ofJob('error', 'Error', (j) => j.error?.message, {numeric: false}),
 ];
 
@@ -112,6 +114,9 @@ function settingsOf({spec}) {
     return known;
   }
   const made = new Map(flatten(spec));
+  /* the job's own are shown: those of the spec may have been changed since */
+  made.delete('tags');
+  made.delete('note');
   flat.set(spec, made);
   return made;
 }

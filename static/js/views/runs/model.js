@@ -15,9 +15,9 @@ const CURVES_AT_ONCE = 4;
 const CURVES_MS = 5000;
 /** What is read of a job: all but its workers and servers. */
 const FIELDS = [
-  'name', 'owner', 'state', 'attempt', 'priority', 'restarts', 'spec', 'created', 'started',
-  'finished', 'error', 'waiting', 'pruned', 'progress', 'metrics', 'staleness', 'staleness_recent',
-  'seconds', 'virtual_seconds'
+  'name', 'owner', 'tags', 'note', 'state', 'attempt', 'priority', 'restarts', 'spec', 'created',
+  'started', 'finished', 'error', 'waiting', 'pruned', 'progress', 'metrics', 'staleness',
+  'staleness_recent', 'seconds', 'virtual_seconds'
 ].join();
 /** @type {('progress' | 'metrics' | 'staleness' | 'staleness_recent')[]} */
 const LIVE = ['progress', 'metrics', 'staleness', 'staleness_recent'];
