@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/jsonx.h"
+#include "common/words.h"
 #include "store/jobs_match.h"
 
 enum { LIST_CHUNK = 500, LIST_ALL = 100000, LIST_LIMIT = 500, LIST_BYTES = 1 << 30 };
@@ -228,8 +229,7 @@ static int collect_states(struct store *s, const char *states, const struct aske
     if (!states || !states[0]) {
         return collect(s, key_text(KEY_JOBS), a, all, e);
     }
-    for (const char *at = states; rc >= 0 && *at; at += strcspn(at, ","), at += *at == ',') {
-        snprintf(state, sizeof state, "%.*s", (int)strcspn(at, ","), at);
+    while (rc >= 0 && words_next(&states, state, sizeof state)) {
         if (jobstate_find(state) < 0) {
             return err_set(e, ERR_INVALID, "there is no state '%.30s' of a job", state);
         }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/words.h"
+
 /* The first key of a path: its length. */
 static size_t root_of(const char *path, char out[FILTER_PATH])
 {
@@ -105,12 +107,11 @@ static struct filter_value value_at(const struct read *r, const char *path)
     return filter_value_of(path[n] ? jsontext_find(document, path + n + 1) : document);
 }
 
-/* Is the tag of n bytes among those of the array ["a","b"]? Tags have no character that JSON
- * escapes. */
-static bool has_tag(const redisReply *tags, const char *tag, size_t n)
+/* Is the tag among those of the array ["a","b"]? Tags have no character that JSON escapes. */
+static bool has_tag(const redisReply *tags, const char *tag)
 {
     char quoted[80];
-    int len = snprintf(quoted, sizeof quoted, "\"%.*s\"", (int)(n < 64 ? n : 64), tag);
+    int len = snprintf(quoted, sizeof quoted, "\"%s\"", tag);
     return tags && memmem(tags->str, tags->len, quoted, (size_t)len);
 }
 
@@ -124,12 +125,11 @@ static bool is_wanted(const struct read *r, const struct entry *at)
             return false;
         }
     }
-    for (const char *tag = query->tags; tag && *tag; tag += *tag == ',') {
-        size_t n = strcspn(tag, ",");
-        if (!has_tag(field_reply(r, "tags"), tag, n)) {
+    char tag[64];
+    for (const char *tags = query->tags; tags && words_next(&tags, tag, sizeof tag);) {
+        if (!has_tag(field_reply(r, "tags"), tag)) {
             return false;
         }
-        tag += n;
     }
     for (int i = 0; query->where && i < query->where->n; i++) {
         const struct condition *c = &query->where->all[i];

@@ -19,6 +19,7 @@
 
 #include "common/jsontext.h"
 #include "common/jsonx.h"
+#include "common/words.h"
 
 enum { PAGE_BYTES = 1 << 30, MEMBERS = 64 };
 
@@ -50,8 +51,9 @@ enum jobview_kind jobview_kind(const char *name)
 /* Is this key of n bytes among "a,b,c"? NULL: every key is. */
 static bool wants(const char *words, const char *key, size_t n)
 {
-    for (const char *at = words; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        if (!strncmp(at, key, n) && (at[n] == ',' || !at[n])) {
+    char word[64];
+    for (const char *at = words; at && words_next(&at, word, sizeof word);) {
+        if (!strncmp(word, key, n) && !word[n]) {
             return true;
         }
     }
@@ -62,8 +64,7 @@ static bool wants(const char *words, const char *key, size_t n)
 static bool wants_live(const char *words)
 {
     char word[64];
-    for (const char *at = words; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+    for (const char *at = words; at && words_next(&at, word, sizeof word);) {
         if (strcmp(word, "id") != 0 && jobview_kind(word) == JOBVIEW_LIVE) {
             return true;
         }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/jsonx.h"
+#include "common/words.h"
 #include "store/history.h"
 #include "store/series_axis.h"
 #include "store/source.h"
@@ -337,11 +338,8 @@ static int parse_names(struct query *q, const char *names, struct err *e)
     for (int i = 0; i < SERIES_NAMES; i++) {
         known[i] = series_names[i].name;
     }
-    while (*names) {
-        char one[64];
-        size_t len = strcspn(names, ",");
-        snprintf(one, sizeof one, "%.*s", (int)(len < sizeof one ? len : sizeof one - 1), names);
-        names += len + (names[len] == ',');
+    char one[64];
+    while (words_next(&names, one, sizeof one)) {
         bool all = !strcmp(one, "all"), found = all;
         for (int i = 0; i < SERIES_NAMES; i++) {
             if (all || !strcmp(one, known[i])) {

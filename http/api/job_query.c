@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/words.h"
 #include "http/api/schemas.h"
 #include "http/request.h"
 #include "job/spec.h"
@@ -49,8 +50,7 @@ static void check_fields(struct jsonx_problems *problems, const char *words)
     struct keys keys;
     char word[KEY_BYTES];
     keys_of(&keys, all, schema_fields("Job", all, SCHEMA_FIELDS));
-    for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
-        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ","), at);
+    while (words_next(&words, word, sizeof(word))) {
         if (!has_key(&keys, word)) {
             problem_of_key(problems, "fields", "a job", word, &keys);
         }
@@ -133,13 +133,10 @@ static void check_path(struct jsonx_problems *problems, const char *param, const
 static void check_tags(struct jsonx_problems *problems, const char *tags)
 {
     char tag[KEY_BYTES];
-    for (const char *at = tags; *at; at += *at == ',') {
-        size_t n = strcspn(at, ",");
-        snprintf(tag, sizeof(tag), "%.*s", (int)n, at);
-        if (n >= sizeof(tag) || !tag_valid(tag)) {
+    while (words_next(&tags, tag, sizeof(tag))) {
+        if (!tag_valid(tag)) {
             jsonx_problem(problems, "tag", "'%s' is no tag of a job", tag);
         }
-        at += n;
     }
 }
 

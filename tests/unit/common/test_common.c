@@ -21,6 +21,7 @@
 #include "common/path.h"
 #include "common/proc.h"
 #include "common/rng.h"
+#include "common/words.h"
 
 static void an_error_keeps_code_message_and_cause(void **state)
 {
@@ -277,11 +278,25 @@ static void times_print_in_utc_with_milliseconds(void **state)
     assert_string_equal(log_quote(quoted, sizeof quoted, "a\"b\n"), "\"a\\\"b\\n\"");
 }
 
+static void a_list_in_a_line_is_read_word_by_word(void **state)
+{
+    static const char *const expected[] = {"a", "", "lon"};
+    const char *at = "a,,longer,";
+    char word[4];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_true(words_next(&at, word, sizeof word));
+        assert_string_equal(word, expected[i]);
+    }
+    assert_false(words_next(&at, word, sizeof word));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_keeps_code_message_and_cause),
         cmocka_unit_test(a_buffer_stops_at_its_cap),
+        cmocka_unit_test(a_list_in_a_line_is_read_word_by_word),
         cmocka_unit_test(malformed_json_is_refused_with_line_and_column),
         cmocka_unit_test(numbers_print_as_people_write_them),
         cmocka_unit_test(pointers_escape_and_names_have_neighbours),
