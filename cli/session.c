@@ -128,6 +128,37 @@ json_t *session_ask(struct session *s, const char *method, const char *path, con
     return make_safe(client_call(&s->client, method, path, body, &s->err));
 }
 
+json_t *session_pages(struct session *s, const char *list, long most, long page, page_path *path,
+                      json_t **next)
+{
+    char address[4096];
+    json_t *all = json_array(), *cursor = json_null();
+    for (long left = most; left > 0; left = most - (long)json_array_size(all)) {
+        path(s, left < page ? left : page, json_string_value(cursor), address, sizeof address);
+        json_t *answer = client_call(&s->client, "GET", address, NULL, &s->err);
+        json_t *some = json_object_get(answer, list);
+        json_decref(cursor);
+        cursor = json_incref(json_object_get(answer, "next"));
+        json_array_extend(all, some);
+        bool last = !json_is_string(cursor) || json_array_size(some) == 0;
+        json_decref(answer);
+        if (last) {
+            break;
+        }
+    }
+    if (s->err.code) {
+        json_decref(all);
+        json_decref(cursor);
+        return NULL;
+    }
+    if (next) {
+        *next = cursor ? cursor : json_null();
+    } else {
+        json_decref(cursor);
+    }
+    return all;
+}
+
 int session_print(struct session *s, json_t *answer, void (*print)(const json_t *answer))
 {
     if (!answer) {

@@ -41,6 +41,13 @@ json_t *session_ask(struct session *s, const char *method, const char *path, con
  * with texts that are safe. 0, or negative with s->err. */
 int session_show(struct session *s, const char *method, const char *path,
                  void (*print)(const json_t *answer));
+/* The first `most` of a list, of all its pages, each of at most `page`; `path` writes the address
+ * of a page of `limit` behind the cursor (NULL: the first page). *next (or NULL): where the rest
+ * begins, a cursor or null; owned by the caller. NULL: s->err says why there is none. */
+typedef void page_path(const struct session *s, long limit, const char *cursor, char *out,
+                       size_t size);
+json_t *session_pages(struct session *s, const char *list, long most, long page, page_path *path,
+                      json_t **next);
 /* Prints a document of ours (taken) in the same two ways. NULL: s->err says why there is none. */
 int session_print(struct session *s, json_t *answer, void (*print)(const json_t *answer));
 /* After an error: asks `path` for the documents at `list` and hints at the one whose `name` is

@@ -69,13 +69,12 @@ static void conditions(const struct session *s, char *out, size_t size)
 }
 
 /* The address of a page: what is searched for, how many are wanted, where the page before ended. */
-static void page_path(const struct session *s, long left, const char *cursor, char *out,
-                      size_t size)
+static void path_of(const struct session *s, long limit, const char *cursor, char *out, size_t size)
 {
     static const char *const asked[][2] = {
         {"state", "state"}, {"search", "q"}, {"sort", "sort"}, {"tag", "tag"}};
     char escaped[1536], where[512];
-    size_t n = (size_t)snprintf(out, size, "/api/v1/jobs?limit=%ld", left < PAGE ? left : PAGE);
+    size_t n = (size_t)snprintf(out, size, "/api/v1/jobs?limit=%ld", limit);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         const char *value = opt_string(s->options, asked[i][0]);
         if (value && opt_given(s->options, asked[i][0])) {
@@ -93,34 +92,10 @@ static void page_path(const struct session *s, long left, const char *cursor, ch
     }
 }
 
-/* All pages as one answer. */
-static json_t *collect(struct session *s, long most)
-{
-    char path[4096];
-    json_t *jobs = json_array(), *next = json_null();
-    for (long left = most; left > 0 && next; left = most - (long)json_array_size(jobs)) {
-        page_path(s, left, json_string_value(next), path, sizeof path);
-        json_t *answer = client_call(&s->client, "GET", path, NULL, &s->err);
-        json_t *page = json_object_get(answer, "jobs");
-        json_decref(next);
-        next = json_incref(json_object_get(answer, "next"));
-        json_array_extend(jobs, page);
-        bool last = !json_is_string(next) || json_array_size(page) == 0;
-        json_decref(answer);
-        if (last) {
-            break;
-        }
-    }
-    if (s->err.code) {
-        json_decref(jobs);
-        json_decref(next);
-        return NULL;
-    }
-    return json_pack("{s:o, s:o}", "jobs", jobs, "next", next ? next : json_null());
-}
-
 int command_jobs(struct session *s)
 {
-    return session_print(s, collect(s, opt_int(s->options, "limit")),
+    json_t *next = NULL,
+           *jobs = session_pages(s, "jobs", opt_int(s->options, "limit"), PAGE, path_of, &next);
+    return session_print(s, jobs ? json_pack("{s:o, s:o}", "jobs", jobs, "next", next) : NULL,
                          opt_flag(s->options, "quiet") ? print_ids : print_table);
 }

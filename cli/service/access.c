@@ -147,38 +147,20 @@ static void print_audit(const json_t *answer)
     columns_print(json_object_get(answer, "entries"), columns, "", stdout);
 }
 
-/* Adds the next page to `all`. Returns the cursor of the one after it, or NULL; *page owns it. */
-static const char *add_page(struct session *s, json_t *all, int limit, const char *cursor,
-                            json_t **page)
+static void path_of(const struct session *s, long limit, const char *cursor, char *out, size_t size)
 {
-    char path[1200], who[500], since[200], text[32];
+    char who[500], since[200], text[32];
     const char *name = opt_string(s->options, "who"),
                *from = since_text(opt_string(s->options, "since"), text);
-    snprintf(path, sizeof path, "/api/v1/audit?limit=%d%s%s%s%s%s%s", limit, name ? "&who=" : "",
+    snprintf(out, size, "/api/v1/audit?limit=%ld%s%s%s%s%s%s", limit, name ? "&who=" : "",
              name ? client_escape(who, sizeof who, name) : "", from ? "&since=" : "",
              from ? client_escape(since, sizeof since, from) : "", cursor ? "&cursor=" : "",
              cursor ? cursor : "");
-    json_t *answer = client_call(&s->client, "GET", path, NULL, &s->err);
-    json_decref(*page);
-    *page = answer;
-    json_array_extend(all, json_object_get(answer, "entries"));
-    return json_string_value(json_object_get(answer, "next"));
 }
 
 int command_audit(struct session *s)
 {
-    json_t *all = json_array(), *page = NULL;
-    const char *cursor = NULL;
-    int left = (int)opt_int(s->options, "limit");
-    do {
-        int limit = left < AUDIT_PAGE ? left : AUDIT_PAGE;
-        cursor = add_page(s, all, limit, cursor, &page);
-        left -= limit;
-    } while (cursor && left > 0);
-    json_decref(page);
-    if (s->err.code == ERR_NONE) {
-        session_print(s, json_pack("{s:O}", "entries", all), print_audit);
-    }
-    json_decref(all);
-    return -(int)s->err.code;
+    long most = opt_int(s->options, "limit");
+    json_t *entries = session_pages(s, "entries", most, AUDIT_PAGE, path_of, NULL);
+    return session_print(s, entries ? json_pack("{s:o}", "entries", entries) : NULL, print_audit);
 }
