@@ -44,3 +44,9 @@ char *path_read_line(const char *path, size_t max, struct err *e)
     }
     return text;
 }
+
+bool path_is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_size == b->st_size && a->st_ino == b->st_ino;
+}

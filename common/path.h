@@ -1,10 +1,12 @@
-/* Where files stand: this program's own folder, the folders of data sets, and files that hold one
- * line, such as a password. */
+/* Where files stand: this program's own folder, the folders of data sets, files that hold one line,
+ * such as a password, and whether a file is still the one that was read. */
 #ifndef COMMON_PATH_H
 #define COMMON_PATH_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "common/err.h"
 
@@ -17,5 +19,8 @@ void path_program_dir(char out[PATH_MAX]);
 void path_data_roots(const char *fallback, char *out, size_t bytes);
 /* The first line of a file of at most `max` bytes, without its end; the caller frees. */
 char *path_read_line(const char *path, size_t max, struct err *e);
+/* Two looks at one path: is it the same file, unchanged? Two writes within one tick of the kernel's
+ * clock leave the same time of change, so size and inode are compared too. */
+bool path_is_same(const struct stat *a, const struct stat *b);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/path.h"
 
 enum { CHAIN = 10, FILE_BYTES = 1 << 20 };
 
@@ -31,8 +32,8 @@ struct tls {
     char cert_file[512], key_file[512];
     pthread_mutex_t lock; /* of everything below */
     struct pair *now;     /* owned, with those before */
-    struct timespec seen[2];
-    double checked; /* clock_now() */
+    struct stat seen[2];  /* certificate and key as they were read */
+    double checked;       /* clock_now() */
 };
 
 static struct tls *serving; /* the one that was opened last: written before the daemon starts */
@@ -133,21 +134,16 @@ static int read_pair(struct tls *t, struct err *e)
 
 /* ---- renewal --------------------------------------------------------------------------------- */
 
-static bool same_time(struct timespec a, struct timespec b)
-{
-    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-/* Notes when the files were last changed: true if that is news. */
+/* Notes which files there are: true if one is another than before. */
 static bool look(struct tls *t)
 {
     struct stat cert, key;
     if (stat(t->cert_file, &cert) < 0 || stat(t->key_file, &key) < 0 ||
-        (same_time(cert.st_mtim, t->seen[0]) && same_time(key.st_mtim, t->seen[1]))) {
+        (path_is_same(&cert, &t->seen[0]) && path_is_same(&key, &t->seen[1]))) {
         return false;
     }
-    t->seen[0] = cert.st_mtim;
-    t->seen[1] = key.st_mtim;
+    t->seen[0] = cert;
+    t->seen[1] = key;
     return true;
 }
 

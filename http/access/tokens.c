@@ -16,6 +16,7 @@
 #include "common/hex.h"
 #include "common/jsonx.h"
 #include "common/log.h"
+#include "common/path.h"
 #include "common/proc.h"
 
 enum { MAX_TOKENS = 256, HASH = SHA256_DIGEST_LENGTH };
@@ -131,14 +132,6 @@ static int read_file(struct tokens *t, struct err *e)
     return 0;
 }
 
-/* Two writes within one tick of the kernel's clock leave the same time of change, so what else
- * tells files from each other is compared too. */
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-           a->st_size == b->st_size && a->st_ino == b->st_ino;
-}
-
 /* Once a second at most: has the file changed? A file that is gone or malformed leaves the tokens
  * as they were. */
 static void read_again(struct tokens *t)
@@ -150,7 +143,7 @@ static void read_again(struct tokens *t)
         return;
     }
     t->checked = now;
-    if (is_same(&st, &t->last)) {
+    if (path_is_same(&st, &t->last)) {
         return;
     }
     t->last = st;
