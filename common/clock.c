@@ -68,3 +68,12 @@ char *clock_format(char out[32], int64_t wall_ms)
     snprintf(out, 32, "%s.%03dZ", day, (int)(wall_ms % 1000));
     return out;
 }
+
+bool clock_minute_over(struct clock_minute *m, int most)
+{
+    double now = clock_now();
+    if (now > m->began + 60) {
+        *m = (struct clock_minute){.began = now};
+    }
+    return ++m->count > most;
+}

@@ -2,6 +2,7 @@
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -13,6 +14,13 @@ void clock_sleep(double seconds); /* returns at once if seconds <= 0; resumes af
 void clock_sleep_until(double monotonic); /* absolute, so that pacing does not drift */
 /* A time of clock_now() as pthread_cond_timedwait() takes it, on CLOCK_MONOTONIC. */
 struct timespec clock_timespec(double monotonic);
+/* How often something happened within a minute; begins as {0}. */
+struct clock_minute {
+    double began;
+    int count;
+};
+/* Counts once more. true: that is more than `most` in this minute. */
+bool clock_minute_over(struct clock_minute *m, int most);
 /* "2026-01-02T03:04:05.678Z" into out[25]; returns out. */
 char *clock_format(char out[32], int64_t wall_ms);
 

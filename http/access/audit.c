@@ -23,8 +23,7 @@ struct audit {
     pthread_mutex_t lock; /* of everything below */
     int fd, number;       /* the newest file; fd -1: it could not be opened */
     off_t size;
-    double minute; /* clock_now() when the count of strangers began */
-    int strangers;
+    struct clock_minute strangers;
     long omitted, lost; /* since the last entry of a stranger; since the last that was written */
 };
 
@@ -85,7 +84,6 @@ struct audit *audit_open(const char *data_dir, struct err *e)
         free(a);
         return NULL;
     }
-    a->minute = clock_now();
     pthread_mutex_init(&a->lock, NULL);
     return a;
 }
@@ -124,17 +122,9 @@ static int rotate(struct audit *a, struct err *e)
 /* May this entry of somebody unknown be written? */
 static bool takes_stranger(struct audit *a)
 {
-    double now = clock_now();
-    if (now > a->minute + 60) {
-        a->minute = now;
-        a->strangers = 0;
-    }
-    if (a->strangers >= AUDIT_STRANGERS) {
-        a->omitted++;
-        return false;
-    }
-    a->strangers++;
-    return true;
+    bool over = clock_minute_over(&a->strangers, AUDIT_STRANGERS);
+    a->omitted += over;
+    return !over;
 }
 
 /* The line, with its end; the caller frees. NULL: memory ran out. */

@@ -30,8 +30,7 @@ struct auth {
     struct issued *issued;
     pthread_mutex_t lock; /* of everything below */
     struct session sessions[MAX_SESSIONS];
-    double minute;
-    int refusals;
+    struct clock_minute refusals;
 };
 
 struct auth *auth_open(const char *token_file, const char *issued_file, struct err *e)
@@ -337,12 +336,7 @@ int auth_link(struct store *s, enum auth_role role, const char *maker, char code
 bool auth_refused(struct auth *a)
 {
     pthread_mutex_lock(&a->lock);
-    double now = clock_now();
-    if (now > a->minute + 60) {
-        a->minute = now;
-        a->refusals = 0;
-    }
-    bool many = ++a->refusals > REFUSALS_PER_MINUTE;
+    bool many = clock_minute_over(&a->refusals, REFUSALS_PER_MINUTE);
     pthread_mutex_unlock(&a->lock);
     return many;
 }
