@@ -24,13 +24,14 @@ static int not_theirs(const struct request *q, const char *id, const char *owner
     return err_hint(e, "an admin can change it");
 }
 
-int owner_check(const struct request *q, const char *id, struct err *e)
+/* May who asks change this job? */
+static int check(const struct request *q, const char *id, struct err *e)
 {
     enum job_state state;
-    struct store *store = q->who.role < ROLE_ADMIN ? request_store(q, e) : NULL;
     if (q->who.role >= ROLE_ADMIN) {
         return 0;
     }
+    struct store *store = request_store(q, e);
     if (!store || store_job_state(store, id, &state, e) < 0) {
         return -(int)e->code;
     }
@@ -46,5 +47,5 @@ int owner_check(const struct request *q, const char *id, struct err *e)
 const char *owner_job(const struct request *q, struct err *e)
 {
     const char *id = request_job(q, e);
-    return id && owner_check(q, id, e) == 0 ? id : NULL;
+    return id && check(q, id, e) == 0 ? id : NULL;
 }

@@ -12,7 +12,5 @@ struct request;
 /* The id of the job in the path, for a handler that changes it: as request_job(), and
  * ERR_FORBIDDEN if it is not the job of who asks. ERR_NOT_FOUND, ERR_UNAVAILABLE. */
 const char *owner_job(const struct request *q, struct err *e);
-/* The same of any job's id. 0, or negative. */
-int owner_check(const struct request *q, const char *id, struct err *e);
 
 #endif
