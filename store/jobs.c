@@ -360,9 +360,3 @@ int store_job_change(struct store *s, const char *id, const struct job_change *c
     free(tags);
     return differs ? JOB_WAS_ANOTHER : rc;
 }
-
-int store_job_set_priority(struct store *s, const char *id, int priority, const char *seen,
-                           struct err *e)
-{
-    return store_job_change(s, id, &(struct job_change){.priority = &priority}, seen, e);
-}

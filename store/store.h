@@ -137,8 +137,6 @@ enum job_changed { JOB_CHANGED, JOB_WAS_ANOTHER };
 /* Both do nothing and return JOB_WAS_ANOTHER if `seen` (or NULL) is not the job's version any more.
  * store_job_delete: ERR_CONFLICT if the job has not ended. */
 int store_job_delete(struct store *s, const char *id, const char *seen, struct err *e);
-int store_job_set_priority(struct store *s, const char *id, int priority, const char *seen,
-                           struct err *e);
 /* What a user changes of a job. NULL: it stays. */
 struct job_change {
     const int *priority;

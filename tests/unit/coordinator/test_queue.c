@@ -62,7 +62,8 @@ static void a_priority_that_was_changed_counts(void **state)
     struct world *w = world_running(state, 1, "{}", running);
     submit(w, "{}", first);
     submit(w, "{}", second);
-    OK(store_job_set_priority(w->store, second, 5, NULL, &err_));
+    OK(store_job_change(w->store, second, &(struct job_change){.priority = &(int){5}}, NULL,
+                        &err_));
     end_well(w, running, "finished");
     pass(w, 1);
     assert_state(w, second, "launching");

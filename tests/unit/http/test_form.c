@@ -325,9 +325,12 @@ static void if_match_guards_a_change(void **state)
     assert_int_equal(status_with(s, "PATCH", path, header, "{\"priority\": 3}"), 200);
     assert_int_equal(status_with(s, "PATCH", path, header, "{\"priority\": 4}"), 412);
     assert_int_equal(status_with(s, "PATCH", path, "If-Match: *", "{\"priority\": 5}"), 200);
-    assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-3-1", &err_),
+    assert_int_equal(store_job_change(s->store, id, &(struct job_change){.priority = &(int){6}},
+                                      "queued-0-3-1", &err_),
                      JOB_WAS_ANOTHER);
-    assert_int_equal(store_job_set_priority(s->store, id, 6, "queued-0-5-2", &err_), 0);
+    assert_int_equal(store_job_change(s->store, id, &(struct job_change){.priority = &(int){6}},
+                                      "queued-0-5-2", &err_),
+                     0);
     move(s, id, JOB_QUEUED, JOB_CANCELLING);
     move(s, id, JOB_CANCELLING, JOB_CANCELLED);
     assert_int_equal(status_with(s, "DELETE", path, header, NULL), 412);

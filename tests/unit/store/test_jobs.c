@@ -166,7 +166,7 @@ static void the_queue_goes_by_priority_then_age(void **state)
     for (int i = 0; i < 4; i++) {
         new_job(s, "{\"name\":\"queue\"}", priority[i] + 50000, id[i]);
     }
-    OK(store_job_set_priority(s, id[3], 50009, NULL, &err_));
+    OK(store_job_change(s, id[3], &(struct job_change){.priority = &(int){50009}}, NULL, &err_));
     json_t *ids = store_job_ids(s, JOB_QUEUED, &err_);
     const int order[4] = {3, 1, 0, 2};
     for (size_t i = 0; i < 4; i++) {
@@ -186,7 +186,9 @@ static void the_queue_goes_by_priority_then_age(void **state)
     ids = store_job_ids(s, JOB_QUEUED, &err_);
     assert_string_equal(json_string_value(json_array_get(ids, 1)), id[1]);
     json_decref(ids);
-    assert_int_equal(store_job_set_priority(s, id[0], 1 << 30, NULL, &err_), -ERR_INVALID);
+    assert_int_equal(
+        store_job_change(s, id[0], &(struct job_change){.priority = &(int){1 << 30}}, NULL, &err_),
+        -ERR_INVALID);
 }
 
 static void what_a_user_asks_picks_the_arrow_or_says_why_not(void **state)

@@ -24,17 +24,21 @@ static int some_jobs(void **state)
     return 0;
 }
 
-/* All pages of a list; checks that no page is longer than asked. */
-static json_t *walk(struct store *s, const char *state, const char *q, const char *sort, int limit)
+/* All pages of what is asked; checks that no page is longer than `limit`. */
+static json_t *walk_query(struct store *s, struct job_query query)
 {
     json_t *all = json_array();
     char cursor[400] = "";
+    query.cursor = cursor;
     for (int pages = 0; pages < 100; pages++) {
-        json_t *page = store_job_list(s, state, q, sort, cursor, limit, &err_);
-        if (!page) {
+        size_t len = 0;
+        char *text = store_job_page(s, &query, &len, &err_);
+        if (!text) {
             fail_msg("%s", err_.message);
         }
-        assert_true(json_array_size(at(page, "/jobs")) <= (size_t)limit);
+        json_t *page = jsonx_parse(text, len, &err_);
+        free(text);
+        assert_true(json_array_size(at(page, "/jobs")) <= (size_t)query.limit);
         json_array_extend(all, at(page, "/jobs"));
         bool more = json_is_string(at(page, "/next"));
         snprintf(cursor, sizeof cursor, "%s", text_at(page, "/next"));
@@ -45,6 +49,11 @@ static json_t *walk(struct store *s, const char *state, const char *q, const cha
     }
     fail_msg("the list does not end");
     return NULL;
+}
+
+static json_t *walk(struct store *s, const char *state, const char *q, const char *sort, int limit)
+{
+    return walk_query(s, (struct job_query){.states = state, .q = q, .sort = sort, .limit = limit});
 }
 
 static void newest_first_is_the_usual_order_and_created_the_other(void **state)
@@ -140,31 +149,11 @@ static int labelled_jobs(void **state)
     return 0;
 }
 
-/* All pages of what is asked, two jobs on each. */
+/* Two jobs on each page. */
 static json_t *ask(struct store *s, struct job_query query)
 {
-    json_t *all = json_array();
-    char cursor[400] = "";
     query.limit = 2;
-    for (int pages = 0; pages < JOBS; pages++) {
-        size_t len = 0;
-        query.cursor = cursor;
-        char *text = store_job_page(s, &query, &len, &err_);
-        if (!text) {
-            fail_msg("%s", err_.message);
-        }
-        json_t *page = jsonx_parse(text, len, &err_);
-        free(text);
-        json_array_extend(all, at(page, "/jobs"));
-        bool more = json_is_string(at(page, "/next"));
-        snprintf(cursor, sizeof cursor, "%s", text_at(page, "/next"));
-        json_decref(page);
-        if (!more) {
-            return all;
-        }
-    }
-    fail_msg("the list does not end");
-    return NULL;
+    return walk_query(s, query);
 }
 
 static json_t *ask_where(struct store *s, const char *conditions, const char *sort)
