@@ -182,11 +182,6 @@ bool jsontext_next(struct jsontext_walk *walk, struct jsontext *key, struct json
     return true;
 }
 
-bool jsontext_key_is(struct jsontext key, const char *name)
-{
-    return strncmp(key.at, name, key.len) == 0 && name[key.len] == '\0';
-}
-
 struct jsontext jsontext_find(struct jsontext object, const char *path)
 {
     for (;;) {

@@ -32,7 +32,6 @@ struct jsontext_walk {
 struct jsontext_walk jsontext_members(struct jsontext object);
 /* `key` is the bytes between the quotes, as they stand there. */
 bool jsontext_next(struct jsontext_walk *walk, struct jsontext *key, struct jsontext *value);
-bool jsontext_key_is(struct jsontext key, const char *name);
 
 /* The value at a path of keys with dots between; at NULL: there is none. */
 struct jsontext jsontext_find(struct jsontext object, const char *path);
