@@ -9,7 +9,6 @@
  * case. PR_SET_PDEATHSIG would end mpirun with the *thread* that forked it, so it is not set for
  * mpirun.
  */
-#include "job/node.h"
 #include "coordinator/coordinator.h"
 
 #include <errno.h>
@@ -26,16 +25,17 @@
 #include "common/log.h"
 #include "common/notify.h"
 #include "coordinator/config.h"
-#include "coordinator/planning/dryrun.h"
-#include "coordinator/hosts/hosts.h"
-#include "coordinator/turn/lease.h"
-#include "coordinator/launchers/launcher.h"
-#include "coordinator/hosts/localnodes.h"
-#include "coordinator/planning/predict.h"
 #include "coordinator/files/retention.h"
-#include "coordinator/turn/scheduler.h"
 #include "coordinator/files/uploads.h"
+#include "coordinator/hosts/hosts.h"
+#include "coordinator/hosts/localnodes.h"
+#include "coordinator/launchers/launcher.h"
+#include "coordinator/planning/dryrun.h"
+#include "coordinator/planning/predict.h"
+#include "coordinator/turn/lease.h"
+#include "coordinator/turn/scheduler.h"
 #include "http/server.h"
+#include "job/node.h"
 
 enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };
 static const double drain_seconds = 20, store_retry_least = 1, store_retry_most = 30;

@@ -18,13 +18,13 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "http/content/text.h"
+#include "http/events/histogram.h"
 #include "http/form.h"
 #include "http/gate.h"
 #include "http/guard.h"
-#include "http/events/histogram.h"
 #include "http/recent.h"
 #include "http/request.h"
-#include "http/content/text.h"
 #include "http/trail.h"
 #include "http/work.h"
 

@@ -8,11 +8,11 @@
 #include "common/buf.h"
 #include "http/access/auth.h"
 #include "http/connections.h"
+#include "http/content/upload.h"
 #include "http/internal.h"
 #include "http/recent.h"
 #include "http/reply.h"
 #include "http/routes.h"
-#include "http/content/upload.h"
 #include "http/work.h"
 #include "store/store.h"
 

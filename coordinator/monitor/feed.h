@@ -11,8 +11,8 @@
 
 #include "coordinator/monitor/seals.h"
 #include "job/documents/bookmark.h"
-#include "store/history.h"
 #include "job/row.h"
+#include "store/history.h"
 #include "store/store.h"
 
 struct feed {

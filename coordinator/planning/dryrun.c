@@ -12,11 +12,11 @@
 
 #include "common/clock.h"
 #include "common/proc.h"
+#include "coordinator/files/programs.h"
+#include "coordinator/files/uploads.h"
 #include "coordinator/planning/needs.h"
 #include "coordinator/planning/planner.h"
 #include "coordinator/planning/profiles.h"
-#include "coordinator/files/programs.h"
-#include "coordinator/files/uploads.h"
 #include "job/documents/checked.h"
 #include "job/node.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/planning/profiles.h"
 #include "coordinator/files/programs.h"
+#include "coordinator/planning/profiles.h"
 #include "job/device_kind.h"
 
 /* Minibatches are multiples of the smallest quantum among the workers' devices. */

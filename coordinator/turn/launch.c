@@ -16,8 +16,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "coordinator/planning/planner.h"
 #include "coordinator/monitor/seals.h"
+#include "coordinator/planning/planner.h"
 #include "job/documents/control.h"
 
 /* ---- before it is launching ------------------------------------------------------------------ */

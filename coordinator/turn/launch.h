@@ -2,8 +2,8 @@
 #ifndef COORDINATOR_TURN_LAUNCH_H
 #define COORDINATOR_TURN_LAUNCH_H
 
-#include "coordinator/turn/attempts.h"
 #include "coordinator/planning/placement.h"
+#include "coordinator/turn/attempts.h"
 
 /* Starts the queued job's next attempt on a placement. Takes the spec over. 0, or negative: the job
  * is still queued or failed. */

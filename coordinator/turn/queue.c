@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "coordinator/turn/launch.h"
 #include "coordinator/files/programs.h"
+#include "coordinator/turn/launch.h"
 #include "job/node.h"
 
 enum { WINDOW = 64 };

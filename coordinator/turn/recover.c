@@ -16,9 +16,9 @@
 
 #include "common/log.h"
 #include "common/proc.h"
+#include "coordinator/monitor/seals.h"
 #include "coordinator/planning/planner.h"
 #include "coordinator/turn/run.h"
-#include "coordinator/monitor/seals.h"
 #include "job/documents/launched.h"
 #include "job/node.h"
 

@@ -8,8 +8,8 @@
  * can be missing. Of requests whose sender is not known only AUDIT_STRANGERS a minute are written,
  * so that nobody can push out what others did; the next entry counts those left out.
  */
-#ifndef HTTP_AUDIT_H
-#define HTTP_AUDIT_H
+#ifndef HTTP_ACCESS_AUDIT_H
+#define HTTP_ACCESS_AUDIT_H
 
 #include <jansson.h>
 #include <stdbool.h>

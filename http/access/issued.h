@@ -6,8 +6,8 @@
  *
  * What has ended stays listed for ISSUED_KEPT_DAYS. The service alone writes the file.
  */
-#ifndef HTTP_ISSUED_H
-#define HTTP_ISSUED_H
+#ifndef HTTP_ACCESS_ISSUED_H
+#define HTTP_ACCESS_ISSUED_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * restart. A pair that cannot be used (half written, a key of another certificate) is logged, and
  * the one before stays.
  */
-#ifndef HTTP_TLS_H
-#define HTTP_TLS_H
+#ifndef HTTP_ACCESS_TLS_H
+#define HTTP_ACCESS_TLS_H
 
 #include "common/err.h"
 

@@ -1,6 +1,6 @@
 /* GET /api/v1/audit; the entries are in audit.h. */
-#include "http/api/api.h"
 #include "http/access/audit.h"
+#include "http/api/api.h"
 #include "http/request.h"
 
 int api_audit(struct request *q, struct reply *out, struct err *e)

@@ -1,8 +1,8 @@
 /* What the query of GET /api/v1/jobs asks for, checked against what a job has: a path that no job
  * has is a mistake that the nearest name may explain, not an empty list.
  */
-#ifndef HTTP_JOB_QUERY_H
-#define HTTP_JOB_QUERY_H
+#ifndef HTTP_API_JOB_QUERY_H
+#define HTTP_API_JOB_QUERY_H
 
 #include "common/jsonx.h"
 #include "job/filter.h"

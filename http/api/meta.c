@@ -7,9 +7,9 @@
 
 #include "http/api/api.h"
 #include "http/content/files.h"
-#include "http/request.h"
-#include "http/events/stream.h"
 #include "http/content/text.h"
+#include "http/events/stream.h"
+#include "http/request.h"
 #include "job/catalog.h"
 #include "job/network.h"
 

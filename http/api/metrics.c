@@ -14,9 +14,9 @@
 #include "common/version.h"
 #include "http/api/api.h"
 #include "http/events/histogram.h"
-#include "http/request.h"
 #include "http/events/stream.h"
 #include "http/events/tally.h"
+#include "http/request.h"
 
 enum { METRICS_BYTES = 8 << 20, JOBS_MOST = 200 };
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "http/api/api.h"
-#include "http/request.h"
 #include "http/api/schemas.h"
 #include "http/content/text.h"
+#include "http/request.h"
 #include "job/spec.h"
 
 static json_t *paths_json(void)

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "http/api/openapi.h"
-#include "http/routes.h"
 #include "http/api/schemas.h"
+#include "http/routes.h"
 
 static void markdown_route(struct buf *out, const struct route *r)
 {

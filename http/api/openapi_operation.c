@@ -7,8 +7,8 @@
 
 #include "http/api/api.h"
 #include "http/api/openapi.h"
-#include "http/request.h"
 #include "http/api/schemas.h"
+#include "http/request.h"
 
 enum { KEY_BYTES = 128 };
 

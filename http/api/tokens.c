@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "http/api/api.h"
 #include "http/access/issued.h"
+#include "http/api/api.h"
 #include "http/request.h"
 #include "http/trail.h"
 

@@ -6,8 +6,8 @@
 #include <fcntl.h>
 
 #include "http/content/files.h"
-#include "http/recent.h"
 #include "http/content/text.h"
+#include "http/recent.h"
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
