@@ -312,8 +312,8 @@ static int start(struct service *s, struct err *e)
 
 /* ---- run and stop ---------------------------------------------------------------------------- */
 
-/* Turns follow those of the ranks' pulses (worker/pulse.c) by 15 ms of wall-clock time, so that
- * what they report reaches browsers soon. If a host's clock is wrong, that takes up to a turn
+/* Turns follow those of the ranks' pulses (worker/pulse/pulse.c) by 15 ms of wall-clock time, so
+ * that what they report reaches browsers soon. If a host's clock is wrong, that takes up to a turn
  * longer. */
 static void wait_turn(struct service *s)
 {

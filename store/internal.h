@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "common/buf.h"
-#include "store/keys.h"
+#include "store/redis/keys.h"
 #include "store/store.h"
 
 enum {
@@ -143,7 +143,7 @@ int store_mend(struct store *s, const char *key, struct err *e);
 /* documents.c: takes the reply of a script that answers 1, or 0 where the job is not there; frees
  * it. */
 int store_did(const char *id, redisReply *r, struct err *e);
-/* jobs_view.c: where a key of a job's document is kept. */
+/* jobs/view.c: where a key of a job's document is kept. */
 enum jobview_kind {
     JOBVIEW_TEXT,   /* a field of its hash: text, or null */
     JOBVIEW_NUMBER, /* a whole number */

@@ -3,7 +3,7 @@
  *
  * One connection per thread: a struct store belongs to one thread. Calls block at most 2 s; with
  * Redis away they return ERR_UNAVAILABLE, and the next call tries to connect again. The keys are
- * listed in store/keys.def, what is in them in docs/store-schema.md.
+ * listed in store/redis/keys.def, what is in them in docs/store-schema.md.
  *
  * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so no late
  * writer brings pieces of a deleted one back. Needs Redis 7.0 or newer.

@@ -17,9 +17,9 @@
 #include "common/proc.h"
 #include "job/documents/scored.h"
 #include "kernels/device.h"
-#include "worker/artifact.h"
+#include "worker/checkpoint/artifact.h"
 #include "worker/data/dataset.h"
-#include "worker/safetensors.h"
+#include "worker/checkpoint/safetensors.h"
 
 enum { SPEC_MAX = 16 << 20 };
 

@@ -9,7 +9,7 @@
 
 #include "common/log.h"
 #include "common/proc.h"
-#include "worker/artifact.h"
+#include "worker/checkpoint/artifact.h"
 #include "worker/start.h"
 
 struct keeper {

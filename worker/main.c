@@ -31,7 +31,7 @@
 #include "worker/local.h"
 #include "worker/program/copy.h"
 #include "worker/program/program.h"
-#include "worker/pulse.h"
+#include "worker/pulse/pulse.h"
 #include "worker/trainer.h"
 
 static const double plan_patience_seconds = 30, farewell_seconds = 5;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "worker/artifact.h"
+#include "worker/checkpoint/artifact.h"
 
 struct start_head {
     int64_t text_bytes; /* progress, or the error's sentence */

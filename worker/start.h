@@ -5,7 +5,7 @@
 #ifndef WORKER_START_H
 #define WORKER_START_H
 
-#include "worker/checkpoint.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/trainer.h"
 
 struct start {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "job/row.h"
-#include "store/keys.h"
+#include "store/redis/keys.h"
 
 static void print_rows(int unused)
 {

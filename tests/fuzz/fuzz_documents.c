@@ -16,7 +16,7 @@
 #include "job/documents/plan.h"
 #include "job/documents/scored.h"
 #include "job/documents/summary.h"
-#include "worker/progress.h"
+#include "worker/checkpoint/progress.h"
 
 /* Reads `j`; NULL: it is not valid, and *rc and *e say why. Else what was read, written again. */
 typedef json_t *again_fn(const json_t *j, int *rc, struct err *e);

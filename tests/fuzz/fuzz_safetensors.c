@@ -7,9 +7,9 @@
 
 #include "common/hex.h"
 #include "common/log.h"
-#include "worker/artifact.h"
-#include "worker/checkpoint.h"
-#include "worker/safetensors.h"
+#include "worker/checkpoint/artifact.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/safetensors.h"
 
 static const char job[] =
     "{\"name\": \"t\", \"model\": {\"input\": [4, 4, 1], \"layers\": [{\"type\": \"conv2d\", \"filters\": 2, \"kernel\": 3}, {\"type\": \"batch_norm\"},"

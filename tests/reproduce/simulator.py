@@ -16,7 +16,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# store/history_parts.h: step, epoch, time, samples, loss, accuracy
+# store/history/parts.h: step, epoch, time, samples, loss, accuracy
 EVALUATION = struct.Struct("<q5d")
 CURVE = ("step", "epoch", "time", "samples", "loss", "accuracy")
 POINTS = 200

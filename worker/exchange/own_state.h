@@ -3,7 +3,7 @@
  * optimizer, its schedules, its random numbers: bytes that nobody but the program reads.
  *
  * Each worker has one of its own, since random numbers differ, and under local steps optimizers do.
- * The keeper writes them beside a checkpoint (worker/checkpoint.h).
+ * The keeper writes them beside a checkpoint (worker/checkpoint/checkpoint.h).
  */
 #ifndef WORKER_EXCHANGE_OWN_STATE_H
 #define WORKER_EXCHANGE_OWN_STATE_H

@@ -17,7 +17,7 @@
 
 #include "common/log.h"
 #include "job/assign.h"
-#include "worker/checkpoint.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/program/enter.h"
 
 struct resume { /* from the keeper to all */

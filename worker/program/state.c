@@ -1,6 +1,6 @@
 /* The program's own state: optimizer, schedules, random numbers, whatever it gives
  * (client/protocol.h: SAVE, STATE). To the rank it is bytes, which stand beside a checkpoint
- * (worker/own_files.h) and go to the program of the next attempt with WELCOME.
+ * (worker/checkpoint/own_files.h) and go to the program of the next attempt with WELCOME.
  *
  *      program   GRADIENTS ─ waits ─ step ─ BEGIN ─────── STATE ─ waits ─
  *      rank                      GO+HOLD ►      SAVE ►               CONTINUE ►

@@ -1,4 +1,4 @@
-/* One coordinator at a time (store/fence.c): who gets the lease, and that whoever lost it changes
+/* One coordinator at a time (store/redis/fence.c): who gets the lease, and that whoever lost it changes
  * nothing more. */
 #include "tests/unit/store/fixture.h"
 

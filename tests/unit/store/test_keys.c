@@ -1,4 +1,4 @@
-/* Keys of the store: the list in store/keys.def is whole. What is written is in it, what a job has
+/* Keys of the store: the list in store/redis/keys.def is whole. What is written is in it, what a job has
  * goes with it, and users of Redis may touch what their role needs and nothing else. */
 #include "tests/unit/store/fixture.h"
 
@@ -9,7 +9,7 @@
 
 #include "job/hostkey.h"
 #include "store/internal.h"
-#include "store/keys.h"
+#include "store/redis/keys.h"
 
 static const char *const spec_text = "{\"name\":\"keys\"}";
 
@@ -177,7 +177,7 @@ static void no_file_but_the_list_spells_a_key(void **state)
         for (size_t i = 0; i < files.gl_pathc; i++) {
             char *text = proc_read_file(files.gl_pathv[i], 1 << 20, NULL, &err_);
             assert_non_null(text);
-            if (spells_a_key(text) && strcmp(files.gl_pathv[i], "store/keys.h")) {
+            if (spells_a_key(text) && strcmp(files.gl_pathv[i], "store/redis/keys.h")) {
                 fail_msg("%s spells a key", files.gl_pathv[i]);
             }
             free(text);

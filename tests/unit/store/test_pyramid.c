@@ -1,4 +1,4 @@
-/* A track of rows and its levels (store/pyramid.c): the levels are a pure function of the rows,
+/* A track of rows and its levels (store/history/pyramid.c): the levels are a pure function of the rows,
  * however often the writer was closed and opened, wherever it was, and whatever level was lost.
  */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "common/proc.h"
 #include "common/rng.h"
-#include "store/pyramid.h"
+#include "store/history/pyramid.h"
 
 enum { ROWS = 64 * 64 * 2 + 64 * 3 + 5, BYTES = 8 << 20 };
 static const char *const files[] = {"bin", "v1", "v2", "v3"};

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 
 #include "common/rng.h"
-#include "worker/artifact.h"
-#include "worker/checkpoint.h"
-#include "worker/safetensors.h"
+#include "worker/checkpoint/artifact.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/safetensors.h"
 
 struct place {
     char *dir;

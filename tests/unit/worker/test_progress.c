@@ -2,7 +2,7 @@
  * range is refused. */
 #include "fixture.h"
 
-#include "worker/progress.h"
+#include "worker/checkpoint/progress.h"
 
 static const char *const spec_text =
     "{\"name\": \"t\", \"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 60000, "

@@ -10,7 +10,7 @@
 #include "job/row.h"
 #include "job/seal.h"
 #include "store/store.h"
-#include "worker/pulse.h"
+#include "worker/pulse/pulse.h"
 
 enum { WORKERS = 2 };
 

@@ -1,0 +1,50 @@
+/* The pulse's state, shared by its two sides: trainer_side.c (calls of the thread that trains) and
+ * pulse.c (the thread that owns the connection). */
+#ifndef WORKER_PULSE_PARTS_H
+#define WORKER_PULSE_PARTS_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "job/staleness.h"
+#include "job/row.h"
+#include "store/store.h"
+#include "worker/pulse/pulse.h"
+
+enum { PULSE_ROWS = 16384, PULSE_FACTS = 256 };
+
+struct pulse {
+    struct store *store; /* the thread's */
+    struct sender from;  /* of what this rank writes */
+    char node[DOCUMENT_NODE];
+    int workers, first_version;
+    bool reads_control, reads_each_turn;
+    double (*comm_age)(void *ctx);
+    void *comm_ctx;
+    const volatile sig_atomic_t *stop_signal;
+    int64_t strays; /* control documents of other attempts, or damaged; the thread's */
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wake;
+    struct row *rows;           /* ring of PULSE_ROWS; owned */
+    uint64_t first_row, n_rows; /* number of the oldest one kept; of the next one to come */
+    uint64_t dropped;
+    json_t *facts[PULSE_FACTS]; /* documents; owned */
+    int n_facts;
+    int64_t number; /* of the newest fact or heartbeat */
+    struct control control;
+    bool checkpoint_asked; /* the document's flag as last read, to see it rise */
+    enum phase phase;
+    double progress_at;
+    clockid_t trainer;        /* CPU time of the thread that trains */
+    double worked, worked_at; /* that time when it was last seen to move, and when that was */
+    int64_t step, samples, updates;
+    int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
+    double epoch, busy_fraction;
+    int batch;
+    struct staleness staleness;
+    bool stopping;
+    double stop_by;
+};
+
+#endif

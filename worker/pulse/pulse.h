@@ -1,0 +1,46 @@
+/* The pulse: the one thread of a rank that speaks to the store. Rows, facts and heartbeats go up,
+ * the control document comes down. Training never waits for it: the trainer's side only copies into
+ * queues under a lock that is held for microseconds.
+ *
+ * Rows wait in a bounded queue until Redis took them; when it is full the oldest is dropped and
+ * counted. Counters (samples, updates, staleness) are cumulative and travel in the heartbeat, so
+ * that accounting never depends on rows. With Redis away everything goes on, with the last control
+ * that was read. A control document of another attempt is dropped and counted: this rank or the
+ * document is left over.
+ */
+#ifndef WORKER_PULSE_PULSE_H
+#define WORKER_PULSE_PULSE_H
+
+#include <signal.h>
+
+#include "common/sign.h"
+#include "job/documents/fact.h"
+#include "worker/telemetry.h"
+
+struct pulse; /* owned by its starter; one per process */
+
+struct pulse_config {
+    const char *url, *password;  /* of the store; password may be NULL. Copied */
+    const char *job, *node;      /* copied */
+    const struct sign_key *seal; /* this rank's (job/seal.h); copied. NULL: zeros, for tests */
+    int rank, attempt, workers;
+    bool reads_control;            /* rank 0 and the keeper */
+    bool reads_each_turn;          /* in each turn, and not with rows and heartbeats alone */
+    int first_version;             /* the control until the document was read */
+    const int *first_sizes;        /* [workers] */
+    double (*comm_age)(void *ctx); /* age of the communication thread's last turn; may be NULL */
+    void *comm_ctx;
+    const volatile sig_atomic_t *stop; /* set by SIGTERM: control says stop. May be NULL */
+};
+
+/* Called by the thread that trains, so that the heartbeat says for how long it has not been
+ * working. */
+struct pulse *pulse_start(const struct pulse_config *config, struct err *e);
+/* Sends what is queued, waiting `grace` seconds at most, and ends the thread. */
+void pulse_stop(struct pulse *p, double grace);
+/* The trainer's side. `profile` reports the values as they are given. */
+void pulse_telemetry(struct pulse *p, struct telemetry *out);
+/* Queues the fact that this rank has ended; why: of OUTCOME_FAILED, else NULL. */
+void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why);
+
+#endif

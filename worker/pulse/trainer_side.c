@@ -1,0 +1,250 @@
+/* The trainer's side of the pulse (see pulse.h): telemetry calls, made by the thread that trains.
+ * They copy into queues and counters under a lock that no thread holds while it waits.
+ */
+#include "worker/pulse/parts.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+
+static void on_phase(void *ctx, enum phase phase)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->phase = phase;
+    p->progress_at = clock_now();
+    if (phase == PHASE_CHECKPOINT) { /* rows of the steps that it covers would be lost with this
+                                        rank */
+        pthread_cond_signal(&p->wake);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void count_row(struct pulse *p, const struct row *r)
+{
+    p->step = r->step > p->step ? r->step : p->step;
+    p->epoch = r->epoch;
+    p->batch = r->batch;
+    if (r->batch > 0) {
+        p->samples += r->batch;
+        p->updates++;
+        staleness_add(&p->staleness, r->staleness, r->batch);
+    }
+}
+
+static void on_received(void *ctx, int64_t bytes, int64_t of_bytes)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->received = bytes;
+    p->receives = of_bytes;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void on_row(void *ctx, const struct row *r)
+{
+    struct pulse *p = ctx;
+    struct row row = *r;
+    row.attempt = (int16_t)p->from.attempt;
+    pthread_mutex_lock(&p->lock);
+    count_row(p, r);
+    if (p->n_rows - p->first_row == PULSE_ROWS) {
+        p->first_row++;
+        p->dropped++;
+    }
+    p->rows[p->n_rows++ % PULSE_ROWS] = row;
+    p->progress_at = clock_now();
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void tell(struct pulse *p, struct fact *fact)
+{
+    pthread_mutex_lock(&p->lock);
+    fact->number = ++p->number;
+    json_t *j = fact_json(fact);
+    if (p->n_facts == PULSE_FACTS) { /* Redis has been away for long: the oldest is dropped */
+        json_decref(p->facts[0]);
+        memmove(p->facts, p->facts + 1, sizeof(p->facts[0]) * --p->n_facts);
+    }
+    p->facts[p->n_facts++] = j;
+    pthread_cond_signal(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static struct fact fact_of(const struct pulse *p, enum fact_type type)
+{
+    struct fact f = {.type = type, .from = p->from};
+    snprintf(f.node, sizeof(f.node), "%s", p->node);
+    return f;
+}
+
+static void on_loaded(void *ctx, int64_t samples)
+{
+    struct fact f = fact_of(ctx, FACT_LOADED);
+    f.loaded = samples;
+    tell(ctx, &f);
+}
+
+static void on_evaluated(void *ctx, const struct evaluation *v)
+{
+    struct fact f = fact_of(ctx, FACT_EVALUATION);
+    f.evaluation = *v;
+    tell(ctx, &f);
+}
+
+/* Minibatches from the coordinator have a higher version than these. */
+static void on_joined(void *ctx, const struct joined *program, const int *first_sizes)
+{
+    struct pulse *p = ctx;
+    struct fact f = fact_of(p, FACT_JOINED);
+    pthread_mutex_lock(&p->lock);
+    if (p->control.version == p->first_version) {
+        memcpy(p->control.sizes, first_sizes, sizeof(int) * (size_t)p->workers);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (p->from.rank == 0) {
+        f.joined = *program;
+        tell(p, &f);
+    }
+}
+
+static void on_crashed(void *ctx, const char *why)
+{
+    struct fact f = fact_of(ctx, FACT_CRASHED);
+    snprintf(f.crashed, sizeof(f.crashed), "%s", why);
+    tell(ctx, &f);
+}
+
+static void on_profile(void *ctx, const struct profile *profile)
+{
+    struct fact f = fact_of(ctx, FACT_PROFILE);
+    f.profile.a = profile->a;
+    f.profile.k = profile->k;
+    f.profile.max_batch = profile->max_batch;
+    tell(ctx, &f);
+}
+
+static void on_tuned(void *ctx, json_t *tuning)
+{
+    struct fact f = fact_of(ctx, FACT_TUNING);
+    f.tuning = tuning;
+    tell(ctx, &f);
+    fact_release(&f);
+}
+
+static void on_saved(void *ctx, const char *kind, const char *path, int64_t step, double time)
+{
+    struct pulse *p = ctx;
+    struct fact f = fact_of(p, strcmp(kind, "checkpoint") == 0 ? FACT_CHECKPOINT : FACT_ARTIFACT);
+    snprintf(f.saved.file, sizeof(f.saved.file), "%s", path);
+    f.saved.step = step;
+    f.saved.time = time;
+    pthread_mutex_lock(&p->lock);
+    p->step = step > p->step ? step : p->step;
+    pthread_mutex_unlock(&p->lock);
+    tell(p, &f);
+}
+
+/* Counters go on from the checkpoint: as the server kept them for each worker, else (sync: nothing
+ * is stale) in equal shares. */
+static void restore_counters(struct pulse *p, const struct run_state *state)
+{
+    staleness_release(&p->staleness);
+    staleness_init(&p->staleness);
+    if (state->staleness) {
+        staleness_restore(&p->staleness, state->staleness, p->from.rank, p->workers);
+        p->samples = (int64_t)p->staleness.samples;
+        p->updates = p->staleness.count;
+        return;
+    }
+    p->samples =
+        state->applied_samples / p->workers + (p->from.rank < state->applied_samples % p->workers);
+    p->updates = state->version;
+    for (int64_t i = 0; i < p->updates; i++) {
+        staleness_add(&p->staleness, 0, (int)(p->samples / p->updates));
+    }
+}
+
+static void on_restored(void *ctx, const struct run_state *state)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->step = state->version;
+    if (p->from.rank < p->workers) {
+        restore_counters(p, state);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (p->from.rank == p->workers) {
+        struct fact f = fact_of(p, FACT_RESTORED);
+        f.version = state->version;
+        tell(p, &f);
+    }
+}
+
+static void on_control(void *ctx, struct control *out)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    *out = p->control;
+    p->control.checkpoint = false; /* asked for once */
+    pthread_mutex_unlock(&p->lock);
+    if (p->stop_signal && *p->stop_signal) {
+        out->stop = true;
+    }
+}
+
+static int on_lost(void *ctx, int *out)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    int n = p->control.n_lost;
+    memcpy(out, p->control.lost, sizeof(int) * (size_t)n);
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+static void on_left(void *ctx, const struct departure *left)
+{
+    struct fact f = fact_of(ctx, FACT_LEFT);
+    f.left = *left;
+    tell(ctx, &f);
+}
+
+static void on_served(void *ctx, int64_t version, double busy_fraction)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->step = version;
+    p->busy_fraction = busy_fraction;
+    p->progress_at = clock_now();
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pulse_telemetry(struct pulse *p, struct telemetry *out)
+{
+    *out = (struct telemetry){.ctx = p,
+                              .phase = on_phase,
+                              .row = on_row,
+                              .loaded = on_loaded,
+                              .evaluated = on_evaluated,
+                              .joined = on_joined,
+                              .crashed = on_crashed,
+                              .profile = on_profile,
+                              .saved = on_saved,
+                              .control = on_control,
+                              .restored = on_restored,
+                              .tuned = on_tuned,
+                              .received = on_received,
+                              .lost = on_lost,
+                              .left = on_left,
+                              .served = on_served};
+}
+
+void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why)
+{
+    struct fact f = fact_of(p, FACT_ENDED);
+    f.ended.outcome = outcome;
+    f.ended.code = why ? why->code : ERR_NONE;
+    snprintf(f.ended.message, sizeof(f.ended.message), "%s", why ? why->message : "");
+    tell(p, &f);
+}
