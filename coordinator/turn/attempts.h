@@ -3,7 +3,8 @@
  *
  *   scheduler.c ─┬─► recover.c ──────────┐
  *                ├─► run.c ──────────────┴─► run_end.c ─► run_virtual.c ─┐
- *                └─► queue.c ─► launch.c ────────────────────────────────┴─► attempts.c
+ *                └─► queue.c ─┬─► launch.c ──────────────────────────────┼─► attempts.c
+ *                             └─► shares.c ──────────────────────────────┘
  *
  * Below it are the monitor, the launchers and the store.
  *
