@@ -22,7 +22,7 @@ static const struct limit {
     {"max_seconds", LIMIT_SECONDS, offsetof(struct quota, max_seconds)},
 };
 enum { LIMITS = sizeof limits / sizeof *limits };
-static const double most_count = 1e6, most_seconds = 1e9;
+static const double most_count = 1e6, most_seconds = 1e9, usual_keep = 60;
 
 /* ---- reading one value ----------------------------------------------------------------------- */
 
@@ -121,9 +121,30 @@ static void check_owners(const json_t *owners, struct jsonx_problems *problems)
     }
 }
 
+static void check_preemption(const json_t *given, struct jsonx_problems *problems)
+{
+    static const char *const names[] = {"after", "keep"};
+    char at[200];
+    const char *key;
+    json_t *value;
+    if (!json_is_object(given)) {
+        jsonx_problem(problems, "/preemption", "expected an object with after and keep");
+        return;
+    }
+    json_object_foreach((json_t *)given, key, value) {
+        double seconds = json_is_number(value) ? json_number_value(value) : -1;
+        jsonx_join(at, sizeof at, "/preemption", key);
+        if (strcmp(key, "after") != 0 && strcmp(key, "keep") != 0) {
+            unknown(problems, at, key, names, 2);
+        } else if (seconds < 0 || seconds > most_seconds) {
+            jsonx_problem(problems, at, "expected seconds, from 0 to 1000000000");
+        }
+    }
+}
+
 bool quota_check(const json_t *document, struct jsonx_problems *problems)
 {
-    static const char *const names[] = {"default", "owners", "preempt_after"};
+    static const char *const names[] = {"default", "owners", "preemption"};
     int before = problems->count + problems->dropped;
     char at[200];
     const char *key;
@@ -133,16 +154,15 @@ bool quota_check(const json_t *document, struct jsonx_problems *problems)
         return false;
     }
     json_object_foreach((json_t *)document, key, value) {
-        double seconds = json_is_number(value) ? json_number_value(value) : -1;
         jsonx_join(at, sizeof at, "", key);
         if (strcmp(key, "default") == 0) {
             check_entry(value, at, problems);
         } else if (strcmp(key, "owners") == 0) {
             check_owners(value, problems);
-        } else if (strcmp(key, "preempt_after") != 0) {
+        } else if (strcmp(key, "preemption") == 0) {
+            check_preemption(value, problems);
+        } else {
             unknown(problems, at, key, names, 3);
-        } else if (!json_is_null(value) && (seconds < 0 || seconds > most_seconds)) {
-            jsonx_problem(problems, at, "expected seconds, from 0 to 1000000000, or null");
         }
     }
     return problems->count + problems->dropped == before;
@@ -159,10 +179,12 @@ void quota_of(const json_t *document, const char *owner, struct quota *out)
     }
 }
 
-double quota_preempt_after(const json_t *document)
+struct preemption quota_preemption(const json_t *document)
 {
-    const json_t *given = json_object_get(document, "preempt_after");
-    return json_is_number(given) ? json_number_value(given) : -1;
+    const json_t *given = json_object_get(document, "preemption"),
+                 *after = json_object_get(given, "after"), *keep = json_object_get(given, "keep");
+    return (struct preemption){.after = after ? json_number_value(after) : -1,
+                               .keep = keep ? json_number_value(keep) : usual_keep};
 }
 
 static json_t *count_json(int64_t n)

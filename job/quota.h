@@ -3,7 +3,7 @@
  *   {"default": {"queued": 100, "running": 4, "nodes": 8, "disk": "50G",
  *                "seconds": 3600, "max_seconds": 86400},
  *    "owners": {"ada": {"nodes": 16, "disk": null}},
- *    "preempt_after": 30}
+ *    "preemption": {"after": 30, "keep": 60}}
  *
  * An owner has what their entry says, and for what it leaves out the default; null is no limit.
  */
@@ -24,9 +24,12 @@ struct quota {
 bool quota_check(const json_t *document, struct jsonx_problems *problems);
 /* What this owner may have; of a document that was checked, or NULL: everything. */
 void quota_of(const json_t *document, const char *owner, struct quota *out);
-/* For so many seconds a job waits before others of lower priority are paused for it; -1: they never
- * are. */
-double quota_preempt_after(const json_t *document);
+/* When jobs of lower priority are paused for one that waits for their nodes: `after` seconds of
+ * waiting (-1: never), those whose attempt has run for `keep` seconds (60 if not given). */
+struct preemption {
+    double after, keep;
+};
+struct preemption quota_preemption(const json_t *document);
 /* The schema Quota. New reference. */
 json_t *quota_json(const struct quota *q);
 

@@ -111,16 +111,16 @@ void quotas_find(struct quotas *q, const char *owner, struct quota *out)
     pthread_mutex_unlock(&q->lock);
 }
 
-double quotas_preempt_after(struct quotas *q)
+struct preemption quotas_preemption(struct quotas *q)
 {
     if (!q) {
-        return -1;
+        return quota_preemption(NULL);
     }
     pthread_mutex_lock(&q->lock);
     read_again(q);
-    double seconds = quota_preempt_after(q->document);
+    struct preemption p = quota_preemption(q->document);
     pthread_mutex_unlock(&q->lock);
-    return seconds;
+    return p;
 }
 
 long quotas_version(struct quotas *q)

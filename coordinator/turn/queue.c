@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "coordinator/files/programs.h"
 #include "coordinator/turn/launch.h"
+#include "coordinator/turn/preempt.h"
 #include "job/node.h"
 
 enum { WINDOW = 64 };
@@ -108,14 +109,30 @@ static json_t *reserved_for(const struct round *round, int priority)
     return out;
 }
 
+/* With the job in front whose nodes it had, if it was paused for one. */
+static void say_waiting_for_nodes(struct attempts *a, const char *job, int attempt, const char *why)
+{
+    char text[600];
+    char *to = attempt > 1 ? store_job_field(a->store, job, "yielded_to", NULL) : NULL;
+    snprintf(text, sizeof text, "%s%s%s%s", to ? "paused for job " : "", to ? to : "",
+             to ? " of higher priority; " : "", why);
+    say_waiting(a, job, text);
+    free(to);
+}
+
 static void wait_for_nodes(struct round *round, const char *job, const struct placement_ask *ask,
                            const char *why)
 {
     json_t *nodes = json_object();
-    say_waiting(round->attempts, job, why);
+    double seconds = waited(round, job);
+    struct preemption preemption = quotas_preemption(round->queue->shares.quotas);
+    say_waiting_for_nodes(round->attempts, job, ask->attempt, why);
     placement_reserve(nodes, ask);
-    if (waited(round, job) > patience_seconds) {
+    if (seconds > patience_seconds) {
         json_object_update(round->reserved, nodes);
+    }
+    if (preemption.after >= 0 && seconds >= preemption.after) {
+        preempt_for(round->attempts, job, ask, preemption.keep, round->now);
     }
     json_array_append_new(round->wanted,
                           json_pack("{s:i, s:o}", "priority", ask->spec->priority, "nodes", nodes));
@@ -250,8 +267,8 @@ static int try_start(struct round *round, const char *job, struct err *e)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Names, states and users of the nodes, the queue, and the quotas: as long as they stay the same, so
- * does the answer. */
+/* Names, states and users of the nodes, the queue, and the quotas: as long as they stay the same,
+ * so does the answer. */
 static char *fingerprint(const struct round *round)
 {
     json_t *seen = json_array(), *node;

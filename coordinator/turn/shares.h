@@ -31,15 +31,15 @@ struct share_place {
 
 int shares_init(struct shares *s, struct quotas *quotas, struct err *e);
 void shares_release(struct shares *s);
-/* Asks the store whose these jobs and those in hand are, where that is not known yet; an owner never
- * changes. Negative: the store is away. */
+/* Asks the store whose these jobs and those in hand are, where that is not known yet; an owner
+ * never changes. Negative: the store is away. */
 int shares_learn(struct shares *s, const struct attempts *a, const json_t *ids, struct err *e);
 /* "": nobody's, or not learnt. Borrowed until the next shares_learn(). */
 const char *shares_owner(const struct shares *s, const char *job);
 /* Counts what owners use; nodes: of store_nodes(). */
 void shares_count(struct shares *s, const struct attempts *a, const json_t *nodes);
-/* May an attempt of this owner start on so many nodes (0: a virtual one)? If not, why[] says it with
- * the figures. */
+/* May an attempt of this owner start on so many nodes (0: a virtual one)? If not, why[] says it
+ * with the figures. */
 bool shares_allow(const struct shares *s, const char *owner, int workers, char why[SHARES_WHY]);
 /* Puts the places into the order in which they are tried. */
 void shares_sort(const struct shares *s, struct share_place *places, size_t n);

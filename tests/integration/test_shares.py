@@ -13,7 +13,7 @@ from test_people import as_user, issue
 def quotas(tmp_path_factory):
     file = tmp_path_factory.mktemp("quotas") / "quotas.json"
     file.write_text(json.dumps({
-        "default": {},
+        "default": {}, "preemption": {"after": 0, "keep": 0},
         "owners": {"ada": {"queued": 2}, "bob": {"seconds": 100, "max_seconds": 200, "nodes": 1},
                    "eve": {"disk": 1}}}))
     return file
@@ -110,3 +110,17 @@ def test_a_quota_that_is_raised_lets_a_job_start(service, quotas):
     told["owners"].pop("zoe")
     quotas.write_text(json.dumps(told))
     service.wait(job, "succeeded")
+
+
+def test_a_job_of_higher_priority_has_a_lower_one_paused_which_then_resumes(service):
+    pam = issue(service, "pam")
+    low = post(service, pam, spec(workers=1, epochs=20)).json()["id"]
+    until("it has trained", lambda: service.get(f"jobs/{low}").json()["progress"]["step"] > 10)
+    high = post(service, pam, spec(workers=1, epochs=1, priority=5)).json()["id"]
+    until("the lower one gave its node back and says for whom", lambda: f"paused for job {high}"
+          in (service.get(f"jobs/{low}").json()["waiting"] or ""))
+    service.wait(high, "succeeded")
+    service.wait(low, "succeeded")
+    job = service.get(f"jobs/{low}").json()
+    assert (job["attempt"], job["restarts"], job["waiting"]) == (2, 0, None)
+    assert job["progress"]["samples"] == 20 * 2560

@@ -180,6 +180,103 @@ static void nodes_count_after_a_coordinator_was_killed(void **state)
     assert_waits(w, a[1], "ada has 1 of 1 node, and the job asks for 1");
 }
 
+/* ---- preemption ------------------------------------------------------------------------------ */
+
+/* Paused as by its keeper: what it was asked, it has done. */
+static void yields(struct world *w, const char *id)
+{
+    assert_true(control_says(w, id, "pause"));
+    ended(w, id, "paused");
+}
+
+static void a_job_of_higher_priority_has_lower_ones_paused_and_they_resume(void **state)
+{
+    char low[STORE_ID], high[STORE_ID];
+    struct world *w = world_with(state, 2);
+    with_quotas(w, "{'preemption': {'after': 5, 'keep': 10}}");
+    start_job(w, "{'workers': 2}", low);
+    pass(w, 12);
+    submit(w, "{'priority': 1}", high);
+    pass(w, 4);
+    assert_false(control_says(w, low, "pause")); /* it has not waited long enough */
+    pass(w, 7);
+    yields(w, low);
+    pass(w, 1);
+    assert_state(w, high, "launching");
+    assert_state(w, low, "queued");
+    char why[200];
+    snprintf(why, sizeof why,
+             "paused for job %s of higher priority; it asks for 2 workers, and 1 node is free",
+             high);
+    assert_waits(w, low, why);
+    end_well(w, high, "finished");
+    pass(w, 1);
+    assert_state(w, low, "launching");
+    assert_int_equal(number_field(w, low, "restarts"), 0);
+}
+
+static void a_job_is_paused_for_none_of_its_own_priority(void **state)
+{
+    char first[STORE_ID], second[STORE_ID];
+    struct world *w = world_with(state, 1);
+    with_quotas(w, "{'preemption': {'after': 0, 'keep': 0}}");
+    start_job(w, "{'priority': 3}", first);
+    submit(w, "{'priority': 3}", second);
+    pass(w, 30);
+    assert_false(control_says(w, first, "pause"));
+    assert_state(w, second, "queued");
+}
+
+static void an_attempt_is_left_alone_until_it_has_run_for_a_while(void **state)
+{
+    char low[STORE_ID], high[STORE_ID];
+    struct world *w = world_with(state, 1);
+    with_quotas(w, "{'preemption': {'after': 0, 'keep': 40}}");
+    start_job(w, "{}", low);
+    submit(w, "{'priority': 1}", high);
+    pass(w, 30);
+    assert_false(control_says(w, low, "pause"));
+    ranks_step(w, low, 2, 1, 0.01);
+    pass(w, 15);
+    assert_true(control_says(w, low, "pause"));
+}
+
+static void as_few_are_paused_as_will_do_the_lowest_first(void **state)
+{
+    char wide[STORE_ID], low[STORE_ID], lower[STORE_ID], high[STORE_ID];
+    struct world *w = world_with(state, 4);
+    with_quotas(w, "{'preemption': {'after': 0, 'keep': 0}}");
+    start_job(w, "{'priority': -1, 'workers': 2}", wide);
+    start_job(w, "{'priority': 1}", low);
+    start_job(w, "{'priority': -5}", lower);
+    submit(w, "{'priority': 9, 'workers': 2}", high);
+    pass(w, 6); /* -5 first, which is not enough, then -1, which alone is */
+    assert_true(control_says(w, wide, "pause"));
+    assert_false(control_says(w, lower, "pause"));
+    assert_false(control_says(w, low, "pause"));
+}
+
+static void nobody_is_paused_where_that_would_not_help(void **state)
+{
+    char low[STORE_ID], high[STORE_ID];
+    struct world *w = world_with(state, 1);
+    with_quotas(w, "{'preemption': {'after': 0, 'keep': 0}}");
+    start_job(w, "{}", low);
+    submit(w, "{'priority': 9, 'workers': 2}", high);
+    pass(w, 20);
+    assert_false(control_says(w, low, "pause"));
+}
+
+static void without_the_setting_nobody_is_paused(void **state)
+{
+    char low[STORE_ID], high[STORE_ID];
+    struct world *w = world_with(state, 1);
+    start_job(w, "{}", low);
+    submit(w, "{'priority': 9}", high);
+    pass(w, 20);
+    assert_false(control_says(w, low, "pause"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +290,12 @@ int main(void)
         IN_A_WORLD(quotas_that_are_written_anew_hold_without_a_restart),
         IN_A_WORLD(a_job_of_nobody_has_no_quota),
         IN_A_WORLD(nodes_count_after_a_coordinator_was_killed),
+        IN_A_WORLD(a_job_of_higher_priority_has_lower_ones_paused_and_they_resume),
+        IN_A_WORLD(a_job_is_paused_for_none_of_its_own_priority),
+        IN_A_WORLD(an_attempt_is_left_alone_until_it_has_run_for_a_while),
+        IN_A_WORLD(as_few_are_paused_as_will_do_the_lowest_first),
+        IN_A_WORLD(nobody_is_paused_where_that_would_not_help),
+        IN_A_WORLD(without_the_setting_nobody_is_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void an_owner_has_what_their_entry_says_and_else_the_default(void **state
         "{\"default\": {\"nodes\": 4, \"queued\": 10, \"disk\": \"2K\", "
         "\"seconds\": 60, \"max_seconds\": 90.5},"
         " \"owners\": {\"ada\": {\"nodes\": 8, \"disk\": null}},"
-        " \"preempt_after\": 30}");
+        " \"preemption\": {\"after\": 30}}");
     quota_of(j, "bob", &q);
     assert_int_equal(q.nodes, 4);
     assert_int_equal(q.queued, 10);
@@ -32,7 +32,7 @@ static void an_owner_has_what_their_entry_says_and_else_the_default(void **state
     assert_int_equal(q.nodes, 8);
     assert_int_equal(q.queued, 10);
     assert_int_equal(q.disk_bytes, -1);
-    assert_true(quota_preempt_after(j) == 30);
+    assert_true(quota_preemption(j).after == 30 && quota_preemption(j).keep == 60);
     json_decref(j);
 }
 
@@ -43,7 +43,7 @@ static void without_a_document_nothing_is_limited(void **state)
     quota_of(NULL, "ada", &q);
     assert_true(q.nodes < 0 && q.queued < 0 && q.running < 0 && q.disk_bytes < 0 && q.seconds < 0 &&
                 q.max_seconds < 0);
-    assert_true(quota_preempt_after(NULL) < 0);
+    assert_true(quota_preemption(NULL).after < 0);
     json_t *j = quota_json(&q), *value;
     const char *key;
     assert_int_equal(json_object_size(j), 6);
@@ -61,7 +61,7 @@ static void every_mistake_is_told_with_its_place(void **state)
         {"/owners/ada/disk", "20G"},
         {"/owners/ada/seconds", "above 0"},
         {"/owners/bob", "an object of limits"},
-        {"/preempt_after", "seconds"},
+        {"/preemption/after", "seconds"},
         {"/owner", "did you mean 'owners'"},
     };
     struct parsed p = {.rc = 0};
@@ -69,7 +69,7 @@ static void every_mistake_is_told_with_its_place(void **state)
     json_t *j = document(
         "{\"default\": {\"node\": 4}, \"owners\": {\"ada\": {\"nodes\": 1.5, "
         "\"disk\": \"much\", \"seconds\": 0}, \"bob\": 3}, "
-        "\"preempt_after\": \"soon\", \"owner\": {}}");
+        "\"preemption\": {\"after\": \"soon\"}, \"owner\": {}}");
     assert_false(quota_check(j, &p.problems));
     assert_int_equal(p.problems.count, sizeof places / sizeof *places);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
