@@ -5,7 +5,8 @@
 
 #include "cli/session.h"
 
-extern const struct opt link_options[], programs_options[], token_options[], audit_options[];
+extern const struct opt link_options[], programs_options[], token_options[], audit_options[],
+    webhook_options[];
 
 int command_catalog(struct session *s);  /* catalog.c */
 int command_datasets(struct session *s); /* lists.c */
@@ -16,5 +17,6 @@ int command_metrics(struct session *s);
 int command_owners(struct session *s); /* owners.c */
 int command_token(struct session *s);  /* access.c */
 int command_audit(struct session *s);
+int command_webhooks(struct session *s); /* webhooks.c */
 
 #endif
