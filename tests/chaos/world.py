@@ -175,4 +175,3 @@ class House(Service):
         if IS_ROOT:
             subprocess.run(["umount", "-l", self.disk], check=True)
         return left
-
