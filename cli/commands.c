@@ -81,6 +81,8 @@ const struct command commands[] = {
      .run = command_token},
     {"owners", COMMANDS_SERVICE, "", "lists owners of jobs: what they have, and may have", NULL,
      .run = command_owners},
+    {"accounting", COMMANDS_SERVICE, "", "lists node-hours by owner, job or day",
+     accounting_options, .run = command_accounting},
     {"audit", COMMANDS_SERVICE, "", "lists who changed what, newest first (admins)", audit_options,
      .run = command_audit},
     {"whoami", COMMANDS_SERVICE, "", "prints who the token makes you, and the role", NULL,
