@@ -63,8 +63,8 @@ static json_t *ask_prediction(struct request *q, const struct jobspec *spec, con
         prediction = hooks->predict(hooks->ctx, spec->json, samples, &why);
     }
     if (!prediction && hooks->predict) {
-        prediction =
-            json_pack("{s:b, s:s, s:[]}", "approximate", 1, "reason", why.message, "strategies");
+        prediction = json_pack("{s:b, s:s, s:n, s:[]}", "approximate", 1, "reason", why.message,
+                               "cluster", "strategies");
     }
     return prediction;
 }

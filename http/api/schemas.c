@@ -87,17 +87,24 @@ const struct schema schemas[] = {
      "~starts:string ~samples:integer? "
      "~test_samples:integer? ~prediction:Prediction",
      "What would become of a spec: with its defaults, where it would run, and when."},
-    {"Prediction", "approximate:boolean reason:string? strategies:[PredictedStrategy]",
+    {"Prediction",
+     "approximate:boolean reason:string? cluster:object? strategies:[PredictedStrategy]",
      "What the job would be like by the measured profiles of its nodes, simulated without "
-     "gradients; `reason` says why there is none."},
+     "gradients; `reason` says why there is none. `cluster`: the virtual nodes that were "
+     "simulated, in the form of a spec's `cluster`; a dry run of the same job on them, changed, "
+     "tells what would be if a node left or joined."},
     {"PredictedStrategy",
      "strategy:string chosen:boolean step_seconds:number step_seconds_least:number "
      "step_seconds_most:number samples_per_second:number "
      "epoch_seconds:number? staleness:StalenessFigures "
-     "memory_bytes:integer",
+     "memory_bytes:integer ~workers:[PredictedWorker]",
      "The job under one strategy; one step is a whole global batch: the median of several "
      "simulated runs, the least and the greatest; memory is that of the node with the largest "
-     "minibatch."},
+     "minibatch; the chosen strategy has its `workers`."},
+    {"PredictedWorker",
+     "node:string batch:integer compute_seconds:number exchange_seconds:number "
+     "wait_seconds:number",
+     "A worker's minibatch, and what one step of it takes."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
      "A rank's place and first minibatch."},
     {"Series", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},
