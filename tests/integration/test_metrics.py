@@ -98,8 +98,9 @@ def prometheus(service, tmp_path_factory):
         at = f"127.0.0.1:{s.getsockname()[1]}"
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(
-            [PROMETHEUS, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/db",
-             f"--web.listen-address={at}"], stdout=log, stderr=log)
+            [PROMETHEUS, f"--config.file={folder}/prometheus.yml",
+             f"--storage.tsdb.path={folder}/db", f"--web.listen-address={at}"],
+            stdout=log, stderr=log)
 
     def ask(query):
         answer = requests.get(f"http://{at}/api/v1/query", params={"query": query}, timeout=60)
