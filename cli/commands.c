@@ -82,6 +82,8 @@ const struct command commands[] = {
     {"webhooks", COMMANDS_SERVICE, "[ACTION] [NAME…]",
      "lists addresses told of jobs' states; `create URL`, `show`, `delete`", webhook_options,
      .run = command_webhooks},
+    {"owners", COMMANDS_SERVICE, "", "lists owners of jobs: what they have, and may have", NULL,
+     .run = command_owners},
     {"audit", COMMANDS_SERVICE, "", "lists who changed what, newest first (admins)", audit_options,
      .run = command_audit},
     {"whoami", COMMANDS_SERVICE, "", "prints who the token makes you, and the role", NULL,

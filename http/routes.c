@@ -137,6 +137,7 @@ const struct route routes[] = {
     {"POST", V1 "webhooks", ROLE_OPERATOR, api_webhook_make, "Has an address told when a job comes into one of these states. The answer is the only one that has the secret.", NULL, "WebhookStart", 201, "WebhookMade", ROUTE_WAITS},
     {"GET", V1 "webhooks/{id}", ROLE_OPERATOR, api_webhook_get, "Shows a webhook.", NULL, NULL, 200, "Webhook", ROUTE_WAITS},
     {"DELETE", V1 "webhooks/{id}", ROLE_OPERATOR, api_webhook_delete, "Deletes a webhook, with what still waits for it.", NULL, NULL, 204, NULL, ROUTE_WAITS},
+    {"GET", V1 "owners", ROLE_VIEWER, api_owners, "Lists the owners of jobs: what they have, and what they may have.", NULL, NULL, 200, "OwnerList", ROUTE_WAITS},
     {"GET", V1 "audit", ROLE_ADMIN, api_audit, "Lists who changed what, from where, and what the answer was, newest first.", audit_params, NULL, 200, "Audit", ROUTE_WAITS},
     {"GET", "/metrics", ROLE_VIEWER, api_metrics, "Gives figures of service, nodes and running jobs for Prometheus.", NULL, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", "/healthz", ROLE_NONE, api_healthz, "Answers while the process serves requests.", NULL, NULL, 200, "Health", ROUTE_QUICK},
