@@ -212,6 +212,17 @@ const struct schema schemas[] = {
      "id:id name:string role:Role source:TokenSource created:time expires:time? by:string "
      "expired:boolean token:string",
      "A token that was issued, the only time that it is shown."},
+    {"OwnerList", "owners:[Owner]", "Owners of jobs, by name."},
+    {"Owner",
+     "name:string queued:integer running:integer paused:integer ended:integer nodes:integer "
+     "disk_bytes:integer quota:Quota",
+     "What an owner has: jobs that wait, that run, that are paused, that have ended; nodes that "
+     "these hold now; what their folders take."},
+    {"Quota",
+     "queued:integer? running:integer? nodes:integer? disk_bytes:integer? seconds:number? "
+     "max_seconds:number?",
+     "What an owner may have; null: no limit. `seconds`: the max_seconds of a job whose spec gives "
+     "none; `max_seconds`: the most that a spec may give."},
     {"WebhookList", "webhooks:[Webhook]", "Webhooks, in no order."},
     {"Webhook",
      "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
@@ -233,17 +244,6 @@ const struct schema schemas[] = {
      "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
      "secret:string",
      "A webhook that was made, the only time that its secret is shown."},
-    {"OwnerList", "owners:[Owner]", "Owners of jobs, by name."},
-    {"Owner",
-     "name:string queued:integer running:integer paused:integer ended:integer nodes:integer "
-     "disk_bytes:integer quota:Quota",
-     "What an owner has: jobs that wait, that run, that are paused, that have ended; nodes that "
-     "these hold now; what their folders take."},
-    {"Quota",
-     "queued:integer? running:integer? nodes:integer? disk_bytes:integer? seconds:number? "
-     "max_seconds:number?",
-     "What an owner may have; null: no limit. `seconds`: the max_seconds of a job whose spec gives "
-     "none; `max_seconds`: the most that a spec may give."},
     {"Audit", "entries:[AuditEntry] next:string?",
      "A page of the audit, newest first; `next` is the cursor of the following one, or null."},
     {"AuditEntry",
