@@ -333,6 +333,7 @@ static const char *tag_of(const struct route *r)
         {"/api/v1/audit", "access"},
         {"/api/v1/owners", "access"},
         {"/api/v1/webhooks", "events"},
+        {"/api/v1/accounting", "access"},
         {"/api/v1/", "catalog"},
         {"/", "service"},
     };
