@@ -79,6 +79,8 @@ const struct command commands[] = {
     {"token", COMMANDS_SERVICE, "ACTION [NAME…]",
      "`create NAME` issues and prints a token; `list`; `revoke ID…` (admins)", token_options,
      .run = command_token},
+    {"owners", COMMANDS_SERVICE, "", "lists owners of jobs: what they have, and may have", NULL,
+     .run = command_owners},
     {"audit", COMMANDS_SERVICE, "", "lists who changed what, newest first (admins)", audit_options,
      .run = command_audit},
     {"whoami", COMMANDS_SERVICE, "", "prints who the token makes you, and the role", NULL,

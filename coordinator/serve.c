@@ -25,6 +25,7 @@
 #include "common/log.h"
 #include "common/notify.h"
 #include "coordinator/config.h"
+#include "coordinator/files/quotas.h"
 #include "coordinator/files/retention.h"
 #include "coordinator/files/uploads.h"
 #include "coordinator/hosts/hosts.h"
@@ -77,6 +78,7 @@ struct service {
     double store_retry, store_retry_at; /* seconds between attempts to bring the private store back;
                                            when the next is due */
     struct lease *lease;
+    struct quotas *quotas; /* NULL: there are none */
     struct sched *sched;
     struct localnodes *nodes;
     struct interpreters *interpreters; /* of the local nodes; NULL: programs are not allowed */
@@ -107,6 +109,13 @@ static int start_store(struct service *s, struct err *e)
     return rc < 0 ? rc : store_functions_load(s->store, e);
 }
 
+static int start_quotas(struct service *s, struct err *e)
+{
+    const char *file = opt_string(s->config.options, "quotas");
+    s->quotas = file ? quotas_open(file, e) : NULL;
+    return file && !s->quotas ? -(int)e->code : 0;
+}
+
 static int start_sched(struct service *s, struct err *e)
 {
     struct serve_config *c = &s->config;
@@ -131,7 +140,8 @@ static int start_sched(struct service *s, struct err *e)
                               c->virtual_jobs,
                               &s->mpirun,
                               s->simulates ? &s->simulator : NULL,
-                              s->lease};
+                              s->lease,
+                              s->quotas};
     store_fence(s->store, lease_fence(s->lease));
     s->sched = sched_new(&sc, e);
     return s->sched ? 0 : -(int)e->code;
@@ -206,7 +216,8 @@ static int start_http(struct service *s, struct err *e)
                                 c->worker,
                                 s->simulates ? c->simulator : NULL,
                                 opt_flag(c->options, "allow-programs"),
-                                s->is_private};
+                                s->is_private,
+                                s->quotas};
     struct http_config hc = {.listen = c->listen,
                              .data_dir = c->data_dir,
                              .static_dir = c->static_dir,
@@ -220,6 +231,7 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
+    hc.hooks.quota = dryrun_quota;
     hc.hooks.wake = on_wake;
     hc.hooks.programs = dryrun_programs;
     hc.hooks.program_add = dryrun_program_add;
@@ -301,8 +313,8 @@ static int open_lease(struct service *s, struct err *e)
 static int start(struct service *s, struct err *e)
 {
     static int (*const steps[])(struct service *, struct err *) = {
-        open_lease,  start_store, start_lease,     start_sched,
-        start_nodes, start_hosts, start_retention, start_http};
+        start_quotas, open_lease,  start_store,     start_lease, start_sched,
+        start_nodes,  start_hosts, start_retention, start_http};
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < sizeof steps / sizeof *steps; i++) {
         rc = steps[i](s, e);
@@ -412,6 +424,7 @@ static void stop(struct service *s)
     interpreters_stop(s->interpreters);
     store_close(s->store);
     lease_close(s->lease);
+    quotas_close(s->quotas);
     if (s->is_private && !left && (s->ready || !s->was_there)) {
         redis_private_stop(s->config.data_dir);
     }

@@ -133,6 +133,7 @@ const struct route routes[] = {
     {"GET", V1 "tokens", ROLE_ADMIN, api_tokens_list, "Lists the tokens that there are: lines of the token file, and those that were issued. None is shown itself.", NULL, NULL, 200, "TokenList", ROUTE_WAITS},
     {"POST", V1 "tokens", ROLE_ADMIN, api_token_make, "Issues a token. The answer is the only one that has it.", NULL, "TokenStart", 201, "TokenMade", ROUTE_WAITS},
     {"DELETE", V1 "tokens/{id}", ROLE_ADMIN, api_token_revoke, "Revokes a token that was issued, with its sessions and links; 409 for a line of the token file.", NULL, NULL, 204, NULL, ROUTE_WAITS},
+    {"GET", V1 "owners", ROLE_VIEWER, api_owners, "Lists the owners of jobs: what they have, and what they may have.", NULL, NULL, 200, "OwnerList", ROUTE_WAITS},
     {"GET", V1 "audit", ROLE_ADMIN, api_audit, "Lists who changed what, from where, and what the answer was, newest first.", audit_params, NULL, 200, "Audit", ROUTE_WAITS},
     {"GET", "/metrics", ROLE_VIEWER, api_metrics, "Gives figures of service, nodes and running jobs for Prometheus.", NULL, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", "/healthz", ROLE_NONE, api_healthz, "Answers while the process serves requests.", NULL, NULL, 200, "Health", ROUTE_QUICK},

@@ -13,7 +13,8 @@ int command_programs(struct session *s);
 int command_link(struct session *s);
 int command_whoami(struct session *s);
 int command_metrics(struct session *s);
-int command_token(struct session *s); /* access.c */
+int command_owners(struct session *s); /* owners.c */
+int command_token(struct session *s);  /* access.c */
 int command_audit(struct session *s);
 
 #endif

@@ -178,7 +178,7 @@ static const struct problem {
     {415, "MediaType", "The body is of another type."},
     {416, "Range", "The file ends before the range begins."},
     {422, "Invalid", "The request is understood, but not valid; every mistake is in errors."},
-    {429, "TooMany", "Too many wrong tokens within a minute."},
+    {429, "TooMany", "Too many wrong tokens within a minute, or a quota of the job's owner."},
     {503, "Unavailable", "A part of the service is away; Retry-After says when to try again."},
 };
 
@@ -322,9 +322,11 @@ static void operation_id(const struct route *r, char out[KEY_BYTES])
 static const char *tag_of(const struct route *r)
 {
     static const char *const tags[][2] = {
-        {"/api/v1/jobs", "jobs"},       {"/api/v1/nodes", "nodes"},  {"/api/v1/events", "events"},
-        {"/api/v1/session", "session"}, {"/api/v1/link", "session"}, {"/api/v1/tokens", "access"},
-        {"/api/v1/audit", "access"},    {"/api/v1/", "catalog"},     {"/", "service"},
+        {"/api/v1/jobs", "jobs"},     {"/api/v1/nodes", "nodes"},
+        {"/api/v1/events", "events"}, {"/api/v1/session", "session"},
+        {"/api/v1/link", "session"},  {"/api/v1/tokens", "access"},
+        {"/api/v1/audit", "access"},  {"/api/v1/owners", "access"},
+        {"/api/v1/", "catalog"},      {"/", "service"},
     };
     size_t i = 0;
     while (strncmp(r->pattern, tags[i][0], strlen(tags[i][0])) != 0) {

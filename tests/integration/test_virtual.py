@@ -47,6 +47,19 @@ def test_a_virtual_job_shows_progress_workers_staleness_assignments_series_and_a
                                    for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]]
 
 
+def test_a_virtual_job_has_a_test_curve_of_evaluations_on_its_own_clock(service):
+    id = service.submit(virtual(evaluate={"every_epochs": 1}))
+    job = service.wait(id, "succeeded")
+    told = service.get(f"jobs/{id}/evaluations").json()["evaluations"]
+    assert [round(t["epoch"]) for t in told] == [1, 2] and told[-1]["final"]
+    assert told[-1]["accuracy"] == pytest.approx(job["metrics"]["test_accuracy"])
+    assert [t["test_samples"] for t in told] == [500, 500]
+    assert 0 < told[0]["time"] < told[1]["time"] <= job["virtual_seconds"]
+    series = service.get(f"jobs/{id}/series?names=test_accuracy&x=step").json()["series"][0]
+    assert series["mean"] == pytest.approx([t["accuracy"] for t in told])
+    assert series["x"] == [t["step"] for t in told]
+
+
 def test_it_takes_no_node_and_gives_the_same_bits_every_time(service):
     models = []
     for _ in range(2):
@@ -80,6 +93,24 @@ def test_a_dry_run_predicts_the_job_for_its_strategy_and_for_others(service):
     memory = {k: r["memory_bytes"] for k, r in rows.items()}
     assert 1e6 < memory["asgd"] < memory["hpsgd"] and memory["sync"] < memory["local-sgd"]
     assert abs(rows["asgd"]["epoch_seconds"] * 2 / job["virtual_seconds"] - 1) < 0.1
+
+
+def test_a_dry_run_tells_the_cluster_and_a_dry_run_on_it_changed_tells_what_would_be(service):
+    job = {**virtual(), "strategy": {"type": "sync"},
+           "batching": {"global_batch": 72, "policy": "dynamic"},
+           "cluster": {"nodes": [{"name": "fast", "count": 2, "seconds_per_sample": 0.001},
+                                 {"name": "slow", "seconds_per_sample": 0.004}]}}
+    told = service.post("jobs?dryRun=true", job).json()["prediction"]
+    assert [n["name"] for n in told["cluster"]["nodes"]] == ["fast-1", "fast-2", "slow"]
+    row = told["strategies"][0]
+    assert [(w["node"], w["batch"]) for w in row["workers"]] == [
+        ("fast-1", 32), ("fast-2", 32), ("slow", 8)]
+    assert row["workers"][2]["compute_seconds"] == pytest.approx(0.032)
+    assert all("workers" not in other for other in told["strategies"][1:])
+    without = {**told["cluster"], "nodes": told["cluster"]["nodes"][:2]}
+    row = service.post("jobs?dryRun=true",
+                       {**job, "cluster": without}).json()["prediction"]["strategies"][0]
+    assert row["step_seconds"] == pytest.approx(0.036, rel=0.01)
 
 
 def test_a_dry_run_on_unequal_virtual_nodes_predicts_balanced_minibatches(service):
