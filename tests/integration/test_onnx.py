@@ -2,8 +2,7 @@
 onnxruntime gives the outputs that `evenstep evaluate` and NumPy (tests/interop/plain.py) give, for
 every preset and for every kind of layer.
 
-The checker is not in the distribution: EVENSTEP_ONNX_PYTHON names an interpreter that has onnx and
-onnxruntime, else run/onnx (deploy/setup onnx) is looked at."""
+onnx and onnxruntime are in an environment of their own (deploy/setup api-tools)."""
 import json
 import os
 import pathlib
@@ -49,11 +48,12 @@ np.save(sys.argv[3], session.run(["output"], {"input": x})[0])
 
 @pytest.fixture(scope="module")
 def checker():
-    for python in (os.environ.get("EVENSTEP_ONNX_PYTHON"), ROOT / "run" / "onnx" / "bin" / "python"):
-        if python and os.path.exists(python) and subprocess.run(
-                [python, "-c", "import onnx, onnxruntime"], capture_output=True).returncode == 0:
-            return python
-    pytest.skip("no interpreter with onnx and onnxruntime: deploy/setup onnx")
+    tools = pathlib.Path(os.environ.get("EVENSTEP_API_TOOLS", ROOT / "run/api-tools"))
+    python = tools / "bin" / "python"
+    if not python.exists() or subprocess.run([python, "-c", "import onnx, onnxruntime"],
+                                             capture_output=True).returncode != 0:
+        pytest.skip(f"{tools} has no onnx and onnxruntime (deploy/setup api-tools)")
+    return python
 
 
 def trained(folder, model, shape):
