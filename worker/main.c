@@ -24,6 +24,7 @@
 #include "store/store.h"
 #include "worker/check.h"
 #include "worker/config.h"
+#include "worker/data/unpacked.h"
 #include "worker/evaluate.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
@@ -203,6 +204,8 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         local_telemetry(&w->local, &w->telemetry);
         return 0;
     }
+    bool outlives = plan_outlives_worker(&c->plan, c->spec),
+         hears = w->rank == workers || (outlives && !jobspec_uses_server(c->spec));
     struct sign_key seal;
     int rc = read_seal(&seal, e);
     if (rc < 0) {
@@ -217,8 +220,8 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         .rank = w->rank,
         .attempt = c->attempt,
         .workers = workers,
-        .reads_control = w->rank == 0 || w->rank == workers,
-        .reads_each_turn = w->rank == workers && jobspec_outlives_worker(c->spec),
+        .reads_control = w->rank == 0 || hears,
+        .reads_each_turn = hears && outlives,
         .first_version = c->plan.first_version,
         .first_sizes = c->plan.first_sizes,
         .comm_age = thread_age,
@@ -238,6 +241,7 @@ static int fetch_samples(struct process *w, struct err *e)
     struct worker_config *c = &w->config;
     struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
                       c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
+    unpacked_keep_in(&c->unpacked);
     int rc = fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
     w->data_there = rc == 0;
     return rc;
@@ -353,6 +357,7 @@ static int run_rank(struct process *w, struct err *e)
     env->step_ctx = w;
     env->ahead = w->program.ahead;
     env->keeps_own = c->spec->program.given;
+    env->outlives_worker = c->mode == WORKER_JOB && plan_outlives_worker(&c->plan, c->spec);
     env->first_params = w->program.params;
     env->first_stats = w->program.stats;
     if (w->rank >= c->spec->workers) {
@@ -409,7 +414,7 @@ static int run_mpi(struct process *w, struct err *e)
 {
     int provided = 0;
     comm_mpi_prepare();
-    if (w->config.mode == WORKER_JOB && jobspec_outlives_worker(w->config.spec)) {
+    if (w->config.mode == WORKER_JOB && plan_outlives_worker(&w->config.plan, w->config.spec)) {
         comm_mpi_end_alone();
     }
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
