@@ -275,7 +275,7 @@ static int bring(struct bringing *b, struct err *e)
 int results_open(struct results *r, const struct results_ask *ask, struct err *e)
 {
     *r = (struct results){.ask = *ask, .own = {.lock = -1}};
-    clock_gettime(CLOCK_REALTIME_COARSE, &r->since); /* by which files are dated */
+    clock_gettime(CLOCK_REALTIME, &r->since); /* no file that is unpacked has a later one */
     if (!ask->job_dir[0]) {
         return 0;
     }
