@@ -278,8 +278,8 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
-    const struct results_ask results = {&w->comm, &w->telemetry, c->plan.job_dir, c->cache,
-                                        c->mode == WORKER_LOCAL};
+    const struct results_ask results = {&w->comm, &w->telemetry, c->plan.job_dir,
+                                        c->cache, &w->copy,      c->mode == WORKER_LOCAL};
     if ((rc = copy_program(w, &folder, e)) < 0 ||
         (rc = results_open(&w->results, &results, e)) < 0) {
         return rc;
