@@ -101,9 +101,9 @@ static int describe(struct lease *l, const struct lease_config *c, struct err *e
     }
     sign_hex(&nonce, hex);
     snprintf(l->instance, sizeof l->instance, "%.32s", hex);
-    l->who = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s}", "host", c->host, "pid", (int)getpid(),
+    l->who = json_pack("{s:s, s:i, s:s, s:s, s:s}", "host", c->host, "pid", (int)getpid(),
                        "address", c->address, "since", clock_format(since, clock_wall_ms()),
-                       "data_dir", l->data_dir, "lock", l->lock_name);
+                       "data_dir", l->data_dir);
     return l->who ? 0 : err_set(e, ERR_MEMORY, "cannot take the lease: memory ran out");
 }
 
@@ -153,6 +153,9 @@ static bool has_ended(const struct lease *l, const struct store_leader *leader)
 static int take(struct lease *l, const char *dead, bool patient, struct store_leader *leader,
                 struct err *e)
 {
+    /* the lock is named by who has it alone: one that leads while a stopped one still has the lock
+     * must not be taken for dead when that one ends */
+    json_object_set_new(l->who, "lock", json_string(l->locked ? l->lock_name : ""));
     const struct store_candidate c = {l->instance, l->who, dead, patient};
     double before = boot_now();
     int rc = store_leader_take(l->store, &c, &l->fence, leader, e);
@@ -267,6 +270,7 @@ static double renew_once(struct lease *l)
 {
     struct store_leader leader = {.instance = ""};
     struct err why = {0};
+    try_lock(l); /* of one that stood still when its lease ran out, and has ended since */
     int rc = take(l, NULL, false, &leader, &why);
     if (rc == LEADER_OTHER) {
         lose(l, &leader);

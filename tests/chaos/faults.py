@@ -12,7 +12,7 @@ import time
 
 from service import until
 
-PACE = 60  # seconds within which a job does a step, or something has gone wrong
+PACE = 180  # seconds within which a job does a step, or something has gone wrong
 
 
 @dataclasses.dataclass
@@ -132,6 +132,45 @@ class Faults:
         with self.world.coordinator_hit():
             stop_for(self.world.process.pid, moment.seconds)
         return f"for {moment.seconds:.1f} s"
+
+    def freeze_coordinator(self, job, moment):
+        """Stopped for longer than its lease lasts."""
+        with self.world.coordinator_hit():
+            self.world.freeze_coordinator()
+        return "until it was replaced"
+
+    def agent(self, moment):
+        agents = self.world.agents
+        return agents[sorted(agents)[moment.pick % len(agents)]]
+
+    def kill_agent(self, job, moment):
+        agent = self.agent(moment)
+        agent.kill()
+        agent.start()
+        return f"of {agent.host}, and started it again"
+
+    def stop_agent(self, job, moment):
+        """Up to twice as long as a host may be silent."""
+        agent = self.agent(moment)
+        stop_for(agent.process.pid, 4 * moment.seconds)
+        return f"of {agent.host} for {4 * moment.seconds:.1f} s"
+
+    def kill_daemon(self, job, moment):
+        """Open MPI's, on a host with an agent."""
+        daemons = self.world.daemons(job.id)
+        pid = daemons[moment.pick % len(daemons)] if daemons else None
+        return f"of {job.id}" if shot(pid, signal.SIGKILL) else None
+
+    def cut_link(self, job, moment):
+        agent = self.agent(moment)
+        with self.world.cut(agent.host):
+            time.sleep(4 * moment.seconds)  # the fault itself
+        return f"of {agent.host} for {4 * moment.seconds:.1f} s"
+
+    def slow_link(self, job, moment):
+        agent = self.agent(moment)
+        self.world.slow_link(agent.host, 2 * moment.seconds)
+        return f"of {agent.host} for {2 * moment.seconds:.1f} s"
 
     def fill_disk(self, job, moment):
         return self.world.fill_disk(moment.seconds)

@@ -52,6 +52,10 @@ class Pinger(threading.Thread):
         self.world, self.over, self.longest, self.longest_in_fault = world, threading.Event(), 0, 0
 
     def run(self):
+        with self.world.network():
+            self.ping()
+
+    def ping(self):
         last, excused = time.monotonic(), True
         while not self.over.wait(0.05):
             excused = excused or self.world.coordinator_is_hit
@@ -86,10 +90,13 @@ class House(Service):
             '{"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number"}}')
         nodes = [f"{name}=cpu:1,slowdown={30 + 10 * n}" for n, name in enumerate(self.NAMES)]
         super().__init__(nodes=nodes, folder=self.disk, env={"TMPDIR": str(self.tmp)})
-        self.log_path = folder / "serve.log"
 
     def wrap(self, command):
         return self.place.command(command) if self.place else command
+
+    def network(self):
+        """Where the service listens, for a thread that asks it."""
+        return contextlib.nullcontext()
 
     # -- who can be hit ----------------------------------------------------------------------------
     def redis_pid(self):

@@ -109,11 +109,15 @@ class Service:
             assert self.process.poll() is None, self.text()
             return re.search(r'msg="?ready"? url=(\S+)', self.text()[begin:])
 
-        self.url = until("the service is ready", ready, 30).group(1)
+        self.adopt(self.process, until("the service is ready", ready, 30).group(1))
+        return self
+
+    def adopt(self, process, url):
+        """Speaks to this process from now on, which says that it is ready there."""
+        self.process, self.url = process, url
         self.token = (self.dir / "token").read_text().strip()
         self.http = requests.Session()
         self.http.headers["Authorization"] = "Bearer " + self.token
-        return self
 
     def wrap(self, command):
         """For those who run it elsewhere (tests/cluster)."""

@@ -2,6 +2,9 @@
  * outage of the store, and a scheduler whose lease another one has taken. */
 #include "tests/unit/coordinator/world.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 static const volatile sig_atomic_t go_on = 0, told_to_end = 1;
 
 static struct lease *open_in(const char *dir, bool standby)
@@ -95,6 +98,25 @@ static void the_lease_of_a_killed_one_of_this_folder_is_taken_at_once(void **sta
     lease_close(l);
 }
 
+/* A coordinator that is stopped keeps its folder's lock while a standby takes over. When it ends, the
+ * lock is free, but it is not the lock of the one that leads now. */
+static void who_leads_without_the_lock_outlives_the_end_of_the_one_that_had_it(void **state)
+{
+    struct world *w = *state;
+    char path[128];
+    snprintf(path, sizeof path, "%s/serve.lock", w->place->dir);
+    int stopped = open(path, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(flock(stopped, LOCK_EX), 0);
+    struct lease *leads = taken(w, w->place->dir, true);
+    close(stopped);
+    struct lease *next = open_in(w->place->dir, true);
+    assert_non_null(next);
+    assert_int_equal(lease_take(next, w->place->url, NULL, &told_to_end, &err_), -ERR_CANCELLED);
+    lease_close(next);
+    assert_true(lease_held(leads) && !lease_lost(leads));
+    lease_close(leads);
+}
+
 static void the_lease_of_one_that_cannot_be_judged_runs_out_first(void **state)
 {
     struct world *w = *state;
@@ -170,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(a_second_one_in_the_same_folder_is_refused_by_its_lock),
+        IN_A_WORLD(who_leads_without_the_lock_outlives_the_end_of_the_one_that_had_it),
         IN_A_WORLD(a_second_one_in_another_folder_is_told_who_works_on_the_store),
         IN_A_WORLD(a_standby_that_is_told_to_end_waits_no_longer),
         IN_A_WORLD(the_lease_of_a_killed_one_of_this_folder_is_taken_at_once),
