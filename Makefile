@@ -156,6 +156,7 @@ $(BUILD)/libevenstep-nvml.so: tests/cuda/standin/nvml.c
 include client/build.mk
 include cli/build.mk
 include tests/bench/build.mk
+include tests/chaos/build.mk
 include docs/print/build.mk
 # what every program built with a sanitizer has in it: where reports go, what is not ours (a fuzz
 # target has libFuzzer for that)
@@ -168,12 +169,14 @@ $(SAN_OPTIONS): | $(BUILD)/reports
 $(BUILD)/reports:
 	@mkdir -p $@
 $(PROGRAMS) $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests): $(SAN_OPTIONS)
+$(CHAOS_CLIENT): $(SAN_OPTIONS)
 endif
 endif
 check-build: all client $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_tests) \
-    $(doc_programs) $(BUILD)/libevenstep-nvml.so $(BUILD)/evenstep-cuda-host.so
+    $(doc_programs) $(CHAOS_CLIENT) $(BUILD)/libevenstep-nvml.so \
+    $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser \
-        check-cluster check-deploy
+        check-cluster check-chaos check-deploy
 SUITES ?= all
 check: check-build cuda-host fuzz layers check-size check-docs check-format ## every test
 	tests/run $(SUITES) BUILD=$(BUILD)
@@ -189,6 +192,8 @@ check-browser: all ## the page in a real browser
 	tests/run browser BUILD=$(BUILD)
 check-cluster: all ## four hosts in network namespaces, unequal quotas, links that fail (needs root)
 	tests/run cluster BUILD=$(BUILD)
+check-chaos: all $(CHAOS_CLIENT) ## drawn faults on real processes (SEED=1 FAULTS=25)
+	SEED=$(SEED) FAULTS=$(FAULTS) STORE_FAULTS=$(STORE_FAULTS) tests/run chaos BUILD=$(BUILD)
 
 # Suites under sanitizers, each in a build folder of its own; what any process reports is a failure
 # (tests/sanitizer/options.c)

@@ -57,15 +57,38 @@ void form_read_id(struct request *q)
 /* ---- framing --------------------------------------------------------------------------------- */
 
 struct framing {
-    int lengths, codings, hosts;
+    int lengths, codings, hosts, malformed;
     const char *coding;
 };
 
+/* RFC 9110, 5.6.2. libmicrohttpd takes "Content-Length " for a header of its own, and a proxy in
+ * front perhaps for Content-Length (RFC 9112, 5.1). */
+static bool is_token(const char *name, size_t bytes)
+{
+    size_t n = strspn(name,
+                      "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return n > 0 && n == bytes;
+}
+
+/* RFC 9110, 5.5: no control character but a tab. */
+static bool is_value(const char *value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)value[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static enum MHD_Result count_framing(void *ctx, enum MHD_ValueKind kind, const char *name,
-                                     const char *value)
+                                     size_t name_bytes, const char *value, size_t value_bytes)
 {
     struct framing *f = ctx;
     (void)kind;
+    f->malformed += !is_token(name, name_bytes) || !is_value(value, value_bytes);
     f->lengths += strcasecmp(name, "Content-Length") == 0;
     f->hosts += strcasecmp(name, "Host") == 0;
     if (strcasecmp(name, "Transfer-Encoding") == 0) {
@@ -78,7 +101,7 @@ static enum MHD_Result count_framing(void *ctx, enum MHD_ValueKind kind, const c
 static struct framing framing_of(const struct request *q)
 {
     struct framing f = {0};
-    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_framing, &f);
+    MHD_get_connection_values_n(q->connection, MHD_HEADER_KIND, count_framing, &f);
     return f;
 }
 
@@ -86,7 +109,11 @@ int form_check_framing(struct request *q)
 {
     struct framing f = framing_of(q);
     int refused = 0;
-    if (f.lengths > 1) {
+    if (f.malformed > 0) {
+        refused = refuse_malformed(q,
+                                   "a header of this request has a name that is none, or a "
+                                   "control character in its value");
+    } else if (f.lengths > 1) {
         refused = refuse_malformed(q, "this request has several Content-Length headers");
     } else if (f.codings > 0 && f.lengths > 0) {
         refused = refuse_malformed(q, "this request has both Content-Length and Transfer-Encoding");

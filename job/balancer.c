@@ -132,31 +132,53 @@ static double off(double x, double median)
     return x > median ? x / median : median / x;
 }
 
-/* In words: the node whose step ends farthest from the median one, how fast it is per sample, and
- * what becomes of it. */
+/* Whether a worker's minibatch moves to where its step comes closer to the median one. */
+static bool follows(const struct balancer *b, const struct assignment *next, int worker,
+                    double seconds, double median)
+{
+    int change = next->sizes[worker] - b->current.sizes[worker];
+    return seconds > median ? change < 0 : change > 0;
+}
+
+/* In words: of the workers whose minibatch moves towards the median step, the one whose step ends
+ * farthest from it. What is said of its speed leads to the change: how fast it is per sample,
+ * unless that speaks for the opposite, as of a fast node whose minibatch has become too large even
+ * for it; then how long its step takes. */
 static void give_reason(const struct balancer *b, struct assignment *next)
 {
     double seconds[SPEC_WORKERS], rate[SPEC_WORKERS];
-    int who = 0;
+    int who = -1;
     for (int i = 0; i < b->workers; i++) {
         int batch = b->current.sizes[i] > 0 ? b->current.sizes[i] : 1;
         seconds[i] = line_seconds(b, i);
         rate[i] = seconds[i] / batch;
     }
     double median_step = median_of(seconds, b->workers), median = median_of(rate, b->workers);
-    for (int i = 1; i < b->workers; i++) {
-        who = off(seconds[i], median_step) > off(seconds[who], median_step) ? i : who;
+    for (int i = 0; i < b->workers; i++) {
+        if (follows(b, next, i, seconds[i], median_step) &&
+            (who < 0 || off(seconds[i], median_step) > off(seconds[who], median_step))) {
+            who = i;
+        }
     }
+    if (who < 0) {
+        snprintf(next->reason, sizeof next->reason, "the nodes finish a step closer together");
+        return;
+    }
+    int from = b->current.sizes[who], to = next->sizes[who];
+    bool is_slower = rate[who] > median;
     double times = off(rate[who], median);
-    char speed[64];
+    char cause[64];
     if (times < 1.05) {
-        snprintf(speed, sizeof speed, "as fast as the median");
+        snprintf(cause, sizeof cause, "computes as fast as the median");
+    } else if (is_slower == (to < from)) {
+        snprintf(cause, sizeof cause, "computes %.*f times %s than the median", times < 9.95, times,
+                 is_slower ? "slower" : "faster");
     } else {
-        snprintf(speed, sizeof speed, "%.*f times %s than the median",
-                 times<9.95, times, rate[who]> median ? "slower" : "faster");
+        snprintf(cause, sizeof cause, "takes %.2f times as long as the median for a step",
+                 seconds[who] / median_step);
     }
-    snprintf(next->reason, sizeof next->reason, "%s computes %s; its minibatch goes from %d to %d",
-             b->names[who], speed, b->current.sizes[who], next->sizes[who]);
+    snprintf(next->reason, sizeof next->reason, "%s %s; its minibatch goes from %d to %d",
+             b->names[who], cause, from, to);
 }
 
 /* The first worker whose minibatch its memory does not hold, or -1. */

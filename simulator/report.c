@@ -44,8 +44,8 @@ struct report {
     struct {
         int64_t step;
         double loss, weight;
-    } recent[RECENT]; /* of an update, whose rows may be many: place step % RECENT */
-    struct evaluation last;
+    } recent[RECENT];               /* of an update, whose rows may be many: place step % RECENT */
+    struct evaluations evaluations; /* owned */
     double best_accuracy;
     json_t *assignments; /* of all versions; owned */
     double rank_bytes;   /* see report_memory */
@@ -133,7 +133,7 @@ static void on_row(void *ctx, const struct row *row)
 static void on_evaluated(void *ctx, const struct evaluation *ev)
 {
     struct report *w = ((struct rank_report *)ctx)->report;
-    w->last = *ev;
+    evaluations_add(&w->evaluations, ev, w->samples);
     w->best_accuracy = ev->accuracy > w->best_accuracy ? ev->accuracy : w->best_accuracy;
     history_evaluation(w->history, ev->step, ev->epoch, ev->time, (double)w->samples, ev->loss,
                        ev->accuracy, w->err.code ? NULL : &w->err);
@@ -239,6 +239,7 @@ void report_free(struct report *r)
     }
     balancer_release(&r->balancer);
     json_decref(r->assignments);
+    evaluations_release(&r->evaluations);
     free(r->ranks);
     free(r);
 }
@@ -301,11 +302,11 @@ static struct live_metrics metrics_of(const struct report *r)
         loss += is ? r->recent[i].loss : 0;
         weight += is ? r->recent[i].weight : 0;
     }
-    bool tested = r->last.samples > 0;
+    const struct evaluation *last = evaluations_last(&r->evaluations);
     return (struct live_metrics){
         .train_loss = r->history && weight > 0 ? loss / weight : NAN, /* timing alone knows none */
-        .test_loss = tested ? r->last.loss : NAN,
-        .test_accuracy = tested ? r->last.accuracy : NAN,
+        .test_loss = last ? last->loss : NAN,
+        .test_accuracy = last ? last->accuracy : NAN,
         .samples_per_second = t > 0 ? (double)r->samples / t : 0,
         .step_seconds = r->steps > 0 ? t / (double)r->steps : 0};
 }
@@ -352,6 +353,7 @@ static json_t *summary_of(const struct report *r)
                         .version = r->balancer.current.version,
                         .global_batch = r->spec->batching.global_batch,
                         .assignments = r->assignments,
+                        .evaluations = &r->evaluations,
                         .rank_memory_bytes = (int64_t)r->rank_bytes};
     json_t *j = summary_json(&s);
     free(workers);

@@ -44,8 +44,9 @@ struct run {
     bool failed;             /* the coordinator found something wrong: */
     struct failure failure;  /* this */
     struct timespec told;    /* of a virtual job: when the file was written that was told last, */
-    size_t told_assignments; /* and how many assignments were */
-    bool stray_told;         /* that a file of another attempt was passed over */
+    size_t told_assignments; /* and how many assignments and evaluations were */
+    size_t told_evaluations;
+    bool stray_told; /* that a file of another attempt was passed over */
 };
 
 struct attempts {

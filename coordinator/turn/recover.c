@@ -147,6 +147,9 @@ static struct run *rebuild(struct attempts *a, const struct launched *l, struct 
         json_t *told = store_assignments(a->store, job, NULL);
         r->told_assignments = json_array_size(told);
         json_decref(told);
+        told = store_doc_get(a->store, job, "detail:evaluations", NULL);
+        r->told_evaluations = json_array_size(json_object_get(told, "evaluations"));
+        json_decref(told);
     }
     r->spec = attempts_spec(a, job, e);
     if (!r->spec || attempts_watch(a, r, true, now, e) < 0) {

@@ -1,7 +1,7 @@
-/* A virtual job's attempt: it has no ranks that report to the store. Its live document and its
- * assignments come from the simulator's files in the job's folder (job/documents/summary.h),
- * progress.json while it runs and summary.json in the end; its rows are in the job's history
- * already. A file of an earlier attempt is ignored.
+/* A virtual job's attempt: it has no ranks that report to the store. Its live document, its
+ * assignments and its evaluations come from the simulator's files in the job's folder
+ * (job/documents/summary.h), progress.json while it runs and summary.json in the end; its rows are
+ * in the job's history already. A file of an earlier attempt is ignored.
  */
 #include "coordinator/turn/run.h"
 
@@ -24,10 +24,26 @@ static void tell_assignments(struct attempts *a, struct run *r, const json_t *al
     }
 }
 
+/* The document holds all of them, an event each new one. */
+static void tell_evaluations(struct attempts *a, struct run *r, json_t *all)
+{
+    size_t before = r->told_evaluations;
+    for (; r->told_evaluations < json_array_size(all); r->told_evaluations++) {
+        const json_t *one = json_array_get(all, r->told_evaluations);
+        store_event(a->store, r->attempt.job, "evaluation", one, NULL);
+    }
+    if (r->told_evaluations > before) {
+        json_t *doc = json_pack("{s:O}", "evaluations", all);
+        store_doc_set(a->store, r->attempt.job, "detail:evaluations", doc, NULL);
+        json_decref(doc);
+    }
+}
+
 static void tell(struct attempts *a, struct run *r, const struct summary_read *s)
 {
     const char *job = r->attempt.job;
     tell_assignments(a, r, s->assignments);
+    tell_evaluations(a, r, s->evaluations);
     store_doc_set(a->store, job, "detail:staleness", s->nodes, NULL);
     store_event(a->store, job, "staleness", s->nodes, NULL);
     store_doc_set(a->store, job, "live", s->live, NULL);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_ASSIGNMENTS = 1 << 20, MOST_WORKERS = 1024 };
+enum { MOST_ASSIGNMENTS = 1 << 20, MOST_EVALUATIONS = 1 << 20, MOST_WORKERS = 1024 };
 static const double fastest = 1e15;
 
 json_t *summary_json(const struct summary *s)
@@ -19,6 +19,9 @@ json_t *summary_json(const struct summary *s)
         s->global_batch, "assignments", s->assignments, "workers",
         live_workers_json(s->workers, s->n_workers), "rank_memory_bytes",
         (json_int_t)s->rank_memory_bytes);
+    json_t *evaluations = evaluations_json(s->evaluations);
+    json_object_update(j, evaluations);
+    json_decref(evaluations);
     if (s->from.attempt > 0) {
         json_object_set_new(j, "attempt_of", document_new(SUMMARY_FORMAT, &s->from));
     }
@@ -49,6 +52,7 @@ static json_t *live_of(const struct document *d)
 {
     json_t *live = json_copy((json_t *)d->j);
     json_object_del(live, "assignments");
+    json_object_del(live, "evaluations");
     json_object_del(live, "attempt_of");
     /* the job's own clock, as that of a real one */
     json_object_set(live, "seconds", json_object_get(d->j, "virtual_seconds"));
@@ -72,6 +76,7 @@ int summary_read(struct summary_read *out, const json_t *j, struct err *e)
     out->samples_per_second = document_number(&metrics, "samples_per_second", 0, fastest);
     out->staleness = document_object(&d, "staleness", true);
     out->assignments = json_incref((json_t *)document_list(&d, "assignments", 0, MOST_ASSIGNMENTS));
+    out->evaluations = json_incref((json_t *)document_list(&d, "evaluations", 0, MOST_EVALUATIONS));
     out->rank_memory_bytes = document_integer(&d, "rank_memory_bytes", 0, INT64_MAX);
     out->nodes = nodes_of(&d);
     out->live = d.j ? live_of(&d) : NULL;
@@ -83,6 +88,7 @@ void summary_release(struct summary_read *s)
     json_decref(s->live);
     json_decref(s->nodes);
     json_decref(s->assignments);
+    json_decref(s->evaluations);
     json_decref(s->staleness);
     memset(s, 0, sizeof *s);
 }

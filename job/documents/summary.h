@@ -4,8 +4,8 @@
  *
  *   {"name", "strategy", "batching", "virtual_seconds", "updates", "epochs", "samples", "speedup",
  *    "metrics": {…}, "staleness": {…}, "staleness_recent": {…}, "progress": {…},
- *    "assignment": {"version", "global_batch"}, "assignments": […], "workers": […],
- *    "rank_memory_bytes"}
+ *    "assignment": {"version", "global_batch"}, "assignments": […], "evaluations": […],
+ *    "workers": […], "rank_memory_bytes"}
  *
  * Nothing in it comes from the real clock: a rerun of the same job leaves the same bytes. So a run
  * from the command line names no attempt; one that a coordinator started says in `attempt_of` which
@@ -14,6 +14,7 @@
 #ifndef JOB_DOCUMENTS_SUMMARY_H
 #define JOB_DOCUMENTS_SUMMARY_H
 
+#include "job/documents/evaluation.h"
 #include "job/documents/live.h"
 
 enum { SUMMARY_FORMAT = 1 };
@@ -27,8 +28,9 @@ struct summary {
     struct live_progress progress;
     const struct live_worker *workers; /* [n_workers]; borrowed */
     int n_workers;
-    int version, global_batch; /* of the assignment in force */
-    json_t *assignments;       /* all of the run, oldest first; borrowed */
+    int version, global_batch;             /* of the assignment in force */
+    json_t *assignments;                   /* all of the run, oldest first; borrowed */
+    const struct evaluations *evaluations; /* all of the run; borrowed */
     int64_t rank_memory_bytes; /* that the node with the largest minibatch needs as a real rank */
 };
 
@@ -40,6 +42,7 @@ struct summary_read {
     json_t *live;        /* the job's live document (live.h) */
     json_t *nodes;       /* staleness of each node, as live_nodes_json() */
     json_t *assignments; /* array */
+    json_t *evaluations; /* array, as evaluation_json() prints each */
     json_t *staleness;   /* of the job */
     double samples_per_second;
     int64_t rank_memory_bytes;

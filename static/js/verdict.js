@@ -20,8 +20,16 @@ function result(job) {
   return known(m.train_loss) ? 'a train loss of ' + three(m.train_loss) : 'its end';
 }
 
-/** @param {Api.Job} job */
-function settled(job) {
+const NOT_REACHED = ['diverged', 'chance'];
+
+/**
+ * @param {Api.Job} job
+ * @param {Page.Verdict | null} was how it went
+ */
+function settled(job, was) {
+  if (job.state === 'succeeded' && NOT_REACHED.includes(was?.key || '')) {
+    return 'The job ended after ' + tookText(job) + ' and learned nothing.';
+  }
   if (job.state === 'succeeded') {
     return 'The job reached ' + result(job) + ' in ' + tookText(job) + '.';
   }
@@ -94,7 +102,7 @@ export function verdict(job, assignments = [], learned = {}) {
   }
   if (state === 'succeeded' || state === 'cancelled') {
     const was = judge(job, assignments, learned, true);
-    return {...was, parts: [settled(job), ...(was ? [' ', ...was.parts] : [])], key: state};
+    return {...was, parts: [settled(job, was), ...(was ? [' ', ...was.parts] : [])], key: state};
   }
   if (state === 'queued' || state === 'launching' || state === 'paused') {
     const evidence = job.error && state === 'queued'

@@ -93,6 +93,8 @@ def test_on_a_log_axis_logarithms_are_averaged(page):
     ("m.spread([10, 11, 50], 13, 0, 100)", [10, 23, 50]),
     ("m.spread([98, 99], 13, 0, 100)", [87, 100]),
     ("m.niceRange([0, 10], {zero: true, pad: 0.1})", [0, 11]),
+    ("m.niceRange([1e-9, 1, 2], {log: true})[0] > 1e-6", True),
+    ("m.niceRange([1e13, 2000, 1900, 2100], {log: true})[0] < 1900", True),
     ("m.xLabel('time', 300, 600)", f"5{NARROW}min"),
 ])
 def test_ticks_and_labels(page, expression, wanted):

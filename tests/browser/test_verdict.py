@@ -46,6 +46,7 @@ def test_a_run_that_diverged_is_not_praised(page):
         f"10.3{NARROW}% of the test set were classified correctly. The learning rate is 50."
         in got["evidence"]
     )
+    assert "learned nothing" in got["text"] and "reached" not in got["text"]
     assert "Nothing needs doing" not in got["evidence"] and got["chart"] == "loss"
     assert got["action"]["text"] == "Clone with a tenth of the rate" and changes(got) == {
         "/optimizer/learning_rate": 5
@@ -202,6 +203,40 @@ def test_equal_minibatches_offer_dynamic_ones(page):
     assert "Dynamic minibatches would make a step about" in got["text"] and changes(got) == {
         "/batching/policy": "dynamic"
     }
+
+
+def test_waiting_is_a_share_of_the_whole_step_and_not_of_computing(page):
+    """Of 4 ms, the others wait 1 ms for c; the rest they compute and exchange."""
+    document = job(
+        state="running",
+        workers=[
+            worker(0, "a", compute=0.001, exchange=0.002, wait=0.001),
+            worker(1, "b", compute=0.001, exchange=0.002, wait=0.001),
+            worker(2, "c", compute=0.002, exchange=0.002),
+        ],
+    )
+    document["spec"]["batching"] = {"global_batch": 192, "policy": "equal"}
+    got = verdict(page, document, FALLS)
+    assert f"the others wait 25{NARROW}% of each step for it" in got["text"]
+    assert f"would make a step about 20{NARROW}% shorter" in got["text"]
+
+
+def test_a_minibatch_that_cannot_become_smaller_asks_for_a_larger_global_batch(page):
+    document = job(
+        workers=[
+            worker(0, "a", batch=4, compute=0.008),
+            worker(1, "b", batch=4, compute=0.008),
+            worker(2, "slow", batch=4, compute=0.032),
+        ]
+    )
+    document["spec"]["batching"] = {"global_batch": 12, "policy": "dynamic"}
+    got = verdict(page, document, FALLS, evaluations([0.7, 0.8]))
+    assert (
+        "slow computed 4.0× slower than the median node. Its minibatch could not become smaller: "
+        "sizes are multiples of 4, and the global batch of 12 leaves each node 4."
+        in got["text"]
+    )
+    assert changes(got) == {"/batching/global_batch": 96}
 
 
 @pytest.mark.parametrize(

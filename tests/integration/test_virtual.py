@@ -47,6 +47,19 @@ def test_a_virtual_job_shows_progress_workers_staleness_assignments_series_and_a
                                    for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]]
 
 
+def test_a_virtual_job_has_a_test_curve_of_evaluations_on_its_own_clock(service):
+    id = service.submit(virtual(evaluate={"every_epochs": 1}))
+    job = service.wait(id, "succeeded")
+    told = service.get(f"jobs/{id}/evaluations").json()["evaluations"]
+    assert [round(t["epoch"]) for t in told] == [1, 2] and told[-1]["final"]
+    assert told[-1]["accuracy"] == pytest.approx(job["metrics"]["test_accuracy"])
+    assert [t["test_samples"] for t in told] == [500, 500]
+    assert 0 < told[0]["time"] < told[1]["time"] <= job["virtual_seconds"]
+    series = service.get(f"jobs/{id}/series?names=test_accuracy&x=step").json()["series"][0]
+    assert series["mean"] == pytest.approx([t["accuracy"] for t in told])
+    assert series["x"] == [t["step"] for t in told]
+
+
 def test_it_takes_no_node_and_gives_the_same_bits_every_time(service):
     models = []
     for _ in range(2):

@@ -1,6 +1,7 @@
 /* Axes: where ticks stand, and how far an axis reaches. Pure, tested in tests/browser/test_pure.py.
  */
 import {tick, timeTick} from '../format.js';
+import {median} from '../measures.js';
 
 /**
  * The next of 1, 2, 5 by a power of ten.
@@ -107,7 +108,8 @@ export function xLabel(axis, v, range) {
 }
 
 /**
- * The range of a value axis around what is there. log: never below 1e-5 of the greatest.
+ * The range of a value axis around what is there. log: never below 1e-5 of the greatest, unless
+ * half of the values would lie below the axis.
  * @param {number[]} values
  * @param {{zero?: boolean, log?: boolean, pad?: number, least?: number}} [options]
  */
@@ -125,7 +127,8 @@ export function niceRange(values, options = {}) {
     return log ? [0.1, 10] : [0, 1];
   }
   if (log) {
-    low = Math.max(low, high / 1e5);
+    const middle = median(values.filter((v) => v > 0));
+    low = Math.max(low, Math.min(high / 1e5, middle / 10));
     const grow = Math.max(0.04, Math.log10(high / low) * pad);
     return [low / 10 ** grow, high * 10 ** grow];
   }

@@ -1,7 +1,7 @@
 /* Sentences about unequal nodes: who is slow, by how much, what was done, what it gained. Speeds
    are compared per sample (computing time by minibatch), measured before the exchange. Pure. */
 import {cloneWith} from '../clone.js';
-import {alike, capital, known, percent, plural, seconds, times} from '../format.js';
+import {alike, capital, known, percent, plural, seconds, times, whole} from '../format.js';
 import {median, perSample, stepTimes} from '../measures.js';
 import {globalBatch, hasServers, policyOf} from '../spec.js';
 
@@ -12,6 +12,7 @@ import {counted, everyone, tense} from './words.js';
 const SLOWER = 1.15;
 const TOGETHER = 0.2;
 const CHART = 'minibatch-per-node';
+const LEAST_MINIBATCHES = [4, 8]; /* of a CPU and of a GPU */
 
 /**
  * What the sentences are made of.
@@ -127,6 +128,36 @@ function changed(c, sizes) {
 }
 
 /**
+ * Every minibatch is the least that nodes are given (a quantum), so that none can become smaller.
+ * @param {Compared} c
+ * @returns {Page.Verdict | null}
+ */
+function tooSmall(c) {
+  const {say, job, slow, workers} = c;
+  const size = Math.round(slow.batch);
+  if (!LEAST_MINIBATCHES.includes(size) || workers.some((w) => Math.round(w.batch) !== size)) {
+    return null;
+  }
+  const more = Math.ceil(2 * c.ratio) * globalBatch(job);
+  return {
+    parts: [
+      ...c.who,
+      '. Its minibatch ' + say('cannot become', 'could not become') +
+          ' smaller: sizes are multiples of ' + size + ', and the global batch of ' +
+          whole(globalBatch(job)) + ' leaves each node ' + size + '.'
+    ],
+    evidence: c.evidence,
+    straggler: slow.node,
+    key: 'small:' + slow.node,
+    chart: CHART,
+    action: {
+      text: 'Clone with a global batch of ' + whole(more),
+      href: cloneWith(job.id, {'/batching/global_batch': more})
+    }
+  };
+}
+
+/**
  * Minibatches are dynamic and the straggler's did not become smaller.
  * @param {Compared} c
  * @returns {Page.Verdict}
@@ -160,13 +191,14 @@ function fixed(c) {
   const {say} = c;
   const policy = policyOf(c.job.spec);
   const rate = c.workers.reduce((sum, w) => sum + 1 / perSample(w), 0);
-  const shorter = 1 - globalBatch(c.job) / rate / c.longest;
+  const step = Math.max(...c.steps.map((x) => x.all));
+  const shorter = (c.longest - globalBatch(c.job) / rate) / step;
   const gains = policy === 'equal' && shorter > 0.05;
   const advice = gains ? ' Dynamic minibatches would ' + say('make', 'have made') +
           ' a step about ' + percent(shorter, 0) + ' shorter.'
                        : '';
   const waits = c.steps.filter((x) => x.node !== c.slow.node)
-                    .map((x) => (c.longest > 0 ? 1 - x.compute / c.longest : 0));
+                    .map((x) => (step > 0 ? (c.longest - x.compute) / step : 0));
   const served = hasServers(c.job);
   const cost = served ? ', and the minibatches ' + say('are ', 'were ') + policy +
           ', so its gradients ' + say('arrive', 'arrived') + ' late.'
@@ -208,5 +240,5 @@ export function balance(run) {
   if (sizes) {
     return changed(c, sizes);
   }
-  return policyOf(run.job.spec) === 'dynamic' ? unchanged(c) : fixed(c);
+  return policyOf(run.job.spec) === 'dynamic' ? tooSmall(c) || unchanged(c) : fixed(c);
 }

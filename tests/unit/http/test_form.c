@@ -72,6 +72,11 @@ static void a_body_whose_end_is_uncertain_is_refused_and_nothing_after_it_answer
          POST_HEAD "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" SMUGGLED},
         {400,
          POST_HEAD "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "Content-Length : 38\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "Transfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n" SMUGGLED},
+        {400, "POST /api/v1/jobs HTTP/1.1\r\n X: y\r\nHost: HOST\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "X-\"Quoted\": 1\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "X-Bell: \a\r\n\r\n" SMUGGLED},
         {501, POST_HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" SMUGGLED},
         {501, POST_HEAD "Transfer-Encoding: identity\r\n\r\n" SMUGGLED},
         {501, POST_HEAD
@@ -85,6 +90,35 @@ static void a_body_whose_end_is_uncertain_is_refused_and_nothing_after_it_answer
     }
     talk(*state, POST_HEAD CLOSE "Transfer-Encoding: CHUNKED\r\n\r\n2\r\n{}\r\n0\r\n\r\n", out);
     expect_one(out, 401, "a body in chunks");
+    free(out);
+}
+
+/* What libmicrohttpd refuses before it asks us (docs/decisions/0025): with its own text, but never
+ * more than that. It may send its header twice. */
+static void what_the_library_cannot_read_ends_the_connection(void **state)
+{
+    static const struct {
+        int status;
+        const char *text;
+    } cases[] = {
+        {505, "GET /healthz HTTP/2.0\r\nHost: HOST\r\n\r\n" SMUGGLED},
+        {400, "GET /healthz\r\nHost: HOST\r\n\r\n" SMUGGLED},
+        {400, "GET /healthz HTTP/1.1\r\nHost: HOST\r\nno colon\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "Content-Length: +38\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "Content-Length: 38, 38\r\n\r\n" SMUGGLED},
+        {413, POST_HEAD "Content-Length: 99999999999999999999999\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "Transfer-Encoding: chunked\r\n\r\nzz\r\n" SMUGGLED},
+    };
+    char line[32], *out = malloc(TEXT);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(line, sizeof line, "HTTP/1.1 %d ", cases[i].status);
+        talk(*state, cases[i].text, out);
+        if (strncmp(out, line, strlen(line)) != 0 || strstr(out, "HTTP/1.1 200")) {
+            fail_msg("expected only %d to '%s', heard '%s'", cases[i].status, cases[i].text, out);
+        }
+        assert_non_null(strstr(out, "\r\nConnection: close"));
+        assert_null(strstr(out, "\"status\":\"ok\""));
+    }
     free(out);
 }
 
@@ -402,6 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_whose_end_is_uncertain_is_refused_and_nothing_after_it_answered),
+        cmocka_unit_test(what_the_library_cannot_read_ends_the_connection),
         cmocka_unit_test(a_request_without_host_is_400),
         cmocka_unit_test(an_absolute_target_names_the_host),
         cmocka_unit_test(a_long_target_is_414_and_a_long_header_431),

@@ -186,6 +186,31 @@ static void a_node_that_changes_its_speed_is_named(void **state)
     balancer_release(&b);
 }
 
+/* bob is the fastest per sample even after it slowed down; what speaks for fewer samples is its
+ * step. */
+static void a_fast_node_that_gives_samples_away_is_not_told_to_be_fast(void **state)
+{
+    struct node nodes[] = {{0, .004, 0}, {0, .001, 0}, {0, .004, 0}, {0, .004, 0}};
+    struct balancer b;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 280), 4);
+    train(&b, nodes, 0, 0, 40);
+    check_sizes(&b.current, (int[]){40, 160, 40, 40});
+    nodes[1].k = .003;
+    int64_t changes = b.changes;
+    int64_t step = 40;
+    while (b.changes == changes && step < 200) {
+        train(&b, nodes, 0, step, step + 1);
+        step++;
+    }
+    assert_int_equal(b.changes, changes + 1);
+    assert_memory_equal(b.current.reason, "bob takes ", 10);
+    assert_non_null(strstr(b.current.reason,
+                           " times as long as the median for a step; its "
+                           "minibatch goes from 160 to "));
+    assert_null(strstr(b.current.reason, "faster"));
+    balancer_release(&b);
+}
+
 /* No row of such an assignment ever comes: its minibatch does not fit, so it never comes into
  * force. */
 static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
@@ -333,6 +358,7 @@ int main(void)
         cmocka_unit_test(a_change_needs_the_gain_that_is_asked),
         cmocka_unit_test(an_assignment_records_what_was_and_what_will_be),
         cmocka_unit_test(a_node_that_changes_its_speed_is_named),
+        cmocka_unit_test(a_fast_node_that_gives_samples_away_is_not_told_to_be_fast),
         cmocka_unit_test(a_minibatch_that_memory_does_not_hold_is_taken_back),
         cmocka_unit_test(reasons_read_well_at_any_ratio),
         cmocka_unit_test(a_node_with_a_constant_time_gets_as_much_as_pays),

@@ -361,6 +361,10 @@ static json_t *some_summary(const struct sender *from)
                             .staleness = &staleness,
                             .histogram = true};
     json_t *assignments = json_pack("[{s:i}]", "version", 1);
+    struct evaluations evaluations = {0};
+    evaluations_add(&evaluations,
+                    &(struct evaluation){.step = 4, .accuracy = 0.75, .samples = 20, .final = true},
+                    64);
     struct summary s = {.from = *from,
                         .name = "t",
                         .strategy = "sync",
@@ -371,9 +375,11 @@ static json_t *some_summary(const struct sender *from)
                         .version = 1,
                         .global_batch = 8,
                         .assignments = assignments,
+                        .evaluations = &evaluations,
                         .rank_memory_bytes = 1000};
     json_t *j = summary_json(&s);
     json_decref(assignments);
+    evaluations_release(&evaluations);
     staleness_release(&staleness);
     return j;
 }
@@ -402,6 +408,12 @@ static void a_summary_says_of_which_attempt_it_is_if_it_is_of_one(void **state)
     assert_true(got.samples_per_second == 12.5 && got.rank_memory_bytes == 1000);
     assert_int_equal(json_array_size(got.assignments), 1);
     assert_null(json_object_get(got.live, "assignments"));
+    const json_t *tested = json_array_get(got.evaluations, 0);
+    assert_int_equal(json_array_size(got.evaluations), 1);
+    assert_true(json_number_value(json_object_get(tested, "accuracy")) == 0.75);
+    assert_int_equal(json_integer_value(json_object_get(tested, "samples")), 64);
+    assert_int_equal(json_integer_value(json_object_get(tested, "test_samples")), 20);
+    assert_null(json_object_get(got.live, "evaluations"));
     assert_null(json_object_get(got.live, "attempt_of"));
     json_t *nodes = json_object_get(got.nodes, "nodes"), *node = json_array_get(nodes, 0);
     assert_string_equal(json_string_value(json_object_get(node, "node")), "v");
