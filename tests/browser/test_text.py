@@ -32,7 +32,7 @@ def test_a_failed_job_says_its_cause(page, service):
     assert ranks, "no rank is running"
     page.open_job(job)
     os.kill(ranks[0], signal.SIGKILL)
-    page.wait_text(".job-head .pill", "Failed", 60)
+    page.wait_text(".job-head .pill", "Failed")
     page.wait_text("#verdict", "was lost|failed")
     page.wait_text(".first-error", "First error")
 

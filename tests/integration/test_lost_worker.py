@@ -5,6 +5,7 @@ server's updates, the counters and the points of the charts are compared. Where 
 the rank that died (the keeper, a lockstep strategy), the job goes on from its checkpoint."""
 import json
 import os
+import re
 import signal
 import statistics
 
@@ -15,7 +16,7 @@ from service import Service, ranks_of, spec, until
 
 NODES = ("fast-1=cpu:1,slowdown=20", "fast-2=cpu:1,slowdown=20", "fast-3=cpu:1,slowdown=25",
          "slow=cpu:1,slowdown=60")
-SAMPLES, EPOCHS = 2560, 25
+SAMPLES, EPOCHS = 2560, 120  # it still runs when a busy machine gets around to killing a rank
 STRATEGIES = {
     "asgd": {"type": "asgd"},
     "softsync": {"type": "softsync", "n": 2},
@@ -110,7 +111,9 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
         assert points["total_points"] == job["progress"]["step"] - job["rows_dropped"]
     pause, step = longest_pause(service, id)
     print(f"{name}: no step for {pause:.3f} s, a step of the slow node took {step:.3f} s")
-    assert pause < 3, "its guard told of the death; a heartbeat would have been missed 3 s later"
+    told_by = re.search(rf"a worker is lost, the attempt goes on.* job={id} .*rank={rank} .*",
+                        service.text())
+    assert "signal 9" in told_by.group(), "its guard knows; who misses a heartbeat does not"
     if name in ("asgd", "softsync"):  # nobody waits for the one that died, nor for the verdict
         rows = service.get(f"jobs/{id}/series?names=staleness&points=20000").json()["series"]
         last = max(x for s in rows if s["node"] == "slow" for x in s["x"])
@@ -118,7 +121,7 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
 
 
 def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service):
-    id = service.submit(job_spec(STRATEGIES["asgd"], epochs=60))
+    id = service.submit(job_spec(STRATEGIES["asgd"], epochs=2000))
     service.steps(id, 40)
     for node, others in (("fast-1", 3), ("slow", 2), ("fast-3", 1)):
         stream, rank = listen(service, id), rank_on(service, id, node)
