@@ -30,6 +30,7 @@
     X(MEMORY, 500, "memory ran out")                     \
     X(UNSUPPORTED, 422, "this is not offered here")      \
     X(CANCELLED, 409, "it was cancelled")                \
+    X(QUOTA, 429, "a quota is used up")                  \
     X(INTERNAL, 500, "an internal error")
 
 enum err_code {

@@ -13,6 +13,7 @@
 #include "common/interpreters.h"
 #include "common/path.h"
 #include "common/proc.h"
+#include "common/size.h"
 #include "coordinator/coordinator.h"
 #include "store/store.h"
 
@@ -54,6 +55,8 @@ const struct opt serve_options[] = {
      "ports that Open MPI may listen on between hosts (default: any)"},
     {"allow-host", "NAME", OPT_LIST, NULL, 0, 0,
      "a name besides the listen address under which browsers may come"},
+    {"allow-local-webhooks", NULL, OPT_FLAG, NULL, 0, 0,
+     "webhooks may lead to this host, its own link and metadata services (docs/webhooks.md)"},
     {"allow-programs", NULL, OPT_FLAG, NULL, 0, 0,
      "jobs may run programs of users: code on the nodes, as the agent's user (docs/security.md)"},
     INTERPRETERS_OPTION,
@@ -64,6 +67,9 @@ const struct opt serve_options[] = {
     {"max-disk", "SIZE", OPT_STRING, NULL, 0, 0,
      "disk that jobs may take, such as 20G; beyond it the jobs that finished first lose history "
      "and checkpoints, never an artifact"},
+    {"quotas", "FILE", OPT_STRING, NULL, 0, 0,
+     "how much each owner of jobs may have, and when jobs of lower priority are paused for others "
+     "(JSON, docs/shares.md); read again when it changes"},
     {"static-dir", "DIR", OPT_STRING, NULL, 0, 0,
      "files of the page (default: found beside the program)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
@@ -144,29 +150,15 @@ static void read_keeper(struct serve_config *c, struct buf *bad)
     c->keeper_password = read_password(c, "keeper-password-file", bad);
 }
 
-/* "500M", "1.5T", or bytes. */
 static void read_max_disk(struct serve_config *c, struct buf *bad)
 {
-    static const char units[] = "KMGT";
     const char *given = opt_string(c->options, "max-disk");
-    char *end = NULL;
-    double size = given ? strtod(given, &end) : 0, factor = 1;
-    const char *unit = given && end != given && *end ? strchr(units, *end) : NULL;
-    for (const char *u = units; unit && u <= unit; u++) {
-        factor *= 1024;
-    }
-    if (!given) {
-        return;
-    }
-    if (end == given || (unit ? end[1] : *end) != 0 || !(size * factor >= 1) ||
-        size * factor > 9e18) {
+    if (given && !size_parse(given, &c->max_disk)) {
         serve_config_complain(
             bad,
             "--max-disk '%s': a number of bytes is wanted, with K, M, G or T for more, such as 20G",
             given);
-        return;
     }
-    c->max_disk = (int64_t)(size * factor);
 }
 
 static void read_rest(struct serve_config *c)

@@ -25,6 +25,7 @@
 #include "common/log.h"
 #include "common/notify.h"
 #include "coordinator/config.h"
+#include "coordinator/files/quotas.h"
 #include "coordinator/files/retention.h"
 #include "coordinator/files/uploads.h"
 #include "coordinator/hosts/hosts.h"
@@ -34,6 +35,7 @@
 #include "coordinator/planning/predict.h"
 #include "coordinator/turn/lease.h"
 #include "coordinator/turn/scheduler.h"
+#include "coordinator/webhooks/webhooks.h"
 #include "http/server.h"
 #include "job/node.h"
 
@@ -77,11 +79,13 @@ struct service {
     double store_retry, store_retry_at; /* seconds between attempts to bring the private store back;
                                            when the next is due */
     struct lease *lease;
+    struct quotas *quotas; /* NULL: there are none */
     struct sched *sched;
     struct localnodes *nodes;
     struct interpreters *interpreters; /* of the local nodes; NULL: programs are not allowed */
     struct hosts *hosts;
     struct retention *retention;
+    struct webhooks *webhooks;
     struct dryrun dryrun;
     struct http_server *http;
 };
@@ -105,6 +109,13 @@ static int start_store(struct service *s, struct err *e)
     }
     int rc = store_ping(s->store, e);
     return rc < 0 ? rc : store_functions_load(s->store, e);
+}
+
+static int start_quotas(struct service *s, struct err *e)
+{
+    const char *file = opt_string(s->config.options, "quotas");
+    s->quotas = file ? quotas_open(file, e) : NULL;
+    return file && !s->quotas ? -(int)e->code : 0;
 }
 
 static int start_sched(struct service *s, struct err *e)
@@ -131,7 +142,8 @@ static int start_sched(struct service *s, struct err *e)
                               c->virtual_jobs,
                               &s->mpirun,
                               s->simulates ? &s->simulator : NULL,
-                              s->lease};
+                              s->lease,
+                              s->quotas};
     store_fence(s->store, lease_fence(s->lease));
     s->sched = sched_new(&sc, e);
     return s->sched ? 0 : -(int)e->code;
@@ -206,7 +218,8 @@ static int start_http(struct service *s, struct err *e)
                                 c->worker,
                                 s->simulates ? c->simulator : NULL,
                                 opt_flag(c->options, "allow-programs"),
-                                s->is_private};
+                                s->is_private,
+                                s->quotas};
     struct http_config hc = {.listen = c->listen,
                              .data_dir = c->data_dir,
                              .static_dir = c->static_dir,
@@ -215,11 +228,13 @@ static int start_http(struct service *s, struct err *e)
                              .token_file = c->token_file,
                              .allow_hosts = c->allow_hosts,
                              .tls_cert = opt_string(c->options, "tls-cert"),
-                             .tls_key = opt_string(c->options, "tls-key")};
+                             .tls_key = opt_string(c->options, "tls-key"),
+                             .local_webhooks = opt_flag(c->options, "allow-local-webhooks")};
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
+    hc.hooks.quota = dryrun_quota;
     hc.hooks.wake = on_wake;
     hc.hooks.programs = dryrun_programs;
     hc.hooks.program_add = dryrun_program_add;
@@ -287,6 +302,14 @@ static int start_retention(struct service *s, struct err *e)
     return s->retention ? 0 : -(int)e->code;
 }
 
+static int start_webhooks(struct service *s, struct err *e)
+{
+    struct webhooks_config wc = {s->url, s->config.password, lease_fence(s->lease),
+                                 opt_flag(s->config.options, "allow-local-webhooks")};
+    s->webhooks = webhooks_start(&wc, e);
+    return s->webhooks ? 0 : -(int)e->code;
+}
+
 static int open_lease(struct service *s, struct err *e)
 {
     struct lease_config lc = {.data_dir = s->config.data_dir,
@@ -301,8 +324,8 @@ static int open_lease(struct service *s, struct err *e)
 static int start(struct service *s, struct err *e)
 {
     static int (*const steps[])(struct service *, struct err *) = {
-        open_lease,  start_store, start_lease,     start_sched,
-        start_nodes, start_hosts, start_retention, start_http};
+        start_quotas, open_lease,  start_store,     start_lease,    start_sched,
+        start_nodes,  start_hosts, start_retention, start_webhooks, start_http};
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < sizeof steps / sizeof *steps; i++) {
         rc = steps[i](s, e);
@@ -408,10 +431,12 @@ static void stop(struct service *s)
     }
     hosts_stop(s->hosts);
     retention_stop(s->retention);
+    webhooks_stop(s->webhooks);
     localnodes_stop(s->nodes, !left);
     interpreters_stop(s->interpreters);
     store_close(s->store);
     lease_close(s->lease);
+    quotas_close(s->quotas);
     if (s->is_private && !left && (s->ready || !s->was_there)) {
         redis_private_stop(s->config.data_dir);
     }

@@ -11,6 +11,7 @@
 
 #include "common/err.h"
 #include "common/jsonx.h"
+#include "job/quota.h"
 
 struct http_hooks { /* may be called from any HTTP thread */
     void *ctx;
@@ -23,6 +24,8 @@ struct http_hooks { /* may be called from any HTTP thread */
     /* What the job would be like, for a dry run: {"approximate", "reason", "strategies": [...]};
      * may be NULL. `samples`: of an epoch, 0 if they are not known. */
     json_t *(*predict)(void *ctx, const json_t *spec, int64_t samples, struct err *e);
+    /* What this owner of jobs may have; NULL: everything. */
+    void (*quota)(void *ctx, const char *owner, struct quota *out);
     /* Wakes the scheduler: something was queued, cancelled, paused, resumed. */
     void (*wake)(void *ctx);
     /* Data sets beneath EVENSTEP_DATA:
@@ -46,6 +49,7 @@ struct http_config {
     const char *token_file;         /* made with mode 0600 if absent; its token is an admin's */
     const char *const *allow_hosts; /* NULL-terminated, or NULL */
     const char *tls_cert, *tls_key; /* PEM files; NULL: without TLS */
+    bool local_webhooks;            /* webhooks may lead to this host and its link */
     struct http_hooks hooks;
 };
 

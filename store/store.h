@@ -95,6 +95,8 @@ enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
  * nobody's. Returns enum job_created, or negative. */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      const char *owner, char id[STORE_ID], struct err *e);
+/* 1: this idempotency key has made a job; 0: it has not. */
+int store_job_made(struct store *s, const char *idempotency_key, struct err *e);
 /* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
  * ERR_NOT_FOUND. */
 json_t *store_job_get(struct store *s, const char *id, struct err *e);
@@ -162,9 +164,18 @@ int store_assignment_add(struct store *s, const char *id, const json_t *assignme
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
 /* What a scheduler asks again and again, in one round trip: {"queued": [ids in queue order],
- * "cancelling": [ids], "states": {ID: name, or null: no such job}}, the last of the ids that were
- * given (array of strings). */
+ * "priorities": [of these], "cancelling": [ids], "states": {ID: name, or null: no such job}}, the
+ * last of the ids that were given (array of strings). */
 json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
+
+/* ---- owners of jobs (jobs/owners.c) ---------------------------------------------------------- */
+/* Whose these jobs are (array of ids): array of names, "" for nobody's and where there is no job.
+ */
+json_t *store_job_owners(struct store *s, const json_t *ids, struct err *e);
+/* What each owner of a job has: {NAME: {"queued", "running" (with those that begin or end),
+ * "paused", "ended": jobs, "nodes": that they hold, "disk_bytes": that their folders take}}; reads
+ * every job. */
+json_t *store_owners(struct store *s, struct err *e);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
@@ -231,6 +242,8 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
  * as text. block_ms 0: does not wait. *gap: `last` is older than the oldest kept. */
 json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms,
                           bool *gap, struct err *e);
+/* The newest event that there is; "0-0": none. */
+int store_events_newest(struct store *s, char out[STORE_PLACE], struct err *e);
 
 /* ---- nodes (nodes.c) ------------------------------------------------------------------------- */
 /* node:

@@ -328,3 +328,9 @@ int dryrun_program_delete(void *ctx, const char *digest, struct err *e)
     store_close(store);
     return rc;
 }
+
+void dryrun_quota(void *ctx, const char *owner, struct quota *out)
+{
+    const struct dryrun *d = ctx;
+    quotas_find(d->quotas, owner, out);
+}

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "common/jsonx.h"
+#include "coordinator/files/quotas.h"
 
 struct dryrun {
     const char *store_url, *store_password, *data_dir, *roots, *local_host, *worker,
@@ -15,6 +16,7 @@ struct dryrun {
     bool allow_programs; /* of users, beyond those that an operator put there */
     bool alone; /* the store is this service's own: what nodes there are, its own options say,
                        unless an agent of this machine joined */
+    struct quotas *quotas; /* borrowed; NULL: there are none */
 };
 
 /* As http_hooks.plan and .datasets; ctx is a struct dryrun. */
@@ -26,5 +28,8 @@ json_t *dryrun_programs(void *ctx, struct err *e);
 json_t *dryrun_program_add(void *ctx, FILE *archive, const char *who, bool *fresh,
                            struct jsonx_problems *problems, struct err *e);
 int dryrun_program_delete(void *ctx, const char *digest, struct err *e);
+
+/* As http_hooks.quota. */
+void dryrun_quota(void *ctx, const char *owner, struct quota *out);
 
 #endif

@@ -67,6 +67,12 @@ static double jitter_of(const struct profile *p)
     return jitter < most_jitter ? jitter : most_jitter;
 }
 
+static json_t *node_of(const char *name, double fixed, double per_sample, double jitter)
+{
+    return json_pack("{s:s, s:f, s:f, s:f}", "name", name, "fixed_seconds", fixed,
+                     "seconds_per_sample", per_sample, "jitter", jitter);
+}
+
 /* The placement's nodes as virtual ones; NULL with the name of one that has no profile. */
 static json_t *cluster_of(const struct placement *p, struct profile *const *profiles,
                           const char **unmeasured)
@@ -80,10 +86,8 @@ static json_t *cluster_of(const struct placement *p, struct profile *const *prof
             json_decref(link);
             return NULL;
         }
-        json_array_append_new(nodes,
-                              json_pack("{s:s, s:f, s:f, s:f}", "name", p->nodes[i].name,
-                                        "fixed_seconds", profiles[i]->a, "seconds_per_sample",
-                                        profiles[i]->k, "jitter", jitter_of(profiles[i])));
+        json_array_append_new(nodes, node_of(p->nodes[i].name, profiles[i]->a, profiles[i]->k,
+                                             jitter_of(profiles[i])));
     }
     return json_pack("{s:o, s:O, s:o}", "nodes", nodes, "links", link, "server", link);
 }
@@ -105,19 +109,13 @@ static int size_minibatches(struct prediction *p, int workers,
     return rc;
 }
 
-/* The job's own cluster, and the minibatches that balancing finds on it. */
-static int take_cluster(struct prediction *p, struct err *e)
+/* The minibatches that balancing finds on a virtual cluster. */
+static int size_virtual(struct prediction *p, const struct cluster *c, struct err *e)
 {
-    int workers = p->spec->workers, rc = 0;
-    struct jsonx_problems problems = {0};
-    struct cluster *c = calloc(1, sizeof *c);
+    int workers = p->spec->workers, rc;
     struct profile *profiles = calloc((size_t)workers, sizeof *profiles);
     const struct profile **each = calloc((size_t)workers, sizeof *each);
-    p->cluster = json_incref(p->spec->cluster);
-    if (!c || !profiles || !each) {
-        rc = err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
-    } else if (p->spec->batching.policy == BATCH_DYNAMIC &&
-               cluster_parse(c, p->cluster, "/cluster", &problems) >= 0) {
+    if (profiles && each) {
         for (int i = 0; i < workers; i++) {
             profiles[i] = (struct profile){.a = c->nodes[i].fixed_seconds,
                                            .k = c->nodes[i].seconds_per_sample,
@@ -126,9 +124,34 @@ static int take_cluster(struct prediction *p, struct err *e)
             each[i] = &profiles[i];
         }
         rc = size_minibatches(p, workers, each, e);
+    } else {
+        rc = err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
     }
     free(each);
     free(profiles);
+    return rc;
+}
+
+/* The job's own cluster, with each node by its own name. */
+static int take_cluster(struct prediction *p, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    struct cluster *c = calloc(1, sizeof *c);
+    int rc = 0;
+    if (!c) {
+        return err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
+    }
+    p->cluster = json_copy(p->spec->cluster);
+    if (cluster_parse(c, p->cluster, "/cluster", &problems) >= 0) {
+        json_t *nodes = json_array();
+        for (int i = 0; i < c->n_nodes; i++) {
+            const struct virtual_node *n = &c->nodes[i];
+            json_array_append_new(
+                nodes, node_of(n->name, n->fixed_seconds, n->seconds_per_sample, n->jitter));
+        }
+        json_object_set_new(p->cluster, "nodes", nodes);
+        rc = p->spec->batching.policy == BATCH_DYNAMIC ? size_virtual(p, c, e) : 0;
+    }
     free(c);
     jsonx_problems_release(&problems);
     return rc;
@@ -248,6 +271,24 @@ static int by_rate(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What a step of each worker takes. */
+static json_t *workers_of(const struct summary_read *run)
+{
+    static const char *const told[] = {"node", "batch", "compute_seconds", "exchange_seconds",
+                                       "wait_seconds"};
+    json_t *out = json_array();
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(run->live, "workers"), i, one) {
+        json_t *worker = json_object();
+        for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
+            json_object_set(worker, told[k], json_object_get(one, told[k]));
+        }
+        json_array_append_new(out, worker);
+    }
+    return out;
+}
+
 /* `runs` in the order of their rates. */
 static json_t *row_of(const struct prediction *p, const struct summary_read runs[SEEDS],
                       const char *strategy, bool chosen)
@@ -255,13 +296,17 @@ static json_t *row_of(const struct prediction *p, const struct summary_read runs
     const struct summary_read *median = &runs[SEEDS / 2];
     double rate = median->samples_per_second, batch = p->spec->batching.global_batch,
            slowest = runs[0].samples_per_second, fastest = runs[SEEDS - 1].samples_per_second;
-    return json_pack(
+    json_t *row = json_pack(
         "{s:s, s:b, s:f, s:f, s:f, s:f, s:o, s:O, s:I}", "strategy", strategy, "chosen", chosen,
         "step_seconds", rate > 0 ? batch / rate : 0, "step_seconds_least",
         fastest > 0 ? batch / fastest : 0, "step_seconds_most", slowest > 0 ? batch / slowest : 0,
         "samples_per_second", rate, "epoch_seconds",
         p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
         "staleness", median->staleness, "memory_bytes", (json_int_t)median->rank_memory_bytes);
+    if (chosen) {
+        json_object_set_new(row, "workers", workers_of(median));
+    }
+    return row;
 }
 
 /* The row of the summaries that the runs left. */
@@ -368,7 +413,6 @@ json_t *predict_job(void *ctx, const json_t *json, int64_t samples, struct err *
         p.epoch_samples = samples > 0 ? samples : spec->data.samples; /* of glyphs */
         rows = simulate_all(&p, e);
     }
-    json_decref(p.cluster);
     json_decref(p.sizes);
     jsonx_problems_release(&problems);
     if (spec) {
@@ -377,8 +421,10 @@ json_t *predict_job(void *ctx, const json_t *json, int64_t samples, struct err *
     free(spec);
     store_close(store);
     if (rc < 0 || (rc == 0 && !rows)) {
+        json_decref(p.cluster);
         return NULL;
     }
-    return json_pack("{s:b, s:s?, s:o}", "approximate", 1, "reason", reason[0] ? reason : NULL,
-                     "strategies", rows ? rows : json_array());
+    return json_pack("{s:b, s:s?, s:o?, s:o}", "approximate", 1, "reason",
+                     reason[0] ? reason : NULL, "cluster", p.cluster, "strategies",
+                     rows ? rows : json_array());
 }

@@ -3,7 +3,8 @@
  *
  *   scheduler.c ─┬─► recover.c ──────────┐
  *                ├─► run.c ──────────────┴─► run_end.c ─► run_virtual.c ─┐
- *                └─► queue.c ─► launch.c ────────────────────────────────┴─► attempts.c
+ *                └─► queue.c ─┬─► launch.c ──────────────────────────────┼─► attempts.c
+ *                             └─► shares.c, preempt.c ───────────────────┘
  *
  * Below it are the monitor, the launchers and the store.
  *
@@ -32,8 +33,9 @@ struct run {
     double heard_at; /* of a virtual job elsewhere: when its files changed last */
     int failures;    /* turns that failed since the last one that did not */
     bool expired;    /* past max_seconds: told to stop */
-    bool leaving;    /* a host of it is about to stop: it writes a checkpoint and goes back to the
-                     queue */
+    bool leaving;    /* a host of it is about to stop, or it yields: it writes a checkpoint and goes
+                     back to the queue */
+    bool yields;     /* leaving, so that a job of higher priority gets its nodes */
     bool elsewhere;  /* its process is on another host or of another boot: only heartbeats tell how
                        it is */
     bool blameless;  /* if it is lost, that is the coordinator's end, and no restart is counted */

@@ -187,6 +187,7 @@ static void start_process(struct attempts *a, struct run *r, const struct assign
     r->unrecorded = attempts_record(a, r, NULL) < 0; /* else its next turn does it */
     tell_program(a, r);
     store_job_set(a->store, r->attempt.job, "waiting", NULL, NULL);
+    store_job_set(a->store, r->attempt.job, "yielded_to", NULL, NULL);
     log_info("sched", "launched", "job=%s attempt=%d workers=%d pid=%d", r->attempt.job,
              r->attempt.number, r->plan->n_workers, (int)r->attempt.pid);
 }

@@ -1,7 +1,8 @@
 /* Which queued jobs start now, and on which nodes (see scheduler.h for the turn around it).
  *
- *   in order of priority, then age:   job A (2 of 4 nodes free)  waits     job B (1 node)  starts
+ *   in the order of shares.h:   job A (2 of 4 nodes free)  waits     job B (1 node)  starts
  *
+ * A job whose owner has reached a quota waits, says so, and keeps no node from anybody.
  * Smaller jobs may overtake one that waits for busy nodes. So that it does not starve, its nodes
  * are kept from jobs of lower priority, and after a minute from all jobs behind it. One turn tries
  * a part of a long queue: its head each time, the rest in windows that move on, so that a hundred
@@ -16,6 +17,7 @@
 #include "common/log.h"
 #include "coordinator/files/programs.h"
 #include "coordinator/turn/launch.h"
+#include "coordinator/turn/preempt.h"
 #include "job/node.h"
 
 enum { WINDOW = 64 };
@@ -26,21 +28,26 @@ struct round {
     struct queue *queue;
     struct attempts *attempts;
     double now;
-    json_t *nodes;    /* as of now; owned, as the others */
-    json_t *reserved; /* names kept for jobs ahead that have waited long */
-    json_t *wanted;   /* array of {"priority", "nodes"}: what jobs ahead wait for */
+    const json_t *ids, *priorities; /* of the queued jobs; borrowed */
+    json_t *nodes;                  /* as of now; owned, as the others */
+    json_t *reserved;               /* names kept for jobs ahead that have waited long */
+    json_t *wanted;                 /* array of {"priority", "nodes"}: what jobs ahead wait for */
 };
 
-int queue_init(struct queue *q, int virtual_jobs, struct err *e)
+int queue_init(struct queue *q, int virtual_jobs, struct quotas *quotas, struct err *e)
 {
     *q = (struct queue){.virtual_jobs = virtual_jobs > 0 ? virtual_jobs : 1,
                         .tried_at = -1e18,
                         .waiting_since = json_object()};
-    return q->waiting_since ? 0 : err_set(e, ERR_MEMORY, "cannot open the queue: memory ran out");
+    if (!q->waiting_since) {
+        return err_set(e, ERR_MEMORY, "cannot open the queue: memory ran out");
+    }
+    return shares_init(&q->shares, quotas, e);
 }
 
 void queue_release(struct queue *q)
 {
+    shares_release(&q->shares);
     json_decref(q->waiting_since);
     free(q->seen);
 }
@@ -102,14 +109,30 @@ static json_t *reserved_for(const struct round *round, int priority)
     return out;
 }
 
+/* With the job in front whose nodes it had, if it was paused for one. */
+static void say_waiting_for_nodes(struct attempts *a, const char *job, int attempt, const char *why)
+{
+    char text[600];
+    char *to = attempt > 1 ? store_job_field(a->store, job, "yielded_to", NULL) : NULL;
+    snprintf(text, sizeof text, "%s%s%s%s", to ? "paused for job " : "", to ? to : "",
+             to ? " of higher priority; " : "", why);
+    say_waiting(a, job, text);
+    free(to);
+}
+
 static void wait_for_nodes(struct round *round, const char *job, const struct placement_ask *ask,
                            const char *why)
 {
     json_t *nodes = json_object();
-    say_waiting(round->attempts, job, why);
+    double seconds = waited(round, job);
+    struct preemption preemption = quotas_preemption(round->queue->shares.quotas);
+    say_waiting_for_nodes(round->attempts, job, ask->attempt, why);
     placement_reserve(nodes, ask);
-    if (waited(round, job) > patience_seconds) {
+    if (seconds > patience_seconds) {
         json_object_update(round->reserved, nodes);
+    }
+    if (preemption.after >= 0 && seconds >= preemption.after) {
+        preempt_for(round->attempts, job, ask, preemption.keep, round->now);
     }
     json_array_append_new(round->wanted,
                           json_pack("{s:i, s:o}", "priority", ask->spec->priority, "nodes", nodes));
@@ -193,6 +216,19 @@ static void current_priority(struct attempts *a, const char *job, struct jobspec
     free(text);
 }
 
+/* Its owner has reached a quota. */
+static bool is_over_quota(struct round *round, const char *job, const struct jobspec *spec)
+{
+    char why[SHARES_WHY];
+    const struct shares *shares = &round->queue->shares;
+    int workers = spec->cluster ? 0 : spec->workers;
+    bool over = !shares_allow(shares, shares_owner(shares, job), workers, why);
+    if (over) {
+        say_waiting(round->attempts, job, why);
+    }
+    return over;
+}
+
 /* After attempts that ended soon after their start the next one waits. */
 static bool is_paused(struct round *round, const char *job)
 {
@@ -215,6 +251,10 @@ static int try_start(struct round *round, const char *job, struct err *e)
         return 0;
     }
     struct jobspec *spec = attempts_spec(a, job, e);
+    if (spec && is_over_quota(round, job, spec)) {
+        attempts_free_spec(spec);
+        return 0;
+    }
     if (spec) {
         current_priority(a, job, spec);
         return spec->cluster ? start_virtual(round, job, spec, e) : start_real(round, job, spec, e);
@@ -227,19 +267,21 @@ static int try_start(struct round *round, const char *job, struct err *e)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Names, states and users of the nodes, and the queue: as long as they stay the same, so does the
- * answer. */
-static char *fingerprint(const json_t *nodes, const json_t *ids, int runs)
+/* Names, states and users of the nodes, the queue, and the quotas: as long as they stay the same,
+ * so does the answer. */
+static char *fingerprint(const struct round *round)
 {
     json_t *seen = json_array(), *node;
     size_t i;
-    json_array_foreach(nodes, i, node) {
+    json_array_foreach(round->nodes, i, node) {
         json_array_append_new(seen, json_string(node_name(node)));
         json_array_append_new(seen, json_string(node_state(node)));
         json_array_append_new(seen, json_string(node_user(node)));
     }
-    json_array_append(seen, (json_t *)ids);
-    json_array_append_new(seen, json_integer(runs));
+    json_array_append(seen, (json_t *)round->ids);
+    json_array_append(seen, (json_t *)round->priorities);
+    json_array_append_new(seen, json_integer(round->attempts->n_runs));
+    json_array_append_new(seen, json_integer(quotas_version(round->queue->shares.quotas)));
     char *text = json_dumps(seen, JSON_COMPACT);
     json_decref(seen);
     return text;
@@ -255,37 +297,76 @@ static bool is_due(const struct queue *q, size_t i, size_t n)
     return place < WINDOW;
 }
 
-static int try_all(struct round *round, const json_t *ids, struct err *e)
+/* A new array in the order of shares.h; NULL: memory ran out. */
+static struct share_place *line_up(struct round *round, size_t n)
+{
+    struct share_place *line = calloc(n, sizeof *line);
+    for (size_t i = 0; line && i < n; i++) {
+        const char *id = json_string_value(json_array_get(round->ids, i));
+        line[i] = (struct share_place){
+            .id = id,
+            .owner = shares_owner(&round->queue->shares, id),
+            .priority = (int)json_integer_value(json_array_get(round->priorities, i)),
+            .age = i};
+    }
+    return line;
+}
+
+/* Nodes were taken: what is free is read again, and those who are left line up anew. */
+static int see_anew(struct round *round, struct share_place *left, size_t n, struct err *e)
+{
+    json_decref(round->nodes);
+    round->nodes = store_nodes(round->attempts->store, e);
+    if (!round->nodes) {
+        return -(int)e->code;
+    }
+    shares_count(&round->queue->shares, round->attempts, round->nodes);
+    shares_sort(&round->queue->shares, left, n);
+    return 0;
+}
+
+static int try_line(struct round *round, struct share_place *line, size_t n, struct err *e)
 {
     struct attempts *a = round->attempts;
-    size_t i, n = json_array_size(ids);
-    json_t *id;
-    json_array_foreach(ids, i, id) {
+    shares_sort(&round->queue->shares, line, n);
+    for (size_t i = 0; i < n; i++) {
         int before = a->n_runs;
         if (!is_due(round->queue, i, n)) {
             continue;
         }
-        if (try_start(round, json_string_value(id), e) < 0 && attempts_store_away(e)) {
+        if (try_start(round, line[i].id, e) < 0 && attempts_store_away(e)) {
             return -(int)e->code;
         }
         err_clear(e);
-        if (a->n_runs != before) { /* nodes were taken */
-            json_decref(round->nodes);
-            round->nodes = store_nodes(a->store, e);
-        }
-        if (!round->nodes) {
+        if (a->n_runs != before && see_anew(round, line + i + 1, n - i - 1, e) < 0) {
             return -(int)e->code;
         }
     }
-    round->queue->from += WINDOW;
     return 0;
 }
 
+static int try_all(struct round *round, struct err *e)
+{
+    struct shares *shares = &round->queue->shares;
+    size_t n = json_array_size(round->ids);
+    int rc = shares_learn(shares, round->attempts, round->ids, e);
+    if (rc < 0) {
+        return rc;
+    }
+    shares_count(shares, round->attempts, round->nodes);
+    struct share_place *line = line_up(round, n);
+    rc = line ? try_line(round, line, n, e)
+              : err_set(e, ERR_MEMORY, "cannot sort the queue: memory ran out");
+    free(line);
+    round->queue->from += WINDOW;
+    return rc;
+}
+
 /* While nodes and queue stay the same, so does the answer, and trying now and then is enough. */
-static int try_if_due(struct round *round, const json_t *ids, struct err *e)
+static int try_if_due(struct round *round, struct err *e)
 {
     struct queue *q = round->queue;
-    char *now = fingerprint(round->nodes, ids, round->attempts->n_runs);
+    char *now = fingerprint(round);
     bool same = now && q->seen && strcmp(now, q->seen) == 0;
     if (same && round->now - q->tried_at < queue_seconds && round->now < q->again_at) {
         free(now);
@@ -293,7 +374,7 @@ static int try_if_due(struct round *round, const json_t *ids, struct err *e)
     }
     q->tried_at = round->now;
     q->again_at = 1e18;
-    int rc = try_all(round, ids, e);
+    int rc = try_all(round, e);
     free(q->seen);
     q->seen = rc == 0 ? now : NULL;
     if (rc < 0) {
@@ -302,8 +383,10 @@ static int try_if_due(struct round *round, const json_t *ids, struct err *e)
     return rc;
 }
 
-int queue_tick(struct queue *q, struct attempts *a, const json_t *ids, double now, struct err *e)
+int queue_tick(struct queue *q, struct attempts *a, const json_t *overview, double now,
+               struct err *e)
 {
+    const json_t *ids = json_object_get(overview, "queued");
     forget_waiting(q, ids);
     if (json_array_size(ids) == 0) {
         return 0;
@@ -311,10 +394,12 @@ int queue_tick(struct queue *q, struct attempts *a, const json_t *ids, double no
     struct round round = {.queue = q,
                           .attempts = a,
                           .now = now,
+                          .ids = ids,
+                          .priorities = json_object_get(overview, "priorities"),
                           .nodes = store_nodes(a->store, e),
                           .reserved = json_object(),
                           .wanted = json_array()};
-    int rc = round.nodes ? try_if_due(&round, ids, e) : -(int)e->code;
+    int rc = round.nodes ? try_if_due(&round, e) : -(int)e->code;
     json_decref(round.nodes);
     json_decref(round.reserved);
     json_decref(round.wanted);

@@ -2,9 +2,10 @@
 #ifndef COORDINATOR_TURN_QUEUE_H
 #define COORDINATOR_TURN_QUEUE_H
 
-#include "coordinator/turn/attempts.h"
+#include "coordinator/turn/shares.h"
 
 struct queue {
+    struct shares shares;
     int virtual_jobs;      /* that may run at a time */
     double tried_at;       /* when all of it was looked at last */
     double again_at;       /* when the first job that pauses may start */
@@ -13,10 +14,12 @@ struct queue {
     char *seen; /* what the queue and the nodes were like when it was last looked at; owned */
 };
 
-int queue_init(struct queue *q, int virtual_jobs, struct err *e);
+/* quotas: borrowed, or NULL. */
+int queue_init(struct queue *q, int virtual_jobs, struct quotas *quotas, struct err *e);
 void queue_release(struct queue *q);
-/* Starts what can start. ids: of the queued jobs in their order. Negative: the store is away. */
-int queue_tick(struct queue *q, struct attempts *a, const json_t *ids, double now, struct err *e);
+/* Starts what can start. overview: of store_overview(). Negative: the store is away. */
+int queue_tick(struct queue *q, struct attempts *a, const json_t *overview, double now,
+               struct err *e);
 /* Nodes have become free: the next turn looks at all of it. */
 void queue_stir(struct queue *q);
 

@@ -8,8 +8,8 @@
 
 #include "common/log.h"
 
-static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10, stop_grace = 2,
-                    last_words_seconds = 3;
+static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10,
+                    yield_patience = 60, stop_grace = 2, last_words_seconds = 3;
 
 static void stop_process(struct run *r, double grace)
 {
@@ -33,8 +33,9 @@ void run_enforce(struct run *r, double now)
 {
     /* a job that has not stepped yet, or is virtual, has no checkpoint to write */
     bool early = !r->monitor || !monitor_stepped(r->monitor);
+    double patience = r->yields ? yield_patience : drain_patience;
     bool slow = (r->cancel_at > 0 && now - r->cancel_at > (early ? 0 : cancel_patience)) ||
-                (r->drain_at > 0 && now - r->drain_at > drain_patience);
+                (r->drain_at > 0 && now - r->drain_at > patience);
     if (slow && !r->over) {
         stop_process(r, stop_grace);
     }

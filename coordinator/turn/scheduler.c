@@ -37,7 +37,7 @@ struct sched {
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
     struct sched *s = calloc(1, sizeof *s);
-    if (!s || queue_init(&s->queue, c->virtual_jobs, e) < 0) {
+    if (!s || queue_init(&s->queue, c->virtual_jobs, c->quotas, e) < 0) {
         free(s);
         err_set(e, ERR_MEMORY, "cannot open the scheduler: memory ran out");
         return NULL;
@@ -216,10 +216,12 @@ static bool has_orphan(struct sched *s)
 
 static int tick_queue(struct sched *s, double now, struct err *e)
 {
-    json_t *ids = s->overview ? json_incref(json_object_get(s->overview, "queued"))
-                              : store_job_ids(s->attempts.store, JOB_QUEUED, e);
-    int rc = ids ? queue_tick(&s->queue, &s->attempts, ids, now, e) : -(int)e->code;
-    json_decref(ids);
+    if (!s->overview && read_overview(s, now, e) < 0) {
+        return -(int)e->code;
+    }
+    json_t *seen = json_incref(s->overview);
+    int rc = queue_tick(&s->queue, &s->attempts, seen, now, e);
+    json_decref(seen);
     return rc;
 }
 

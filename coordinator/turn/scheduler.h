@@ -12,6 +12,7 @@
 #ifndef COORDINATOR_TURN_SCHEDULER_H
 #define COORDINATOR_TURN_SCHEDULER_H
 
+#include "coordinator/files/quotas.h"
 #include "coordinator/launchers/launcher.h"
 #include "coordinator/turn/lease.h"
 #include "store/store.h"
@@ -26,6 +27,7 @@ struct sched_config {
     int virtual_jobs;                          /* at a time */
     const struct launcher *mpirun, *simulator; /* borrowed; simulator may be NULL */
     const struct lease *lease;                 /* borrowed; NULL: no rival is possible */
+    struct quotas *quotas;                     /* borrowed; NULL: owners have no limits */
 };
 
 struct sched *sched_new(const struct sched_config *config, struct err *e);

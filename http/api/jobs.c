@@ -13,6 +13,7 @@
 #include "http/api/api.h"
 #include "http/api/job_query.h"
 #include "http/owner.h"
+#include "http/limits.h"
 #include "http/request.h"
 #include "http/trail.h"
 #include "job/spec.h"
@@ -62,8 +63,8 @@ static json_t *ask_prediction(struct request *q, const struct jobspec *spec, con
         prediction = hooks->predict(hooks->ctx, spec->json, samples, &why);
     }
     if (!prediction && hooks->predict) {
-        prediction =
-            json_pack("{s:b, s:s, s:[]}", "approximate", 1, "reason", why.message, "strategies");
+        prediction = json_pack("{s:b, s:s, s:n, s:[]}", "approximate", 1, "reason", why.message,
+                               "cluster", "strategies");
     }
     return prediction;
 }
@@ -122,10 +123,14 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
                      const char *key, struct err *e)
 {
     char id[STORE_ID], location[64];
+    struct limits_place place;
     struct store *store = request_store(q, e);
-    int rc,
-        made = store ? store_job_create(store, spec->json, spec->priority, key, q->who.owner, id, e)
-                     : -(int)e->code;
+    int rc = store ? limits_enter(q, store, key, &place, e) : -(int)e->code;
+    if (rc < 0) {
+        return rc;
+    }
+    int made = store_job_create(store, spec->json, spec->priority, key, q->who.owner, id, e);
+    limits_leave(&place);
     if (made < 0) {
         return made;
     }
@@ -142,7 +147,7 @@ static int queue_job(struct request *q, struct reply *out, const struct jobspec 
     return 0;
 }
 
-static int submit(struct request *q, struct reply *out, struct jobspec *spec, const json_t *body,
+static int submit(struct request *q, struct reply *out, struct jobspec *spec, json_t *body,
                   struct err *e)
 {
     bool dry = request_bool(q, "dryRun");
@@ -151,10 +156,12 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, co
     if (keyed < 0) {
         return keyed;
     }
+    limits_complete(q, body);
     if (jobspec_parse(spec, body, &q->problems) < 0 || q->problems.count > 0) {
         return not_valid(q, e);
     }
     err_clear(e);
+    limits_check(q, spec);
     json_t *plan = ask_plan(q, spec->json, e);
     if (q->problems.count > 0) {
         json_decref(plan);

@@ -140,6 +140,8 @@ static const struct {
      "{\"tags\": [\"baseline\", \"paper/table-2\"], \"note\": \"the run of the figure\"}"},
     {"LinkStart", "{\"role\": \"viewer\"}"},
     {"TokenStart", "{\"name\": \"olga\", \"role\": \"operator\", \"seconds\": 2592000}"},
+    {"WebhookStart",
+     "{\"address\": \"https://hooks.example.org/evenstep\", \"states\": [\"failed\"]}"},
     {"SessionStart", "{\"token\": \"0123456789abcdef0123456789abcdef0123456789abcdef\"}"},
 };
 
@@ -178,7 +180,7 @@ static const struct problem {
     {415, "MediaType", "The body is of another type."},
     {416, "Range", "The file ends before the range begins."},
     {422, "Invalid", "The request is understood, but not valid; every mistake is in errors."},
-    {429, "TooMany", "Too many wrong tokens within a minute."},
+    {429, "TooMany", "Too many wrong tokens within a minute, or a quota of the job's owner."},
     {503, "Unavailable", "A part of the service is away; Retry-After says when to try again."},
 };
 
@@ -322,9 +324,17 @@ static void operation_id(const struct route *r, char out[KEY_BYTES])
 static const char *tag_of(const struct route *r)
 {
     static const char *const tags[][2] = {
-        {"/api/v1/jobs", "jobs"},       {"/api/v1/nodes", "nodes"},  {"/api/v1/events", "events"},
-        {"/api/v1/session", "session"}, {"/api/v1/link", "session"}, {"/api/v1/tokens", "access"},
-        {"/api/v1/audit", "access"},    {"/api/v1/", "catalog"},     {"/", "service"},
+        {"/api/v1/jobs", "jobs"},
+        {"/api/v1/nodes", "nodes"},
+        {"/api/v1/events", "events"},
+        {"/api/v1/session", "session"},
+        {"/api/v1/link", "session"},
+        {"/api/v1/tokens", "access"},
+        {"/api/v1/audit", "access"},
+        {"/api/v1/owners", "access"},
+        {"/api/v1/webhooks", "events"},
+        {"/api/v1/", "catalog"},
+        {"/", "service"},
     };
     size_t i = 0;
     while (strncmp(r->pattern, tags[i][0], strlen(tags[i][0])) != 0) {

@@ -87,17 +87,24 @@ const struct schema schemas[] = {
      "~starts:string ~samples:integer? "
      "~test_samples:integer? ~prediction:Prediction",
      "What would become of a spec: with its defaults, where it would run, and when."},
-    {"Prediction", "approximate:boolean reason:string? strategies:[PredictedStrategy]",
+    {"Prediction",
+     "approximate:boolean reason:string? cluster:object? strategies:[PredictedStrategy]",
      "What the job would be like by the measured profiles of its nodes, simulated without "
-     "gradients; `reason` says why there is none."},
+     "gradients; `reason` says why there is none. `cluster`: the virtual nodes that were "
+     "simulated, in the form of a spec's `cluster`; a dry run of the same job on them, changed, "
+     "tells what would be if a node left or joined."},
     {"PredictedStrategy",
      "strategy:string chosen:boolean step_seconds:number step_seconds_least:number "
      "step_seconds_most:number samples_per_second:number "
      "epoch_seconds:number? staleness:StalenessFigures "
-     "memory_bytes:integer",
+     "memory_bytes:integer ~workers:[PredictedWorker]",
      "The job under one strategy; one step is a whole global batch: the median of several "
      "simulated runs, the least and the greatest; memory is that of the node with the largest "
-     "minibatch."},
+     "minibatch; the chosen strategy has its `workers`."},
+    {"PredictedWorker",
+     "node:string batch:integer compute_seconds:number exchange_seconds:number "
+     "wait_seconds:number",
+     "A worker's minibatch, and what one step of it takes."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
      "A rank's place and first minibatch."},
     {"Series", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},
@@ -205,6 +212,38 @@ const struct schema schemas[] = {
      "id:id name:string role:Role source:TokenSource created:time expires:time? by:string "
      "expired:boolean token:string",
      "A token that was issued, the only time that it is shown."},
+    {"OwnerList", "owners:[Owner]", "Owners of jobs, by name."},
+    {"Owner",
+     "name:string queued:integer running:integer paused:integer ended:integer nodes:integer "
+     "disk_bytes:integer quota:Quota",
+     "What an owner has: jobs that wait, that run, that are paused, that have ended; nodes that "
+     "these hold now; what their folders take."},
+    {"Quota",
+     "queued:integer? running:integer? nodes:integer? disk_bytes:integer? seconds:number? "
+     "max_seconds:number?",
+     "What an owner may have; null: no limit. `seconds`: the max_seconds of a job whose spec gives "
+     "none; `max_seconds`: the most that a spec may give."},
+    {"WebhookList", "webhooks:[Webhook]", "Webhooks, in no order."},
+    {"Webhook",
+     "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
+     "waiting:integer tries:[WebhookTry]",
+     "An address that is told of changes of jobs. `waiting`: deliveries that are still to be sent; "
+     "`tries`: what became of the last ones, newest first."},
+    {"WebhookScope", "=own|all", "Whose jobs: those of the webhook's owner, or everybody's."},
+    {"WebhookTry",
+     "id:string type:string job:string time:time try:integer status:integer? message:string? "
+     "outcome:WebhookOutcome next:time?",
+     "One try to deliver. `id`: the delivery's, which every try of it has; `status`: the "
+     "receiver's answer; `message`: why it failed; `next`: when it is tried again."},
+    {"WebhookOutcome", "=delivered|waits|given_up",
+     "waits: it is tried again; given_up: it failed for a day."},
+    {"WebhookStart", "!address:string ~states:[JobState] ~scope:WebhookScope",
+     "`address`: http or https; `states`: succeeded, failed and cancelled by default; `scope`: own "
+     "by default, for admins all."},
+    {"WebhookMade",
+     "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
+     "secret:string",
+     "A webhook that was made, the only time that its secret is shown."},
     {"Audit", "entries:[AuditEntry] next:string?",
      "A page of the audit, newest first; `next` is the cursor of the following one, or null."},
     {"AuditEntry",

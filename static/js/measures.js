@@ -39,7 +39,7 @@ export function perSample(worker) {
 
 /**
  * What one step of every worker takes, and how it is divided.
- * @param {Api.Worker[]} workers
+ * @param {(Api.Worker | Api.PredictedWorker)[]} workers
  */
 export function stepTimes(workers) {
   return workers.map((w) => {

@@ -129,7 +129,7 @@ declare namespace Api {
     data?: {format?: string, path?: string, samples?: number, test_samples?: number};
     optimizer?: {type?: string, learning_rate?: number, momentum?: number, schedule?: Schedule};
     strategy?: {type?: string};
-    batching?: {policy?: string, global_batch?: number};
+    batching?: {policy?: string, global_batch?: number, sizes?: number[], weights?: number[]};
     target?: {test_accuracy?: number};
     /** A virtual cluster; the job runs on the simulator. */
     cluster?: unknown;
@@ -324,42 +324,6 @@ declare namespace Api {
     status: number;
     note: string;
     omitted?: number;
-  }
-
-  interface PlannedNode {
-    rank: number;
-    node: string;
-    device: string;
-    batch?: number;
-    memory_bytes?: number;
-  }
-
-  interface StrategyPrediction {
-    strategy: string;
-    chosen?: boolean;
-    step_seconds: number;
-    step_seconds_least?: number;
-    step_seconds_most?: number;
-    samples_per_second: number;
-    epoch_seconds?: number;
-    staleness?: {update_mean?: number, max?: number};
-    memory_bytes?: number;
-  }
-
-  interface Prediction {
-    reason?: string;
-    strategies?: StrategyPrediction[];
-  }
-
-  /** The answer to a valid POST jobs?dryRun=true. */
-  interface DryRun {
-    spec?: Spec;
-    parameters?: number;
-    nodes?: PlannedNode[];
-    warnings?: string[];
-    starts?: string;
-    samples?: number;
-    prediction?: Prediction;
   }
 
   /** What an event of the stream holds, by its type. */

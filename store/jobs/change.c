@@ -83,19 +83,36 @@ static int created(const redisReply *r, char id[STORE_ID], struct err *e)
     return how == MADE_BEFORE ? JOB_CREATED_BEFORE : JOB_CREATED;
 }
 
+static void key_of_idempotency(char out[STORE_KEY], const char *given)
+{
+    char hash[65];
+    store_hex_sha256(given, strlen(given), hash);
+    key_named(out, KEY_IDEMPOTENCY, hash, NULL);
+}
+
+int store_job_made(struct store *s, const char *idempotency_key, struct err *e)
+{
+    char key[STORE_KEY];
+    int64_t there = 0;
+    key_of_idempotency(key, idempotency_key);
+    redisReply *r = store_commandf(s, e, "EXISTS %s", key);
+    int rc = r ? reply_int(r, &there, e) : store_failed(e);
+    freeReplyObject(r);
+    return rc < 0 ? rc : there > 0;
+}
+
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      const char *owner, char id[STORE_ID], struct err *e)
 {
     char job[STORE_KEY], queued[STORE_KEY], idem[STORE_KEY] = "", fresh[STORE_ID], digest[65],
-                                            when[32], prio[16], life[16], hash[65];
+                                            when[32], prio[16], life[16];
     int rc = check_priority(priority, e);
     if (rc < 0 || (rc = random_id(fresh, e)) < 0 || (rc = key_of_job(job, KEY_JOB, fresh, e)) < 0 ||
         (rc = spec_digest(spec, digest, e)) < 0) {
         return rc;
     }
     if (idempotency_key && idempotency_key[0]) {
-        store_hex_sha256(idempotency_key, strlen(idempotency_key), hash);
-        key_named(idem, KEY_IDEMPOTENCY, hash, NULL);
+        key_of_idempotency(idem, idempotency_key);
     }
     char *text = store_dump(spec, "the job's spec", e), *tags = tags_of(spec);
     if (!text) {

@@ -13,6 +13,7 @@
  */
 #include "store/internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -406,14 +407,34 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
     return out;
 }
 
+/* Ids with their scores, of the queue: ids and priorities into two arrays of `out`. The score is
+ * number - priority * 10^10 (store/lua/score.lua). */
+static void read_queue(const redisReply *r, json_t *out, struct err *e)
+{
+    int n = reply_array(r, 0, e);
+    json_t *queued = n < 0 ? NULL : json_array(), *priorities = n < 0 ? NULL : json_array();
+    for (int i = 0; queued && i + 1 < n; i += 2) {
+        const char *id = NULL, *score = NULL;
+        if (reply_text(r->element[i], &id, NULL, e) > 0 &&
+            reply_text(r->element[i + 1], &score, NULL, e) > 0) {
+            json_array_append_new(queued, json_string(id));
+            json_array_append_new(
+                priorities, json_integer((json_int_t)floor((1e10 - strtod(score, NULL)) / 1e10)));
+        }
+    }
+    if (queued) {
+        json_object_set_new(out, "queued", queued);
+        json_object_set_new(out, "priorities", priorities);
+    }
+}
+
 /* The replies of what store_overview asks: queue, who is cancelled, and the state of each of the
  * ids. */
 static json_t *overview_of(redisReply *const *replies, const json_t *ids, struct err *e)
 {
-    json_t *out = json_pack("{s:o*, s:o*, s:{}}", "queued", ids_of(replies[0], e), "cancelling",
-                            ids_of(replies[1], e), "states"),
-           *id;
+    json_t *out = json_pack("{s:o*, s:{}}", "cancelling", ids_of(replies[1], e), "states"), *id;
     size_t i;
+    read_queue(replies[0], out, e);
     json_array_foreach(ids, i, id) {
         const char *state = NULL;
         int rc = reply_text(replies[2 + i], &state, NULL, e);
@@ -422,7 +443,7 @@ static json_t *overview_of(redisReply *const *replies, const json_t *ids, struct
                                 rc > 0 ? json_string(state) : json_null());
         }
     }
-    if (json_object_size(out) == 3) {
+    if (json_object_size(out) == 4) {
         return out;
     }
     json_decref(out);
@@ -434,7 +455,7 @@ static int ask_overview(struct store *s, const json_t *ids, struct err *e)
     char key[STORE_KEY];
     size_t i;
     json_t *id;
-    int rc = store_append(s, e, "ZRANGE %s 0 -1", key_text(KEY_QUEUE));
+    int rc = store_append(s, e, "ZRANGE %s 0 -1 WITHSCORES", key_text(KEY_QUEUE));
     if (rc < 0 || (rc = key_named(key, KEY_STATE, jobstate_name(JOB_CANCELLING), e)) < 0 ||
         (rc = store_append(s, e, "ZRANGE %s 0 -1", key)) < 0) {
         return rc;

@@ -95,6 +95,24 @@ def test_a_dry_run_predicts_the_job_for_its_strategy_and_for_others(service):
     assert abs(rows["asgd"]["epoch_seconds"] * 2 / job["virtual_seconds"] - 1) < 0.1
 
 
+def test_a_dry_run_tells_the_cluster_and_a_dry_run_on_it_changed_tells_what_would_be(service):
+    job = {**virtual(), "strategy": {"type": "sync"},
+           "batching": {"global_batch": 72, "policy": "dynamic"},
+           "cluster": {"nodes": [{"name": "fast", "count": 2, "seconds_per_sample": 0.001},
+                                 {"name": "slow", "seconds_per_sample": 0.004}]}}
+    told = service.post("jobs?dryRun=true", job).json()["prediction"]
+    assert [n["name"] for n in told["cluster"]["nodes"]] == ["fast-1", "fast-2", "slow"]
+    row = told["strategies"][0]
+    assert [(w["node"], w["batch"]) for w in row["workers"]] == [
+        ("fast-1", 32), ("fast-2", 32), ("slow", 8)]
+    assert row["workers"][2]["compute_seconds"] == pytest.approx(0.032)
+    assert all("workers" not in other for other in told["strategies"][1:])
+    without = {**told["cluster"], "nodes": told["cluster"]["nodes"][:2]}
+    row = service.post("jobs?dryRun=true",
+                       {**job, "cluster": without}).json()["prediction"]["strategies"][0]
+    assert row["step_seconds"] == pytest.approx(0.036, rel=0.01)
+
+
 def test_a_dry_run_on_unequal_virtual_nodes_predicts_balanced_minibatches(service):
     """Its 20 steps of 16 nodes are too few to find the minibatches 28 and 8, which end together."""
     job = {**virtual(), "strategy": {"type": "sync"},

@@ -27,6 +27,7 @@ struct world {
     struct fake fake, simulated;
     struct launcher mpirun, simulator;
     struct sched *sched;
+    struct quotas *quotas; /* NULL: none */
     json_t *nodes[WORLD_NODES];
     int n_nodes;
     int64_t told;  /* facts and heartbeats so far: their numbers */
@@ -45,7 +46,8 @@ static inline void world_coordinator(struct world *w)
                              .local_host = "here",
                              .virtual_jobs = 1,
                              .mpirun = &w->mpirun,
-                             .simulator = &w->simulator};
+                             .simulator = &w->simulator,
+                             .quotas = w->quotas};
     assert_non_null(w->sched = sched_new(&c, &err_));
 }
 
@@ -78,6 +80,7 @@ static inline int world_close(void **state)
 {
     struct world *w = *state;
     sched_free(w->sched);
+    quotas_close(w->quotas);
     for (int i = 0; i < FAKE_ATTEMPTS; i++) {
         json_decref(w->fake.attempts[i].plan);
         json_decref(w->simulated.attempts[i].plan);
@@ -184,12 +187,19 @@ static inline json_t *world_spec(const char *changes)
     return spec;
 }
 
-static inline void submit(struct world *w, const char *changes, char id[STORE_ID])
+/* owner: NULL for nobody's. */
+static inline void submit_as(struct world *w, const char *owner, const char *changes,
+                             char id[STORE_ID])
 {
     json_t *spec = world_spec(changes);
     OK(store_job_create(w->store, spec, (int)json_integer_value(json_object_get(spec, "priority")),
-                        NULL, NULL, id, &err_));
+                        NULL, owner, id, &err_));
     json_decref(spec);
+}
+
+static inline void submit(struct world *w, const char *changes, char id[STORE_ID])
+{
+    submit_as(w, NULL, changes, id);
 }
 
 static inline const char *state_of(struct world *w, const char *id)

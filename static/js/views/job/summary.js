@@ -8,6 +8,7 @@ import {FirstError} from './firsterror.js';
 import {NodeTable} from './nodetable.js';
 import {Remedies} from './remedies.js';
 import {Tiles} from './tiles.js';
+import {WhatIf} from './whatif.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 
@@ -26,10 +27,11 @@ export class Summary {
     this.error = new FirstError(view);
     this.tiles = new Tiles(view);
     this.nodes = new NodeTable(view);
+    this.whatif = new WhatIf(view);
     this.node = h('section', {class: 'summary', 'aria-label': 'Summary'},
         h('div', {class: 'says'}, this.sentence, this.evidence, this.advice.node,
             this.remedies.node, this.tiles.node),
-        h('div', {class: 'nodes-side'}, this.error.node, this.nodes.node));
+        h('div', {class: 'nodes-side'}, this.error.node, this.nodes.node, this.whatif.node));
     this.shown = {key: '', at: 0, text: ''};
   }
 
@@ -41,7 +43,12 @@ export class Summary {
     this.error.update();
     this.tiles.update();
     this.nodes.update(v.straggler);
+    this.whatif.update();
     this.node.classList.toggle('many', (job.workers || []).length > 8);
+  }
+
+  close() {
+    this.whatif.close();
   }
 
   /* The sentence changes at most every ten seconds, and at once only when its cause does. */

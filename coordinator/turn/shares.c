@@ -1,0 +1,148 @@
+/* See shares.h. */
+#include "coordinator/turn/shares.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/node.h"
+
+int shares_init(struct shares *s, struct quotas *quotas, struct err *e)
+{
+    *s = (struct shares){.quotas = quotas, .owners = json_object()};
+    return s->owners ? 0 : err_set(e, ERR_MEMORY, "cannot share the nodes: memory ran out");
+}
+
+void shares_release(struct shares *s)
+{
+    json_decref(s->owners);
+    json_decref(s->used);
+}
+
+/* ---- whose jobs they are --------------------------------------------------------------------- */
+
+/* Ids that are not known yet; the others are carried over into `fresh`. */
+static void sort_out(const struct shares *s, const char *id, json_t *fresh, json_t *unknown)
+{
+    json_t *owner = json_object_get(s->owners, id);
+    if (owner) {
+        json_object_set(fresh, id, owner);
+    } else {
+        json_array_append_new(unknown, json_string(id));
+    }
+}
+
+int shares_learn(struct shares *s, const struct attempts *a, const json_t *ids, struct err *e)
+{
+    json_t *fresh = json_object(), *unknown = json_array(), *id;
+    size_t i;
+    json_array_foreach(ids, i, id) {
+        sort_out(s, json_string_value(id), fresh, unknown);
+    }
+    for (const struct run *r = a->runs; r; r = r->next) {
+        sort_out(s, r->attempt.job, fresh, unknown);
+    }
+    json_t *owners = store_job_owners(a->store, unknown, e);
+    json_array_foreach(unknown, i, id) {
+        json_object_set(fresh, json_string_value(id), json_array_get(owners, i));
+    }
+    int rc = owners ? 0 : -(int)e->code;
+    json_decref(owners);
+    json_decref(unknown);
+    if (rc < 0) {
+        json_decref(fresh);
+        return rc;
+    }
+    json_decref(s->owners);
+    s->owners = fresh;
+    return 0;
+}
+
+const char *shares_owner(const struct shares *s, const char *job)
+{
+    const char *name = json_string_value(json_object_get(s->owners, job));
+    return name ? name : "";
+}
+
+/* ---- what they use --------------------------------------------------------------------------- */
+
+static void add(struct shares *s, const char *owner, const char *what)
+{
+    json_t *one = json_object_get(s->used, owner);
+    if (!one) {
+        one = json_object();
+        json_object_set_new(s->used, owner, one);
+    }
+    json_int_t before = json_integer_value(json_object_get(one, what));
+    json_object_set_new(one, what, json_integer(before + 1));
+}
+
+static int used(const struct shares *s, const char *owner, const char *what)
+{
+    return (int)json_integer_value(json_object_get(json_object_get(s->used, owner), what));
+}
+
+void shares_count(struct shares *s, const struct attempts *a, const json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    json_decref(s->used);
+    s->used = json_object();
+    json_array_foreach((json_t *)nodes, i, node) {
+        if (json_object_get(s->owners, node_user(node))) {
+            add(s, shares_owner(s, node_user(node)), "nodes");
+            add(s, shares_owner(s, node_user(node)), "weight");
+        }
+    }
+    for (const struct run *r = a->runs; r; r = r->next) {
+        add(s, shares_owner(s, r->attempt.job), "running");
+        if (r->launcher == a->simulator) {
+            add(s, shares_owner(s, r->attempt.job), "weight");
+        }
+    }
+}
+
+bool shares_allow(const struct shares *s, const char *owner, int workers, char why[SHARES_WHY])
+{
+    struct quota q;
+    int running = used(s, owner, "running"), nodes = used(s, owner, "nodes");
+    quotas_find(s->quotas, owner, &q);
+    if (!owner[0]) {
+        return true;
+    }
+    if (q.running >= 0 && running >= q.running) {
+        snprintf(why, SHARES_WHY, "%.60s has %d of %d running job%s", owner, running, q.running,
+                 q.running == 1 ? "" : "s");
+        return false;
+    }
+    if (q.nodes >= 0 && workers > 0 && nodes + workers > q.nodes) {
+        snprintf(why, SHARES_WHY, "%.60s has %d of %d node%s, and the job asks for %d", owner,
+                 nodes, q.nodes, q.nodes == 1 ? "" : "s", workers);
+        return false;
+    }
+    return true;
+}
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+static int earlier_first(const void *a, const void *b)
+{
+    const struct share_place *x = a, *y = b;
+    if (x->priority != y->priority) {
+        return x->priority > y->priority ? -1 : 1;
+    }
+    if (x->used != y->used) {
+        return x->used < y->used ? -1 : 1;
+    }
+    return x->age < y->age ? -1 : x->age > y->age;
+}
+
+void shares_sort(const struct shares *s, struct share_place *places, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        places[i].used = used(s, places[i].owner, "weight");
+    }
+    if (n > 1) {
+        qsort(places, n, sizeof *places, earlier_first);
+    }
+}

@@ -1,0 +1,62 @@
+/* What a dry run answers with: where a job would run, and what the simulator predicts of it. */
+declare namespace Api {
+  interface PlannedNode {
+    rank: number;
+    node: string;
+    device: string;
+    batch?: number;
+    memory_bytes?: number;
+  }
+
+  interface StrategyPrediction {
+    strategy: string;
+    chosen?: boolean;
+    step_seconds: number;
+    step_seconds_least?: number;
+    step_seconds_most?: number;
+    samples_per_second: number;
+    epoch_seconds?: number;
+    staleness?: {update_mean?: number, max?: number};
+    memory_bytes?: number;
+    /** Of the chosen one. */
+    workers?: PredictedWorker[];
+  }
+
+  interface PredictedWorker {
+    node: string;
+    batch: number;
+    compute_seconds: number;
+    exchange_seconds: number;
+    wait_seconds: number;
+  }
+
+  interface VirtualNode {
+    name: string;
+    fixed_seconds?: number;
+    seconds_per_sample: number;
+    jitter?: number;
+  }
+
+  interface Cluster {
+    nodes: VirtualNode[];
+    groups?: string[][];
+  }
+
+  interface Prediction {
+    reason?: string;
+    /** The virtual nodes that were simulated. */
+    cluster?: Cluster|null;
+    strategies?: StrategyPrediction[];
+  }
+
+  /** The answer to a valid POST jobs?dryRun=true. */
+  interface DryRun {
+    spec?: Spec;
+    parameters?: number;
+    nodes?: PlannedNode[];
+    warnings?: string[];
+    starts?: string;
+    samples?: number;
+    prediction?: Prediction;
+  }
+}
