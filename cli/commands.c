@@ -84,6 +84,8 @@ const struct command commands[] = {
     {"webhooks", COMMANDS_SERVICE, "[ACTION] [NAME…]",
      "lists addresses told of jobs' states; `create URL`, `show`, `delete`", webhook_options,
      .run = command_webhooks},
+    {"accounting", COMMANDS_SERVICE, "", "lists node-hours by owner, job or day",
+     accounting_options, .run = command_accounting},
     {"audit", COMMANDS_SERVICE, "", "lists who changed what, newest first (admins)", audit_options,
      .run = command_audit},
     {"whoami", COMMANDS_SERVICE, "", "prints who the token makes you, and the role", NULL,

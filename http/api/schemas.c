@@ -244,6 +244,17 @@ const struct schema schemas[] = {
      "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
      "secret:string",
      "A webhook that was made, the only time that its secret is shown."},
+    {"Accounting",
+     "by:AccountingBy since:string until:string node_hours:number accounting:[AccountingRow]",
+     "What was used from the beginning of one day to the end of another (UTC): days in their "
+     "order, else the greatest use first. `node_hours`: of all rows."},
+    {"AccountingBy", "=owner|job|day", "What the rows are."},
+    {"AccountingRow",
+     "owner:string? job:id? name:string? day:string? jobs:integer node_seconds:number "
+     "node_hours:number",
+     "A node counts from its claim for an attempt to its release, whatever it did; claims that "
+     "hold count until now. `jobs`: how many had a node; what does not tell rows apart is null, as "
+     "is the owner of jobs of nobody."},
     {"Audit", "entries:[AuditEntry] next:string?",
      "A page of the audit, newest first; `next` is the cursor of the following one, or null."},
     {"AuditEntry",
