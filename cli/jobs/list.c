@@ -12,6 +12,7 @@ const struct opt jobs_options[] = {
     {"search", "TEXT", OPT_STRING, NULL, 0, 0,
      "only jobs whose name contains this, or whose id begins with it"},
     {"tag", "TAGS", OPT_STRING, NULL, 0, 0, "only jobs that have all of these tags: a,b"},
+    {"owner", "NAME", OPT_STRING, NULL, 0, 0, "only jobs of this owner; me: one's own"},
     {"strategy", "NAME", OPT_STRING, NULL, 0, 0, "only jobs of this strategy"},
     {"model", "NAME", OPT_STRING, NULL, 0, 0, "only jobs that train this network"},
     {"data-set", "PATH", OPT_STRING, NULL, 0, 0, "only jobs of this data set"},
@@ -29,6 +30,7 @@ const struct opt jobs_options[] = {
 static const struct column columns[] = {
     {"id", "id", COLUMN_WHOLE},
     {"name", "name", COLUMN_TEXT},
+    {"owner", "owner", COLUMN_TEXT},
     {"state", "state", COLUMN_WHOLE},
     {"done", "progress.fraction", COLUMN_PERCENT},
     {"accuracy", "metrics.test_accuracy", COLUMN_PERCENT},
@@ -72,7 +74,7 @@ static void conditions(const struct session *s, char *out, size_t size)
 static void path_of(const struct session *s, long limit, const char *cursor, char *out, size_t size)
 {
     static const char *const asked[][2] = {
-        {"state", "state"}, {"search", "q"}, {"sort", "sort"}, {"tag", "tag"}};
+        {"state", "state"}, {"search", "q"}, {"sort", "sort"}, {"tag", "tag"}, {"owner", "owner"}};
     char escaped[1536], where[512];
     size_t n = (size_t)snprintf(out, size, "/api/v1/jobs?limit=%ld", limit);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
