@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/jobs/jobs.h"
+#include "common/jsonx.h"
 
 enum { PAGE = 100 };
 
@@ -74,7 +75,7 @@ static void conditions(const struct session *s, char *out, size_t size)
 static void path_of(const struct session *s, long limit, const char *cursor, char *out, size_t size)
 {
     static const char *const asked[][2] = {
-        {"state", "state"}, {"search", "q"}, {"sort", "sort"}, {"tag", "tag"}, {"owner", "owner"}};
+        {"state", "state"}, {"search", "q"}, {"sort", "sort"}, {"tag", "tag"}};
     char escaped[1536], where[512];
     size_t n = (size_t)snprintf(out, size, "/api/v1/jobs?limit=%ld", limit);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -83,6 +84,10 @@ static void path_of(const struct session *s, long limit, const char *cursor, cha
             n += (size_t)snprintf(out + n, size - n, "&%s=%s", asked[i][1],
                                   client_escape(escaped, sizeof escaped, value));
         }
+    }
+    if (s->owner[0]) {
+        n += (size_t)snprintf(out + n, size - n, "&owner=%s",
+                              client_escape(escaped, sizeof escaped, s->owner));
     }
     conditions(s, where, sizeof where);
     if (where[0]) {
@@ -94,8 +99,25 @@ static void path_of(const struct session *s, long limit, const char *cursor, cha
     }
 }
 
+/* Whose jobs are asked for, into s->owner: "me" is who asks, which the service tells. */
+static int read_owner(struct session *s)
+{
+    const char *owner = opt_string(s->options, "owner");
+    bool me = owner && strcmp(owner, "me") == 0;
+    json_t *who = me ? client_call(&s->client, "GET", "/api/v1/session", NULL, &s->err) : NULL;
+    snprintf(s->owner, sizeof s->owner, "%s",
+             who     ? jsonx_string_at(who, "owner")
+             : owner ? owner
+                     : "");
+    json_decref(who);
+    return -(int)s->err.code;
+}
+
 int command_jobs(struct session *s)
 {
+    if (read_owner(s) < 0) {
+        return -(int)s->err.code;
+    }
     json_t *next = NULL,
            *jobs = session_pages(s, "jobs", opt_int(s->options, "limit"), PAGE, path_of, &next);
     return session_print(s, jobs ? json_pack("{s:o, s:o}", "jobs", jobs, "next", next) : NULL,

@@ -168,11 +168,11 @@ void job_query_check_conditions(const char *conditions, struct jsonx_problems *p
 
 int job_query_read(struct request *q, struct job_query *query, struct filter *where, struct err *e)
 {
-    const char *conditions = request_param(q, "where"), *owner = request_param(q, "owner");
+    const char *conditions = request_param(q, "where");
     *query = (struct job_query){.states = request_param(q, "state"),
                                 .q = request_param(q, "q"),
                                 .tags = request_param(q, "tag"),
-                                .owner = owner && strcmp(owner, "me") == 0 ? q->who.owner : owner,
+                                .owner = request_param(q, "owner"),
                                 .where = conditions ? where : NULL,
                                 .sort = request_param(q, "sort"),
                                 .cursor = request_param(q, "cursor"),
