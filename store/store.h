@@ -243,6 +243,8 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
  * as text. block_ms 0: does not wait. *gap: `last` is older than the oldest kept. */
 json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms,
                           bool *gap, struct err *e);
+/* The newest event that there is; "0-0": none. */
+int store_events_newest(struct store *s, char out[STORE_PLACE], struct err *e);
 
 /* ---- nodes (nodes.c) ------------------------------------------------------------------------- */
 /* node:

@@ -24,6 +24,7 @@
 #include "store/store.h"
 #include "worker/check.h"
 #include "worker/config.h"
+#include "worker/data/unpacked.h"
 #include "worker/evaluate.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
@@ -237,6 +238,7 @@ static int fetch_samples(struct process *w, struct err *e)
     struct worker_config *c = &w->config;
     struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
                       c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
+    unpacked_keep_in(&c->unpacked);
     int rc = fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
     w->data_there = rc == 0;
     return rc;

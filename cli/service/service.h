@@ -6,7 +6,7 @@
 #include "cli/session.h"
 
 extern const struct opt link_options[], programs_options[], token_options[], audit_options[],
-    accounting_options[];
+    webhook_options[], accounting_options[];
 
 int command_catalog(struct session *s);  /* catalog.c */
 int command_datasets(struct session *s); /* lists.c */
@@ -18,5 +18,6 @@ int command_owners(struct session *s); /* owners.c */
 int command_accounting(struct session *s);
 int command_token(struct session *s); /* access.c */
 int command_audit(struct session *s);
+int command_webhooks(struct session *s); /* webhooks.c */
 
 #endif

@@ -140,6 +140,8 @@ static const struct {
      "{\"tags\": [\"baseline\", \"paper/table-2\"], \"note\": \"the run of the figure\"}"},
     {"LinkStart", "{\"role\": \"viewer\"}"},
     {"TokenStart", "{\"name\": \"olga\", \"role\": \"operator\", \"seconds\": 2592000}"},
+    {"WebhookStart",
+     "{\"address\": \"https://hooks.example.org/evenstep\", \"states\": [\"failed\"]}"},
     {"SessionStart", "{\"token\": \"0123456789abcdef0123456789abcdef0123456789abcdef\"}"},
 };
 
@@ -330,6 +332,7 @@ static const char *tag_of(const struct route *r)
         {"/api/v1/tokens", "access"},
         {"/api/v1/audit", "access"},
         {"/api/v1/owners", "access"},
+        {"/api/v1/webhooks", "events"},
         {"/api/v1/accounting", "access"},
         {"/api/v1/", "catalog"},
         {"/", "service"},

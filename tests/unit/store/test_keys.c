@@ -1,5 +1,6 @@
 /* Keys of the store: the list in store/redis/keys.def is whole. What is written is in it, what a job has
  * goes with it, and users of Redis may touch what their role needs and nothing else. */
+#include "store/webhooks.h"
 #include "tests/unit/store/fixture.h"
 
 #include <ctype.h>
@@ -122,6 +123,10 @@ static void write_the_rest(struct store *s, const char *id)
     OK(store_refused_add(s, "join.forged", &err_));
     OK(store_refusal_put(s, "h", refusal, &err_));
     OK(store_secret_put(s, "any", "value", 60, &err_));
+    OK(store_webhook_put(s, "w", node, &err_));
+    assert_int_equal(store_webhook_queue(s, "w", "msg_1", node, &err_), WEBHOOK_QUEUED);
+    OK(store_webhook_tried(s, "w", "msg_1", node, node, &err_));
+    OK(store_webhook_place_set(s, "1-0", &err_));
     json_decref(node);
     json_decref(refusal);
 }
