@@ -31,18 +31,32 @@ const struct opt jobs_options[] = {
 static const struct column columns[] = {
     {"id", "id", COLUMN_WHOLE},
     {"name", "name", COLUMN_TEXT},
-    {"owner", "owner", COLUMN_TEXT},
     {"state", "state", COLUMN_WHOLE},
     {"done", "progress.fraction", COLUMN_PERCENT},
     {"accuracy", "metrics.test_accuracy", COLUMN_PERCENT},
     {"tags", "tags", COLUMN_WORDS},
     {"created", "created", COLUMN_TIME},
+    {"owner", "owner", COLUMN_TEXT},
     COLUMNS_END,
 };
+enum { OWNER = sizeof columns / sizeof *columns - 2 };
 
+/* With the owners, where there are any. */
 static void print_table(const json_t *answer)
 {
-    columns_print(json_object_get(answer, "jobs"), columns, "", stdout);
+    struct column shown[sizeof columns / sizeof *columns];
+    const json_t *jobs = json_object_get(answer, "jobs");
+    bool owned = false;
+    json_t *job;
+    size_t i;
+    json_array_foreach(jobs, i, job) {
+        owned |= json_is_string(json_object_get(job, "owner"));
+    }
+    memcpy(shown, columns, sizeof columns);
+    if (!owned) {
+        shown[OWNER] = columns[OWNER + 1];
+    }
+    columns_print(jobs, shown, "", stdout);
 }
 
 static void print_ids(const json_t *answer)

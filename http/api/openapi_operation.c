@@ -324,18 +324,12 @@ static void operation_id(const struct route *r, char out[KEY_BYTES])
 static const char *tag_of(const struct route *r)
 {
     static const char *const tags[][2] = {
-        {"/api/v1/jobs", "jobs"},
-        {"/api/v1/nodes", "nodes"},
-        {"/api/v1/events", "events"},
-        {"/api/v1/session", "session"},
-        {"/api/v1/link", "session"},
-        {"/api/v1/tokens", "access"},
-        {"/api/v1/audit", "access"},
-        {"/api/v1/owners", "access"},
-        {"/api/v1/webhooks", "events"},
-        {"/api/v1/accounting", "access"},
-        {"/api/v1/", "catalog"},
-        {"/", "service"},
+        {"/api/v1/jobs", "jobs"},       {"/api/v1/nodes", "nodes"},
+        {"/api/v1/events", "events"},   {"/api/v1/session", "session"},
+        {"/api/v1/link", "session"},    {"/api/v1/tokens", "access"},
+        {"/api/v1/audit", "access"},    {"/api/v1/owners", "access"},
+        {"/api/v1/webhooks", "events"}, {"/api/v1/accounting", "access"},
+        {"/api/v1/", "catalog"},        {"/", "service"},
     };
     size_t i = 0;
     while (strncmp(r->pattern, tags[i][0], strlen(tags[i][0])) != 0) {
