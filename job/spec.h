@@ -148,8 +148,9 @@ double jobspec_rate(const struct optimizer_spec *o, double epoch);
  * the global batch later, from a user's program, calls it then. */
 void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
 bool jobspec_uses_server(const struct jobspec *spec);
-/* May an attempt of this job go on when one of its workers dies (docs/decisions/0020)? Where one
- * server has all parameters, and workers have no state of their own. */
+/* May an attempt of this job go on when one of its workers dies, if its devices allow
+ * (plan_outlives_worker)? Where workers have no state of their own, and one server has all
+ * parameters (docs/decisions/0020), or all workers have, after each step (0022). */
 bool jobspec_outlives_worker(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

@@ -124,8 +124,8 @@ static int my_rank(void)
 int guard_begin(const struct worker_config *c, char **argv, struct err *e)
 {
     struct guard g;
-    int rank = my_rank(), workers = c->plan.n_workers;
-    if (rank < 0 || rank >= workers || workers < 2 || !jobspec_outlives_worker(c->spec)) {
+    int rank = my_rank();
+    if (rank < 0 || rank >= c->plan.n_workers || !plan_outlives_worker(&c->plan, c->spec)) {
         return 0;
     }
     pid_t parent = getpid(), pid = prepare(&g, c, rank) ? fork() : 0;

@@ -2,8 +2,8 @@
  * worker dies, and keeps that death from mpirun, which would end all other ranks.
  *
  *      mpirun or its daemon ─► guard ─► worker        one pair per worker of a job that may outlive
- *                               │         ╳           one (jobspec_outlives_worker)
- *                               └─► fact "lost" ─► monitor ─► control ─► server drops the worker
+ *                               │         ╳           one (plan_outlives_worker)
+ *                               └─► fact "lost" ─► monitor ─► control ─► the others go on without
  *
  * The kernel tells a parent at once, however the worker died and whatever host it is on. A worker
  * that ends by itself, well or with an error, ends its guard with the same exit code.

@@ -172,7 +172,7 @@ static void fill_calls(struct keeper *k, bool first)
     k->rank.control = ask_control;
     k->rank.ready = always_ready;
     k->rank.served = tell_served;
-    if (env->telemetry->lost && jobspec_outlives_worker(env->spec)) {
+    if (env->outlives_worker) {
         k->rank.lost = ask_lost;
         k->rank.left = tell_left;
     }

@@ -32,6 +32,7 @@
 #include "worker/local.h"
 #include "worker/program/copy.h"
 #include "worker/program/program.h"
+#include "worker/program/results.h"
 #include "worker/pulse/pulse.h"
 #include "worker/trainer.h"
 
@@ -57,7 +58,7 @@ struct process {
     bool data_there;
     struct program program; /* of a spec with one */
     struct copy copy;       /* of an uploaded program */
-    char output[4096];      /* the program's folder for artifacts */
+    struct results results; /* what the program writes */
     int rank;
 };
 
@@ -203,6 +204,8 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         local_telemetry(&w->local, &w->telemetry);
         return 0;
     }
+    bool outlives = plan_outlives_worker(&c->plan, c->spec),
+         hears = w->rank == workers || (outlives && !jobspec_uses_server(c->spec));
     struct sign_key seal;
     int rc = read_seal(&seal, e);
     if (rc < 0) {
@@ -217,8 +220,8 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         .rank = w->rank,
         .attempt = c->attempt,
         .workers = workers,
-        .reads_control = w->rank == 0 || w->rank == workers,
-        .reads_each_turn = w->rank == workers && jobspec_outlives_worker(c->spec),
+        .reads_control = w->rank == 0 || hears,
+        .reads_each_turn = hears && outlives,
         .first_version = c->plan.first_version,
         .first_sizes = c->plan.first_sizes,
         .comm_age = thread_age,
@@ -274,12 +277,12 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
-    bool local = c->mode == WORKER_LOCAL; /* else another host than the coordinator's has none */
-    if ((rc = copy_program(w, &folder, e)) < 0) {
+    const struct results_ask results = {&w->comm, &w->telemetry, c->plan.job_dir, c->cache,
+                                        c->mode == WORKER_LOCAL};
+    if ((rc = copy_program(w, &folder, e)) < 0 ||
+        (rc = results_open(&w->results, &results, e)) < 0) {
         return rc;
     }
-    bool has_job_dir = job_dir && (local || access(job_dir, W_OK) == 0);
-    snprintf(w->output, sizeof(w->output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
                                     .telemetry = &w->telemetry,
                                     .spec = c->spec,
@@ -288,7 +291,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .job_dir = job_dir,
                                     .folder = folder,
                                     .data = c->plan.roots,
-                                    .output = has_job_dir ? w->output : NULL,
+                                    .output = w->results.folder[0] ? w->results.folder : NULL,
                                     .threads = threads > 0 ? threads : 1};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
@@ -354,6 +357,7 @@ static int run_rank(struct process *w, struct err *e)
     env->step_ctx = w;
     env->ahead = w->program.ahead;
     env->keeps_own = c->spec->program.given;
+    env->outlives_worker = c->mode == WORKER_JOB && plan_outlives_worker(&c->plan, c->spec);
     env->first_params = w->program.params;
     env->first_stats = w->program.stats;
     if (w->rank >= c->spec->workers) {
@@ -410,7 +414,7 @@ static int run_mpi(struct process *w, struct err *e)
 {
     int provided = 0;
     comm_mpi_prepare();
-    if (w->config.mode == WORKER_JOB && jobspec_outlives_worker(w->config.spec)) {
+    if (w->config.mode == WORKER_JOB && plan_outlives_worker(&w->config.plan, w->config.spec)) {
         comm_mpi_end_alone();
     }
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
@@ -422,7 +426,11 @@ static int run_mpi(struct process *w, struct err *e)
     w->transport = comm_mpi_open(e);
     w->copy.lock = -1;
     int rc = w->transport ? run_rank(w, e) : -(int)e->code;
+    if (rc >= 0 && results_bring(&w->results, e) < 0) {
+        rc = -(int)e->code;
+    }
     copy_close(&w->copy);
+    results_close(&w->results);
     say_goodbye(w, rc, e);
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);

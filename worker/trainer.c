@@ -55,6 +55,12 @@ static void ask_control(void *ctx, struct control *out)
     t->control(t->ctx, out);
 }
 
+static int ask_lost(void *ctx, int *out)
+{
+    struct telemetry *t = ((struct trainer *)ctx)->env->telemetry;
+    return t->lost(t->ctx, out);
+}
+
 static bool is_ready(void *ctx, int batch)
 {
     struct engine *g = ((struct trainer *)ctx)->engine;
@@ -191,6 +197,9 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.ready = is_ready;
     t->rank.aside = set_aside;
     t->rank.own_state = own_state;
+    if (t->env->outlives_worker) {
+        t->rank.lost = ask_lost;
+    }
     if (t->engine->ops->resume) {
         t->rank.give = give;
         t->rank.resume = resume;

@@ -26,6 +26,7 @@ struct trainer_env {
     const char *init_path; /* resolved path of `init`, or NULL */
     int ahead;             /* as rank_env.ahead, for servers */
     bool keeps_own;        /* as rank_env.keeps_own */
+    bool outlives_worker;  /* rank_env.lost is asked */
     const float *first_params, *first_stats; /* of a user's program, in place of random ones; NULL:
                                                 there is none */
     const json_t *order;                     /* of gradients at the server, see rank_env; or NULL */

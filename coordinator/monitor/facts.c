@@ -173,7 +173,7 @@ static int on_saved(struct monitor *m, const struct fact *f, struct err *e)
 static bool can_go_on_without(const struct monitor *m, int rank)
 {
     int left = ranks_alive(&m->ranks) - 1;
-    return jobspec_outlives_worker(m->spec) && rank < m->ranks.workers && left >= 1 &&
+    return m->outlives_worker && rank < m->ranks.workers && left >= 1 &&
            left >= m->spec->min_workers && ranks_started(&m->ranks);
 }
 
@@ -333,7 +333,7 @@ static int open_fact(struct monitor *m, const json_t *claimed, struct fact *out,
 static int check_fact(struct monitor *m, const struct fact *f, struct err *why)
 {
     bool own = sender_is(&f->from, &m->ours);
-    if (own && !fact_is_its_own(f, m->ranks.workers)) {
+    if (own && !fact_is_its_own(f, ranks_first(&m->ranks), m->ranks.workers)) {
         return err_set(why, ERR_FORBIDDEN, "this rank does not tell such facts");
     }
     return feed_is_new(&m->feed, f)

@@ -41,6 +41,7 @@ int orders_open(struct orders *o, struct store *store, const struct ranks *ranks
     }
     o->balancer.current.version = plan->first_version;
     memcpy(o->balancer.current.sizes, plan->first_sizes, sizeof plan->first_sizes);
+    o->in_lockstep = !jobspec_uses_server(spec);
     o->may_balance = spec->batching.policy == BATCH_DYNAMIC;
     return 0;
 }
@@ -69,20 +70,22 @@ static int place_of(const struct orders *o, int rank)
 }
 
 /* What the job's batching is for the workers that are left; returns how many, with the places that
- * they had. Minibatches that the job gives stay their own. */
+ * they had. Minibatches that the job gives stay their own under a server; else they are weights,
+ * since a step has the global batch. */
 static int without_lost(const struct orders *o, struct batching_spec *b, int *places)
 {
     int n = 0;
     *b = o->balancer.batching;
+    bool as_weights = o->in_lockstep && b->n_sizes > 0;
     for (int i = 0; i < o->balancer.workers; i++) {
         if (!o->ranks->all[o->who[i]].lost) {
+            b->weights[n] = as_weights ? b->sizes[i] : b->weights[i];
             b->sizes[n] = b->sizes[i];
-            b->weights[n] = b->weights[i];
             places[n++] = i;
         }
     }
-    b->n_sizes = b->n_sizes > 0 ? n : 0;
-    b->n_weights = b->n_weights > 0 ? n : 0;
+    b->n_sizes = b->n_sizes > 0 && !as_weights ? n : 0;
+    b->n_weights = b->n_weights > 0 || as_weights ? n : 0;
     return n;
 }
 
@@ -296,8 +299,9 @@ int orders_size(const struct orders *o, int rank)
 
 struct line orders_line(const struct orders *o, int rank, double *error)
 {
-    const struct profile *p = &o->balancer.profiles[rank];
-    bool known = o->may_balance && p->count > 0;
-    *error = known ? profile_error(p, o->balancer.current.sizes[rank]) : 0;
-    return known ? balancer_line(&o->balancer, rank) : (struct line){0};
+    int place = place_of(o, rank);
+    const struct profile *p = place < 0 ? NULL : &o->balancer.profiles[place];
+    bool known = o->may_balance && p && p->count > 0;
+    *error = known ? profile_error(p, o->balancer.current.sizes[place]) : 0;
+    return known ? balancer_line(&o->balancer, place) : (struct line){0};
 }

@@ -17,6 +17,7 @@ struct orders {
     struct balancer balancer;  /* of the workers that are not lost: */
     int *who;                  /* [balancer.workers] their ranks; owned */
     const char **names;        /* [balancer.workers] their nodes, into `ranks`; owned */
+    bool in_lockstep;          /* minibatches of a step sum up to the global batch */
     bool may_balance;          /* minibatches follow the measured speeds */
     bool owes;                 /* an assignment was decided, and is not yet written down */
     bool stop, pause;          /* as last written */
@@ -40,7 +41,7 @@ int orders_balance(struct orders *o, bool ending, struct err *e);
 /* Tells the workers to stop or to pause; nothing is written where that has not changed. */
 int orders_ask(struct orders *o, bool stop, bool pause, struct err *e);
 /* This worker of `ranks` is lost, and marked so: minibatches are shared out among the others, and
- * with the next turn the server is told to go on without it. Negative: they cannot hold the global
+ * with the next turn the ranks are told to go on without it. Negative: they cannot hold the global
  * batch. */
 int orders_lose(struct orders *o, int rank, struct err *e);
 int orders_keep_profiles(const struct orders *o, struct err *e);

@@ -35,8 +35,9 @@ struct monitor {
     struct publisher publisher;
     struct logs logs;
     int64_t training_samples; /* of the data set; 0: not told yet */
-    json_t *news;     /* facts.c: events of the read under way, where many facts wait; else NULL */
-    bool needed_lost; /* a rank died that the attempt cannot go on without: */
+    json_t *news; /* facts.c: events of the read under way, where many facts wait; else NULL */
+    bool outlives_worker; /* plan_outlives_worker */
+    bool needed_lost;     /* a rank died that the attempt cannot go on without: */
     struct failure needed;
     struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it

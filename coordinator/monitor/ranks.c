@@ -238,6 +238,15 @@ int ranks_alive(const struct ranks *r)
     return n;
 }
 
+int ranks_first(const struct ranks *r)
+{
+    int first = 0;
+    while (first < r->workers - 1 && r->all[first].lost) {
+        first++;
+    }
+    return first;
+}
+
 bool ranks_done(const struct ranks *r)
 {
     for (int i = 0; i < ranks_count(r); i++) {

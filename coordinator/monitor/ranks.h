@@ -69,6 +69,7 @@ bool ranks_leave(struct ranks *r, struct departure *left);
 /* Is every worker past the start, which all ranks make together? */
 bool ranks_started(const struct ranks *r);
 int ranks_alive(const struct ranks *r); /* workers that are not lost */
+int ranks_first(const struct ranks *r); /* the lowest of them */
 bool ranks_done(const struct ranks *r); /* has every rank that is left said its last word? */
 
 bool ranks_stepped(const struct ranks *r);      /* every worker that is left has made a step */

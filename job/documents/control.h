@@ -18,9 +18,9 @@ struct control {
     int workers; /* sizes that are told */
     int sizes[SPEC_WORKERS];
     bool stop, pause;
-    bool checkpoint; /* a request when it turns true */
-    int n_lost;      /* workers that the server goes on without, in the order of their loss: */
-    int lost[SPEC_WORKERS]; /* [n_lost] ranks */
+    bool checkpoint;        /* a request when it turns true */
+    int n_lost;             /* workers that the attempt goes on without: */
+    int lost[SPEC_WORKERS]; /* [n_lost] ranks, ascending */
 };
 
 json_t *control_json(const struct control *c); /* new reference */

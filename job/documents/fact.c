@@ -216,13 +216,13 @@ void fact_release(struct fact *f)
     memset(f, 0, sizeof *f);
 }
 
-bool fact_is_its_own(const struct fact *f, int workers)
+bool fact_is_its_own(const struct fact *f, int first, int workers)
 {
     int rank = f->from.rank;
     bool keeper = rank == workers, worker = rank >= 0 && rank < workers;
     switch (f->type) {
     case FACT_EVALUATION:
-        return rank == 0 || keeper;
+        return rank <= first || keeper;
     case FACT_JOINED:
         return rank == 0;
     case FACT_CRASHED:

@@ -8,7 +8,7 @@
  *   type        told by     keys                                     meaning
  *   loaded      keeper      samples                                  the data set is there: its
  *                                                                    training samples
- *   evaluation  rank 0,     step epoch time loss accuracy            figures of the test set
+ *   evaluation  rank 0*,    step epoch time loss accuracy            figures of the test set
  *               keeper      samples final
  *   joined      rank 0      program                                  what a user's program brings
  *   crashed     worker      message                                  its program ended, and is
@@ -20,11 +20,12 @@
  *   restored    keeper      version                                  it starts from a checkpoint
  *   lost        any rank    message                                  its process was ended by a
  *                                                                    signal; its guard tells it
- *   left        keeper      left                                     the server goes on without a
+ *   left        keeper      left                                     the others go on without a
  *                                                                    worker that was lost
  *   ended       keeper      outcome code message                     the attempt ended
  *               any rank    the same, "failed"                       of a failure every rank tells
  *                                                                    its own
+ * *: where it is lost, the lowest rank that is left.
  */
 #ifndef JOB_DOCUMENTS_FACT_H
 #define JOB_DOCUMENTS_FACT_H
@@ -98,8 +99,9 @@ json_t *fact_json(const struct fact *f); /* new reference */
 /* Release it in any case. */
 int fact_read(struct fact *out, const json_t *j, struct err *e);
 void fact_release(struct fact *f);
-/* Is it one that this rank of so many workers tells, by the table above? */
-bool fact_is_its_own(const struct fact *f, int workers);
+/* Is it one that this rank of so many workers tells, by the table above? first: the lowest rank
+ * that is not lost. */
+bool fact_is_its_own(const struct fact *f, int first, int workers);
 /* As the event "log" tells people of what was saved: the file's name without its folder, which the
  * browser has no use for. New reference. */
 json_t *fact_saved_json(const struct fact *f);

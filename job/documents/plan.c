@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/catalog.h"
+#include "job/device_kind.h"
+
 static const double slowest = 1e6; /* an emulated slowdown or a relative speed beyond it is none */
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -194,4 +197,14 @@ const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank)
     return server < 0    ? &plan->workers[rank]
            : server == 0 ? NULL
                          : &plan->workers[(server - 1) % plan->n_workers];
+}
+
+bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
+{
+    bool possible = jobspec_outlives_worker(spec) && plan->n_workers > 1;
+    for (int i = 0; i < plan->n_workers && possible && !jobspec_uses_server(spec); i++) {
+        const struct device_kind *kind = device_kind_of(plan->workers[i].device);
+        possible = kind && kind->id == CAT_DEVICE_CPU;
+    }
+    return possible;
 }

@@ -50,6 +50,9 @@ void plan_release(struct plan *p);
 /* The first worker on a host with an agent; NULL: everything runs on the coordinator's. */
 const struct plan_worker *plan_first_remote(const struct plan *plan);
 bool plan_uses(const struct plan *plan, const char *node); /* does a worker run on it? */
+/* May this attempt go on when one of its workers dies? Without a server, where all compute in the
+ * memory of their hosts: a step of theirs can be undone. `spec` is the plan's. */
+bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec);
 /* The worker beside which this rank runs: a worker's is its own; further servers run in turn on the
  * nodes (SEMANTICS.md 9). NULL: the keeper, which runs on the coordinator's host. */
 const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank);

@@ -56,7 +56,9 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
 
 bool jobspec_outlives_worker(const struct jobspec *spec)
 {
-    return jobspec_uses_server(spec) && spec->strategy.servers <= 1 && !spec->program.given;
+    bool alike = spec->strategy.type == CAT_STRATEGY_SYNC && strcmp(spec->allreduce, "mpi") != 0,
+         by_server = jobspec_uses_server(spec) && spec->strategy.servers <= 1;
+    return (alike || by_server) && !spec->program.given;
 }
 
 bool jobspec_uses_server(const struct jobspec *spec)

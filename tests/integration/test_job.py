@@ -155,9 +155,8 @@ def test_a_killed_rank_ends_the_attempt_and_the_job_goes_on_from_its_checkpoint(
              evaluate={"every_epochs": 20}))
     until("a checkpoint is there", lambda: service.steps(id, 60)
           and list((service.dir / "jobs" / id / "checkpoints").glob("*.safetensors")))
-    # under a server the keeper, whom the attempt needs; without a worker it would go on
-    rank = 2 if strategy == "asgd" else 0
-    os.kill(until("the ranks run", lambda: ranks_of(id).get(rank)), signal.SIGKILL)
+    # the keeper, whom the attempt needs; without a worker it would go on
+    os.kill(until("the ranks run", lambda: ranks_of(id).get(2)), signal.SIGKILL)
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 2 and job["progress"]["samples"] == epochs * 2560
     staleness = service.get(f"jobs/{id}/staleness").json()["nodes"]

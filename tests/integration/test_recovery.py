@@ -147,8 +147,8 @@ def test_a_restart_goes_on_with_the_nodes_that_are_left(service, strategy):
     stepping_with_checkpoint(service, id)
     assert service.post("nodes/b/drain").ok
     try:
-        # under a server the keeper, whom the attempt needs; without a worker it would go on
-        os.kill(all_ranks(id, 4)[3 if strategy == "asgd" else 1], signal.SIGKILL)
+        # the keeper, whom the attempt needs; without a worker it would go on
+        os.kill(all_ranks(id, 4)[3], signal.SIGKILL)
         job = service.wait(id, "succeeded")
     finally:
         service.post("nodes/b/enable")
@@ -320,7 +320,7 @@ def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(se
         assert len(kept) == 1, "the older one stands, and no part of another"
         disk.grow(16 << 20)
         until("checkpoints are written again", lambda: checkpoints(service, id)[-1] > kept[0])
-        os.kill(all_ranks(id)[0], signal.SIGKILL)  # and are good for something
+        os.kill(all_ranks(id)[2], signal.SIGKILL)  # and are good for something
         job = service.wait(id, "succeeded")
         assert job["attempt"] == 2 and said(service, "goes on from a checkpoint", id)
         assert_whole(service, id, job, 20)

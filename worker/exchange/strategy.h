@@ -114,11 +114,11 @@ struct rank_env {
     void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
-    /* Server: ranks of workers that the coordinator has declared lost, in the order of their loss,
-     * into out[SPEC_WORKERS]; how many. Never blocks. NULL: a loss ends the attempt. */
+    /* Ranks of workers that the coordinator has declared lost, into out[SPEC_WORKERS]; how many.
+     * Never blocks. NULL: a loss ends the attempt. */
     int (*lost)(void *ctx, int *out);
-    int n_lost; /* workers that the server goes on without; the server's */
-    /* Server: it goes on without this worker from now on. `left` is borrowed. */
+    int n_lost; /* workers that the run goes on without; the keeper's */
+    /* Keeper: the run goes on without this worker from now on. `left` is borrowed. */
     void (*left)(void *ctx, const struct departure *left);
     bool (*ready)(void *ctx,
                   int batch); /* is a program for this size there? starts preparing it if not */

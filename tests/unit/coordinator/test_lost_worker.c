@@ -1,6 +1,6 @@
-/* A worker dies, and its attempt goes on where a server has the parameters (docs/decisions/0020):
- * the server is told, minibatches are shared out among the others, and what the server counted of
- * the dead one stands for it. Driven by sched_tick. */
+/* A worker dies, and its attempt goes on where a server has the parameters (docs/decisions/0020), or
+ * all workers (0022): the ranks are told, minibatches are shared out among the others, and what the
+ * keeper counted of the dead one stands for it. Driven by sched_tick. */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/documents/control.h"
@@ -129,9 +129,30 @@ static void without_the_keeper_nothing_goes_on(void **state)
     ends(state, three, 3, "keeper");
 }
 
-static void lockstep_strategies_need_all_their_workers(void **state)
+static void strategies_whose_workers_are_not_alike_need_all_of_them(void **state)
 {
-    ends(state, "{'workers': 3}", 1, "n2");
+    ends(state, "{'workers': 3, 'strategy': {'type': 'local-sgd', 'k': 4}}", 1, "n2");
+}
+
+static void mpis_own_sum_needs_all_workers(void **state)
+{
+    ends(state, "{'workers': 3, 'exchange': {'allreduce': 'mpi'}}", 1, "n2");
+}
+
+/* A step has the global batch, whoever is left: minibatches that the job gives become weights. */
+static void in_lockstep_the_others_take_the_whole_batch(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 3,
+                                    "{'workers': 3, 'batching': {'global_batch': 96, 'policy': "
+                                    "'static', 'sizes': [16, 32, 48]}}",
+                                    id);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.lost[0] == 1);
+    assert_true(c.sizes[0] == 24 && c.sizes[1] == 0 && c.sizes[2] == 72);
+    assert_state(w, id, "running");
 }
 
 static void fewer_than_the_job_wants_do_not_go_on(void **state)
@@ -159,7 +180,9 @@ int main(void)
         IN_A_WORLD(what_the_server_counted_stands_for_it),
         IN_A_WORLD(another_coordinator_knows_it_too),
         IN_A_WORLD(without_the_keeper_nothing_goes_on),
-        IN_A_WORLD(lockstep_strategies_need_all_their_workers),
+        IN_A_WORLD(strategies_whose_workers_are_not_alike_need_all_of_them),
+        IN_A_WORLD(mpis_own_sum_needs_all_workers),
+        IN_A_WORLD(in_lockstep_the_others_take_the_whole_batch),
         IN_A_WORLD(fewer_than_the_job_wants_do_not_go_on),
         IN_A_WORLD(several_servers_need_all_their_workers),
         IN_A_WORLD(a_start_needs_all_workers),

@@ -208,6 +208,30 @@ static void a_plan_is_read_as_it_was_written(void **state)
     drop_plan(p);
 }
 
+/* In lockstep the devices decide too: a step in a GPU's memory is not undone. */
+static void a_plan_tells_whether_a_lost_worker_ends_it(void **state)
+{
+    struct plan *p = some_plan();
+    struct jobspec spec = {.strategy = {.type = CAT_STRATEGY_SYNC, .servers = 1}};
+    (void)state;
+    assert_false(plan_outlives_worker(p, &spec));
+    snprintf(p->workers[1].device, sizeof p->workers[1].device, "cpu:4");
+    assert_true(plan_outlives_worker(p, &spec));
+    snprintf(spec.allreduce, sizeof spec.allreduce, "mpi");
+    assert_false(plan_outlives_worker(p, &spec));
+    spec.strategy.type = CAT_STRATEGY_ASGD;
+    assert_true(plan_outlives_worker(p, &spec));
+    snprintf(p->workers[0].device, sizeof p->workers[0].device, "cuda:0");
+    assert_true(plan_outlives_worker(p, &spec));
+    spec.program.given = true;
+    assert_false(plan_outlives_worker(p, &spec));
+    spec.program.given = false;
+    p->n_workers = 1;
+    assert_false(plan_outlives_worker(p, &spec));
+    p->n_workers = 2;
+    drop_plan(p);
+}
+
 static void a_virtual_plan_has_no_workers(void **state)
 {
     struct plan p = {.from = from_coordinator, .spec = json_object(), .job_dir = "/data/jobs/x"};
@@ -411,6 +435,7 @@ int main(void)
         cmocka_unit_test(control_is_read_as_it_was_written),
         cmocka_unit_test(what_is_wrong_with_control_is_said),
         cmocka_unit_test(a_plan_is_read_as_it_was_written),
+        cmocka_unit_test(a_plan_tells_whether_a_lost_worker_ends_it),
         cmocka_unit_test(a_virtual_plan_has_no_workers),
         cmocka_unit_test(what_is_wrong_with_a_plan_is_said),
         cmocka_unit_test(a_launch_is_read_as_it_was_recorded),

@@ -16,6 +16,7 @@ static int update_part(struct gradients *g, const struct bucket *b, size_t first
     if (b == gradients_last(g)) {
         memcpy(r->host[DEV_GRADS] + at, g->last + first, n * sizeof(float));
     }
+    gradients_keep_part(g, at, n);
     int rc = r->dev->ops->store(r, DEV_GRADS, at, n, e);
     if (rc < 0) {
         return rc;
@@ -39,9 +40,13 @@ static int update_bucket(struct gradients *g, struct bucket *b, double learning_
 static int update(struct gradients *g, double learning_rate, struct err *e)
 {
     int rc = 0;
+    gradients_begin_parts(g);
     gradients_host_send_last(g);
     for (int i = 0; i < g->n_buckets && rc >= 0; i++) {
         rc = update_bucket(g, &g->buckets[i], learning_rate, e);
+    }
+    if (rc >= 0) {
+        gradients_end_parts(g);
     }
     g->sums = g->written;
     return rc;

@@ -69,6 +69,7 @@ void gradients_free(struct gradients *g)
         allreduce_release(&g->buckets[i].sum);
     }
     gradients_late_free(g);
+    gradients_undo_free(g);
     device_buffer_close(&g->buffer);
     free(g->buckets);
     free(g->last);
@@ -142,6 +143,7 @@ static int settle_statistics(struct gradients *g, struct err *e)
     struct dev_replica *r = g->env->replica;
     size_t n = g->env->n_stats;
     moments_settle(r->host[DEV_STATS], g->sums, g->env->mean_of, n);
+    gradients_keep_stats(g);
     return n > 0 ? r->dev->ops->store(r, DEV_STATS, 0, n, e) : 0;
 }
 
@@ -183,7 +185,7 @@ int gradients_update(struct gradients *g, const struct work *w, double share, co
 
 uint64_t gradients_bytes(const struct gradients *g)
 {
-    size_t W = (size_t)g->env->comm->workers;
+    size_t W = (size_t)g->env->comm->n_members[COMM_ALL];
     return W > 1 ? 2 * g->env->n_params * sizeof(float) * (W - 1) / W : 0;
 }
 

@@ -59,6 +59,18 @@ int gradients_join_begin(struct gradients *g, bool mine, struct err *e);
 float *gradients_join_words(struct gradients *g);
 int gradients_join(struct gradients *g, const struct late_part *mine, struct err *e);
 
+/* ---- steps that are not made ----------------------------------------------------------------- */
+
+/* From now on a step that a lost worker keeps from its end can be undone. For a device that
+ * computes in host memory, and not with MPI's own sums. */
+int gradients_keep(struct gradients *g, struct err *e);
+/* Gives up the sums under way; the replica is what it was when the step began, except for its
+ * gradients. Other workers may take part in the next step. */
+int gradients_undo(struct gradients *g, struct err *e);
+/* The replica's statistics are those with which the next step begins: after somebody else has set
+ * them. */
+void gradients_keep_stats(struct gradients *g);
+
 /* Bytes that a rank sends in a step. */
 uint64_t gradients_bytes(const struct gradients *g);
 

@@ -37,6 +37,7 @@ struct gradients {
     struct allreduce join;
     float *joining; /* [n_params + trailer] of ranks that come late; owned; NULL: none came yet */
     float *aside;   /* [n_params] sums, while this rank computes again; owned; may be NULL */
+    struct undo *undo; /* of undo.c; owned; NULL: steps are not undone */
 };
 
 struct gradients_way {
@@ -64,6 +65,14 @@ int gradients_apply(struct gradients *g, double learning_rate, struct err *e);
 
 /* ---- late.c ---------------------------------------------------------------------------------- */
 void gradients_late_free(struct gradients *g);
+
+/* ---- undo.c: nothing where steps are not undone ---------------------------------------------- */
+void gradients_undo_free(struct gradients *g);
+/* For a way that updates floats [first, first + n) before it has all sums: _begin_parts, then
+ * _keep_part before each part changes, then _end_parts once the step is made. */
+void gradients_begin_parts(struct gradients *g);
+void gradients_keep_part(struct gradients *g, size_t first, size_t n);
+void gradients_end_parts(struct gradients *g);
 
 /* ---- host.c, for the ways that sum in host memory -------------------------------------------- */
 int gradients_host_lay_out(struct gradients *g, struct bucket *b, struct err *e);

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "common/log.h"
-
-enum { TAG_PARAMETERS = 12 };
+#include "worker/exchange/lockstep/verdict.h"
 
 static bool is_absent(const struct lockstep *l, const float *words, int rank)
 {

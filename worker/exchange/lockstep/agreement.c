@@ -24,7 +24,7 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
     words[WORD_NOT_READY] =
         l->known && l->next_sizes[rank] > 0 && !env->ready(env->ctx, l->next_sizes[rank]);
     words[WORDS + W + rank] = (float)time;
-    if (rank == 0) {
+    if (lockstep_is_first(l)) {
         struct control control;
         memset(&control, 0, sizeof control);
         env->control(env->ctx, &control);

@@ -138,6 +138,7 @@ static void take_cut(struct lockstep *l, struct work *out)
 static void take_next(struct lockstep *l, struct work *out)
 {
     int B = l->env->spec->batching.global_batch;
+    l->before = l->cursor;
     BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
     struct cursor ahead = l->cursor; /* the probable next slice, for the loader */
     struct slice next;
@@ -167,6 +168,7 @@ void lockstep_train(struct lockstep *l, struct work *out)
     } else {
         take_next(l, out);
     }
+    l->under_way = true;
     out->action = DO_TRAIN;
     out->sure = l->sure = is_sure(l);
     out->weight = (double)out->slice.count;
@@ -187,6 +189,7 @@ double lockstep_share(const struct lockstep *l)
 void lockstep_done(struct lockstep *l)
 {
     l->step++;
+    l->under_way = false;
     l->done_count = l->slice.count;
     l->done_share = lockstep_share(l);
     l->local_step += l->counts[l->env->comm->rank] > 0;
@@ -195,16 +198,30 @@ void lockstep_done(struct lockstep *l)
     l->evaluate = agenda_evaluate(&l->agenda, l->applied, l->step) || l->evaluate;
 }
 
+void lockstep_undo(struct lockstep *l)
+{
+    BUG_ON(l->advance.room > 0);
+    l->cursor = l->under_way ? l->before : l->cursor;
+    l->under_way = false;
+}
+
+bool lockstep_is_first(const struct lockstep *l)
+{
+    return l->env->comm->place[COMM_ALL] == 0;
+}
+
 /* ---- evaluation ------------------------------------------------------------------------------ */
 
 /* By speed. */
 static void test_part(const struct lockstep *l, struct work *out)
 {
     const struct rank_env *env = l->env;
+    const int *members = env->comm->members[COMM_ALL];
+    int n_members = env->comm->n_members[COMM_ALL];
     double sum = 0, before = 0;
-    for (int i = 0; i < env->comm->workers; i++) {
-        double v = env->speeds[i] > 0 ? env->speeds[i] : 1;
-        before += i < env->comm->rank ? v : 0;
+    for (int i = 0; i < n_members; i++) {
+        double v = env->speeds[members[i]] > 0 ? env->speeds[members[i]] : 1;
+        before += members[i] < env->comm->rank ? v : 0;
         sum += v;
     }
     double mine = env->speeds[env->comm->rank] > 0 ? env->speeds[env->comm->rank] : 1;
@@ -212,7 +229,7 @@ static void test_part(const struct lockstep *l, struct work *out)
             b = (int64_t)((double)n * (before + mine) / sum + 0.5);
     out->action = DO_EVALUATE;
     out->eval_first = a;
-    out->eval_count = (env->comm->rank == env->comm->workers - 1 ? n : b) - a;
+    out->eval_count = (env->comm->place[COMM_ALL] == n_members - 1 ? n : b) - a;
     out->batch = l->sizes[env->comm->rank];
 }
 
@@ -252,18 +269,29 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     l->sum_words[3] = r->leaves;
     l->sum_words[4] = !r->leaves && !r->absent;
     allreduce_start(&l->sums, l->sum_words, words, words);
+    env->comm->watches = true;
     int rc = comm_wait(env->comm, &l->sums.op, e);
+    env->comm->watches = false;
     if (rc < 0 || (env->open && (rc = agree_to_leave(l, e)) < 0)) {
         return rc;
     }
     double n = l->sum_words[2];
+    if (!(n > 0)) { /* a user's program has measured nothing */
+        l->evaluate = false;
+        l->evaluated_here = true;
+        return 0;
+    }
+    return lockstep_take_evaluation(l, l->sum_words[0] / n, l->sum_words[1] / n, (int64_t)n, e);
+}
+
+int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, int64_t samples,
+                             struct err *e)
+{
+    struct rank_env *env = l->env;
     l->evaluate = false;
     l->evaluated_here = true;
-    if (!(n > 0)) {
-        return 0; /* a user's program has measured nothing */
-    }
-    l->last_loss = l->sum_words[0] / n;
-    l->last_accuracy = l->sum_words[1] / n;
+    l->last_loss = loss;
+    l->last_accuracy = accuracy;
     l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 &&
                                               l->last_accuracy >= env->spec->target_accuracy);
     struct evaluation ev = {.step = l->step,
@@ -271,9 +299,9 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
                             .time = comm_now(env->comm) - env->job_start,
                             .loss = l->last_loss,
                             .accuracy = l->last_accuracy,
-                            .samples = (int64_t)n,
+                            .samples = samples,
                             .final = lockstep_over(l)};
-    if (env->comm->rank == 0) {
+    if (lockstep_is_first(l)) {
         env->evaluated(env->ctx, &ev);
     }
     if (l->last_accuracy > l->best) {

@@ -45,8 +45,8 @@ struct advance {
 };
 
 struct lockstep {
-    struct rank_env *env; /* borrowed */
-    struct cursor cursor;
+    struct rank_env *env;         /* borrowed */
+    struct cursor cursor, before; /* behind the step under way; as it was before that step */
     struct agenda agenda;
     int64_t step, applied; /* steps done, samples they took */
     int64_t local_step;    /* steps in which this rank had samples */
@@ -58,6 +58,7 @@ struct lockstep {
     const int64_t *counts;      /* [workers] of it, by rank: one of the two below, or cut before */
     int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
     int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
+    bool under_way;             /* a step was taken, and is not done */
     int64_t full_before;        /* samples of lower ranks in a full step */
     int64_t done_count;         /* samples of the step that was done last */
     double done_share;          /* and this rank's part of them */
@@ -96,6 +97,14 @@ void lockstep_train(struct lockstep *l, struct work *out);
 double lockstep_share(const struct lockstep *l);
 /* The step under way is done. */
 void lockstep_done(struct lockstep *l);
+/* The step under way is not made: the next lockstep_train() cuts it anew. Not with rank_env.ahead.
+ */
+void lockstep_undo(struct lockstep *l);
+/* The worker that speaks for all of them: the lowest rank that is left. */
+bool lockstep_is_first(const struct lockstep *l);
+/* Takes the sums of an evaluation of this version, as lockstep_evaluated() does. */
+int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, int64_t samples,
+                             struct err *e);
 /* Sums the parts' results over all ranks. Rank 0 reports them, and saves the state if it is the
  * best so far. */
 int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,

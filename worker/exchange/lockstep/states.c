@@ -4,17 +4,9 @@
 #include <stdlib.h>
 
 #include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/survivors.h"
 
-enum { TAG_STATE = 10, TAG_BLOCK };
-
-struct state_head { /* of a state that rank 0 gives to the keeper; its blocks follow */
-    int64_t version, applied;
-    struct cursor cursor;
-    int64_t n_params, n_optim, n_stats;
-    double accuracy, loss;
-    int32_t why;     /* enum save_why */
-    int32_t outcome; /* enum run_outcome: RUN_GOES_ON, or what serve() returns after this state */
-};
+static const double LOOK_SECONDS = 0.02;
 
 /* ---- rank 0 ---------------------------------------------------------------------------------- */
 
@@ -40,12 +32,13 @@ static int fetch_blocks(struct dev_replica *r, struct err *e)
     return rc;
 }
 
-static int send_all(struct comm *c, struct state_head *head, const struct dev_replica *r,
+static int send_all(struct comm *c, struct worker_word *word, const struct dev_replica *r,
                     float *optim, struct err *e)
 {
+    const struct state_head *head = &word->state;
     struct message m;
     int rc;
-    message_send(&m, c, c->workers, TAG_STATE, head, sizeof *head, NULL, 0);
+    message_send(&m, c, c->workers, TAG_STATE, word, sizeof *word, NULL, 0);
     if ((rc = comm_wait(c, &m.op, e)) < 0 ||
         (rc = send_block(c, r->host[DEV_PARAMS], (size_t)head->n_params, e)) < 0 ||
         (rc = send_block(c, optim, (size_t)head->n_optim, e)) < 0) {
@@ -60,22 +53,25 @@ static int send_blocks(struct lockstep *l, float *optim, size_t n_optim, enum sa
 {
     struct rank_env *env = l->env;
     struct dev_replica *r = env->replica;
-    struct state_head head = {.version = l->step,
-                              .applied = l->applied,
-                              .cursor = l->cursor,
-                              .n_params = (int64_t)r->count[DEV_PARAMS],
-                              .n_optim = (int64_t)(optim ? n_optim : r->count[DEV_OPTIM]),
-                              .n_stats = (int64_t)r->count[DEV_STATS],
-                              .accuracy = l->evaluated_here ? l->last_accuracy : -1,
-                              .loss = l->last_loss,
-                              .why = why,
-                              .outcome = outcome};
+    struct worker_word word = {
+        .saying = SAYS_STATE,
+        .rank = env->comm->rank,
+        .state = {.version = l->step,
+                  .applied = l->applied,
+                  .cursor = l->cursor,
+                  .n_params = (int64_t)r->count[DEV_PARAMS],
+                  .n_optim = (int64_t)(optim ? n_optim : r->count[DEV_OPTIM]),
+                  .n_stats = (int64_t)r->count[DEV_STATS],
+                  .accuracy = l->evaluated_here ? l->last_accuracy : -1,
+                  .loss = l->last_loss,
+                  .why = why,
+                  .outcome = outcome}};
     int rc = fetch_blocks(r, e);
     if (rc < 0) {
         return rc;
     }
     env->aside(env->ctx, true);
-    rc = send_all(env->comm, &head, r, optim ? optim : r->host[DEV_OPTIM], e);
+    rc = send_all(env->comm, &word, r, optim ? optim : r->host[DEV_OPTIM], e);
     env->aside(env->ctx, false);
     return rc;
 }
@@ -103,7 +99,7 @@ static int send_own(struct lockstep *l, struct err *e)
 int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
                         enum run_outcome outcome, struct err *e)
 {
-    int rc = l->env->comm->rank == 0 ? send_blocks(l, optim, n_optim, why, outcome, e) : 0;
+    int rc = lockstep_is_first(l) ? send_blocks(l, optim, n_optim, why, outcome, e) : 0;
     return rc < 0 || !has_own(l->env, why) ? rc : send_own(l, e);
 }
 
@@ -131,39 +127,64 @@ int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err
 
 struct keeping {
     struct rank_env *env;
+    struct survivors survivors;
     float *params, *optim, *stats; /* those of the last state; owned */
     struct own_state *own;         /* [workers], of the state under way; owned */
     double best;                   /* accuracy */
     struct run_state *state;       /* owned: too large for a fiber's stack */
 };
 
-static int take_block(struct rank_env *env, float **block, int64_t n, struct err *e)
+/* What a wait of the keeper ended with. */
+enum taken { TAKEN, SENDER_LOST };
+
+/* Waits for a message of one worker, or of any: enum taken, or negative. */
+static int wait_for(struct keeping *k, struct message *m, struct err *e)
+{
+    struct comm *c = k->env->comm;
+    bool any = m->peer == TRANSPORT_ANY;
+    int rc;
+    if (!k->env->lost) {
+        return comm_wait(c, &m->op, e);
+    }
+    while ((rc = comm_wait_for(c, &m->op, LOOK_SECONDS, e)) == COMM_UNDER_WAY) {
+        if ((rc = survivors_look(&k->survivors, e)) < 0) {
+            comm_abandon(c);
+            return rc;
+        }
+        if (!any && survivors_lost(&k->survivors, m->peer)) {
+            return (rc = comm_cancel(c, &m->op, e)) < 0 ? rc : SENDER_LOST;
+        }
+    }
+    return rc < 0 ? rc : TAKEN;
+}
+
+static int take_block(struct keeping *k, int from, float **block, int64_t n, struct err *e)
 {
     struct message m;
     char none;
     if (n <= 0) {
-        return 0;
+        return TAKEN;
     }
     if (!*block && !(*block = malloc((size_t)n * sizeof(float)))) {
         return err_set(e, ERR_MEMORY, "cannot hold a state of %lld floats: memory ran out",
                        (long long)n);
     }
-    message_recv(&m, env->comm, 0, TAG_BLOCK, &none, 1, *block, (size_t)n);
-    return comm_wait(env->comm, &m.op, e);
+    message_recv(&m, k->env->comm, from, TAG_BLOCK, &none, 1, *block, (size_t)n);
+    int rc = wait_for(k, &m, e);
+    if (rc == SENDER_LOST && m.op.torn) {
+        *block = NULL; /* belongs to the message that may still come */
+    }
+    return rc;
 }
 
-static int take_state(struct keeping *k, struct state_head *head, struct err *e)
+static int take_state(struct keeping *k, int from, const struct state_head *head, struct err *e)
 {
-    struct comm *c = k->env->comm;
-    struct message m;
     int rc;
-    message_recv(&m, c, 0, TAG_STATE, head, sizeof *head, NULL, 0);
-    if ((rc = comm_wait(c, &m.op, e)) < 0 ||
-        (rc = take_block(k->env, &k->params, head->n_params, e)) < 0 ||
-        (rc = take_block(k->env, &k->optim, head->n_optim, e)) < 0) {
+    if ((rc = take_block(k, from, &k->params, head->n_params, e)) != TAKEN ||
+        (rc = take_block(k, from, &k->optim, head->n_optim, e)) != TAKEN) {
         return rc;
     }
-    return take_block(k->env, &k->stats, head->n_stats, e);
+    return take_block(k, from, &k->stats, head->n_stats, e);
 }
 
 static void release_own(struct keeping *k)
@@ -207,30 +228,72 @@ static int save_state(struct keeping *k, const struct state_head *head, struct e
     return k->env->save ? k->env->save(k->env->ctx, k->state, e) : 0;
 }
 
+/* A state that is complete. The last one is written when all workers have made their last step:
+ * before that, another of them may have to give it. */
+static int follow_state(struct keeping *k, const struct worker_word *w, struct state_head *last,
+                        struct err *e)
+{
+    int rc = take_state(k, w->rank, &w->state, e);
+    if (rc != TAKEN) {
+        return rc < 0 ? rc : 0;
+    }
+    if (k->env->lost && w->state.outcome != RUN_GOES_ON) {
+        *last = w->state;
+        return 0;
+    }
+    if ((rc = take_own(k, &w->state, e)) >= 0) {
+        *last = w->state;
+        rc = save_state(k, &w->state, e);
+        release_own(k);
+    }
+    return rc;
+}
+
+/* Takes words until the last state is there; *last: its head. */
+static int serve(struct keeping *k, struct state_head *last, struct err *e)
+{
+    struct rank_env *env = k->env;
+    int rc = 0;
+    while (rc >= 0 &&
+           !(last->outcome != RUN_GOES_ON && (!env->lost || survivors_finished(&k->survivors)))) {
+        struct worker_word w;
+        struct message m;
+        message_recv(&m, env->comm, env->lost ? TRANSPORT_ANY : 0, TAG_STATE, &w, sizeof w, NULL,
+                     0);
+        if ((rc = wait_for(k, &m, e)) >= 0) {
+            rc = w.saying == SAYS_STATE ? follow_state(k, &w, last, e)
+                                        : survivors_hear(&k->survivors, &w, k->best, e);
+        }
+    }
+    if (rc >= 0 && env->lost && (rc = survivors_end(&k->survivors, e)) >= 0) {
+        rc = save_state(k, last, e);
+    }
+    return rc;
+}
+
 int lockstep_serve(struct rank_env *env, const struct run_state *from, struct err *e)
 {
     struct keeping k = {.env = env,
                         .own = calloc((size_t)env->comm->workers, sizeof *k.own),
                         .state = calloc(1, sizeof *k.state),
                         .best = from->best};
-    struct state_head head = {.outcome = RUN_GOES_ON};
+    struct state_head last = {.outcome = RUN_GOES_ON};
     double deadline = env->comm->deadline;
-    int rc = k.state && k.own ? 0 : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+    int rc = k.state && k.own ? survivors_init(&k.survivors, env, from, e)
+                              : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
     env->comm->deadline = 0; /* the next state may be hours away; heartbeats tell who is alive */
-    while (rc >= 0 && head.outcome == RUN_GOES_ON) {
-        if ((rc = take_state(&k, &head, e)) >= 0 && (rc = take_own(&k, &head, e)) >= 0) {
-            rc = save_state(&k, &head, e);
-            release_own(&k);
-        }
+    if (rc >= 0) {
+        rc = serve(&k, &last, e);
     }
     env->comm->deadline = deadline;
     if (rc < 0) {
         comm_abandon(env->comm); /* a block may still be coming */
     }
+    survivors_release(&k.survivors);
     free(k.params);
     free(k.optim);
     free(k.stats);
     free(k.own);
     free(k.state);
-    return rc < 0 ? rc : head.outcome;
+    return rc < 0 ? rc : last.outcome;
 }

@@ -12,7 +12,8 @@
  * of their own (SEMANTICS.md 7): an assignment announced in step s is used from s+2 on, or later
  * while any rank is not ready.
  *
- * A rank whose user's program has ended joins the sums late (absence.h).
+ * A rank whose user's program has ended joins the sums late (absence.h). A worker that dies leaves
+ * them, and the step is made by those who are left (survival.h).
  *
  * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <math.h>
@@ -21,6 +22,7 @@
 
 #include "worker/exchange/lockstep/absence.h"
 #include "worker/exchange/lockstep/equal.h"
+#include "worker/exchange/lockstep/survival.h"
 #include "worker/exchange/lockstep/weights.h"
 
 struct sync {
@@ -28,13 +30,15 @@ struct sync {
     struct lockstep l;
     struct gradients *gradients;
     struct absence absence;
-    struct weighing weighing; /* of the sum under way */
+    struct survival *survival; /* NULL: a lost worker ends the run */
+    struct weighing weighing;  /* of the sum under way */
     struct equal equal;
 };
 
 static void release(struct strategy *base)
 {
     struct sync *s = (struct sync *)base;
+    survival_free(s->survival);
     gradients_free(s->gradients);
     equal_release(&s->equal);
     lockstep_release(&s->l);
@@ -51,7 +55,8 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     s->base.ops = &strategy_SYNC;
     lockstep_init(&s->l, env, state);
     s->gradients = gradients_new(env, lockstep_words(&s->l), e);
-    if (!s->gradients || equal_init(&s->equal, &s->l, e) < 0) {
+    if (!s->gradients || equal_init(&s->equal, &s->l, e) < 0 ||
+        (survival_is_possible(env) && !(s->survival = survival_new(&s->l, s->gradients, e)))) {
         release(&s->base);
         return NULL;
     }
@@ -120,9 +125,14 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     weighing_begin(&s->weighing, w, words);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
-    int rc;
-    if ((rc = gradients_update(s->gradients, w, r->absent ? 0 : lockstep_share(l), &sums, e)) < 0 ||
-        (rc = weighing_check(&s->weighing, w, sums, e)) < 0) {
+    survival_watch(s->survival, true);
+    int rc = gradients_update(s->gradients, w, r->absent ? 0 : lockstep_share(l), &sums, e);
+    survival_watch(s->survival, false);
+    if (rc < 0) {
+        const struct survival_step step = {w, compute_s, ready};
+        return survival_recover(s->survival, rc, &step, e);
+    }
+    if ((rc = weighing_check(&s->weighing, w, sums, e)) < 0) {
         return rc;
     }
     if (!isfinite(sums[WORD_LOSS]) && !(l->env->weighed && isnan(sums[WORD_LOSS]))) {
@@ -131,6 +141,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     }
     lockstep_done(l);
     lockstep_agree(l, sums);
+    survival_note(s->survival, sums);
     report(s, w, sums, a->compute_s, ready);
     return 0;
 }
@@ -155,12 +166,13 @@ static int on_evaluated(struct strategy *base, const struct work *w, const struc
 {
     struct sync *s = (struct sync *)base;
     int rc = lockstep_evaluated(&s->l, w, r, e);
-    return rc < 0 ? rc : equal_check(&s->equal, e);
+    return rc < 0 ? survival_recover(s->survival, rc, NULL, e) : equal_check(&s->equal, e);
 }
 
 static int finish(struct strategy *base, struct err *e)
 {
-    return lockstep_finish(&((struct sync *)base)->l, NULL, 0, e);
+    struct sync *s = (struct sync *)base;
+    return s->survival ? survival_finish(s->survival, e) : lockstep_finish(&s->l, NULL, 0, e);
 }
 
 static const struct program_part program = {.step = STEP_BY_PROGRAM_ON_SUM};

@@ -10,7 +10,7 @@
 #include "kernels/flat.h"
 #include "worker/exchange/transport/allreduce_ways.h"
 
-enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12 };
+enum { SHORT = 4096, COLLECTIVE_TAG = 2000, SERIALS = 1 << 12, GENERATION = 1 << 15 };
 
 void allreduce_init(struct allreduce *a, struct comm *c, enum comm_group group, size_t max_floats)
 {
@@ -40,7 +40,8 @@ int allreduce_member(const struct allreduce *a, int i)
 
 int allreduce_tag(const struct allreduce *a)
 {
-    return COLLECTIVE_TAG + (int)a->group * SERIALS + (int)(a->serial % SERIALS);
+    return COLLECTIVE_TAG + (int)a->group * SERIALS + (int)(a->serial % SERIALS) +
+           a->comm->generation * GENERATION;
 }
 
 int allreduce_send(struct allreduce *a, struct transport *t, int to, int tag, size_t begin,
@@ -97,9 +98,31 @@ static int native_step(struct allreduce *a, struct transport *t)
     return rc < 0 ? allreduce_failed(a) : rc;
 }
 
+/* What is under way depends on the way. */
+static int end_cancelled(struct allreduce *a, struct transport *t)
+{
+    struct transport_req *ins[ALLREDUCE_WINDOW], *outs[ALLREDUCE_WINDOW];
+    int n = 0, m = 0;
+    switch (a->begun ? way_of(a) : WAY_NONE) {
+    case WAY_RING:
+        ring_under_way(a, ins, &n, outs, &m);
+        break;
+    case WAY_DOUBLING:
+        doubling_under_way(a, ins, &n, outs, &m);
+        break;
+    case WAY_NATIVE:
+    case WAY_NONE:
+        break;
+    }
+    return comm_end_requests(&a->op, t, ins, n, outs, m);
+}
+
 static int step(struct comm_op *op, struct transport *t)
 {
     struct allreduce *a = (struct allreduce *)op;
+    if (atomic_load_explicit(&op->cancelled, memory_order_relaxed)) {
+        return end_cancelled(a, t);
+    }
     switch (way_of(a)) {
     case WAY_NATIVE:
         return native_step(a, t);
@@ -111,6 +134,19 @@ static int step(struct comm_op *op, struct transport *t)
         break;
     }
     return COMM_DONE;
+}
+
+/* With fewer members a chunk is longer, so the next start takes other memory. */
+int allreduce_cancel(struct allreduce *a, struct err *e)
+{
+    BUG_ON(a->scratch.dev || (a->comm && a->comm->native));
+    bool under_way = a->scratch.floats && comm_test(&a->op) == COMM_UNDER_WAY;
+    int rc = under_way ? comm_cancel(a->comm, &a->op, e) : 0;
+    if (rc < 0 || (under_way && a->op.torn)) {
+        a->scratch.floats = NULL; /* belongs to the message that may still come */
+    }
+    allreduce_release(a);
+    return rc;
 }
 
 int allreduce_next_part(struct allreduce *a, size_t *first, size_t *n, struct err *e)

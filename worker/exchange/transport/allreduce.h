@@ -72,6 +72,9 @@ int allreduce_place(struct allreduce *a, struct device *dev, struct err *e);
 /* `data` is in this device's memory (allreduce_place), not the host's. */
 bool allreduce_on_device(const struct allreduce *a);
 void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light);
+/* Gives up the sum, if it is under way (comm_cancel); it may be started again, by other members
+ * too. `data` has neither the sum nor what it was. Not with comm.native, nor on a device. */
+int allreduce_cancel(struct allreduce *a, struct err *e);
 /* Waits for the next part of the sum, n floats of `data` from `first`, which may be read from then
  * on, and returns how many parts there are from this one on; when all have been given it waits for
  * the end, and returns 0. Each rank has an order of its own. */

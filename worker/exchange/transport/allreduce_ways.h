@@ -21,11 +21,17 @@ int allreduce_failed(struct allreduce *a);
 /* ---- ring.c ---------------------------------------------------------------------------------- */
 void ring_begin(struct allreduce *a);
 int ring_step(struct allreduce *a, struct transport *t);
+/* The messages under way: ins[*n] and outs[*m], of at most ALLREDUCE_WINDOW. */
+void ring_under_way(struct allreduce *a, struct transport_req **ins, int *n,
+                    struct transport_req **outs, int *m);
 /* Floats of the part that is complete as `part`th of a->size: [*first, *first + *n) of data. */
 void ring_part(const struct allreduce *a, int part, size_t *first, size_t *n);
 
 /* ---- doubling.c ------------------------------------------------------------------------------ */
 void doubling_begin(struct allreduce *a);
 int doubling_step(struct allreduce *a, struct transport *t);
+/* As ring_under_way. */
+void doubling_under_way(struct allreduce *a, struct transport_req **ins, int *n,
+                        struct transport_req **outs, int *m);
 
 #endif

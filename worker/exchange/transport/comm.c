@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { BROADCAST_TAG = 1000, MEET_TAG }; /* strategies use 0 … 999 */
+static const double LOOK_SECONDS = 0.02, SETTLE_SECONDS = 0.25, CANCEL_SECONDS = 10;
 
 /* On a virtual clock there is one way for every message. */
 static bool leaves_host(const struct comm *c, enum comm_group group)
@@ -123,10 +124,29 @@ static int failed_op(const struct comm *c, const struct comm_op *op, struct err 
     return err_set(e, ERR_PEER, "an exchange of rank %d failed", c->rank);
 }
 
+/* As transport_ops.wait, in short waits: nothing tells of a loss but asking. *lost: a worker is. */
+static int wait_watching(struct comm *c, struct comm_op *op, int parts, double deadline, bool *lost)
+{
+    int rc;
+    double until;
+    do {
+        until = comm_now(c) + LOOK_SECONDS;
+        until = deadline > 0 && deadline < until ? deadline : until;
+        rc = c->t->ops->wait(c->t, op, parts, until);
+        *lost = rc == COMM_UNDER_WAY && c->lost(c->lost_ctx);
+    } while (rc == COMM_UNDER_WAY && !*lost && until != deadline);
+    return rc;
+}
+
 int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e)
 {
     double deadline = c->deadline > 0 ? comm_now(c) + c->deadline : 0;
-    int rc = c->t->ops->wait(c->t, op, parts, deadline);
+    bool lost = false;
+    int rc = c->watches && c->lost ? wait_watching(c, op, parts, deadline, &lost)
+                                   : c->t->ops->wait(c->t, op, parts, deadline);
+    if (lost) {
+        return err_set(e, ERR_CANCELLED, "a worker is lost");
+    }
     if (rc == COMM_UNDER_WAY) {
         comm_abandon(c);
         return err_set(e, ERR_TIMEOUT, "rank %d waited %.0f s for another rank", c->rank,
@@ -148,6 +168,64 @@ void comm_abandon(struct comm *c)
     }
 }
 
+/* ---- workers that are lost ------------------------------------------------------------------- */
+
+int comm_end_requests(struct comm_op *op, struct transport *t, struct transport_req **receives,
+                      int n, struct transport_req **sends, int m)
+{
+    bool first = op->cancelled_at == 0;
+    double now = t->ops->now(t);
+    op->cancelled_at = first ? now : op->cancelled_at;
+    op->torn = false;
+    for (int i = 0; i < n; i++) {
+        if (first) {
+            t->ops->cancel(t, receives[i]);
+        }
+        op->torn = t->ops->test(t, receives[i]) == COMM_UNDER_WAY || op->torn;
+    }
+    if (op->torn && now - op->cancelled_at < SETTLE_SECONDS) {
+        return COMM_UNDER_WAY;
+    }
+    for (int i = 0; i < n; i++) {
+        t->ops->forget(t, receives[i]);
+    }
+    for (int i = 0; i < m; i++) {
+        t->ops->forget(t, sends[i]);
+    }
+    return err_set(&op->err, ERR_CANCELLED, "an exchange was given up: a worker is lost");
+}
+
+int comm_cancel(struct comm *c, struct comm_op *op, struct err *e)
+{
+    atomic_store(&op->cancelled, true);
+    int rc = c->t->ops->wait(c->t, op, INT_MAX, comm_now(c) + CANCEL_SECONDS);
+    if (rc == COMM_UNDER_WAY) {
+        comm_abandon(c);
+        return err_set(e, ERR_TIMEOUT, "rank %d cannot give up an exchange", c->rank);
+    }
+    return 0;
+}
+
+void comm_drop(struct comm *c, const int *lost, int n)
+{
+    int left = 0;
+    BUG_ON(n > COMM_GENERATIONS);
+    for (int i = 0; i < c->workers; i++) {
+        bool gone = false;
+        for (int k = 0; k < n; k++) {
+            gone = gone || lost[k] == i;
+        }
+        if (!gone) {
+            c->place[COMM_ALL] = i == c->rank ? left : c->place[COMM_ALL];
+            c->members[COMM_ALL][left++] = i;
+        }
+    }
+    c->n_members[COMM_ALL] = left;
+    c->remote[COMM_ALL] = leaves_host(c, COMM_ALL);
+    c->serials[COMM_ALL] = 0;
+    c->generation = n;
+}
+
 /* ---- messages -------------------------------------------------------------------------------- */
 
 enum { PHASE_BEGIN, PHASE_HEAD, PHASE_BODY };
@@ -167,11 +245,28 @@ static int head_tag(const struct message *m)
     return (m->tag & ~TRANSPORT_LENT) | TRANSPORT_CONTROL;
 }
 
+static int end_cancelled(struct message *m, struct transport *t)
+{
+    struct transport_req *under_way[2];
+    int n = 0;
+    if (m->phase == PHASE_HEAD) {
+        under_way[n++] = &m->r[0];
+    }
+    if (has_body(m) && (m->phase == PHASE_BODY || (m->sending && m->phase == PHASE_HEAD))) {
+        under_way[n++] = &m->r[1];
+    }
+    return comm_end_requests(&m->op, t, under_way, m->sending ? 0 : n, under_way,
+                             m->sending ? n : 0);
+}
+
 /* The header and the body go as two messages, both under way at once. Both sides agree whether
  * there is a body. */
 static int send_step(struct comm_op *op, struct transport *t)
 {
     struct message *m = (struct message *)op;
+    if (atomic_load(&op->cancelled)) {
+        return end_cancelled(m, t);
+    }
     if (m->phase == PHASE_BEGIN) {
         if (t->ops->send(t, m->peer, head_tag(m), m->head, m->head_bytes, &m->r[0]) < 0) {
             return fail(m, "sending to");
@@ -199,6 +294,9 @@ static int send_step(struct comm_op *op, struct transport *t)
 static int recv_step(struct comm_op *op, struct transport *t)
 {
     struct message *m = (struct message *)op;
+    if (atomic_load(&op->cancelled)) {
+        return end_cancelled(m, t);
+    }
     if (m->phase == PHASE_BEGIN) {
         if (t->ops->recv(t, m->peer, head_tag(m), m->head, m->head_bytes, &m->r[0]) < 0) {
             return fail(m, "receiving from");

@@ -25,7 +25,16 @@ struct comm {
      * no floats. Else 0. */
     size_t hollow[COMM_GROUPS], hollow_body;
     double deadline; /* seconds that any wait may take, 120 by default; 0 none */
+    /* Workers that are lost (docs/decisions/0022): is there one that comm_drop() was not told of?
+     * Any thread. NULL: nobody asks. */
+    bool (*lost)(void *ctx);
+    void *lost_ctx;
+    bool watches; /* waits end with ERR_CANCELLED, and what was waited for goes on, once there is */
+    int generation; /* workers that were dropped */
 };
+
+/* Workers that may be dropped: the tags of all-reduces tell so many generations apart. */
+enum { COMM_GENERATIONS = 31 };
 
 int comm_init(struct comm *c, struct transport *t, int workers, int servers, struct err *e);
 /* groups[i] is the group number of worker i. */
@@ -44,6 +53,17 @@ int comm_wait(struct comm *c, struct comm_op *op, struct err *e);
 int comm_wait_for(struct comm *c, struct comm_op *op, double seconds, struct err *e);
 /* As comm_wait(), but returns once this many parts have come. */
 int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e);
+/* Ends one operation, which a lost rank may have left under way for ever: it has failed then, or
+ * had ended before. Messages that have begun to come are taken, for a quarter of a second: if one
+ * of them did not end, op->torn, and the memory that it goes to is not used again. */
+int comm_cancel(struct comm *c, struct comm_op *op, struct err *e);
+/* For the step() of an operation that was cancelled: ends its n receives and m sends that are under
+ * way; COMM_UNDER_WAY, or negative at the end, with the op's err set. */
+int comm_end_requests(struct comm_op *op, struct transport *t, struct transport_req **receives,
+                      int n, struct transport_req **sends, int m);
+/* Workers lost[n], all so far, leave the group of all; all-reduces begin anew with those that are
+ * left, and take no message of before. No operation of the group is under way. */
+void comm_drop(struct comm *c, const int *lost, int n);
 /* Ends all exchange of a rank that failed: operations under way are no longer touched, so that they
  * may be freed, and new ones fail. */
 void comm_abandon(struct comm *c);

@@ -90,12 +90,18 @@ static int mpi_cancel(struct transport *t, struct transport_req *r)
     MPI_Request req;
     (void)t;
     memcpy(&req, r->impl, sizeof req);
+    return req == MPI_REQUEST_NULL || MPI_Cancel(&req) == MPI_SUCCESS ? 0 : -ERR_PEER;
+}
+
+static void mpi_forget(struct transport *t, struct transport_req *r)
+{
+    MPI_Request req;
+    (void)t;
+    memcpy(&req, r->impl, sizeof req);
     if (req != MPI_REQUEST_NULL) {
-        MPI_Cancel(&req);
         MPI_Request_free(&req);
         memcpy(r->impl, &req, sizeof req);
     }
-    return 0;
 }
 
 /* ---- the thread's ---------------------------------------------------------------------------- */
@@ -201,6 +207,7 @@ static const struct transport_ops mpi_ops = {
     .recv = mpi_recv,
     .test = mpi_test,
     .cancel = mpi_cancel,
+    .forget = mpi_forget,
     .now = mpi_now,
     .start = mpi_start,
     .wait = mpi_wait,

@@ -110,3 +110,12 @@ int doubling_step(struct allreduce *a, struct transport *t)
     }
     return COMM_DONE;
 }
+
+void doubling_under_way(struct allreduce *a, struct transport_req **ins, int *n,
+                        struct transport_req **outs, int *m)
+{
+    *n = a->doubling.in_busy;
+    *m = a->doubling.out_busy;
+    ins[0] = a->ins;
+    outs[0] = a->outs;
+}

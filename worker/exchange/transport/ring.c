@@ -164,6 +164,19 @@ static int test_pieces(struct allreduce *a, struct transport *t, bool *moved)
     return rc < 0 ? allreduce_failed(a) : 0;
 }
 
+void ring_under_way(struct allreduce *a, struct transport_req **ins, int *n,
+                    struct transport_req **outs, int *m)
+{
+    const struct ring_state *r = &a->ring;
+    *n = *m = 0;
+    for (int k = r->got_done; k < r->got; k++) {
+        ins[(*n)++] = &a->ins[k % r->window];
+    }
+    for (int k = r->sent_done; k < r->sent; k++) {
+        outs[(*m)++] = &a->outs[k % r->window];
+    }
+}
+
 /* Asks the transport to run the ring as one event. */
 static bool runs_whole(struct allreduce *a, struct transport *t)
 {

@@ -42,9 +42,12 @@ struct comm_op {
     /* COMM_DONE, COMM_UNDER_WAY, or negative: failed (err says why). Runs on the communication
      * thread. */
     int (*step)(struct comm_op *op, struct transport *t);
-    atomic_int state;         /* as step() returned; read it through comm_test or comm_wait */
-    atomic_int parts;         /* of what comes in parts, how many have come; step() counts them */
-    int wanted;               /* parts that somebody waits for; the transport's */
+    atomic_int state;      /* as step() returned; read it through comm_test or comm_wait */
+    atomic_int parts;      /* of what comes in parts, how many have come; step() counts them */
+    atomic_bool cancelled; /* step() ends it as soon as it can (comm_cancel) */
+    double cancelled_at;   /* when step() began to; 0: it did not */
+    bool torn;             /* cancelled, and a message into its memory may still come: that stays */
+    int wanted;            /* parts that somebody waits for; the transport's */
     double started, finished; /* transport time */
     struct err err;
     struct comm_op *next; /* the transport's queue */
@@ -72,9 +75,11 @@ struct transport_ops {
                 struct transport_req *r);
     /* COMM_DONE, COMM_UNDER_WAY, or negative. */
     int (*test)(struct transport *t, struct transport_req *r);
-    int (*cancel)(struct transport *t,
-                  struct transport_req *r); /* a receive that nothing will match */
-    double (*now)(struct transport *t);     /* seconds, monotonic or virtual */
+    /* Asks a receive to end: one that no message has matched tests done from then on. */
+    int (*cancel)(struct transport *t, struct transport_req *r);
+    /* `r` is not tested any more, whatever becomes of its message. NULL where nobody is lost. */
+    void (*forget)(struct transport *t, struct transport_req *r);
+    double (*now)(struct transport *t); /* seconds, monotonic or virtual */
     void (*start)(struct transport *t,
                   struct comm_op *op); /* runs op in the background; op stays the caller's */
     /* Blocks the caller until `parts` of the op have come (or, where time is virtual, until it

@@ -1,0 +1,41 @@
+/* A worker of a lockstep strategy that goes on when another one dies (docs/decisions/0022).
+ *
+ *      exchange ─► ERR_CANCELLED: a worker is lost ─► survival_recover ─► the strategy's next
+ *
+ * The step under way is given up, the keeper says from which step all go on (verdict.h), the ring
+ * is built anew of those who are left, and next() cuts the same samples by the new minibatches.
+ * survivors.h is the keeper's half. Inside worker/exchange/lockstep only. */
+#ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
+#define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
+
+#include "worker/exchange/gradients/gradients.h"
+#include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/verdict.h"
+
+struct survival;
+
+/* Whether a lost worker ends the run. */
+bool survival_is_possible(const struct rank_env *env);
+/* `l` and `g` are borrowed. NULL: memory ran out. */
+struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e);
+void survival_free(struct survival *s); /* NULL is allowed, as below but in survival_finish */
+
+/* The step under way of `l` will be done by these sums of words: notes them for those who miss
+ * them. After lockstep_agree(). */
+void survival_note(struct survival *s, const float *words);
+/* Between these two a wait ends if a worker is lost. */
+void survival_watch(struct survival *s, bool on);
+
+struct survival_step { /* of this rank, the one that was not ended */
+    const struct work *work;
+    double compute_s, ready; /* seconds; comm_now() when its gradients were there */
+};
+/* After an exchange of this strategy that ended with `rc`: gives what is under way up and does as
+ * the keeper decides, if a worker is lost; else returns rc. 0: the run goes on with next().
+ * step: NULL if it was an evaluation. */
+int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e);
+/* strategy_ops.finish: the last state to the keeper, again by another if the first worker is lost
+ * meanwhile; returns when the keeper has it and all workers are there. */
+int survival_finish(struct survival *s, struct err *e);
+
+#endif

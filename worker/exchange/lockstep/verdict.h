@@ -1,0 +1,77 @@
+/* What workers and keeper say to each other when a worker is lost (docs/decisions/0022), and how
+ * the keeper decides from which step the others go on.
+ *
+ *      keeper   ── asks: who is lost ──► each worker that is left
+ *      worker   ── stands at step s ──► keeper
+ *      keeper   ── decides: step, giver, who is behind, minibatches ──► each of them
+ *      giver    ── replica, words of the step ──► those behind
+ *
+ * In lockstep nobody makes a step that another has not reached, so the ranks stand at one step or
+ * at two neighbouring ones. Those that did not end step s, of which others have the sums, get its
+ * result; if nobody has, all make it anew.
+ *
+ * Inside worker/exchange/lockstep only. */
+#ifndef WORKER_EXCHANGE_LOCKSTEP_VERDICT_H
+#define WORKER_EXCHANGE_LOCKSTEP_VERDICT_H
+
+#include "worker/exchange/strategy.h"
+
+enum { TAG_STATE = 10, TAG_BLOCK, TAG_PARAMETERS, TAG_VERDICT, TAG_GIFT };
+
+/* ---- from a worker to the keeper: TAG_STATE -------------------------------------------------- */
+
+enum saying { SAYS_STATE, SAYS_STANDING, SAYS_FINISHED };
+
+struct state_head { /* of a state that the first worker gives to the keeper; its blocks follow */
+    int64_t version, applied;
+    struct cursor cursor;
+    int64_t n_params, n_optim, n_stats;
+    double accuracy, loss;
+    int32_t why;     /* enum save_why */
+    int32_t outcome; /* enum run_outcome: RUN_GOES_ON, or what serve() returns after this state */
+};
+
+struct standing {
+    int32_t round;     /* workers that are lost, as it was asked; at the end, as it knows */
+    int32_t torn;      /* its replica is none: the giver was lost while it gave */
+    int64_t step;      /* the last that its replica has */
+    int64_t evaluated; /* and was evaluated */
+    uint64_t digest;   /* of the replica, at the end of a run that lost a worker */
+    struct tally {
+        int64_t steps, samples;
+    } lost[COMM_GENERATIONS]; /* [round] what they had made by then, in this attempt */
+};
+
+struct worker_word {
+    int32_t saying, rank;
+    union {
+        struct state_head state;
+        struct standing standing;
+    };
+};
+
+/* ---- from the keeper to a worker: TAG_VERDICT ------------------------------------------------ */
+
+enum keeper_saying { KEEPER_ASKS, KEEPER_DECIDES, KEEPER_ENDS };
+
+struct verdict {
+    int32_t saying;
+    int32_t round; /* workers that are lost: */
+    int32_t lost[COMM_GENERATIONS];
+    /* KEEPER_DECIDES */
+    int64_t step;       /* all are behind it from now on */
+    int32_t evaluated;  /* it was evaluated */
+    int32_t giver;      /* gives those that are behind the state at that step */
+    int32_t first_lost; /* who speaks for the workers has changed since the last verdict */
+    int32_t version;    /* of the assignment: */
+    int32_t sizes[SPEC_WORKERS];
+    double best; /* accuracy of the best artifact */
+    uint8_t behind[SPEC_WORKERS];
+};
+
+/* Fills step, evaluated, giver and behind from what the n ranks left[] say in of[rank].
+ * ERR_PEER: nobody has a state, or they are further apart than lockstep allows. */
+int verdict_decide(struct verdict *v, const struct standing *of, const int *left, int n,
+                   struct err *e);
+
+#endif
