@@ -119,7 +119,7 @@ $(eval $(call unit_room,job,$(L_job)))
 $(eval $(call unit_room,store,$(L_store)))
 $(eval $(call unit_room,agent,$(L_agent)))
 $(eval $(call unit_room,http,-lcurl $(L_http)))
-$(eval $(call unit_room,coordinator,$(L_http)))
+$(eval $(call unit_room,coordinator,-lcurl $(L_http)))
 $(eval $(call unit_room,cli,$(L_cli)))
 $(eval $(call unit_room,worker,$(L_worker)))
 $(eval $(call unit_room,simulator,$(L_worker)))
@@ -135,7 +135,7 @@ FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 120
 fuzz_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c) kernels/cpu/flat.c \
-    $(addprefix worker/,safetensors.c artifact.c progress.c checkpoint.c own_files.c))
+    $(addprefix worker/checkpoint/,safetensors.c artifact.c progress.c checkpoint.c own_files.c))
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_worker) $(call libs,http)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lz $(L_http)
 .PHONY: fuzz fuzz-parts check-fuzz

@@ -55,6 +55,8 @@ const struct opt serve_options[] = {
      "ports that Open MPI may listen on between hosts (default: any)"},
     {"allow-host", "NAME", OPT_LIST, NULL, 0, 0,
      "a name besides the listen address under which browsers may come"},
+    {"allow-local-webhooks", NULL, OPT_FLAG, NULL, 0, 0,
+     "webhooks may lead to this host, its own link and metadata services (docs/webhooks.md)"},
     {"allow-programs", NULL, OPT_FLAG, NULL, 0, 0,
      "jobs may run programs of users: code on the nodes, as the agent's user (docs/security.md)"},
     INTERPRETERS_OPTION,

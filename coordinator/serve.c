@@ -35,6 +35,7 @@
 #include "coordinator/planning/predict.h"
 #include "coordinator/turn/lease.h"
 #include "coordinator/turn/scheduler.h"
+#include "coordinator/webhooks/webhooks.h"
 #include "http/server.h"
 #include "job/node.h"
 
@@ -84,6 +85,7 @@ struct service {
     struct interpreters *interpreters; /* of the local nodes; NULL: programs are not allowed */
     struct hosts *hosts;
     struct retention *retention;
+    struct webhooks *webhooks;
     struct dryrun dryrun;
     struct http_server *http;
 };
@@ -226,7 +228,8 @@ static int start_http(struct service *s, struct err *e)
                              .token_file = c->token_file,
                              .allow_hosts = c->allow_hosts,
                              .tls_cert = opt_string(c->options, "tls-cert"),
-                             .tls_key = opt_string(c->options, "tls-key")};
+                             .tls_key = opt_string(c->options, "tls-key"),
+                             .local_webhooks = opt_flag(c->options, "allow-local-webhooks")};
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
@@ -299,6 +302,14 @@ static int start_retention(struct service *s, struct err *e)
     return s->retention ? 0 : -(int)e->code;
 }
 
+static int start_webhooks(struct service *s, struct err *e)
+{
+    struct webhooks_config wc = {s->url, s->config.password, lease_fence(s->lease),
+                                 opt_flag(s->config.options, "allow-local-webhooks")};
+    s->webhooks = webhooks_start(&wc, e);
+    return s->webhooks ? 0 : -(int)e->code;
+}
+
 static int open_lease(struct service *s, struct err *e)
 {
     struct lease_config lc = {.data_dir = s->config.data_dir,
@@ -313,8 +324,8 @@ static int open_lease(struct service *s, struct err *e)
 static int start(struct service *s, struct err *e)
 {
     static int (*const steps[])(struct service *, struct err *) = {
-        start_quotas, open_lease,  start_store,     start_lease, start_sched,
-        start_nodes,  start_hosts, start_retention, start_http};
+        start_quotas, open_lease,  start_store,     start_lease,    start_sched,
+        start_nodes,  start_hosts, start_retention, start_webhooks, start_http};
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < sizeof steps / sizeof *steps; i++) {
         rc = steps[i](s, e);
@@ -420,6 +431,7 @@ static void stop(struct service *s)
     }
     hosts_stop(s->hosts);
     retention_stop(s->retention);
+    webhooks_stop(s->webhooks);
     localnodes_stop(s->nodes, !left);
     interpreters_stop(s->interpreters);
     store_close(s->store);

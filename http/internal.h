@@ -49,6 +49,7 @@ struct http_server {
     atomic_size_t body_bytes; /* memory of the bodies that are arriving or being worked on */
     atomic_int uploads;       /* under way */
     atomic_long answers[6];   /* [status / 100] */
+    bool local_webhooks;      /* webhooks may lead to this host */
     char instance[9];         /* random digits: what ids of requests begin with */
     atomic_ulong requests;    /* ids given */
 };

@@ -91,6 +91,16 @@ static const struct route_param audit_params[] = {
     {"limit", ROUTE_INT, 1, 500, NULL, "entries on a page; 50 by default", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
+static const struct route_param accounting_params[] = {
+    {"by", ROUTE_STRING, 0, 0, "owner|job|day", "what the rows are; owner by default", NULL},
+    {"since", ROUTE_STRING, 0, 0, NULL,
+     "the first day (UTC), as 2026-01-02; 29 days before `until` by default", NULL},
+    {"until", ROUTE_STRING, 0, 0, NULL, "the last day; today by default", NULL},
+    {"owner", ROUTE_STRING, 0, 0, NULL,
+     "only what this owner's jobs used; for others than admins always their own", NULL},
+    FORMAT_PARAM,
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
+};
 
 #define V1 "/api/v1/"
 
@@ -134,6 +144,11 @@ const struct route routes[] = {
     {"POST", V1 "tokens", ROLE_ADMIN, api_token_make, "Issues a token. The answer is the only one that has it.", NULL, "TokenStart", 201, "TokenMade", ROUTE_WAITS},
     {"DELETE", V1 "tokens/{id}", ROLE_ADMIN, api_token_revoke, "Revokes a token that was issued, with its sessions and links; 409 for a line of the token file.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"GET", V1 "owners", ROLE_VIEWER, api_owners, "Lists the owners of jobs: what they have, and what they may have.", NULL, NULL, 200, "OwnerList", ROUTE_WAITS},
+    {"GET", V1 "webhooks", ROLE_OPERATOR, api_webhooks_list, "Lists webhooks, with what waits for them and what became of the last deliveries: one's own, an admin everybody's.", NULL, NULL, 200, "WebhookList", ROUTE_WAITS},
+    {"POST", V1 "webhooks", ROLE_OPERATOR, api_webhook_make, "Has an address told when a job comes into one of these states. The answer is the only one that has the secret.", NULL, "WebhookStart", 201, "WebhookMade", ROUTE_WAITS},
+    {"GET", V1 "webhooks/{id}", ROLE_OPERATOR, api_webhook_get, "Shows a webhook.", NULL, NULL, 200, "Webhook", ROUTE_WAITS},
+    {"DELETE", V1 "webhooks/{id}", ROLE_OPERATOR, api_webhook_delete, "Deletes a webhook, with what still waits for it.", NULL, NULL, 204, NULL, ROUTE_WAITS},
+    {"GET", V1 "accounting", ROLE_VIEWER, api_accounting, "Lists node-hours by owner, job or day; admins see all, others their own.", accounting_params, NULL, 200, "Accounting|text/csv", ROUTE_WAITS},
     {"GET", V1 "audit", ROLE_ADMIN, api_audit, "Lists who changed what, from where, and what the answer was, newest first.", audit_params, NULL, 200, "Audit", ROUTE_WAITS},
     {"GET", "/metrics", ROLE_VIEWER, api_metrics, "Gives figures of service, nodes and running jobs for Prometheus.", NULL, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", "/healthz", ROLE_NONE, api_healthz, "Answers while the process serves requests.", NULL, NULL, 200, "Health", ROUTE_QUICK},

@@ -210,6 +210,7 @@ static int copy_config(struct http_server *s, const struct http_config *c, struc
     s->data_dir = strdup(c->data_dir);
     s->static_dir = strdup(c->static_dir ? c->static_dir : "");
     s->hooks = c->hooks;
+    s->local_webhooks = c->local_webhooks;
     s->started = clock_now();
     name_instance(s);
     return s->data_dir && s->static_dir

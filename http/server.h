@@ -49,6 +49,7 @@ struct http_config {
     const char *token_file;         /* made with mode 0600 if absent; its token is an admin's */
     const char *const *allow_hosts; /* NULL-terminated, or NULL */
     const char *tls_cert, *tls_key; /* PEM files; NULL: without TLS */
+    bool local_webhooks;            /* webhooks may lead to this host and its link */
     struct http_hooks hooks;
 };
 

@@ -87,6 +87,11 @@ static int event_end(struct store *s, bool newest, char out[STORE_PLACE], struct
     return n < 0 ? n : 0;
 }
 
+int store_events_newest(struct store *s, char out[STORE_PLACE], struct err *e)
+{
+    return event_end(s, true, out, e);
+}
+
 static json_t *event_json(const struct stream_entry *at)
 {
     const char *job = reply_field(at->fields, "job", NULL),

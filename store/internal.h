@@ -40,6 +40,7 @@ struct store {
     int events_ms;                   /* the time limit that its socket has */
     int appended;                    /* commands whose replies have not been taken */
     struct sign_key seal;            /* of what is reported on it */
+    int64_t (*wall_ms)(void);        /* NULL: clock_wall_ms() */
     const struct store_fence *fence; /* of a coordinator's connection, or NULL; borrowed */
 };
 

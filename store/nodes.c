@@ -2,8 +2,7 @@
  *
  * A node is a hash: its document, the time of its last heartbeat by Redis's clock, and what an
  * operator asked (drained, disabled). Its state is computed when it is read, never stored: a node
- * that stops sending becomes lost without any process marking it. A claim is a key of its own,
- * taken by compare-and-set, so two schedulers cannot place two jobs on one node.
+ * that stops sending becomes lost without any process marking it. Who uses it is in claims.c.
  */
 #include "store/internal.h"
 #include "store/lua.h"
@@ -281,36 +280,6 @@ int store_node_set(struct store *s, const char *name, const char *field, const c
     int64_t n = 0;
     rc = count_and_free(store_script(s, &set_script, 2, keys, value ? 4 : 3, args, NULL, e), &n, e);
     return rc < 0 ? rc : n ? 0 : no_node(name, e);
-}
-
-/* ---- claims ---------------------------------------------------------------------------------- */
-
-static struct script claim_script = {.text = LUA_NODE_EVENT LUA_NODE_CLAIM};
-
-static struct script release_script = {.text = LUA_NODE_EVENT LUA_NODE_RELEASE};
-
-static int claim(struct store *s, struct script *script, const char *name, const char *job,
-                 struct err *e)
-{
-    char key[STORE_KEY];
-    int rc = key_named(key, KEY_CLAIM, name, e);
-    if (rc < 0) {
-        return rc;
-    }
-    const char *keys[] = {key, key_text(KEY_EVENTS)}, *args[] = {name, STORE_EVENTS, job};
-    int64_t n = 0;
-    rc = count_and_free(store_script(s, script, 2, keys, 3, args, NULL, e), &n, e);
-    return rc < 0 ? rc : (int)n;
-}
-
-int store_node_claim(struct store *s, const char *name, const char *job, struct err *e)
-{
-    return claim(s, &claim_script, name, job, e);
-}
-
-int store_node_release(struct store *s, const char *name, const char *job, struct err *e)
-{
-    return claim(s, &release_script, name, job, e);
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */

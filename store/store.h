@@ -242,6 +242,8 @@ int store_publish(struct store *s, const char *id, const struct store_news *news
  * as text. block_ms 0: does not wait. *gap: `last` is older than the oldest kept. */
 json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms,
                           bool *gap, struct err *e);
+/* The newest event that there is; "0-0": none. */
+int store_events_newest(struct store *s, char out[STORE_PLACE], struct err *e);
 
 /* ---- nodes (nodes.c) ------------------------------------------------------------------------- */
 /* node:
@@ -260,6 +262,7 @@ json_t *store_nodes(struct store *s, struct err *e); /* array, by name */
 int store_node_remove(struct store *s, const char *name, struct err *e);
 int store_node_set(struct store *s, const char *name, const char *field, const char *value,
                    struct err *e); /* "drained", "disabled" */
+/* claims.c: which job has a node, and what was used. */
 enum claim {
     CLAIM_LOST, /* another job has it */
     CLAIM_OURS  /* now, or since an earlier claim for this job */
@@ -267,6 +270,12 @@ enum claim {
 /* Claims a node for a job: enum claim, or negative. */
 int store_node_claim(struct store *s, const char *name, const char *job, struct err *e);
 int store_node_release(struct store *s, const char *name, const char *job, struct err *e);
+/* What jobs had of nodes on the days (of UTC, counted from 1970) first to last: [{"day", "job",
+ * "name", "owner" ("": nobody), "ms": sum over nodes}], claims that hold with what they have until
+ * now, so a job may stand there twice. Jobs that were deleted are there. */
+json_t *store_accounting(struct store *s, int64_t first, int64_t last, struct err *e);
+/* The clock by which claims are timed: clock_wall_ms(), unless a test sets another. */
+void store_clock(struct store *s, int64_t (*wall_ms)(void));
 /* node_rest.c: an attempt failed through this node; *rest: the seconds that it gets no job, 0 after
  * the first time. An attempt on it ended well: all of that is forgotten. */
 int store_node_failed(struct store *s, const char *name, const char *reason, double *rest,

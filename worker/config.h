@@ -6,6 +6,7 @@
 
 #include "common/opt.h"
 #include "job/documents/plan.h"
+#include "worker/data/received.h"
 
 enum worker_mode {
     WORKER_JOB,
@@ -22,10 +23,11 @@ struct worker_config {
     const char *store_url, *job, *roots, *out, *spec_file; /* of the options */
     int attempt;
     /* the plan, as it was read or made */
-    struct plan plan;     /* owned */
-    struct jobspec *spec; /* of its spec, for as many workers as it has; owned */
-    const char *cache;    /* where received data sets are kept; NULL: nowhere */
-    int64_t cache_bytes;  /* at most */
+    struct plan plan;         /* owned */
+    struct jobspec *spec;     /* of its spec, for as many workers as it has; owned */
+    const char *cache;        /* where received data sets are kept; NULL: nowhere */
+    int64_t cache_bytes;      /* at most */
+    struct received unpacked; /* where packed data sets are kept unpacked */
     json_t *order; /* of --local: whose gradients a server takes, in this order; owned, or NULL */
 };
 

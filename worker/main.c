@@ -24,6 +24,7 @@
 #include "store/store.h"
 #include "worker/check.h"
 #include "worker/config.h"
+#include "worker/data/unpacked.h"
 #include "worker/evaluate.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
@@ -31,6 +32,7 @@
 #include "worker/local.h"
 #include "worker/program/copy.h"
 #include "worker/program/program.h"
+#include "worker/program/results.h"
 #include "worker/pulse/pulse.h"
 #include "worker/trainer.h"
 
@@ -56,7 +58,7 @@ struct process {
     bool data_there;
     struct program program; /* of a spec with one */
     struct copy copy;       /* of an uploaded program */
-    char output[4096];      /* the program's folder for artifacts */
+    struct results results; /* what the program writes */
     int rank;
 };
 
@@ -239,6 +241,7 @@ static int fetch_samples(struct process *w, struct err *e)
     struct worker_config *c = &w->config;
     struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
                       c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
+    unpacked_keep_in(&c->unpacked);
     int rc = fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
     w->data_there = rc == 0;
     return rc;
@@ -274,12 +277,12 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
-    bool local = c->mode == WORKER_LOCAL; /* else another host than the coordinator's has none */
-    if ((rc = copy_program(w, &folder, e)) < 0) {
+    const struct results_ask results = {&w->comm, &w->telemetry, c->plan.job_dir, c->cache,
+                                        c->mode == WORKER_LOCAL};
+    if ((rc = copy_program(w, &folder, e)) < 0 ||
+        (rc = results_open(&w->results, &results, e)) < 0) {
         return rc;
     }
-    bool has_job_dir = job_dir && (local || access(job_dir, W_OK) == 0);
-    snprintf(w->output, sizeof(w->output), "%.4000s/artifacts", c->plan.job_dir);
     const struct program_ask ask = {.comm = &w->comm,
                                     .telemetry = &w->telemetry,
                                     .spec = c->spec,
@@ -288,7 +291,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .job_dir = job_dir,
                                     .folder = folder,
                                     .data = c->plan.roots,
-                                    .output = has_job_dir ? w->output : NULL,
+                                    .output = w->results.folder[0] ? w->results.folder : NULL,
                                     .threads = threads > 0 ? threads : 1};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
@@ -423,7 +426,11 @@ static int run_mpi(struct process *w, struct err *e)
     w->transport = comm_mpi_open(e);
     w->copy.lock = -1;
     int rc = w->transport ? run_rank(w, e) : -(int)e->code;
+    if (rc >= 0 && results_bring(&w->results, e) < 0) {
+        rc = -(int)e->code;
+    }
     copy_close(&w->copy);
+    results_close(&w->results);
     say_goodbye(w, rc, e);
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);

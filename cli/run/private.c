@@ -76,7 +76,8 @@ static void clear_environment(void)
     }
 }
 
-static pid_t start_serve(const struct private_service *p, const char *here, int nodes)
+static pid_t start_serve(const struct private_service *p, const char *here, int nodes,
+                         const char *python)
 {
     char evenstep[PATH_MAX + 16], log[PATH_MAX + 16], link[PATH_MAX + 16], names[NODES_MOST][48];
     const char *argv[OPTIONS + 2 * NODES_MOST] = {
@@ -88,6 +89,10 @@ static pid_t start_serve(const struct private_service *p, const char *here, int 
                  cores > nodes ? cores / nodes : 1);
         argv[n++] = "--local-node";
         argv[n++] = names[i];
+    }
+    if (python) {
+        argv[n++] = "--python";
+        argv[n++] = python;
     }
     snprintf(evenstep, sizeof evenstep, "%s/evenstep", here);
     snprintf(log, sizeof log, "%s/serve.log", p->dir);
@@ -126,7 +131,7 @@ static void end_serve(const struct private_service *p, pid_t serve)
 
 /* Its parent waits for `ended` in the folder, or for the link. */
 _Noreturn static void keep(const struct private_service *p, const char *here, int nodes,
-                           int lifeline)
+                           const char *python, int lifeline)
 {
     char ended[PATH_MAX + 16];
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -138,7 +143,7 @@ _Noreturn static void keep(const struct private_service *p, const char *here, in
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     clear_environment();
-    pid_t serve = start_serve(p, here, nodes);
+    pid_t serve = start_serve(p, here, nodes, python);
     struct pollfd closed = {.fd = lifeline, .events = POLLIN};
     bool runs = serve > 0;
     while (poll(&closed, 1, 100) <= 0) {
@@ -221,7 +226,7 @@ static int make_dir(struct private_service *p, struct err *e)
     return 0;
 }
 
-int private_start(struct private_service *p, int nodes, struct err *e)
+int private_start(struct private_service *p, int nodes, const char *python, struct err *e)
 {
     char here[PATH_MAX];
     int ends[2], rc;
@@ -245,7 +250,7 @@ int private_start(struct private_service *p, int nodes, struct err *e)
     p->keeper = fork();
     if (p->keeper == 0) {
         close(ends[1]);
-        keep(p, here, nodes, ends[0]);
+        keep(p, here, nodes, python, ends[0]);
     }
     close(ends[0]);
     p->lifeline = ends[1];

@@ -25,8 +25,9 @@ struct private_service {
 };
 
 /* Starts one with `nodes` local nodes, among which this machine's cores are shared equally (one
- * thread each at least), and waits until it answers. Needs private_stop either way. */
-int private_start(struct private_service *p, int nodes, struct err *e);
+ * thread each at least), and waits until it answers. `python`: the nodes' interpreter, as `serve
+ * --python` takes it; NULL: the python3 in the PATH. Needs private_stop either way. */
+int private_start(struct private_service *p, int nodes, const char *python, struct err *e);
 /* Ends it, and waits until it is gone. Nothing if it was never started. */
 void private_stop(struct private_service *p);
 

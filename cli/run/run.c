@@ -26,7 +26,8 @@ const struct opt run_options[] = {
     {"set", "POINTER=VALUE", OPT_LIST, NULL, 0, 0,
      "a place of the job's spec, such as /batching/policy=equal"},
     {"python", "PATH", OPT_STRING, "python3", 0, 0,
-     "interpreter of a FILE that ends in .py, as the nodes find it; another FILE runs itself"},
+     "interpreter of a FILE that ends in .py: a name, or a path that the nodes have; another FILE "
+     "runs itself"},
     {"ddp", NULL, OPT_FLAG, NULL, 0, 0,
      "FILE is a PyTorch program written for DistributedDataParallel; minibatches are equal"},
     {"name", "NAME", OPT_STRING, NULL, 0, 0, "name of the job (default: the file's)"},
@@ -70,8 +71,11 @@ static int start_own(struct run *r, const struct opt_values *o)
         return err_hint(err_of(r), "`evenstep serve --allow-programs` starts one");
     }
     int nodes = (int)opt_int(o, "workers");
+    char python[PATH_MAX];
+    bool named = r->program.is_python && opt_given(o, "python");
+    int rc = named ? run_python(o, python, err_of(r)) : 0;
     fprintf(stderr, "no service is running: starting one for this run\n");
-    int rc = private_start(&r->own, nodes, err_of(r));
+    rc = rc == 0 ? private_start(&r->own, nodes, named ? python : NULL, err_of(r)) : rc;
     return rc < 0 ? rc
                   : client_open_at(&r->session.client, r->own.url, r->own.token_file, err_of(r));
 }

@@ -172,8 +172,26 @@ static int fill_program(json_t *program, const struct run_program *p, const char
     return rc;
 }
 
+int run_python(const struct opt_values *options, char out[PATH_MAX], struct err *e)
+{
+    const char *given = opt_string(options, "python");
+    char here[PATH_MAX];
+    bool relative = given[0] != '/' && strchr(given, '/');
+    if (relative && !getcwd(here, sizeof here)) {
+        return err_errno(e, ERR_IO, "--python '%.200s': the current folder has no path", given);
+    }
+    int n = snprintf(out, PATH_MAX, "%s%s%s", relative ? here : "", relative ? "/" : "", given);
+    if (n >= PATH_MAX) {
+        return err_set(e, ERR_INVALID, "--python '%.200s…': the path is too long", given);
+    }
+    return relative && access(out, X_OK) != 0
+               ? err_errno(e, ERR_NOT_FOUND, "--python '%.200s' cannot be run", given)
+               : 0;
+}
+
 json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e)
 {
+    char python[PATH_MAX];
     const char *name = opt_string(options, "name"), *strategy = opt_string(options, "strategy");
     bool ddp = opt_flag(options, "ddp");
     if (ddp && !p->is_python) {
@@ -191,7 +209,8 @@ json_t *run_spec(const struct run_program *p, const struct opt_values *options, 
     }
     json_t *program = json_object();
     json_object_set_new(spec, "program", program);
-    int rc = fill_program(program, p, opt_string(options, "python"), ddp, e);
+    int rc = p->is_python ? run_python(options, python, e) : 0;
+    rc = rc == 0 ? fill_program(program, p, python, ddp, e) : rc;
     for (int i = 0; rc == 0 && i < opt_count(options, "set"); i++) {
         rc = set_one(spec, opt_item(options, "set", i), e);
     }

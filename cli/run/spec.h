@@ -20,6 +20,10 @@ struct run_program {
 /* FILE as it was given, and the folder to pack (NULL: the one that it is in). ERR_INVALID if it is
  * neither Python nor executable, or is not in the folder. */
 int run_program_find(struct run_program *p, const char *file, const char *folder, struct err *e);
+/* The interpreter that --python names: a name that the nodes look up, or a path. A path that does
+ * not begin with / is of the current folder and must be there; links in it stay, since a virtual
+ * environment is known by the path of its link. */
+int run_python(const struct opt_values *options, char out[PATH_MAX], struct err *e);
 /* What is submitted but for the program's digest, which the service tells: options --workers,
  * --strategy, --name, --python, --ddp, and every --set. A new reference; NULL with an error. */
 json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e);

@@ -1,8 +1,12 @@
-/* `evenstep owners`: who has how much of the cluster, and how much they may have. */
+/* `evenstep owners` and `evenstep accounting`: who has how much of the cluster, and had. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/service/service.h"
 #include "common/jsonx.h"
+#include "common/text.h"
+
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 /* "3 of 4" for the table, at `key` of the row; the figure alone where there is no limit. */
 static void join(json_t *row, const char *key)
@@ -49,4 +53,89 @@ static void print_owners(const json_t *answer)
 int command_owners(struct session *s)
 {
     return session_show(s, "GET", "/api/v1/owners", print_owners);
+}
+
+/* ---- accounting ------------------------------------------------------------------------------ */
+
+const struct opt accounting_options[] = {
+    {"by", "WHAT", OPT_STRING, "owner", 0, 0, "rows by owner, job or day"},
+    {"since", "DAY", OPT_STRING, NULL, 0, 0,
+     "the first day (UTC), as 2026-01-02 (default: 29 days before --until)"},
+    {"until", "DAY", OPT_STRING, NULL, 0, 0, "the last day (default: today)"},
+    {"owner", "NAME", OPT_STRING, NULL, 0, 0, "only what the jobs of this owner used"},
+    {"csv", NULL, OPT_FLAG, NULL, 0, 0, "prints a table of values separated by commas"},
+    {0},
+};
+
+static void print_accounting(const json_t *answer)
+{
+    static const struct column of_owners[] = {
+        {"owner", "owner", COLUMN_WHOLE},
+        {"jobs", "jobs", COLUMN_COUNT},
+        {"node-hours", "node_hours", COLUMN_NUMBER},
+        COLUMNS_END,
+    };
+    static const struct column of_jobs[] = {
+        {"owner", "owner", COLUMN_WHOLE},
+        {"job", "job", COLUMN_WHOLE},
+        {"name", "name", COLUMN_TEXT},
+        {"node-hours", "node_hours", COLUMN_NUMBER},
+        COLUMNS_END,
+    };
+    static const struct column of_days[] = {
+        {"day", "day", COLUMN_WHOLE},
+        {"jobs", "jobs", COLUMN_COUNT},
+        {"node-hours", "node_hours", COLUMN_NUMBER},
+        COLUMNS_END,
+    };
+    const char *by = jsonx_string_at(answer, "by");
+    const struct column *columns = strcmp(by, "job") == 0   ? of_jobs
+                                   : strcmp(by, "day") == 0 ? of_days
+                                                            : of_owners;
+    columns_print(json_object_get(answer, "accounting"), columns, "", stdout);
+}
+
+/* Appends "&name=value" for an option that was given. */
+static void add_param(const struct session *s, const char *name, char *path, size_t size)
+{
+    char escaped[600];
+    const char *value = opt_string(s->options, name);
+    size_t n = strlen(path);
+    if (value) {
+        snprintf(path + n, size - n, "&%s=%s", name, client_escape(escaped, sizeof escaped, value));
+    }
+}
+
+/* Lines of a table (text/csv has \r\n) as lines of a terminal. */
+static void print_lines(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; at++) {
+        if (*at != '\r') {
+            *to++ = *at;
+        }
+    }
+    *to = '\0';
+    text_print(stdout, text);
+}
+
+int command_accounting(struct session *s)
+{
+    char path[2000];
+    size_t n = 0;
+    bool csv = opt_flag(s->options, "csv");
+    snprintf(path, sizeof path, "/api/v1/accounting?format=%s", csv ? "csv" : "json");
+    add_param(s, "by", path, sizeof path);
+    add_param(s, "since", path, sizeof path);
+    add_param(s, "until", path, sizeof path);
+    add_param(s, "owner", path, sizeof path);
+    if (!csv) {
+        return session_show(s, "GET", path, print_accounting);
+    }
+    char *text = client_text(&s->client, path, 0, &n, &s->err);
+    if (text) {
+        print_lines(text);
+    }
+    free(text);
+    return -(int)s->err.code;
 }

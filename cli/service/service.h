@@ -5,7 +5,8 @@
 
 #include "cli/session.h"
 
-extern const struct opt link_options[], programs_options[], token_options[], audit_options[];
+extern const struct opt link_options[], programs_options[], token_options[], audit_options[],
+    webhook_options[], accounting_options[];
 
 int command_catalog(struct session *s);  /* catalog.c */
 int command_datasets(struct session *s); /* lists.c */
@@ -14,7 +15,9 @@ int command_link(struct session *s);
 int command_whoami(struct session *s);
 int command_metrics(struct session *s);
 int command_owners(struct session *s); /* owners.c */
-int command_token(struct session *s);  /* access.c */
+int command_accounting(struct session *s);
+int command_token(struct session *s); /* access.c */
 int command_audit(struct session *s);
+int command_webhooks(struct session *s); /* webhooks.c */
 
 #endif

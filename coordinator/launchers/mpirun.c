@@ -236,6 +236,7 @@ static void program(struct command *c, const struct launcher_config *l, const st
         word(c, l->store_url);
     }
     pair(c, print(c, "EVENSTEP_STORE=%s", l->store_url));
+    pair(c, print(c, "EVENSTEP_NODE_UNPACKED=%s/unpacked", l->data_dir));
     pair(c, print(c, "PATH=%.*s:%s", slash ? (int)(slash - l->program) : 1,
                   slash ? l->program : ".", path ? path : "/usr/bin:/bin"));
     pair(c, print(c, "EVENSTEP_JOB=%s", a->job));

@@ -67,6 +67,7 @@ int main(int argc, char **argv)
         {"keys of nodes", print_keys, KEYS_NODES},
         {"keys of hosts", print_keys, KEYS_HOSTS},
         {"keys of secrets", print_keys, KEYS_SECRETS},
+        {"keys of webhooks", print_keys, KEYS_WEBHOOKS},
         {"rights of worker", print_rights, KEY_WORKER},
         {"rights of agent", print_rights, KEY_AGENT},
         {"rights of keeper", print_rights, KEY_KEEPER},

@@ -34,6 +34,10 @@ api_handler api_programs_list, api_program_get, api_program_upload, api_program_
 api_handler api_tokens_list, api_token_make, api_token_revoke;
 /* owners.c */
 api_handler api_owners;
+/* webhooks.c */
+api_handler api_webhooks_list, api_webhook_get, api_webhook_make, api_webhook_delete;
+/* accounting.c */
+api_handler api_accounting;
 /* audit.c */
 api_handler api_audit;
 /* metrics.c */

@@ -140,6 +140,8 @@ static const struct {
      "{\"tags\": [\"baseline\", \"paper/table-2\"], \"note\": \"the run of the figure\"}"},
     {"LinkStart", "{\"role\": \"viewer\"}"},
     {"TokenStart", "{\"name\": \"olga\", \"role\": \"operator\", \"seconds\": 2592000}"},
+    {"WebhookStart",
+     "{\"address\": \"https://hooks.example.org/evenstep\", \"states\": [\"failed\"]}"},
     {"SessionStart", "{\"token\": \"0123456789abcdef0123456789abcdef0123456789abcdef\"}"},
 };
 
@@ -322,11 +324,12 @@ static void operation_id(const struct route *r, char out[KEY_BYTES])
 static const char *tag_of(const struct route *r)
 {
     static const char *const tags[][2] = {
-        {"/api/v1/jobs", "jobs"},     {"/api/v1/nodes", "nodes"},
-        {"/api/v1/events", "events"}, {"/api/v1/session", "session"},
-        {"/api/v1/link", "session"},  {"/api/v1/tokens", "access"},
-        {"/api/v1/audit", "access"},  {"/api/v1/owners", "access"},
-        {"/api/v1/", "catalog"},      {"/", "service"},
+        {"/api/v1/jobs", "jobs"},       {"/api/v1/nodes", "nodes"},
+        {"/api/v1/events", "events"},   {"/api/v1/session", "session"},
+        {"/api/v1/link", "session"},    {"/api/v1/tokens", "access"},
+        {"/api/v1/audit", "access"},    {"/api/v1/owners", "access"},
+        {"/api/v1/webhooks", "events"}, {"/api/v1/accounting", "access"},
+        {"/api/v1/", "catalog"},        {"/", "service"},
     };
     size_t i = 0;
     while (strncmp(r->pattern, tags[i][0], strlen(tags[i][0])) != 0) {

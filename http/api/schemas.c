@@ -223,6 +223,38 @@ const struct schema schemas[] = {
      "max_seconds:number?",
      "What an owner may have; null: no limit. `seconds`: the max_seconds of a job whose spec gives "
      "none; `max_seconds`: the most that a spec may give."},
+    {"WebhookList", "webhooks:[Webhook]", "Webhooks, in no order."},
+    {"Webhook",
+     "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
+     "waiting:integer tries:[WebhookTry]",
+     "An address that is told of changes of jobs. `waiting`: deliveries that are still to be sent; "
+     "`tries`: what became of the last ones, newest first."},
+    {"WebhookScope", "=own|all", "Whose jobs: those of the webhook's owner, or everybody's."},
+    {"WebhookTry",
+     "id:string type:string job:string time:time try:integer status:integer? message:string? "
+     "outcome:WebhookOutcome next:time?",
+     "One try to deliver. `id`: the delivery's, which every try of it has; `status`: the "
+     "receiver's answer; `message`: why it failed; `next`: when it is tried again."},
+    {"WebhookOutcome", "=delivered|waits|given_up",
+     "waits: it is tried again; given_up: it failed for a day."},
+    {"WebhookStart", "!address:string ~states:[JobState] ~scope:WebhookScope",
+     "`address`: http or https; `states`: succeeded, failed and cancelled by default; `scope`: own "
+     "by default, for admins all."},
+    {"WebhookMade",
+     "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
+     "secret:string",
+     "A webhook that was made, the only time that its secret is shown."},
+    {"Accounting",
+     "by:AccountingBy since:string until:string node_hours:number accounting:[AccountingRow]",
+     "What was used from the beginning of one day to the end of another (UTC): days in their "
+     "order, else the greatest use first. `node_hours`: of all rows."},
+    {"AccountingBy", "=owner|job|day", "What the rows are."},
+    {"AccountingRow",
+     "owner:string? job:id? name:string? day:string? jobs:integer node_seconds:number "
+     "node_hours:number",
+     "A node counts from its claim for an attempt to its release, whatever it did; claims that "
+     "hold count until now. `jobs`: how many had a node; what does not tell rows apart is null, as "
+     "is the owner of jobs of nobody."},
     {"Audit", "entries:[AuditEntry] next:string?",
      "A page of the audit, newest first; `next` is the cursor of the following one, or null."},
     {"AuditEntry",

@@ -45,19 +45,35 @@ static void add_line(struct buf *out, const json_t *object, const char *const *k
     buf_adds(out, line_end);
 }
 
-struct buf csv_of_evaluations(const json_t *evaluations)
+/* The keys as the first line, then a line for each document. */
+static struct buf table_of(const json_t *documents, const char *const *keys)
 {
-    static const char *const keys[] = {"step", "epoch",    "time",         "samples",
-                                       "loss", "accuracy", "test_samples", NULL};
     struct buf out;
     size_t i;
     json_t *one;
     buf_init(&out, CSV_BYTES);
-    buf_adds(&out, "step,epoch,time,samples,loss,accuracy,test_samples\r\n");
-    json_array_foreach(evaluations, i, one) {
+    for (int k = 0; keys[k]; k++) {
+        buf_addf(&out, "%s%s", k ? "," : "", keys[k]);
+    }
+    buf_adds(&out, line_end);
+    json_array_foreach((json_t *)documents, i, one) {
         add_line(&out, one, keys);
     }
     return out;
+}
+
+struct buf csv_of_evaluations(const json_t *evaluations)
+{
+    static const char *const keys[] = {"step", "epoch",    "time",         "samples",
+                                       "loss", "accuracy", "test_samples", NULL};
+    return table_of(evaluations, keys);
+}
+
+struct buf csv_of_accounting(const json_t *rows)
+{
+    static const char *const keys[] = {"owner", "job",          "name",       "day",
+                                       "jobs",  "node_seconds", "node_hours", NULL};
+    return table_of(rows, keys);
 }
 
 struct buf csv_of_series(const json_t *series)

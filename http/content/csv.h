@@ -12,6 +12,7 @@
 /* The lists of the schemas Series and Evaluations, as text. */
 struct buf csv_of_series(const json_t *series);
 struct buf csv_of_evaluations(const json_t *evaluations);
+struct buf csv_of_accounting(const json_t *rows);
 /* Answers with the text, which it releases, as it does `body` that the text was made of. */
 int csv_reply(struct reply *out, struct buf text, json_t *body, struct err *e);
 

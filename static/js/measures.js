@@ -1,6 +1,6 @@
 /* What follows from a job's numbers: medians, the parts of a step, an equal split, the rest of the
    run. Pure; NaN where something is not known yet. */
-import {duration, known} from './format.js';
+import {duration, known, seconds} from './format.js';
 
 /** @param {number[]} values */
 export function median(values) {
@@ -114,12 +114,18 @@ export function tookSeconds(job) {
 }
 
 /**
+ * How long something took, in words; nothing takes 0 s.
+ * @param {number} took seconds
+ */
+export const lasted = (took) => (took < 1 ? seconds(took) : duration(took));
+
+/**
  * The same in words; of a virtual job "17 min of virtual time".
  * @param {Api.Job} job
  */
 export function tookText(job) {
   const took = tookSeconds(job);
-  return duration(took) + (isVirtual(job) && known(took) ? ' of virtual time' : '');
+  return lasted(took) + (isVirtual(job) && known(took) ? ' of virtual time' : '');
 }
 
 /**

@@ -17,6 +17,8 @@ declare namespace Page {
     update(what: Set<string>): void;
     /** Where the part follows the pointer over the charts. */
     point?(): void;
+    /** Draws what is drawn only while it can be seen. */
+    complete?(): Promise<void>;
     close?(): void;
   }
 

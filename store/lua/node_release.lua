@@ -1,6 +1,18 @@
--- KEYS claim events; ARGV name cap job. Gives 1, or 0 if the job has not the node.
-local name, cap, job = unpack(ARGV)
-if redis.call('GET', KEYS[1]) ~= job then return 0 end
-redis.call('DEL', KEYS[1])
-tell(KEYS[2], cap, name, 'released')
+-- KEYS claim events claims job accounting
+-- ARGV name cap job now days; days: the prefix of the keys of accounting's days
+-- Gives 1, or 0 if the job has not the node. What was used is booked with it, so it counts once.
+local claim, events, claims, job, accounting = unpack(KEYS)
+local name, cap, id, now, days = unpack(ARGV)
+if redis.call('GET', claim) ~= id then return 0 end
+local from = tonumber(redis.call('HGET', claims, name) or now)
+redis.call('DEL', claim)
+redis.call('HDEL', claims, name)
+if from < tonumber(now) then
+  local f = redis.call('HMGET', job, 'name', 'owner')
+  redis.call('HSETNX', accounting, id, cjson.encode({name = f[1] or '', owner = f[2] or ''}))
+end
+each_day(from, tonumber(now), function(day, ms)
+  redis.call('HINCRBY', days .. day, id, ms)
+end)
+tell(events, cap, name, 'released')
 return 1

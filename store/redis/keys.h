@@ -22,7 +22,8 @@ enum key_group {
     KEYS_EVENTS,
     KEYS_NODES,
     KEYS_HOSTS,
-    KEYS_SECRETS
+    KEYS_SECRETS,
+    KEYS_WEBHOOKS
 };
 enum key_may { KEY_NONE, KEY_READ, KEY_WRITE };
 

@@ -19,6 +19,10 @@ def network(norm=False):
     return keras.Sequential([*layers, keras.layers.Dense(5)])
 
 
+def values(model):
+    return {v.path.replace("/", "."): np.array(v) for v in model.trainable_variables}
+
+
 def train(output, optimizer, norm=False, **options):
     import keras
 
@@ -32,8 +36,7 @@ def train(output, optimizer, norm=False, **options):
     history = model.fit(
         x, y, batch_size=64, epochs=3, shuffle=False, verbose=0, validation_data=test, **options
     )
-    values = {v.path.replace("/", "."): np.array(v) for v in model.trainable_variables}
-    np.savez(output + ".npz", **values, val_loss=history.history["val_loss"])
+    np.savez(output + ".npz", **values(model), val_loss=history.history["val_loss"])
     model.save(output + ".keras")
 
 
@@ -74,6 +77,91 @@ def executes_two_steps_at_once(output):
     model.compile(keras.optimizers.Adam(), "mse", steps_per_execution=2)
     x = data()[0]
     model.fit(x, x[:, :5], batch_size=64, epochs=1, verbose=0)
+
+
+class OwnStep:
+    """A train_step as Keras' guide writes it, without compute_loss; of both backends."""
+
+    def train_step(self, *given):
+        import keras
+
+        x, y = given[-1]  # TensorFlow gives the data alone, as PyTorch does
+        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        variables = self.trainable_variables
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            with tf.GradientTape() as tape:
+                loss = loss_of(y, self(x, training=True))
+            self.optimizer.apply(tape.gradient(loss, variables), variables)
+        else:
+            self.zero_grad()
+            loss = loss_of(y, self(x, training=True))
+            loss.backward()
+            self.optimizer.apply([v.value.grad for v in variables], variables)
+        return {"loss": loss}
+
+
+def own_train_step(output):
+    import keras
+
+    import evenstep
+
+    network()  # its seed
+    x = keras.Input((20,))
+    y = keras.layers.Dense(5)(keras.layers.Dense(32, activation="tanh")(x))
+    model = evenstep.prepare(type("Own", (OwnStep, keras.Model), {})(x, y))
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9))
+    x, y = data()
+    model.fit(x, y, batch_size=64, epochs=3, shuffle=False, verbose=0)
+    np.savez(output + ".npz", **values(model))
+
+
+def pipeline(output):
+    """A tf.data.Dataset, or a DataLoader, in place of arrays."""
+    import keras
+
+    import evenstep
+
+    x, y = data()
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(64).prefetch(2)
+    else:
+        import torch
+
+        pairs = torch.utils.data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))
+        batches = torch.utils.data.DataLoader(pairs, batch_size=64)
+    model = evenstep.prepare(network())
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss)
+    model.fit(batches, epochs=3, verbose=0)
+    np.savez(output + ".npz", **values(model))
+
+
+class Batches:
+    def __init__(self):
+        super().__init__()
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, i):
+        x, y = data()
+        return x[64 * i : 64 * i + 64], y[64 * i : 64 * i + 64]
+
+
+def sequence(output):
+    import keras
+
+    import evenstep
+
+    model = evenstep.prepare(network())
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss)
+    model.fit(type("Pairs", (Batches, keras.utils.PyDataset), {})(), epochs=3, verbose=0)
+    np.savez(output + ".npz", **values(model))
 
 
 def batch_norm(output):

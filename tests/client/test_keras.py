@@ -36,6 +36,21 @@ def test_unequal_ranks_equal_the_program_alone(keras_programs, run_programs, cas
     assert all(os.path.exists(str(output) + ".keras") for output in job.outputs)
 
 
+@pytest.mark.parametrize("case", ["own_train_step", "pipeline"])
+def test_other_ways_to_train_equal_the_program_alone_too(keras_programs, run_programs, case):
+    alone = run_programs(keras_programs, "keras_cases", case)
+    job = run_programs(keras_programs, "keras_cases", case, SHARES, epochs=3)
+    assert bit_identical(job.results)
+    assert difference(job.results[0], alone.results[0]) < 2e-6
+
+
+def test_a_sequence_of_batches_is_read_by_all(keras_programs, run_programs):
+    job = run_programs(keras_programs, "keras_cases", "sequence", SHARES, epochs=3)
+    assert bit_identical(job.results)
+    assert sum(s["samples"] for side in job.sides for s in side.steps) == 3 * 600
+    assert "the PyDataset is read once, and its 600 samples" in job.logs[0]
+
+
 def test_moving_statistics_are_averaged(keras_programs, run_programs):
     """Each rank normalizes its own rows, so the run alone is near, not equal."""
     alone = run_programs(keras_programs, "keras_cases", "batch_norm")

@@ -135,6 +135,12 @@ def test_a_program_that_fails_names_rank_node_and_last_lines(python, tmp_path):
         on_ranks(python, tmp_path, "missing", [700, 500], {"type": "sync"})
 
 
+def test_a_second_loader_is_refused_in_a_sentence(python, tmp_path):
+    with pytest.raises(AssertionError,
+                       match=r"prepare\(\) takes one loader, that of the training data, and got 2"):
+        on_ranks(python, tmp_path, "two_loaders", [1], {"type": "sync"})
+
+
 @pytest.mark.parametrize("case", ["sgd_momentum", "adamw"])
 def test_a_program_that_was_killed_under_sync_comes_back_with_another_ranks_optimizer(
         python, tmp_path, case):

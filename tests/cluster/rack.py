@@ -120,9 +120,9 @@ class Machine(Agent):
     """A host with an agent and a node of the place's name. `before`: words before the agent's
     command (`env …`)."""
 
-    def __init__(self, hub, place, cores=None, host=None, node=None, before=(), **kw):
+    def __init__(self, hub, place, cores=None, host=None, node=None, before=(), options=(), **kw):
         super().__init__(hub, host or place.name, node or f"{place.name}=cpu:1", store=hub.store,
-                         options=["--mpi-ports", "20000-20127", "--store-password-file",
+                         options=["--mpi-ports", "20000-20127", *options, "--store-password-file",
                                   str(hub.password)], **kw)
         self.dir = hub.dir / f"agent-at-{place.name}"
         self.command[self.command.index("--data-dir") + 1] = str(self.dir)

@@ -10,7 +10,12 @@
 
 static inline void fuzz_read_all(const struct dataset *d, const struct dataset_part *part)
 {
-    fuzz_read(part->x, dataset_x_bytes(d) * (size_t)part->samples);
+    void *sample = malloc(dataset_x_bytes(d));
+    for (int64_t i = 0; sample && i < part->samples; i++) {
+        dataset_copy(d, part, i, 1, sample);
+        fuzz_read(sample, dataset_x_bytes(d));
+    }
+    free(sample);
     fuzz_read(part->y, dataset_y_bytes(d) * (size_t)part->samples);
     for (int64_t i = 0; d->y_labels && i < part->samples; i++) {
         BUG_ON(((int32_t *)part->y)[i] < 0 || ((int32_t *)part->y)[i] >= d->classes);

@@ -268,6 +268,46 @@ def test_a_service_of_its_own_has_as_many_nodes_as_workers(alone, program):
     assert status == 0 and "rank 0 of 2\n" in err, err
 
 
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory):
+    """An interpreter of its own, of which the path is a link."""
+    folder = tmp_path_factory.mktemp("python") / "venv"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", "--system-site-packages",
+                    folder], check=True)
+    return folder
+
+
+def telling_where(program):
+    (program / "where.py").write_text(
+        "import runpy, sys\nprint('runs in', sys.prefix, flush=True)\n"
+        "runpy.run_path('counting.py', run_name='__main__')\n")
+    return program / "where.py"
+
+
+@pytest.mark.parametrize("form", ["absolute", "relative"])
+def test_python_names_the_interpreter_of_a_service_of_its_own(alone, program, venv, form):
+    python = venv / "bin/python" if form == "absolute" else "venv/bin/python"
+    _, err, status = run("--python", python, telling_where(program), cwd=venv.parent,
+                         TMPDIR=str(alone))
+    assert status == 0 and f"runs in {venv}\n" in err, err
+
+
+def test_python_names_an_interpreter_of_the_nodes(service, program, venv):
+    _, err, status = run("--python", "venv/bin/python", telling_where(program), cwd=venv.parent,
+                         service=service)
+    assert status == 0 and f"runs in {venv}\n" in err, err
+    _, err, status = run("--set", "/max_restarts=0", "--python", "/nowhere/python",
+                         program / "counting.py", service=service)
+    assert status == 1 and "'/nowhere/python'" in err.splitlines()[-1], err
+
+
+@pytest.mark.parametrize("path, ends", [("nowhere/python", 2), ("/nowhere/python", 3)])
+def test_an_interpreter_that_is_not_there_is_named(alone, program, path, ends):
+    out, err, status = run("--python", path, program / "counting.py", cwd=program,
+                           TMPDIR=str(alone))
+    assert status == ends and not out and f"--python '{path}' cannot be run" in err, err
+
+
 def test_a_failure_is_told_before_the_service_ends(alone, program):
     _, err, status = run("--set", "/max_restarts=0", program / "counting.py", "--fault", "never",
                          TMPDIR=str(alone))

@@ -157,6 +157,20 @@ def test_a_restart_goes_on_with_the_nodes_that_are_left(service, strategy):
     assert_whole(service, id, job)
 
 
+def test_a_gradient_of_a_group_that_was_not_complete_at_a_pause_counts_once(service):
+    """Three workers and groups of three: most pauses find one or two gradients in a group."""
+    id = service.submit(job_spec(24, workers=3, strategy={"type": "softsync", "n": 1},
+                                 optimizer={"type": "sgd", "learning_rate": 0.02}))
+    for _ in range(4):
+        service.steps(id, ((service.job(id)["progress"] or {}).get("step") or 0) + 10)
+        assert service.post(f"jobs/{id}/pause").ok
+        service.wait(id, "paused")
+        assert service.post(f"jobs/{id}/resume").ok
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 5 and job["progress"]["samples"] == 24 * SAMPLES
+    assert sum(w["samples"] for w in job["workers"]) == 24 * SAMPLES
+
+
 def crash(service):
     begin = len(service.text())
     service.kill()

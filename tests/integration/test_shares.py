@@ -1,5 +1,6 @@
 """Shares of owners on one service: quotas, time limits, and whose turn it is."""
 import json
+import time
 
 import pytest
 import requests
@@ -29,6 +30,11 @@ def service(tmp_path_factory, quotas):
 def post(service, token, body, **headers):
     return requests.post(service.url + "/api/v1/jobs", json=body, timeout=60,
                          headers={"Authorization": f"Bearer {token}", **headers})
+
+
+def accounting(service, token=None, **params):
+    return requests.get(service.url + "/api/v1/accounting", params=params, timeout=60,
+                        headers={"Authorization": f"Bearer {token or service.token}"})
 
 
 def owner(service, name):
@@ -124,3 +130,44 @@ def test_a_job_of_higher_priority_has_a_lower_one_paused_which_then_resumes(serv
     job = service.get(f"jobs/{low}").json()
     assert (job["attempt"], job["restarts"], job["waiting"]) == (2, 0, None)
     assert job["progress"]["samples"] == 20 * 2560
+
+
+def test_what_was_used_is_counted_once_and_stays(service):
+    ann = issue(service, "ann")
+    began = time.time()
+    job = post(service, ann, spec(workers=1, epochs=2, name="counted")).json()["id"]
+    service.wait(job, "succeeded")
+    until("its node is free", lambda: service.get("nodes/one").json()["job"] != job)
+    most = time.time() - began
+    mine = accounting(service, ann, by="job").json()
+    row, = mine["accounting"]
+    assert (row["job"], row["name"], row["owner"], row["jobs"]) == (job, "counted", "ann", 1)
+    assert 0 < row["node_seconds"] <= most
+    assert row["node_hours"] == pytest.approx(row["node_seconds"] / 3600)
+    for by in ("owner", "job", "day"):
+        everybody = accounting(service, by=by).json()
+        rows = everybody["accounting"]
+        assert sum(r["node_hours"] for r in rows) == pytest.approx(everybody["node_hours"])
+        table = accounting(service, by=by, format="csv").text.splitlines()
+        assert table[0] == "owner,job,name,day,jobs,node_seconds,node_hours"
+        assert len(table) == 1 + len(rows)
+    assert as_user(service, ann, "delete", job)[2] == 0
+    service.stop()
+    service.start()
+    assert accounting(service, ann, by="job").json()["accounting"] == [row]
+
+
+def test_accounting_is_shown_to_owners_and_admins(service):
+    tom = issue(service, "tom")
+    assert accounting(service, tom).json()["accounting"] == []
+    assert accounting(service, tom, owner="ann").status_code == 403
+    assert accounting(service, owner="ann").json()["accounting"][0]["owner"] == "ann"
+    for wrong in ({"since": "2026-02-30"}, {"until": "yesterday"}, {"by": "week"},
+                  {"since": "2026-01-02", "until": "2026-01-01"}):
+        assert accounting(service, **wrong).status_code == 422
+    out, err, status = run("accounting", "--owner", "ann", service=service)
+    assert status == 0 and out.split()[:4] == ["owner", "jobs", "node-hours", "ann"], (out, err)
+    out, _, status = run("accounting", "--by", "day", "--csv", service=service)
+    assert status == 0 and out.startswith("owner,job,name,day,jobs,node_seconds,node_hours\n")
+    old = json.loads(run("accounting", "--until", "2001-01-01", "--json", service=service)[0])
+    assert (old["since"], old["accounting"]) == ("2000-12-03", [])

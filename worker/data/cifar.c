@@ -6,8 +6,9 @@
  *   data_batch_1.bin   │ label │ 1024 red │ 1024 green │ 1024 blue │ label │ …
  *                      ─►  x[sample][row][column][channel]
  *
- * An archive's members come in any order. So all files are read first, each into memory of its own
- * (180 MB in all), and only then put into the order in which the data set counts its samples.
+ * Records stay in their files, or in the archive, which are mapped; the channels of a pixel come
+ * together when a sample is gathered. An archive's members come in any order, so all are found
+ * first, and only then put into the order in which the data set counts its samples.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@
 #include <zlib.h>
 
 #include "worker/data/dataset.h"
+#include "worker/data/stored.h"
+#include "worker/data/unpacked.h"
 
 enum {
     SIDE = 32,
@@ -45,10 +48,11 @@ static const struct cifar cifar_100_fine = {
 static const struct cifar cifar_100_coarse = {
     {"train.bin", "test.bin"}, "cifar-100-binary.tar", "cifar-100-binary", 2, 0, 20};
 
-struct raw {        /* one file */
-    uint8_t *bytes; /* owned; NULL while peeking */
-    int64_t n;
+struct raw { /* one file */
     bool there;
+    struct mapped *in; /* shared; NULL while peeking */
+    size_t offset;
+    int64_t n;
 };
 
 static int count_files(const struct cifar *c)
@@ -62,55 +66,40 @@ static int count_files(const struct cifar *c)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int torn(gzFile f, const char *name, int64_t at, int64_t of, struct err *e)
+/* Counts a file's bytes by reading it to its end, as a packed one does not tell its size. */
+static int count_bytes(gzFile f, const char *name, int64_t *n, struct err *e)
 {
-    int code;
-    const char *why = gzerror(f, &code);
-    if (code != Z_OK && code != Z_STREAM_END) {
-        return err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", name, (long long)at,
-                       why);
+    uint8_t scratch[16384];
+    for (int got; (got = gzread(f, scratch, sizeof(scratch))) != 0 && *n <= FILE_MAX; *n += got) {
+        if (got < 0) {
+            return unpacked_torn(f, name, *n, -1, e);
+        }
     }
-    return err_set(e, ERR_DATA, "cannot read '%s': it ends at byte %lld of %lld", name,
-                   (long long)at, (long long)of);
+    int code;
+    gzerror(f, &code); /* a packed file that was cut off */
+    if (code != Z_OK) {
+        return unpacked_torn(f, name, *n, -1, e);
+    }
+    return *n <= FILE_MAX ? 0 : err_set(e, ERR_DATA, "'%s' has more than %d bytes", name, FILE_MAX);
 }
 
-/* Reads `want` bytes, or with -1 up to the end. Memory grows with the bytes read, not with the size
- * in a header. */
-static int read_raw(gzFile f, const char *name, int64_t want, bool peek, struct raw *out,
-                    struct err *e)
+static int read_file(gzFile f, const char *path, const char *name, bool peek, struct raw *out,
+                     struct err *e)
 {
-    int64_t room = 0;
-    uint8_t scratch[16384];
+    struct stat st;
     out->there = true;
-    while (want < 0 || out->n < want) {
-        if (!peek && out->n == room) {
-            room = room ? 2 * room : 1 << 16;
-            uint8_t *more = room <= 2LL * FILE_MAX ? realloc(out->bytes, (size_t)room) : NULL;
-            if (!more) {
-                return err_set(e, ERR_MEMORY, "cannot hold '%s' beyond byte %lld", name,
-                               (long long)out->n);
-            }
-            out->bytes = more;
-        }
-        int64_t most = peek ? (int64_t)sizeof(scratch) : room - out->n;
-        most = want >= 0 && want - out->n < most ? want - out->n : most;
-        int got = gzread(f, peek ? scratch : out->bytes + out->n, (unsigned)most);
-        int code = Z_OK;
-        if (got == 0) {
-            gzerror(f, &code); /* a packed file that was cut off */
-        }
-        if (got < 0 || code != Z_OK || (got == 0 && want >= 0)) {
-            return torn(f, name, out->n, want, e);
-        }
-        if (got == 0) {
-            return 0;
-        }
-        out->n += got;
-        if (out->n > FILE_MAX) {
-            return err_set(e, ERR_DATA, "'%s' has more than %d bytes", name, FILE_MAX);
-        }
+    if (peek && gzdirect(f) && stat(path, &st) == 0) {
+        out->n = (int64_t)st.st_size;
+        return 0;
     }
-    return 0;
+    if (peek) {
+        return count_bytes(f, name, &out->n, e);
+    }
+    struct err why = {0};
+    struct unpack u = {f, path, name, -1, FILE_MAX, 0};
+    out->in = unpacked_open(&u, &why);
+    out->n = out->in ? (int64_t)out->in->bytes : 0;
+    return out->in ? 0 : err_set(e, why.code, "%s", why.message);
 }
 
 static int read_folder(const struct cifar *c, struct raw *raw, const char *roots, const char *dir,
@@ -124,12 +113,7 @@ static int read_folder(const struct cifar *c, struct raw *raw, const char *roots
         if (!f) {
             return rc < 0 ? rc : -ERR_IO;
         }
-        struct stat st;
-        if (peek && gzdirect(f) && stat(path, &st) == 0) {
-            raw[i] = (struct raw){NULL, (int64_t)st.st_size, true};
-        } else {
-            rc = read_raw(f, c->files[i], -1, peek, &raw[i], e);
-        }
+        rc = read_file(f, path, c->files[i], peek, &raw[i], e);
         gzclose(f);
     }
     return rc;
@@ -166,33 +150,57 @@ static int find_member(const struct cifar *c, const uint8_t head[BLOCK])
     return -1;
 }
 
-static int read_members(const struct cifar *c, gzFile f, struct raw *raw, bool peek, struct err *e)
+/* An archive as it is read from its begin: mapped, or while peeking as a stream. */
+struct tape {
+    gzFile f;
+    struct mapped *in; /* or NULL: `f` */
+    const char *name;
+    int64_t at;
+};
+
+/* n bytes, or fewer at its end; `to` NULL: passes over them. Returns how many. */
+static int64_t tape_read(struct tape *t, uint8_t *to, int64_t n)
 {
-    int64_t at = 0;
+    uint8_t scratch[16384];
+    int64_t done = 0, left = t->in ? (int64_t)t->in->bytes - t->at : n;
+    n = n < left ? n : left;
+    if (t->in && to) {
+        memcpy(to, t->in->at + t->at, (size_t)n);
+    }
+    for (int got = 1; !t->in && done < n && got > 0; done += got > 0 ? got : 0) {
+        int64_t most = n - done < (int64_t)sizeof(scratch) ? n - done : (int64_t)sizeof(scratch);
+        got = gzread(t->f, to ? to + done : scratch, (unsigned)most);
+    }
+    done = t->in ? n : done;
+    t->at += done;
+    return done;
+}
+
+static int read_members(const struct cifar *c, struct tape *t, struct raw *raw, struct err *e)
+{
     for (;;) {
         uint8_t head[BLOCK];
-        int got = gzread(f, head, BLOCK);
+        int64_t begin = t->at, got = tape_read(t, head, BLOCK);
         if (got == 0 || (got == BLOCK && head[0] == '\0')) {
             return 0; /* its end */
         }
         if (got != BLOCK) {
-            return torn(f, c->archive, at + (got > 0 ? got : 0), at + BLOCK, e);
+            return unpacked_torn(t->f, c->archive, t->at, begin + BLOCK, e);
         }
-        int64_t size = octal(head + 124, 12), padded = (size + BLOCK - 1) / BLOCK * BLOCK;
+        int64_t size = octal(head + 124, 12);
         if (size < 0 || size > FILE_MAX) {
             return err_set(e, ERR_DATA, "'%s' is no tar archive: there is no size at byte %lld",
-                           c->archive, (long long)at + 124);
+                           c->archive, (long long)begin + 124);
         }
         int i = find_member(c, head);
-        struct raw none = {0}, *out = i >= 0 && !raw[i].there ? &raw[i] : &none;
-        int rc = read_raw(f, i >= 0 ? c->files[i] : c->archive, size, peek || out == &none, out, e);
-        at += BLOCK + padded;
-        if (rc < 0) {
-            return rc;
+        if (i >= 0 && !raw[i].there) {
+            raw[i] = (struct raw){true, t->in ? mapped_share(t->in) : NULL, (size_t)t->at, size};
         }
-        if (gzseek(f, padded - size, SEEK_CUR) < 0) {
-            return torn(f, c->archive, at, at, e);
+        got = tape_read(t, NULL, size);
+        if (got != size) {
+            return unpacked_torn(t->f, i >= 0 ? c->files[i] : c->archive, got, size, e);
         }
+        tape_read(t, NULL, (BLOCK - size % BLOCK) % BLOCK);
     }
 }
 
@@ -203,7 +211,12 @@ static int read_archive(const struct cifar *c, struct raw *raw, const char *path
     if (!f) {
         return -ERR_IO;
     }
-    int rc = read_members(c, f, raw, peek, e);
+    struct raw whole = {0};
+    int rc = peek ? 0 : read_file(f, path, c->archive, false, &whole, e);
+    if (rc == 0) {
+        rc = read_members(c, &(struct tape){f, whole.in, c->archive, 0}, raw, e);
+    }
+    mapped_close(whole.in);
     gzclose(f);
     for (int i = 0; rc == 0 && i < count_files(c); i++) {
         if (!raw[i].there) {
@@ -255,57 +268,62 @@ static int check_records(const struct cifar *c, const struct raw *raw, const cha
     return 0;
 }
 
-/* Appends a file's records to a part that has room for them. */
-static int decode(const struct cifar *c, const struct raw *raw, const char *name,
-                  struct dataset_part *part, int64_t at, struct err *e)
+/* Appends a file's labels. */
+static int read_labels(const struct cifar *c, const struct raw *raw, const char *name,
+                       int32_t *labels, struct err *e)
 {
     int64_t each = c->label_bytes + PIXELS, n = raw->n / each;
-    for (int64_t r = 0; r < n; r++) {
-        const uint8_t *record = raw->bytes + r * each, *planes = record + c->label_bytes;
-        uint8_t *x = (uint8_t *)part->x + (at + r) * PIXELS;
+    const uint8_t *record = raw->in->at + raw->offset;
+    for (int64_t r = 0; r < n; r++, record += each) {
         int label = record[c->label_at];
         if (label >= c->classes) {
             return err_set(
                 e, ERR_DATA, "'%s' has the label %d at byte %lld (record %lld); labels are 0 to %d",
                 name, label, (long long)(r * each + c->label_at), (long long)r + 1, c->classes - 1);
         }
-        ((int32_t *)part->y)[at + r] = label;
-        for (int i = 0; i < PLANE; i++) {
-            x[3 * i] = planes[i];
-            x[3 * i + 1] = planes[PLANE + i];
-            x[3 * i + 2] = planes[2 * PLANE + i];
-        }
+        labels[r] = label;
     }
     return 0;
 }
 
-static int fill(const struct cifar *c, struct dataset *d, struct raw *raw, bool peek, struct err *e)
+/* Files first … end become a part. */
+static int fill_part(const struct cifar *c, struct dataset *d, struct dataset_part *part,
+                     const struct raw *raw, const int64_t *records, int first, int end,
+                     struct err *e)
 {
-    int files = count_files(c), rc = 0;
+    struct form form = {
+        .kind = 'u', .width = 1, .sample = (size_t)c->label_bytes + PIXELS, .channel = PLANE};
+    struct stored *s = stored_new(&form);
+    part->y = malloc((size_t)part->samples * sizeof(int32_t));
+    int rc = s && part->y ? 0
+                          : err_set(e, ERR_MEMORY, "cannot hold %lld labels: memory ran out",
+                                    (long long)part->samples);
+    for (int64_t i = first, at = 0; rc == 0 && i < end; at += records[i++]) {
+        rc = read_labels(c, &raw[i], c->files[i], (int32_t *)part->y + at, e);
+        stored_add(s, raw[i].in, raw[i].offset + (size_t)c->label_bytes, records[i]);
+    }
+    if (rc < 0) {
+        stored_free(s);
+        return rc;
+    }
+    dataset_take(d, part, s);
+    return 0;
+}
+
+static int fill(const struct cifar *c, struct dataset *d, const struct raw *raw, bool peek,
+                struct err *e)
+{
+    int files = count_files(c);
     int64_t records[FILES];
     for (int i = 0; i < files; i++) {
-        rc = check_records(c, &raw[i], c->files[i], &records[i], e);
+        int rc = check_records(c, &raw[i], c->files[i], &records[i], e);
         if (rc < 0) {
             return rc;
         }
         *(i < files - 1 ? &d->train.samples : &d->test.samples) += records[i];
     }
-    for (int p = 0; !peek && p < 2; p++) {
-        struct dataset_part *part = p == 0 ? &d->train : &d->test;
-        part->x = malloc((size_t)part->samples * PIXELS);
-        part->y = malloc((size_t)part->samples * sizeof(int32_t));
-        if (!part->x || !part->y) {
-            return err_set(e, ERR_MEMORY, "cannot hold %lld pictures: memory ran out",
-                           (long long)part->samples);
-        }
-    }
-    int64_t at = 0;
-    for (int i = 0; !peek && rc == 0 && i < files; i++) {
-        rc = decode(c, &raw[i], c->files[i], i < files - 1 ? &d->train : &d->test,
-                    i < files - 1 ? at : 0, e);
-        at += records[i];
-    }
-    return rc;
+    int rc = peek ? 0 : fill_part(c, d, &d->train, raw, records, 0, files - 1, e);
+    return rc < 0 || peek ? rc : fill_part(c, d, &d->test, raw, records, files - 1, files, e);
 }
 
 static int read_cifar(const struct cifar *c, struct dataset *d, const char *roots, const char *dir,
@@ -321,7 +339,7 @@ static int read_cifar(const struct cifar *c, struct dataset *d, const char *root
         rc = fill(c, d, raw, peek, e);
     }
     for (int i = 0; i < FILES; i++) {
-        free(raw[i].bytes);
+        mapped_close(raw[i].in);
     }
     return rc;
 }

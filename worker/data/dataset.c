@@ -1,26 +1,18 @@
-/* Data sets: where they are and what they must be. gather.c brings samples into a minibatch, list.c
- * finds out which data sets there are.
+/* Data sets: where they are and what they must be. values.c has what is done with the values of all
+ * formats, gather.c brings samples into a minibatch, list.c finds out which data sets there are.
  *
- * Formats (idx.c cifar.c npy.c glyphs.c) only read; everything that holds for all of them is here:
- * finding the folder beneath EVENSTEP_DATA, splitting off a validation part, the digest by which
- * nodes know that they have the same values, and the check against a network.
+ * Formats (idx.c cifar.c npy.c glyphs.c) only read. Here is what comes before and after: finding
+ * the folder beneath EVENSTEP_DATA, and the check against a network.
  *
  * A path comes from a job's spec, so it must not lead outside the roots, symbolic links included.
  * Every path, that of a single file too, is therefore resolved first and compared afterwards.
  */
 #include "worker/data/dataset.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
-
-#include "common/hex.h"
-#include "common/rng.h"
-#include "job/sample.h"
 
 enum { PATH_BYTES = 4096, ROOTS = 64 };
 
@@ -139,81 +131,10 @@ static const struct dataset_format *format_find(int id)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-size_t dataset_x_bytes(const struct dataset *d)
+/* For messages: its path, or its format where it needs no folder. */
+static const char *name_of(const struct data_spec *spec)
 {
-    return shape_count(&d->input) * (d->x_bytes ? sizeof(uint8_t) : sizeof(float));
-}
-
-size_t dataset_y_bytes(const struct dataset *d)
-{
-    return d->y_labels ? sizeof(int32_t) : (size_t)d->target * sizeof(float);
-}
-
-static void part_release(struct dataset_part *p)
-{
-    free(p->x);
-    free(p->y);
-    p->x = NULL;
-    p->y = NULL;
-}
-
-static int part_alloc(const struct dataset *d, struct dataset_part *p, int64_t samples,
-                      struct err *e)
-{
-    p->samples = samples;
-    p->x = malloc((size_t)samples * dataset_x_bytes(d) + 1);
-    p->y = malloc((size_t)samples * dataset_y_bytes(d) + 1);
-    if (!p->x || !p->y) {
-        part_release(p);
-        return err_set(e, ERR_MEMORY, "cannot hold %lld samples: memory ran out",
-                       (long long)samples);
-    }
-    return 0;
-}
-
-static void part_copy(const struct dataset *d, struct dataset_part *to, int64_t at,
-                      const struct dataset_part *from, int64_t i)
-{
-    size_t nx = dataset_x_bytes(d), ny = dataset_y_bytes(d);
-    memcpy((char *)to->x + (size_t)at * nx, (const char *)from->x + (size_t)i * nx, nx);
-    memcpy((char *)to->y + (size_t)at * ny, (const char *)from->y + (size_t)i * ny, ny);
-}
-
-/* The first `held` positions of a seeded permutation leave the training part and become the test
- * part. */
-static int split_validation(struct dataset *d, const struct data_spec *spec, uint64_t seed,
-                            bool peek, struct err *e)
-{
-    int64_t n = d->train.samples, held = (int64_t)((double)n * spec->validation);
-    if (held < 1 || held >= n) {
-        return err_set(e, ERR_INVALID,
-                       "a validation share of %g leaves %lld of %lld samples for training",
-                       spec->validation, (long long)(n - held), (long long)n);
-    }
-    if (peek) {
-        d->train.samples = n - held;
-        d->test.samples = held;
-        return 0;
-    }
-    struct dataset_part train = {0}, test = {0};
-    int rc = part_alloc(d, &train, n - held, e);
-    if (rc == 0) {
-        rc = part_alloc(d, &test, held, e);
-    }
-    if (rc < 0) {
-        part_release(&train);
-        return rc;
-    }
-    uint64_t key = rng_mix(seed, 0x76616c6964ull);
-    for (int64_t p = 0; p < n; p++) {
-        int64_t i = sample_index(key, 0, p, n, true);
-        part_copy(d, p < held ? &test : &train, p < held ? p : p - held, &d->train, i);
-    }
-    part_release(&d->train);
-    part_release(&d->test);
-    d->train = train;
-    d->test = test;
-    return 0;
+    return format_find(spec->format)->markers[0] ? spec->path : catalog_get(spec->format)->name;
 }
 
 static int read_dataset(struct dataset *d, const struct data_spec *spec, uint64_t seed,
@@ -235,12 +156,11 @@ static int read_dataset(struct dataset *d, const struct data_spec *spec, uint64_
                      d->train.samples < 1 ? "training" : "test");
     }
     if (rc == 0 && spec->validation > 0) {
-        rc = split_validation(d, spec, seed, peek, e);
+        rc = dataset_hold_out(d, spec->validation, seed, peek, e);
     }
     if (rc < 0) {
         dataset_release(d);
-        return err_prefix(e, "cannot read data set '%.100s'",
-                          f->markers[0] ? spec->path : catalog_get(spec->format)->name);
+        return err_prefix(e, "cannot read data set '%.100s'", name_of(spec));
     }
     return 0;
 }
@@ -249,8 +169,12 @@ int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed,
                  struct err *e)
 {
     int rc = read_dataset(d, spec, seed, roots, false, e);
-    if (rc == 0) {
-        dataset_digest(d, d->digest);
+    if (rc == 0 && (rc = dataset_digest(d, d->digest, e)) < 0) {
+        dataset_release(d);
+        return err_prefix(e, "cannot read data set '%.100s'", name_of(spec));
+    }
+    if (rc == 0 && spec->shuffle) {
+        dataset_shuffled(d);
     }
     return rc;
 }
@@ -258,33 +182,6 @@ int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed,
 int dataset_peek(struct dataset *d, const struct data_spec *spec, const char *roots, struct err *e)
 {
     return read_dataset(d, spec, 0, roots, true, e);
-}
-
-void dataset_release(struct dataset *d)
-{
-    part_release(&d->train);
-    part_release(&d->test);
-}
-
-void dataset_digest(const struct dataset *d, char out[65])
-{
-    char head[160];
-    int n = snprintf(head, sizeof(head), "%d %d %d %d %d %d %d %lld %lld\n", d->input.rank,
-                     d->input.dim[0], d->input.dim[1], d->input.dim[2], d->x_bytes, d->y_labels,
-                     d->target, (long long)d->train.samples, (long long)d->test.samples);
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    unsigned length = 0;
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    BUG_ON(!md || EVP_DigestInit_ex(md, EVP_sha256(), NULL) != 1);
-    EVP_DigestUpdate(md, head, (size_t)n);
-    const struct dataset_part *parts[] = {&d->train, &d->test};
-    for (int i = 0; i < 2; i++) {
-        EVP_DigestUpdate(md, parts[i]->x, (size_t)parts[i]->samples * dataset_x_bytes(d));
-        EVP_DigestUpdate(md, parts[i]->y, (size_t)parts[i]->samples * dataset_y_bytes(d));
-    }
-    EVP_DigestFinal_ex(md, sum, &length);
-    EVP_MD_CTX_free(md);
-    hex_of(out, sum, 32);
 }
 
 /* ---- fitting a network ----------------------------------------------------------------------- */

@@ -1,16 +1,21 @@
-/* A data set in memory: training and test samples as the file has them, read-only once open, with
- * one file per format (idx.c npy.c glyphs.c …). Looked up beneath the folders of EVENSTEP_DATA,
- * never outside them (symbolic links are resolved). Mistakes name the file and the byte.
+/* A data set: training and test samples as their files have them, read-only once open, with one
+ * file per format (idx.c npy.c glyphs.c …). Samples stay in their files, which are mapped, or are
+ * in memory where a format has no file (glyphs) or scatters a sample over it (Fortran order).
+ * Looked up beneath the folders of EVENSTEP_DATA, never outside them (symbolic links are resolved).
+ * Mistakes name the file and the byte.
  */
 #ifndef WORKER_DATA_DATASET_H
 #define WORKER_DATA_DATASET_H
 
 #include "job/spec.h"
 
+struct stored;
 struct dataset_part {
     int64_t samples;
-    void *x; /* [samples][input], NHWC: uint8_t or float; owned */
-    void *y; /* int32_t [samples], or float [samples][target] */
+    void *x; /* [samples][input], NHWC: uint8_t or float; NULL: only `stored` has them */
+    void *y; /* int32_t [samples], or float [samples][target]; owned */
+    struct stored *stored; /* samples in mapped files, owned; x then points into them, or is NULL.
+                              NULL: x is owned */
 };
 struct dataset {
     struct shape input;
@@ -28,7 +33,7 @@ struct dataset {
 int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots,
                  struct err *e);
 /* Only shapes, counts and labels (classes), no pictures; quick. For the keeper and the
- * coordinator's dry run: x and y stay NULL. */
+ * coordinator's dry run: x, y and stored stay NULL. */
 int dataset_peek(struct dataset *d, const struct data_spec *spec, const char *roots, struct err *e);
 /* Does the network take these samples, as `spec` normalises them and cuts windows out of them? */
 int dataset_check(const struct dataset *d, const struct data_spec *spec, const struct network *net,
@@ -63,8 +68,16 @@ extern const struct dataset_format dataset_idx, dataset_cifar_10, dataset_cifar_
     dataset_glyphs;
 extern const struct dataset_format *const dataset_formats[]; /* ends with NULL */
 
-/* SHA-256 over shapes, counts and all values. */
-void dataset_digest(const struct dataset *d, char out[65]);
+/* SHA-256 over shapes, counts and all values. Fails where a float is not finite. */
+int dataset_digest(const struct dataset *d, char out[65], struct err *e);
+/* Copies samples first … first+n, in the order of the part, as bytes or floats, channels last. */
+void dataset_copy(const struct dataset *d, const struct dataset_part *part, int64_t first,
+                  int64_t n, void *to);
+/* Fails if a file was shortened or changed since the data set was opened: what was gathered since
+ * may be wrong. */
+int dataset_intact(const struct dataset *d, struct err *e);
+/* Begins to read samples index[0..n) from their file, without waiting. */
+void dataset_ahead(const struct dataset_part *part, const int64_t *index, int64_t n);
 
 /* When a sample is visited: its random choices depend on these and on its index alone. */
 struct visit {
@@ -96,6 +109,17 @@ void dataset_targets(const struct dataset *d, const struct dataset_part *part, c
 /* ---- for the files of this folder ------------------------------------------------------------ */
 size_t dataset_x_bytes(const struct dataset *d); /* of a sample */
 size_t dataset_y_bytes(const struct dataset *d);
+struct form;
+struct unpack;
+/* The part's samples are these, which it takes over (stored.h). */
+void dataset_take(const struct dataset *d, struct dataset_part *part, struct stored *s);
+/* The part's samples are all that is in one file after byte `head` (unpacked.h). */
+int dataset_take_file(const struct dataset *d, struct dataset_part *part, struct unpack *u,
+                      size_t head, const struct form *form, struct err *e);
+/* A share of the training samples, chosen by the seed, takes the test samples' place. */
+int dataset_hold_out(struct dataset *d, double share, uint64_t seed, bool peek, struct err *e);
+/* Samples will be asked for in no order. */
+void dataset_shuffled(const struct dataset *d);
 /* The format (CAT_FORMAT_…) of a folder by its markers, or -1. */
 int dataset_detect(const char *roots, const char *dir);
 /* The next root of a colon-separated list into out[4096], resolved; false at the end. Roots that

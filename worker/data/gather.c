@@ -17,6 +17,7 @@
 #include "kernels/flat.h"
 #include "kernels/samples.h"
 #include "worker/data/dataset.h"
+#include "worker/data/stored.h"
 
 enum { CHANNELS = DATASET_CHANNELS };
 static const uint64_t augment_stream = 0x6175676d656e74ull;
@@ -66,6 +67,7 @@ struct gather {
     const struct dataset *d;
     const struct data_spec *spec;
     struct shape out;
+    struct form form; /* of the values as they stand in memory or in a mapped file */
     int channels, tables;
     float table[CHANNELS][256]; /* [c][v]: what byte v of channel c becomes */
 };
@@ -83,12 +85,16 @@ static float normalised(const struct data_spec *spec, int channel, float x)
     return (x - spec->mean[c]) / spec->deviation[c];
 }
 
-static void begin(struct gather *g, const struct dataset *d, const struct data_spec *spec)
+static void begin(struct gather *g, const struct dataset *d, const struct dataset_part *part,
+                  const struct data_spec *spec)
 {
     g->d = d;
     g->spec = spec;
     g->out = dataset_shape(d, spec);
     g->channels = d->input.rank == 3 ? d->input.dim[2] : 1;
+    g->form = part->stored ? part->stored->form
+                           : (struct form){.kind = d->x_bytes ? 'u' : 'f',
+                                           .width = d->x_bytes ? 1 : sizeof(float)};
     bool own = given_normalize(spec);
     g->tables =
         d->x_bytes ? own && spec->n_normalize > 1 && g->channels <= CHANNELS ? g->channels : 1 : 0;
@@ -100,23 +106,39 @@ static void begin(struct gather *g, const struct dataset *d, const struct data_s
     }
 }
 
+/* Bytes of n values whose channels are in planes. */
+static void put_planes(const struct gather *g, float *to, const uint8_t *from, size_t n)
+{
+    size_t channels = (size_t)g->channels, pixels = n / channels;
+    for (size_t c = 0; c < channels; c++) {
+        const float *table = g->table[g->tables > 1 ? c : 0];
+        const uint8_t *plane = from + c * g->form.channel;
+        for (size_t p = 0; p < pixels; p++) {
+            to[p * channels + c] = table[plane[p]];
+        }
+    }
+}
+
 /* n values from channel 0 on; `from` NULL: zeros. */
-static void put(const struct gather *g, float *to, const void *from, size_t n)
+static void put(const struct gather *g, float *to, const uint8_t *from, size_t n)
 {
     size_t channels = (size_t)g->channels;
     if (g->d->x_bytes) {
-        const uint8_t *bytes = from;
-        if (bytes && g->tables == 1) {
-            flat_look_up(to, bytes, g->table[0], n);
+        if (from && g->form.channel > 0) {
+            put_planes(g, to, from, n);
+            return;
+        }
+        if (from && g->tables == 1) {
+            flat_look_up(to, from, g->table[0], n);
             return;
         }
         for (size_t j = 0; j < n; j++) {
-            to[j] = g->table[j % (size_t)g->tables][bytes ? bytes[j] : 0];
+            to[j] = g->table[j % (size_t)g->tables][from ? from[j] : 0];
         }
         return;
     }
     if (from) {
-        memcpy(to, from, n * sizeof(float));
+        form_floats(&g->form, to, from, n);
     } else {
         memset(to, 0, n * sizeof(float));
     }
@@ -125,21 +147,19 @@ static void put(const struct gather *g, float *to, const void *from, size_t n)
     }
 }
 
-static void put_window(const struct gather *g, float *to, const char *from,
+static void put_window(const struct gather *g, float *to, const uint8_t *from,
                        const struct dev_view *v)
 {
     int height = g->out.dim[0], width = g->out.dim[1];
-    size_t channels = (size_t)g->channels, size = g->d->x_bytes ? sizeof(uint8_t) : sizeof(float);
+    size_t channels = (size_t)g->channels;
+    size_t pixel = (g->form.channel > 0 ? 1 : channels) * (size_t)g->form.width;
     for (int i = 0; i < height; i++) {
         int row = view_source(v, 0, i, g->d->input.dim[0]);
         for (int j = 0; j < width; j++, to += channels) {
             int column = view_source(v, 1, v->mirror ? width - 1 - j : j, g->d->input.dim[1]);
             bool inside = row != VIEW_OUTSIDE && column != VIEW_OUTSIDE;
-            put(g, to,
-                inside ? from + ((size_t)row * (size_t)g->d->input.dim[1] + (size_t)column) *
-                                    channels * size
-                       : NULL,
-                channels);
+            size_t at = inside ? (size_t)row * (size_t)g->d->input.dim[1] + (size_t)column : 0;
+            put(g, to, inside ? from + at * pixel : NULL, channels);
         }
     }
 }
@@ -168,11 +188,13 @@ void dataset_gather(const struct dataset *d, const struct dataset_part *part,
                     int64_t n, float *x, void *y)
 {
     struct gather g;
-    begin(&g, d, spec);
+    begin(&g, d, part, spec);
+    const struct stored_run *run;
     size_t nx = dataset_x_bytes(d), each = shape_count(&g.out);
     bool whole = plain(&spec->augment, d, &g.out, visit->training);
     for (int64_t i = 0; i < n; i++) {
-        const char *from = (const char *)part->x + (size_t)index[i] * nx;
+        const uint8_t *from = part->stored ? stored_at(part->stored, index[i], &run)
+                                           : (const uint8_t *)part->x + (size_t)index[i] * nx;
         float *to = x + (size_t)i * each;
         if (whole) {
             put(&g, to, from, each);
@@ -193,7 +215,7 @@ bool dataset_source(const struct dataset *d, const struct dataset_part *part,
                     float table[DATASET_CHANNELS][256])
 {
     struct gather g;
-    begin(&g, d, spec);
+    begin(&g, d, part, spec);
     if (g.tables == 0 || spec->normalize_picture || !part->x || part->samples == 0) {
         return false;
     }

@@ -11,12 +11,15 @@
 #include <zlib.h>
 
 #include "worker/data/dataset.h"
+#include "worker/data/stored.h"
+#include "worker/data/unpacked.h"
 
 enum { IDX_UBYTE = 8, SIDE_MAX = 16384, DEFLATE_RATIO = 1032 };
 
 struct idx_file {
     gzFile f;
-    char name[64]; /* for messages */
+    char name[64];   /* for messages */
+    char path[4096]; /* as found */
     int rank;
     int64_t dim[4];
     int64_t each; /* bytes of one sample */
@@ -28,14 +31,8 @@ static int read_exactly(struct idx_file *in, void *to, int64_t bytes, int64_t at
     for (int64_t done = 0; done < bytes;) {
         unsigned want = bytes - done > (1 << 30) ? 1u << 30 : (unsigned)(bytes - done);
         int got = gzread(in->f, p + done, want);
-        if (got < 0) {
-            int code;
-            return err_set(e, ERR_DATA, "cannot read '%s' near byte %lld: %s", in->name,
-                           (long long)(at + done), gzerror(in->f, &code));
-        }
-        if (got == 0) {
-            return err_set(e, ERR_DATA, "cannot read '%s': it ends at byte %lld of %lld", in->name,
-                           (long long)(at + done), (long long)(at + bytes));
+        if (got <= 0) {
+            return unpacked_torn(in->f, in->name, at + done, at + bytes, e);
         }
         done += got;
     }
@@ -61,10 +58,10 @@ static int check_end(struct idx_file *in, int64_t at, struct err *e)
 }
 
 /* Can a file of this size hold that many bytes? */
-static int check_size(struct idx_file *in, const char *path, struct err *e)
+static int check_size(struct idx_file *in, struct err *e)
 {
     struct stat st;
-    if (stat(path, &st) < 0) {
+    if (stat(in->path, &st) < 0) {
         return err_errno(e, ERR_IO, "cannot look at '%s'", in->name);
     }
     int64_t want = in->dim[0] * in->each + 4 + 4 * in->rank;
@@ -110,18 +107,17 @@ static int read_header(struct idx_file *in, int rank_min, int rank_max, struct e
 static int open_idx(struct idx_file *in, const char *roots, const char *dir, const char *name,
                     int rank_min, int rank_max, struct err *e)
 {
-    char path[4096];
     memset(in, 0, sizeof(*in));
     snprintf(in->name, sizeof(in->name), "%s", name);
-    int rc = dataset_file(roots, dir, name, path, e);
-    if (rc < 0 || !(in->f = dataset_open_file(path, name, e))) {
+    int rc = dataset_file(roots, dir, name, in->path, e);
+    if (rc < 0 || !(in->f = dataset_open_file(in->path, name, e))) {
         return rc < 0 ? rc : -ERR_IO;
     }
     rc = read_header(in, rank_min, rank_max, e);
     if (rc < 0) {
         return rc;
     }
-    return check_size(in, path, e);
+    return check_size(in, e);
 }
 
 static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_file *in, bool peek,
@@ -148,21 +144,14 @@ static int read_labels(struct dataset *d, struct dataset_part *part, struct idx_
     return rc;
 }
 
-static int read_images(struct dataset_part *part, struct idx_file *in, bool peek, struct err *e)
+/* They stay in the file. */
+static int take_images(const struct dataset *d, struct dataset_part *part, struct idx_file *in,
+                       struct err *e)
 {
-    if (peek) {
-        return 0;
-    }
-    part->x = malloc((size_t)(part->samples * in->each) + 1);
-    if (!part->x) {
-        return err_set(e, ERR_MEMORY, "cannot hold '%s': memory ran out", in->name);
-    }
-    int64_t head = 4 + 4 * in->rank, bytes = part->samples * in->each;
-    int rc = read_exactly(in, part->x, bytes, head, e);
-    if (rc < 0) {
-        return rc;
-    }
-    return check_end(in, head + bytes, e);
+    struct form form = {.kind = 'u', .width = 1, .sample = (size_t)in->each};
+    int64_t head = 4 + 4 * in->rank, bytes = head + part->samples * in->each;
+    struct unpack u = {in->f, in->path, in->name, bytes, bytes, 0};
+    return dataset_take_file(d, part, &u, (size_t)head, &form, e);
 }
 
 static int read_part(struct dataset *d, struct dataset_part *part, const char *roots,
@@ -195,8 +184,8 @@ static int read_part(struct dataset *d, struct dataset_part *part, const char *r
     d->input = shape;
     part->samples = images.dim[0];
     rc = read_labels(d, part, &labels, peek, e);
-    if (rc == 0) {
-        rc = read_images(part, &images, peek, e);
+    if (rc == 0 && !peek) {
+        rc = take_images(d, part, &images, e);
     }
 out:
     if (images.f) {

@@ -7,9 +7,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/log.h"
 #include "kernels/samples.h"
+
+enum { AHEAD_SLICES = 64 }; /* slices for which it holds that samples come from the disk */
 
 static void slot_release(const struct loader *l, struct loader_slot *s)
 {
@@ -57,6 +60,31 @@ static int slot_room(const struct loader *l, struct loader_slot *s, int64_t coun
                          (long long)count);
 }
 
+/* Pages that this thread has waited for so far. */
+static long pages_read(void)
+{
+    struct rusage used;
+    return getrusage(RUSAGE_THREAD, &used) == 0 ? used.ru_majflt : 0;
+}
+
+/* Gathers the slot's samples. A data set larger than memory is partly on disk: once gathering had
+ * to wait for a page, the pages of a slice are asked for all at once, before the first is touched.
+ */
+static int gather(const struct loader *l, struct loader_slot *s, const struct dataset_part *part,
+                  const struct slice *slice, const struct visit *visit, struct err *e)
+{
+    if (s->ahead > 0) {
+        s->ahead--;
+        dataset_ahead(part, s->index, slice->count);
+    }
+    long before = pages_read();
+    dataset_gather(l->data, part, l->spec, visit, s->index, slice->count, s->x, s->y);
+    if (pages_read() > before) {
+        s->ahead = AHEAD_SLICES;
+    }
+    return dataset_intact(l->data, e);
+}
+
 static int slot_fill(const struct loader *l, struct loader_slot *s, const struct slice *slice,
                      bool test, struct err *e)
 {
@@ -79,9 +107,9 @@ static int slot_fill(const struct loader *l, struct loader_slot *s, const struct
         s->viewed = dataset_views(l->data, l->spec, &visit, s->index, slice->count, s->view);
         dataset_targets(l->data, part, s->index, slice->count, s->y);
     } else {
-        dataset_gather(l->data, part, l->spec, &visit, s->index, slice->count, s->x, s->y);
+        rc = gather(l, s, part, slice, &visit, e);
     }
-    if (s->feed) {
+    if (rc == 0 && s->feed) {
         struct shape shape = dataset_shape(l->data, l->spec);
         rc = l->feeds->ops->feed->send(s->feed, (size_t)slice->count * shape_count(&shape), e);
     }
@@ -157,14 +185,28 @@ int loader_start(struct loader *l, const struct dataset *data, const struct data
     return 0;
 }
 
+/* Bytes that are not one after the other as the device wants them (stored.h) are copied for it. */
 static struct dev_samples *keep_part(const struct loader *l, struct device *dev,
                                      const struct dataset_part *part, struct err *e)
 {
     float table[DATASET_CHANNELS][256];
     struct dev_source from;
-    return dataset_source(l->data, part, l->spec, &from, table)
-               ? dev->ops->samples->make(dev, &from, e)
-               : NULL;
+    struct dataset_part whole = *part;
+    void *copy = NULL;
+    if (!part->x && part->stored && l->data->x_bytes && part->samples > 0) {
+        copy = malloc((size_t)part->samples * dataset_x_bytes(l->data));
+        if (!copy) {
+            err_set(e, ERR_MEMORY, "cannot hold a data set for the device: memory ran out");
+            return NULL;
+        }
+        dataset_copy(l->data, part, 0, part->samples, copy);
+        whole.x = copy;
+    }
+    struct dev_samples *kept = dataset_source(l->data, &whole, l->spec, &from, table)
+                                   ? dev->ops->samples->make(dev, &from, e)
+                                   : NULL;
+    free(copy);
+    return kept;
 }
 
 int loader_keep(struct loader *l, struct device *dev, struct err *e)

@@ -25,6 +25,7 @@ struct loader_slot {
     struct dev_feed *feed; /* whose x is, or NULL: x is ours */
     struct dev_view *view;
     bool viewed; /* `view` holds; else samples are whole */
+    int ahead;   /* slices whose pages will be asked for before they are gathered */
     void *y;
 };
 

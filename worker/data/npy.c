@@ -6,9 +6,10 @@
  * numbers are labels (axis of samples only), floats are targets. Format: "\x93NUMPY", version,
  * length, a Python dictionary in text, then the values.
  *
- * Values may be in the other byte order, or with the first axis running fastest (Fortran order). A
- * packed file does not tell its size; so a header's promise is compared with what deflate could
- * hold at most (1032:1) before memory is allocated.
+ * x stays in its file, which is mapped, in the type and byte order that it has there. With the
+ * first axis running fastest (Fortran order) a sample's values are scattered over the file, so such
+ * files are read into memory. A packed file does not tell its size; so a header's promise is
+ * compared with what deflate could hold at most (1032:1) before memory is allocated.
  */
 #include <ctype.h>
 #include <float.h>
@@ -19,15 +20,17 @@
 #include <zlib.h>
 
 #include "worker/data/dataset.h"
+#include "worker/data/stored.h"
+#include "worker/data/unpacked.h"
 
 enum { AXES = 4, HEAD_MAX = 65536, CHUNK = 4096, DEFLATE_RATIO = 1032 };
 
 struct npy_file {
     gzFile f; /* reads plain files too */
     const char *name;
-    char kind; /* 'u' 'i' 'f' 'b' */
-    int width; /* bytes of a value */
-    bool swapped, fortran;
+    char path[4096]; /* as found */
+    struct form form;
+    bool fortran;
     int rank;
     int64_t dim[AXES];
     int64_t each; /* values of one sample */
@@ -64,9 +67,9 @@ static int parse_type(struct npy_file *in, const char *p, struct err *e)
             "8 can be read",
             in->name, shown > 0 && shown < 16 ? shown : 16, shown > 0 ? p : "of a record");
     }
-    in->kind = p[2];
-    in->width = width;
-    in->swapped = p[1] == '>' && width > 1;
+    in->form.kind = p[2];
+    in->form.width = width;
+    in->form.swapped = p[1] == '>' && width > 1;
     return 0;
 }
 
@@ -162,22 +165,22 @@ static int read_head(struct npy_file *in, struct err *e)
 }
 
 /* Can a file of this size hold that many values? */
-static int check_size(struct npy_file *in, const char *path, struct err *e)
+static int check_size(struct npy_file *in, struct err *e)
 {
     struct stat st;
-    if (stat(path, &st) < 0) {
+    if (stat(in->path, &st) < 0) {
         return err_errno(e, ERR_IO, "cannot look at '%s'", in->name);
     }
     bool packed = !gzdirect(in->f);
     int64_t bytes = packed ? ((int64_t)st.st_size + 1) * DEFLATE_RATIO
                            : (int64_t)st.st_size - in->head_bytes,
-            room = bytes / in->width;
+            room = bytes / in->form.width;
     bool holds = in->dim[0] <= room / in->each;
-    if (!holds || (!packed && in->dim[0] * in->each * in->width != bytes)) {
+    if (!holds || (!packed && in->dim[0] * in->each * in->form.width != bytes)) {
         return err_set(
             e, ERR_DATA,
             "'%s' should have %lld x %lld values of %d bytes after byte %ld, but has %lld %sbytes",
-            in->name, (long long)in->dim[0], (long long)in->each, in->width, in->head_bytes,
+            in->name, (long long)in->dim[0], (long long)in->each, in->form.width, in->head_bytes,
             packed ? (long long)st.st_size : (long long)bytes, packed ? "packed " : "");
     }
     return 0;
@@ -186,54 +189,17 @@ static int check_size(struct npy_file *in, const char *path, struct err *e)
 static int open_npy(struct npy_file *in, const char *roots, const char *dir, const char *name,
                     struct err *e)
 {
-    char path[4096];
     memset(in, 0, sizeof(*in));
     in->name = name;
-    int rc = dataset_file(roots, dir, name, path, e);
-    if (rc < 0 || !(in->f = dataset_open_file(path, name, e))) {
+    int rc = dataset_file(roots, dir, name, in->path, e);
+    if (rc < 0 || !(in->f = dataset_open_file(in->path, name, e))) {
         return rc < 0 ? rc : -ERR_IO;
     }
     rc = read_head(in, e);
     if (rc < 0) {
         return rc;
     }
-    return check_size(in, path, e);
-}
-
-static double half_float(uint16_t h)
-{
-    int exponent = h >> 10 & 31, mantissa = h & 1023;
-    double v = exponent == 31 ? (mantissa ? NAN : INFINITY)
-               : exponent     ? ldexp(mantissa + 1024, exponent - 25)
-                              : ldexp(mantissa, -24);
-    return h >> 15 ? -v : v;
-}
-
-static double value_at(const struct npy_file *in, const char *p)
-{
-    union {
-        char b[8];
-        int8_t i1;
-        int16_t i2;
-        int32_t i4;
-        int64_t i8;
-        uint8_t u1;
-        uint16_t u2;
-        uint32_t u4;
-        uint64_t u8;
-        float f4;
-        double f8;
-    } v = {{0}};
-    for (int i = 0; i < in->width; i++) {
-        v.b[i] = p[in->swapped ? in->width - 1 - i : i];
-    }
-    if (in->kind == 'f') {
-        return in->width == 2 ? half_float(v.u2) : in->width == 4 ? (double)v.f4 : v.f8;
-    }
-    if (in->kind == 'i') {
-        return in->width == 1 ? v.i1 : in->width == 2 ? v.i2 : in->width == 4 ? v.i4 : (double)v.i8;
-    }
-    return in->width == 1 ? v.u1 : in->width == 2 ? v.u2 : in->width == 4 ? v.u4 : (double)v.u8;
+    return check_size(in, e);
 }
 
 /* Where the value that is number `at` in the file belongs when samples are stored one after the
@@ -258,8 +224,8 @@ static int64_t place_of(const struct npy_file *in, int64_t at)
 static int put_value(const struct npy_file *in, char to, void *out, int64_t at, double v,
                      struct err *e)
 {
-    int64_t place = place_of(in, at), byte = in->head_bytes + at * in->width;
-    if (in->kind == 'f' && !isfinite(v)) {
+    int64_t place = place_of(in, at), byte = in->head_bytes + at * in->form.width;
+    if (in->form.kind == 'f' && !isfinite(v)) {
         return err_set(e, ERR_DATA, "'%s' has the value %g in sample %lld, at byte %lld", in->name,
                        v, (long long)(place / in->each), (long long)byte);
     }
@@ -298,29 +264,55 @@ static int check_end(struct npy_file *in, int64_t at, struct err *e)
                       : 0;
 }
 
+static int ends_after(struct npy_file *in, int64_t value, struct err *e)
+{
+    const char *why = damage(in);
+    return err_set(e, ERR_DATA, "'%s' ends after value %lld of %lld, byte %lld%s%s", in->name,
+                   (long long)value, (long long)(in->dim[0] * in->each),
+                   (long long)in->head_bytes + value * in->form.width, why ? ": " : "",
+                   why ? why : "");
+}
+
 /* Reads every value, converted: kind 'u' to bytes, 'f' to floats, 'i' to labels. */
 static int read_values(struct npy_file *in, char to, void *out, struct err *e)
 {
-    char chunk[CHUNK * 8];
+    uint8_t chunk[CHUNK * 8];
     int64_t n = in->dim[0] * in->each;
     for (int64_t done = 0; done < n;) {
         size_t want = n - done < CHUNK ? (size_t)(n - done) : CHUNK;
-        if (!read_bytes(in, chunk, want * (size_t)in->width)) {
-            return err_set(e, ERR_DATA, "'%s' ends after value %lld of %lld, byte %lld%s%s",
-                           in->name, (long long)done, (long long)n,
-                           (long long)in->head_bytes + done * in->width, damage(in) ? ": " : "",
-                           damage(in) ? damage(in) : "");
+        if (!read_bytes(in, chunk, want * (size_t)in->form.width)) {
+            return ends_after(in, done, e);
         }
         for (size_t i = 0; i < want; i++) {
             int rc = put_value(in, to, out, done + (int64_t)i,
-                               value_at(in, chunk + i * (size_t)in->width), e);
+                               form_value(&in->form, chunk + i * (size_t)in->form.width), e);
             if (rc < 0) {
                 return rc;
             }
         }
         done += (int64_t)want;
     }
-    return check_end(in, in->head_bytes + n * in->width, e);
+    return check_end(in, in->head_bytes + n * in->form.width, e);
+}
+
+/* They stay in the file, unless its samples are scattered over it. */
+static int take_values(const struct dataset *d, struct dataset_part *part, struct npy_file *in,
+                       struct err *e)
+{
+    if (!in->fortran) {
+        int64_t bytes = in->head_bytes + in->dim[0] * in->each * in->form.width;
+        struct unpack u = {in->f, in->path, in->name, bytes, bytes, 0};
+        in->form.sample = (size_t)(in->each * in->form.width);
+        int rc = dataset_take_file(d, part, &u, (size_t)in->head_bytes, &in->form, e);
+        return rc == -ERR_DATA && u.got > in->head_bytes && u.got < bytes
+                   ? ends_after(in, (u.got - in->head_bytes) / in->form.width, e)
+                   : rc;
+    }
+    part->x = malloc((size_t)(in->dim[0] * in->each) * (d->x_bytes ? 1 : sizeof(float)) + 1);
+    if (!part->x) {
+        return err_set(e, ERR_MEMORY, "cannot hold '%s': memory ran out", in->name);
+    }
+    return read_values(in, d->x_bytes ? 'u' : 'f', part->x, e);
 }
 
 static int read_x(struct dataset *d, struct dataset_part *part, struct npy_file *in, bool peek,
@@ -331,27 +323,20 @@ static int read_x(struct dataset *d, struct dataset_part *part, struct npy_file 
         shape = (struct shape){
             3, {(int)in->dim[1], (int)in->dim[2], in->rank == 4 ? (int)in->dim[3] : 1}};
     }
-    bool bytes = in->kind == 'u' && in->width == 1;
+    bool bytes = in->form.kind == 'u' && in->form.width == 1;
     if (d->input.rank && (memcmp(&shape, &d->input, sizeof(shape)) != 0 || bytes != d->x_bytes)) {
         return err_set(e, ERR_DATA, "'%s' has another shape or type than 'x.npy'", in->name);
     }
     d->input = shape;
     d->x_bytes = bytes;
     part->samples = in->dim[0];
-    if (peek) {
-        return 0;
-    }
-    part->x = malloc((size_t)(in->dim[0] * in->each) * (bytes ? 1 : sizeof(float)) + 1);
-    if (!part->x) {
-        return err_set(e, ERR_MEMORY, "cannot hold '%s': memory ran out", in->name);
-    }
-    return read_values(in, bytes ? 'u' : 'f', part->x, e);
+    return peek ? 0 : take_values(d, part, in, e);
 }
 
 static int read_y(struct dataset *d, struct dataset_part *part, struct npy_file *in, bool peek,
                   bool first, struct err *e)
 {
-    bool labels = in->kind != 'f';
+    bool labels = in->form.kind != 'f';
     int target = labels ? 0 : (int)in->each;
     if (in->dim[0] != part->samples) {
         return err_set(e, ERR_DATA, "'%s' has %lld samples, its x has %lld", in->name,

@@ -150,11 +150,19 @@ struct incoming *received_begin(const struct received *r, const char *key, int64
     return in;
 }
 
+bool received_writes(const struct incoming *in)
+{
+    return in->writes;
+}
+
+/* Written to disk before the folder gets its name: a host that loses its power must not find a file
+ * of zeros in its cache. */
 static int close_file(struct incoming *in, struct err *e)
 {
     FILE *f = in->file;
     in->file = NULL;
-    return f && fclose(f) != 0
+    bool safe = !f || (fflush(f) == 0 && fdatasync(fileno(f)) == 0);
+    return f && (fclose(f) != 0 || !safe)
                ? err_errno(e, ERR_IO, "cannot write a received file in '%s'", in->part)
                : 0;
 }

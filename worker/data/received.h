@@ -26,6 +26,8 @@ struct incoming;
 /* Makes room for `bytes`. NULL with an error: more than the limit. */
 struct incoming *received_begin(const struct received *r, const char *key, int64_t bytes,
                                 struct err *e);
+/* Is it this rank that writes? The others may skip their writes. */
+bool received_writes(const struct incoming *in);
 /* The bytes that follow belong to this file: "NAME" or "FOLDER/NAME". */
 int received_file(struct incoming *in, const char *name, struct err *e);
 int received_write(struct incoming *in, const void *bytes, size_t n, struct err *e);

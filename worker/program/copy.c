@@ -62,10 +62,9 @@ static void sweep(const char *base)
     }
 }
 
-static int make_folder(struct copy *c, const struct copy_ask *ask, struct err *e)
+int copy_folder(struct copy *c, const char *base, struct err *e)
 {
-    char own[PATH_MAX];
-    const char *base = base_of(ask, own);
+    *c = (struct copy){.lock = -1};
     int rc = proc_mkdirs(base, 0700, e);
     if (rc < 0) {
         return rc;
@@ -114,12 +113,12 @@ static bool find_archive(const struct copy_ask *ask, char *path)
  */
 static int unpack(struct copy *c, const struct copy_ask *ask, struct err *e)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], own[PATH_MAX];
     if (!find_archive(ask, path)) {
         return err_set(e, ERR_NOT_FOUND, "the program '%.12s…' was not sent to this host",
                        ask->digest);
     }
-    int rc = make_folder(c, ask, e);
+    int rc = copy_folder(c, base_of(ask, own), e);
     if (rc < 0 || (rc = archive_unpack(path, ask->digest, c->folder, e)) == 0) {
         return rc;
     }

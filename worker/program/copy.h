@@ -32,6 +32,8 @@ struct copy {
 
 /* Collective: every rank of the attempt calls it. Close it in any case. */
 int copy_open(struct copy *c, const struct copy_ask *ask, struct err *e);
+/* An empty folder of such a kind beneath `base`. */
+int copy_folder(struct copy *c, const char *base, struct err *e);
 void copy_close(struct copy *c);
 
 #endif

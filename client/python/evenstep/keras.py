@@ -20,6 +20,7 @@ import numpy as np
 from keras import tree
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
+from . import keras_pipeline
 from .run import DIFFERENCE, STEP, Error, Run, alone
 from .stream import Stream
 
@@ -91,6 +92,7 @@ class _Program:
         given = inspect.signature(self._fit).bind(*args, **kwargs)
         given.apply_defaults()
         told = dict(given.arguments)
+        keras_pipeline.arrays(told)
         rows = _Rows(told)
         if told["steps_per_epoch"]:
             raise Error("fit(steps_per_epoch=…) cuts epochs short: an epoch sees each sample once")
@@ -298,7 +300,8 @@ def _tensorflow(exchange, grads, variables, loss):
         for g, v in zip(grads, variables)
     ]
     flat = tf.concat([tf.reshape(g, [-1]) for g in dense], 0)
-    summed = tf.numpy_function(exchange, [flat, loss], tf.float32)
+    told = math.nan if loss is None else loss  # a train_step of the user's tells none
+    summed = tf.numpy_function(exchange, [flat, tf.cast(told, tf.float32)], tf.float32)
     summed.set_shape(flat.shape)
     parts = tf.split(summed, _sizes(variables))
     return [tf.cast(tf.reshape(p, v.shape), v.dtype) for p, v in zip(parts, variables)]
@@ -313,7 +316,8 @@ def _torch(exchange, grads, variables, loss):
             for g, n in zip(grads, _sizes(variables))
         ]
     )
-    summed = torch.from_numpy(exchange(flat, float(loss.detach())))
+    told = math.nan if loss is None else float(loss.detach())  # a train_step may tell none
+    summed = torch.from_numpy(exchange(flat, told))
     parts = torch.split(summed, _sizes(variables))
     return [
         p.reshape(tuple(v.shape)).to(v.value.device, v.value.dtype)
@@ -340,10 +344,11 @@ class _Rows(DataAdapter):
 
     def __init__(self, told):
         x, y, weight = told["x"], told["y"], told["sample_weight"]
-        if not all(hasattr(a, "__len__") for a in tree.flatten(x)) or isinstance(
-                x, keras.utils.PyDataset
-        ):
-            raise Error("fit() of a distributed program takes arrays, not %s" % type(x).__name__)
+        if not all(hasattr(a, "__len__") for a in tree.flatten(x)):
+            raise Error(
+                "fit() of a distributed program takes arrays or a pipeline that has an end, not %s"
+                % type(x).__name__
+            )
         x, y, weight = (
             None if a is None else tree.map_structure(np.asarray, a) for a in (x, y, weight)
         )

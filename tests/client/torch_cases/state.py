@@ -76,6 +76,12 @@ def unprepared_loader(output):
         plain_step(model, opt, x, y)
 
 
+def two_loaders(output):
+    """As with other libraries, where the loader of the test data is prepared too."""
+    model = mlp()
+    evenstep.prepare(model, torch.optim.SGD(model.parameters(), 0.05), full(data()), full(data()))
+
+
 def fails_in_backward(output):
     """The second batch's backward pass raises, as where memory is short, and the program goes
     on."""

@@ -1,5 +1,6 @@
 /* Keys of the store: the list in store/redis/keys.def is whole. What is written is in it, what a job has
  * goes with it, and users of Redis may touch what their role needs and nothing else. */
+#include "store/webhooks.h"
 #include "tests/unit/store/fixture.h"
 
 #include <ctype.h>
@@ -88,12 +89,27 @@ static void write_a_job(struct store *s, const char *id)
     json_decref(doc);
 }
 
+static int64_t a_clock(void)
+{
+    static int64_t now;
+    return now += 1000;
+}
+
+static void use_a_node(struct store *s, const char *name, const char *id)
+{
+    store_clock(s, a_clock);
+    assert_int_equal(store_node_claim(s, name, id, &err_), CLAIM_OURS);
+    assert_int_equal(store_node_release(s, name, id, &err_), CLAIM_OURS);
+    store_clock(s, NULL);
+}
+
 static void write_the_rest(struct store *s, const char *id)
 {
     const struct host_beat host = {.name = "h", .instance = "i"};
     json_t *node = json_of("{\"name\":\"n\"}"), *refusal = json_of("{\"host\":\"h\"}");
     OK(store_node_put(s, node, &err_));
     OK(store_gpu_put(s, "n", node, &err_));
+    use_a_node(s, "n", id);
     assert_int_equal(store_node_claim(s, "n", id, &err_), CLAIM_OURS);
     OK(store_profile_put(s, "n", "0123", node, &err_));
     OK(store_host_put(s, &host, &err_));
@@ -107,6 +123,10 @@ static void write_the_rest(struct store *s, const char *id)
     OK(store_refused_add(s, "join.forged", &err_));
     OK(store_refusal_put(s, "h", refusal, &err_));
     OK(store_secret_put(s, "any", "value", 60, &err_));
+    OK(store_webhook_put(s, "w", node, &err_));
+    assert_int_equal(store_webhook_queue(s, "w", "msg_1", node, &err_), WEBHOOK_QUEUED);
+    OK(store_webhook_tried(s, "w", "msg_1", node, node, &err_));
+    OK(store_webhook_place_set(s, "1-0", &err_));
     json_decref(node);
     json_decref(refusal);
 }

@@ -418,7 +418,9 @@ static void a_validation_share_leaves_the_training_samples_and_loses_none(void *
     for (int i = 0; i < TRAIN; i++) {
         const struct dataset_part *part = i < 15 ? &split.train : &split.test;
         int at = i < 15 ? i : i - 15;
-        seen[((uint8_t *)part->x)[at * SIDE * SIDE]]++;
+        uint8_t x[SIDE * SIDE];
+        dataset_copy(&split, part, at, 1, x);
+        seen[x[0]]++;
         seen[((uint8_t *)whole.train.x)[i * SIDE * SIDE]]--;
     }
     for (int v = 0; v < 256; v++) {

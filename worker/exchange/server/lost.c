@@ -82,6 +82,26 @@ static void drop(struct server *s, int rank)
     s->env->n_lost++;
 }
 
+/* What the server took of it: also the gradients in a group that is not complete, which stay. */
+static void tell_left(struct server *s, int rank)
+{
+    struct client *k = &s->clients[rank];
+    struct departure left = {.who = rank,
+                             .step = s->updates.version,
+                             .others = strategy_workers(s->env),
+                             .pushes = k->pushes};
+    json_t *dump = staleness_dump(&k->staleness);
+    staleness_read(&left.staleness, dump); /* a copy */
+    json_decref(dump);
+    for (int i = 0; i < s->n_grouped; i++) {
+        if (s->grouped_by[i] == rank) {
+            staleness_add(&left.staleness, s->grouped_late[i], (int)s->grouped[i].count);
+        }
+    }
+    s->env->left(s->env->ctx, &left);
+    staleness_release(&left.staleness);
+}
+
 int server_drop_lost(struct server *s)
 {
     int W = s->env->comm->workers, dropped = 0;
@@ -92,12 +112,7 @@ int server_drop_lost(struct server *s)
         struct client *k = &s->clients[i];
         if (k->lost && !k->dropped) {
             drop(s, i);
-            struct departure left = {.who = i,
-                                     .step = s->updates.version,
-                                     .others = strategy_workers(s->env),
-                                     .pushes = k->pushes,
-                                     .staleness = k->staleness};
-            s->env->left(s->env->ctx, &left);
+            tell_left(s, i);
             dropped++;
         }
     }

@@ -56,7 +56,8 @@ struct server {
     int n_redo;
     int64_t taken;                      /* gradients since the start of this attempt */
     struct slice grouped[SPEC_WORKERS]; /* slices of the group that is not complete */
-    int grouped_by[SPEC_WORKERS];       /* and whose they are */
+    int grouped_by[SPEC_WORKERS];       /* whose they are */
+    int grouped_late[SPEC_WORKERS];     /* and the staleness of their gradients */
     int n_grouped;
     int n_out, n_kept, n_evaluating, n_ended,
         n_left;                         /* clients with a slice, a kept one, a test slice, an end;

@@ -29,12 +29,15 @@
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Marks the slices of an update that was made as done. */
+/* Marks the slices of an update that was made as done. Only now their gradients count: a checkpoint
+ * in the middle of a group has its slices among those that are done again. */
 static void settle(struct server *s)
 {
     for (int i = 0; i < s->n_grouped; i++) {
+        struct client *k = &s->clients[s->grouped_by[i]];
         s->applied += s->grouped[i].count;
-        s->clients[s->grouped_by[i]].grouped = false;
+        staleness_add(&k->staleness, s->grouped_late[i], (int)s->grouped[i].count);
+        k->grouped = false;
     }
     s->n_grouped = 0;
     s->due = agenda_evaluate(&s->agenda, s->applied, s->updates.version) || s->due;
@@ -64,13 +67,13 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
                                push->learning_rate, tau);
     BUG_ON(s->n_grouped == SPEC_WORKERS);
     s->grouped_by[s->n_grouped] = push->rank;
+    s->grouped_late[s->n_grouped] = (int)tau;
     s->grouped[s->n_grouped++] = push->slice;
     k->grouped = true;
     server_set_out(s, k, NULL);
     k->pushes++;
     s->taken++;
     s->least = -1;
-    staleness_add(&k->staleness, (int)tau, (int)push->slice.count);
     if (updated) {
         settle(s);
     }

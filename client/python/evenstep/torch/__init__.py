@@ -35,7 +35,12 @@ def _sort(objects):
             )
         kinds[found[0]].append(o)
     models, optimizers, loaders, schedulers = list(kinds.values())[:4]
-    if not models or len(loaders) != 1:
+    if len(loaders) > 1:
+        raise Error(
+            "prepare() takes one loader, that of the training data, and got %d: the loaders of "
+            "validation and test data stay as they are" % len(loaders)
+        )
+    if not models or not loaders:
         raise Error(
             "prepare() needs the model and the loader of the training data, together (it got %d "
             "and %d)" % (len(models), len(loaders))

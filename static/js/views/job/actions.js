@@ -1,15 +1,19 @@
-/* What can be done to a job: pause, resume, cancel, clone, compare, delete. Cancel and delete ask
-   once, in words that name what stops; what an action answered is said where it was asked for. */
+/* What can be done to a job: pause, resume, cancel, clone, compare, save, delete. Cancel and delete
+   ask once, in words that name what stops; what an action answered is said where it was asked for.
+ */
 import {job as path, post, remove} from '../../api.js';
 import {fill, h} from '../../dom.js';
 import {active, ended} from '../../states.js';
 import {button, notice, question} from '../../widgets.js';
+
+import {saveOneFile} from './onefile.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 
 export class Actions {
   /** @param {JobView} view */
   constructor(view) {
+    this.view = view;
     this.data = view.data;
     this.node = h('div', {class: 'actions', id: 'job-actions'});
     this.question = h('div', {class: 'ask-place', role: 'alert'});
@@ -37,6 +41,7 @@ export class Actions {
           this.asking('Cancel', 'cancel', cancelText(job), 'Cancel job'),
       h('a', {class: 'btn', href: '#/new?from=' + this.data.id, text: 'Clone'}),
       h('a', {class: 'btn', href: '#/compare?runs=' + this.data.id, text: 'Compare'}),
+      over && button('Save as HTML', () => this.save(), {id: 'save-html'}),
       over && this.asking('Delete', 'delete', deleteText(job), 'Delete job')
     ];
   }
@@ -86,6 +91,16 @@ export class Actions {
     }
     this.busy = false;
     pressed.disabled = false;
+  }
+
+  /* The run as one file that needs no server. */
+  async save() {
+    try {
+      await this.view.complete();
+      await saveOneFile(this.data.id, this.data.job.name);
+    } catch (e) {
+      fill(this.question, notice('bad', /** @type {Error} */ (e).message));
+    }
   }
 
   /**

@@ -1,4 +1,4 @@
-/* What the job wrote, to be downloaded. */
+/* What the job wrote, to be downloaded, and the lines that load its model in PyTorch. */
 import {get, job as path} from '../../api.js';
 import {fill, h, say} from '../../dom.js';
 import {bytes} from '../../format.js';
@@ -6,14 +6,20 @@ import {ended} from '../../states.js';
 import {scroller, table} from '../../widgets.js';
 
 import {Fold} from './fold.js';
+import {pytorchPart} from './pytorch.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
+
+const MODELS = ['model.safetensors', 'best.safetensors'];
 
 export class Artifacts {
   /** @param {JobView} view */
   constructor(view) {
     this.data = view.data;
     this.fold = new Fold('artifacts', 'Artifacts', () => this.draw());
+    this.lines = h('div');
+    /** The model whose lines are shown. */
+    this.shown = '';
   }
 
   async draw() {
@@ -28,7 +34,18 @@ export class Artifacts {
     const none = ended(this.data.job.state) ? 'none was written' : 'written when the job ends';
     const names = list.map((a) => a.name + ' (' + bytes(a.bytes) + ')').join(', ');
     say(this.fold.note, list.length === 0 ? none : names);
-    fill(this.fold.body, list.length > 0 && this.table(list));
+    fill(this.fold.body, list.length > 0 && this.table(list), this.lines);
+    if (this.fold.open) {
+      await this.drawLines(MODELS.find((m) => list.some((a) => a.name === m)) || '');
+    }
+  }
+
+  /** @param {string} model */
+  async drawLines(model) {
+    if (model && model !== this.shown) {
+      this.shown = model;
+      fill(this.lines, await pytorchPart(this.data.id, model));
+    }
   }
 
   /** @param {Api.Artifact[]} list */

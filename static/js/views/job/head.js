@@ -1,7 +1,7 @@
 /* Name, state, facts, actions, progress with the estimated end. */
 import {fill, h, refill, say} from '../../dom.js';
 import {clock, duration, percent, plural, when, whole} from '../../format.js';
-import {globalSteps, isVirtual, remaining, tookSeconds, tookText} from '../../measures.js';
+import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {ended, pill, setPill} from '../../states.js';
 
@@ -49,7 +49,7 @@ function ranText(job) {
     return '';
   }
   const end = job.finished ? Date.parse(job.finished) : Date.now();
-  const ran = duration((end - Date.parse(job.started)) / 1000);
+  const ran = lasted((end - Date.parse(job.started)) / 1000);
   const own = isVirtual(job) && tookSeconds(job) > 0 ? ', ' + tookText(job) : '';
   return (job.finished ? 'ran ' + clock(job.started) + ' to ' + clock(job.finished) + ', ' + ran
                        : 'started ' + clock(job.started) + ', running for ' + ran) +

@@ -108,6 +108,10 @@ export class LastSteps {
     }
   }
 
+  complete() {
+    return this.readRows();
+  }
+
   async readRows() {
     const answer = await get(path(this.data.id, 'steps'), {last: LAST});
     if (!this.picked) {

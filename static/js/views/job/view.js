@@ -205,6 +205,11 @@ export class JobView {
     this.parts.forEach((part) => (pointed ? part.point?.() : part.update(what)));
   }
 
+  /* Draws what is drawn only while it can be seen: the page is about to be copied. */
+  async complete() {
+    await Promise.all(this.parts.map((part) => part.complete?.()));
+  }
+
   draw(what = 'all') {
     this.changes.add(what);
     this.drawSoon();

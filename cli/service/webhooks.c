@@ -1,0 +1,139 @@
+/* `evenstep webhooks`: addresses that are told when a job's state changes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/service/service.h"
+#include "common/jsonx.h"
+
+const struct opt webhook_options[] = {
+    {"state", "STATE", OPT_LIST, NULL, 0, 0,
+     "of `create`: a state that is told of; may be repeated (default: succeeded, failed, "
+     "cancelled)"},
+    {"scope", "SCOPE", OPT_STRING, NULL, 0, 0,
+     "of `create`: own, or all for everybody's jobs (default: for admins all)"},
+    {0},
+};
+
+static void print_webhooks(const json_t *answer)
+{
+    static const struct column columns[] = {
+        {"id", "id", COLUMN_WHOLE},
+        {"address", "address", COLUMN_TEXT},
+        {"states", "states", COLUMN_WORDS},
+        {"jobs", "scope", COLUMN_TEXT},
+        {"owner", "owner", COLUMN_TEXT},
+        {"waiting", "waiting", COLUMN_COUNT},
+        {"last", "last.outcome", COLUMN_TEXT},
+        COLUMNS_END,
+    };
+    size_t i;
+    json_t *one, *list = json_object_get(answer, "webhooks");
+    json_array_foreach(list, i, one) {
+        json_t *last = json_array_get(json_object_get(one, "tries"), 0);
+        if (last) {
+            json_object_set(one, "last", last);
+        }
+    }
+    columns_print(list, columns, "", stdout);
+}
+
+static void print_tries(const json_t *answer)
+{
+    static const struct column columns[] = {
+        {"time", "time", COLUMN_TIME},        {"type", "type", COLUMN_WHOLE},
+        {"job", "job", COLUMN_WHOLE},         {"try", "try", COLUMN_COUNT},
+        {"outcome", "outcome", COLUMN_WHOLE}, {"answer", "status", COLUMN_COUNT},
+        {"why", "message", COLUMN_TEXT},      COLUMNS_END,
+    };
+    columns_print(json_object_get(answer, "tries"), columns, "", stdout);
+}
+
+static void print_made(const json_t *answer)
+{
+    printf("%s\n%s\n", jsonx_string_at(answer, "id"), jsonx_string_at(answer, "secret"));
+}
+
+static void print_deleted(const json_t *answer)
+{
+    columns_lines(json_object_get(answer, "deleted"), "", " deleted", stdout);
+}
+
+static const char *path_of(const char *id, char out[512])
+{
+    char escaped[400];
+    snprintf(out, 512, "/api/v1/webhooks/%s", client_escape(escaped, sizeof escaped, id));
+    return out;
+}
+
+static int create(struct session *s)
+{
+    const char *address = session_argument(s, 1), *scope = opt_string(s->options, "scope");
+    int n = opt_count(s->options, "state");
+    if (!address || session_argument(s, 2)) {
+        return err_set(&s->err, ERR_INVALID, "`evenstep webhooks create` takes one address");
+    }
+    json_t *body = json_pack("{s:o}", "address", jsonx_text(address)), *states = json_array();
+    for (int i = 0; i < n; i++) {
+        json_array_append_new(states, jsonx_text(opt_item(s->options, "state", i)));
+    }
+    if (n > 0) {
+        json_object_set(body, "states", states);
+    }
+    if (scope) {
+        json_object_set_new(body, "scope", jsonx_text(scope));
+    }
+    json_t *answer = client_call(&s->client, "POST", "/api/v1/webhooks", body, &s->err);
+    json_decref(body);
+    json_decref(states);
+    return session_print(s, answer, print_made);
+}
+
+static int delete_all(struct session *s)
+{
+    char path[512];
+    json_t *done = json_array();
+    if (!session_argument(s, 1)) {
+        err_set(&s->err, ERR_INVALID, "`evenstep webhooks delete` needs a webhook's id");
+        err_hint(&s->err, "`evenstep webhooks` shows them");
+    }
+    for (int i = 1; s->err.code == ERR_NONE && session_argument(s, i); i++) {
+        const char *id = session_argument(s, i);
+        json_decref(client_call(&s->client, "DELETE", path_of(id, path), NULL, &s->err));
+        if (s->err.code == ERR_NONE) {
+            json_array_append_new(done, jsonx_text(id));
+        }
+    }
+    if (s->err.code == ERR_NONE) {
+        session_print(s, json_pack("{s:O}", "deleted", done), print_deleted);
+    }
+    json_decref(done);
+    return -(int)s->err.code;
+}
+
+int command_webhooks(struct session *s)
+{
+    static const char *const actions[] = {"create", "list", "show", "delete"};
+    char path[512];
+    const char *action = session_argument(s, 0), *name = action ? session_argument(s, 1) : NULL;
+    if (!action || (strcmp(action, "list") == 0 && !name)) {
+        return session_show(s, "GET", "/api/v1/webhooks", print_webhooks);
+    }
+    if (strcmp(action, "create") == 0) {
+        return create(s);
+    }
+    if (strcmp(action, "delete") == 0) {
+        return delete_all(s);
+    }
+    if (strcmp(action, "show") == 0 && name && !session_argument(s, 2)) {
+        return session_show(s, "GET", path_of(name, path), print_tries);
+    }
+    if (strcmp(action, "list") == 0 || strcmp(action, "show") == 0) {
+        return err_set(&s->err, ERR_INVALID, "`evenstep webhooks %s` takes %s", action,
+                       *action == 'l' ? "no name" : "one webhook's id");
+    }
+    const char *nearest = jsonx_nearest(action, actions, 4);
+    err_set(&s->err, ERR_INVALID, "a webhook can be created, listed, shown or deleted, not '%.40s'",
+            action);
+    return nearest ? err_hint(&s->err, "did you mean `evenstep webhooks %s`?", nearest)
+                   : -(int)ERR_INVALID;
+}

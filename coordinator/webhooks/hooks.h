@@ -1,0 +1,66 @@
+/* Webhooks and what waits for them, in memory as in the store. Belongs to one thread.
+ *
+ * A hook sends one delivery at a time, so a slow receiver holds up only itself. Of those that are
+ * due, the one that has waited longest goes first; a failed one waits 5 s, then four times as long
+ * as before, at most an hour, and is given up a day after its event.
+ */
+#ifndef COORDINATOR_WEBHOOKS_HOOKS_H
+#define COORDINATOR_WEBHOOKS_HOOKS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/webhooks.h"
+
+enum { HOOKS_DELIVERY = 72, HOOKS_TYPE = 32 };
+
+struct delivery {
+    struct delivery *next;
+    char id[HOOKS_DELIVERY]; /* "msg_HOOK_EVENT" */
+    char job[STORE_ID], type[HOOKS_TYPE];
+    char *body;           /* owned; what is sent */
+    int64_t created, due; /* ms since 1970: when it happened, when it is sent next */
+    int tries;            /* that have failed */
+};
+
+struct hook {
+    struct hook *next;
+    char id[STORE_ID];
+    char since[STORE_PLACE]; /* only what happened after this event */
+    json_t *document;        /* as store/webhooks.h has it; owned */
+    struct delivery *waiting;
+    struct delivery *sending; /* one of `waiting`, or NULL */
+    bool there;               /* it is still in the store */
+};
+
+struct hooks {
+    struct store *store; /* borrowed */
+    struct hook *first;
+};
+
+/* What a receiver answered. */
+struct hooks_answer {
+    int status;          /* 0: none */
+    const char *message; /* why it failed, if it did; borrowed */
+};
+
+void hooks_release(struct hooks *h);
+/* Takes over what the store has: new ones come with what waits for them, deleted ones go once they
+ * send nothing. */
+int hooks_load(struct hooks *h, struct err *e);
+/* Places in the events by their time, as strcmp() would. */
+int hooks_compare(const char *a, const char *b);
+/* The earliest place in the events that any of them needs; false: there is none. */
+bool hooks_since(const struct hooks *h, char out[STORE_PLACE]);
+/* Queues an event of store_events_read() for those whom it concerns. */
+int hooks_event(struct hooks *h, const json_t *event, struct err *e);
+/* A hook with a delivery that is due now; it becomes `sending`. NULL: none is. */
+struct hook *hooks_due(struct hooks *h, int64_t now);
+/* What became of `sending`: done, waiting again, or given up. With the store away it waits. */
+int hooks_answered(struct hooks *h, struct hook *hook, const struct hooks_answer *answer,
+                   int64_t now, struct err *e);
+/* Ms until the next one is due, at most `most`. */
+int hooks_next(const struct hooks *h, int64_t now, int most);
+
+#endif

@@ -1,0 +1,51 @@
+/* Sends what webhooks are told: POST over http or https, several at a time on the caller's thread.
+ * Signed as Standard Webhooks has it (standardwebhooks.com):
+ *
+ *   webhook-id: ID     webhook-timestamp: SECONDS
+ *   webhook-signature: v1,BASE64(HMAC-SHA256(secret, "ID.SECONDS.BODY"))
+ *
+ * A redirect is not followed, no proxy is asked, and the address to which a connection would go is
+ * checked after names were looked up, so no name leads to where it must not (common/netaddr.h).
+ */
+#ifndef COORDINATOR_WEBHOOKS_SEND_H
+#define COORDINATOR_WEBHOOKS_SEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+struct sender;
+
+enum { SEND_SECONDS = 15, SEND_WHY = 300 };
+
+/* Borrowed while send_begin() runs; `body` until it has ended. */
+struct send_wish {
+    const char *address, *secret; /* "whsec_…" */
+    const char *id, *body;
+    int64_t seconds; /* since 1970 */
+    void *ctx;       /* the caller's */
+};
+
+struct sent {
+    void *ctx;
+    int status;         /* that was answered; 0: nothing was */
+    char why[SEND_WHY]; /* "": the answer is 2xx */
+};
+
+/* `local`: addresses of this host and its link are allowed. */
+struct sender *send_open(bool local, struct err *e);
+void send_close(struct sender *s); /* ends what is under way; NULL is fine */
+/* Ends within SEND_SECONDS. */
+int send_begin(struct sender *s, const struct send_wish *wish, struct err *e);
+bool send_under_way(const struct sender *s);
+/* Waits up to `ms` for something to happen. */
+void send_wait(struct sender *s, int ms);
+/* One that has ended since; false: none has. */
+bool send_ended(struct sender *s, struct sent *out);
+
+/* "v1,…" into out[64]. ERR_DATA: it is no such secret. */
+enum { SEND_SIGNATURE = 64 };
+int send_sign(const struct send_wish *wish, char out[SEND_SIGNATURE], struct err *e);
+
+#endif

@@ -1,0 +1,220 @@
+/* The thread that tells webhooks of changes; see webhooks.h. In a turn it takes over what the store
+ * has, queues what is new in the events, sends what is due, and notes what was answered. While
+ * deliveries are under way it waits for them, else for the next event. With the store away it
+ * waits, and goes on where it was: what it had not noted is done again.
+ */
+#include "coordinator/webhooks/webhooks.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/jsonx.h"
+#include "common/log.h"
+#include "coordinator/webhooks/hooks.h"
+#include "coordinator/webhooks/send.h"
+
+enum { EVENTS_MOST = 500, WAIT_MS = 250, SENDING_MS = 50 };
+static const double load_seconds = 0.5, place_seconds = 10;
+
+struct webhooks {
+    struct store *store;
+    struct hooks hooks;
+    struct sender *sender;
+    char place[STORE_PLACE]; /* the last event that was looked at; "": not known yet */
+    double loaded, noted;    /* clock_now() when the hooks were read, the place written */
+    bool away;               /* the store is, and was said to be */
+    pthread_t thread;
+    atomic_bool stopping;
+};
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* Where reading begins: behind what was looked at already, and behind what happened before there
+ * was any of these hooks. */
+static int find_place(struct webhooks *w, struct err *e)
+{
+    char since[STORE_PLACE];
+    int rc = w->place[0] ? 0 : store_webhook_place(w->store, w->place, e);
+    if (rc < 0) {
+        w->place[0] = '\0';
+    } else if (hooks_since(&w->hooks, since) && hooks_compare(since, w->place) > 0) {
+        memcpy(w->place, since, sizeof since);
+    }
+    return rc;
+}
+
+static int load(struct webhooks *w, struct err *e)
+{
+    w->loaded = clock_now();
+    return hooks_load(&w->hooks, e);
+}
+
+static bool is_of_job(const json_t *event)
+{
+    return strcmp(jsonx_string_at(event, "type"), "job") == 0;
+}
+
+/* A hook that was made before something happened is known when that is looked at: so the hooks are
+ * read again before each batch that has a change. */
+static int queue_all(struct webhooks *w, const json_t *events, bool *changes, struct err *e)
+{
+    size_t i;
+    json_t *event;
+    int rc = 0;
+    json_array_foreach((json_t *)events, i, event) {
+        if (rc == 0 && is_of_job(event)) {
+            rc = *changes ? 0 : load(w, e);
+            *changes = true;
+            rc = rc < 0 ? rc : hooks_event(&w->hooks, event, e);
+        }
+    }
+    return rc;
+}
+
+/* The place moves on only when everything before it is queued. */
+static int read_events(struct webhooks *w, int wait_ms, struct err *e)
+{
+    char last[STORE_PLACE];
+    bool gap = false, changes = false;
+    int rc = find_place(w, e);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(last, w->place, sizeof last);
+    json_t *events = store_events_read(w->store, last, EVENTS_MOST, wait_ms, &gap, e);
+    rc = events ? queue_all(w, events, &changes, e) : -(int)e->code;
+    json_decref(events);
+    if (rc < 0) {
+        return rc;
+    }
+    if (gap) {
+        log_warn("webhooks", "events were lost before webhooks could be told of them", "place=%s",
+                 w->place);
+    }
+    bool moved = strcmp(last, w->place) != 0;
+    memcpy(w->place, last, sizeof last);
+    if (moved && (changes || clock_now() > w->noted + place_seconds)) {
+        w->noted = clock_now();
+        rc = store_webhook_place_set(w->store, w->place, e);
+    }
+    return rc;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static int note(struct webhooks *w, const struct sent *sent, struct err *e)
+{
+    struct hooks_answer answer = {sent->status, sent->why[0] ? sent->why : NULL};
+    return hooks_answered(&w->hooks, sent->ctx, &answer, clock_wall_ms(), e);
+}
+
+static int begin(struct webhooks *w, struct hook *hook, struct err *e)
+{
+    struct err why = {0};
+    struct send_wish wish = {.address = jsonx_string_at(hook->document, "address"),
+                             .secret = jsonx_string_at(hook->document, "secret"),
+                             .id = hook->sending->id,
+                             .body = hook->sending->body,
+                             .seconds = clock_wall_ms() / 1000,
+                             .ctx = hook};
+    if (send_begin(w->sender, &wish, &why) == 0) {
+        return 0;
+    }
+    struct hooks_answer answer = {0, why.message};
+    return hooks_answered(&w->hooks, hook, &answer, clock_wall_ms(), e);
+}
+
+static int send_all(struct webhooks *w, struct err *e)
+{
+    struct sent sent;
+    int rc = 0;
+    for (struct hook *hook; rc >= 0 && (hook = hooks_due(&w->hooks, clock_wall_ms()));) {
+        rc = begin(w, hook, e);
+    }
+    if (send_under_way(w->sender)) {
+        send_wait(w->sender, SENDING_MS);
+    }
+    while (send_ended(w->sender, &sent)) {
+        int noted = note(w, &sent, e);
+        rc = rc < 0 ? rc : noted;
+    }
+    return rc;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static int turn(struct webhooks *w, struct err *e)
+{
+    int rc = clock_now() > w->loaded + load_seconds ? load(w, e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    if (!w->hooks.first) {
+        clock_sleep(WAIT_MS / 1000.0);
+        return 0;
+    }
+    bool busy = send_under_way(w->sender);
+    int wait = busy ? 0 : hooks_next(&w->hooks, clock_wall_ms(), WAIT_MS);
+    rc = read_events(w, wait, e);
+    int sent = send_all(w, e); /* what is queued goes out, even if no event can be read */
+    return rc < 0 ? rc : sent;
+}
+
+static void *run(void *arg)
+{
+    struct webhooks *w = arg;
+    while (!atomic_load(&w->stopping)) {
+        struct err e = {0};
+        int rc = turn(w, &e);
+        if (rc < 0 && !w->away) {
+            log_warn("webhooks", "webhooks are told nothing until the store is back", "why=\"%s\"",
+                     e.message);
+        }
+        w->away = rc < 0;
+        if (rc < 0) {
+            clock_sleep(WAIT_MS / 1000.0);
+        }
+    }
+    return NULL;
+}
+
+static void release(struct webhooks *w)
+{
+    send_close(w->sender);
+    hooks_release(&w->hooks);
+    store_close(w->store);
+    free(w);
+}
+
+struct webhooks *webhooks_start(const struct webhooks_config *c, struct err *e)
+{
+    struct webhooks *w = calloc(1, sizeof *w);
+    if (!w) {
+        err_set(e, ERR_MEMORY, "cannot serve webhooks: memory ran out");
+        return NULL;
+    }
+    w->store = store_open(c->store_url, c->password, e);
+    w->hooks.store = w->store;
+    w->sender = w->store ? send_open(c->local, e) : NULL;
+    if (w->sender) {
+        store_fence(w->store, c->fence);
+        if (pthread_create(&w->thread, NULL, run, w) == 0) {
+            return w;
+        }
+        err_set(e, ERR_MEMORY, "cannot start the thread that tells webhooks");
+    }
+    release(w);
+    return NULL;
+}
+
+void webhooks_stop(struct webhooks *w)
+{
+    if (w) {
+        atomic_store(&w->stopping, true);
+        pthread_join(w->thread, NULL);
+        release(w);
+    }
+}

@@ -1,0 +1,9 @@
+-- Calls f with each day (UTC, counted from 1970) of a time in ms, and how much of it is in that day.
+local function each_day(from, to, f)
+  while from < to do
+    local day = math.floor(from / 86400000)
+    local till = math.min((day + 1) * 86400000, to)
+    f(string.format('%d', day), string.format('%d', till - from))
+    from = till
+  end
+end

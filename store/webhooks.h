@@ -1,0 +1,43 @@
+/* Webhooks in the store: addresses that are told of changes of jobs, and what they are still to be
+ * told. Documents are the caller's; this file gives them a place.
+ *
+ *   webhook    {"id", "address", "states": […], "scope", "owner", "created", "since", "secret"}
+ *   delivery   what is to be sent once; waits in the webhook's queue
+ *   try        what became of sending one; the last STORE_WEBHOOK_TRIES of each webhook are kept
+ *
+ * A delivery is queued before the place behind its event is written, and under an id that is made
+ * of the event: a coordinator that ends in between queues the same delivery once more, not another.
+ * All of a webhook goes with it. As in store.h: 0 or more, or a negative code.
+ */
+#ifndef STORE_WEBHOOKS_H
+#define STORE_WEBHOOKS_H
+
+#include "store/store.h"
+
+enum { STORE_WEBHOOKS = 100, STORE_WEBHOOK_WAITING = 1000, STORE_WEBHOOK_TRIES = 20 };
+
+/* ERR_CONFLICT: there are STORE_WEBHOOKS already. */
+int store_webhook_put(struct store *s, const char *id, const json_t *webhook, struct err *e);
+/* New reference; NULL with ERR_NOT_FOUND. */
+json_t *store_webhook_get(struct store *s, const char *id, struct err *e);
+json_t *store_webhooks(struct store *s, struct err *e);                   /* array, in no order */
+int store_webhook_remove(struct store *s, const char *id, struct err *e); /* or ERR_NOT_FOUND */
+
+enum webhook_queued {
+    WEBHOOK_GONE, /* it was deleted */
+    WEBHOOK_FULL, /* STORE_WEBHOOK_WAITING deliveries wait; this one does not */
+    WEBHOOK_QUEUED
+};
+int store_webhook_queue(struct store *s, const char *id, const char *delivery,
+                        const json_t *document, struct err *e);
+json_t *store_webhook_waiting(struct store *s, const char *id, struct err *e); /* array */
+int64_t store_webhook_count(struct store *s, const char *id, struct err *e);   /* that wait */
+/* `left`: the delivery as it goes on waiting; NULL: it is done. */
+int store_webhook_tried(struct store *s, const char *id, const char *delivery, const json_t *left,
+                        const json_t *tried, struct err *e);
+json_t *store_webhook_tries(struct store *s, const char *id, struct err *e); /* newest first */
+
+/* The last event that was looked at; "0-0": none yet. */
+int store_webhook_place(struct store *s, char out[STORE_PLACE], struct err *e);
+int store_webhook_place_set(struct store *s, const char *place, struct err *e);
+#endif

@@ -1,0 +1,39 @@
+"""A finished run, saved as one HTML file: it is read again without the service."""
+
+import json
+
+from service import spec, until
+
+
+def test_a_finished_run_is_one_file_that_needs_no_server(page, service, tmp_path):
+    # a name with markup in it: the file is made of the page's text, so nothing of it may be taken
+    # for an element
+    id = service.submit(spec(name="one </script><img src=x> file", workers=2))
+    job = service.wait(id, "succeeded")
+    page.driver.execute_cdp_cmd(
+        "Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    page.open_job(id)
+    page.wait_text("#verdict", "reached")
+    until("the loss is drawn", lambda: page.script(
+        "return document.querySelector('[data-chart=loss] canvas') !== null"))
+    page.click("#save-html")
+    found = until("the file is there", lambda: list(tmp_path.glob("*.html")))[0]
+    assert found.name.endswith(id[:8] + ".html")
+    page.check_console()
+    page.driver.get(found.as_uri())
+    page.wait_text("#verdict", "The job reached .* test accuracy")
+    assert page.text("h1") == "one </script><img src=x> file"
+    assert page.script("return document.querySelectorAll('img[src=x], a[href], link').length") == 0
+    pictures = page.script(
+        """return [...document.querySelectorAll('[data-chart=loss] img')]
+             .map((i) => [i.src.slice(0, 22), i.complete && i.naturalWidth])"""
+    )
+    assert pictures
+    assert all(src == "data:image/png;base64," and wide > 100 for src, wide in pictures)
+    assert page.all("svg.lanes-svg rect"), "the last steps, which were not on the screen"
+    kept = json.loads(page.script("return document.getElementById('run').textContent"))
+    assert kept["job"]["id"] == id and kept["job"]["metrics"] == job["metrics"]
+    assert {s["name"] for s in kept["series"]["series"]} >= {"train_loss", "batch"}
+    assert len(kept["evaluations"]) == len(
+        service.get(f"jobs/{id}/evaluations").json()["evaluations"])

@@ -1,0 +1,154 @@
+"""The faults, and the schedule of them.
+
+The schedule follows from the seed alone: which kind comes, when (in a job's launch, or after so
+many steps), and which of the jobs and ranks it hits. What those are at that moment depends on how
+far the processes have come. Each fault is logged with what it hit, and the log is printed when
+something is wrong."""
+import dataclasses
+import os
+import random
+import signal
+import time
+
+from service import until
+
+PACE = 60  # seconds within which a job does a step, or something has gone wrong
+
+
+@dataclasses.dataclass
+class Moment:
+    """When a fault comes, and a number that says whom it hits."""
+    kind: str
+    launching: bool
+    steps: int
+    pick: int
+    seconds: float
+
+
+def schedule(seed, faults, kinds):
+    """{kind: weight} to a list of moments. Each kind comes once before one is drawn again,
+    where the list is long enough."""
+    draw = random.Random(f"{seed} schedule")
+    names = list(kinds)
+    draw.shuffle(names)
+    names += draw.choices(list(kinds), list(kinds.values()), k=max(0, faults - len(names)))
+    moments = [Moment(kind, draw.random() < 0.2, draw.randint(1, 15), draw.randrange(10**6),
+                      draw.uniform(0.2, 2.0)) for kind in names[:faults]]
+    for moment in moments:  # a rank that stands still while it starts is missed after two minutes
+        moment.launching = moment.launching and not moment.kind.startswith("freeze")
+    return moments
+
+
+def stop_for(pid, seconds):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(seconds)  # the fault itself: nothing is waited for
+    finally:
+        resume(pid)
+
+
+def resume(pid):
+    try:
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:  # somebody gave it up and killed it
+        pass
+
+
+def shot(pid, number):
+    """Whether there was such a process to be hit."""
+    try:
+        os.kill(pid, number)
+        return True
+    except (ProcessLookupError, TypeError):  # it had ended, or there was none
+        return False
+
+
+class Faults:
+    """One method for each kind; it gives the words for the log, or None where its target had gone
+    before it was hit."""
+
+    def __init__(self, world):
+        self.world = world
+
+    def rank(self, job, moment, keeper):
+        """The number and the pid of one of the job's ranks."""
+        ranks = self.world.ranks(job.id)
+        keepers = {r for r in ranks if r >= job.spec["workers"] or r == max(ranks)}
+        some = sorted(r for r in ranks if (r in keepers) == keeper)
+        number = some[moment.pick % len(some)] if some else None
+        return number, ranks.get(number)
+
+    def hit_rank(self, job, moment, keeper, number):
+        rank, pid = self.rank(job, moment, keeper)
+        return f"rank {rank} of {job.id}" if shot(pid, number) else None
+
+    def kill_worker(self, job, moment):
+        return self.hit_rank(job, moment, False, signal.SIGKILL)
+
+    def kill_keeper(self, job, moment):
+        return self.hit_rank(job, moment, True, signal.SIGKILL)
+
+    def freeze_worker(self, job, moment):
+        """Stopped for ever: its heartbeats end."""
+        return self.hit_rank(job, moment, False, signal.SIGSTOP)
+
+    def freeze_keeper(self, job, moment):
+        return self.hit_rank(job, moment, True, signal.SIGSTOP)
+
+    def stop_worker(self, job, moment):
+        rank, pid = self.rank(job, moment, False)
+        if not shot(pid, 0):
+            return None
+        stop_for(pid, moment.seconds)
+        return f"rank {rank} of {job.id} for {moment.seconds:.1f} s"
+
+    def kill_mpirun(self, job, moment):
+        return f"of {job.id}" if shot(self.world.mpirun(job.id), signal.SIGKILL) else None
+
+    def stop_mpirun(self, job, moment):
+        pid = self.world.mpirun(job.id)
+        if not shot(pid, 0):
+            return None
+        stop_for(pid, moment.seconds)
+        return f"of {job.id} for {moment.seconds:.1f} s"
+
+    def kill_redis(self, job, moment):
+        pid = self.world.redis_pid()
+        os.kill(pid, signal.SIGKILL)
+        self.world.redis_is_back(pid)
+        return f"process {pid}"
+
+    def stop_redis(self, job, moment):
+        """Longer than a call may last."""
+        stop_for(self.world.redis_pid(), moment.seconds + 1.5)
+        return f"for {moment.seconds + 1.5:.1f} s"
+
+    def kill_coordinator(self, job, moment):
+        with self.world.coordinator_hit():
+            self.world.restart_coordinator()
+        return "and started it again"
+
+    def stop_coordinator(self, job, moment):
+        with self.world.coordinator_hit():
+            stop_for(self.world.process.pid, moment.seconds)
+        return f"for {moment.seconds:.1f} s"
+
+    def fill_disk(self, job, moment):
+        return self.world.fill_disk(moment.seconds)
+
+    def pause_job(self, job, moment):
+        """A user's: pause, and resume once it is paused."""
+        world = self.world
+        if not world.post(f"jobs/{job.id}/pause").ok:
+            return None
+        state = until(f"job {job.id} is paused or over", lambda: (
+            s := world.job(job.id)["state"]) in ("paused", "succeeded", "queued", "running") and s,
+            seconds=PACE)
+        return f"{job.id}, resumed" if state == "paused" and world.post(
+            f"jobs/{job.id}/resume").ok else f"{job.id}, which was {state} then"
+
+    def cancel_job(self, job, moment):
+        if not self.world.post(f"jobs/{job.id}/cancel").ok:
+            return None
+        job.expected = "cancelled"
+        return job.id

@@ -1,0 +1,177 @@
+"""A small cluster that faults happen to: what runs, how it is started again, where its pieces are.
+
+`House` is one machine: `evenstep serve` with its private Redis and six nodes. Its data folder is a
+disk of its own, which can be full; its /dev/shm and its TMPDIR are its own too, so that whatever is
+left in them is the house's. Both need root; without it the disk is not filled, and shared memory is
+not looked at."""
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import redis
+import requests
+
+from service import ROOT, Service, proc_file, processes_of, program_of, ranks_of, until
+
+IS_ROOT = os.geteuid() == 0
+DISK = "192m"
+PROGRAM = ROOT / "tests/program"
+
+
+class Place:
+    """A mount namespace with a /dev/shm of its own, as long as this object lives."""
+
+    def __init__(self):
+        # it ends with its standard input, so also with this process
+        self.holder = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /dev/shm && echo && cat"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.holder.stdout.readline()
+        self.shm = pathlib.Path(f"/proc/{self.holder.pid}/root/dev/shm")
+
+    def command(self, command):
+        return ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", *map(str, command)]
+
+    def close(self):
+        self.holder.stdin.close()
+        self.holder.wait(30)
+        self.holder.stdout.close()
+
+
+class Pinger(threading.Thread):
+    """Asks /healthz every 50 ms, and keeps the longest time without an answer. What may be silent
+    (a coordinator that is killed or stopped by a fault) is kept apart."""
+
+    def __init__(self, world):
+        super().__init__(daemon=True)
+        self.world, self.over, self.longest, self.longest_in_fault = world, threading.Event(), 0, 0
+
+    def run(self):
+        last, excused = time.monotonic(), True
+        while not self.over.wait(0.05):
+            excused = excused or self.world.coordinator_is_hit
+            try:
+                requests.get(self.world.url + "/healthz", timeout=1).raise_for_status()
+            except requests.RequestException:
+                continue
+            now = time.monotonic()
+            if excused:
+                self.longest_in_fault = max(self.longest_in_fault, now - last)
+            else:
+                self.longest = max(self.longest, now - last)
+            last, excused = now, self.world.coordinator_is_hit
+
+
+class House(Service):
+    """One machine with its own Redis."""
+    NAMES = [f"n{i}" for i in range(1, 7)]
+    coordinator_is_hit = False  # a fault has killed or stopped it
+
+    def __init__(self, folder):
+        self.disk = folder / "data"
+        self.disk.mkdir()
+        self.tmp = folder / "tmp"
+        self.tmp.mkdir()
+        if IS_ROOT:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "evenstep-chaos",
+                            self.disk], check=True)
+        self.place = Place() if IS_ROOT else None
+        shutil.copytree(PROGRAM, self.disk / "programs/counting")
+        (self.disk / "programs/counting/manifest.json").write_text(
+            '{"command": ["/usr/bin/python3", "counting.py"], "arguments": {"--rate": "number"}}')
+        nodes = [f"{name}=cpu:1,slowdown={30 + 10 * n}" for n, name in enumerate(self.NAMES)]
+        super().__init__(nodes=nodes, folder=self.disk, env={"TMPDIR": str(self.tmp)})
+        self.log_path = folder / "serve.log"
+
+    def wrap(self, command):
+        return self.place.command(command) if self.place else command
+
+    # -- who can be hit ----------------------------------------------------------------------------
+    def redis_pid(self):
+        return int((self.disk / "redis.pid").read_text())
+
+    def ranks(self, id):
+        """{rank: pid} of the attempt that runs: of a worker with a guard the worker itself."""
+        return ranks_of(id)
+
+    def mpirun(self, id):
+        return next((p for p in processes_of(id) if program_of(p) == "mpirun"), None)
+
+    def redis(self):
+        return redis.Redis(unix_socket_path=str(self.disk / "redis.sock"), decode_responses=True)
+
+    # -- what is done to it ------------------------------------------------------------------------
+    def restart_coordinator(self):
+        self.kill()
+        self.start()
+
+    @contextlib.contextmanager
+    def coordinator_hit(self):
+        self.coordinator_is_hit = True
+        try:
+            yield
+        finally:
+            self.coordinator_is_hit = False
+
+    def redis_is_back(self, old):
+        """The coordinator has started another one."""
+        def back():
+            try:
+                return self.redis_pid() != old and self.redis().ping()
+            except (OSError, ValueError, redis.RedisError):
+                return False
+        until("Redis is back", back, 60)
+
+    def fill_disk(self, seconds):
+        """Full until the store has felt it, and that long more."""
+        if not IS_ROOT:
+            return "is left out: a small disk is mounted as root only"
+        old, filler = self.redis_pid(), self.disk / "filler"
+        try:
+            with open(filler, "ab", buffering=0) as f:
+                for size in (1 << 20, 4096, 1):
+                    with contextlib.suppress(OSError):
+                        while True:
+                            f.write(b"0" * size)
+            until("the API refuses", lambda: self.http.get(
+                self.url + "/api/v1/jobs", timeout=30).status_code == 503, 60)
+            time.sleep(seconds)  # the fault itself
+        finally:
+            filler.unlink()
+        self.redis_is_back(old)
+        return f"for {seconds:.1f} s"
+
+    def wake_resting(self):
+        """As an operator does, so that a run needs no minutes."""
+        for node in self.get("nodes").json()["nodes"]:
+            if node["state"] == "resting":
+                self.post(f"nodes/{node['name']}/enable")
+
+    # -- what must be left -------------------------------------------------------------------------
+    def leftovers(self, ids):
+        """What jobs have left outside of their folders, as sentences."""
+        found = [f"process {p}: {proc_file(p, 'cmdline').decode(errors='replace')}"
+                 for id in ids for p in processes_of(id)]
+        if self.place:
+            found += [f"shared memory {p.name}" for p in self.place.shm.rglob("*") if p.is_file()]
+        found += [f"file {p}" for p in self.tmp.rglob("*") if not p.is_dir()]
+        return found
+
+    def close(self, failed):
+        self.__exit__(AssertionError if failed else None, None, None)
+        left = [p for p in processes_of(str(self.disk.parent)) if p != os.getpid()]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        if self.place:
+            self.place.close()
+        if failed:
+            shutil.copytree(self.disk, self.disk.parent / "kept", ignore=shutil.ignore_patterns(
+                "*.safetensors", "*.sock", "filler"), symlinks=True)
+        if IS_ROOT:
+            subprocess.run(["umount", "-l", self.disk], check=True)
+        return left

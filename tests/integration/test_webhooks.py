@@ -1,0 +1,192 @@
+"""Webhooks with receivers as they are: one that fails first, one that is slow, one that redirects,
+one that is dead, and one that comes back while the coordinator was away. Signatures are checked by
+the code of docs/webhooks.md."""
+import contextlib
+import http.server
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from programs import BUILD, ROOT
+from service import Service, spec, until
+
+QUICK = spec(epochs=1, data={"format": "glyphs", "samples": 256, "test_samples": 50})
+manual = {}
+exec(re.search(r"```python\n(.*?)```", (ROOT / "docs/webhooks.md").read_text(), re.S).group(1),
+     manual)
+
+
+class Receiver:
+    """Answers each POST as `answer(n)` says, n its number: a status, or (status, headers); `hold`
+    is waited for before."""
+
+    def __init__(self, answer=lambda n: 204, hold=None, port=0):
+        self.got, self.hold = [], hold
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.got.append((dict(self.headers), body))
+                if outer.hold:
+                    outer.hold.wait(60)
+                told = answer(len(outer.got))
+                status, headers = told if isinstance(told, tuple) else (told, {})
+                with contextlib.suppress(OSError):
+                    self.send_response(status)
+                    for name, value in {**headers, "Content-Length": "0"}.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.hold:
+            self.hold.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def told(self, secret):
+        """What it was told, each signed by this secret: [(id, document)]."""
+        for headers, body in self.got:
+            names = {name.lower(): value for name, value in headers.items()}
+            assert manual["verify"](secret, names, body)
+            assert not manual["verify"](secret, names, body + b" ")
+        return [(headers["webhook-id"], json.loads(body)) for headers, body in self.got]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service(nodes=("a=cpu:1", "b=cpu:1"), options=("--allow-local-webhooks",)) as s:
+        yield s
+
+
+def make(service, address, **more):
+    made = service.post("webhooks", {"address": address, **more})
+    assert made.status_code == 201, made.text
+    return made.json()
+
+
+def tries(service, hook):
+    return service.get(f"webhooks/{hook['id']}").json()["tries"]
+
+
+def test_what_fails_first_is_told_again_under_the_same_id(service):
+    with Receiver(lambda n: 500 if n == 1 else 204) as receiver:
+        hook = make(service, receiver.url, states=["cancelled", "succeeded"])
+        job = service.submit(QUICK)
+        service.wait(job, "succeeded")
+        until("the delivery is done", lambda: service.get(
+            f"webhooks/{hook['id']}").json()["waiting"] == 0 and len(receiver.got) == 2)
+        (first, told), (second, _) = receiver.told(hook["secret"])
+        assert first == second and told["type"] == "job.succeeded"
+        assert told["data"]["id"] == job and told["data"]["owner"] == "admin"
+        done, failed = until("both tries are listed",
+                             lambda: len(tries(service, hook)) == 2 and tries(service, hook))
+        assert (failed["outcome"], failed["status"], failed["try"]) == ("waits", 500, 1)
+        assert (done["outcome"], done["status"], done["message"]) == ("delivered", 204, None)
+        assert failed["next"] > failed["time"] and done["next"] is None
+    assert service.ask("DELETE", f"webhooks/{hook['id']}").status_code == 204
+
+
+def test_a_slow_and_a_dead_receiver_hold_up_nobody(service):
+    with Receiver(hold=threading.Event()) as slow, Receiver() as quick:
+        hooks = [make(service, address, states=["queued", "succeeded"])
+                 for address in (slow.url, f"http://127.0.0.1:{free_port()}/", quick.url)]
+        service.wait(service.submit(QUICK), "succeeded")
+        until("the quick one was told of both", lambda: len(quick.got) == 2)
+        assert [told["type"] for _, told in quick.told(hooks[2]["secret"])] == \
+            ["job.queued", "job.succeeded"]
+        assert len(slow.got) == 1  # it has not answered the first yet
+        dead = until("the dead one was tried", lambda: tries(service, hooks[1]))[0]
+        assert dead["status"] is None and dead["outcome"] == "waits" and dead["message"]
+    for hook in hooks:
+        service.ask("DELETE", f"webhooks/{hook['id']}")
+
+
+def test_a_redirect_is_a_failure_and_not_followed(service):
+    with Receiver() as target, Receiver(lambda n: (307, {"Location": target.url})) as receiver:
+        hook = make(service, receiver.url)
+        service.wait(service.submit(QUICK), "succeeded")
+        tried = until("it was tried", lambda: tries(service, hook))[0]
+        assert tried["status"] == 307 and "redirect" in tried["message"]
+        assert not target.got
+    service.ask("DELETE", f"webhooks/{hook['id']}")
+
+
+def test_nothing_is_lost_when_the_coordinator_is_killed(tmp_path):
+    port = free_port()
+    with Service(folder=tmp_path, options=("--allow-local-webhooks",)) as s:
+        hook = make(s, f"http://127.0.0.1:{port}/hook", states=["queued", "succeeded"])
+        job = s.submit(QUICK)
+        s.wait(job, "succeeded")
+        until("it was tried", lambda: tries(s, hook))
+        s.process.send_signal(signal.SIGKILL)
+        s.process.wait()
+        with Receiver(port=port) as receiver:
+            s.start()
+            until("both changes were told",
+                  lambda: len({headers["webhook-id"] for headers, _ in receiver.got}) == 2)
+            kinds = {told["type"]: told["data"]["id"] for _, told in receiver.told(hook["secret"])}
+            assert kinds == {"job.queued": job, "job.succeeded": job}
+            until("nothing waits", lambda: s.get(f"webhooks/{hook['id']}").json()["waiting"] == 0)
+
+
+def test_addresses_of_this_host_are_refused_when_made_and_when_sent_to(tmp_path):
+    with Receiver() as receiver:
+        s = Service(folder=tmp_path, options=("--allow-local-webhooks",))
+        with s:
+            hook = make(s, receiver.url, states=["queued"])
+        s.options = ()
+        with s:
+            for address in ("http://127.0.0.1/", "http://[::1]:80/", "http://localhost:9/",
+                            "http://169.254.169.254/latest", "https://2130706433/"):
+                answer = s.post("webhooks", {"address": address})
+                assert answer.status_code == 422 and "/address" in answer.text, address
+            s.submit(QUICK)
+            tried = until("it was tried", lambda: tries(s, hook))[0]
+            assert tried["outcome"] == "waits" and tried["status"] is None
+            assert "coordinator's host" in tried["message"]
+            assert not receiver.got
+
+
+def test_the_command_line_makes_lists_and_deletes_them(service):
+    env = {**os.environ, "EVENSTEP_URL": service.url, "EVENSTEP_TOKEN": service.token}
+
+    def evenstep(*arguments):
+        return subprocess.run([BUILD / "evenstep", "webhooks", *arguments], env=env, text=True,
+                              capture_output=True, timeout=120)
+
+    with Receiver() as receiver:
+        id, secret = evenstep("create", receiver.url, "--state", "queued").stdout.split()
+        service.submit(QUICK)
+        until("it was told", lambda: receiver.got)
+        assert receiver.told(secret)[0][1]["type"] == "job.queued"
+        listed = until("it is listed as delivered", lambda: (
+            lambda text: "delivered" in text and text)(evenstep().stdout))
+        assert id in listed and receiver.url[:20] in listed and secret not in listed
+        assert "job.queued" in evenstep("show", id).stdout
+        assert evenstep("delete", id).stdout == f"{id} deleted\n"
+        assert evenstep("show", id).returncode == 6
+        assert evenstep("remove", id).returncode == 2

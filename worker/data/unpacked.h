@@ -1,0 +1,31 @@
+/* What is in a file of a data set, packed (gzip) or not, as memory. A plain file is mapped. A
+ * packed one is unpacked once for all ranks and jobs of a host, into its cache (received.h) by the
+ * digest of the packed file, and mapped from there. Where a host has no cache, or its cache has no
+ * room, each rank unpacks into memory of its own. */
+#ifndef WORKER_DATA_UNPACKED_H
+#define WORKER_DATA_UNPACKED_H
+
+#include <zlib.h>
+
+#include "worker/data/mapped.h"
+#include "worker/data/received.h"
+
+/* Where unpacked files are kept. Set once, before any thread opens a data set; `home` is borrowed.
+ */
+void unpacked_keep_in(const struct received *home);
+
+struct unpack {
+    gzFile f;         /* open, at any position */
+    const char *path; /* of the file */
+    const char *name; /* for messages */
+    int64_t want;     /* bytes that must be in it, or -1: as many as there are */
+    int64_t most;     /* more are refused */
+    int64_t got;      /* out: bytes that were unpacked before an error */
+};
+/* NULL after an error. */
+struct mapped *unpacked_open(struct unpack *u, struct err *e);
+
+/* Why a packed or plain file could not be read beyond byte `at` of `of`. */
+int unpacked_torn(gzFile f, const char *name, int64_t at, int64_t of, struct err *e);
+
+#endif
