@@ -43,6 +43,9 @@ int commands_main(int argc, char **argv);
 
 int command_run(int argc, char **argv);      /* run/run.c */
 int command_evaluate(int argc, char **argv); /* evaluate.c */
-extern const struct opt run_options[], evaluate_options[];
+int command_export(int argc, char **argv);   /* export.c */
+extern const struct opt run_options[], evaluate_options[], export_options[];
+/* The path of evenstep-worker, beside this program, into out[PATH_MAX] (evaluate.c). */
+int worker_path(char *out, struct err *e);
 
 #endif

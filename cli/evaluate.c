@@ -43,7 +43,7 @@ const struct opt evaluate_options[] = {
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static int worker_path(char out[PATH_MAX], struct err *e)
+int worker_path(char *out, struct err *e)
 {
     char here[PATH_MAX];
     path_program_dir(here);

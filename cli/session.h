@@ -11,7 +11,8 @@ struct session {
     struct opt_values *options;
     struct client client;
     struct err err;
-    bool json; /* --json: answers are printed as they are, and nothing else goes to stdout */
+    char owner[128]; /* of `jobs --owner`: whose are listed; "": everybody's */
+    bool json;       /* --json: answers are printed as they are, and nothing else goes to stdout */
 };
 
 /* How a command is used. */

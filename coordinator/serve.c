@@ -4,6 +4,8 @@
  *   folder's lock ─► store (private or given) ─► lease ─► local nodes ─► HTTP ─► "ready"
  *     ─► sched_tick … ─► on SIGTERM: drain, stop; when the lease is lost: stop without a change
  *
+ * On SIGHUP the files that may change while it runs are looked at at once.
+ *
  * On a clean stop running jobs write a checkpoint and go back to the queue; on SIGUSR1 and SIGKILL
  * they go on, and the next coordinator adopts them. The private redis-server ends only in the first
  * case. PR_SET_PDEATHSIG would end mpirun with the *thread* that forked it, so it is not set for
@@ -43,7 +45,7 @@ enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };
 static const double drain_seconds = 20, store_retry_least = 1, store_retry_most = 30;
 
 static int wake_fd = -1; /* the signal handler's way into the loop */
-static volatile sig_atomic_t told_to_stop, told_to_leave;
+static volatile sig_atomic_t told_to_stop, told_to_leave, told_to_read;
 
 static void ring(int fd)
 {
@@ -56,7 +58,8 @@ static void on_signal(int sig)
 {
     int saved = errno;
     told_to_leave |= sig == SIGUSR1;
-    told_to_stop = 1;
+    told_to_read |= sig == SIGHUP;
+    told_to_stop |= sig != SIGHUP;
     ring(wake_fd);
     errno = saved;
 }
@@ -383,9 +386,22 @@ static void turn(struct service *s)
     watch_store(s);
 }
 
+/* Files that are looked at once a second, or when they are needed, are read now: whoever has
+ * changed one finds in the log what came of it. */
+static void read_again(struct service *s)
+{
+    log_info("serve", "told to read its files again: tokens, certificate, quotas", "signal=HUP");
+    quotas_read_again(s->quotas);
+    http_read_again(s->http);
+}
+
 static void run(struct service *s)
 {
     while (!told_to_stop && !lease_lost(s->lease)) {
+        if (told_to_read) {
+            told_to_read = 0;
+            read_again(s);
+        }
         turn(s);
         wait_turn(s);
     }
@@ -450,6 +466,7 @@ static void catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
 }
 

@@ -35,6 +35,7 @@ static const struct route_param list_params[] = {
     {"q", ROUTE_STRING, 0, 0, NULL,
      "only jobs whose name contains this, or whose id begins with it", NULL},
     {"tag", ROUTE_WORDS, 0, 0, TAG_PATTERN, "only jobs that have all of these tags", NULL},
+    {"owner", ROUTE_STRING, 0, 0, NULL, "only jobs of this owner", NULL},
     {"where", ROUTE_STRING, 0, 0, NULL,
      "only jobs for which all of these conditions hold, separated by commas: PATH, one of = != >= "
      "<= > <, VALUE, as in spec.strategy.type=sync,metrics.best_test_accuracy>=0.98; a path is of "

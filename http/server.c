@@ -329,6 +329,14 @@ bool http_pin(const struct http_server *s, char out[TLS_PIN])
     return s->tls != NULL;
 }
 
+void http_read_again(struct http_server *s)
+{
+    tokens_read_again(auth_tokens(s->auth));
+    if (s->tls) {
+        tls_read_again(s->tls);
+    }
+}
+
 int http_link(struct http_server *s, char *out, struct err *e)
 {
     char code[AUTH_TOKEN], address[HOSTS_NAME + 16];

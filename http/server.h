@@ -61,6 +61,8 @@ int http_port(const struct http_server *s);
 const char *http_scheme(const struct http_server *s);
 /* What the command line can pin (--pin), "sha256//…"; false: without TLS. */
 bool http_pin(const struct http_server *s, char out[64]);
+/* Token file and certificate are read again if they have changed. */
+void http_read_again(struct http_server *s);
 /* A fresh address for the browser with a code for one use within 24 hours, into out[512]. */
 int http_link(struct http_server *s, char *out, struct err *e);
 

@@ -108,6 +108,7 @@ struct job_query {
     const char *states; /* "running,queued": in one of these */
     const char *q;      /* a part of the name, or the beginning of the id */
     const char *tags;   /* "a,b": with all of these */
+    const char *owner;  /* of exactly this name */
     const struct filter *where;
     const char
         *sort; /* "-created" (the newest first), "created", "priority" (the highest first), or

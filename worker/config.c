@@ -41,6 +41,9 @@ static const struct opt table[] = {
     {"format", "NAME", OPT_STRING, NULL, 0, 0, "format of --data-set (default: found out)"},
     {"spec", "FILE", OPT_STRING, NULL, 0, 0,
      "job spec with the model and data of --evaluate, for files that do not say them"},
+    {"export-onnx", "MODEL", OPT_STRING, NULL, 0, 0, "writes this safetensors file as ONNX"},
+    {"to", "FILE", OPT_STRING, NULL, 0, 0,
+     "where --export-onnx writes (default: MODEL with .onnx in place of .safetensors)"},
     {"part", "NAME", OPT_STRING, "test", 0, 0, "part of --data-set: test or train"},
     {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time of --evaluate"},
     {"outputs", "FILE", OPT_STRING, NULL, 0, 0,
@@ -77,17 +80,18 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
     c->spec_file = check ? check : local;
     c->roots = datasets ? datasets : opt_string(c->options, "roots");
     c->roots = c->roots ? c->roots : fallback ? fallback : "data";
-    c->mode = opt_string(c->options, "probe")      ? WORKER_PROBE
-              : opt_string(c->options, "evaluate") ? WORKER_EVALUATE
-              : datasets                           ? WORKER_DATASETS
-              : check                              ? WORKER_CHECK
-              : local                              ? WORKER_LOCAL
-                                                   : WORKER_JOB;
+    c->mode = opt_string(c->options, "probe")         ? WORKER_PROBE
+              : opt_string(c->options, "evaluate")    ? WORKER_EVALUATE
+              : opt_string(c->options, "export-onnx") ? WORKER_EXPORT
+              : datasets                              ? WORKER_DATASETS
+              : check                                 ? WORKER_CHECK
+              : local                                 ? WORKER_LOCAL
+                                                      : WORKER_JOB;
     if (c->mode == WORKER_JOB && (!c->job || !c->store_url)) {
         return err_set(
             e, ERR_INVALID,
             "evenstep-worker needs --job and --store, or one of --local, --check, --probe, "
-            "--datasets, --evaluate (see --help)");
+            "--datasets, --evaluate, --export-onnx (see --help)");
     }
     return 0;
 }

@@ -14,7 +14,8 @@ enum worker_mode {
     WORKER_CHECK,
     WORKER_PROBE,
     WORKER_DATASETS,
-    WORKER_EVALUATE
+    WORKER_EVALUATE,
+    WORKER_EXPORT
 };
 
 struct worker_config {

@@ -23,6 +23,7 @@
 #include "job/seal.h"
 #include "store/store.h"
 #include "worker/check.h"
+#include "worker/checkpoint/onnx.h"
 #include "worker/config.h"
 #include "worker/data/unpacked.h"
 #include "worker/evaluate.h"
@@ -277,8 +278,8 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
-    const struct results_ask results = {&w->comm, &w->telemetry, c->plan.job_dir, c->cache,
-                                        c->mode == WORKER_LOCAL};
+    const struct results_ask results = {&w->comm, &w->telemetry, c->plan.job_dir,
+                                        c->cache, &w->copy,      c->mode == WORKER_LOCAL};
     if ((rc = copy_program(w, &folder, e)) < 0 ||
         (rc = results_open(&w->results, &results, e)) < 0) {
         return rc;
@@ -459,6 +460,18 @@ static int evaluate(const struct worker_config *c, struct err *e)
     return evaluate_run(&ask, e);
 }
 
+static int export_onnx(const struct opt_values *o, struct err *e)
+{
+    const char *model = opt_string(o, "export-onnx"), *to = opt_string(o, "to");
+    const char *end = strstr(model, ".safetensors");
+    char path[PATH_MAX];
+    int n = end && !end[strlen(".safetensors")] ? (int)(end - model) : (int)strlen(model);
+    if (snprintf(path, sizeof(path), "%.*s.onnx", n, model) >= (int)sizeof(path)) {
+        return err_set(e, ERR_TOO_LARGE, "the name '%.100s…' is too long", model);
+    }
+    return onnx_export(model, to ? to : path, e);
+}
+
 int main(int argc, char **argv)
 {
     struct err e = {0};
@@ -483,6 +496,9 @@ int main(int argc, char **argv)
             break;
         case WORKER_EVALUATE:
             rc = evaluate(&w->config, &e);
+            break;
+        case WORKER_EXPORT:
+            rc = export_onnx(w->config.options, &e);
             break;
         case WORKER_LOCAL:
             rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&w->config, &e)

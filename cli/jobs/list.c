@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/jobs/jobs.h"
+#include "common/jsonx.h"
 
 enum { PAGE = 100 };
 
@@ -12,6 +13,7 @@ const struct opt jobs_options[] = {
     {"search", "TEXT", OPT_STRING, NULL, 0, 0,
      "only jobs whose name contains this, or whose id begins with it"},
     {"tag", "TAGS", OPT_STRING, NULL, 0, 0, "only jobs that have all of these tags: a,b"},
+    {"owner", "NAME", OPT_STRING, NULL, 0, 0, "only jobs of this owner; me: one's own"},
     {"strategy", "NAME", OPT_STRING, NULL, 0, 0, "only jobs of this strategy"},
     {"model", "NAME", OPT_STRING, NULL, 0, 0, "only jobs that train this network"},
     {"data-set", "PATH", OPT_STRING, NULL, 0, 0, "only jobs of this data set"},
@@ -34,12 +36,27 @@ static const struct column columns[] = {
     {"accuracy", "metrics.test_accuracy", COLUMN_PERCENT},
     {"tags", "tags", COLUMN_WORDS},
     {"created", "created", COLUMN_TIME},
+    {"owner", "owner", COLUMN_TEXT},
     COLUMNS_END,
 };
+enum { OWNER = sizeof columns / sizeof *columns - 2 };
 
+/* With the owners, where there are any. */
 static void print_table(const json_t *answer)
 {
-    columns_print(json_object_get(answer, "jobs"), columns, "", stdout);
+    struct column shown[sizeof columns / sizeof *columns];
+    const json_t *jobs = json_object_get(answer, "jobs");
+    bool owned = false;
+    json_t *job;
+    size_t i;
+    json_array_foreach(jobs, i, job) {
+        owned |= json_is_string(json_object_get(job, "owner"));
+    }
+    memcpy(shown, columns, sizeof columns);
+    if (!owned) {
+        shown[OWNER] = columns[OWNER + 1];
+    }
+    columns_print(jobs, shown, "", stdout);
 }
 
 static void print_ids(const json_t *answer)
@@ -82,6 +99,10 @@ static void path_of(const struct session *s, long limit, const char *cursor, cha
                                   client_escape(escaped, sizeof escaped, value));
         }
     }
+    if (s->owner[0]) {
+        n += (size_t)snprintf(out + n, size - n, "&owner=%s",
+                              client_escape(escaped, sizeof escaped, s->owner));
+    }
     conditions(s, where, sizeof where);
     if (where[0]) {
         n += (size_t)snprintf(out + n, size - n, "&where=%s",
@@ -92,8 +113,25 @@ static void path_of(const struct session *s, long limit, const char *cursor, cha
     }
 }
 
+/* Whose jobs are asked for, into s->owner: "me" is who asks, which the service tells. */
+static int read_owner(struct session *s)
+{
+    const char *owner = opt_string(s->options, "owner");
+    bool me = owner && strcmp(owner, "me") == 0;
+    json_t *who = me ? client_call(&s->client, "GET", "/api/v1/session", NULL, &s->err) : NULL;
+    snprintf(s->owner, sizeof s->owner, "%s",
+             who     ? jsonx_string_at(who, "owner")
+             : owner ? owner
+                     : "");
+    json_decref(who);
+    return -(int)s->err.code;
+}
+
 int command_jobs(struct session *s)
 {
+    if (read_owner(s) < 0) {
+        return -(int)s->err.code;
+    }
     json_t *next = NULL,
            *jobs = session_pages(s, "jobs", opt_int(s->options, "limit"), PAGE, path_of, &next);
     return session_print(s, jobs ? json_pack("{s:o, s:o}", "jobs", jobs, "next", next) : NULL,

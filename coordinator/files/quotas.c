@@ -99,6 +99,16 @@ void quotas_close(struct quotas *q)
     free(q);
 }
 
+void quotas_read_again(struct quotas *q)
+{
+    if (q) {
+        pthread_mutex_lock(&q->lock);
+        q->checked = -1;
+        read_again(q);
+        pthread_mutex_unlock(&q->lock);
+    }
+}
+
 void quotas_find(struct quotas *q, const char *owner, struct quota *out)
 {
     if (!q) {

@@ -166,6 +166,14 @@ static void read_again(struct tls *t)
     }
 }
 
+void tls_read_again(struct tls *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->checked = -1;
+    read_again(t);
+    pthread_mutex_unlock(&t->lock);
+}
+
 static int retrieve(gnutls_session_t session, const gnutls_datum_t *authorities, int n_authorities,
                     const gnutls_pk_algorithm_t *algorithms, int n_algorithms,
                     gnutls_pcert_st **chain, unsigned *n, gnutls_privkey_t *key)

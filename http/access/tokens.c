@@ -200,6 +200,14 @@ void tokens_close(struct tokens *t)
     }
 }
 
+void tokens_read_again(struct tokens *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->checked = -1;
+    read_again(t);
+    pthread_mutex_unlock(&t->lock);
+}
+
 bool tokens_find(struct tokens *t, const char *text, struct token *out)
 {
     unsigned char hash[HASH];

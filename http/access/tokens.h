@@ -32,6 +32,8 @@ struct tokens; /* any thread may ask */
 /* Reads the file; makes it (mode 0600, one admin's token) if there is none. */
 struct tokens *tokens_open(const char *file, struct err *e);
 void tokens_close(struct tokens *t);
+/* Looks at the file now: otherwise it does once a second, when it is asked. */
+void tokens_read_again(struct tokens *t);
 bool tokens_find(struct tokens *t, const char *text, struct token *out);
 /* The token of this id, as its line says now; false: it is no longer in the file. */
 bool tokens_still(struct tokens *t, const char *id, struct token *out);

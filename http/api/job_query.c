@@ -172,6 +172,7 @@ int job_query_read(struct request *q, struct job_query *query, struct filter *wh
     *query = (struct job_query){.states = request_param(q, "state"),
                                 .q = request_param(q, "q"),
                                 .tags = request_param(q, "tag"),
+                                .owner = request_param(q, "owner"),
                                 .where = conditions ? where : NULL,
                                 .sort = request_param(q, "sort"),
                                 .cursor = request_param(q, "cursor"),

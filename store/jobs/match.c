@@ -54,6 +54,9 @@ void match_init(struct match *m, const struct job_query *query, const char *sort
     if (query->tags && query->tags[0]) {
         add_field(m, "tags");
     }
+    if (query->owner) {
+        add_field(m, "owner");
+    }
     for (int i = 0; query->where && i < query->where->n; i++) {
         add_path(m, query->where->all[i].path);
     }
@@ -115,9 +118,18 @@ static bool has_tag(const redisReply *tags, const char *tag)
     return tags && memmem(tags->str, tags->len, quoted, (size_t)len);
 }
 
+static bool is_of(const struct read *r, const char *owner)
+{
+    const redisReply *its = owner ? field_reply(r, "owner") : NULL;
+    return !owner || (its && !strcmp(its->str, owner));
+}
+
 static bool is_wanted(const struct read *r, const struct entry *at)
 {
     const struct job_query *query = r->match->query;
+    if (!is_of(r, query->owner)) {
+        return false;
+    }
     if (query->q && query->q[0]) {
         const redisReply *name = field_reply(r, "name");
         if (!(name && strcasestr(name->str, query->q)) &&

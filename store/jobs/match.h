@@ -15,7 +15,7 @@ struct entry {
     struct filter_value key; /* by what it is sorted, where that is not the number */
 };
 
-enum { MATCH_PATHS = FILTER_CONDITIONS + 1, MATCH_FIELDS = MATCH_PATHS + 2 };
+enum { MATCH_PATHS = FILTER_CONDITIONS + 1, MATCH_FIELDS = MATCH_PATHS + 3 };
 
 struct match {
     const struct job_query *query;          /* borrowed */

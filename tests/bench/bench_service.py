@@ -14,7 +14,7 @@ import sys
 import time
 from urllib.parse import urlparse
 
-from bench import ROOT, TURNS, Report, median, spread
+from bench import BUILD, ROOT, TURNS, Report, median, spread
 import quota
 
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
@@ -53,11 +53,12 @@ def resident(pid):
 # ---- requests ------------------------------------------------------------------------------------
 
 
-def requests(service, id):
-    """(requests/s, p50, p99 in ms) of 64 clients that ask for a job again and again."""
+def requests(service, path, *headers):
+    """(requests/s, p50, p99 in ms) of 64 clients that ask for `path` again and again."""
+    given = [f"Authorization: Bearer {service.token}", *headers]
     done = subprocess.run(
-        ["wrk", "-t1", "-c64", f"-d{SECONDS}s", "--latency", "-H",
-         f"Authorization: Bearer {service.token}", f"{service.url}/api/v1/jobs/{id}"],
+        ["wrk", "-t1", "-c64", f"-d{SECONDS}s", "--latency",
+         *(word for header in given for word in ("-H", header)), f"{service.url}/api/v1/{path}"],
         capture_output=True, text=True, check=True).stdout
 
     def ms(percentile):
@@ -68,10 +69,59 @@ def requests(service, id):
 
 
 def bench_requests(service, id):
-    rates, half, tail = zip(*(requests(service, id) for _ in range(TURNS)))
+    rates, half, tail = zip(*(requests(service, f"jobs/{id}") for _ in range(TURNS)))
     return [["GET /api/v1/jobs/{id}, 64 clients", spread(rates, "{:.0f}") + " requests/s",
              "20,000"], ["p50", spread(half, "{:.1f}") + " ms", ""],
             ["p99", spread(tail, "{:.1f}") + " ms", ""]]
+
+
+def bench_lists(service):
+    """Pages of the list of jobs; the jobs wait while another one has the nodes."""
+    for _ in range(500):
+        service.submit(job(8))
+    rows = []
+    for limit, bound in ((50, "2,000"), (500, "p99 50 ms")):
+        for headers in ((), ("Accept-Encoding: gzip",)):
+            rates, _, tail = zip(*(requests(service, f"jobs?limit={limit}", *headers)
+                                   for _ in range(TURNS)))
+            rows.append([f"a page of {limit} jobs, 64 clients{', gzip' if headers else ''}",
+                         spread(rates, "{:.0f}") + " requests/s, p99 " +
+                         spread(tail, "{:.1f}") + " ms", bound])
+    return rows
+
+
+# ---- a long job on many nodes --------------------------------------------------------------------
+
+
+def answered(service, path):
+    """(ms, kB on the wire) of one request by a browser, which takes gzip."""
+    begin = time.monotonic()
+    answer = service.http.get(f"{service.url}/api/v1/{path}", stream=True,
+                              headers={"Accept-Encoding": "gzip"})
+    size = len(answer.raw.read(decode_content=False))
+    assert answer.ok, answer.status_code
+    return 1e3 * (time.monotonic() - begin), size / 1e3
+
+
+def bench_scale(service):
+    """A history of 128 nodes and 1.6 million rows, by the code that the monitor writes with."""
+    id = service.submit(job(2, epochs=1))
+    service.wait(id, "succeeded")
+    folder = service.dir / "jobs" / id
+    shutil.rmtree(folder / "history")
+    subprocess.run([BUILD / "tests/bench/bench_history", folder, "128", "1600000"], check=True)
+    for rank in range(128):
+        (folder / f"logs/rank-{rank}.log").write_text("a line of a rank's log\n" * 500)
+    rows = []
+    for what, path, bound in (
+            ("the whole run", "series?names=all&points=380", "200 kB"),
+            ("a zoom", "series?names=all&points=380&from=3000&to=4000", "200 ms"),
+            ("the job's own curve", "series?names=train_loss&points=380", "200 ms"),
+            ("all logs", "logs?all=true&tail=200", "one request")):
+        ms, size = zip(*(answered(service, f"jobs/{id}/{path}") for _ in range(TURNS)))
+        rows.append([f"128 nodes, 1.6 M rows: {what}",
+                     f"{spread(ms, '{:.0f}')} ms, {median(size):.0f} kB", bound])
+    return rows
 
 
 # ---- viewers -------------------------------------------------------------------------------------
@@ -219,11 +269,13 @@ def main():
         else:
             rows.append(["GET /api/v1/jobs/{id}", "wrk is not installed (deploy/setup bench)", ""])
         rows += bench_viewers(s, id)
+        if shutil.which("wrk"):
+            rows += bench_lists(s)
         s.post(f"jobs/{id}/cancel")
         s.wait(id, "cancelled")
     with Service(nodes=nodes(2, 10)) as s:
         bench_start(s)
-        rows += bench_start(s) + bench_waiting(s)
+        rows += bench_start(s) + bench_waiting(s) + bench_scale(s)
     rows += bench_watching()
     report.table("Figures", ["what", "measured", "at least"], rows)
     report.close()

@@ -10,7 +10,7 @@ from selenium.webdriver.chrome.service import Service as ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from service import until
+from service import DEADLINE, until
 
 # what the page itself cannot help: a request that a test provokes on purpose is logged by the
 # browser as an error, and so is one that a busy machine answered with "a part of the service is
@@ -81,7 +81,7 @@ class Page:
                 [...e.getClientRects()].some((r) => r.width && r.height);
             return [...document.querySelectorAll(arguments[0])].find(shown) || null''', css)
 
-    def wait_for(self, css, seconds=30):
+    def wait_for(self, css, seconds=DEADLINE):
         return until(f"{css} is shown at {self.driver.current_url}", lambda: self.visible(css),
                      seconds)
 
@@ -94,7 +94,7 @@ class Page:
         found = re.search(r"-?\d[\d,]*\.?\d*", self.text(css))
         return float(found.group().replace(",", "")) if found else None
 
-    def wait_text(self, css, pattern, seconds=60):
+    def wait_text(self, css, pattern, seconds=DEADLINE):
         return until(f"{css} reads {pattern!r}; it reads {self.text(css)[:300]!r}",
                      lambda: re.search(pattern, self.text(css)), seconds)
 

@@ -298,5 +298,5 @@ def test_resizing_there_and_back_leaves_every_chart_as_it_was(page, phone):
         lambda: all(a == b for a, b in places(page) if b) and places(page) != before,
     )
     phone(1440, 900)
-    until(f"all is as it was: {before}", lambda: places(page) == before, 10)
+    until(f"all is as it was: {before}", lambda: places(page) == before)
     assert wide(page)[0] <= 1440

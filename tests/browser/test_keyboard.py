@@ -8,8 +8,7 @@ def test_letters_go_to_the_pages(page):
     page.script("document.activeElement.blur()")
     for keys, route in ((("g", "n"), "#/nodes"), (("g", "c"), "#/compare"), (("g", "j"), "#/"),
                         (("n",), "#/new")):
-        for key in keys:
-            page.keys(key)
+        page.keys(*keys)  # one after the other, within the time that the page allows
         until(f"{keys} goes to {route}", lambda r=route: page.driver.current_url.endswith(r))
         page.wait_for("main h1, main .lead")
         page.script("document.activeElement.blur()")
@@ -80,6 +79,6 @@ def test_what_scrolls_can_be_scrolled_by_keys(page, service):
             page.wait_for("main .sheet")
             page.script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
             page.script("document.querySelectorAll('[title=Table]').forEach((b) => b.click())")
-            until(f"all that scrolls on {route} is reached", lambda: not page.script(UNREACHED), 5)
+            until(f"all that scrolls on {route} is reached", lambda: not page.script(UNREACHED))
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -32,7 +32,7 @@ def test_a_failed_job_says_its_cause(page, service):
     assert 2 in ranks, "the keeper is not running"
     page.open_job(job)
     os.kill(ranks[2], signal.SIGKILL)  # the keeper, whom the attempt needs
-    page.wait_text(".job-head .pill", "Failed", 60)
+    page.wait_text(".job-head .pill", "Failed")
     page.wait_text("#verdict", "was lost|failed")
     page.wait_text(".first-error", "First error")
 

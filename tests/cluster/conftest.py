@@ -35,7 +35,7 @@ def machines(net, hub):
         made = {name: stack.enter_context(Machine(hub, net[name], cores))
                 for name, cores in QUOTAS.items()}
         until("all nodes are ready", lambda: [states(hub).get(n) for n in QUOTAS] == ["ready"]
-              * len(QUOTAS), 30)
+              * len(QUOTAS))
         yield made
 
 

@@ -79,7 +79,7 @@ class Hub(Service):
         self.redis = subprocess.Popen(self.quota.command(*self.place.command(*command)), stdout=log,
                                       stderr=log)
         log.close()
-        until("Redis answers", self.reaches_redis, 20)
+        until("Redis answers", self.reaches_redis)
 
     def reaches_redis(self):
         try:

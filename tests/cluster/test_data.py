@@ -32,19 +32,19 @@ def test_how_much_of_its_data_set_a_node_has_is_told_while_it_comes(
     write_set(hub.data / "wide")
     net["guest"].set_rate(f"{MBITS}mbit")
     with Machine(hub, net["guest"], 0.4, env={"EVENSTEP_DATA": str(tmp_path)}):
-        until("guest is ready", lambda: hub.get("nodes/guest").json().get("state") == "ready", 30)
+        until("guest is ready", lambda: hub.get("nodes/guest").json().get("state") == "ready")
         id = hub.submit(job(1))
 
         def receiving():
             return next((w["receiving"] for w in hub.job(id)["workers"] if "receiving" in w), None)
-        first = until("REST tells of it", receiving, 60)
+        first = until("REST tells of it", receiving)
         assert 0 < first["bytes"] < first["of_bytes"] and first["of_bytes"] >= SAMPLES * WIDTH * 4
         if page:
             page.open_job(id)
             page.wait_text("#verdict", r"guest\s+receives the data set: \d+\s*% of 16", 30)
             page.wait_text('.node-table tr[data-node="guest"]', r"data \d+\s*%")
             page.driver.get("about:blank")
-        until("more of it has come", lambda: (receiving() or first)["bytes"] > first["bytes"], 30)
+        until("more of it has come", lambda: (receiving() or first)["bytes"] > first["bytes"])
         done = hub.wait(id, "succeeded")
         assert "receiving" not in done["workers"][0] and done["progress"]["samples"] == SAMPLES
         log = "".join(p.read_text() for p in (hub.dir / "jobs" / id / "logs").iterdir())

@@ -14,7 +14,7 @@ def pods(net):
         with Hub(routed["pod-hub"]) as hub:
             with Machine(hub, routed["pod-1"], 0.4) as one, Machine(
                     hub, routed["pod-2"], 0.4) as other:
-                until("both are ready", lambda: list(states(hub).values()) == ["ready"] * 2, 30)
+                until("both are ready", lambda: list(states(hub).values()) == ["ready"] * 2)
                 yield hub, one, other
 
 

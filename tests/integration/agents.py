@@ -11,7 +11,7 @@ import time
 
 import redis
 
-from service import BUILD, PATIENCE, until
+from service import BUILD, DEADLINE, PATIENCE, until
 
 
 class Agent:
@@ -37,14 +37,14 @@ class Agent:
         with open(str(self.dir) + ".log", errors="replace") as f:
             return f.read()
 
-    def says(self, *words, seconds=30):
+    def says(self, *words, seconds=DEADLINE):
         until(f"the agent of {self.host} says {words}",
               lambda: all(w in self.text() for w in words), seconds)
 
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30 * PATIENCE)
+        return self.process.wait(DEADLINE * PATIENCE)
 
     def kill(self):
         self.process.kill()
@@ -68,7 +68,7 @@ def states(service):
 
 
 def ready(service, *names):
-    until(f"{names} are ready", lambda: all(states(service).get(n) == "ready" for n in names), 30)
+    until(f"{names} are ready", lambda: all(states(service).get(n) == "ready" for n in names))
 
 
 class Wire:
@@ -103,7 +103,7 @@ class Wire:
         if not wait:
             return text
         box = "es:mail:welcome." + body["nonce"]
-        answer = until("the coordinator answers", lambda: self.redis.lpop(box), 20)
+        answer = until("the coordinator answers", lambda: self.redis.lpop(box))
         return json.loads(answer.split("\n", 1)[1])
 
     def launch(self, host, key=None, **changes):
@@ -117,7 +117,7 @@ class Wire:
         return body["nonce"], text
 
     def answer(self, nonce):
-        text = until("the agent answers", lambda: self.redis.lpop("es:mail:answer." + nonce), 20)
+        text = until("the agent answers", lambda: self.redis.lpop("es:mail:answer." + nonce))
         return json.loads(text.split("\n", 1)[1])
 
 

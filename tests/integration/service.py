@@ -109,7 +109,7 @@ class Service:
             assert self.process.poll() is None, self.text()
             return re.search(r'msg="?ready"? url=(\S+)', self.text()[begin:])
 
-        self.adopt(self.process, until("the service is ready", ready, 30).group(1))
+        self.adopt(self.process, until("the service is ready", ready).group(1))
         return self
 
     def adopt(self, process, url):
@@ -129,7 +129,7 @@ class Service:
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(60 * PATIENCE)
+            self.process.wait(DEADLINE * PATIENCE)
 
     def kill(self):
         """As a crash: the service alone, neither its Redis nor its jobs."""
@@ -158,11 +158,11 @@ class Service:
         """An answer; on a machine so busy that Redis does not answer in time (503), the request is
         made again, as the hint says."""
         def answered():
-            answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=30 * PATIENCE,
+            answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=60 * PATIENCE,
                                        **kw)
             # an answer of 4xx is false by itself
             return [answer] if answer.status_code != 503 else None
-        return until(f"{method} {path} is answered", answered, 60)[0]
+        return until(f"{method} {path} is answered", answered)[0]
 
     def get(self, path, **kw):
         return self.ask("GET", path, **kw)

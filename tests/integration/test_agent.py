@@ -2,6 +2,7 @@
 another version is refused in words."""
 import os
 import pathlib
+import re
 import secrets
 import signal
 
@@ -59,8 +60,9 @@ def test_a_job_runs_over_two_hosts_and_leaves_nothing_behind(service, agents, st
     assert {w["node"] for w in job["workers"]} == {"a1", "a2", "b1"}
     until("the daemons have ended", lambda: not orteds(id))
     until("the nodes are free", lambda: set(states(service).values()) == {"ready"})
-    assert not list(pathlib.Path("/tmp").glob(f"es-*-{id[:8]}-*")) and not list(
-        pathlib.Path("/dev/shm").glob(f"es-*-{id[:8]}-*"))
+    until("their folders are gone",
+          lambda: not list(pathlib.Path("/tmp").glob(f"es-*-{id[:8]}-*"))
+          and not list(pathlib.Path("/dev/shm").glob(f"es-*-{id[:8]}-*")))
 
 
 def test_ranks_on_several_hosts_give_the_very_parameters_of_ranks_on_one(service, agents):
@@ -121,7 +123,7 @@ def test_a_host_that_is_lost_ends_the_attempt_and_the_job_goes_on_without_it_and
                  batching={"global_batch": 64, "policy": "equal"}, checkpoint={"every_steps": 20}))
         service.steps(id, 40)
         gamma.kill()
-        until("g1 is lost", lambda: states(service)["g1"] == "lost", 10)
+        until("g1 is lost", lambda: states(service)["g1"] == "lost")
         until("the job goes on with three", lambda: service.job(id)["attempt"] >= 2
               and service.job(id)["state"] == "running")
         assert "g1" not in {w["node"] for w in service.job(id)["workers"]}
@@ -253,9 +255,11 @@ def test_a_join_of_another_version_names_both(service, wire):
 
 
 def test_a_join_with_a_clock_that_is_minutes_off_says_by_how_much(service, wire):
-    late = wire.join("clock", at=now() - 312_000)
-    assert (not late["accepted"] and "312 s ago by the sender's clock" in late["message"]
-            and "NTP" in late["hint"])
+    before = now()
+    late = wire.join("clock", at=before - 312_000)
+    told = re.search(r"(\d+) s ago by the sender's clock", late["message"])
+    assert not late["accepted"] and told and "NTP" in late["hint"], late
+    assert 312 <= int(told.group(1)) <= 312 + (now() - before) / 1000 + 1
     early = wire.join("clock", at=now() + 200_000)
     assert not early["accepted"] and "in the future" in early["message"]
 

@@ -185,6 +185,19 @@ def test_a_program_runs_is_seen_and_its_results_come_back(service, program, tmp_
         tmp_path / "results/model.safetensors").stat().st_size > 0
 
 
+def test_what_the_program_writes_into_its_folder_is_named_since_it_goes_with_it(service, program):
+    (program / "saves.py").write_text(
+        "import os, runpy\nrunpy.run_path('counting.py', run_name='__main__')\n"
+        "os.mkdir('logs')\nopen('logs/loss.txt', 'w').close()\nopen('model.pt', 'w').close()\n")
+    _, err, status = run("--workers", "2", program / "saves.py", service=service)
+    assert status == 0, err
+    line, = (line for line in err.splitlines() if "goes with the run" in line)
+    assert "logs/loss.txt" in line and "model.pt" in line and "$EVENSTEP_OUTPUT" in line
+    assert "counting.py" not in line
+    _, err, status = run("--workers", "2", program / "counting.py", service=service)
+    assert status == 0 and "goes with the run" not in err, err
+
+
 def test_the_same_folder_is_the_same_program(service, program):
     first, _, _ = run("--detach", program / "counting.py", service=service)
     second, _, _ = run("--detach", "--name", "again", program / "counting.py", service=service)

@@ -9,6 +9,7 @@ its checkpoint."""
 import json
 import os
 import random
+import re
 import signal
 import statistics
 import time
@@ -20,7 +21,10 @@ from service import Service, ranks_of, spec, until
 
 NODES = ("fast-1=cpu:1,slowdown=20", "fast-2=cpu:1,slowdown=20", "fast-3=cpu:1,slowdown=25",
          "slow=cpu:1,slowdown=60")
-SAMPLES, EPOCHS = 2560, 25
+SAMPLES = 2560
+# Long enough that a job still runs when a busy machine gets around to killing a rank; servers that
+# wait for nobody take many more updates a second.
+EPOCHS, FREE_EPOCHS = 30, 120
 STRATEGIES = {
     "asgd": {"type": "asgd"},
     "softsync": {"type": "softsync", "n": 2},
@@ -39,10 +43,12 @@ def service():
 
 def job_spec(strategy, **changes):
     policy = "dynamic" if strategy["type"] == "dbs-sgd" else "equal"
-    return spec(**{"strategy": strategy, "workers": 4, "epochs": EPOCHS,
+    free = strategy["type"] in ("asgd", "softsync", "ssp") and "pull" not in strategy
+    epochs = FREE_EPOCHS if free else EPOCHS
+    return spec(**{"strategy": strategy, "workers": 4, "epochs": epochs,
                    "batching": {"global_batch": 64, "policy": policy},
                    "optimizer": {"type": "sgd", "learning_rate": 0.05},
-                   "evaluate": {"every_epochs": EPOCHS}, "checkpoint": {"every_steps": 40},
+                   "evaluate": {"every_epochs": epochs}, "checkpoint": {"every_steps": 40},
                    **changes})
 
 
@@ -70,9 +76,10 @@ def told(stream, type):
 
 def assert_whole(service, id, job):
     """Every sample once, every update in the counters and in the figures of staleness."""
+    samples = job["spec"]["epochs"] * SAMPLES
     assert job["state"] == "succeeded" and job["error"] is None
-    assert job["progress"]["samples"] == EPOCHS * SAMPLES and job["progress"]["fraction"] == 1.0
-    assert sum(w["samples"] for w in job["workers"]) == EPOCHS * SAMPLES
+    assert job["progress"]["samples"] == samples and job["progress"]["fraction"] == 1.0
+    assert sum(w["samples"] for w in job["workers"]) == samples
     nodes = service.get(f"jobs/{id}/staleness").json()["nodes"]
     assert sum(sum(n["histogram"]) for n in nodes) == sum(w["updates"] for w in job["workers"])
 
@@ -116,7 +123,9 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
         assert points["total_points"] == job["progress"]["step"] - job["rows_dropped"]
     pause, step = longest_pause(service, id)
     print(f"{name}: no step for {pause:.3f} s, a step of the slow node took {step:.3f} s")
-    assert pause < 3, "its guard told of the death; a heartbeat would have been missed 3 s later"
+    told_by = re.search(rf"a worker is lost, the attempt goes on.* job={id} .*rank={rank} .*",
+                        service.text())
+    assert "signal 9" in told_by.group(), "its guard knows; who misses a heartbeat does not"
     if name in ("asgd", "softsync"):  # nobody waits for the one that died, nor for the verdict
         rows = service.get(f"jobs/{id}/series?names=staleness&points=20000").json()["series"]
         last = max(x for s in rows if s["node"] == "slow" for x in s["x"])
@@ -125,7 +134,7 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
 
 @pytest.mark.parametrize("strategy", ["asgd", "sync"])
 def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service, strategy):
-    id = service.submit(job_spec({"type": strategy}, epochs=60))
+    id = service.submit(job_spec({"type": strategy}, epochs=2000))
     service.steps(id, 40)
     for node, others in (("fast-1", 3), ("slow", 2), ("fast-3", 1)):
         stream, rank = listen(service, id), rank_on(service, id, node)
@@ -168,7 +177,8 @@ def test_what_the_attempt_needs_sends_the_job_back_to_its_checkpoint(service, st
         (service.dir / "jobs" / id / "checkpoints").glob("*.safetensors")))
     kill(id, dead)
     job = service.wait(id, "succeeded")
-    assert job["attempt"] == 2 and job["progress"]["samples"] == EPOCHS * SAMPLES
+    assert job["attempt"] == 2
+    assert job["progress"]["samples"] == job["spec"]["epochs"] * SAMPLES
 
 
 # ---- sync ----------------------------------------------------------------------------------------

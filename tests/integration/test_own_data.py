@@ -82,8 +82,8 @@ def test_every_command_of_the_page_works_and_the_network_learns(walked):
     folder, printed = walked
     assert re.search(r"shapes\s.*\bnpy\b", printed), printed[:2000]      # of `evenstep datasets`
     assert "columns: what was answered" in printed, printed[-3000:]       # of `evenstep evaluate`
-    assert {p.name for p in (folder / "model").iterdir()} >= {"model.safetensors",
-                                                              "best.safetensors"}
+    assert {p.name for p in (folder / "model").iterdir()} == {
+        "model.safetensors", "best.safetensors", "model.onnx"}
 
 
 def test_pytorch_finds_the_accuracy_that_the_page_promises(walked):

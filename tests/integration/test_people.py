@@ -1,10 +1,11 @@
 """Many people on one service: tokens, owners of jobs and the audit, by the command line."""
 import json
+import signal
 
 import pytest
 import requests
 
-from service import Service, spec
+from service import Service, spec, until
 from test_cli import run
 
 
@@ -87,3 +88,33 @@ def test_the_audit_says_who_did_what(service):
     assert requests.get(service.url + "/api/v1/audit?since=2999-01-01",
                         headers={"Authorization": f"Bearer {service.token}"},
                         timeout=30).json() == {"entries": [], "next": None}
+
+
+def test_jobs_are_listed_by_owner(service, tmp_path):
+    lea, leo = issue(service, "lea"), issue(service, "leo")
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps(spec(workers=1)))
+    assert run("drain", "one", service=service)[2] == 0
+    mine, theirs = (as_user(service, t, "submit", str(job))[0].strip() for t in (lea, leo))
+    assert as_user(service, lea, "jobs", "--owner", "me", "-q")[0].split() == [mine]
+    assert as_user(service, lea, "jobs", "--owner", "leo", "-q")[0].split() == [theirs]
+    assert as_user(service, lea, "jobs", "--owner", "le", "-q")[0] == ""
+    assert "leo" in as_user(service, lea, "jobs")[0]
+    listed_jobs = service.get("jobs?owner=lea&state=queued&fields=owner").json()["jobs"]
+    assert listed_jobs == [{"id": mine, "owner": "lea"}]
+    for token, one in ((lea, mine), (leo, theirs)):
+        assert as_user(service, token, "cancel", one)[2] == 0
+    assert run("enable", "one", service=service)[2] == 0
+
+
+def test_on_sighup_files_are_read_again_and_the_service_goes_on(service):
+    tokens = service.dir / "token"
+    before = tokens.read_text()
+    tokens.write_text(before + "operator-0123456789abcdef operator Hugo\n")
+    service.process.send_signal(signal.SIGHUP)
+    until("the log says so", lambda: "told to read its files again" in service.text()
+          and "the token file was read again" in service.text())
+    out, _, status = as_user(service, "operator-0123456789abcdef", "whoami")
+    assert (status, out) == (0, "Hugo, with the role operator\n")
+    tokens.write_text(before)
+    assert service.process.poll() is None

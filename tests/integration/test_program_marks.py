@@ -2,7 +2,7 @@
 all ranks do the same, else found and named."""
 import pytest
 
-from test_program import Run, job, name_of
+from test_program import Run, in_turns, job, name_of
 
 SENTENCE = (
     "has other parameters than the others after step 8, first in 'first.bias': it changes them "
@@ -13,7 +13,8 @@ SERVERS = [{"type": "asgd"}, {"type": "hpsgd", "k": 2}]
 
 def changing(tmp_path, strategy, rank, sizes=(32, 16, 16), args=()):
     return Run(tmp_path / "run",
-               job(strategy, ["--change", rank, "--after", 5, *args], sizes=sizes))
+               job(strategy, ["--change", rank, "--after", 5, *args], sizes=sizes),
+               in_turns(tmp_path, strategy, len(sizes)))
 
 
 @pytest.mark.parametrize("rank", [0, 2])

@@ -104,11 +104,12 @@ def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_jo
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_a_job_that_was_paused_goes_on_exactly_where_its_program_was(service, strategy):
     """One worker, whose optimizer has a momentum that nobody else knows."""
-    args = ["--optimizer", "heavy", "--curved", "--state", "--pause", "0.05"]
+    args = ["--optimizer", "heavy", "--curved", "--state"]
     spec = {**job(name="counting", args=args), "workers": 1, "epochs": 10,
             "strategy": {"type": strategy}}
     whole = service.submit(spec)
     service.wait(whole, "succeeded")
+    spec["program"]["args"] += ["--pause", "0.25"]  # 8 s for the pause to come in time
     id = service.submit(spec)
     service.steps(id, 6)
     service.post(f"jobs/{id}/pause")

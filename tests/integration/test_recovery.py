@@ -4,9 +4,11 @@ processes.
 Slowdowns make steps of some milliseconds, so that there is time to break something in the middle. A
 job that went on has counted every sample once, and its charts have every step once: that is asked
 of each."""
+import contextlib
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 
@@ -16,6 +18,7 @@ from service import BUILD, Service, processes_of, program_of, ranks_of, spec, un
 
 NODES = ("a=cpu:1,slowdown=40", "b=cpu:1,slowdown=40")
 SAMPLES, STEPS_PER_EPOCH = 2560, 40
+EPOCHS, LONG = 40, 80  # 5 and 10 seconds: a job still runs when it is disturbed, or taken over
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +27,7 @@ def service():
         yield s
 
 
-def job_spec(epochs=10, **changes):
+def job_spec(epochs=EPOCHS, **changes):
     return spec(
         **{"epochs": epochs, "evaluate": {"every_epochs": epochs},
            "checkpoint": {"every_steps": 20}, **changes})
@@ -63,7 +66,7 @@ def said(service, *parts, since=0):
     return None
 
 
-def assert_whole(service, id, job, epochs=10):
+def assert_whole(service, id, job, epochs=EPOCHS):
     """Every sample counted once, every step charted once. What a killed rank had not told yet (its
     last moments) is counted as such."""
     lost = job["rows_dropped"]
@@ -80,7 +83,7 @@ def assert_whole(service, id, job, epochs=10):
 
 def test_a_killed_redis_is_started_again_and_nothing_accepted_is_lost():
     with Service(nodes=NODES) as s:
-        id = s.submit(job_spec())
+        id = s.submit(job_spec(LONG))
         s.steps(id, 40)
         accepted = [s.submit(job_spec(1, name=f"waits-{i}")) for i in range(5)]
         os.kill(int((s.dir / "redis.pid").read_text()), signal.SIGKILL)
@@ -92,7 +95,7 @@ def test_a_killed_redis_is_started_again_and_nothing_accepted_is_lost():
         assert {j["id"] for j in listed} == {id, *accepted}
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1
-        assert_whole(s, id, job)
+        assert_whole(s, id, job, LONG)
         for other in accepted[1:]:
             assert s.post(f"jobs/{other}/cancel").ok
         assert_whole(s, accepted[0], s.wait(accepted[0], "succeeded"), 1)
@@ -104,8 +107,7 @@ def test_a_killed_mpirun_leaves_no_orphan_and_the_job_goes_on(service):
     ranks = all_ranks(id)
     mpirun = next(p for p in processes_of(id) if program_of(p) == "mpirun")
     os.kill(mpirun, signal.SIGKILL)
-    until("no rank of the attempt is left", lambda: not set(ranks.values()) & set(processes_of(id)),
-          5)
+    until("no rank of the attempt is left", lambda: not set(ranks.values()) & set(processes_of(id)))
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 2 and said(service, "attempt ended", id, "state=queued")
     assert_whole(service, id, job)
@@ -115,9 +117,9 @@ def test_a_stopped_rank_is_named_with_phase_and_age_and_the_job_goes_on(service)
     id = service.submit(job_spec())
     stepping_with_checkpoint(service, id)
     ranks = all_ranks(id)
+    node = next(w["node"] for w in service.job(id)["workers"] if w["rank"] == 1)
     os.kill(ranks[1], signal.SIGSTOP)
     line = until("the rank is lost", lambda: said(service, "a rank is lost", id))
-    node = next(w["node"] for w in service.job(id)["workers"] if w["rank"] == 1)
     assert re.search(rf"rank 1 on node '{node}' is lost: no heartbeat for [\d.]+ s while \w+",
                      line), line
     job = service.wait(id, "succeeded")
@@ -183,31 +185,57 @@ def stored_state(service, id):
                            "state"], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_a_coordinator_that_dies_in_the_middle_of_a_change_of_state_completes_it():
-    with Service(nodes=NODES) as s:
-        id = s.submit(job_spec())
-        until("it is being launched", lambda: s.job(id)["state"] == "launching", every=0.01)
+def slow_mpirun(folder):
+    """The environment of a service whose mpirun begins once folder/hold is gone."""
+    script = folder / "mpirun"
+    script.write_text(f"#!/bin/sh\nwhile [ -e {folder}/hold ]; do sleep 0.05; done\n"
+                      f'exec {shutil.which("mpirun")} "$@"\n')
+    script.chmod(0o755)
+    (folder / "hold").touch()
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+@contextlib.contextmanager
+def standing_still(id):
+    """The job's ranks make no step meanwhile, and so follow no request."""
+    ranks = ranks_of(id).values()
+    for pid in ranks:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in ranks:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_coordinator_that_dies_in_the_middle_of_a_change_of_state_completes_it(tmp_path):
+    with Service(nodes=NODES, env=slow_mpirun(tmp_path)) as s:
+        id = s.submit(job_spec(LONG))
+        until("it is being launched", lambda: s.job(id)["state"] == "launching")
         s.kill()
         assert stored_state(s, id) == "launching"
+        (tmp_path / "hold").unlink()
         s.start()
         s.steps(id, 30)
 
-        assert s.post(f"jobs/{id}/pause").ok
-        s.kill()
-        assert stored_state(s, id) == "pausing"
+        with standing_still(id):
+            assert s.post(f"jobs/{id}/pause").ok
+            s.kill()
+            assert stored_state(s, id) == "pausing"
         s.start()
         s.wait(id, "paused")
         until("no process is left", lambda: not processes_of(id))
         assert s.post(f"jobs/{id}/resume").ok
         attempts = s.wait(id, "succeeded")["attempt"]
         assert attempts in (2, 3), "the first launch was adopted, or lost and made again"
-        assert_whole(s, id, s.job(id))
+        assert_whole(s, id, s.job(id), LONG)
 
         id = s.submit(job_spec(1000))
         s.steps(id, 10)
-        assert s.post(f"jobs/{id}/cancel").ok
-        s.kill()
-        assert stored_state(s, id) == "cancelling"
+        with standing_still(id):
+            assert s.post(f"jobs/{id}/cancel").ok
+            s.kill()
+            assert stored_state(s, id) == "cancelling"
         s.start()
         s.wait(id, "cancelled")
         until("no process is left", lambda: not processes_of(id))
@@ -226,7 +254,7 @@ def test_a_coordinator_killed_while_it_launches_costs_a_job_without_restarts_not
 
 def test_an_attempt_whose_record_is_lost_is_found_by_what_it_carries():
     with Service(nodes=NODES) as s:
-        id = s.submit(job_spec(max_restarts=0))
+        id = s.submit(job_spec(LONG, max_restarts=0))
         s.steps(id, 20)
         ranks = ranks_of(id)
         s.kill()
@@ -237,7 +265,7 @@ def test_an_attempt_whose_record_is_lost_is_found_by_what_it_carries():
         assert ranks_of(id) == ranks
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1
-        assert_whole(s, id, job)
+        assert_whole(s, id, job, LONG)
 
 
 def test_a_clean_stop_writes_a_checkpoint_and_the_next_start_goes_on_from_it():
@@ -307,7 +335,7 @@ class SmallDisk:
 def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(service):
     for node in "abc":
         assert service.post(f"nodes/{node}/drain").ok
-    id = service.submit(job_spec(20))
+    id = service.submit(job_spec(LONG))
     # a checkpoint has 814 KB
     disk = SmallDisk(service.dir / "jobs" / id / "checkpoints", 1200 * 1024)
     try:
@@ -323,7 +351,7 @@ def test_a_full_disk_costs_a_checkpoint_but_neither_the_older_one_nor_the_job(se
         os.kill(all_ranks(id)[2], signal.SIGKILL)  # and are good for something
         job = service.wait(id, "succeeded")
         assert job["attempt"] == 2 and said(service, "goes on from a checkpoint", id)
-        assert_whole(service, id, job, 20)
+        assert_whole(service, id, job, LONG)
     finally:
         disk.remove()
 
@@ -349,17 +377,17 @@ def test_a_full_disk_of_the_service_is_the_reason_in_the_503_and_in_the_log(tmp_
 
             def refused():
                 answer = s.http.post(s.url + "/api/v1/jobs", json=job_spec(1, name="x" * 60),
-                                     timeout=30)
+                                     timeout=60)
                 # an answer of 503 is false by itself
                 return [answer] if answer.status_code == 503 else None
 
             fill(disk.path / "filler")
-            answer = until("the API refuses", refused, 60)[0]
+            answer = until("the API refuses", refused)[0]
             assert (f"the disk of '{disk.path}' is full" in answer.json()["detail"]
                     and "--max-disk" in answer.json()["hint"]), answer.text
             assert said(s, "is away", f"the disk of '{disk.path}' is full")
             (disk.path / "filler").unlink()
             until("it goes on when there is room again",
-                  lambda: s.http.get(s.url + "/api/v1/jobs").status_code == 200, 60)
+                  lambda: s.http.get(s.url + "/api/v1/jobs").status_code == 200)
     finally:
         disk.remove()

@@ -119,17 +119,24 @@ def test_a_quota_that_is_raised_lets_a_job_start(service, quotas):
 
 
 def test_a_job_of_higher_priority_has_a_lower_one_paused_which_then_resumes(service):
+    def step(job):
+        return service.get(f"jobs/{job}").json()["progress"]["step"]
+
     pam = issue(service, "pam")
-    low = post(service, pam, spec(workers=1, epochs=20)).json()["id"]
-    until("it has trained", lambda: service.get(f"jobs/{low}").json()["progress"]["step"] > 10)
-    high = post(service, pam, spec(workers=1, epochs=1, priority=5)).json()["id"]
+    low = post(service, pam, spec(workers=1, epochs=100000)).json()["id"]
+    until("it has trained", lambda: step(low) > 10)
+    high = post(service, pam, spec(workers=1, epochs=100000, priority=5)).json()["id"]
     until("the lower one gave its node back and says for whom", lambda: f"paused for job {high}"
           in (service.get(f"jobs/{low}").json()["waiting"] or ""))
-    service.wait(high, "succeeded")
-    service.wait(low, "succeeded")
+    until("the higher one trains", lambda: step(high) > 0)
+    before = step(low)
+    assert as_user(service, pam, "cancel", high)[2] == 0
+    service.steps(low, before + 1)  # it goes on where it was
     job = service.get(f"jobs/{low}").json()
-    assert (job["attempt"], job["restarts"], job["waiting"]) == (2, 0, None)
-    assert job["progress"]["samples"] == 20 * 2560
+    assert (job["state"], job["attempt"], job["restarts"], job["waiting"]) == ("running", 2, 0,
+                                                                               None)
+    assert as_user(service, pam, "cancel", low)[2] == 0
+    service.wait(low, "cancelled")
 
 
 def test_what_was_used_is_counted_once_and_stays(service):

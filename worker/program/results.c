@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fts.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/buf.h"
 #include "common/log.h"
 #include "common/proc.h"
 #include "job/spec.h"
 
 enum { TAG_RESULT = 903, PIECE_FLOATS = 64 << 10, NAME_BYTES = 512, DEPTH_MOST = 32 };
+enum { NAMED_MOST = 8 };
 enum { PIECE_BYTES = PIECE_FLOATS * (int)sizeof(float) };
 
 struct piece {
@@ -272,6 +275,7 @@ static int bring(struct bringing *b, struct err *e)
 int results_open(struct results *r, const struct results_ask *ask, struct err *e)
 {
     *r = (struct results){.ask = *ask, .own = {.lock = -1}};
+    clock_gettime(CLOCK_REALTIME, &r->since); /* no file that is unpacked has a later one */
     if (!ask->job_dir[0]) {
         return 0;
     }
@@ -284,12 +288,68 @@ int results_open(struct results *r, const struct results_ask *ask, struct err *e
     return rc;
 }
 
+/* ---- what is not kept ------------------------------------------------------------------------ */
+
+static bool is_newer(const struct stat *st, const struct timespec *since)
+{
+    return st->st_mtim.tv_sec != since->tv_sec ? st->st_mtim.tv_sec > since->tv_sec
+                                               : st->st_mtim.tv_nsec > since->tv_nsec;
+}
+
+static bool is_no_result(const FTSENT *f)
+{
+    return f->fts_level > 0 && (f->fts_name[0] == '.' || strcmp(f->fts_name, "__pycache__") == 0);
+}
+
+/* The first few names of the program's own files beneath its copy; returns how many there are. */
+static int name_files(const struct results *r, struct buf *names)
+{
+    char *const roots[] = {(char *)r->ask.program->folder, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    int n = 0;
+    for (FTSENT *f; walk && (f = fts_read(walk));) {
+        if (is_no_result(f)) {
+            fts_set(walk, f, FTS_SKIP);
+        } else if (f->fts_info == FTS_F && is_newer(f->fts_statp, &r->since) && n++ < NAMED_MOST) {
+            buf_adds(names, n > 1 ? ", " : "");
+            buf_adds(names, f->fts_path + strlen(r->ask.program->folder) + 1);
+        }
+    }
+    if (walk) {
+        fts_close(walk);
+    }
+    return n;
+}
+
+/* As a line of the program's output, where its user reads. */
+static void tell_what_goes(const struct results *r)
+{
+    struct buf names;
+    char line[2000], quoted[4000];
+    if (!r->ask.program->folder[0] || r->ask.comm->rank != 0) {
+        return;
+    }
+    buf_init(&names, 4096);
+    int n = name_files(r, &names);
+    if (n > 0 && !names.failed) {
+        snprintf(line, sizeof(line),
+                 "evenstep: what the program wrote into its folder goes with the run: %.1500s%s; "
+                 "what it writes beneath $EVENSTEP_OUTPUT stays",
+                 names.data, n > NAMED_MOST ? ", …" : "");
+        log_info("program", "says", "line=%s", log_quote(quoted, sizeof(quoted), line));
+    }
+    buf_release(&names);
+}
+
 int results_bring(struct results *r, struct err *e)
 {
     const struct comm *c = r->ask.comm;
     struct bringing b = {.ask = &r->ask, .folder = r->own.folder[0] ? r->own.folder : NULL};
-    bool takes_part = c && (c->rank == 0 || c->rank == c->workers);
-    return takes_part && r->ask.job_dir[0] ? bring(&b, e) : 0;
+    if (!c || !r->ask.job_dir[0] || (c->rank != 0 && c->rank != c->workers)) {
+        return 0;
+    }
+    tell_what_goes(r);
+    return bring(&b, e);
 }
 
 void results_close(struct results *r)

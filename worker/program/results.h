@@ -5,25 +5,30 @@
  *                                 when the run has ended
  *
  * Files that the keeper itself writes (the model, the state) are never replaced; links are left
- * out.
+ * out. Files
+ * that rank 0's program wrote elsewhere in its folder are named in its log, since they go with it.
  */
 #ifndef WORKER_PROGRAM_RESULTS_H
 #define WORKER_PROGRAM_RESULTS_H
+
+#include <time.h>
 
 #include "worker/program/copy.h"
 
 struct results_ask {
     struct comm *comm; /* borrowed until results_close, as all */
     struct telemetry *telemetry;
-    const char *job_dir; /* the keeper's; "": the job has none, and nothing is kept */
-    const char *cache;   /* this host's folder of received data sets, or NULL */
-    bool local;          /* the keeper is on this host */
+    const char *job_dir;        /* the keeper's; "": the job has none, and nothing is kept */
+    const char *cache;          /* this host's folder of received data sets, or NULL */
+    const struct copy *program; /* this rank's copy of the program, which goes with it */
+    bool local;                 /* the keeper is on this host */
 };
 
 struct results {
     struct results_ask ask;
     char folder[PATH_MAX]; /* what the program may write to; "": nothing is kept */
     struct copy own;       /* rank 0's, on another host */
+    struct timespec since; /* files that changed after it are the program's */
 };
 
 /* Finds the folder, or makes one. Needs results_close in any case. */

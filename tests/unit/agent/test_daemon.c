@@ -14,8 +14,8 @@
 static const char script[] =
     "#!/bin/sh\n"
     "case $EVENSTEP_JOB in\n"
-    "eeee*) echo first; echo '------'; echo the last words; exit 7 ;;\n"
-    "cccc*) setsid sleep 300 & ;;\n"
+    "e*) echo first; echo '------'; echo the last words; exit 7 ;;\n"
+    "c*) setsid sleep 300 & ;;\n"
     "esac\n"
     "exec sleep 300\n";
 static const double patience = 60;
@@ -60,7 +60,8 @@ static int close_host(void **state)
     return 0;
 }
 
-/* `job` is one digit, sixteen times, and so is the nonce, four times as often. */
+/* `job` is the first digit of the job and of the nonce; the others are this process's own, since
+ * folders in /tmp and marks of processes are named by them. */
 static struct request start(struct host *h, char job)
 {
     struct request r = {.attempt = 1,
@@ -70,8 +71,8 @@ static struct request start(struct host *h, char job)
                         .nodes = "vm,es-beta@0(2)",
                         .mpirun = "77.0;tcp://127.0.0.1:9",
                         .seal = "0123456789abcdef"};
-    memset(r.job, job, sizeof r.job - 1);
-    memset(r.nonce, job, sizeof r.nonce - 1);
+    snprintf(r.job, sizeof r.job, "%c%07x%08x", job, (unsigned)getpid(), 0);
+    snprintf(r.nonce, sizeof r.nonce, "%s%s%s%s", r.job, r.job, r.job, r.job);
     OK(daemons_start(h->daemons, &r, &err_));
     return r;
 }

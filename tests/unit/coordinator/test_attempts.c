@@ -150,12 +150,14 @@ static void progress_that_an_earlier_virtual_attempt_left_is_not_told(void **sta
     tick(w, 0.5);
     struct live_worker none = {0};
     json_t *assignments = json_array();
+    struct evaluations evaluations = {0};
     struct summary s = {.from = {.attempt = 0, .rank = COORDINATOR},
                         .name = "test",
                         .strategy = "sync",
                         .batching = "equal",
                         .workers = &none,
-                        .assignments = assignments};
+                        .assignments = assignments,
+                        .evaluations = &evaluations};
     snprintf(s.from.job, sizeof s.from.job, "%s", id);
     snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
     snprintf(path, sizeof path, "%s/progress.json", dir);

@@ -122,10 +122,10 @@ static struct world *world_with_a_dead_host(void **state, char id[STORE_ID])
     struct world *w = world_with(state, 1);
     json_object_set_new(w->nodes[0], "agent", json_true());
     json_object_set_new(w->nodes[0], "address", json_string("127.0.0.1"));
-    OK(store_node_put(w->store, w->nodes[0], &err_));
+    OK(node_beats(w, w->nodes[0]));
     start_job(w, "{}", id);
     process_ends(w, id, 1, "ORTE has lost communication with a remote daemon.");
-    raw(w->place, "HINCRBY es:node:n1 at -3000"); /* its last heartbeat came before that */
+    OK(node_beat_age_set(w, "n1", 1000)); /* its last heartbeat came before that */
     tick(w, 0.5);
     tick(w, 0.5);
     assert_int_equal(attempts_of(w, id), 1);
@@ -137,7 +137,7 @@ static void after_its_agents_death_a_host_is_ready_when_its_new_agent_has_joined
 {
     char id[STORE_ID];
     struct world *w = world_with_a_dead_host(state, id);
-    OK(store_node_put(w->store, w->nodes[0], &err_));
+    OK(node_beats(w, w->nodes[0]));
     tick(w, 0.5);
     tick(w, 0.5);
     assert_int_equal(attempts_of(w, id), 2);
@@ -147,7 +147,7 @@ static void a_host_that_stays_silent_is_lost_and_gets_no_attempt(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_with_a_dead_host(state, id);
-    raw(w->place, "HINCRBY es:node:n1 at -3000");
+    OK(node_beat_age_set(w, "n1", 5000));
     for (int i = 0; i < 20; i++) {
         tick(w, 0.5);
     }

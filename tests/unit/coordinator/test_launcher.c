@@ -37,7 +37,7 @@ static struct attempt run_shell(const char *job, int number, const char *script)
 
 static void wait_for_end(const struct attempt *a, int *code, char why[300])
 {
-    double until = clock_now() + 30;
+    double until = clock_now() + 60;
     while (attempt_poll(dir, a, code, why, 300) == 0) {
         assert_true(clock_now() < until);
         clock_sleep(0.01);
@@ -48,7 +48,7 @@ static void wait_for_end(const struct attempt *a, int *code, char why[300])
 static pid_t pid_from(const char *name)
 {
     char path[200];
-    double until = clock_now() + 30;
+    double until = clock_now() + 60;
     snprintf(path, sizeof path, "%s/%s", dir, name);
     for (;;) {
         char *text = proc_read_file(path, 100, NULL, NULL);
@@ -104,7 +104,7 @@ static void stragglers_are_found_by_their_environment_and_nobody_else_is_ended(v
     uint64_t ticks = proc_start_ticks(straggler);
     assert_true(proc_alive(straggler, ticks));
     attempt_stop(&a, 1);
-    double until = clock_now() + 30;
+    double until = clock_now() + 60;
     while (proc_alive(straggler, ticks)) {
         assert_true(clock_now() < until);
         clock_sleep(0.01);

@@ -92,9 +92,10 @@ static void the_lease_of_a_killed_one_of_this_folder_is_taken_at_once(void **sta
     json_decref(nobody);
     lease_close(l);
     leave_a_lease(w, lock);
-    double before = clock_now();
-    l = taken(w, w->place->dir, false);
-    assert_true(clock_now() - before < STORE_LEADER_MS / 1000.0 - 1);
+    raw(w->place, "HINCRBY es:leader at 1000000000"); /* it runs out in days only */
+    l = open_in(w->place->dir, false);
+    OK(lease_take(l, w->place->url, NULL, &told_to_end, &err_)); /* at the first try, or never */
+    assert_true(lease_held(l));
     lease_close(l);
 }
 
@@ -134,7 +135,7 @@ static void an_outage_of_the_store_does_not_end_the_only_coordinator(void **stat
     struct world *w = *state;
     struct lease *l = taken(w, w->place->dir, false);
     redis_private_stop(w->place->dir);
-    double until = clock_now() + 30;
+    double until = clock_now() + 120;
     while (lease_held(l) && clock_now() < until) {
         clock_sleep(0.05);
     }
@@ -173,7 +174,7 @@ static void who_lost_it_knows_it_and_its_scheduler_decides_nothing_more(void **s
     sched_free(w->sched);
     assert_non_null(w->sched = sched_new(&sc, &err_));
     raw(w->place, "HSET es:leader instance 0123456789abcdef0123456789abcdef token 1000");
-    double until = clock_now() + 30;
+    double until = clock_now() + 120;
     while (!lease_lost(l) && clock_now() < until) {
         clock_sleep(0.05);
     }

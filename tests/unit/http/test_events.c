@@ -3,7 +3,7 @@
 #include "tests/unit/http/fixture.h"
 
 enum { TEXT = 1 << 20 };
-static const double patience = 30;
+static const double patience = 120;
 
 /* Opens a stream; `extra` are further header lines. */
 static int open_events(struct site *s, const char *query, const char *extra)

@@ -26,7 +26,7 @@ static void talk(struct site *s, const char *text, char *out)
     say(fd, copy);
     shutdown(fd, SHUT_WR);
     out[0] = '\0';
-    int ended = hear(fd, NULL, out, TEXT, 20);
+    int ended = hear(fd, NULL, out, TEXT, 60);
     if (ended != 0) {
         fail_msg("the connection was not ended after '%s': '%s'", copy, out);
     }

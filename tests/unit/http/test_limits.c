@@ -94,7 +94,7 @@ static void expect_ended(struct site *s, const char *begin, const char *more, co
     if (heard != 1 || strncmp(out, status, strlen(status)) != 0) {
         fail_msg("expected '%s', heard (%d) '%s'", status, heard, out);
     }
-    assert_int_equal(hear(fd, NULL, out, sizeof out, 30), 0);
+    assert_int_equal(hear(fd, NULL, out, sizeof out, 60), 0);
     close(fd);
     expect_alive(s);
 }
@@ -152,9 +152,9 @@ static void requests_on_one_connection_are_answered_one_after_the_other(void **s
     int fd = dial(s);
     say(fd, text);
     say(fd, text);
-    assert_int_equal(hear(fd, "{\"status\":\"ok\"}", out, sizeof out, 30), 1);
+    assert_int_equal(hear(fd, "{\"status\":\"ok\"}", out, sizeof out, 60), 1);
     char *second = strstr(out, "{\"status\":\"ok\"}") + 1;
-    assert_int_equal(hear(fd, "{\"status\":\"ok\"}HTTP/1.1 200", out, sizeof out, 30), 1);
+    assert_int_equal(hear(fd, "{\"status\":\"ok\"}HTTP/1.1 200", out, sizeof out, 60), 1);
     (void)second;
     close(fd);
 }
@@ -206,7 +206,7 @@ static void bodies_of_strangers_take_no_memory(void **state)
     for (int i = 0; i < MANY; i++) {
         char out[TEXT] = "";
         assert_true(say(fds[i], " "));
-        assert_int_equal(hear(fds[i], "HTTP/1.1 413 ", out, sizeof out, 30), 1);
+        assert_int_equal(hear(fds[i], "HTTP/1.1 413 ", out, sizeof out, 60), 1);
         close(fds[i]);
     }
     if (more > 20 << 20) {
@@ -226,8 +226,8 @@ static void all_bodies_together_are_bounded(void **state)
     for (int i = 0; i < MANY; i++) {
         char out[TEXT] = "";
         assert_true(say(fds[i], " "));
-        assert_int_equal(hear(fds[i], "HTTP/1.1 ", out, sizeof out, 30), 1);
-        assert_int_equal(hear(fds[i], "\r\n", out, sizeof out, 30), 1);
+        assert_int_equal(hear(fds[i], "HTTP/1.1 ", out, sizeof out, 60), 1);
+        assert_int_equal(hear(fds[i], "\r\n", out, sizeof out, 60), 1);
         refused += strstr(out, "HTTP/1.1 503 ") != NULL;
         close(fds[i]);
     }

@@ -155,7 +155,7 @@ static void events_are_counted_as_they_pass(void **state)
     move(s, id, JOB_RUNNING, JOB_QUEUED);
     move(s, id, JOB_QUEUED, JOB_LAUNCHING);
     OK(store_job_transition(s->store, id, JOB_LAUNCHING, JOB_FAILED, error, &err_));
-    double until = clock_now() + 30;
+    double until = clock_now() + 60;
     while (metric(s, finished) < failed + 1 && clock_now() < until) {
     }
     assert_true(metric(s, finished) == failed + 1);

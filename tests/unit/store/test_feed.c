@@ -338,7 +338,7 @@ static void a_reader_that_waits_is_woken_by_an_event(void **state)
     pthread_t thread;
     json_decref(store_events_read(p->store, last, 10, 0, &gap, &err_));
     assert_int_equal(pthread_create(&thread, NULL, tell_later, p->url), 0);
-    json_t *got = store_events_read(p->store, last, 10, 20000, &gap, &err_);
+    json_t *got = store_events_read(p->store, last, 10, 60000, &gap, &err_);
     assert_int_equal(json_array_size(got), 1);
     assert_string_equal(text_at(got, "/0/type"), "node");
     json_decref(got);

@@ -158,7 +158,7 @@ static const struct device_ops feeding_ops = {.name = "fake", .feed = &feed_ops}
 /* Without a call of loader_get: the thread sends what was hinted while "the device computes". */
 static void wait_sends(int n)
 {
-    double deadline = clock_now() + 20;
+    double deadline = clock_now() + 60;
     while (sends < n && clock_now() < deadline) {
         clock_sleep(0.001);
     }

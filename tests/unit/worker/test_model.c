@@ -64,7 +64,7 @@ static void close_model(struct fixture *f)
 /* Until a size that was asked for has not fitted. */
 static void wait_for_less(struct model *m)
 {
-    double until = clock_now() + 20;
+    double until = clock_now() + 60;
     while (model_limit(m) == 64 && clock_now() < until) {
         clock_sleep(0.005);
     }
@@ -104,7 +104,7 @@ static void a_minibatch_is_ready_once_it_has_been_prepared(void **state)
     most = 64;
     open_model(&f, true);
     assert_non_null(model_program(&f.model, 8, &err_));
-    double until = clock_now() + 20;
+    double until = clock_now() + 60;
     while (!model_ready(&f.model, 24) && clock_now() < until) {
         clock_sleep(0.005);
     }
@@ -115,7 +115,7 @@ static void a_minibatch_is_ready_once_it_has_been_prepared(void **state)
 
 static bool becomes_ready(struct model *m, int batch)
 {
-    double until = clock_now() + 20;
+    double until = clock_now() + 60;
     while (!model_ready(m, batch) && clock_now() < until) {
         clock_sleep(0.005);
     }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "common/clock.h"
 #include "worker/program/block.h"
 #include "worker/program/child.h"
 #include "worker/program/describe.h"
@@ -194,16 +195,15 @@ static void what_a_program_started_ends_with_it(void **state)
     child_stop(&c, 0.1);
     char path[64], line[256] = "";
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)grandchild);
-    for (int i = 0; i < 2000; i++) { /* gone, or a zombie that somebody else has to reap */
+    for (double until = clock_now() + 60; clock_now() < until; usleep(1000)) {
         FILE *f = fopen(path, "r");
         char *got = f ? fgets(line, sizeof(line), f) : NULL;
         if (f) {
             fclose(f);
         }
-        if (!got || strstr(line, ") Z ")) {
+        if (!got || strstr(line, ") Z ")) { /* gone, or a zombie that somebody else has to reap */
             return;
         }
-        usleep(1000);
     }
     fail_msg("the program's child is still there: %s", line);
 }

@@ -106,7 +106,7 @@ static struct seen read_rows(struct place *p, int64_t until)
     struct seen s = {.ordered = true, .sealed = true};
     char last[STORE_PLACE] = "0-0";
     struct store_tail tail = {0, last};
-    for (double by = clock_now() + 20; s.last < until && clock_now() < by;) {
+    for (double by = clock_now() + 60; s.last < until && clock_now() < by;) {
         store_rows_read(p->store, job, &tail, 1, 1000, NULL, NULL, on_rows, &s, &err_);
     }
     return s;
@@ -126,7 +126,7 @@ static void every_row_arrives_once_and_in_order(void **state)
 
 static json_t *beat_with(struct place *p, const char *key, int64_t value)
 {
-    for (double by = clock_now() + 20; clock_now() < by;) {
+    for (double by = clock_now() + 60; clock_now() < by;) {
         json_t *beats = store_beats(p->store, job, &err_),
                *beat = json_incref(json_object_get(beats, "0"));
         json_decref(beats);
@@ -160,7 +160,7 @@ static void facts_and_heartbeats_are_sealed_and_numbered(void **state)
     for (int i = 0; i < 2; i++) {
         p->t.evaluated(p->t.ctx, &v);
     }
-    for (double by = clock_now() + 20; json_array_size(told) < 2 && clock_now() < by;) {
+    for (double by = clock_now() + 60; json_array_size(told) < 2 && clock_now() < by;) {
         json_t *more = store_facts_read(p->store, job, last, 10, &err_);
         json_array_extend(told, more);
         json_decref(more);
@@ -208,7 +208,7 @@ static int64_t beat_time(struct place *p)
 static void wait_for_turns(struct place *p, int n)
 {
     int64_t at = beat_time(p);
-    for (double by = clock_now() + 20; n > 0 && clock_now() < by;) {
+    for (double by = clock_now() + 60; n > 0 && clock_now() < by;) {
         int64_t next = beat_time(p);
         n -= next != at;
         at = next;
@@ -238,7 +238,7 @@ static void control_comes_down_and_a_checkpoint_is_asked_for_once(void **state)
     assert_int_equal(c->sizes[0], 100);
     OK(store_doc_set(p->store, job, "control", doc, &err_));
     bool asked = false;
-    for (double by = clock_now() + 20; c->version < 2 && clock_now() < by;) {
+    for (double by = clock_now() + 60; c->version < 2 && clock_now() < by;) {
         p->t.control(p->t.ctx, c);
         asked = asked || c->checkpoint;
     }
@@ -247,7 +247,7 @@ static void control_comes_down_and_a_checkpoint_is_asked_for_once(void **state)
     assert_true(asked);
     json_object_set_new(doc, "version", json_integer(3));
     OK(store_doc_set(p->store, job, "control", doc, &err_));
-    for (double by = clock_now() + 20; c->version < 3 && clock_now() < by;) {
+    for (double by = clock_now() + 60; c->version < 3 && clock_now() < by;) {
         p->t.control(p->t.ctx, c);
         assert_false(c->checkpoint); /* it is still the same request */
     }
@@ -265,7 +265,7 @@ static void sizes_for_another_number_of_workers_are_not_taken(void **state)
     struct control *c = calloc(1, sizeof *c);
     json_t *doc = control_of(3, 9, 3, (int[]){1, 2, 3}, "pause");
     OK(store_doc_set(p->store, job, "control", doc, &err_));
-    for (double by = clock_now() + 20; !c->pause && clock_now() < by;) {
+    for (double by = clock_now() + 60; !c->pause && clock_now() < by;) {
         p->t.control(p->t.ctx, c);
     }
     assert_true(c->pause);
@@ -286,7 +286,7 @@ static void control_of_another_attempt_is_not_followed(void **state)
     assert_false(c->stop);
     assert_int_equal(c->version, 1);
     OK(store_doc_set(p->store, job, "control", own, &err_));
-    for (double by = clock_now() + 20; !c->pause && clock_now() < by;) {
+    for (double by = clock_now() + 60; !c->pause && clock_now() < by;) {
         p->t.control(p->t.ctx, c);
         assert_false(c->stop);
     }
@@ -304,7 +304,7 @@ static void the_last_fact_arrives_before_the_pulse_ends(void **state)
     char last[32] = "0-0";
     err_set(&why, ERR_DATA, "the loss became NaN or infinite");
     pulse_ended(p->pulse, OUTCOME_FAILED, &why);
-    pulse_stop(p->pulse, 10);
+    pulse_stop(p->pulse, 60);
     p->pulse = NULL;
     json_t *facts = store_facts_read(p->store, job, last, 10, &err_);
     const json_t *fact = json_array_get(facts, 0);

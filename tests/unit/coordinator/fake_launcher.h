@@ -1,0 +1,103 @@
+/* A launcher that starts nothing, for the tests of coordinator/: it notes what it was asked to start
+ * and to stop, and an attempt of it ends when the test says so.
+ */
+#ifndef TESTS_COORDINATOR_FAKE_LAUNCHER_H
+#define TESTS_COORDINATOR_FAKE_LAUNCHER_H
+
+#include "tests/unit/store/fixture.h"
+
+#include "coordinator/launchers/launcher.h"
+
+enum { FAKE_ATTEMPTS = 32 };
+
+struct fake_attempt {
+    char job[STORE_ID];
+    int number;
+    json_t *plan;
+    bool over;
+    int code, stops;
+    char why[200];
+};
+
+struct fake {
+    struct fake_attempt attempts[FAKE_ATTEMPTS];
+    int n;
+    int strangers; /* told to stop what it never started: leftovers of a dead coordinator */
+    bool refuses;  /* nothing can be started */
+    void (*on_start)(void *); /* or NULL: called in the middle of a start, once, with the world */
+    void *world;
+};
+
+static inline struct fake_attempt *fake_find(struct fake *f, const char *job, int number)
+{
+    for (int i = 0; i < f->n; i++) {
+        if (strcmp(f->attempts[i].job, job) == 0 && f->attempts[i].number == number) {
+            return &f->attempts[i];
+        }
+    }
+    return NULL;
+}
+
+static inline int fake_start(void *ctx, struct attempt *a, const struct plan *plan, struct err *e)
+{
+    struct fake *f = ctx;
+    if (f->refuses) {
+        return err_set(e, ERR_IO, "cannot start 'mpirun': it is not there");
+    }
+    assert_true(f->n < FAKE_ATTEMPTS);
+    assert_null(fake_find(f, a->job, a->number));
+    struct fake_attempt *t = &f->attempts[f->n++];
+    memset(t, 0, sizeof *t);
+    snprintf(t->job, sizeof t->job, "%s", a->job);
+    t->number = a->number;
+    t->plan = plan_json(plan);
+    a->pid = 0x7f000000 + f->n; /* above every real one */
+    a->start_ticks = 1;
+    if (f->on_start) {
+        f->on_start(f->world);
+        f->on_start = NULL;
+    }
+    return 0;
+}
+
+static inline bool fake_looked_for(void *ctx, struct attempt *a)
+{
+    struct fake *f = ctx;
+    struct fake_attempt *t = fake_find(f, a->job, a->number);
+    if (!t || t->over) {
+        return false;
+    }
+    a->pid = 0x7f000000 + (int)(t - f->attempts) + 1;
+    a->start_ticks = 1;
+    return true;
+}
+
+static inline bool fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
+                             size_t why_bytes)
+{
+    struct fake_attempt *t = fake_find(ctx, a->job, a->number);
+    if (t && !t->over) {
+        return false;
+    }
+    *exit_code = t ? t->code : -1;
+    snprintf(why, why_bytes, "%s", t ? t->why : "");
+    return true;
+}
+
+static inline void fake_stop(void *ctx, const struct attempt *a, double grace)
+{
+    struct fake *f = ctx;
+    struct fake_attempt *t = fake_find(f, a->job, a->number);
+    (void)grace;
+    if (!t) {
+        f->strangers++;
+        return;
+    }
+    if (!t->over) {
+        t->over = true;
+        t->code = 143;
+        t->stops++;
+    }
+}
+
+#endif
