@@ -27,7 +27,7 @@ from memory import MemoryLimit, drop_from_cache, reason_against  # noqa: E402
 from programs import LOCAL                                       # noqa: E402
 from rowtable import printed                                     # noqa: E402
 
-MB = int(os.environ.get("MB", 300 if os.environ.get("QUICK") else 1200))
+MB = 600 if os.environ.get("QUICK") else 1200
 SHAPE = (64, 64, 3)
 SAMPLES = MB * 1000 * 1000 // (64 * 64 * 3)
 BATCH = 128
