@@ -126,10 +126,11 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
     told_by = re.search(rf"a worker is lost, the attempt goes on.* job={id} .*rank={rank} .*",
                         service.text())
     assert "signal 9" in told_by.group(), "its guard knows; who misses a heartbeat does not"
-    if name in ("asgd", "softsync"):  # nobody waits for the one that died, nor for the verdict
+    # nobody waits for the one that died, nor for the verdict: who did would make one update more
+    if name in ("asgd", "softsync"):
         rows = service.get(f"jobs/{id}/series?names=staleness&points=20000").json()["series"]
         last = max(x for s in rows if s["node"] == "slow" for x in s["x"])
-        assert event["step"] > last + 3
+        assert event["step"] > last + 1
 
 
 @pytest.mark.parametrize("strategy", ["asgd", "sync"])
