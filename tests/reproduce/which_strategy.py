@@ -4,6 +4,7 @@ their links and how many they are; and whether the dry run would have told.
 Every strategy of the dry run has its default parameters, minibatches by speed and the best rate of
 the grid. A row is CELL STRATEGY, CELL = NODES/SPEEDS/RATIO, RATIO = exchange over computing.
 """
+import math
 import statistics
 
 import recommend
@@ -105,6 +106,10 @@ def verdict(i, told):
             f"in {wrong}.")
 
 
+def loss(regret):
+    return "not reached" if math.isinf(regret) else f"{percent(regret):.0f}"
+
+
 def behind(c, known, strategy, ratio):
     """Geometric mean over the cells of a ratio: a strategy's time over the winner's. None where it
     has none in a cell."""
@@ -134,7 +139,7 @@ def fill(c, known, page):
     page.table(["nodes", "speeds", "exchange / computing", "winner", "virtual s",
                 *(head for advice in ADVICE for head in (advice, "regret %"))],
                [[*cell.split("/"), winner, f"{seconds:.2f}",
-                 *(text for s, regret in named for text in (s, f"{percent(regret):.0f}"))]
+                 *(text for s, regret in named for text in (s, loss(regret)))]
                 for cell, (winner, seconds, named) in told.items()])
     page.add(" ".join(verdict(i, list(told.values())) for i in range(len(ADVICE))))
     page.add(f"At each rate that was tried, virtual seconds to {target} of the validation samples, "
