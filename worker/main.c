@@ -1,16 +1,15 @@
-/* evenstep-worker: one MPI rank of a job. Ranks 0 … W-1 train (trainer.c), rank W and up keep and
- * serve (keeper.c); a rank reads the attempt's plan from the store, then speaks to it only through
- * the pulse.
+/* evenstep-worker: one MPI rank of a job (process.c), or one of the tasks that need no MPI (checks,
+ * --evaluate, --export-onnx).
  *
- *     options ─► plan ─► MPI, communication thread ─► pulse ─► data, device
- *             ─► trainer or keeper ─► "ended" ─► MPI_Finalize
+ *     options ─► plan ─► guard ─► process: MPI, communication thread ─► pulse ─► data, device
+ *                                          ─► trainer or keeper ─► "ended" ─► MPI_Finalize
  *
  * Two things come first. Waiting OpenMP threads would take cores from other ranks, and the runtime
  * reads OMP_WAIT_POLICY when it is loaded, so the program sets it and executes itself again.
  * PR_SET_PDEATHSIG ends a rank with the daemon that started it. Exit codes are hints; the store has
  * the outcome.
  */
-#include <mpi.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,48 +19,15 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "job/seal.h"
 #include "store/store.h"
 #include "worker/check.h"
 #include "worker/checkpoint/onnx.h"
 #include "worker/config.h"
-#include "worker/data/unpacked.h"
 #include "worker/evaluate.h"
-#include "worker/exchange/transport/comm_mpi.h"
-#include "worker/fetch.h"
 #include "worker/guard.h"
-#include "worker/local.h"
-#include "worker/program/copy.h"
-#include "worker/program/program.h"
-#include "worker/program/results.h"
-#include "worker/pulse/pulse.h"
-#include "worker/trainer.h"
+#include "worker/process.h"
 
-static const double plan_patience_seconds = 30, farewell_seconds = 5;
-
-static volatile sig_atomic_t terminated;
-
-static void on_term(int sig)
-{
-    (void)sig;
-    terminated = 1;
-}
-
-struct process {
-    struct worker_config config;
-    struct trainer_env env;
-    struct comm comm;
-    struct transport *transport;
-    struct telemetry telemetry;
-    struct pulse *pulse; /* NULL with --local */
-    struct local local;
-    struct dataset data;
-    bool data_there;
-    struct program program; /* of a spec with one */
-    struct copy copy;       /* of an uploaded program */
-    struct results results; /* what the program writes */
-    int rank;
-};
+static const double plan_patience_seconds = 30;
 
 /* ---- before MPI ------------------------------------------------------------------------------ */
 
@@ -157,294 +123,6 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     return err_errno(e, ERR_IO, "cannot start mpirun");
 }
 
-/* ---- one rank -------------------------------------------------------------------------------- */
-
-static double thread_age(void *ctx)
-{
-    return comm_mpi_thread_age(ctx);
-}
-
-static void step_begin(void *ctx)
-{
-    comm_mpi_step_begin(((struct process *)ctx)->transport);
-}
-
-static void calibrated(void *ctx, struct profile *p)
-{
-    struct process *w = ctx;
-    double factor = w->config.plan.workers[w->rank].slowdown;
-    p->a *= factor;
-    p->k *= factor;
-    if (factor > 1) {
-        comm_mpi_set_slowdown(w->transport, p->a, p->k);
-    }
-}
-
-/* Whoever has it can speak for this rank, so it does not stay in the environment. */
-static int read_seal(struct sign_key *out, struct err *e)
-{
-    char *text = getenv(SEAL_VARIABLE);
-    if (!text || sign_unhex(text, out, NULL) < 0) {
-        return err_set(e, ERR_INVALID,
-                       SEAL_VARIABLE " is not set: ranks are started under `evenstep serve`");
-    }
-    memset(text, '0', strlen(text));
-    return unsetenv(SEAL_VARIABLE) == 0 ? 0 : err_errno(e, ERR_INTERNAL, "cannot forget a key");
-}
-
-static int open_telemetry(struct process *w, const char *node, struct err *e)
-{
-    struct worker_config *c = &w->config;
-    int workers = c->spec->workers;
-    if (c->mode == WORKER_LOCAL) {
-        w->local.rank = w->rank;
-        w->local.workers = workers;
-        w->local.stop = &terminated;
-        w->local.control.version = c->plan.first_version;
-        memcpy(w->local.control.sizes, c->plan.first_sizes, sizeof(c->plan.first_sizes));
-        local_telemetry(&w->local, &w->telemetry);
-        return 0;
-    }
-    bool outlives = plan_outlives_worker(&c->plan, c->spec),
-         hears = w->rank == workers || (outlives && !jobspec_uses_server(c->spec));
-    struct sign_key seal;
-    int rc = read_seal(&seal, e);
-    if (rc < 0) {
-        return rc;
-    }
-    struct pulse_config pc = {
-        .url = c->store_url,
-        .password = getenv("EVENSTEP_STORE_PASSWORD"),
-        .job = c->job,
-        .node = node,
-        .seal = &seal,
-        .rank = w->rank,
-        .attempt = c->attempt,
-        .workers = workers,
-        .reads_control = w->rank == 0 || hears,
-        .reads_each_turn = hears && outlives,
-        .first_version = c->plan.first_version,
-        .first_sizes = c->plan.first_sizes,
-        .comm_age = thread_age,
-        .comm_ctx = w->transport,
-        .stop = &terminated,
-    };
-    w->pulse = pulse_start(&pc, e);
-    if (!w->pulse) {
-        return -ERR_UNAVAILABLE;
-    }
-    pulse_telemetry(w->pulse, &w->telemetry);
-    return 0;
-}
-
-static int fetch_samples(struct process *w, struct err *e)
-{
-    struct worker_config *c = &w->config;
-    struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
-                      c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
-    unpacked_keep_in(&c->unpacked);
-    int rc = fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
-    w->data_there = rc == 0;
-    return rc;
-}
-
-/* An uploaded program, into a folder of this rank's own; *folder stays as it is for others. */
-static int copy_program(struct process *w, const char **folder, struct err *e)
-{
-    const struct worker_config *c = &w->config;
-    const struct copy_ask ask = {.comm = &w->comm,
-                                 .telemetry = &w->telemetry,
-                                 .digest = c->spec->program.digest,
-                                 .archive = c->plan.program_archive,
-                                 .received = {c->cache, c->cache_bytes},
-                                 .works = w->rank < c->spec->workers};
-    if (!c->spec->program.digest[0]) {
-        return 0;
-    }
-    if (!c->plan.program_archive[0]) {
-        return err_set(e, ERR_NOT_FOUND, "a program by its digest needs a service that has it");
-    }
-    int rc = copy_open(&w->copy, &ask, e);
-    *folder = rc == 0 && w->copy.folder[0] ? w->copy.folder : NULL;
-    return rc;
-}
-
-/* Programs bring samples and network; if the job left the batch to them, the first minibatches
- * follow from theirs. */
-static int join_programs(struct process *w, const char *node, struct err *e)
-{
-    struct worker_config *c = &w->config;
-    const char *device = w->rank < c->spec->workers ? c->plan.workers[w->rank].device : "cpu:1";
-    int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
-    const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
-               *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
-    const struct results_ask results = {&w->comm, &w->telemetry, c->plan.job_dir,
-                                        c->cache, &w->copy,      c->mode == WORKER_LOCAL};
-    if ((rc = copy_program(w, &folder, e)) < 0 ||
-        (rc = results_open(&w->results, &results, e)) < 0) {
-        return rc;
-    }
-    const struct program_ask ask = {.comm = &w->comm,
-                                    .telemetry = &w->telemetry,
-                                    .spec = c->spec,
-                                    .job = c->job,
-                                    .node = node,
-                                    .job_dir = job_dir,
-                                    .folder = folder,
-                                    .data = c->plan.roots,
-                                    .output = w->results.folder[0] ? w->results.folder : NULL,
-                                    .threads = threads > 0 ? threads : 1};
-    if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
-        return rc;
-    }
-    struct joined joined;
-    program_joined(&w->program, c->spec, &joined);
-    w->telemetry.joined(w->telemetry.ctx, &joined, c->plan.first_sizes);
-    w->data.train.samples = w->program.about.samples;
-    return 0;
-}
-
-static int open_rank(struct process *w, struct err *e)
-{
-    struct worker_config *c = &w->config;
-    int workers = c->spec->workers, size = w->transport->ops->size(w->transport);
-    w->rank = w->transport->ops->rank(w->transport);
-    bool trains = w->rank < workers;
-    const char *node = trains               ? c->plan.workers[w->rank].node
-                       : w->rank == workers ? "keeper"
-                                            : "server";
-    char context[128];
-    snprintf(context, sizeof(context), "job=%.32s rank=%d", c->job ? c->job : "local", w->rank);
-    log_set_context(context);
-    int rc = open_telemetry(w, node, e);
-    if (rc == 0 && size != workers + c->plan.servers) {
-        rc = err_set(e, ERR_INVALID, "mpirun started %d ranks, %d workers and %d servers need %d",
-                     size, workers, c->plan.servers, workers + c->plan.servers);
-    }
-    if (rc == 0) {
-        rc = comm_init(&w->comm, w->transport, workers, c->plan.servers, e);
-    }
-    if (rc == 0 && strcmp(c->spec->allreduce, "mpi") == 0) {
-        w->comm.native = true;
-        rc = comm_mpi_use_native(w->transport, workers, e);
-    }
-    if (rc == 0) {
-        w->telemetry.phase(w->telemetry.ctx, PHASE_LOAD);
-        rc = c->spec->program.given ? join_programs(w, node, e) : fetch_samples(w, e);
-    }
-    return rc;
-}
-
-static int run_rank(struct process *w, struct err *e)
-{
-    struct worker_config *c = &w->config;
-    struct trainer_env *env = &w->env;
-    int rc = open_rank(w, e);
-    if (rc < 0) {
-        return rc;
-    }
-    env->spec = c->spec;
-    env->data = &w->data;
-    env->comm = &w->comm;
-    env->telemetry = &w->telemetry;
-    memcpy(env->first_sizes, c->plan.first_sizes, sizeof(env->first_sizes));
-    memcpy(env->speeds, c->plan.speeds, sizeof(env->speeds));
-    env->first_version = c->plan.first_version;
-    env->job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL;
-    env->init_path = c->plan.init_path[0] ? c->plan.init_path : NULL;
-    env->order = c->order;
-    env->step_begin = step_begin;
-    env->calibrated = calibrated;
-    env->step_ctx = w;
-    env->ahead = w->program.ahead;
-    env->keeps_own = c->spec->program.given;
-    env->outlives_worker = c->mode == WORKER_JOB && plan_outlives_worker(&c->plan, c->spec);
-    env->first_params = w->program.params;
-    env->first_stats = w->program.stats;
-    if (w->rank >= c->spec->workers) {
-        rc = keeper_run(env, e);
-        program_leave(&w->program);
-        return rc;
-    }
-    if (c->spec->program.given) {
-        log_info("worker", "ready", "node=%s device=program slowdown=%g",
-                 c->plan.workers[w->rank].node, c->plan.workers[w->rank].slowdown);
-        env->engine = program_engine(&w->program, env, e);
-        rc = env->engine ? trainer_run(env, e) : -(int)e->code;
-        if (rc < 0) {
-            program_leave(&w->program);
-        }
-        return rc;
-    }
-    env->dev = dev_open(c->plan.workers[w->rank].device, e);
-    if (!env->dev) {
-        return -(int)e->code;
-    }
-    rc = dev_use_precision(env->dev, c->spec->precision, e);
-    if (rc < 0) {
-        return rc;
-    }
-    dev_tune(env->dev, c->plan.workers[w->rank].tuning);
-    log_info("worker", "ready", "node=%s device=%s slowdown=%g", c->plan.workers[w->rank].node,
-             c->plan.workers[w->rank].device, c->plan.workers[w->rank].slowdown);
-    rc = trainer_run(env, e);
-    if (rc >= 0) {
-        dev_close(env->dev);
-    }
-    return rc;
-}
-
-/* When all went well, only the keeper reports the outcome, after its last file is written. */
-static void say_goodbye(struct process *w, int rc, const struct err *e)
-{
-    static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,
-                                            [RUN_PAUSED] = OUTCOME_PAUSED,
-                                            [RUN_STOPPED] = OUTCOME_STOPPED};
-    char quoted[700];
-    if (rc < 0) {
-        log_error("worker", "failed", "code=%s why=%s", err_name(e->code),
-                  log_quote(quoted, sizeof(quoted), e->message));
-    }
-    if (w->pulse && (rc < 0 || w->rank == w->config.spec->workers)) {
-        pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL);
-    }
-    pulse_stop(w->pulse, farewell_seconds);
-}
-
-static int run_mpi(struct process *w, struct err *e)
-{
-    int provided = 0;
-    comm_mpi_prepare();
-    if (w->config.mode == WORKER_JOB && plan_outlives_worker(&w->config.plan, w->config.spec)) {
-        comm_mpi_end_alone();
-    }
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
-        provided < MPI_THREAD_MULTIPLE) {
-        return err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
-    }
-    struct sigaction term = {.sa_handler = on_term};
-    sigaction(SIGTERM, &term, NULL);
-    w->transport = comm_mpi_open(e);
-    w->copy.lock = -1;
-    int rc = w->transport ? run_rank(w, e) : -(int)e->code;
-    if (rc >= 0 && results_bring(&w->results, e) < 0) {
-        rc = -(int)e->code;
-    }
-    copy_close(&w->copy);
-    results_close(&w->results);
-    say_goodbye(w, rc, e);
-    if (rc < 0) {
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    comm_release(&w->comm);
-    comm_mpi_close(w->transport);
-    if (w->data_there) {
-        dataset_release(&w->data);
-    }
-    MPI_Finalize();
-    return 0;
-}
-
 static int evaluate(const struct worker_config *c, struct err *e)
 {
     const struct opt_values *o = c->options;
@@ -475,43 +153,38 @@ static int export_onnx(const struct opt_values *o, struct err *e)
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    struct process *w = calloc(1, sizeof(*w));
-    if (!w) {
-        return 1;
-    }
+    struct worker_config c = {0};
     adopt_host_settings();
     wait_passively(argv);
-    int rc = config_parse(&w->config, argc - 1, argv + 1, &e);
+    int rc = config_parse(&c, argc - 1, argv + 1, &e);
     if (rc == 0) {
-        switch (w->config.mode) {
+        switch (c.mode) {
         case WORKER_DATASETS:
-            rc = check_datasets(w->config.roots, opt_string(w->config.options, "cache"), &e);
+            rc = check_datasets(c.roots, opt_string(c.options, "cache"), &e);
             break;
         case WORKER_PROBE:
-            rc = check_device(opt_string(w->config.options, "probe"), &e);
+            rc = check_device(opt_string(c.options, "probe"), &e);
             break;
         case WORKER_CHECK:
-            rc = check_spec(w->config.spec_file, w->config.roots,
-                            opt_string(w->config.options, "init"), &e);
+            rc = check_spec(c.spec_file, c.roots, opt_string(c.options, "init"), &e);
             break;
         case WORKER_EVALUATE:
-            rc = evaluate(&w->config, &e);
+            rc = evaluate(&c, &e);
             break;
         case WORKER_EXPORT:
-            rc = export_onnx(w->config.options, &e);
+            rc = export_onnx(c.options, &e);
             break;
         case WORKER_LOCAL:
-            rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&w->config, &e)
-                                                : launch_local(&w->config, argv, &e);
+            rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&c, &e)
+                                                : launch_local(&c, argv, &e);
             if (rc >= 0) {
-                rc = run_mpi(w, &e);
+                rc = process_run(&c, &e);
             }
             break;
         case WORKER_JOB:
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if ((rc = read_plan(&w->config, &e)) >= 0 &&
-                (rc = guard_begin(&w->config, argv, &e)) >= 0) {
-                rc = run_mpi(w, &e);
+            if ((rc = read_plan(&c, &e)) >= 0 && (rc = guard_begin(&c, argv, &e)) >= 0) {
+                rc = process_run(&c, &e);
             }
             break;
         }
@@ -521,7 +194,6 @@ int main(int argc, char **argv)
         log_error("worker", "cannot run", "code=%s why=%s", err_name(e.code),
                   log_quote(quoted, sizeof(quoted), e.message));
     }
-    config_release(&w->config);
-    free(w);
+    config_release(&c);
     return rc < 0 ? 1 : 0;
 }
