@@ -171,9 +171,11 @@ static ssize_t send_packet(int socket, const struct wire_message *m, const int *
     return sent;
 }
 
-/* 1 a packet, 0 none is there, -1 the other end is gone or sent no packet of ours. Takes one
- * descriptor; others are closed. */
-static int take_packet(int socket, struct wire_message *m, int *fd)
+/* LINK_ENDED: the other end is gone, or sent no packet of ours. */
+enum taken { TAKEN_NOTHING, TAKEN_PACKET, LINK_ENDED = -1 };
+
+/* Takes a packet if one is there, with one descriptor; others are closed. */
+static enum taken take_packet(int socket, struct wire_message *m, int *fd)
 {
     char room[CMSG_SPACE(4 * sizeof(int))];
     struct iovec one = {.iov_base = m, .iov_len = sizeof(*m)};
@@ -182,7 +184,7 @@ static int take_packet(int socket, struct wire_message *m, int *fd)
     *fd = -1;
     ssize_t got = recvmsg(socket, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0) {
-        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+        return errno == EAGAIN || errno == EINTR ? TAKEN_NOTHING : LINK_ENDED;
     }
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
         size_t n = c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
@@ -196,7 +198,7 @@ static int take_packet(int socket, struct wire_message *m, int *fd)
             }
         }
     }
-    return got == (ssize_t)sizeof(*m) ? 1 : -1;
+    return got == (ssize_t)sizeof(*m) ? TAKEN_PACKET : LINK_ENDED;
 }
 
 /* All packets that wait, in one call. */
@@ -314,17 +316,20 @@ static void drop_join(int socket)
     }
 }
 
+/* What a wait found; negative: an error. */
+enum found { FOUND_NOTHING, FOUND_SOMETHING };
+
 /* The listener has somebody. The first becomes the link; another one is refused. */
 static int meet(struct link *l, struct err *e)
 {
     int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0) {
-        return errno == EAGAIN || errno == EINTR ? 0
+        return errno == EAGAIN || errno == EINTR ? FOUND_NOTHING
                                                  : err_errno(e, ERR_IO, "cannot meet %s", l->who);
     }
     if (l->fd < 0) {
         l->fd = fd;
-        return 1;
+        return FOUND_SOMETHING;
     }
     log_warn("program", "a second process wanted to join", "who=\"%s\"", l->who);
     drop_join(fd);
@@ -332,7 +337,7 @@ static int meet(struct link *l, struct err *e)
            "the program of this rank has joined already: one process is the program, and what "
            "it forks does not join again");
     close(fd);
-    return 0;
+    return FOUND_NOTHING;
 }
 
 /* A second, or until `early`. */
@@ -344,8 +349,8 @@ static struct timespec next_look(const struct link *l)
                     : (struct timespec){.tv_sec = 1};
 }
 
-/* Waits until the link (or, without one, the listener) has something, at most a second: 1 it has, 0
- * not yet, negative. */
+/* Waits until the link (or, without one, the listener) has something, at most a second: enum found,
+ * or negative. */
 static int wait_once(struct link *l, struct err *e)
 {
     const struct timespec most = next_look(l);
@@ -359,12 +364,12 @@ static int wait_once(struct link *l, struct err *e)
     }
     if (n > 0 && fds[0].revents) {
         int met = meet(l, e);
-        if (met != 0) {
+        if (met != FOUND_NOTHING) {
             return met;
         }
     }
     if (joined && n > 0 && fds[2].revents) {
-        return 1; /* also what a process that has ended said last */
+        return FOUND_SOMETHING; /* also what a process that has ended said last */
     }
     if (n > 0 && fds[1].revents && child_ended(l->child)) {
         return died(l, e);
@@ -372,9 +377,9 @@ static int wait_once(struct link *l, struct err *e)
     if (n == 0 && l->early > 0 && clock_now() >= l->early) {
         l->early = 0;
         l->glance(l->glance_ctx);
-        return 0;
+        return FOUND_NOTHING;
     }
-    return n > 0 ? 0 : look(l, e);
+    return n > 0 ? FOUND_NOTHING : look(l, e);
 }
 
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e)
@@ -383,18 +388,17 @@ int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    rc = take_packet(l->fd, m, fd);
-    if (rc == 0) {
+    enum taken taken = take_packet(l->fd, m, fd);
+    if (taken == TAKEN_NOTHING) {
         begin_wait(l);
     }
-    while (rc == 0) {
-        rc = wait_once(l, e);
-        if (rc < 0) {
+    while (taken == TAKEN_NOTHING) {
+        if ((rc = wait_once(l, e)) < 0) {
             return rc;
         }
-        rc = rc == 1 ? take_packet(l->fd, m, fd) : 0;
+        taken = rc == FOUND_SOMETHING ? take_packet(l->fd, m, fd) : TAKEN_NOTHING;
     }
-    return rc < 0 ? lost(l, e) : 0;
+    return taken == LINK_ENDED ? lost(l, e) : 0;
 }
 
 int link_await_end(struct link *l, struct err *e)
