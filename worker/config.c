@@ -51,6 +51,8 @@ static const struct opt table[] = {
     {"roots", "ROOTS", OPT_STRING, NULL, 0, 0,
      "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where --local puts checkpoints and artifacts"},
+    {"lines", "FILE", OPT_STRING, NULL, 0, 0,
+     "where --local appends its lines (default: standard output, which mpirun cuts anywhere)"},
     {"device", "NAME", OPT_STRING, "cpu:1", 0, 0,
      "device of every worker of --local, and of --evaluate"},
     {"slowdown", "LIST", OPT_STRING, "1", 0, 0,
@@ -77,6 +79,7 @@ int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
     c->attempt = (int)opt_int(c->options, "attempt");
     c->store_url = opt_string(c->options, "store");
     c->out = opt_string(c->options, "out");
+    c->lines = opt_string(c->options, "lines");
     c->spec_file = check ? check : local;
     c->roots = datasets ? datasets : opt_string(c->options, "roots");
     c->roots = c->roots ? c->roots : fallback ? fallback : "data";

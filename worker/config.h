@@ -20,8 +20,8 @@ enum worker_mode {
 
 struct worker_config {
     enum worker_mode mode;
-    struct opt_values *options;                            /* owned */
-    const char *store_url, *job, *roots, *out, *spec_file; /* of the options */
+    struct opt_values *options;                                    /* owned */
+    const char *store_url, *job, *roots, *out, *lines, *spec_file; /* of the options */
     int attempt;
     /* the plan, as it was read or made */
     struct plan plan;         /* owned */

@@ -1,6 +1,7 @@
 /* Telemetry without a store: every row, test figure, profile and file as a line of CSV on standard
- * output. For tests and trials (`evenstep-worker --local`). Under mpirun all ranks share the
- * output; a line is one write.
+ * output, or at the end of a file. For tests and trials (`evenstep-worker --local`). A line is one
+ * write; mpirun passes output on in pieces of 4 KiB, whatever lines they cut, so with several ranks
+ * under mpirun only a file (or the pipe behind mpirun's own output) has whole lines.
  *
  *   row,RANK,STEP,…       the columns of job/row.def, in its order
  *   evaluation,STEP,EPOCH,TIME,LOSS,ACCURACY,SAMPLES,FINAL
@@ -17,7 +18,10 @@ struct local {
     int rank, workers;
     struct control control; /* constant, but for stop */
     const volatile sig_atomic_t *stop;
+    int fd; /* of the lines */
 };
+/* `lines`: a file, or NULL for standard output. 0, or negative. */
+int local_open(struct local *l, const char *lines, struct err *e);
 void local_telemetry(struct local *l, struct telemetry *out);
 
 #endif

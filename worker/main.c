@@ -9,6 +9,7 @@
  * PR_SET_PDEATHSIG ends a rank with the daemon that started it. Exit codes are hints; the store has
  * the outcome.
  */
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -91,6 +92,21 @@ static int read_plan(struct worker_config *c, struct err *e)
     return rc;
 }
 
+/* The name under which ranks open this process' standard output, which will be mpirun's; NULL if it
+ * is a socket or closed. What mpirun itself writes there goes behind their lines as well. */
+static const char *name_output(char out[32])
+{
+    snprintf(out, 32, "/proc/%d/fd/1", (int)getpid());
+    int flags = fcntl(STDOUT_FILENO, F_GETFL), fd = open(out, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd < 0 || flags < 0 || fcntl(STDOUT_FILENO, F_SETFL, flags | O_APPEND) < 0) {
+        out = NULL;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return out;
+}
+
 /* --local without mpirun: becomes mpirun with one rank per worker and server. */
 static int launch_local(struct worker_config *c, char **argv, struct err *e)
 {
@@ -98,7 +114,8 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    char ranks[16], self[4096];
+    char ranks[16], self[4096], output[32];
+    const char *lines = c->lines ? NULL : name_output(output);
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n > 0 ? n : 0] = '\0';
     snprintf(ranks, sizeof(ranks), "%d", c->spec->workers + c->plan.servers);
@@ -106,7 +123,8 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
                            "--bind-to", "none",
                            "--mca",     "mpi_yield_when_idle",
                            "1",         "-np",
-                           ranks,       self};
+                           ranks,       self,
+                           "--lines",   lines};
     enum { FIXED = sizeof(fixed) / sizeof(fixed[0]) };
     int given = 0;
     while (argv[given]) {
@@ -116,8 +134,9 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     if (!line) {
         return err_set(e, ERR_MEMORY, "cannot start mpirun: memory ran out");
     }
-    memcpy(line, fixed, sizeof(fixed));
-    memcpy(line + FIXED, argv + 1, sizeof(*argv) * (size_t)given);
+    int before = lines ? FIXED : FIXED - 2;
+    memcpy(line, fixed, sizeof(*line) * (size_t)before);
+    memcpy(line + before, argv + 1, sizeof(*argv) * (size_t)given);
     execvp("mpirun", (char **)line);
     free(line);
     return err_errno(e, ERR_IO, "cannot start mpirun");

@@ -90,7 +90,7 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         w->local.control.version = c->plan.first_version;
         memcpy(w->local.control.sizes, c->plan.first_sizes, sizeof(c->plan.first_sizes));
         local_telemetry(&w->local, &w->telemetry);
-        return 0;
+        return local_open(&w->local, c->lines, e);
     }
     bool outlives = plan_outlives_worker(&c->plan, c->spec),
          hears = w->rank == workers || (outlives && !jobspec_uses_server(c->spec));

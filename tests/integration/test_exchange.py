@@ -1,17 +1,22 @@
 """Strategies over real MPI: against one worker, against the virtual cluster (bit for bit where the
 order of sums is fixed), and the laws that hold whatever the timing is."""
+import array
+import collections
 import csv
+import fcntl
 import json
 import os
 import struct
 import subprocess
+import termios
+import time
 
 import numpy as np
 import pytest
 
 import rowtable
 from programs import AT_ROOT, BUILD
-from service import spec
+from service import spec, until
 
 CLUSTER = {"seed": 1,
            "nodes": [{"name": f"n{i}", "fixed_seconds": 0.001 * (i + 1),
@@ -41,14 +46,15 @@ def over_mpi(folder, job, order=None, fails=False):
                "btl_vader_single_copy_mechanism", "none", "-np",
                str(job["workers"] + job["strategy"].get("servers", 1)),
                str(BUILD / "evenstep-worker"), "--local", str(folder / "job.json"), "--out",
-               str(folder), *(["--order", str(folder / "order.json")] if order else [])]
+               str(folder), "--lines", str(folder / "lines"),
+               *(["--order", str(folder / "order.json")] if order else [])]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120,
                           stdin=subprocess.DEVNULL)
     if fails:
         assert done.returncode != 0
         return done.stderr
     assert done.returncode == 0, done.stderr[-3000:]
-    lines = list(csv.reader(done.stdout.splitlines()))
+    lines = list(csv.reader((folder / "lines").read_text().splitlines()))
     rows = rowtable.printed(lines)
     evaluations = [dict(step=int(l[1]), accuracy=float(l[5]))
                    for l in lines if l[0] == "evaluation"]
@@ -213,3 +219,26 @@ def test_dc_asgd_without_compensation_is_asgd_on_one_worker(tmp_path):
     a = over_mpi(tmp_path / "dc", small(workers=1, strategy={"type": "dc-asgd", "lambda": 0}))
     b = over_mpi(tmp_path / "asgd", small(workers=1, strategy={"type": "asgd"}))
     assert np.array_equal(a.model, b.model)
+
+
+def waiting(pipe):
+    n = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, n)
+    return n[0]
+
+
+def test_lines_of_ranks_are_whole_however_slow_the_reader(tmp_path):
+    """Two ranks fill a pipe that nobody reads from; mpirun would pass on pieces of lines."""
+    job = spec(model="mlp", data={"format": "glyphs", "samples": 1280, "test_samples": 100},
+               workers=2, epochs=4, batching={"global_batch": 8})
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    with subprocess.Popen([BUILD / "evenstep-worker", "--local", tmp_path / "job.json", "--out",
+                           tmp_path / "out"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          env={**os.environ, **AT_ROOT}) as ranks:
+        until("the pipe is full", lambda: waiting(ranks.stdout) > 40 << 10)
+        time.sleep(0.5)
+        lines = ranks.stdout.read().decode().splitlines()
+    seen = collections.Counter((line.split(",")[0], line.count(",")) for line in lines)
+    rows = [n for (kind, _), n in seen.items() if kind == "row"]
+    assert ranks.returncode == 0 and rows == [4 * 2 * 1280 // 8], seen
+    assert {kind for kind, _ in seen} <= {"row", "evaluation", "profile", "saved"}, seen
