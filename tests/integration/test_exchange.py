@@ -236,7 +236,7 @@ def test_lines_of_ranks_are_whole_however_slow_the_reader(tmp_path):
                            tmp_path / "out"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           env={**os.environ, **AT_ROOT}) as ranks:
         until("the pipe is full", lambda: waiting(ranks.stdout) > 40 << 10)
-        time.sleep(0.5)
+        time.sleep(0.5)  # mpirun falls behind
         lines = ranks.stdout.read().decode().splitlines()
     seen = collections.Counter((line.split(",")[0], line.count(",")) for line in lines)
     rows = [n for (kind, _), n in seen.items() if kind == "row"]
