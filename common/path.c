@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/proc.h"
 
 void path_program_dir(char out[PATH_MAX])
@@ -49,4 +50,26 @@ bool path_is_same(const struct stat *a, const struct stat *b)
 {
     return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
            a->st_size == b->st_size && a->st_ino == b->st_ino;
+}
+
+int path_watch_init(struct path_watch *w, const char *path)
+{
+    snprintf(w->path, sizeof w->path, "%s", path);
+    w->checked = clock_now();
+    return stat(path, &w->last);
+}
+
+bool path_watch_changed(struct path_watch *w, bool at_once)
+{
+    struct stat now_there;
+    double now = clock_now();
+    if ((!at_once && now < w->checked + 1) || stat(w->path, &now_there) < 0) {
+        return false;
+    }
+    w->checked = now;
+    if (path_is_same(&now_there, &w->last)) {
+        return false;
+    }
+    w->last = now_there;
+    return true;
 }

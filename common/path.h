@@ -22,5 +22,16 @@ char *path_read_line(const char *path, size_t max, struct err *e);
 /* Two looks at one path: is it the same file, unchanged? Two writes within one tick of the kernel's
  * clock leave the same time of change, so size and inode are compared too. */
 bool path_is_same(const struct stat *a, const struct stat *b);
+/* A file that is read again when it has changed. */
+struct path_watch {
+    char path[512];
+    struct stat last; /* of the file as it was read */
+    double checked;   /* clock_now() */
+};
+/* 0, or -1 with errno: the file is not there. */
+int path_watch_init(struct path_watch *w, const char *path);
+/* Whether it is another file since; looks once a second at most, unless `at_once`. A file that is
+ * gone has not changed. */
+bool path_watch_changed(struct path_watch *w, bool at_once);
 
 #endif

@@ -2,12 +2,8 @@
 #include "coordinator/files/quotas.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/path.h"
 
@@ -15,9 +11,7 @@ enum { FILE_BYTES = 1 << 20 };
 
 struct quotas {
     pthread_mutex_t lock; /* of everything below */
-    char path[512];
-    struct stat last; /* of the file that was read */
-    double checked;
+    struct path_watch file;
     json_t *document; /* owned */
     long version;
 };
@@ -42,21 +36,14 @@ static json_t *read_file(const char *path, struct err *e)
     return document;
 }
 
-static void read_again(struct quotas *q)
+static void read_again(struct quotas *q, bool at_once)
 {
-    struct stat st;
     struct err e = {0};
     char quoted[600];
-    double now = clock_now();
-    if (now < q->checked + 1 || stat(q->path, &st) < 0) {
+    if (!path_watch_changed(&q->file, at_once)) {
         return;
     }
-    q->checked = now;
-    if (path_is_same(&st, &q->last)) {
-        return;
-    }
-    q->last = st;
-    json_t *fresh = read_file(q->path, &e);
+    json_t *fresh = read_file(q->file.path, &e);
     if (!fresh) {
         log_warn("quotas", "the quotas file is not valid, the quotas stay as they were", "why=%s",
                  log_quote(quoted, sizeof quoted, e.message));
@@ -65,7 +52,7 @@ static void read_again(struct quotas *q)
     json_decref(q->document);
     q->document = fresh;
     q->version++;
-    log_info("quotas", "the quotas file was read again", "path=%s", q->path);
+    log_info("quotas", "the quotas file was read again", "path=%s", q->file.path);
 }
 
 struct quotas *quotas_open(const char *file, struct err *e)
@@ -75,9 +62,7 @@ struct quotas *quotas_open(const char *file, struct err *e)
         err_set(e, ERR_MEMORY, "cannot read quotas file '%s': memory ran out", file);
         return NULL;
     }
-    snprintf(q->path, sizeof q->path, "%s", file);
-    q->checked = clock_now();
-    if (stat(file, &q->last) < 0) {
+    if (path_watch_init(&q->file, file) < 0) {
         err_errno(e, ERR_IO, "cannot read quotas file '%s'", file);
         free(q);
         return NULL;
@@ -103,8 +88,7 @@ void quotas_read_again(struct quotas *q)
 {
     if (q) {
         pthread_mutex_lock(&q->lock);
-        q->checked = -1;
-        read_again(q);
+        read_again(q, true);
         pthread_mutex_unlock(&q->lock);
     }
 }
@@ -116,7 +100,7 @@ void quotas_find(struct quotas *q, const char *owner, struct quota *out)
         return;
     }
     pthread_mutex_lock(&q->lock);
-    read_again(q);
+    read_again(q, false);
     quota_of(q->document, owner, out);
     pthread_mutex_unlock(&q->lock);
 }
@@ -127,7 +111,7 @@ struct preemption quotas_preemption(struct quotas *q)
         return quota_preemption(NULL);
     }
     pthread_mutex_lock(&q->lock);
-    read_again(q);
+    read_again(q, false);
     struct preemption p = quota_preemption(q->document);
     pthread_mutex_unlock(&q->lock);
     return p;
@@ -139,7 +123,7 @@ long quotas_version(struct quotas *q)
         return 0;
     }
     pthread_mutex_lock(&q->lock);
-    read_again(q);
+    read_again(q, false);
     long version = q->version;
     pthread_mutex_unlock(&q->lock);
     return version;

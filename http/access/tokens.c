@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 
-#include "common/clock.h"
 #include "common/hex.h"
 #include "common/jsonx.h"
 #include "common/log.h"
@@ -28,9 +26,7 @@ struct line {
 
 struct tokens {
     pthread_mutex_t lock; /* of everything below */
-    char path[512];
-    struct stat last; /* of the file that was read */
-    double checked;
+    struct path_watch file;
     struct line lines[MAX_TOKENS];
     int n;
 };
@@ -104,7 +100,7 @@ static int read_file(struct tokens *t, struct err *e)
 {
     struct line lines[MAX_TOKENS];
     int n = 0, number = 0, got = 0;
-    char *text = proc_read_file(t->path, 64 << 10, NULL, e);
+    char *text = proc_read_file(t->file.path, 64 << 10, NULL, e);
     if (!text) {
         return -(int)e->code;
     }
@@ -115,8 +111,8 @@ static int read_file(struct tokens *t, struct err *e)
         }
         if (n == MAX_TOKENS) {
             got = err_set(e, ERR_INVALID, "cannot read token file '%s': it has more than %d tokens",
-                          t->path, MAX_TOKENS);
-        } else if ((got = read_line(&lines[n], line, t->path, ++number, e)) == READ_TOKEN) {
+                          t->file.path, MAX_TOKENS);
+        } else if ((got = read_line(&lines[n], line, t->file.path, ++number, e)) == READ_TOKEN) {
             n++;
         }
     }
@@ -125,7 +121,8 @@ static int read_file(struct tokens *t, struct err *e)
         return got;
     }
     if (n == 0) {
-        return err_set(e, ERR_INVALID, "cannot read token file '%s': it has no token", t->path);
+        return err_set(e, ERR_INVALID, "cannot read token file '%s': it has no token",
+                       t->file.path);
     }
     memcpy(t->lines, lines, sizeof(lines[0]) * (size_t)n);
     t->n = n;
@@ -134,19 +131,12 @@ static int read_file(struct tokens *t, struct err *e)
 
 /* Once a second at most: has the file changed? A file that is gone or malformed leaves the tokens
  * as they were. */
-static void read_again(struct tokens *t)
+static void read_again(struct tokens *t, bool at_once)
 {
-    struct stat st;
     struct err e;
-    double now = clock_now();
-    if (now < t->checked + 1 || stat(t->path, &st) < 0) {
+    if (!path_watch_changed(&t->file, at_once)) {
         return;
     }
-    t->checked = now;
-    if (path_is_same(&st, &t->last)) {
-        return;
-    }
-    t->last = st;
     if (read_file(t, &e) < 0) {
         log_warn("http", "the token file is not valid, the tokens stay as they were",
                  "reason=\"%s\"", e.message);
@@ -167,22 +157,19 @@ static int make_file(const char *path, struct err *e)
 
 struct tokens *tokens_open(const char *file, struct err *e)
 {
-    struct stat st;
     struct tokens *t = calloc(1, sizeof(*t));
     if (!t) {
         err_set(e, ERR_MEMORY, "cannot read token file '%s': memory ran out", file);
         return NULL;
     }
-    snprintf(t->path, sizeof(t->path), "%s", file);
-    if (stat(file, &st) < 0 && (make_file(file, e) < 0 || stat(file, &st) < 0)) {
+    if (path_watch_init(&t->file, file) < 0 &&
+        (make_file(file, e) < 0 || path_watch_init(&t->file, file) < 0)) {
         free(t);
         return NULL;
     }
-    if (st.st_mode & 077) {
+    if (t->file.last.st_mode & 077) {
         log_warn("http", "the token file can be read by others", "path=%s", file);
     }
-    t->last = st;
-    t->checked = clock_now();
     if (read_file(t, e) < 0) {
         free(t);
         return NULL;
@@ -203,8 +190,7 @@ void tokens_close(struct tokens *t)
 void tokens_read_again(struct tokens *t)
 {
     pthread_mutex_lock(&t->lock);
-    t->checked = -1;
-    read_again(t);
+    read_again(t, true);
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -214,7 +200,7 @@ bool tokens_find(struct tokens *t, const char *text, struct token *out)
     bool found = false;
     hash_of(text, hash);
     pthread_mutex_lock(&t->lock);
-    read_again(t);
+    read_again(t, false);
     for (int i = 0; i < t->n; i++) {
         if (CRYPTO_memcmp(hash, t->lines[i].hash, HASH) == 0) {
             *out = t->lines[i].token;
@@ -229,7 +215,7 @@ bool tokens_still(struct tokens *t, const char *id, struct token *out)
 {
     bool found = false;
     pthread_mutex_lock(&t->lock);
-    read_again(t);
+    read_again(t, false);
     for (int i = 0; i < t->n && !found; i++) {
         if (strcmp(id, t->lines[i].token.id) == 0) {
             *out = t->lines[i].token;
@@ -244,7 +230,7 @@ int tokens_list(struct tokens *t, json_t *list, struct err *e)
 {
     int rc = 0;
     pthread_mutex_lock(&t->lock);
-    read_again(t);
+    read_again(t, false);
     for (int i = 0; rc == 0 && i < t->n; i++) {
         const struct token *token = &t->lines[i].token;
         rc = json_array_append_new(
