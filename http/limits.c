@@ -55,29 +55,12 @@ static bool is_limited(const struct quota *quota)
     return quota->queued >= 0 || quota->disk_bytes >= 0;
 }
 
-static int64_t figure(const json_t *owners, const char *owner, const char *what)
-{
-    return json_integer_value(json_object_get(json_object_get(owners, owner), what));
-}
-
 static int find_room(const struct quota *quota, const char *owner, struct store *store,
                      struct err *e)
 {
     json_t *owners = store_owners(store, e);
-    int rc = owners ? 0 : -(int)e->code;
-    int64_t queued = figure(owners, owner, "queued"), bytes = figure(owners, owner, "disk_bytes");
+    int rc = owners ? quota_room(quota, owner, owners, e) : -(int)e->code;
     json_decref(owners);
-    if (rc == 0 && quota->queued >= 0 && queued >= quota->queued) {
-        err_set(e, ERR_QUOTA, "cannot queue the job: '%s' has %lld of %d queued job%s", owner,
-                (long long)queued, quota->queued, quota->queued == 1 ? "" : "s");
-        return err_hint(e, "wait until one of them has started, or cancel one");
-    }
-    if (rc == 0 && quota->disk_bytes >= 0 && bytes >= quota->disk_bytes) {
-        err_set(e, ERR_QUOTA,
-                "cannot queue the job: the jobs of '%s' take %lld of %lld bytes of disk", owner,
-                (long long)bytes, (long long)quota->disk_bytes);
-        return err_hint(e, "delete jobs that have ended");
-    }
     return rc;
 }
 
