@@ -204,27 +204,3 @@ json_t *quota_json(const struct quota *q)
                      count_json(q->disk_bytes), "seconds", seconds_json(q->seconds), "max_seconds",
                      seconds_json(q->max_seconds));
 }
-
-/* ---- room ------------------------------------------------------------------------------------ */
-
-static int64_t figure(const json_t *owners, const char *owner, const char *what)
-{
-    return json_integer_value(json_object_get(json_object_get(owners, owner), what));
-}
-
-int quota_room(const struct quota *q, const char *owner, const json_t *owners, struct err *e)
-{
-    int64_t queued = figure(owners, owner, "queued"), bytes = figure(owners, owner, "disk_bytes");
-    if (q->queued >= 0 && queued >= q->queued) {
-        err_set(e, ERR_QUOTA, "cannot queue the job: '%s' has %lld of %d queued job%s", owner,
-                (long long)queued, q->queued, q->queued == 1 ? "" : "s");
-        return err_hint(e, "wait until one of them has started, or cancel one");
-    }
-    if (q->disk_bytes >= 0 && bytes >= q->disk_bytes) {
-        err_set(e, ERR_QUOTA,
-                "cannot queue the job: the jobs of '%s' take %lld of %lld bytes of disk", owner,
-                (long long)bytes, (long long)q->disk_bytes);
-        return err_hint(e, "delete jobs that have ended");
-    }
-    return 0;
-}

@@ -24,9 +24,6 @@ struct quota {
 bool quota_check(const json_t *document, struct jsonx_problems *problems);
 /* What this owner may have; of a document that was checked, or NULL: everything. */
 void quota_of(const json_t *document, const char *owner, struct quota *out);
-/* Is there room for one more queued job? `owners`: what each owner has, as store_owners() gives it.
- * ERR_QUOTA says what is used up. */
-int quota_room(const struct quota *q, const char *owner, const json_t *owners, struct err *e);
 /* When jobs of lower priority are paused for one that waits for their nodes: `after` seconds of
  * waiting (-1: never), those whose attempt has run for `keep` seconds (60 if not given). */
 struct preemption {

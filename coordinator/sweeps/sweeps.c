@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "coordinator/sweeps/advance.h"
+#include "http/limits.h"
 #include "store/sweeps.h"
 
 enum { AT_ONCE = 32 }; /* jobs that one sweep submits in a tick */
@@ -16,6 +17,7 @@ static const double tick_seconds = 0.5;
 /* One sweep, as long as it is looked at. */
 struct turn {
     struct store *store;
+    struct quotas *quotas;
     const char *id, *owner; /* borrowed; "": nobody's */
     struct sweep sweep;
     struct sweep_runs runs;
@@ -25,20 +27,6 @@ struct turn {
 };
 
 /* ---- submitting ------------------------------------------------------------------------------ */
-
-/* 0: the owner's queue has room for one more; -ERR_QUOTA. */
-static int find_room(const struct turn *t, struct quotas *quotas, struct err *e)
-{
-    struct quota quota;
-    quotas_find(quotas, t->owner, &quota);
-    if (!t->owner[0] || (quota.queued < 0 && quota.disk_bytes < 0)) {
-        return 0;
-    }
-    json_t *owners = store_owners(t->store, e);
-    int rc = owners ? quota_room(&quota, t->owner, owners, e) : -(int)e->code;
-    json_decref(owners);
-    return rc;
-}
 
 /* The job's spec with its defaults, and its priority. NULL with ERR_INVALID. */
 static json_t *full_spec(const struct turn *t, const struct advance *next, int *priority,
@@ -62,18 +50,33 @@ static json_t *full_spec(const struct turn *t, const struct advance *next, int *
     return full;
 }
 
+/* Queues a job where the owner's quota has room for it: else ERR_QUOTA. */
+static int queue_job(struct turn *t, const json_t *spec, int priority, char id[STORE_ID],
+                     struct err *e)
+{
+    char key[ADVANCE_KEY];
+    const char *owner = t->owner[0] ? t->owner : NULL;
+    struct limits_place place;
+    struct quota quota;
+    quotas_find(owner ? t->quotas : NULL, t->owner, &quota);
+    advance_key(key, t->id, t->runs.n);
+    int rc = limits_enter_as(t->owner, &quota, t->store, key, &place, e);
+    if (rc == 0) {
+        rc = store_job_create(t->store, spec, priority, key, owner, id, e);
+        limits_leave(&place);
+    }
+    return rc;
+}
+
 /* A trial that this version of the program refuses counts as failed. */
 static int submit(struct turn *t, const struct advance *next, struct err *e)
 {
-    char key[ADVANCE_KEY];
     int priority = 0, rc = -ERR_INVALID;
     struct sweep_run *run = &t->runs.all[t->runs.n];
     json_t *spec = full_spec(t, next, &priority, e);
     *run = (struct sweep_run){.state = JOB_QUEUED, .metric = NAN};
-    advance_key(key, t->id, t->runs.n);
     if (spec) {
-        rc = store_job_create(t->store, spec, priority, key, t->owner[0] ? t->owner : NULL,
-                              run->job, e);
+        rc = queue_job(t, spec, priority, run->job, e);
     } else if (e->code == ERR_INVALID) {
         log_warn("sweeps", "a trial is refused", "sweep=%s trial=%d why=\"%s\"", t->id,
                  next->run.trial + 1, e->message);
@@ -124,7 +127,7 @@ static int cancel_all(struct turn *t, struct err *e)
     return rc;
 }
 
-static int advance_sweep(struct turn *t, struct quotas *quotas, enum sweep_state *to, struct err *e)
+static int advance_sweep(struct turn *t, enum sweep_state *to, struct err *e)
 {
     int rc = 0;
     *to = t->state;
@@ -140,22 +143,18 @@ static int advance_sweep(struct turn *t, struct quotas *quotas, enum sweep_state
             *to = next.to;
             break;
         }
-        rc = find_room(t, quotas, e);
-        if (rc == -ERR_QUOTA) {
-            return 0;
-        }
-        rc = rc < 0 ? rc : submit(t, &next, e);
+        rc = submit(t, &next, e);
     }
-    return rc;
+    return rc == -ERR_QUOTA ? 0 : rc; /* it waits */
 }
 
 /* What was submitted is written even if something failed then. */
-static int turn(struct turn *t, struct quotas *quotas, struct err *e)
+static int turn(struct turn *t, struct err *e)
 {
     enum sweep_state to = t->state;
     struct err why = {0};
     int rc = note(t, e);
-    rc = rc < 0 ? rc : advance_sweep(t, quotas, &to, e);
+    rc = rc < 0 ? rc : advance_sweep(t, &to, e);
     if (t->changed || to != t->state) {
         json_t *jobs = sweep_runs_json(&t->runs);
         int written = store_sweep_change(t->store, t->id, jobs, t->state, to, &why);
@@ -180,13 +179,14 @@ static int look_at(struct sweeps *s, const char *id, bool *acted, struct err *e)
     if (rc == 0) {
         int state = sweep_state_find(jsonx_string_at(kept, "state"));
         t->store = s->store;
+        t->quotas = s->quotas;
         t->id = id;
         t->owner = jsonx_string_at(kept, "owner");
         t->state = (enum sweep_state)state;
         if ((rc = sweep_read(&t->sweep, json_object_get(kept, "document"), e)) >= 0 &&
             (rc = sweep_runs_read(&t->runs, json_object_get(kept, "jobs"), e)) >= 0 &&
             !sweep_state_ended(t->state)) {
-            rc = turn(t, s->quotas, e);
+            rc = turn(t, e);
         }
         *acted |= t->acted;
         sweep_release(&t->sweep);
