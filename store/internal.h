@@ -147,6 +147,13 @@ char *store_dump(const json_t *j, const char *what, struct err *e);
 int store_no_job(const char *id, struct err *e);
 void store_hex_sha256(const void *bytes, size_t n, char out[65]);
 
+/* jobs/change.c: what creates a job or a sweep. */
+int store_random_id(char id[STORE_ID], struct err *e);
+/* The digest of a document, which does not depend on the order of keys. */
+int store_digest(const json_t *document, char out[65], struct err *e);
+void store_idempotency_key(char out[STORE_KEY], const char *given);
+/* Reads {number, id} as job_create.lua and sweep_create.lua answer it. Returns enum job_created. */
+int store_created(const redisReply *r, const char *what, char id[STORE_ID], struct err *e);
 /* mend.c: for a reader of a stream that got -ERR_DATA for an id. 0: nothing is wrong with the ids;
  * -ERR_UNAVAILABLE: strange ones were taken away, and reading again will do. */
 int store_mend(struct store *s, const char *key, struct err *e);

@@ -124,6 +124,9 @@ char *store_job_page(struct store *s, const struct job_query *query, size_t *len
 /* The same, parsed. */
 json_t *store_job_list(struct store *s, const char *states, const char *q, const char *sort,
                        const char *cursor, int limit, struct err *e);
+/* The documents of these jobs (array of ids), in that order, each with its id and the keys that
+ * `fields` names ("state,metrics"); those that are not there are left out. New reference. */
+json_t *store_jobs_of(struct store *s, const json_t *ids, const char *fields, struct err *e);
 /* Compare-and-set along job/state.c's arrows, sets started/finished, publishes the event.
  * ERR_CONFLICT if the state is not `from` (message names what it is). `error`: NULL, or
  * {"code","message","rank","node","attempt"}. */
