@@ -146,7 +146,8 @@ static int start_sched(struct service *s, struct err *e)
                               &s->mpirun,
                               s->simulates ? &s->simulator : NULL,
                               s->lease,
-                              s->quotas};
+                              s->quotas,
+                              c->growth};
     store_fence(s->store, lease_fence(s->lease));
     s->sched = sched_new(&sc, e);
     return s->sched ? 0 : -(int)e->code;
