@@ -23,7 +23,7 @@ const struct opt serve_options[] = {
     {"listen", "HOST:PORT", OPT_STRING, "127.0.0.1:8080", 0, 0,
      "address of the page and the API; port 0 takes a free one"},
     {"store", "URL", OPT_STRING, NULL, 0, 0,
-     "redis://HOST:PORT or unix:PATH; without it a private redis-server is started"},
+     "redis[s]://HOST:PORT or unix:PATH; without it a private redis-server is started"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
     {"keeper-user", "NAME", OPT_STRING, NULL, 0, 0,
      "user of Redis for ranks on this host, the keeper among them (default: the coordinator's "
