@@ -95,14 +95,15 @@ def test_a_spec_that_is_wrong_fails_the_slurm_job(cluster, tmp_path):
 
 def test_when_the_time_is_over_jobs_write_checkpoints_and_the_next_slurm_job_goes_on(
         cluster, tmp_path):
-    under = Under(cluster, tmp_path)
+    under, epochs = Under(cluster, tmp_path), 150  # it must still run when Slurm's signal arrives
     first = under.start(
         write(tmp_path, "c.json",
-              spec(epochs=25, max_restarts=0, checkpoint={"every_seconds": 3600})))
+              spec(epochs=epochs, evaluate={"every_epochs": epochs}, max_restarts=0,
+                   checkpoint={"every_seconds": 3600})))
     running = until("it trains",
                     lambda: next(
                         (j for j in (under.get("jobs") or {"jobs": []})["jobs"]
-                         if (j["progress"] or {}).get("step", 0) > 100), None), 60)
+                         if (j["progress"] or {}).get("step", 0) > 100), None))
     cluster.ask("scancel", "--signal=TERM", "--batch", str(first))
     assert under.ended(first) == "COMPLETED 0:0"
     second = under.start()
@@ -110,8 +111,8 @@ def test_when_the_time_is_over_jobs_write_checkpoints_and_the_next_slurm_job_goe
     def over():
         job = under.get("jobs/" + running["id"])
         return job if job and job["state"] in ("succeeded", "failed") else None
-    done = until("it has ended", over, 120)
+    done = until("it has ended", over)
     assert (done["state"] == "succeeded" and done["attempt"] == 2
-            and done["progress"]["samples"] == 25 * 2560)
+            and done["progress"]["samples"] == epochs * 2560)
     cluster.ask("scancel", "--signal=TERM", "--batch", str(second))
     assert under.ended(second) == "COMPLETED 0:0"
