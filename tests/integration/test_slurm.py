@@ -10,7 +10,7 @@ import requests
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lab"))
 import slurm  # noqa: E402
-from service import BUILD, ROOT, Service, spec, until  # noqa: E402
+from service import BUILD, ROOT, Service, free_port, spec, until  # noqa: E402
 
 ABSENT = slurm.reason_against()
 SCRIPT = ROOT / "deploy" / "slurm" / "evenstep.sbatch"
@@ -37,7 +37,7 @@ class Under:
 
     def __init__(self, cluster, folder):
         self.cluster, self.home, self.folder = cluster, folder / "home", folder
-        self.listen = f"127.0.0.1:{slurm.free_ports(1)[0]}"
+        self.listen = f"127.0.0.1:{free_port()}"
         self.env = {"EVENSTEP_HOME": str(self.home), "EVENSTEP_LISTEN": self.listen,
                     "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
 
@@ -49,12 +49,12 @@ class Under:
         out = self.folder / f"out-{job}"
         return out.read_text() if out.exists() else ""
 
-    def ended(self, job, seconds=120):
+    def ended(self, job):
         def over():
             return self.cluster.state(job).split()[0] not in (
                 "PENDING", "RUNNING", "COMPLETING", "CONFIGURING")
         try:
-            self.cluster.wait(f"Slurm's job {job} has ended", over, seconds)
+            until(f"Slurm's job {job} has ended", over, every=0.2)
         finally:
             print(self.text(job)[-4000:])
         return self.cluster.state(job)
