@@ -41,11 +41,11 @@ lib      = $(BUILD)/lib$(1).a
 # what a program of each room links, upper rooms first
 L_common  := -ljansson -lcrypto -lm -lpthread -ldl
 L_job     := $(L_common)
-L_store   := -lhiredis $(L_common)
+L_store   := -lhiredis -lssl $(L_common)
 L_agent   := $(L_store) -ldl
 L_http    := -lmicrohttpd -lgnutls -lz $(L_store)
 L_kernels := -ldnnl -fopenmp -ldl $(L_common)
-L_worker  := $(MPI_LIBS) -lz $(L_kernels) -lhiredis
+L_worker  := $(MPI_LIBS) -lz -lssl $(L_kernels) -lhiredis
 L_cli     := -lcurl $(L_http) -lz
 D_common      := common
 D_job         := job common
