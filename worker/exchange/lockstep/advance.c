@@ -17,11 +17,13 @@ int advance_init(struct lockstep *l)
     const struct cursor *from = &l->cursor;
     struct advance *a = &l->advance;
     size_t room = 1 + (size_t)env->ahead;
+    int64_t B = env->spec->batching.global_batch;
     if (env->ahead == 0) {
         return 0;
     }
     *a = (struct advance){.cut = *from,
                           .samples = from->samples,
+                          .steps = (from->position + B - 1) / B,
                           .behind = calloc(room, sizeof *a->behind),
                           .wholes = calloc(room, sizeof *a->wholes),
                           .counts = calloc(room * (size_t)env->comm->workers, sizeof *a->counts),
@@ -49,7 +51,24 @@ static void begin_epoch(struct advance *a)
 {
     if (a->cut.position == 0) {
         a->cut.samples = a->samples;
+        a->steps = 0;
     }
+}
+
+/* Samples of the next step. What lost workers left goes into the epoch's later steps, each a little
+ * larger, so that the epoch has as many as its loops expect; where that is no little, or more than
+ * the global batch on one worker, it takes further steps. */
+static int64_t step_size(const struct lockstep *l)
+{
+    const struct advance *a = &l->advance;
+    int64_t B = l->env->spec->batching.global_batch, most = B + B / 4, largest = 1;
+    int64_t steps = (a->samples + B - 1) / B - a->steps, left = a->cut.samples - a->cut.position;
+    for (int i = 0; i < l->env->comm->workers; i++) {
+        largest = l->sizes[i] > largest ? l->sizes[i] : largest;
+    }
+    most = B * B / largest < most ? B * B / largest : most;
+    int64_t even = steps > 0 ? (left + steps - 1) / steps : most + 1;
+    return a->cut.samples == a->samples || even < B || even > most ? B : even;
 }
 
 static void note_counts(struct advance *a, int step, int workers, const int64_t *counts)
@@ -69,9 +88,10 @@ static bool cut_step(struct lockstep *l)
     int W = l->env->comm->workers, at = (a->first + a->n) % a->room;
     struct slice *whole = &a->wholes[at];
     const int64_t *counts;
-    if (!cursor_take(&a->cut, l->env->spec->batching.global_batch, whole)) {
+    if (!cursor_take(&a->cut, step_size(l), whole)) {
         return false;
     }
+    a->steps++;
     a->parts[a->n] = (struct part){.slice = lockstep_part(l, whole, &counts),
                                    .whole = whole->count,
                                    .last = whole->start + whole->count == a->cut.samples,

@@ -40,6 +40,7 @@ enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WEIGHED_WORDS };
 struct advance {
     struct cursor cut;     /* behind the last step that was cut */
     int64_t samples;       /* of an epoch */
+    int64_t steps;         /* that were cut of the epoch, in this attempt or before */
     struct cursor *behind; /* [1 + ahead] a ring of steps: the cursor behind each; owned, as all */
     struct slice *wholes;  /* [1 + ahead] */
     int64_t *counts;       /* [1 + ahead][workers] of each: samples, and */
