@@ -59,6 +59,11 @@ struct data_spec {
     float mean[16], deviation[16];
     bool normalize_picture; /* each picture with its own mean and deviation taken out */
     bool coarse;            /* cifar-100: the 20 groups are the labels */
+    int size[2];            /* images: height and width that pictures are brought to; 0: as the
+                               first has them (of a list only) */
+    int channels; /* images: 1 grey, 3 colour, as the network takes them; 0: as the first */
+    bool stretch; /* images: else the middle is cut out */
+    int threads;  /* images: that decode, of a rank */
     struct augment_spec augment;
     double validation; /* share split off, 0 */
 };
