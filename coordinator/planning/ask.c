@@ -37,8 +37,10 @@ json_t *ask_program(const char *const *argv, const char *dir, double seconds, st
         clock_sleep(nap);
         nap = nap < 0.02 ? nap * 1.5 : nap;
     }
-    json_t *j = code == 0 ? jsonx_load(out, 64 << 20, e) : NULL;
-    if (!j && code != 0) {
+    json_t *j = jsonx_load(out, 64 << 20, code == 0 ? e : NULL);
+    if (code != 0 && !json_object_get(j, "error")) {
+        json_decref(j);
+        j = NULL;
         char *said = proc_read_file(err, 1 << 20, NULL, NULL);
         err_set(e, ERR_INTERNAL, "'%s %s' ended with code %d: %.200s", argv[0], argv[1], code,
                 said ? said : "");

@@ -8,7 +8,7 @@
 /* A new folder in /tmp for what a question needs; whoever asked removes it. */
 int ask_folder(char dir[64], struct err *e);
 /* Runs a program and parses what it printed; its output goes through files in `dir`. NULL after an
- * error. New reference. */
+ * error, also that of the program, unless it printed {"error": …} itself. New reference. */
 json_t *ask_program(const char *const *argv, const char *dir, double seconds, struct err *e);
 
 #endif

@@ -2,17 +2,19 @@
 file and as the job's own last evaluation, and kept."""
 import base64
 import json
+import pathlib
 import subprocess
 
 import pytest
 
-from programs import BUILD
-from service import Service, spec
+np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
+from programs import BUILD  # noqa: E402
+from service import Service, spec  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def service():
-    with Service(nodes=["a=cpu:1", "b=cpu:1"]) as s:
+def service(tmp_path_factory):
+    with Service(nodes=["a=cpu:1", "b=cpu:1"], data=tmp_path_factory.mktemp("data")) as s:
         yield s
 
 
@@ -38,6 +40,25 @@ def test_the_confusion_of_a_job_is_exact_and_kept(service):
     before = kept.stat().st_mtime_ns
     assert service.get(f"jobs/{id}/confusion").json() == told
     assert kept.stat().st_mtime_ns == before
+
+
+def test_a_model_that_cannot_be_evaluated_says_why(service, tmp_path):
+    """Its data are gone, and come back."""
+    folder = pathlib.Path(service.data) / "lines"
+    folder.mkdir(parents=True)
+    for prefix, n in (("", 64), ("test_", 16)):
+        np.save(folder / (prefix + "x.npy"), np.arange(n * 4, dtype=np.float32).reshape(n, 4) % 7)
+        np.save(folder / (prefix + "y.npy"), np.arange(n) % 2)
+    id = service.submit(spec(model={"input": [4], "layers": [{"type": "dense", "units": 2}]},
+                             data={"format": "npy", "path": "lines"}, workers=2, epochs=1,
+                             batching={"global_batch": 16, "policy": "equal"}))
+    service.wait(id, "succeeded")
+    folder.rename(tmp_path / "lines")
+    answer = service.get(f"jobs/{id}/confusion")
+    assert answer.status_code == 422 and "cannot find 'lines'" in answer.text, answer.text
+    (tmp_path / "lines").rename(folder)
+    told = service.get(f"jobs/{id}/confusion").json()
+    assert told["samples"] == 16 and "picture" not in told["worst"][0]
 
 
 def test_a_job_without_a_model_says_so(service):
