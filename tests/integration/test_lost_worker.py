@@ -258,16 +258,16 @@ def programs():
         yield s
 
 
-def run_program(service, ahead, after, point, rank, **changes):
+def run_program(service, ahead, after, point, *whom):
     """Two epochs of a program whose slices come `ahead` of their step; in slice `after`, at
-    `point`, that of `rank` kills its worker. The optimizer has no state, and a step is a sum."""
+    `point`, that of the ranks whom ("--on", 1: rank 1; "--but", 1: all others) kills its worker.
+    The optimizer has no state, the program gives one, and a step is a sum."""
     args = ["--samples", SAMPLES, "--reduction", "sum", "--rate", 1 / 512, "--ahead", ahead,
-            "--fault", "rank", "--after", after, "--point", point, "--on", rank, "--everyone"]
+            "--fault", "rank", "--after", after, "--point", point, *whom, "--everyone", "--state"]
     return service.submit({
         "program": {"command": ["/usr/bin/python3", str(COUNTING)], "args": [str(a) for a in args]},
         "workers": 4, "epochs": 2, "strategy": {"type": "sync"},
-        "batching": {"global_batch": 64, "policy": "equal"}, "checkpoint": {"every_steps": 11},
-        **changes})
+        "batching": {"global_batch": 64, "policy": "equal"}, "checkpoint": {"every_steps": 3}})
 
 
 def assert_exact(service, id, job, left):
@@ -284,7 +284,7 @@ def assert_exact(service, id, job, left):
 def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
         programs, draw, rank, ahead, point):
     after = draw.randrange(2) * STEPS + draw.randrange(2, STEPS - ahead - 2)
-    id = run_program(programs, ahead, after, point, rank)
+    id = run_program(programs, ahead, after, point, "--on", rank)
     stream = listen(programs, id)
     event = told(stream, "left")
     stream.close()
@@ -297,3 +297,12 @@ def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
     assert dead["state"] == "left" and dead["updates"] in (after, after + 1)
     pause = longest_pause(programs, id, dead["node"])
     print(f"in slice {after}, {point}: {event['message']}; no step for {pause:.3f} s")
+
+
+def test_the_last_program_computes_what_three_that_are_killed_at_once_have_left(programs, draw):
+    after = draw.randrange(2, STEPS - 5)
+    id = run_program(programs, 2, after, "half", "--but", 3)
+    job = programs.wait(id, "succeeded")
+    assert job["attempt"] == 1
+    assert [w["state"] for w in job["workers"]] == ["left", "left", "left", "done"]
+    assert_exact(programs, id, job, {3})
