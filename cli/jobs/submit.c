@@ -32,7 +32,8 @@ json_t *submit_read(const char *path, const char *what, struct err *e)
     }
     json_t *j = b.failed ? NULL : jsonx_parse(b.data ? b.data : "", b.len, e);
     if (b.failed) {
-        err_set(e, ERR_TOO_LARGE, "the %s on standard input is larger than %d bytes", what, SPEC_BYTES);
+        err_set(e, ERR_TOO_LARGE, "the %s on standard input is larger than %d bytes", what,
+                SPEC_BYTES);
     }
     buf_release(&b);
     return j;
