@@ -148,7 +148,8 @@ static int start_sched(struct service *s, struct err *e)
                               &s->mpirun,
                               s->simulates ? &s->simulator : NULL,
                               s->lease,
-                              s->quotas};
+                              s->quotas,
+                              c->growth};
     store_fence(s->store, lease_fence(s->lease));
     s->sweeps = (struct sweeps){.store = s->store, .quotas = s->quotas};
     s->sched = sched_new(&sc, e);

@@ -21,12 +21,20 @@ enum {
     STORE_IDEMPOTENCY_S = 86400,
     STORE_PROFILE_S = 180 * 86400,
     STORE_PRIORITY = 100000, /* priorities are within ± this */
+    STORE_WHY = 512,         /* bytes of why a connection failed */
 };
 /* How many entries are kept, about; texts, since they are arguments of scripts. */
 #define STORE_EVENTS "20000"
 #define STORE_ROWS_ENTRIES "20000" /* of a rank's rows: half an hour at ten a second */
 #define STORE_FACTS "10000"
 #define STORE_ASSIGNMENTS "10000"
+
+/* Of an address rediss://…; files are those of this host. */
+struct store_tls {
+    bool on;
+    char ca[200];             /* whom to believe; "": the system's authorities */
+    char cert[200], key[200]; /* that this side shows, or both "" */
+};
 
 struct store {
     char url[512];
@@ -35,6 +43,7 @@ struct store {
     bool is_unix;
     char address[256]; /* host or path */
     int port, db;
+    struct store_tls tls;
     redisContext *redis;             /* commands; NULL while not connected */
     redisContext *events;            /* what blocks waits here */
     int events_ms;                   /* the time limit that its socket has */
@@ -47,6 +56,9 @@ struct store {
 /* address.c: puts what an address says into url, user, is_unix, address, port and db. ERR_INVALID:
  * it is none. */
 int store_address(struct store *s, const char *url, struct err *e);
+/* tls.c: a connection to s->address by TLS; calls on it before it is there take `limit` at most.
+ * NULL: `why` says why there is none. */
+redisContext *store_tls_connect(const struct store *s, struct timeval limit, char why[STORE_WHY]);
 
 /* A Lua script: LUA_NAME of store/lua.h, which the build makes of store/lua/NAME.lua, behind the
  * functions that it uses. The first thread that uses it computes the hash. */

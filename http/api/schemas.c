@@ -31,7 +31,8 @@ const struct schema schemas[] = {
     {"Job",
      "id:id name:string owner:string? state:JobState attempt:integer priority:integer "
      "restarts:integer tags:Tags note:Note spec:JobSpec created:time "
-     "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
+     "started:time? finished:time? error:JobError? waiting:string? "
+     "resizes:[Resize] disk_bytes:integer pruned:time? "
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
      "~seconds:number ~virtual_seconds:number "
@@ -40,6 +41,9 @@ const struct schema schemas[] = {
      "null for jobs of versions without owners; `disk_bytes`: what its folder took a few seconds "
      "ago; `pruned`: since when its history and checkpoints "
      "are gone, to make room; `virtual_seconds`: what a job on virtual nodes took in all."},
+    {"Resize", "attempt:integer from:integer to:integer reason:string time:time seconds:number?",
+     "An elastic job changed its size: with which attempt, between how many nodes, and how long it "
+     "made no step; null until it steps again. The last 50."},
     {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
     {"JobProgram",
      "framework:string optimizer:string parameters:integer tensors:integer samples:integer "
