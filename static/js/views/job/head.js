@@ -2,8 +2,9 @@
 import {fill, h, refill, say} from '../../dom.js';
 import {clock, duration, percent, plural, when, whole} from '../../format.js';
 import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
-import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf, sweepOf} from '../../spec.js';
+import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {ended, pill, setPill} from '../../states.js';
+import {sweepOf} from '../../tags.js';
 
 import {Actions} from './actions.js';
 

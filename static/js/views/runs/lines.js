@@ -1,6 +1,6 @@
 /* From jobs to the lines of the table: those that meet the conditions, in order; runs that differ
    in their seeds alone, or those of a sweep, folded into one line where that is wished. Pure. */
-import {sweepOf} from '../../spec.js';
+import {sweepOf} from '../../tags.js';
 
 import {columnOf} from './columns.js';
 import {meets} from './conditions.js';
