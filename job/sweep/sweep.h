@@ -67,7 +67,8 @@ struct sweep {
 /* Checks all but the spec, which is a job's (sweep_run_spec gives what to check). Every mistake
  * goes into `problems`; 0 or negative. `sweep` needs sweep_release either way. */
 int sweep_parse(struct sweep *sweep, const json_t *json, struct jsonx_problems *problems);
-/* What a sweep asks of its jobs' specs beyond what a job's has to be; pointers are into the spec. */
+/* What a sweep asks of its jobs' specs beyond what a job's has to be; pointers are into the spec.
+ */
 void sweep_check_run(const struct sweep *sweep, const struct jobspec *spec,
                      struct jsonx_problems *problems);
 /* As sweep_parse, of a document that was checked before: ERR_DATA says what is wrong with it. */
