@@ -15,8 +15,8 @@ enum command_group { COMMANDS_JOBS, COMMANDS_FIGURES, COMMANDS_NODES, COMMANDS_S
 struct command {
     const char *name;
     enum command_group group;
-    /* Words: ID, NODE, FILE, MODEL, PROGRAM, SHELL, TAG, ACTION, N or ARGS; [X] may be left out,
-     * "…" behind a word repeats it. They say how many arguments there may be, and what a shell
+    /* Words: ID, NODE, FILE, MODEL, PROGRAM, SWEEP, SHELL, TAG, ACTION, N or ARGS; [X] may be left
+     * out, "…" behind a word repeats it. They say how many arguments there may be, and what a shell
      * completes. */
     const char *arguments;
     const char *help;                   /* a phrase: "lists jobs" */

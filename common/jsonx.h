@@ -27,8 +27,9 @@ void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fm
 json_t *jsonx_problems_json(const struct jsonx_problems *p);
 
 /* Parses `len` bytes: duplicate keys, trailing text, NUL bytes, more than 64 levels or bad UTF-8
- * are ERR_SYNTAX with line and column in the message; texts that hold \u0000, which is good JSON
- * that nothing here can use, are ERR_INVALID. Returns a new reference or NULL. */
+ * are ERR_SYNTAX with line and column in the message; texts that hold \u0000 and numbers that no
+ * number here can hold, which are good JSON that nothing here can use, are ERR_INVALID. Returns a
+ * new reference or NULL. */
 json_t *jsonx_parse(const char *text, size_t len, struct err *e);
 json_t *jsonx_load(const char *path, size_t max_bytes, struct err *e);
 /* Compact, or indented by two, keys in insertion order, reals with up to `digits` significant

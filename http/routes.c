@@ -134,7 +134,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "Artifacts", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_WAITS},
     {"GET", V1 "sweeps", ROLE_VIEWER, api_sweeps_list, "Lists sweeps, the newest first.", sweeps_params, NULL, 200, "SweepList", ROUTE_WAITS},
-    {"POST", V1 "sweeps", ROLE_OPERATOR, api_sweep_start, "Starts a sweep: one job spec, tried with several settings within a budget. With an Idempotency-Key header a repeated request gives the sweep that the first one made.", NULL, "SweepSpec", 201, "Sweep", ROUTE_WAITS},
+    {"POST", V1 "sweeps", ROLE_OPERATOR, api_sweep_start, "Starts a sweep: one job spec, tried with several settings within a budget. With an Idempotency-Key header a repeated request gives the sweep that the first one made.", NULL, "SweepStart", 201, "Sweep", ROUTE_WAITS},
     {"GET", V1 "sweeps/{id}", ROLE_VIEWER, api_sweep_get, "Shows a sweep: its trials with their settings, jobs and metric, and the best so far.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},
     {"DELETE", V1 "sweeps/{id}", ROLE_OPERATOR, api_sweep_delete, "Deletes a sweep that has ended, 409 if it has not; its jobs stay.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"POST", V1 "sweeps/{id}/cancel", ROLE_OPERATOR, api_sweep_cancel, "Asks a sweep to end, with all its jobs.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},

@@ -7,9 +7,11 @@
 #include "cli/session.h"
 
 extern const struct opt submit_options[], jobs_options[], logs_options[], download_options[],
-    series_options[], steps_options[], tag_options[];
+    series_options[], steps_options[], tag_options[], sweep_options[], sweeps_options[];
 
-int command_submit(struct session *s);    /* submit.c */
+int command_submit(struct session *s); /* submit.c */
+int command_sweep(struct session *s);  /* sweep.c */
+int command_sweeps(struct session *s);
 int command_jobs(struct session *s);      /* list.c */
 int command_show(struct session *s);      /* show.c */
 int command_compare(struct session *s);   /* compare.c */
@@ -29,6 +31,9 @@ int command_staleness(struct session *s);
 int command_assignments(struct session *s);
 int command_evaluations(struct session *s);
 
+/* A JSON document from a file, or standard input for "-"; `what`: how an error names it, "job"
+ * (submit.c). New reference. */
+json_t *submit_read(const char *path, const char *what, struct err *e);
 /* What becomes of a spec, as `submit --dry-run` prints it: dryrun.c. */
 void dryrun_print(const json_t *answer);
 

@@ -14,12 +14,12 @@ const struct opt submit_options[] = {
     {0},
 };
 
-static json_t *read_spec(const char *path, struct err *e)
+json_t *submit_read(const char *path, const char *what, struct err *e)
 {
     if (strcmp(path, "-") != 0) {
         json_t *j = jsonx_load(path, SPEC_BYTES, e);
         if (!j) {
-            err_prefix(e, "cannot read the job");
+            err_prefix(e, "cannot read the %s", what);
         }
         return j;
     }
@@ -32,7 +32,8 @@ static json_t *read_spec(const char *path, struct err *e)
     }
     json_t *j = b.failed ? NULL : jsonx_parse(b.data ? b.data : "", b.len, e);
     if (b.failed) {
-        err_set(e, ERR_TOO_LARGE, "the job on standard input is larger than %d bytes", SPEC_BYTES);
+        err_set(e, ERR_TOO_LARGE, "the %s on standard input is larger than %d bytes", what,
+                SPEC_BYTES);
     }
     buf_release(&b);
     return j;
@@ -72,7 +73,7 @@ static int submit_and_watch(struct session *s, json_t *job)
 int command_submit(struct session *s)
 {
     bool dry = opt_flag(s->options, "dry-run"), watch = opt_flag(s->options, "watch");
-    json_t *spec = read_spec(session_argument(s, 0), &s->err);
+    json_t *spec = submit_read(session_argument(s, 0), "job", &s->err);
     if (!spec) {
         return STATUS_USAGE;
     }

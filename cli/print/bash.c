@@ -38,7 +38,7 @@ static const char tail[] =
     "    case $kind in\n"
     "    file) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;\n"
     "    folder) mapfile -t COMPREPLY < <(compgen -d -- \"$word\") ;;\n"
-    "    jobs | nodes | programs)\n"
+    "    jobs | nodes | programs | sweeps)\n"
     "        kind=$(\"${COMP_WORDS[0]}\" \"$kind\" -q 2>/dev/null)\n"
     "        mapfile -t COMPREPLY < <(compgen -W \"$kind\" -- \"$word\")\n"
     "        ;;\n"
@@ -53,9 +53,10 @@ static const char tail[] =
     "complete -F _evenstep evenstep\n";
 
 static const char *const names[] = {
-    [WORD_PLAIN] = "plain", [WORD_FILE] = "file",  [WORD_FOLDER] = "folder",
-    [WORD_JOB] = "jobs",    [WORD_NODE] = "nodes", [WORD_PROGRAM] = "programs",
-    [WORD_SHELL] = "shell", [WORD_ROLE] = "role",  [WORD_TOKEN_ACTION] = "token",
+    [WORD_PLAIN] = "plain",  [WORD_FILE] = "file",  [WORD_FOLDER] = "folder",
+    [WORD_JOB] = "jobs",     [WORD_NODE] = "nodes", [WORD_PROGRAM] = "programs",
+    [WORD_SHELL] = "shell",  [WORD_ROLE] = "role",  [WORD_TOKEN_ACTION] = "token",
+    [WORD_SWEEP] = "sweeps",
 };
 
 static void print_command(const struct command *c, FILE *out)

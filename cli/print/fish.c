@@ -25,6 +25,7 @@ static const char *const offers[] = {
     [WORD_SHELL] = "-f -a 'bash zsh fish'",
     [WORD_ROLE] = "-f -a 'viewer operator programs admin'",
     [WORD_TOKEN_ACTION] = "-f -a 'create list revoke'",
+    [WORD_SWEEP] = "-f -a '(evenstep sweeps -q 2>/dev/null)'",
 };
 
 static void print_command(const struct command *c, FILE *out)

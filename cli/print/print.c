@@ -14,7 +14,8 @@ enum word_kind word_kind(const char *word)
     } kinds[] = {{"FILE", WORD_FILE},  {"MODEL", WORD_FILE},      {"ARGS", WORD_FILE},
                  {"DIR", WORD_FOLDER}, {"FOLDER", WORD_FOLDER},   {"ID", WORD_JOB},
                  {"NODE", WORD_NODE},  {"PROGRAM", WORD_PROGRAM}, {"SHELL", WORD_SHELL},
-                 {"PATH", WORD_FILE},  {"ROLE", WORD_ROLE},       {"ACTION", WORD_TOKEN_ACTION}};
+                 {"PATH", WORD_FILE},  {"ROLE", WORD_ROLE},       {"ACTION", WORD_TOKEN_ACTION},
+                 {"SWEEP", WORD_SWEEP}};
     word += *word == '[';
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strncmp(word, kinds[i].begin, strlen(kinds[i].begin)) == 0) {

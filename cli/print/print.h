@@ -17,7 +17,8 @@ enum word_kind {
     WORD_PROGRAM,
     WORD_SHELL,
     WORD_ROLE,
-    WORD_TOKEN_ACTION
+    WORD_TOKEN_ACTION,
+    WORD_SWEEP,
 };
 
 /* The kind that a word of `arguments`, or an option's metavar, stands for. */

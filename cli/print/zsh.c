@@ -13,6 +13,7 @@ static const char *const actions[] = {
     [WORD_SHELL] = "(bash zsh fish)",
     [WORD_ROLE] = "(viewer operator programs admin)",
     [WORD_TOKEN_ACTION] = "(create list revoke)",
+    [WORD_SWEEP] = "_evenstep_names sweeps",
 };
 
 /* Help within a specification in single quotes: [ ] and : have a meaning there. */

@@ -1,9 +1,11 @@
-/* Jobs that have not ended: see openjobs.h. */
+/* Jobs and sweeps that have not ended: see openjobs.h. */
 #include "coordinator/files/openjobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "store/sweeps.h"
 
 /* The first job of the list whose spec contains the text; "" if none does. */
 static void find(struct store *s, const json_t *ids, const char *text, char by[STORE_ID],
@@ -21,6 +23,27 @@ static void find(struct store *s, const json_t *ids, const char *text, char by[S
             return;
         }
     }
+}
+
+/* The first sweep that has not ended whose document or list of jobs contains the text. */
+static int find_sweep(struct store *s, const char *text, char by[STORE_ID], struct err *e)
+{
+    json_t *open = store_sweeps_open(s, e), *id;
+    size_t i;
+    if (!open) {
+        return -(int)e->code;
+    }
+    json_array_foreach(open, i, id) {
+        json_t *sweep = by[0] ? NULL : store_sweep_get(s, json_string_value(id), NULL);
+        char *all = sweep ? json_dumps(sweep, JSON_COMPACT) : NULL;
+        if (all && strstr(all, text)) {
+            snprintf(by, STORE_ID, "%s", json_string_value(id));
+        }
+        free(all);
+        json_decref(sweep);
+    }
+    json_decref(open);
+    return 0;
 }
 
 int openjobs_name(struct store *s, const char *text, char by[STORE_ID], struct err *e)
@@ -44,5 +67,5 @@ int openjobs_name(struct store *s, const char *text, char by[STORE_ID], struct e
             return -(int)e->code;
         }
     }
-    return 0;
+    return find_sweep(s, text, by, e);
 }

@@ -1,11 +1,12 @@
-/* Jobs that have not ended, asked for what they need. */
+/* Jobs and sweeps that have not ended, asked for what they need. */
 #ifndef COORDINATOR_FILES_OPENJOBS_H
 #define COORDINATOR_FILES_OPENJOBS_H
 
 #include "store/store.h"
 
 /* Puts the id of a job into `by` that has not ended and whose spec contains this text (another
- * job's id, a program's digest); an empty text if there is none. Fails where the store is away. */
+ * job's id, a program's digest), or that of a sweep, whose next trial may go on from one of its
+ * jobs; an empty text if there is none. Fails where the store is away. */
 int openjobs_name(struct store *s, const char *text, char by[STORE_ID], struct err *e);
 
 #endif

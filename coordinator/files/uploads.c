@@ -95,7 +95,8 @@ int uploads_delete(const char *data_dir, struct store *s, const char *digest, st
         return rc;
     }
     if (job[0]) {
-        return err_set(e, ERR_CONFLICT, "the job '%s' needs the program '%.12s…'", job, digest);
+        return err_set(e, ERR_CONFLICT, "the job or sweep '%s' needs the program '%.12s…'", job,
+                       digest);
     }
     return forget(data_dir, digest, e);
 }

@@ -55,27 +55,17 @@ bool advance_note(const struct sweep *s, struct sweep_runs *runs, const json_t *
 
 /* ---- the budget ------------------------------------------------------------------------------ */
 
-/* Which trial a place of the list belongs to. */
-static int trial_of(const struct sweep *s, const struct sweep_runs *runs, int place)
-{
-    struct sweep_rung rung;
-    for (int i = 0; sweep_rung_get(s, runs, i, &rung); i++) {
-        int at = (place - rung.first) / s->seeds;
-        if (place < rung.first + rung.n * s->seeds) {
-            return rung.trials[at];
-        }
-    }
-    return 0;
-}
-
 /* Is there room for one more job? A job that asks for more nodes than the budget runs alone. */
 static bool has_room(const struct sweep *s, const struct sweep_runs *runs, int trial)
 {
+    struct sweep_rung rung;
     int active = 0, nodes = 0;
-    for (int i = 0; i < runs->n; i++) {
-        if (!jobstate_ended(runs->all[i].state)) {
-            active++;
-            nodes += s->nodes > 0 ? sweep_workers(s, trial_of(s, runs, i)) : 0;
+    for (int i = 0; sweep_rung_get(s, runs, i, &rung); i++) {
+        for (int at = rung.first; at < rung.first + rung.n * s->seeds && at < runs->n; at++) {
+            if (!jobstate_ended(runs->all[at].state)) {
+                active++;
+                nodes += sweep_workers(s, rung.trials[(at - rung.first) / s->seeds]);
+            }
         }
     }
     return active < s->parallel &&

@@ -138,7 +138,7 @@ static const struct {
      "\"strategy\": {\"type\": \"sync\"}, "
      "\"batching\": {\"global_batch\": 128, \"policy\": \"dynamic\"}, "
      "\"workers\": 2, \"epochs\": 1}"},
-    {"SweepSpec",
+    {"SweepStart",
      "{\"name\": \"rates\", \"spec\": {\"model\": \"mlp\", "
      "\"data\": {\"format\": \"glyphs\", \"samples\": 6000, \"test_samples\": 1000}, "
      "\"optimizer\": {\"type\": \"sgd\"}, \"strategy\": {\"type\": \"sync\"}, "

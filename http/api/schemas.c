@@ -160,27 +160,29 @@ const struct schema schemas[] = {
      "A small picture: bytes as base64, row by row, channels last."},
     {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
     {"Artifact", "name:string bytes:integer sha256:sha256", "A file and its digest."},
-    {"SweepSpec",
-     "!~name:string spec:object parameters:[SweepParameter] method:SweepMethod "
-     "~metric:SweepMetric ~parallel:integer ~nodes:integer ~seeds:integer",
+    {"SweepStart",
+     "!~name:string? spec:object parameters:[SweepParameter] method:SweepMethod "
+     "~metric:SweepMetric? ~parallel:integer(1,256)? ~nodes:integer(0,65536)? "
+     "~seeds:integer(1,16)?",
      "A job spec (`spec`; what the parameters set may be missing) that is tried with several "
      "settings. `parallel`: jobs at a time, 1 by default; "
      "`nodes`: that these ask for in all, 0 (the default) for no limit; `seeds`: jobs of each "
      "trial, 1 by default."},
     {"SweepParameter",
-     "!pointer:string ~values:[any] ~range:[number] ~scale:SweepScale ~steps:integer",
+     "!pointer:string ~values:[any]? ~range:[number(-1e15,1e15)]? ~scale:SweepScale? "
+     "~steps:integer(2,100)?",
      "`pointer`: where in the spec (RFC 6901); `values`, or a `range` of the least and the "
      "greatest value, of which a grid takes `steps`."},
     {"SweepScale", "=linear|log|int|choice",
      "How a range is divided; `int`: into whole numbers; `choice` is that of values."},
     {"SweepMethod",
-     "!type:SweepMethodType ~trials:integer ~seed:integer ~eta:integer "
-     "~rungs:[integer]",
+     "!type:SweepMethodType ~trials:integer(1,500)? ~seed:integer(0,9007199254740992)? "
+     "~eta:integer(2,100)? ~rungs:[integer(1,1000000)]?",
      "`trials` and `seed`: how many are drawn, unless in a grid; of halving: `rungs`, epochs at "
      "which the best 1/`eta` (3 by default) of the trials go on."},
     {"SweepMethodType", "=grid|random|halving",
      "All combinations, some that are drawn, or some of which the best are trained on."},
-    {"SweepMetric", "!~name:SweepMetricName ~direction:SweepDirection",
+    {"SweepMetric", "!~name:SweepMetricName? ~direction:SweepDirection?",
      "What is compared: a figure of a job's metrics; test_accuracy by default."},
     {"SweepMetricName", "=" SWEEP_METRICS, "A figure of a job's metrics."},
     {"SweepDirection", "=max|min", "Which value is the best; min for a loss by default."},
@@ -373,6 +375,18 @@ static const struct {
              {"id", "pattern", "^[0-9a-f]{16}$"},
              {"sha256", "pattern", "^[0-9a-f]{64}$"}};
 
+/* "integer(1,16)": a number within bounds. */
+static json_t *bounded(const char *type)
+{
+    double least = 0, most = 0;
+    size_t n = strcspn(type, "(");
+    sscanf(type + n, "(%lf,%lf)", &least, &most);
+    bool whole = strncmp(type, "integer", n) == 0;
+    return json_pack("{s:o, s:o, s:o}", "type", json_stringn(type, n), "minimum",
+                     whole ? json_integer((json_int_t)least) : json_real(least), "maximum",
+                     whole ? json_integer((json_int_t)most) : json_real(most));
+}
+
 /* "[number?]" and so on, n characters. */
 static json_t *type_json(const char *type, size_t n)
 {
@@ -391,6 +405,9 @@ static json_t *type_json(const char *type, size_t n)
     if (n > 2 && type[0] == '{') {
         return json_pack("{s:s, s:o}", "type", "object", "additionalProperties",
                          type_json(type + 1, n - 2));
+    }
+    if (n > 1 && type[n - 1] == ')') {
+        return bounded(type);
     }
     if (isupper((unsigned char)type[0])) {
         char ref[96];

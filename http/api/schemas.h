@@ -5,9 +5,10 @@
  * `?` may be null, `[T]` an array, `{T}` an object with any keys, `~` a key that may be missing; a
  * capital begins the name of another schema. Strings, integers, numbers, booleans and objects are
  * JSON Schema's own; `time` is a string with a date and a time, `id` that of a job, `sha256` a
- * digest in hexadecimal digits, `priority` a job's. Fields that begin with "!" are all the keys
- * that a document may have; those that begin with "=" are the values of a string:
- * "=ready|busy|lost"; "Job?" are those of Job, of which all but the first may be missing. */
+ * digest in hexadecimal digits, `priority` a job's; `integer(1,16)` and `number(0,1)` have bounds.
+ * Fields that begin with "!" are all the keys that a document may have; those that begin with "="
+ * are the values of a string: "=ready|busy|lost"; "Job?" are those of Job, of which all but the
+ * first may be missing. */
 #ifndef HTTP_API_SCHEMAS_H
 #define HTTP_API_SCHEMAS_H
 

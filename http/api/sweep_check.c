@@ -1,6 +1,7 @@
 /* Checks the trials of a sweep: see sweep_check.h. What needs no machine is checked of each trial;
  * what does (data, placement, memory) of the first few that differ in more than the optimizer,
- * since each of these checks is a process.
+ * since each of these checks is a process. A user's program is checked in every trial: whoever
+ * submits it may not be allowed to run it.
  */
 #include "http/api/sweep_check.h"
 
@@ -76,7 +77,7 @@ static bool was_planned(struct check *c)
     for (size_t k = 0; k < sizeof beside / sizeof *beside; k++) {
         json_object_del(part, beside[k]);
     }
-    bool found = json_array_size(c->planned) >= PLANS;
+    bool found = json_array_size(c->planned) >= PLANS && !c->spec->program.given;
     json_array_foreach(c->planned, i, one) {
         found = found || json_equal(one, part);
     }
@@ -119,6 +120,7 @@ static void check_trial(struct check *c, int trial)
         return;
     }
     if (jobspec_parse(c->spec, spec, &c->problems) == 0) {
+        sweep_check_run(c->sweep, c->spec, &c->problems);
         ask_quota(c);
         ask_machines(c);
     }

@@ -240,6 +240,9 @@ static void read_method(struct sweep *s, struct fields *f)
         fields_param(&in, &eta_param);
         s->eta = (int)fields_int(full, "eta");
         read_rungs(s, &in);
+        if (s->trials > 0 && s->trials < s->eta) {
+            fields_problem(&in, "trials", "fewer than 'eta', %d, leave none to go on", s->eta);
+        }
     }
     fields_close(&in);
 }
@@ -283,25 +286,32 @@ static void count_trials(struct sweep *s, struct fields *f)
     s->trials = n > SWEEP_TRIALS ? 0 : (int)n;
 }
 
-/* What a halving asks of the spec. */
-static void check_halving(const struct sweep *s, const json_t *spec, struct jsonx_problems *p)
+/* Cut where it is too long, between two characters. */
+static void take_name(struct sweep *s, const char *name)
 {
-    const json_t *schedule = json_object_get(json_object_get(spec, "optimizer"), "schedule");
-    if (json_object_get(spec, "init")) {
-        jsonx_problem(p, "/spec/init", "a halving starts its jobs from their own checkpoints");
+    size_t n = strlen(name) < NAME_BYTES ? strlen(name) : NAME_BYTES - 1;
+    while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80) {
+        n--;
     }
-    if (json_object_get(spec, "cluster")) {
-        jsonx_problem(p, "/spec/cluster",
+    snprintf(s->name, sizeof s->name, "%.*s", (int)n, name);
+}
+
+void sweep_check_run(const struct sweep *s, const struct jobspec *spec, struct jsonx_problems *p)
+{
+    if (s->method != SWEEP_HALVING) {
+        return;
+    }
+    if (spec->init[0]) {
+        jsonx_problem(p, "/init", "a halving starts its jobs from their own checkpoints");
+    }
+    if (spec->cluster) {
+        jsonx_problem(p, "/cluster",
                       "virtual jobs leave no checkpoint that the next rung could go on from");
     }
-    if (strcmp(text_at(schedule, "type"), "cosine") == 0) {
-        jsonx_problem(p, "/spec/optimizer/schedule/type",
+    if (spec->optimizer.schedule == CAT_SCHEDULE_COSINE) {
+        jsonx_problem(p, "/optimizer/schedule/type",
                       "a cosine would end with every rung; 'constant' and 'step' go on over all of "
                       "them");
-    }
-    if (s->n_rungs > 1 && s->trials > 0 && s->trials < s->eta) {
-        jsonx_problem(p, "/method/trials", "fewer than 'eta', %d, trials leave none to go on",
-                      s->eta);
     }
 }
 
@@ -317,7 +327,7 @@ int sweep_parse(struct sweep *s, const json_t *json, struct jsonx_problems *prob
     }
     const json_t *spec = fields_need(&f, "spec");
     const char *name = fields_text(&f, "name", false, NAME_BYTES);
-    snprintf(s->name, sizeof s->name, "%.*s", NAME_BYTES - 1, name ? name : text_at(spec, "name"));
+    take_name(s, name ? name : text_at(spec, "name"));
     json_object_set_new(s->json, "name", json_string(s->name[0] ? s->name : "sweep"));
     json_object_set_new(s->json, "spec", json_deep_copy(spec ? spec : json_null()));
     if (spec && !json_is_object(spec)) {
@@ -333,9 +343,6 @@ int sweep_parse(struct sweep *s, const json_t *json, struct jsonx_problems *prob
     fields_close(&f);
     if (problems->count + problems->dropped == before) {
         count_trials(s, &f);
-    }
-    if (s->method == SWEEP_HALVING) {
-        check_halving(s, spec, problems);
     }
     return problems->count + problems->dropped > before ? -ERR_INVALID : 0;
 }

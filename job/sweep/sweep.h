@@ -64,9 +64,13 @@ struct sweep {
 /* What a list of names of `metric` is checked against, and what /openapi.json says. */
 #define SWEEP_METRICS "test_accuracy|best_test_accuracy|test_loss|train_loss|samples_per_second"
 
-/* Checks all but the spec, which is a job's (sweep_trial_spec gives what to check). Every mistake
+/* Checks all but the spec, which is a job's (sweep_run_spec gives what to check). Every mistake
  * goes into `problems`; 0 or negative. `sweep` needs sweep_release either way. */
 int sweep_parse(struct sweep *sweep, const json_t *json, struct jsonx_problems *problems);
+/* What a sweep asks of its jobs' specs beyond what a job's has to be; pointers are into the spec.
+ */
+void sweep_check_run(const struct sweep *sweep, const struct jobspec *spec,
+                     struct jsonx_problems *problems);
 /* As sweep_parse, of a document that was checked before: ERR_DATA says what is wrong with it. */
 int sweep_read(struct sweep *sweep, const json_t *json, struct err *e);
 void sweep_release(struct sweep *sweep);

@@ -13,6 +13,9 @@ const JOBS = {
   cancelled: ['stop', 'Cancelled', ''],
   succeeded: ['check', 'Succeeded', 'ok'],
   failed: ['cross', 'Failed', 'bad'],
+  /* of trials alone */
+  waiting: ['clock', 'Waiting', ''],
+  stopped: ['down', 'Stopped', ''],
 };
 /** @type {{[state: string]: [string, string, string]}} */
 const NODES = {
@@ -31,7 +34,7 @@ export const ended = (state) => ['succeeded', 'failed', 'cancelled'].includes(st
 /** @param {Api.State} state */
 export const waiting = (state) => state === 'queued' || state === 'paused';
 
-/** @param {Api.State} state */
+/** @param {Api.State | Api.TrialState} state */
 export function pill(state) {
   const [name, text, tone] = JOBS[state] || ['clock', state, ''];
   return h('span', {class: 'pill', data: {tone, state}}, icon(name, 12), h('span', {text}));
@@ -40,7 +43,7 @@ export function pill(state) {
 /**
  * The pill of a state, put where the old one is if that shows another state.
  * @param {HTMLElement} node
- * @param {Api.State} state
+ * @param {Api.State | Api.TrialState} state
  */
 export function setPill(node, state) {
   if (node.dataset.state === state) {

@@ -78,9 +78,6 @@ static void every_mistake_is_told_at_once_with_its_place(void **state)
         {"/parameters/6", "given twice"},
         {"/parameters/6/range/0", "whole number"},
         {"/parameters/6/steps", "only a grid"},
-        {"/spec/init", "own checkpoints"},
-        {"/spec/cluster", "no checkpoint"},
-        {"/spec/optimizer/schedule/type", "cosine"},
     };
     struct jsonx_problems problems = {0};
     struct sweep s;
@@ -96,6 +93,37 @@ static void every_mistake_is_told_at_once_with_its_place(void **state)
     jsonx_problems_release(&problems);
     sweep_release(&s);
     json_decref(j);
+}
+
+/* Whatever put it there: spec or parameter. */
+static void a_halving_refuses_specs_that_could_not_go_on(void **state)
+{
+    static const char example[] =
+        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"optimizer\": {\"type\": "
+        "\"sgd\", \"learning_rate\": 0.1}, \"strategy\": {\"type\": \"sync\"}, \"batching\": "
+        "{\"global_batch\": 32}}";
+    struct sweep halving, grid;
+    struct parsed *good = parse_patched(example, "{}"),
+                  *bad = parse_patched(
+                      example,
+                      "{\"init\": \"x\", \"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 1, "
+                      "\"schedule\": {\"type\": \"cosine\"}}, \"cluster\": {\"nodes\": [{\"name\": "
+                      "\"a\", \"seconds_per_sample\": 1}]}}");
+    (void)state;
+    assert_true(good->rc == 0 && bad->rc == 0);
+    read_text(&halving, SWEEP(RATE, "{\"type\": \"halving\", \"trials\": 4, \"rungs\": [1, 2]}"));
+    read_text(&grid, SWEEP("[{\"pointer\": \"/x\", \"values\": [1]}]", "{\"type\": \"grid\"}"));
+    sweep_check_run(&halving, &good->spec, &good->problems);
+    sweep_check_run(&grid, &bad->spec, &good->problems);
+    assert_int_equal(good->problems.count, 0);
+    sweep_check_run(&halving, &bad->spec, &bad->problems);
+    assert_true(has(bad, "/init", "own checkpoints"));
+    assert_true(has(bad, "/cluster", "no checkpoint"));
+    assert_true(has(bad, "/optimizer/schedule/type", "cosine"));
+    done(good);
+    done(bad);
+    sweep_release(&halving);
+    sweep_release(&grid);
 }
 
 static void too_many_trials_and_what_is_no_object_are_refused(void **state)
@@ -409,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mistake_is_told_at_once_with_its_place),
+        cmocka_unit_test(a_halving_refuses_specs_that_could_not_go_on),
         cmocka_unit_test(too_many_trials_and_what_is_no_object_are_refused),
         cmocka_unit_test(defaults_are_written_and_read_back_the_same),
         cmocka_unit_test(a_grid_has_every_combination_and_the_ends_of_its_ranges),

@@ -4,6 +4,7 @@ import {clock, duration, percent, plural, when, whole} from '../../format.js';
 import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {ended, pill, setPill} from '../../states.js';
+import {sweepOf} from '../../tags.js';
 
 import {Actions} from './actions.js';
 import {sizeText} from './resizes.js';
@@ -22,6 +23,7 @@ function facts(job) {
     h('span', null, h('b', {text: strategyOf(spec)}),
         ', ' + policyOf(spec) + ' minibatch, B = ' + whole(globalBatch(job))),
     h('span', {text: sizeText(job)}),
+    sweepOf(job) && h('a', {href: '#/sweeps/' + sweepOf(job), text: 'of a sweep'}),
     restarts > 0 && h('span', {text: 'attempt ' + (restarts + 1) + ' of ' + attempts}),
     h('span', {text: 'submitted ' + when(job.created) + (job.owner ? ' by ' + job.owner : '')}),
     h('span', {class: 'mono quiet', text: job.id})

@@ -38,7 +38,9 @@ export class FinishedJobs {
     this.more = button('Show more', () => data.readMore(), {class: 'btn small', hidden: true});
     const list = table('Finished jobs', HEADS, this.body);
     const all = h('a', {class: 'note', href: '#/runs', text: 'all runs as a table'});
-    this.sheet = new Sheet('Finished', h('div', {class: 'table-row'}, list, this.more), all);
+    const sweeps = h('a', {class: 'note', href: '#/sweeps', text: 'sweeps'});
+    const links = h('span', {class: 'links'}, all, sweeps);
+    this.sheet = new Sheet('Finished', h('div', {class: 'table-row'}, list, this.more), links);
     this.node = this.sheet.node;
   }
 

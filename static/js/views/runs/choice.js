@@ -6,9 +6,9 @@ import {parseCondition, printCondition} from './conditions.js';
 /** @typedef {import('./conditions.js').Condition} Condition */
 /**
  * `sort`: a column's name, after '-' downwards; `picked`: ids of jobs; `fold`: runs that differ in
- * their seeds alone stand in one line.
+ * their seeds alone stand in one line; `sweeps`: those of a sweep do.
  * @typedef {{columns: string[], sort: string, q: string, state: string, where: Condition[],
- *            picked: string[], fold: boolean}} Choice
+ *            picked: string[], fold: boolean, sweeps?: boolean}} Choice
  */
 
 const SORT = '-job/created';
@@ -28,7 +28,8 @@ export function parseChoice(params) {
     state: params.get('state') || '',
     where: params.getAll('where').flatMap((text) => parseCondition(text) || []),
     picked: words(params.get('runs')),
-    fold: params.get('fold') === 'seeds'
+    fold: params.get('fold') === 'seeds',
+    sweeps: params.get('fold') === 'sweeps'
   };
 }
 
@@ -36,7 +37,7 @@ export function parseChoice(params) {
  * The address of a choice.
  * @param {Choice} choice
  */
-export function addressOf({columns, sort, q, state, where, picked, fold}) {
+export function addressOf({columns, sort, q, state, where, picked, fold, sweeps}) {
   const all = new URLSearchParams();
   const put = (/** @type {string} */ key, /** @type {string | false} */ value) =>
       value && all.append(key, value);
@@ -45,7 +46,7 @@ export function addressOf({columns, sort, q, state, where, picked, fold}) {
   where.forEach((c) => put('where', printCondition(c)));
   put('cols', columns.join() !== FIRST.join() && columns.join());
   put('sort', sort !== SORT && sort);
-  put('fold', fold && 'seeds');
+  put('fold', sweeps ? 'sweeps' : fold && 'seeds');
   put('runs', picked.join());
   const text = all.toString();
   return '#/runs' + (text ? '?' + text.replace(/%2F/g, '/').replace(/%2C/g, ',') : '');

@@ -1,13 +1,16 @@
 /* From jobs to the lines of the table: those that meet the conditions, in order; runs that differ
-   in their seeds alone folded into one line where that is wished. Pure. */
+   in their seeds alone, or those of a sweep, folded into one line where that is wished. Pure. */
+import {sweepOf} from '../../tags.js';
+
 import {columnOf} from './columns.js';
 import {meets} from './conditions.js';
 
 /** @typedef {import('./choice.js').Choice} Choice */
 /** @typedef {import('./columns.js').Value} Value */
 /**
- * One line: a job, or several that were folded; `member` is one that is shown beneath its group.
- * @typedef {{key: string, jobs: Api.Job[], member: boolean}} Line
+ * One line: a job, or several that were folded; `member` is one that is shown beneath its group;
+ * `sweep`: the id of the sweep that was folded.
+ * @typedef {{key: string, jobs: Api.Job[], member: boolean, sweep?: string}} Line
  */
 
 /**
@@ -67,13 +70,14 @@ function withoutSeed(job) {
 
 /**
  * @param {Api.Job[]} jobs
+ * @param {(job: Api.Job) => string} keyOf
  * @returns {Line[]}
  */
-function folded(jobs) {
+function folded(jobs, keyOf) {
   /** @type {Map<string, Api.Job[]>} */
   const groups = new Map();
   for (const job of jobs) {
-    const key = withoutSeed(job);
+    const key = keyOf(job);
     groups.set(key, [...(groups.get(key) || []), job]);
   }
   return [...groups.values()].map((group) => ({
@@ -88,11 +92,14 @@ function folded(jobs) {
  * @param {Choice} choice
  * @returns {Line[]} without members of groups
  */
-export function linesOf(jobs, {where, sort, fold}) {
+export function linesOf(jobs, {where, sort, fold, sweeps}) {
   const found = jobs.filter((job) => where.every((condition) => meets(condition, job)));
-  const lines =
-      fold ? folded(found) : found.map((job) => ({key: job.id, jobs: [job], member: false}));
-  return inOrder(lines, sort);
+  const keyOf = sweeps ? (/** @type {Api.Job} */ job) => sweepOf(job) || job.id
+      : fold           ? withoutSeed
+                       : (/** @type {Api.Job} */ job) => job.id;
+  const lines = folded(found, keyOf);
+  return inOrder(
+      sweeps ? lines.map((line) => ({...line, sweep: sweepOf(line.jobs[0])})) : lines, sort);
 }
 
 /**

@@ -1,9 +1,9 @@
-/* What is done with the table: columns to choose, seeds to fold, runs to compare; on a phone, which
-   has no heads to click, the order too. */
+/* What is done with the table: columns to choose, seeds or sweeps to fold, runs to compare; on a
+   phone, which has no heads to click, the order too. */
 import {h, refill, say} from '../../dom.js';
 import {plural} from '../../format.js';
 import {icon} from '../../icons.js';
-import {button, choose, copyButton, Toggle} from '../../widgets.js';
+import {button, choose, control, copyButton, Segment} from '../../widgets.js';
 import {MOST} from '../compare/model.js';
 
 import {pickColumns} from './columnpicker.js';
@@ -20,7 +20,12 @@ export class Order {
     const columns = button('Columns',
         () => pickColumns(all(), data.choice.columns, (chosen) => view.change({columns: chosen})),
         {class: 'btn small', id: 'run-columns'});
-    const fold = new Toggle('Fold seeds', data.choice.fold, (on) => view.change({fold: on}));
+    const {fold: seeds, sweeps} = data.choice;
+    const fold = new Segment('Fold', [['', 'Each run'], ['seeds', 'Seeds'], ['sweeps', 'Sweeps']],
+        sweeps      ? 'sweeps'
+            : seeds ? 'seeds'
+                    : '',
+        (value) => view.change({fold: value === 'seeds', sweeps: value === 'sweeps'}));
     const link = copyButton('Copy link', () => location.href, {class: 'btn small'}, 1500);
     /** @type {HTMLSelectElement} */
     this.sort = choose('Order', [], () => view.change({sort: this.down() + this.sort.value}));
@@ -33,7 +38,7 @@ export class Order {
     this.chosen = h('span', {class: 'quiet', role: 'status'});
     this.none = button('None', () => view.change({picked: []}), {class: 'btn small ghost'});
     this.compare = h('a', {class: 'btn small', id: 'compare-runs', text: 'Compare'});
-    this.node = h('div', {class: 'run-order'}, columns, fold.node, link,
+    this.node = h('div', {class: 'run-order'}, columns, control('Fold', fold.node), link,
         h('span', {class: 'phone-only control'}, h('span', {text: 'Order'}), this.sort, this.turn),
         h('span', {class: 'end-tools'}, this.chosen, this.none, this.compare));
   }

@@ -1,5 +1,5 @@
-/* One line of the table: a run, a group of runs that differ in their seeds alone, or a member of
-   such a group. */
+/* One line of the table: a run, a group of runs that differ in their seeds alone or belong to one
+   sweep, or a member of such a group. */
 import {h, say} from '../../dom.js';
 import {Sparkline} from '../../figures.js';
 import {plural} from '../../format.js';
@@ -17,6 +17,8 @@ import {CURVE, textOf, textOfAll} from './columns.js';
 
 const CURVE_WIDTH = 96;
 const CURVE_HEIGHT = 22;
+/* What the service adds to a sweep's name: trial, rung, seed. */
+const OF_SWEEP = /-\d+(-r\d+)?(-s\d+)?$/;
 
 export class Row {
   /**
@@ -40,12 +42,13 @@ export class Row {
     this.curve = new Sparkline(CURVE_WIDTH, CURVE_HEIGHT, 'train loss of ' + name);
     /** @type {Api.Series | null | undefined} */
     this.drawn = undefined;
-    this.fold = this.isGroup() ? this.foldButton(told) : null;
+    const {fold, more} = this.isGroup() ? this.foldButton(told) : {fold: null, more: null};
+    this.fold = fold;
     /** @type {HTMLElement[]} */
     this.cells = columns.map((c) => this.cell(c));
     this.node = h('tr', {class: line.member ? 'member' : null, data: {line: line.key}},
         h('td', {class: 'pick'}, h('label', null, this.box)),
-        h('td', {class: 'run-name'}, this.fold || this.link(), this.state), this.cells);
+        h('td', {class: 'run-name'}, this.fold || this.link(), more, this.state), this.cells);
   }
 
   isGroup() {
@@ -65,9 +68,13 @@ export class Row {
   /** @param {Told} told */
   foldButton(told) {
     const click = () => told.open(this.line.key);
-    return h('button', {type: 'button', class: 'plain fold', 'aria-expanded': 'false', on: {click}},
-        icon('right', 10), h('span', {class: 'strong', text: this.line.jobs[0].name}),
-        h('span', {class: 'tag', text: plural(this.line.jobs.length, 'seed')}));
+    const {jobs, sweep} = this.line;
+    const name = sweep ? jobs[0].name.replace(OF_SWEEP, '') : jobs[0].name;
+    const fold =
+        h('button', {type: 'button', class: 'plain fold', 'aria-expanded': 'false', on: {click}},
+            icon('right', 10), h('span', {class: 'strong', text: name}),
+            h('span', {class: 'tag', text: plural(jobs.length, sweep ? 'run' : 'seed')}));
+    return {fold, more: sweep && h('a', {class: 'note', href: '#/sweeps/' + sweep, text: 'sweep'})};
   }
 
   /** @param {Column} column */

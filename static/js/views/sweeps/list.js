@@ -1,0 +1,45 @@
+/* All sweeps, the newest first. */
+import {get} from '../../api.js';
+import {fill, h} from '../../dom.js';
+import {when} from '../../format.js';
+import {pill} from '../../states.js';
+import {numeric, scroller, table} from '../../widgets.js';
+
+import {metricText, metricTitle} from './words.js';
+
+const HEADS =
+    ['Sweep', 'State', 'Method', ...numeric('Trials', 'Jobs ended', 'Best'), 'Metric', 'Started'];
+
+/** @param {Api.SweepRow} sweep */
+function makeRow({id, name, state, method, counts, best, metric, created}) {
+  return h('tr', null,
+      h('td', null, h('a', {class: 'job-link', href: '#/sweeps/' + id, text: name})),
+      h('td', null, pill(state)), h('td', {text: method.type}),
+      h('td', {class: 'num', text: counts.trials}), h('td', {class: 'num', text: counts.ended}),
+      h('td', {class: 'num', text: metricText(metric.name, best?.metric)}),
+      h('td', {text: metricTitle(metric.name)}), h('td', {title: created, text: when(created)}));
+}
+
+/**
+ * @param {Element} root
+ * @param {Page.Route} route
+ */
+export async function show(root, route) {
+  document.title = 'Sweeps · Evenstep';
+  /** @type {{sweeps: Api.SweepRow[]}} */
+  const {sweeps} = await get('sweeps');
+  if (route.alive()) {
+    const body = h('tbody', null, sweeps.map(makeRow));
+    const none = h('p', {
+      class: 'quiet',
+      text:
+          'There is no sweep. “evenstep sweep FILE” starts one: a job tried with several settings.'
+    });
+    fill(root, h('p', {class: 'crumbs'}, h('a', {href: '#/', text: 'Jobs'}), ' /'),
+        h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Sweeps'}))),
+        h('div', {class: 'sheet'},
+            sweeps.length ? scroller('Sweeps, table', table('Sweeps', HEADS, body, 'trial-table'))
+                          : none));
+  }
+  return {};
+}

@@ -1,0 +1,137 @@
+/* Settings, figures and states of a sweep as people read them, and where a value stands on its
+   axis. Pure. */
+import {linearTicks, logTicks, niceRange} from '../../chart/scale.js';
+import {known, list, loss, percent, plain, plural, three} from '../../format.js';
+
+/**
+ * One axis of the settings: `at` gives 0 (bottom) to 1 (top), NaN where there is nothing.
+ * @typedef {{title: string, at: (value: unknown) => number, ticks: [number, string][]}} Scale
+ */
+
+const LONGEST = 18;
+
+/**
+ * /optimizer/learning_rate is titled learning_rate.
+ * @param {string} pointer
+ */
+export function titleOf(pointer) {
+  return pointer.slice(pointer.lastIndexOf('/') + 1).replace(/~1/g, '/').replace(/~0/g, '~');
+}
+
+/**
+ * A value of a setting; of an object its type, if it has one.
+ * @param {any} value
+ */
+export function settingText(value) {
+  if (typeof value === 'number') {
+    return plain(value);
+  }
+  const text = typeof value === 'string' ? value
+      : value?.type                      ? String(value.type)
+                                         : JSON.stringify(value);
+  return text.length > LONGEST ? text.slice(0, LONGEST - 1) + '…' : text;
+}
+
+/**
+ * @param {string} name
+ * @param {number | null | undefined} value
+ */
+export function metricText(name, value) {
+  return name.includes('accuracy') ? percent(value)
+      : name.includes('loss')      ? loss(value)
+                                   : three(value);
+}
+
+/** @param {string} name */
+export const metricTitle = (name) => name.replace(/_/g, ' ');
+
+/**
+ * @param {Api.Trial} trial
+ * @param {Api.SweepRow} sweep
+ */
+export function trialText(trial, sweep) {
+  const settings = Object.entries(trial.settings).map(([pointer,
+    value]) => titleOf(pointer) + ' ' + settingText(value));
+  const result = known(trial.metric)
+      ? ': ' + metricTitle(sweep.metric.name) + ' ' + metricText(sweep.metric.name, trial.metric)
+      : ': ' + trial.state;
+  return 'Trial ' + trial.number + ', ' + list(settings) + result;
+}
+
+/**
+ * The sentence at the top.
+ * @param {Api.SweepRow} sweep
+ */
+export function sentenceOf({state, counts, best, metric}) {
+  const done = plural(counts.ended, 'job') + ' of ' + plural(counts.trials, 'trial') +
+      (counts.ended === 1 ? ' has' : ' have') + ' ended' +
+      (counts.failed ? ', ' + counts.failed + ' failed' : '') + '.';
+  if (!best) {
+    return done + (state === 'running' ? '' : ' No trial has a result.');
+  }
+  const settings =
+      Object.entries(best.settings).map(([p, value]) => titleOf(p) + ' ' + settingText(value));
+  return done + ' Trial ' + best.trial + ' is the best' + (state === 'running' ? ' so far' : '') +
+      ', with ' + list(settings) + ': ' + metricTitle(metric.name) + ' ' +
+      metricText(metric.name, best.metric) + '.';
+}
+
+/* ---- axes ------------------------------------------------------------------------------------ */
+
+/**
+ * @param {string} title
+ * @param {number[]} values
+ * @param {boolean} log
+ * @param {(value: number) => string} text
+ * @returns {Scale}
+ */
+function numbers(title, values, log, text) {
+  const positive = log && values.every((v) => v > 0);
+  const [low, high] = niceRange(values, {log: positive, pad: 0.03});
+  const place = positive ? Math.log : (/** @type {number} */ v) => v;
+  const at = (/** @type {unknown} */ v) =>
+      (known(v) ? (place(v) - place(low)) / (place(high) - place(low)) : NaN);
+  const ticks = positive ? logTicks(low, high) : linearTicks(low, high, 5);
+  return {title, at, ticks: ticks.map((v) => [at(v), text(v)])};
+}
+
+/**
+ * @param {string} title
+ * @param {unknown[]} values
+ * @returns {Scale}
+ */
+function choices(title, values) {
+  const keys = [...new Set(values.map((v) => JSON.stringify(v)))];
+  if (values.every(known)) {
+    keys.sort((a, b) => Number(a) - Number(b));
+  }
+  const place = (/** @type {number} */ i) => (i + 0.5) / keys.length;
+  return {
+    title,
+    at: (v) => {
+      const i = keys.indexOf(JSON.stringify(v));
+      return i < 0 ? NaN : place(i);
+    },
+    ticks: keys.map((key, i) => [place(i), settingText(JSON.parse(key))])
+  };
+}
+
+/**
+ * An axis for each parameter, and the metric's.
+ * @param {Api.Sweep} sweep
+ * @returns {Scale[]}
+ */
+export function scalesOf({parameters, trials, metric}) {
+  const settings = parameters.map(({pointer, scale}) => {
+    const values = trials.map((t) => t.settings[pointer]);
+    const figures = values.filter(known);
+    return scale !== 'choice' && figures.length === values.length
+        ? numbers(titleOf(pointer), figures, scale === 'log', plain)
+        : choices(titleOf(pointer), values);
+  });
+  const reached = trials.map((t) => t.metric).filter(known);
+  return [
+    ...settings,
+    numbers(metricTitle(metric.name), reached, false, (v) => metricText(metric.name, v))
+  ];
+}

@@ -1,0 +1,86 @@
+"""The page of a sweep: its drawings, its table, what the pointer and the keyboard find; and the
+list of sweeps."""
+import pytest
+
+from service import spec, until
+from test_axe import FOUND, findings
+
+RATE = "/optimizer/learning_rate"
+
+
+@pytest.fixture(scope="module")
+def sweep(service):
+    """A grid of four virtual jobs, one of which diverges."""
+    base = spec(workers=1, epochs=1, data={"format": "glyphs", "samples": 256, "test_samples": 64},
+                cluster={"nodes": [{"name": "v", "seconds_per_sample": 0.001}]})
+    answer = service.post("sweeps", {
+        "name": "rates & sizes", "spec": base, "method": {"type": "grid"}, "parallel": 2,
+        "parameters": [{"pointer": RATE, "range": [0.01, 1], "scale": "log", "steps": 2},
+                       {"pointer": "/batching/global_batch", "values": [16, 32]}]})
+    assert answer.status_code == 201, answer.text
+    id = answer.json()["id"]
+    return until("the sweep has ended", lambda: (lambda s: s if s["finished"] else None)(
+        service.get("sweeps/" + id).json()))
+
+
+def test_the_page_shows_settings_results_and_the_best_and_leads_to_the_jobs(page, sweep):
+    page.open("/sweeps/" + sweep["id"])
+    page.wait_for(".trial-jobs a")
+    assert len(page.all(".trial")) == len(page.all(".trial-dot")) == 4
+    assert [e.text for e in page.all(".trial-axis .fit-name")] == [
+        "learning_rate", "global_batch", "test accuracy"]
+    assert len(page.all("g.trial.best-trial")) == 1
+    said = page.text("#sweep-sentence")
+    assert "4 jobs of 4 trials have ended." in said
+    assert f"Trial {sweep['best']['trial']} is the best, with learning_rate " in said
+    links = [a.get_attribute("href").rsplit("/", 1)[1] for a in page.all(".trial-jobs a")]
+    assert links == [t["jobs"][0]["id"] for t in sweep["trials"]]
+    page.script("document.querySelectorAll('.trial-jobs a')[2].focus()")
+    until("the line is looked at", lambda: page.script(
+        "return [...document.querySelectorAll('.trial.looked,.trial-dot.looked,tr.looked')]"
+        ".map((e) => e.dataset.trial).join()") == "3,3,3")
+    assert page.text(".row-title .note").startswith(
+        "Trial 3, learning_rate 1 and global_batch 16: test accuracy ")
+    page.script("document.activeElement.blur()")
+    until("no line is looked at", lambda: not page.all(".looked"))
+    page.script("document.querySelector('.trial[data-trial=\"2\"] .trial-line')"
+                ".dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    page.wait_for("#verdict")
+    assert page.script("return location.hash") == "#/jobs/" + sweep["trials"][1]["jobs"][0]["id"]
+    page.wait_text(".facts", "of a sweep")
+
+
+def test_lists_lead_to_a_sweep_and_fold_it_into_one_line(page, sweep):
+    page.open("/runs?fold=sweeps")
+    page.wait_text(".run-table .fold", "rates & sizes")
+    assert "4 runs" in page.text(".run-table .fold")
+    assert page.find(".run-table .run-name a").get_attribute("href").endswith(sweep["id"])
+    page.open("/sweeps")
+    page.wait_text(".trial-table .job-link", "rates & sizes")
+    page.click(".trial-table .job-link")
+    page.wait_for(".trial")
+
+
+def test_it_fits_every_width_and_has_no_finding(page, sweep):
+    try:
+        for width, theme in ((1440, "light"), (390, "dark")):
+            page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                        {"width": width, "height": 900, "deviceScaleFactor": 1,
+                                         "mobile": False})
+            page.script("window.evenstepTheme.set(arguments[0])", theme)
+            for route in ("/sweeps/" + sweep["id"], "/sweeps", "/runs?fold=sweeps"):
+                page.open(route)
+                page.wait_for("main table tbody tr")
+                assert page.script("return document.documentElement.scrollWidth") <= width
+                if FOUND:
+                    assert findings(page) == [], route
+    finally:
+        page.script("window.evenstepTheme.set('auto')")
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_best_so_far_follows_the_direction(page):
+    best = lambda direction: page.script(
+        "return import('/js/views/sweeps/progress.js').then("
+        "(m) => m.bestSoFar([3, 1, 4, 2], arguments[0]))", direction)
+    assert best("max") == [3, 3, 4, 4] and best("min") == [3, 1, 1, 1]
