@@ -359,3 +359,10 @@ ELASTIC = {"spec": {"elastic": {"min": 2, "max": 4}},
 def test_a_change_of_size_is_found_and_said(page, expression, wanted):
     assert call(page, "/js/views/job/resizes.js",
                 f"((job) => {expression})({json.dumps(ELASTIC)})") == wanted
+
+
+def test_what_if_is_asked_of_an_elastic_job_as_it_runs_now(page):
+    spec = call(page, "/js/whatif.js",
+                "m.specNow({spec: {elastic: {min: 1, max: 4}, workers: 4, min_workers: 1}, "
+                "workers: [{node: 'a'}, {node: 'b'}]})")
+    assert spec == {"workers": 2, "min_workers": 1, "nodes": ["a", "b"]}
