@@ -123,7 +123,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs/{id}/evaluations", ROLE_VIEWER, api_job_evaluations, "Lists the results on the test set, oldest first.", table_params, NULL, 200, "Evaluations|text/csv", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/logs", ROLE_VIEWER, api_job_logs, "Gives a log as text; a Range header reads on from where one was. With all, every log: the last lines of each.", logs_params, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "Artifacts", ROUTE_WAITS},
-    {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_WAITS},
+    {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact, by its name as the list has it, slashes as they are; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_FILES},
     {"GET", V1 "nodes", ROLE_VIEWER, api_nodes_list, "Lists nodes with their state.", NULL, NULL, 200, "NodeList", ROUTE_WAITS},
     {"GET", V1 "nodes/{name}", ROLE_VIEWER, api_node_get, "Shows a node.", NULL, NULL, 200, "Node", ROUTE_WAITS},
     {"DELETE", V1 "nodes/{name}", ROLE_OPERATOR, api_node_delete, "Forgets a node that is lost; 409 while it reports.", NULL, NULL, 204, NULL, ROUTE_WAITS},
@@ -167,8 +167,9 @@ int routes_count(void)
 }
 
 /* Does `path` fit? Fills in what stood for the names in braces. */
-static bool fits(const char *pattern, const char *path, struct route_match *out)
+static bool fits(const struct route *r, const char *path, struct route_match *out)
 {
+    const char *pattern = r->pattern;
     int n = 0;
     while (*pattern && *path) {
         if (*pattern != '{') {
@@ -177,7 +178,8 @@ static bool fits(const char *pattern, const char *path, struct route_match *out)
             }
             continue;
         }
-        size_t len = strcspn(path, "/");
+        bool rest = r->way == ROUTE_FILES && pattern[strcspn(pattern, "}") + 1] == '\0';
+        size_t len = rest ? strlen(path) : strcspn(path, "/");
         if (len == 0 || len >= ROUTE_ARG_BYTES || n == ROUTE_ARGS) {
             return false;
         }
@@ -231,7 +233,7 @@ void routes_find(const char *method, const char *path, struct route_match *out)
     for (int pass = 0; pass < 2 && !out->known_path; pass++) {
         for (const struct route *r = routes; r->method && !out->route; r++) {
             struct route_match args;
-            if (pass ? !fits_below(r->pattern, path) : !fits(r->pattern, path, &args)) {
+            if (pass ? !fits_below(r->pattern, path) : !fits(r, path, &args)) {
                 continue;
             }
             out->known_path = true;
