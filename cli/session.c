@@ -176,6 +176,30 @@ int session_print(struct session *s, json_t *answer, void (*print)(const json_t 
     return 0;
 }
 
+int session_delete_each(struct session *s, const char *path, const char *key, const char *none,
+                        const char *hint, void (*print)(const json_t *answer))
+{
+    json_t *done = json_array();
+    if (!session_argument(s, 1)) {
+        err_set(&s->err, ERR_INVALID, "%s", none);
+        err_hint(&s->err, "%s", hint);
+    }
+    for (int i = 1; s->err.code == ERR_NONE && session_argument(s, i); i++) {
+        char one[512], escaped[400];
+        const char *id = session_argument(s, i);
+        snprintf(one, sizeof one, "%s/%s", path, client_escape(escaped, sizeof escaped, id));
+        json_decref(client_call(&s->client, "DELETE", one, NULL, &s->err));
+        if (s->err.code == ERR_NONE) {
+            json_array_append_new(done, jsonx_text(id));
+        }
+    }
+    if (s->err.code == ERR_NONE) {
+        session_print(s, json_pack("{s:O}", key, done), print);
+    }
+    json_decref(done);
+    return -(int)s->err.code;
+}
+
 int session_show(struct session *s, const char *method, const char *path,
                  void (*print)(const json_t *answer))
 {

@@ -49,6 +49,10 @@ typedef void page_path(const struct session *s, long limit, const char *cursor, 
                        size_t size);
 json_t *session_pages(struct session *s, const char *list, long most, long page, page_path *path,
                       json_t **next);
+/* DELETE of `path` with each of the arguments from the second on; {KEY: [those that are gone]} is
+ * printed. `none`: what is missing without any, with a hint. */
+int session_delete_each(struct session *s, const char *path, const char *key, const char *none,
+                        const char *hint, void (*print)(const json_t *answer));
 /* Prints a document of ours (taken) in the same two ways. NULL: s->err says why there is none. */
 int session_print(struct session *s, json_t *answer, void (*print)(const json_t *answer));
 /* After an error: asks `path` for the documents at `list` and hints at the one whose `name` is

@@ -2,6 +2,7 @@
 #include "http/limits.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "http/request.h"
 
@@ -55,30 +56,57 @@ static bool is_limited(const struct quota *quota)
     return quota->queued >= 0 || quota->disk_bytes >= 0;
 }
 
-static int64_t figure(const json_t *owners, const char *owner, const char *what)
+/* How many jobs of theirs are queued; negative: an error. */
+static int count_queued(struct store *store, const char *owner, struct err *e)
 {
-    return json_integer_value(json_object_get(json_object_get(owners, owner), what));
+    json_t *ids = store_job_ids(store, JOB_QUEUED, e), *one;
+    json_t *owners = ids ? store_job_owners(store, ids, e) : NULL;
+    int n = owners ? 0 : -(int)e->code;
+    size_t i;
+    json_array_foreach(owners, i, one) {
+        n += strcmp(json_string_value(one), owner) == 0;
+    }
+    json_decref(owners);
+    json_decref(ids);
+    return n;
+}
+
+static int check_queued(const struct quota *quota, const char *owner, struct store *store,
+                        struct err *e)
+{
+    int queued = count_queued(store, owner, e);
+    if (queued < quota->queued) {
+        return queued < 0 ? queued : 0;
+    }
+    err_set(e, ERR_QUOTA, "cannot queue the job: '%s' has %d of %d queued job%s", owner, queued,
+            quota->queued, quota->queued == 1 ? "" : "s");
+    return err_hint(e, "wait until one of them has started, or cancel one");
+}
+
+/* Reads every job, as the folders of all of them count. */
+static int check_disk(const struct quota *quota, const char *owner, struct store *store,
+                      struct err *e)
+{
+    json_t *owners = store_owners(store, e);
+    if (!owners) {
+        return -(int)e->code;
+    }
+    int64_t bytes =
+        json_integer_value(json_object_get(json_object_get(owners, owner), "disk_bytes"));
+    json_decref(owners);
+    if (bytes < quota->disk_bytes) {
+        return 0;
+    }
+    err_set(e, ERR_QUOTA, "cannot queue the job: the jobs of '%s' take %lld of %lld bytes of disk",
+            owner, (long long)bytes, (long long)quota->disk_bytes);
+    return err_hint(e, "delete jobs that have ended");
 }
 
 static int find_room(const struct quota *quota, const char *owner, struct store *store,
                      struct err *e)
 {
-    json_t *owners = store_owners(store, e);
-    int rc = owners ? 0 : -(int)e->code;
-    int64_t queued = figure(owners, owner, "queued"), bytes = figure(owners, owner, "disk_bytes");
-    json_decref(owners);
-    if (rc == 0 && quota->queued >= 0 && queued >= quota->queued) {
-        err_set(e, ERR_QUOTA, "cannot queue the job: '%s' has %lld of %d queued job%s", owner,
-                (long long)queued, quota->queued, quota->queued == 1 ? "" : "s");
-        return err_hint(e, "wait until one of them has started, or cancel one");
-    }
-    if (rc == 0 && quota->disk_bytes >= 0 && bytes >= quota->disk_bytes) {
-        err_set(e, ERR_QUOTA,
-                "cannot queue the job: the jobs of '%s' take %lld of %lld bytes of disk", owner,
-                (long long)bytes, (long long)quota->disk_bytes);
-        return err_hint(e, "delete jobs that have ended");
-    }
-    return rc;
+    int rc = quota->queued >= 0 ? check_queued(quota, owner, store, e) : 0;
+    return rc == 0 && quota->disk_bytes >= 0 ? check_disk(quota, owner, store, e) : rc;
 }
 
 int limits_enter(const struct request *q, struct store *store, const char *key,

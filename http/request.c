@@ -144,14 +144,18 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
+int request_not_valid(const struct request *q, const char *what, struct err *e)
+{
+    return err_set(e, ERR_INVALID, "%s is not valid: %s", what, q->problems.items[0].message);
+}
+
 int request_check_query(struct request *q, struct err *e)
 {
     MHD_get_connection_values_n(q->connection, MHD_GET_ARGUMENT_KIND, check_param, q);
     if (q->problems.count == 0) {
         return 0;
     }
-    return err_set(e, ERR_INVALID, "the query of this request is not valid: %s",
-                   q->problems.items[0].message);
+    return request_not_valid(q, "the query of this request", e);
 }
 
 struct wanted {
@@ -231,7 +235,7 @@ json_t *request_object(struct request *q, const char *const *keys, struct err *e
         }
     }
     if (q->problems.count > 0) {
-        err_set(e, ERR_INVALID, "the body is not valid: %s", q->problems.items[0].message);
+        request_not_valid(q, "the body", e);
         json_decref(body);
         return NULL;
     }

@@ -64,6 +64,9 @@ bool request_bool(const struct request *q, const char *name);
 /* Every query parameter must be in the route's list and of its type; ERR_INVALID with all problems
  * otherwise. */
 int request_check_query(struct request *q, struct err *e);
+/* ERR_INVALID: "WHAT is not valid: " and the first of the request's problems, of which there is at
+ * least one. */
+int request_not_valid(const struct request *q, const char *what, struct err *e);
 /* How much its Accept headers want a media type: 0 to 1000, or -1: it has none. */
 int request_accepts(const struct request *q, const char *type);
 /* Of an answer that is offered in both: by ?format=, else by Accept. */

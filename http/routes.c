@@ -60,6 +60,10 @@ static const struct route_param series_params[] = {
     {"to", ROUTE_REAL, -1e15, 1e15, NULL, "only points up to here, in units of x", NULL},
     {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets for each series; 600 by default",
      NULL},
+    {"node_points", ROUTE_INT, 1, 1000000, NULL,
+     "of each name at most so many buckets over all nodes together, but 8 of each node; no limit by "
+     "default",
+     NULL},
     FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };

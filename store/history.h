@@ -39,14 +39,20 @@ int history_show(struct history *h,
 int history_flush(struct history *h,
                   struct err *e); /* and synced to disk; after it rows may leave Redis */
 
-/* The answer of GET …/series. names: of series, with commas between them; "all": each. Those of a
- * row's columns (job/row.def) are of the job ("node": null) or one for each node; test_loss,
- * test_accuracy and samples_per_second are of the job. x: "step" "samples" "time"; from/to in units
- * of x (NAN: open); points: at most that many buckets per series.
+/* What a request for series names. */
+struct series_ask {
+    const char *names; /* of series, with commas between them; "all": each */
+    const char *x;     /* "step" (as NULL is), "samples", "time" */
+    double from, to;   /* in units of x; NAN: open */
+    int points;        /* at most that many buckets per series; below 1: 600 */
+    int node_points;   /* of each name at most that many over all nodes together, of a node at least
+                        * 8; 0: no such limit */
+};
+/* The answer of GET …/series. Those of a row's columns (job/row.def) are of the job ("node": null)
+ * or one for each node; test_loss, test_accuracy and samples_per_second are of the job.
  * {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. A figure that is newer
  * than the history has no points. Unknown names: ERR_INVALID with the nearest. */
-json_t *history_series(const char *job_dir, const char *names, const char *x, double from,
-                       double to, int points, struct err *e);
+json_t *history_series(const char *job_dir, const struct series_ask *ask, struct err *e);
 /* The last n rows of every rank (timeline of the last steps): [{"node","rank","rows":[…]}]. */
 json_t *history_last(const char *job_dir, int n, struct err *e);
 

@@ -133,9 +133,6 @@ const char *reply_field(const redisReply *pairs, const char *name, size_t *len);
 /* Compact JSON of at most STORE_DOC_BYTES; the caller frees. NULL with an error. */
 char *store_dump(const json_t *j, const char *what, struct err *e);
 int store_no_job(const char *id, struct err *e);
-/* Compares stream ids "ms-seq"; a malformed one is an error of -2. */
-int store_stream_compare(const char *a, const char *b);
-bool store_stream_valid(const char *id);
 void store_hex_sha256(const void *bytes, size_t n, char out[65]);
 
 /* mend.c: for a reader of a stream that got -ERR_DATA for an id. 0: nothing is wrong with the ids;

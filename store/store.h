@@ -179,7 +179,10 @@ json_t *store_job_owners(struct store *s, const json_t *ids, struct err *e);
 json_t *store_owners(struct store *s, struct err *e);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
-enum { STORE_PLACE = 32 }; /* bytes of a place in a stream; "0-0": its beginning */
+enum { STORE_PLACE = 32 }; /* bytes of a place in a stream, "MS-SEQ"; "0-0": its beginning */
+/* Two places as strcmp() would compare them in time; -2: one is malformed. */
+int store_stream_compare(const char *a, const char *b);
+bool store_stream_valid(const char *place);
 /* What is reported on this connection is sealed with this key from now on (job/seal.h). Before:
  * with a key of zeros, which no attempt has. */
 void store_seal_with(struct store *s, const struct sign_key *key);

@@ -58,30 +58,6 @@ static int create(struct session *s)
     return session_print(s, answer, print_token);
 }
 
-static int revoke(struct session *s)
-{
-    json_t *done = json_array();
-    if (!session_argument(s, 1)) {
-        err_set(&s->err, ERR_INVALID, "`evenstep token revoke` needs a token's id");
-        err_hint(&s->err, "`evenstep token list` shows them");
-    }
-    for (int i = 1; s->err.code == ERR_NONE && session_argument(s, i); i++) {
-        char path[512], escaped[400];
-        const char *id = session_argument(s, i);
-        snprintf(path, sizeof path, "/api/v1/tokens/%s",
-                 client_escape(escaped, sizeof escaped, id));
-        json_decref(client_call(&s->client, "DELETE", path, NULL, &s->err));
-        if (s->err.code == ERR_NONE) {
-            json_array_append_new(done, jsonx_text(id));
-        }
-    }
-    if (s->err.code == ERR_NONE) {
-        session_print(s, json_pack("{s:O}", "revoked", done), print_revoked);
-    }
-    json_decref(done);
-    return -(int)s->err.code;
-}
-
 int command_token(struct session *s)
 {
     static const char *const actions[] = {"create", "list", "revoke"};
@@ -90,7 +66,9 @@ int command_token(struct session *s)
         return create(s);
     }
     if (strcmp(action, "revoke") == 0) {
-        return revoke(s);
+        return session_delete_each(s, "/api/v1/tokens", "revoked",
+                                   "`evenstep token revoke` needs a token's id",
+                                   "`evenstep token list` shows them", print_revoked);
     }
     if (strcmp(action, "list") == 0) {
         return session_argument(s, 1)

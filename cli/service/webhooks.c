@@ -88,28 +88,6 @@ static int create(struct session *s)
     return session_print(s, answer, print_made);
 }
 
-static int delete_all(struct session *s)
-{
-    char path[512];
-    json_t *done = json_array();
-    if (!session_argument(s, 1)) {
-        err_set(&s->err, ERR_INVALID, "`evenstep webhooks delete` needs a webhook's id");
-        err_hint(&s->err, "`evenstep webhooks` shows them");
-    }
-    for (int i = 1; s->err.code == ERR_NONE && session_argument(s, i); i++) {
-        const char *id = session_argument(s, i);
-        json_decref(client_call(&s->client, "DELETE", path_of(id, path), NULL, &s->err));
-        if (s->err.code == ERR_NONE) {
-            json_array_append_new(done, jsonx_text(id));
-        }
-    }
-    if (s->err.code == ERR_NONE) {
-        session_print(s, json_pack("{s:O}", "deleted", done), print_deleted);
-    }
-    json_decref(done);
-    return -(int)s->err.code;
-}
-
 int command_webhooks(struct session *s)
 {
     static const char *const actions[] = {"create", "list", "show", "delete"};
@@ -122,7 +100,9 @@ int command_webhooks(struct session *s)
         return create(s);
     }
     if (strcmp(action, "delete") == 0) {
-        return delete_all(s);
+        return session_delete_each(s, "/api/v1/webhooks", "deleted",
+                                   "`evenstep webhooks delete` needs a webhook's id",
+                                   "`evenstep webhooks` shows them", print_deleted);
     }
     if (strcmp(action, "show") == 0 && name && !session_argument(s, 2)) {
         return session_show(s, "GET", path_of(name, path), print_tries);

@@ -189,20 +189,11 @@ int hooks_load(struct hooks *h, struct err *e)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-int hooks_compare(const char *a, const char *b)
-{
-    char *behind_a, *behind_b;
-    unsigned long long ms_a = strtoull(a, &behind_a, 10), ms_b = strtoull(b, &behind_b, 10);
-    unsigned long long n_a = *behind_a ? strtoull(behind_a + 1, NULL, 10) : 0,
-                       n_b = *behind_b ? strtoull(behind_b + 1, NULL, 10) : 0;
-    return ms_a != ms_b ? (ms_a > ms_b) - (ms_a < ms_b) : (n_a > n_b) - (n_a < n_b);
-}
-
 bool hooks_since(const struct hooks *h, char out[STORE_PLACE])
 {
     const char *first = NULL;
     for (const struct hook *hook = h->first; hook; hook = hook->next) {
-        first = !first || hooks_compare(hook->since, first) < 0 ? hook->since : first;
+        first = !first || store_stream_compare(hook->since, first) < 0 ? hook->since : first;
     }
     snprintf(out, STORE_PLACE, "%s", first ? first : "0-0");
     return first != NULL;
@@ -216,13 +207,12 @@ struct change {
     int64_t ms;
 };
 
-static bool wants(const struct hook *hook, const struct change *c)
+/* Whether it asks for this kind of change; whose job it is, is another question. */
+static bool wants_state(const struct hook *hook, const struct change *c)
 {
     size_t i;
     json_t *state;
-    bool own = strcmp(jsonx_string_at(hook->document, "scope"), "own") == 0;
-    if (!hook->there || hooks_compare(c->event, hook->since) <= 0 ||
-        (own && (!c->owner || strcmp(c->owner, jsonx_string_at(hook->document, "owner")) != 0))) {
+    if (!hook->there || store_stream_compare(c->event, hook->since) <= 0) {
         return false;
     }
     json_array_foreach(json_object_get(hook->document, "states"), i, state) {
@@ -231,6 +221,13 @@ static bool wants(const struct hook *hook, const struct change *c)
         }
     }
     return false;
+}
+
+static bool wants(const struct hook *hook, const struct change *c)
+{
+    bool own = strcmp(jsonx_string_at(hook->document, "scope"), "own") == 0;
+    const char *owner = jsonx_string_at(hook->document, "owner");
+    return (!own || (c->owner && strcmp(c->owner, owner) == 0)) && wants_state(hook, c);
 }
 
 /* {"type": "job.failed", "timestamp", "data": what the event says, and the owner}. NULL: memory ran
@@ -281,7 +278,8 @@ static int queue(struct hooks *h, struct hook *hook, const struct change *c, str
     return rc < 0 ? rc : 0;
 }
 
-static int tell_all(struct hooks *h, struct change *c, const json_t *data, struct err *e)
+/* Finds the owner and writes the body. */
+static int describe(struct hooks *h, struct change *c, const json_t *data, struct err *e)
 {
     err_clear(e);
     c->owner = store_job_field(h->store, c->job, "owner", e);
@@ -290,8 +288,17 @@ static int tell_all(struct hooks *h, struct change *c, const json_t *data, struc
     }
     err_clear(e);
     c->body = body_of(data, c);
-    int rc = c->body ? 0 : err_set(e, ERR_MEMORY, "cannot tell webhooks: memory ran out");
-    for (struct hook *hook = h->first; rc == 0 && hook; hook = hook->next) {
+    return c->body ? 0 : err_set(e, ERR_MEMORY, "cannot tell webhooks: memory ran out");
+}
+
+static int tell_all(struct hooks *h, struct change *c, const json_t *data, struct err *e)
+{
+    const struct hook *first = h->first;
+    while (first && !wants_state(first, c)) {
+        first = first->next;
+    }
+    int rc = first ? describe(h, c, data, e) : 0;
+    for (struct hook *hook = h->first; first && rc == 0 && hook; hook = hook->next) {
         rc = wants(hook, c) ? queue(h, hook, c, e) : 0;
     }
     free(c->owner);

@@ -49,8 +49,6 @@ void hooks_release(struct hooks *h);
 /* Takes over what the store has: new ones come with what waits for them, deleted ones go once they
  * send nothing. */
 int hooks_load(struct hooks *h, struct err *e);
-/* Places in the events by their time, as strcmp() would. */
-int hooks_compare(const char *a, const char *b);
 /* The earliest place in the events that any of them needs; false: there is none. */
 bool hooks_since(const struct hooks *h, char out[STORE_PLACE]);
 /* Queues an event of store_events_read() for those whom it concerns. */

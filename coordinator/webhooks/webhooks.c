@@ -40,7 +40,7 @@ static int find_place(struct webhooks *w, struct err *e)
     int rc = w->place[0] ? 0 : store_webhook_place(w->store, w->place, e);
     if (rc < 0) {
         w->place[0] = '\0';
-    } else if (hooks_since(&w->hooks, since) && hooks_compare(since, w->place) > 0) {
+    } else if (hooks_since(&w->hooks, since) && store_stream_compare(since, w->place) > 0) {
         memcpy(w->place, since, sizeof since);
     }
     return rc;
@@ -65,10 +65,15 @@ static int queue_all(struct webhooks *w, const json_t *events, bool *changes, st
     json_t *event;
     int rc = 0;
     json_array_foreach((json_t *)events, i, event) {
-        if (rc == 0 && is_of_job(event)) {
-            rc = *changes ? 0 : load(w, e);
+        if (!is_of_job(event)) {
+            continue;
+        }
+        if (!*changes) {
             *changes = true;
-            rc = rc < 0 ? rc : hooks_event(&w->hooks, event, e);
+            rc = load(w, e);
+        }
+        if (rc < 0 || (rc = hooks_event(&w->hooks, event, e)) < 0) {
+            break;
         }
     }
     return rc;

@@ -63,8 +63,7 @@ static int read_asked(struct request *q, struct asked *a, struct err *e)
                       "expected a date up to `until`, at most %d days before", DAYS_MOST - 1);
     }
     if (q->problems.count > 0) {
-        return err_set(e, ERR_INVALID, "the query of this request is not valid: %s",
-                       q->problems.items[0].message);
+        return request_not_valid(q, "the query of this request", e);
     }
     if (!all && strcmp(a->owner, q->who.owner) != 0) {
         err_set(e, ERR_FORBIDDEN, "what '%.60s' used is shown to them and to admins", a->owner);

@@ -187,8 +187,5 @@ int job_query_read(struct request *q, struct job_query *query, struct filter *wh
     if (conditions && filter_parse(where, conditions, e) < 0) {
         return -(int)e->code;
     }
-    return q->problems.count == 0
-               ? 0
-               : err_set(e, ERR_INVALID, "the query of this request is not valid: %s",
-                         q->problems.items[0].message);
+    return q->problems.count == 0 ? 0 : request_not_valid(q, "the query of this request", e);
 }

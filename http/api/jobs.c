@@ -258,10 +258,9 @@ static int read_change(struct request *q, const json_t *body, const char *id, in
     if (change->note) {
         note_check(change->note, "/note", &q->problems);
     }
-    return q->problems.count == 0
-               ? 0
-               : err_set(e, ERR_INVALID, "the change of job '%s' is not valid: %s", id,
-                         q->problems.items[0].message);
+    char what[80];
+    snprintf(what, sizeof what, "the change of job '%s'", id);
+    return q->problems.count == 0 ? 0 : request_not_valid(q, what, e);
 }
 
 static void note_change(struct request *q, const struct job_change *change)

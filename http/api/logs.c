@@ -184,8 +184,7 @@ int api_job_logs(struct request *q, struct reply *out, struct err *e)
     }
     if (all && rank >= 0) {
         jsonx_problem(&q->problems, "rank", "either all logs are asked for, or that of one rank");
-        return err_set(e, ERR_INVALID, "the query of this request is not valid: %s",
-                       q->problems.items[0].message);
+        return request_not_valid(q, "the query of this request", e);
     }
     if (all) {
         return send_all(folder, lines > 0 ? lines : LINES_USUAL, out, e);

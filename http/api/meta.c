@@ -128,7 +128,7 @@ int api_session_start(struct request *q, struct reply *out, struct err *e)
     if (!token) {
         jsonx_problem(&q->problems, "/token",
                       "expected a token, or the code of a link, as a string");
-        made = err_set(e, ERR_INVALID, "the body is not valid: %s", q->problems.items[0].message);
+        made = request_not_valid(q, "the body", e);
     } else {
         made = auth_session_start(q->server->auth, request_store(q, &away), token, session, &q->who,
                                   e);
@@ -185,7 +185,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
     enum auth_role role = link_role(q, body);
     json_decref(body);
     if (role == ROLE_NONE) {
-        return err_set(e, ERR_INVALID, "the body is not valid: %s", q->problems.items[0].message);
+        return request_not_valid(q, "the body", e);
     }
     struct store *store = request_store(q, e);
     if (!store || auth_link(store, role, q->who.token, code, e) < 0) {

@@ -10,18 +10,22 @@
 #include "http/request.h"
 #include "store/history.h"
 
-enum { PATH_BYTES = 1024, POINTS_USUAL = 600, LAST_USUAL = 50 };
+enum { PATH_BYTES = 1024, LAST_USUAL = 50 };
 
 int api_job_series(struct request *q, struct reply *out, struct err *e)
 {
     char folder[PATH_BYTES];
-    const char *names = request_param(q, "names"), *x = request_param(q, "x");
-    double from = request_real(q, "from", NAN), to = request_real(q, "to", NAN);
+    const char *names = request_param(q, "names");
+    struct series_ask ask = {.names = names && *names ? names : "train_loss",
+                             .x = request_param(q, "x"),
+                             .from = request_real(q, "from", NAN),
+                             .to = request_real(q, "to", NAN),
+                             .points = (int)request_int(q, "points", 0),
+                             .node_points = (int)request_int(q, "node_points", 0)};
     if (request_job_folder(q, "", folder, sizeof(folder), e) < 0) {
         return -(int)e->code;
     }
-    json_t *body = history_series(folder, names && *names ? names : "train_loss", x ? x : "step",
-                                  from, to, (int)request_int(q, "points", POINTS_USUAL), e);
+    json_t *body = history_series(folder, &ask, e);
     if (!body && e->code == ERR_INVALID) {
         jsonx_problem(&q->problems, "names", "%s", e->message);
     }

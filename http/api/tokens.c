@@ -74,7 +74,7 @@ static int make(struct request *q, struct reply *out, const json_t *body, struct
                                .seconds = read_seconds(q, body),
                                .by = q->who.owner};
     if (q->problems.count > 0) {
-        return err_set(e, ERR_INVALID, "the token is not valid: %s", q->problems.items[0].message);
+        return request_not_valid(q, "the token", e);
     }
     json_t *made = issued_make(auth_issued(q->server->auth), &wish, text, e);
     if (!made) {

@@ -240,8 +240,7 @@ static int make(struct request *q, struct reply *out, const json_t *body, struct
     json_t *states = read_states(q, body);
     if (q->problems.count > 0) {
         json_decref(states);
-        return err_set(e, ERR_INVALID, "the webhook is not valid: %s",
-                       q->problems.items[0].message);
+        return request_not_valid(q, "the webhook", e);
     }
     if (strcmp(scope, "all") == 0 && q->who.role < ROLE_ADMIN) {
         json_decref(states);

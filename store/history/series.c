@@ -23,7 +23,7 @@
 #include "store/history/series_axis.h"
 #include "store/history/source.h"
 
-enum { POINTS_MOST = 20000, POINTS_USUAL = 600, WINDOWS = 4 };
+enum { POINTS_MOST = 20000, POINTS_USUAL = 600, NODE_POINTS_LEAST = 8, WINDOWS = 4 };
 enum kind { KIND_NODE, KIND_JOB, KIND_TEST, KIND_RATE };
 
 /* What a request may name: the columns of a row that have a series, and series computed from
@@ -50,7 +50,7 @@ struct query {
     char dir[HISTORY_PATH];
     json_t *meta;
     struct series_axis axis;
-    int points;
+    int points, node_points;     /* buckets at most: of a series; of a name over all nodes */
     int names[SERIES_NAMES], n;  /* indexes of series_names */
     json_t *found[SERIES_NAMES]; /* arrays of series, one for each name */
     struct source steps;
@@ -127,12 +127,13 @@ static void fillings_init(struct query *q, enum kind kind, const char *node, int
 }
 
 /* Every name of this kind, from one pass over the source. */
-static void answer_source(struct query *q, enum kind kind, struct source *s, const char *node)
+static void answer_source(struct query *q, enum kind kind, struct source *s, const char *node,
+                          int points)
 {
     int64_t a, b;
     struct filling fillings[SERIES_NAMES];
     axis_clip(&q->axis, s, &a, &b);
-    int64_t n = b - a, buckets = n < q->points ? n : q->points;
+    int64_t n = b - a, buckets = n < points ? n : points;
     fillings_init(q, kind, node, n, fillings);
     for (int64_t i = 0; i < buckets; i++) {
         int64_t from = a + (i * n + buckets - 1) / buckets,
@@ -286,16 +287,24 @@ static json_t *all_nodes(const json_t *meta)
     return out;
 }
 
+/* How many buckets a node's series may have. */
+static int points_of_node(const struct query *q, size_t nodes)
+{
+    int share = nodes > 0 ? q->node_points / (int)nodes : 0;
+    share = share > NODE_POINTS_LEAST ? share : NODE_POINTS_LEAST;
+    return q->node_points <= 0 || share > q->points ? q->points : share;
+}
+
 static int answer_nodes(struct query *q, struct err *e)
 {
     json_t *nodes = all_nodes(q->meta), *node;
     size_t i;
-    int rc = 0;
+    int rc = 0, points = points_of_node(q, json_array_size(nodes));
     json_array_foreach(nodes, i, node) {
         struct source s;
         if ((rc = source_init(&s, q->dir, q->meta, e)) == 0 &&
             (rc = source_node(&s, json_string_value(node), e)) == 0) {
-            answer_source(q, KIND_NODE, &s, json_string_value(node));
+            answer_source(q, KIND_NODE, &s, json_string_value(node), points);
         }
         source_release(&s);
         if (rc < 0) {
@@ -414,7 +423,7 @@ static int query_run(struct query *q, struct err *e)
         if ((rc = need_steps(q, e)) < 0) {
             return rc;
         }
-        answer_source(q, KIND_JOB, &q->steps, NULL);
+        answer_source(q, KIND_JOB, &q->steps, NULL, q->points);
         for (int k = 0; k < q->n && rc == 0; k++) {
             rc = series_names[q->names[k]].kind == KIND_RATE
                      ? answer_rate(q, k, history_meta_ranks(q->meta), e)
@@ -427,15 +436,15 @@ static int query_run(struct query *q, struct err *e)
     return rc == 0 && asks_for(q, KIND_NODE) ? answer_nodes(q, e) : rc;
 }
 
-json_t *history_series(const char *job_dir, const char *names, const char *x, double from,
-                       double to, int points, struct err *e)
+json_t *history_series(const char *job_dir, const struct series_ask *ask, struct err *e)
 {
-    struct query q = {.axis = {.from = from, .to = to},
-                      .points = points < 1             ? POINTS_USUAL
-                                : points > POINTS_MOST ? POINTS_MOST
-                                                       : points};
+    struct query q = {.axis = {.from = ask->from, .to = ask->to},
+                      .points = ask->points < 1             ? POINTS_USUAL
+                                : ask->points > POINTS_MOST ? POINTS_MOST
+                                                            : ask->points,
+                      .node_points = ask->node_points};
     json_t *out = NULL;
-    if (query_init(&q, job_dir, names, x, e) == 0 && query_run(&q, e) == 0) {
+    if (query_init(&q, job_dir, ask->names, ask->x, e) == 0 && query_run(&q, e) == 0) {
         json_t *series = json_array();
         for (int k = 0; k < q.n; k++) {
             json_array_extend(series, q.found[k]);

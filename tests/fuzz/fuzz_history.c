@@ -75,7 +75,8 @@ static void read_all(void)
     static const char *const axes[] = {"step", "samples", "time"};
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
         struct err e = {0};
-        json_t *j = history_series(fuzz_folder(), "all", axes[i], i ? 1 : NAN, NAN, 20, &e);
+        json_t *j = history_series(
+            fuzz_folder(), &(struct series_ask){"all", axes[i], i ? 1 : NAN, NAN, 20, 0}, &e);
         fuzz_error(j ? 0 : -1, &e);
         json_decref(j);
     }

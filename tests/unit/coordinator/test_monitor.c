@@ -30,7 +30,7 @@ static int points_of(struct world *w, const char *id, const char *series)
 {
     char dir[200];
     snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
-    json_t *j = history_series(dir, series, "step", NAN, NAN, 1000, &err_);
+    json_t *j = history_series(dir, &(struct series_ask){series, "step", NAN, NAN, 1000, 0}, &err_);
     assert_non_null(j);
     int n = (int)number_at(j, "/series/0/total_points");
     json_decref(j);

@@ -121,10 +121,10 @@ static void a_failed_one_waits_longer_each_time_and_is_given_up_after_a_day(void
 static void places_are_compared_by_time(void **state)
 {
     (void)state;
-    assert_true(hooks_compare("9-0", "10-0") < 0);
-    assert_true(hooks_compare("10-2", "10-10") < 0);
-    assert_true(hooks_compare("10-2", "10-2") == 0);
-    assert_true(hooks_compare("10-2", "0-0") > 0);
+    assert_true(store_stream_compare("9-0", "10-0") < 0);
+    assert_true(store_stream_compare("10-2", "10-10") < 0);
+    assert_true(store_stream_compare("10-2", "10-2") == 0);
+    assert_true(store_stream_compare("10-2", "0-0") > 0);
 }
 
 /* The example of standardwebhooks.com's libraries. */

@@ -43,11 +43,16 @@ static struct row a_row(int rank, int64_t step)
 
 static json_t *series(const char *names, const char *x, double from, double to, int points)
 {
-    json_t *j = history_series(dir, names, x, from, to, points, &err_);
+    json_t *j = history_series(dir, &(struct series_ask){names, x, from, to, points, 0}, &err_);
     if (!j) {
         fail_msg("%s", err_.message);
     }
     return j;
+}
+
+static void refused(const char *names, const char *x)
+{
+    assert_null(history_series(dir, &(struct series_ask){names, x, NAN, NAN, 10, 0}, &err_));
 }
 
 static double largest(json_t *list)
@@ -486,16 +491,44 @@ static void all_names_every_series_once(void **state)
     json_decref(j);
 }
 
+/* A chart of many nodes has a few points of each; the job's own curve keeps its own. */
+static void nodes_share_a_budget_of_points(void **state)
+{
+    static const char *const nodes[] = {"fast", "slow"};
+    static const struct {
+        int points, node_points;
+        size_t job, node;
+    } cases[] = {{1000, 0, 100, 100}, {1000, 40, 100, 20}, {1000, 400, 100, 100},
+                 {10, 40, 10, 10},    {1000, 2, 100, 8},   {5, 2, 5, 5}};
+    struct history *h = history_open(dir, 2, nodes, &err_);
+    for (int64_t i = 1; i <= 100; i++) {
+        struct row rows[] = {a_row(0, i), a_row(1, i)};
+        OK(history_append(h, rows, 2, &err_));
+    }
+    OK(history_flush(h, &err_));
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct series_ask ask = {"train_loss,batch",  "step", NAN, NAN, cases[c].points,
+                                 cases[c].node_points};
+        json_t *j = history_series(dir, &ask, &err_);
+        assert_int_equal(json_array_size(at(j, "/series/0/x")), cases[c].job);
+        assert_int_equal(json_array_size(at(j, "/series/1/x")), cases[c].node);
+        assert_int_equal(json_array_size(at(j, "/series/2/mean")), cases[c].node);
+        assert_int_equal(number_at(j, "/series/1/total_points"), 100);
+        json_decref(j);
+    }
+    history_close(h);
+}
+
 static void what_is_no_series_or_axis_is_said_with_the_nearest(void **state)
 {
-    assert_null(history_series(dir, "train_los", "step", NAN, NAN, 10, &err_));
+    refused("train_los", "step");
     assert_int_equal(err_.code, ERR_INVALID);
     assert_non_null(strstr(err_.hint, "train_loss"));
-    assert_null(history_series(dir, "batch,stalenes", "step", NAN, NAN, 10, &err_));
+    refused("batch,stalenes", "step");
     assert_non_null(strstr(err_.hint, "staleness"));
-    assert_null(history_series(dir, "batch", "sample", NAN, NAN, 10, &err_));
+    refused("batch", "sample");
     assert_non_null(strstr(err_.hint, "samples"));
-    assert_null(history_series(dir, "", "step", NAN, NAN, 10, &err_));
+    refused("", "step");
     assert_int_equal(err_.code, ERR_INVALID);
     json_t *j = series("train_loss,test_loss,samples_per_second,batch", "time", NAN, NAN,
                        10); /* a job that has not begun */
@@ -554,7 +587,7 @@ static void a_damaged_meta_file_is_an_error_that_names_it(void **state)
     static const char *const bad[] = {"{", "[]", "{\"layouts\":1,\"superseded\":{}}"};
     for (size_t i = 0; i < 3; i++) {
         OK(proc_write_file(path, bad[i], strlen(bad[i]), 0644, &err_));
-        assert_null(history_series(dir, "batch", "step", NAN, NAN, 10, &err_));
+        refused("batch", "step");
         assert_non_null(strstr(err_.message, "meta.json"));
         assert_null(history_open(dir, 1, one, &err_));
     }
@@ -643,7 +676,7 @@ static void a_history_of_a_newer_version_is_refused_with_a_sentence(void **state
     assert_null(history_open(dir, 1, one, &err_));
     assert_int_equal(err_.code, ERR_DATA);
     assert_non_null(strstr(err_.message, "newer version of Evenstep"));
-    assert_null(history_series(dir, "batch", "step", NAN, NAN, 10, &err_));
+    refused("batch", "step");
     assert_null(history_last(dir, 10, &err_));
     assert_non_null(strstr(err_.message, "newer version of Evenstep"));
     static const char *const damaged[] = {"0", "79", "-5", "\"80\"", "1000000"};
@@ -674,6 +707,7 @@ int main(void)
         EACH(lost_or_damaged_summaries_are_made_again),
         EACH(a_loss_that_is_no_number_leaves_a_hole_and_no_damage),
         EACH(all_names_every_series_once),
+        EACH(nodes_share_a_budget_of_points),
         EACH(what_is_no_series_or_axis_is_said_with_the_nearest),
         EACH(a_damaged_meta_file_is_an_error_that_names_it),
         EACH(rows_of_unknown_ranks_are_refused),

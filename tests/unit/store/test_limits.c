@@ -50,7 +50,8 @@ static void the_first_row_is_known_to_the_next_process(void **state)
         OK(history_append(h, &row, 1, &err_));
         OK(history_flush(h, &err_));
         history_close(h);
-        json_t *got = history_series(dir, "train_loss", "step", NAN, NAN, 100, &err_);
+        json_t *got = history_series(
+            dir, &(struct series_ask){"train_loss", "step", NAN, NAN, 100, 0}, &err_);
         assert_int_equal((int)number_at(got, "/series/0/total_points"), 1);
         json_decref(got);
     }
@@ -78,8 +79,10 @@ static void a_chart_by_samples_of_a_long_job_is_the_chart_by_steps(void **state)
     }
     OK(history_flush(h, &err_));
     history_close(h);
-    json_t *steps = history_series(dir, "train_loss", "step", NAN, NAN, 200, &err_),
-           *samples = history_series(dir, "train_loss", "samples", NAN, NAN, 200, &err_);
+    json_t *steps = history_series(
+               dir, &(struct series_ask){"train_loss", "step", NAN, NAN, 200, 0}, &err_),
+           *samples = history_series(
+               dir, &(struct series_ask){"train_loss", "samples", NAN, NAN, 200, 0}, &err_);
     size_t n = json_array_size(at(steps, "/series/0/x"));
     assert_int_equal(n, 200);
     assert_int_equal(json_array_size(at(samples, "/series/0/x")), n);
