@@ -41,11 +41,12 @@ lib      = $(BUILD)/lib$(1).a
 # what a program of each room links, upper rooms first
 L_common  := -ljansson -lcrypto -lm -lpthread -ldl
 L_job     := $(L_common)
-L_store   := -lhiredis $(L_common)
+L_store   := -lhiredis -lssl $(L_common)
 L_agent   := $(L_store) -ldl
 L_http    := -lmicrohttpd -lgnutls -lz $(L_store)
 L_kernels := -ldnnl -fopenmp -ldl $(L_common)
-L_worker  := $(MPI_LIBS) -lz $(L_kernels) -lhiredis
+L_images  := -ljpeg -lpng -lz
+L_worker  := $(MPI_LIBS) $(L_images) -lssl $(L_kernels) -lhiredis
 L_cli     := -lcurl $(L_http) -lz
 D_common      := common
 D_job         := job common
@@ -134,10 +135,11 @@ $(BUILD)/tests/mpi/test_%: $(BUILD)/tests/mpi/test_%.o $(call libs,worker)
 FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 120
 fuzz_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
-fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c) kernels/cpu/flat.c \
+fuzz_worker  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard worker/data/*.c worker/data/*/*.c) \
+    kernels/cpu/flat.c \
     $(addprefix worker/checkpoint/,safetensors.c artifact.c progress.c checkpoint.c own_files.c))
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_worker) $(call libs,http)
-	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lz $(L_http)
+	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(L_images) $(L_http)
 .PHONY: fuzz fuzz-parts check-fuzz
 fuzz-parts: $(fuzz_tests)
 fuzz:

@@ -21,7 +21,7 @@
 
 static const struct opt table[] = {
     {"store", "URL", OPT_STRING, NULL, 0, 0,
-     "the coordinator's store: redis://[USER@]HOST:PORT, or unix:PATH on the same machine"},
+     "the coordinator's store: redis[s]://[USER@]HOST:PORT, or unix:PATH on the same machine"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
     {"worker-user", "NAME", OPT_STRING, NULL, 0, 0,
      "the store's user for workers (default: this agent's)"},

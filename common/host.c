@@ -193,16 +193,27 @@ static int address_towards(const char *host, const char *port, struct sockaddr_s
                       : err_set(e, ERR_UNAVAILABLE, "there is no way from this host to '%s'", host);
 }
 
+const char *host_of_redis(const char *url)
+{
+    static const char *const schemes[] = {"redis://", "rediss://"};
+    for (int i = 0; i < 2; i++) {
+        if (strncmp(url, schemes[i], strlen(schemes[i])) == 0) {
+            return url + strlen(schemes[i]);
+        }
+    }
+    return NULL;
+}
+
 /* "redis://HOST:PORT/0" into host and port; false: it is a socket of this machine. */
 static bool split_store(const char *url, char host[256], char port[8])
 {
-    const char *at = strstr(url, "redis://") == url ? url + 8 : NULL;
+    const char *at = host_of_redis(url);
     if (!at) {
         return false;
     }
-    const char *user = strchr(at, '@');
+    const char *user = memchr(at, '@', strcspn(at, "/?"));
     at = user ? user + 1 : at;
-    size_t n = strcspn(at, "/");
+    size_t n = strcspn(at, "/?");
     snprintf(host, 256, "%.*s", (int)n, at);
     snprintf(port, 8, "6379");
     char *colon = strrchr(host, ':'), *close = strrchr(host, ']');

@@ -15,6 +15,8 @@ int64_t host_memory(void);
 void host_name(char out[48]);
 /* {"openmpi": "4.1.4", "evenstep": …}. ERR_NOT_FOUND where there is no mpirun. */
 json_t *host_versions(struct err *e);
+/* What follows redis:// or rediss:// in a store's address; NULL: it has neither. */
+const char *host_of_redis(const char *url);
 /* The address on `subnet` (CIDR, or an interface's name, or NULL: the one from which store_url is
  * reached), and its network in CIDR. */
 int host_address(const char *subnet, const char *store_url, char address[64], char network[72],

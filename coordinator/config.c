@@ -23,7 +23,7 @@ const struct opt serve_options[] = {
     {"listen", "HOST:PORT", OPT_STRING, "127.0.0.1:8080", 0, 0,
      "address of the page and the API; port 0 takes a free one"},
     {"store", "URL", OPT_STRING, NULL, 0, 0,
-     "redis://HOST:PORT or unix:PATH; without it a private redis-server is started"},
+     "redis[s]://HOST:PORT or unix:PATH; without it a private redis-server is started"},
     {"store-password-file", "FILE", OPT_STRING, NULL, 0, 0, "file with the store's password"},
     {"keeper-user", "NAME", OPT_STRING, NULL, 0, 0,
      "user of Redis for ranks on this host, the keeper among them (default: the coordinator's "
@@ -70,6 +70,12 @@ const struct opt serve_options[] = {
     {"quotas", "FILE", OPT_STRING, NULL, 0, 0,
      "how much each owner of jobs may have, and when jobs of lower priority are paused for others "
      "(JSON, docs/shares.md); read again when it changes"},
+    {"elastic-settle", "SECONDS", OPT_REAL, "10", 0, 3600,
+     "how long a node must have been free before an elastic job grows onto it"},
+    {"elastic-every", "SECONDS", OPT_REAL, "60", 0, 86400,
+     "how long an elastic job keeps its size before it may grow"},
+    {"elastic-worth", "FACTOR", OPT_REAL, "3", 0, 1000,
+     "an elastic job grows where that saves so many times the seconds that the change costs"},
     {"static-dir", "DIR", OPT_STRING, NULL, 0, 0,
      "files of the page (default: found beside the program)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
@@ -167,6 +173,9 @@ static void read_rest(struct serve_config *c)
     c->listen = opt_string(c->options, "listen");
     c->virtual_jobs = (int)opt_int(c->options, "virtual-jobs");
     c->keep_jobs = (int)opt_int(c->options, "keep-jobs");
+    c->growth = (struct growth_rules){.settle = opt_real(c->options, "elastic-settle"),
+                                      .every = opt_real(c->options, "elastic-every"),
+                                      .worth = opt_real(c->options, "elastic-worth")};
     int hosts = opt_count(c->options, "allow-host");
     c->allow_hosts = calloc((size_t)hosts + 1, sizeof *c->allow_hosts);
     for (int i = 0; c->allow_hosts && i < hosts; i++) {

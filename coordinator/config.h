@@ -9,6 +9,7 @@
 #include "common/jsonx.h"
 #include "common/log.h"
 #include "common/opt.h"
+#include "coordinator/planning/growth.h"
 
 struct serve_config {
     struct opt_values *options; /* owned; strings below that are not arrays point into it */
@@ -24,6 +25,7 @@ struct serve_config {
     const char *listen;
     const char **allow_hosts;    /* NULL-terminated; owned */
     int virtual_jobs, keep_jobs; /* keep_jobs 0: all */
+    struct growth_rules growth;  /* of elastic jobs */
     int64_t max_disk;            /* bytes; 0: no limit */
     enum log_level log_level;
     json_t *nodes; /* array of node documents; owned */

@@ -35,6 +35,7 @@
 #include "coordinator/launchers/launcher.h"
 #include "coordinator/planning/dryrun.h"
 #include "coordinator/planning/predict.h"
+#include "coordinator/sweeps/sweeps.h"
 #include "coordinator/turn/lease.h"
 #include "coordinator/turn/scheduler.h"
 #include "coordinator/webhooks/webhooks.h"
@@ -84,6 +85,7 @@ struct service {
     struct lease *lease;
     struct quotas *quotas; /* NULL: there are none */
     struct sched *sched;
+    struct sweeps sweeps;
     struct localnodes *nodes;
     struct interpreters *interpreters; /* of the local nodes; NULL: programs are not allowed */
     struct hosts *hosts;
@@ -146,8 +148,10 @@ static int start_sched(struct service *s, struct err *e)
                               &s->mpirun,
                               s->simulates ? &s->simulator : NULL,
                               s->lease,
-                              s->quotas};
+                              s->quotas,
+                              c->growth};
     store_fence(s->store, lease_fence(s->lease));
+    s->sweeps = (struct sweeps){.store = s->store, .quotas = s->quotas};
     s->sched = sched_new(&sc, e);
     return s->sched ? 0 : -(int)e->code;
 }
@@ -350,6 +354,17 @@ static void wait_turn(struct service *s)
         ssize_t ignored = read(wake_fd, &count, sizeof count);
         (void)ignored;
         sched_woken(s->sched);
+        s->sweeps.due = 0;
+    }
+}
+
+/* Before the turn, so that what a sweep submits starts in the same one. Without the store or the
+ * lease nothing is decided. */
+static void advance_sweeps(struct service *s)
+{
+    if (!sched_store_away(s->sched) && lease_held(s->lease) &&
+        sweeps_tick(&s->sweeps, clock_now())) {
+        sched_woken(s->sched);
     }
 }
 
@@ -402,6 +417,7 @@ static void run(struct service *s)
             told_to_read = 0;
             read_again(s);
         }
+        advance_sweeps(s);
         turn(s);
         wait_turn(s);
     }

@@ -109,22 +109,28 @@ static int find_room(const struct quota *quota, const char *owner, struct store 
     return rc == 0 && quota->disk_bytes >= 0 ? check_disk(quota, owner, store, e) : rc;
 }
 
-int limits_enter(const struct request *q, struct store *store, const char *key,
-                 struct limits_place *place, struct err *e)
+int limits_enter_as(const char *owner, const struct quota *quota, struct store *store,
+                    const char *key, struct limits_place *place, struct err *e)
 {
-    struct quota quota;
-    limits_find(q, q->who.owner, &quota);
-    place->held = is_limited(&quota);
+    place->held = is_limited(quota);
     if (!place->held) {
         return 0;
     }
     pthread_mutex_lock(&submitting);
     int made = key ? store_job_made(store, key, e) : 0;
-    int rc = made != 0 ? made : find_room(&quota, q->who.owner, store, e);
+    int rc = made != 0 ? made : find_room(quota, owner, store, e);
     if (rc < 0) {
         limits_leave(place);
     }
     return rc < 0 ? rc : 0;
+}
+
+int limits_enter(const struct request *q, struct store *store, const char *key,
+                 struct limits_place *place, struct err *e)
+{
+    struct quota quota;
+    limits_find(q, q->who.owner, &quota);
+    return limits_enter_as(q->who.owner, &quota, store, key, place, e);
 }
 
 void limits_leave(struct limits_place *place)

@@ -27,6 +27,9 @@ struct limits_place {
 };
 int limits_enter(const struct request *q, struct store *store, const char *key,
                  struct limits_place *place, struct err *e);
+/* The same for what submits jobs in another's name: a sweep for its owner. */
+int limits_enter_as(const char *owner, const struct quota *quota, struct store *store,
+                    const char *key, struct limits_place *place, struct err *e);
 void limits_leave(struct limits_place *place);
 
 #endif

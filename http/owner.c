@@ -8,18 +8,22 @@
 
 #include "http/request.h"
 
-static int not_theirs(const struct request *q, const char *id, const char *owner, struct err *e)
+int owner_check(const struct request *q, const char *what, const char *id, const char *owner,
+                struct err *e)
 {
-    if (owner) {
+    if (q->who.role >= ROLE_ADMIN || (owner && owner[0] && strcmp(owner, q->who.owner) == 0)) {
+        return 0;
+    }
+    if (owner && owner[0]) {
         err_set(e, ERR_FORBIDDEN,
-                "job '%s' belongs to '%s', and with the role %s '%s' changes only "
-                "jobs of their own",
-                id, owner, auth_role_name(q->who.role), q->who.owner);
+                "%s '%s' belongs to '%s', and with the role %s '%s' changes only "
+                "%ss of their own",
+                what, id, owner, auth_role_name(q->who.role), q->who.owner, what);
     } else {
         err_set(e, ERR_FORBIDDEN,
-                "job '%s' belongs to nobody, and the role %s changes only jobs of "
+                "%s '%s' belongs to nobody, and the role %s changes only %ss of "
                 "one's own",
-                id, auth_role_name(q->who.role));
+                what, id, auth_role_name(q->who.role), what);
     }
     return err_hint(e, "an admin can change it");
 }
@@ -37,9 +41,7 @@ static int check(const struct request *q, const char *id, struct err *e)
     }
     err_clear(e);
     char *owner = store_job_field(store, id, "owner", e);
-    int rc = e->code                                     ? -(int)e->code
-             : owner && strcmp(owner, q->who.owner) == 0 ? 0
-                                                         : not_theirs(q, id, owner, e);
+    int rc = e->code ? -(int)e->code : owner_check(q, "job", id, owner, e);
     free(owner);
     return rc;
 }

@@ -13,4 +13,9 @@ struct request;
  * ERR_FORBIDDEN if it is not the job of who asks. ERR_NOT_FOUND, ERR_UNAVAILABLE. */
 const char *owner_job(const struct request *q, struct err *e);
 
+/* May who asks change something of this owner (NULL or "": nobody's)? `what`, `id`: how the error
+ * names it, "job" or "sweep". 0, or ERR_FORBIDDEN. */
+int owner_check(const struct request *q, const char *what, const char *id, const char *owner,
+                struct err *e);
+
 #endif

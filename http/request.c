@@ -247,6 +247,22 @@ struct store *request_store(const struct request *q, struct err *e)
     return connections_store(q->server->connections, e);
 }
 
+int request_idempotency_key(const struct request *q, const char *kind, char scoped[REQUEST_KEY],
+                            struct err *e)
+{
+    const char *key = request_header(q, "Idempotency-Key");
+    size_t n = key ? strlen(key) : 0;
+    if (!key) {
+        return 0;
+    }
+    if (n == 0 || n > REQUEST_KEY_MOST) {
+        return err_set(e, ERR_INVALID, "the Idempotency-Key has %zu characters, expected 1 to %d",
+                       n, (int)REQUEST_KEY_MOST);
+    }
+    snprintf(scoped, REQUEST_KEY, "%s%s %s", kind, q->who.token, key);
+    return 1;
+}
+
 bool request_is_job(const char *id)
 {
     return strlen(id) == STORE_ID - 1 && strspn(id, "0123456789abcdef") == STORE_ID - 1;

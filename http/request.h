@@ -19,7 +19,13 @@
 struct MHD_Connection;
 struct guarded;
 
-enum { REQUEST_ID = 65, REQUEST_TARGET = 256, REQUEST_NOTE = 200 };
+enum {
+    REQUEST_ID = 65,
+    REQUEST_TARGET = 256,
+    REQUEST_NOTE = 200,
+    REQUEST_KEY_MOST = 255, /* characters of an idempotency key */
+    REQUEST_KEY = REQUEST_KEY_MOST + TOKEN_ID + 16
+};
 
 struct request {
     struct work_item item; /* first: dispatch.c gives it to the threads of work.h */
@@ -77,6 +83,11 @@ bool request_matches(const struct request *q, const char *etag, struct reply *ou
 json_t *request_json(struct request *q, struct err *e);
 /* The body as an object with no keys but `keys` (NULL-terminated). */
 json_t *request_object(struct request *q, const char *const *keys, struct err *e);
+/* The Idempotency-Key as the store compares it: two who ask with the same word mean two keys, and
+ * so do two kinds of things (`kind`: what is in front of it, at most 10 characters). 0: none was
+ * given; 1: it is in scoped[]; ERR_INVALID if it is empty or too long. */
+int request_idempotency_key(const struct request *q, const char *kind, char scoped[REQUEST_KEY],
+                            struct err *e);
 struct store *request_store(const struct request *q, struct err *e); /* the thread's own */
 bool request_is_job(const char *id); /* has it the form of a job's id? */
 /* The job id of the path: a malformed id is ERR_NOT_FOUND, so an id is safe in file names. */

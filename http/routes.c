@@ -51,6 +51,10 @@ static const struct route_param list_params[] = {
     {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
+static const struct route_param sweeps_params[] = {
+    {"limit", ROUTE_INT, 1, 500, NULL, "at most so many; 100 by default", NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
+};
 static const struct route_param series_params[] = {
     {"names", ROUTE_STRING, 0, 0, NULL,
      "names of series, separated by commas, or all; train_loss by default", NULL},
@@ -61,8 +65,8 @@ static const struct route_param series_params[] = {
     {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets for each series; 600 by default",
      NULL},
     {"node_points", ROUTE_INT, 1, 1000000, NULL,
-     "of each name at most so many buckets over all nodes together, but 8 of each node; no limit by "
-     "default",
+     "of each name at most so many buckets over all nodes together, but 8 of each node; no limit "
+     "by default",
      NULL},
     FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
@@ -128,6 +132,11 @@ const struct route routes[] = {
     {"GET", V1 "jobs/{id}/logs", ROLE_VIEWER, api_job_logs, "Gives a log as text; a Range header reads on from where one was. With all, every log: the last lines of each.", logs_params, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "Artifacts", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact, by its name as the list has it, slashes as they are; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_FILES},
+    {"GET", V1 "sweeps", ROLE_VIEWER, api_sweeps_list, "Lists sweeps, the newest first.", sweeps_params, NULL, 200, "SweepList", ROUTE_WAITS},
+    {"POST", V1 "sweeps", ROLE_OPERATOR, api_sweep_start, "Starts a sweep: one job spec, tried with several settings within a budget. With an Idempotency-Key header a repeated request gives the sweep that the first one made.", NULL, "SweepSpec", 201, "Sweep", ROUTE_WAITS},
+    {"GET", V1 "sweeps/{id}", ROLE_VIEWER, api_sweep_get, "Shows a sweep: its trials with their settings, jobs and metric, and the best so far.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},
+    {"DELETE", V1 "sweeps/{id}", ROLE_OPERATOR, api_sweep_delete, "Deletes a sweep that has ended, 409 if it has not; its jobs stay.", NULL, NULL, 204, NULL, ROUTE_WAITS},
+    {"POST", V1 "sweeps/{id}/cancel", ROLE_OPERATOR, api_sweep_cancel, "Asks a sweep to end, with all its jobs.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},
     {"GET", V1 "nodes", ROLE_VIEWER, api_nodes_list, "Lists nodes with their state.", NULL, NULL, 200, "NodeList", ROUTE_WAITS},
     {"GET", V1 "nodes/{name}", ROLE_VIEWER, api_node_get, "Shows a node.", NULL, NULL, 200, "Node", ROUTE_WAITS},
     {"DELETE", V1 "nodes/{name}", ROLE_OPERATOR, api_node_delete, "Forgets a node that is lost; 409 while it reports.", NULL, NULL, 204, NULL, ROUTE_WAITS},

@@ -223,6 +223,7 @@ static void read_top(struct jobspec *spec, struct fields *f)
     spec->max_seconds = fields_real(f->full, "max_seconds");
     const char *precision = json_string_value(json_object_get(f->full, "precision"));
     snprintf(spec->precision, sizeof spec->precision, "%s", precision ? precision : "fp32");
+    spec_read_elastic(spec, f);
 }
 
 /* What concerns several keys. `nodes` of the virtual cluster, 0 if there is none. */
@@ -295,6 +296,9 @@ int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problem
     fields_close(&f);
     spec->optimizer.epochs = spec->epochs;
     check_together(spec, nodes, &f);
+    if (problems->count + problems->dropped == before) {
+        spec_check_elastic(spec, &f);
+    }
     return problems->count + problems->dropped > before ? -ERR_INVALID : 0;
 }
 

@@ -59,6 +59,11 @@ struct data_spec {
     float mean[16], deviation[16];
     bool normalize_picture; /* each picture with its own mean and deviation taken out */
     bool coarse;            /* cifar-100: the 20 groups are the labels */
+    int size[2];            /* images: height and width that pictures are brought to; 0: as the
+                               first has them (of a list only) */
+    int channels; /* images: 1 grey, 3 colour, as the network takes them; 0: as the first */
+    bool stretch; /* images: else the middle is cut out */
+    int threads;  /* images: that decode, of a rank */
     struct augment_spec augment;
     double validation; /* share split off, 0 */
 };
@@ -103,6 +108,11 @@ struct program_spec {
     double patience_seconds;
 };
 
+/* Bounds between which the number of nodes follows what is there; max 0: it stays `workers`. */
+struct elastic_spec {
+    int min, max;
+};
+
 struct jobspec {
     char name[SPEC_NAME];
     struct program_spec program; /* given: network, data and optimizer are the program's, and empty
@@ -112,7 +122,8 @@ struct jobspec {
     struct optimizer_spec optimizer;
     struct strategy_spec strategy;
     struct batching_spec batching;
-    int workers, min_workers;
+    int workers, min_workers; /* elastic: its max and its min */
+    struct elastic_spec elastic;
     double epochs;    /* whole numbers in fact, at most SPEC_EPOCHS_MOST */
     bool epochs_open; /* a program's job that names none: its loop decides, if it has one */
     uint64_t seed;
@@ -147,6 +158,11 @@ double jobspec_rate(const struct optimizer_spec *o, double epoch);
 /* Checks `batching` against the number of workers. jobspec_parse does so too; a caller that learns
  * the global batch later, from a user's program, calls it then. */
 void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
+/* Nodes without which no attempt of it starts. */
+int jobspec_least_workers(const struct jobspec *spec);
+/* The spec for one attempt that has so many workers, from spec->json; new reference, NULL: memory
+ * ran out. */
+json_t *jobspec_resized(const json_t *json, int workers);
 bool jobspec_uses_server(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow
  * (plan_outlives_worker)? Where workers have no state of their own, and one server has all

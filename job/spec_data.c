@@ -89,6 +89,12 @@ void spec_read_data(struct data_spec *d, struct fields *f)
     d->shuffle = json_is_true(json_object_get(in.full, "shuffle"));
     d->validation = fields_real(in.full, "validation");
     d->coarse = spec_is(in.full, "labels", "coarse");
+    d->stretch = spec_is(in.full, "fit", "stretch");
+    d->threads = (int)fields_int(in.full, "threads");
+    const json_t *size = json_object_get(in.full, "size");
+    for (size_t i = 0; i < 2; i++) { /* 0: as spec_read_augment() finds right */
+        d->size[i] = (int)json_integer_value(json_array_get(size, i));
+    }
 }
 
 /* ---- augment --------------------------------------------------------------------------------- */
@@ -146,6 +152,36 @@ static void check_window(struct augment_spec *a, const struct network *net, stru
     }
 }
 
+/* Pictures of files have any size; what they become follows from the network, and is written into
+ * the spec, where an evaluation finds it. */
+static void fit_pictures(struct jobspec *spec, struct fields *f)
+{
+    struct data_spec *d = &spec->data;
+    const struct shape *in = &spec->network.input;
+    json_t *data = json_object_get(f->full, "data");
+    if (d->format != CAT_FORMAT_IMAGES || spec->network.n_layers == 0 || data == NULL) {
+        return; /* nothing to fit, or it was reported */
+    }
+    if (in->rank != 3 && d->size[0] == 0) {
+        fields_problem(f, "data",
+                       "the network takes a vector of %d, so 'size' must say what pictures become",
+                       in->dim[0]);
+        return;
+    }
+    d->channels = in->rank == 3 ? in->dim[2] : 1;
+    if (d->channels != 1 && d->channels != 3) {
+        fields_problem(f, "data",
+                       "pictures have 1 channel (grey) or 3 (colour), the network's input has %d",
+                       d->channels);
+        return;
+    }
+    bool windows = d->augment.crop && d->augment.crop_padding == 0;
+    for (int i = 0; in->rank == 3 && json_object_get(data, "size") == NULL && i < 2; i++) {
+        d->size[i] = windows ? (in->dim[i] * 8 + 3) / 7 : in->dim[i];
+    }
+    json_object_set_new(data, "size", json_pack("[i, i]", d->size[0], d->size[1]));
+}
+
 void spec_read_augment(struct jobspec *spec, struct fields *f)
 {
     struct augment_spec *a = &spec->data.augment;
@@ -167,4 +203,5 @@ void spec_read_augment(struct jobspec *spec, struct fields *f)
     }
     fields_close(&in);
     check_window(a, &spec->network, &in);
+    fit_pictures(spec, f);
 }

@@ -20,6 +20,10 @@ void spec_read_program(struct jobspec *spec, struct fields *f);
  * `full`. NULL if it was not given or was reported. */
 const json_t *spec_read_texts(struct fields *f, const char *key);
 const json_t *spec_read_env(struct fields *f);
+/* `elastic`, after `workers` and `min_workers`, which are its bounds; and, after all else, what it
+ * asks of the rest of the spec. */
+void spec_read_elastic(struct jobspec *spec, struct fields *f);
+void spec_check_elastic(struct jobspec *spec, struct fields *f);
 void spec_read_optimizer(struct optimizer_spec *o, struct fields *f);
 void spec_read_strategy(struct strategy_spec *s, struct fields *f);
 /* of_program: the global batch may be left to the program's loader. */
@@ -43,6 +47,6 @@ bool spec_is(const json_t *full, const char *key, const char *text);
  * described by spec_schema.c. */
 extern const struct catalog_param spec_top_params[], spec_data_params[], spec_batching_params[],
     spec_evaluate_params[], spec_checkpoint_params[], spec_exchange_params[], spec_keep_param,
-    spec_accuracy_param, spec_init_params[], spec_program_params[];
+    spec_accuracy_param, spec_init_params[], spec_program_params[], spec_elastic_params[];
 
 #endif

@@ -337,6 +337,7 @@ static void add_plain(json_t *all, json_t *spec)
     add(spec, "target", component(all, "TargetSpec", target), false);
     add(spec, "exchange", component(all, "ExchangeSpec", params_schema(spec_exchange_params)),
         false);
+    add(spec, "elastic", component(all, "ElasticSpec", params_schema(spec_elastic_params)), false);
     add(spec, "cluster", component(all, "ClusterSpec", cluster_schema(all)), false);
 }
 

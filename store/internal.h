@@ -21,12 +21,20 @@ enum {
     STORE_IDEMPOTENCY_S = 86400,
     STORE_PROFILE_S = 180 * 86400,
     STORE_PRIORITY = 100000, /* priorities are within ± this */
+    STORE_WHY = 512,         /* bytes of why a connection failed */
 };
 /* How many entries are kept, about; texts, since they are arguments of scripts. */
 #define STORE_EVENTS "20000"
 #define STORE_ROWS_ENTRIES "20000" /* of a rank's rows: half an hour at ten a second */
 #define STORE_FACTS "10000"
 #define STORE_ASSIGNMENTS "10000"
+
+/* Of an address rediss://…; files are those of this host. */
+struct store_tls {
+    bool on;
+    char ca[200];             /* whom to believe; "": the system's authorities */
+    char cert[200], key[200]; /* that this side shows, or both "" */
+};
 
 struct store {
     char url[512];
@@ -35,6 +43,7 @@ struct store {
     bool is_unix;
     char address[256]; /* host or path */
     int port, db;
+    struct store_tls tls;
     redisContext *redis;             /* commands; NULL while not connected */
     redisContext *events;            /* what blocks waits here */
     int events_ms;                   /* the time limit that its socket has */
@@ -47,6 +56,9 @@ struct store {
 /* address.c: puts what an address says into url, user, is_unix, address, port and db. ERR_INVALID:
  * it is none. */
 int store_address(struct store *s, const char *url, struct err *e);
+/* tls.c: a connection to s->address by TLS; calls on it before it is there take `limit` at most.
+ * NULL: `why` says why there is none. */
+redisContext *store_tls_connect(const struct store *s, struct timeval limit, char why[STORE_WHY]);
 
 /* A Lua script: LUA_NAME of store/lua.h, which the build makes of store/lua/NAME.lua, behind the
  * functions that it uses. The first thread that uses it computes the hash. */
@@ -135,6 +147,13 @@ char *store_dump(const json_t *j, const char *what, struct err *e);
 int store_no_job(const char *id, struct err *e);
 void store_hex_sha256(const void *bytes, size_t n, char out[65]);
 
+/* jobs/change.c: what creates a job or a sweep. */
+int store_random_id(char id[STORE_ID], struct err *e);
+/* The digest of a document, which does not depend on the order of keys. */
+int store_digest(const json_t *document, char out[65], struct err *e);
+void store_idempotency_key(char out[STORE_KEY], const char *given);
+/* Reads {number, id} as job_create.lua and sweep_create.lua answer it. Returns enum job_created. */
+int store_created(const redisReply *r, const char *what, char id[STORE_ID], struct err *e);
 /* mend.c: for a reader of a stream that got -ERR_DATA for an id. 0: nothing is wrong with the ids;
  * -ERR_UNAVAILABLE: strange ones were taken away, and reading again will do. */
 int store_mend(struct store *s, const char *key, struct err *e);

@@ -25,13 +25,13 @@
 
 struct store;
 
-/* "redis://[user@]host:port/db", "unix:PATH" or "unix:PATH?db=N". The password may be NULL; it is
- * copied. Does not connect yet. */
+/* "redis://[user@]host:port/db", the same with "rediss" for TLS and files behind it (address.c),
+ * "unix:PATH" or "unix:PATH?db=N". The password may be NULL; it is copied. Does not connect yet. */
 struct store *store_open(const char *url, const char *password, struct err *e);
 void store_close(struct store *s);
 int store_ping(struct store *s, struct err *e);
 const char *store_url(const struct store *s);
-/* The same store as another user of Redis; only redis:// has users. */
+/* The same store as another user of Redis; only Redis over TCP has users. */
 int store_url_as(const char *url, const char *user, char out[512], struct err *e);
 /* Has the connection on which calls wait been open since the last such call? */
 bool store_follows(struct store *s);
@@ -124,6 +124,9 @@ char *store_job_page(struct store *s, const struct job_query *query, size_t *len
 /* The same, parsed. */
 json_t *store_job_list(struct store *s, const char *states, const char *q, const char *sort,
                        const char *cursor, int limit, struct err *e);
+/* The documents of these jobs (array of ids), in that order, each with its id and the keys that
+ * `fields` names ("state,metrics"); those that are not there are left out. New reference. */
+json_t *store_jobs_of(struct store *s, const json_t *ids, const char *fields, struct err *e);
 /* Compare-and-set along job/state.c's arrows, sets started/finished, publishes the event.
  * ERR_CONFLICT if the state is not `from` (message names what it is). `error`: NULL, or
  * {"code","message","rank","node","attempt"}. */

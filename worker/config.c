@@ -123,14 +123,12 @@ struct jobspec *config_load_spec(const char *path, struct jsonx_problems *proble
 
 static int plan_spec(struct worker_config *c, struct err *e)
 {
-    json_t *j = json_deep_copy(c->plan.spec);
+    json_t *j = jobspec_resized(c->plan.spec, c->plan.n_workers); /* a restart may have fewer */
     c->spec = calloc(1, sizeof(*c->spec));
     if (!c->spec || !j) {
         json_decref(j);
         return err_set(e, ERR_MEMORY, "cannot hold the plan: memory ran out");
     }
-    json_object_set_new(j, "workers",
-                        json_integer(c->plan.n_workers)); /* a restart may have fewer */
     int rc = jobspec_read(c->spec, j, e);
     json_decref(j);
     return rc < 0 ? err_prefix(e, "the plan's spec is not valid") : rc;

@@ -20,7 +20,7 @@
 #include "common/log.h"
 #include "worker/data/manifest.h"
 
-enum { TAG_HAVE = 900, TAG_NEED = 901, CHUNK = 1 << 20, TEXT_MOST = 1 << 20, ROOT_BYTES = 4096 };
+enum { TAG_HAVE = 900, TAG_NEED = 901, CHUNK = 1 << 20, TEXT_MOST = 256 << 20, ROOT_BYTES = 4096 };
 enum have { LACKS, HAS_VALUES, HAS_COUNTS };
 
 struct report {

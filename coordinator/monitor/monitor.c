@@ -156,6 +156,11 @@ bool monitor_stepped(const struct monitor *m)
     return ranks_stepped(&m->ranks);
 }
 
+int64_t monitor_step(const struct monitor *m)
+{
+    return m->ranks.step;
+}
+
 double monitor_seconds(const struct monitor *m)
 {
     return m->ranks.recent.time;

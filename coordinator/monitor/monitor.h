@@ -42,6 +42,7 @@ int monitor_tick(struct monitor *m, double now, struct err *e);
 int monitor_finish(struct monitor *m, double now, struct err *e);
 
 bool monitor_stepped(const struct monitor *m);   /* every worker has made a step in this attempt */
+int64_t monitor_step(const struct monitor *m);   /* the furthest step of any worker */
 double monitor_seconds(const struct monitor *m); /* job time of the newest row */
 /* How the attempt ended, as its ranks tell it; NULL until they did. Borrowed. */
 const struct ended *monitor_outcome(const struct monitor *m);

@@ -164,7 +164,8 @@ static bool has_agent(const json_t *nodes)
 static bool is_never_enough(const struct dryrun *d, const struct placement_ask *ask,
                             const char *waiting, struct jsonx_problems *problems)
 {
-    if (!d->alone || has_agent(ask->nodes) || placement_known(ask) >= ask->spec->workers) {
+    if (!d->alone || has_agent(ask->nodes) ||
+        placement_known(ask) >= jobspec_least_workers(ask->spec)) {
         return false;
     }
     jsonx_problem(

@@ -1,7 +1,8 @@
 /* Which nodes an attempt gets: see placement.h.
  *
  * A restart runs with fewer workers than the spec asks for only if too few nodes are alive;
- * otherwise it waits for busy nodes as any other job does.
+ * otherwise it waits for busy nodes as any other job does. An elastic job takes what is free,
+ * between its bounds.
  */
 #include "coordinator/planning/placement.h"
 
@@ -72,6 +73,9 @@ static bool is_free(const json_t *node, const struct placement_ask *ask)
     }
     if (!ask->ignore_claims && needs_answer(node, ask->manifest) == NEEDS_ASKED) {
         return false;
+    }
+    if (ask->own && strcmp(node_user(node), ask->own) == 0) {
+        return is_alive(node);
     }
     return ask->ignore_claims ? is_alive(node) : strcmp(node_state(node), "ready") == 0;
 }
@@ -154,10 +158,22 @@ static void explain(struct placement *out, const struct placement_ask *ask, cons
     }
 }
 
+/* How many workers an elastic job gets: what is free, between its bounds. */
+static int elastic_size(const struct placement_ask *ask, const struct census *c)
+{
+    int min = ask->spec->elastic.min, max = ask->spec->elastic.max;
+    int most = ask->most > 0 && ask->most < max ? ask->most : max,
+        size = c->free_now < most ? c->free_now : most;
+    return size > min ? size : min;
+}
+
 /* How many workers it would get if all nodes were free. A restart goes on with fewer if too few are
  * alive. */
 static int workers_wanted(const struct placement_ask *ask, const struct census *c)
 {
+    if (ask->spec->elastic.max > 0) {
+        return elastic_size(ask, c);
+    }
     int wanted = ask->spec->workers,
         least = ask->spec->min_workers > 0 ? ask->spec->min_workers : wanted;
     return ask->attempt > 1 && c->alive < wanted && c->alive >= least ? c->alive : wanted;
@@ -222,5 +238,5 @@ const json_t *placement_lacking(const struct placement_ask *ask)
             lacking = node;
         }
     }
-    return have < ask->spec->workers ? lacking : NULL;
+    return have < jobspec_least_workers(ask->spec) ? lacking : NULL;
 }

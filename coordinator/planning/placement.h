@@ -36,9 +36,12 @@ struct placement_ask {
                                (min_workers) */
     const json_t *reserved; /* object: names that a job ahead waits for; may be NULL */
     bool ignore_claims;     /* a dry run: as if every node were free */
+    const char *own;        /* nodes that this job has claimed are free for it; NULL: none are */
+    int most;               /* an elastic job gets no more nodes than these; 0: its `max` */
 };
 
-/* true: `out` has the nodes; false: not now, out->waiting says why. placement_release either way.
+/* An elastic job gets as many of the free nodes as its bounds allow.
+ * true: `out` has the nodes; false: not now, out->waiting says why. placement_release either way.
  */
 bool placement_find(struct placement *out, const struct placement_ask *ask);
 void placement_release(struct placement *p);

@@ -131,7 +131,7 @@ int planner_find_init(const char *init, const char *roots, const char *data_dir,
 static int check_workers(const struct jobspec *spec, int workers, struct err *e)
 {
     struct jobspec *fewer = workers != spec->workers ? calloc(1, sizeof *fewer) : NULL;
-    json_t *j = fewer ? json_deep_copy(spec->json) : NULL;
+    json_t *j = fewer ? jobspec_resized(spec->json, workers) : NULL;
     int rc = 0;
     if (workers == spec->workers) {
         return 0;
@@ -140,7 +140,6 @@ static int check_workers(const struct jobspec *spec, int workers, struct err *e)
         free(fewer);
         return err_set(e, ERR_MEMORY, "cannot plan for %d workers: memory ran out", workers);
     }
-    json_object_set_new(j, "workers", json_integer(workers));
     if (jobspec_read(fewer, j, e) < 0) {
         rc =
             err_prefix(e, "the job cannot go on with %d of its %d workers", workers, spec->workers);

@@ -195,8 +195,8 @@ static int place(struct prediction *p, struct store *store, char reason[200], st
 static json_t *job_of(const struct prediction *p, const char *strategy, bool chosen)
 {
     json_t *job = json_deep_copy(p->spec->json);
-    static const char *const left_out[] = {"cluster", "init",     "target",
-                                           "nodes",   "evaluate", "checkpoint"};
+    static const char *const left_out[] = {"cluster",  "init",       "target", "nodes",
+                                           "evaluate", "checkpoint", "elastic"};
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
         json_object_del(job, left_out[i]);
     }

@@ -46,6 +46,7 @@ void attempts_release(struct attempts *a)
         attempts_drop(a, a->runs);
     }
     json_decref(a->pauses);
+    json_decref(a->changes);
 }
 
 void run_free(struct run *r)
@@ -54,6 +55,7 @@ void run_free(struct run *r)
         monitor_close(r->monitor);
         attempts_free_spec(r->spec);
         planner_free(r->plan);
+        json_decref(r->change);
     }
     free(r);
 }
@@ -153,6 +155,28 @@ int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, 
     }
     r->monitor = monitor_open(&c, e);
     return r->monitor ? 0 : -(int)e->code;
+}
+
+int attempts_priority(const struct attempts *a, const struct run *r)
+{
+    char *text = store_job_field(a->store, r->attempt.job, "priority", NULL);
+    int priority = text ? (int)strtol(text, NULL, 10) : r->spec->priority;
+    free(text);
+    return priority;
+}
+
+bool run_is_lost(const struct run *r, int worker)
+{
+    return r->monitor && monitor_is_lost(r->monitor, worker);
+}
+
+int run_workers(const struct run *r)
+{
+    int n = 0;
+    for (int i = 0; i < r->plan->n_workers; i++) {
+        n += !run_is_lost(r, i);
+    }
+    return n;
 }
 
 int attempts_release_nodes(struct attempts *a, const struct plan *plan, struct err *e)

@@ -3,8 +3,9 @@
  *
  *   scheduler.c ─┬─► recover.c ──────────┐
  *                ├─► run.c ──────────────┴─► run_end.c ─► run_virtual.c ─┐
- *                └─► queue.c ─┬─► launch.c ──────────────────────────────┼─► attempts.c
- *                             └─► shares.c, preempt.c ───────────────────┘
+ *                ├─► queue.c ─┬─► launch.c ──────────────────────────────┼─► resize.c ─► attempts.c
+ *                │            └─► preempt.c ─► shares.c ─────────────────┤
+ *                └─► elastic.c ─► shares.c ──────────────────────────────┘
  *
  * Below it are the monitor, the launchers and the store.
  *
@@ -35,7 +36,16 @@ struct run {
     bool expired;    /* past max_seconds: told to stop */
     bool leaving;    /* a host of it is about to stop, or it yields: it writes a checkpoint and goes
                      back to the queue */
-    bool yields;     /* leaving, so that a job of higher priority gets its nodes */
+    bool yields;     /* leaving, so that another job gets its nodes, or to change its size */
+    json_t *change;  /* leaving to change its size: see resize.h; owned, NULL: it does not */
+    bool requeued;   /* left, and its job is queued again */
+    int64_t step;    /* the newest that was seen, and */
+    double step_at;  /* when */
+    double paced_at; /* since when its pace is measured; 0: it has not stepped yet */
+    int64_t paced_samples; /* that it had trained on by then */
+    double changing_since; /* the last step before this attempt, which changed the size; 0: it did
+                              not, or has stepped since */
+    double change_seconds; /* how long that change took, without a step; 0: not known */
     bool elsewhere;  /* its process is on another host or of another boot: only heartbeats tell how
                        it is */
     bool blameless;  /* if it is lost, that is the coordinator's end, and no restart is counted */
@@ -60,6 +70,8 @@ struct attempts {
     bool draining; /* nothing starts, and what runs is asked to end */
     bool changed;  /* we changed a job's state: what was seen of the store does not hold any more */
     json_t *pauses; /* job → {"quick", "until"}: see attempts_back_off(); owned */
+    json_t
+        *changes; /* job → what it was, between two attempts of different size: resize.h; owned */
 };
 
 struct run *attempts_find(const struct attempts *a, const char *job); /* NULL: not in hand */
@@ -70,6 +82,8 @@ void run_free(struct run *r);
 
 /* The store did not answer, or memory ran out: nothing has been decided, and it is tried again. */
 bool attempts_store_away(const struct err *e);
+/* The priority of a run's job, which people may have changed since. */
+int attempts_priority(const struct attempts *a, const struct run *r);
 /* The job's spec; freed with attempts_free_spec(). */
 struct jobspec *attempts_spec(struct attempts *a, const char *job, struct err *e);
 void attempts_free_spec(struct jobspec *spec); /* NULL is fine */
@@ -86,6 +100,9 @@ double attempts_pause(const struct attempts *a, const char *job, double now);
 /* Opens the monitor of a run that has a plan and a spec. `adopted`: another coordinator started
  * it. */
 int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, struct err *e);
+/* Workers of this run that are not lost. */
+int run_workers(const struct run *r);
+bool run_is_lost(const struct run *r, int worker);
 /* Claims of this plan's nodes are given back. */
 int attempts_release_nodes(struct attempts *a, const struct plan *plan, struct err *e);
 

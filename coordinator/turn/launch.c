@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "coordinator/monitor/seals.h"
 #include "coordinator/planning/planner.h"
+#include "coordinator/turn/resize.h"
 #include "job/documents/control.h"
 
 /* ---- before it is launching ------------------------------------------------------------------ */
@@ -231,6 +232,7 @@ int launch_job(struct attempts *a, const char *job, struct jobspec *spec,
         goto unclaim;
     }
     attempts_add(a, r);
+    resize_begin(a, r, first);
     start_process(a, r, first, now);
     free(first);
     return 0;

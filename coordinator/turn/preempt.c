@@ -1,38 +1,77 @@
-/* See preempt.h. What would be free is tried with a copy of the nodes, by the placement itself. */
+/* See preempt.h. What would be free is tried with a copy of the nodes, by the placement itself.
+ *
+ *   offers: B's n4, B's n3 (B is elastic), all of B, all of C
+ *   taken one after another until the job fits; then those that are not needed for it are spared
+ */
 #include "coordinator/turn/preempt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
+#include "coordinator/turn/resize.h"
 #include "job/node.h"
 
-struct victim {
+/* What an attempt may give. */
+struct offer {
     struct run *run;
+    const char *node; /* one of an elastic job's; NULL: it is paused, and gives all */
     int priority;
+    int order; /* in which it was found */
+    bool due;  /* for another owner of the same priority */
     bool spared;
 };
 
-/* In the copy: the nodes of this job are free, or busy again. */
-static void set_nodes(json_t *nodes, const char *job, const char *from, const char *to)
+struct offers {
+    struct offer *all;
+    int n;
+};
+
+/* ---- the copy of the nodes ------------------------------------------------------------------- */
+
+/* In the copy: the nodes of this job are free, or busy again. `name`: that one; NULL: all. */
+static void set_nodes(json_t *nodes, const char *job, const char *name, const char *from,
+                      const char *to)
 {
     size_t i;
     json_t *node;
     json_array_foreach(nodes, i, node) {
-        if (strcmp(node_user(node), job) == 0 && strcmp(node_state(node), from) == 0) {
+        if (strcmp(node_user(node), job) == 0 && strcmp(node_state(node), from) == 0 &&
+            (!name || strcmp(node_name(node), name) == 0)) {
             json_object_set_new(node, "state", json_string(to));
         }
     }
 }
 
-static void give(json_t *nodes, const struct run *r)
+static void give(json_t *nodes, const struct offer *o)
 {
-    set_nodes(nodes, r->attempt.job, "busy", "ready");
+    set_nodes(nodes, o->run->attempt.job, o->node, "busy", "ready");
 }
 
-static void take_back(json_t *nodes, const struct run *r)
+/* Of what all[i] gives, the offers before it keep theirs. */
+static void take_back(json_t *nodes, const struct offers *offers, int i)
 {
-    set_nodes(nodes, r->attempt.job, "ready", "busy");
+    const struct offer *o = &offers->all[i];
+    set_nodes(nodes, o->run->attempt.job, o->node, "ready", "busy");
+    for (int k = 0; k < i; k++) {
+        if (offers->all[k].run == o->run) {
+            give(nodes, &offers->all[k]);
+        }
+    }
+}
+
+/* What an attempt that ends or changes its size gives back already. */
+static void give_ending(json_t *nodes, const struct run *r)
+{
+    const char *name;
+    json_t *value;
+    if (!r->change) {
+        set_nodes(nodes, r->attempt.job, NULL, "busy", "ready");
+    }
+    json_object_foreach(json_object_get(r->change, "gives"), name, value) {
+        set_nodes(nodes, r->attempt.job, name, "busy", "ready");
+    }
 }
 
 static bool would_fit(const struct placement_ask *ask, const json_t *nodes)
@@ -45,92 +84,165 @@ static bool would_fit(const struct placement_ask *ask, const json_t *nodes)
     return fits;
 }
 
-static int priority_of(struct attempts *a, const struct run *r)
-{
-    char *text = store_job_field(a->store, r->attempt.job, "priority", NULL);
-    int priority = text ? (int)strtol(text, NULL, 10) : r->spec->priority;
-    free(text);
-    return priority;
-}
+/* ---- what may be given ----------------------------------------------------------------------- */
 
 static bool is_ending(const struct run *r)
 {
     return r->leaving || r->over || r->failed || r->cancel_at > 0 || r->drain_at > 0;
 }
 
-static int lowest_first(const void *a, const void *b)
+static void add_offer(struct offers *out, struct run *r, const char *node, int priority, bool due)
 {
-    const struct victim *x = a, *y = b;
-    double later = y->run->launched_at - x->run->launched_at;
-    return x->priority != y->priority ? x->priority - y->priority : later > 0 ? 1 : -(later < 0);
+    out->all[out->n] =
+        (struct offer){.run = r, .node = node, .priority = priority, .order = out->n, .due = due};
+    out->n++;
 }
 
-/* Attempts that may be paused for this priority, in the order in which they are. */
-static int find_victims(struct attempts *a, struct victim *out, int priority, double keep,
-                        double now)
+/* Does the owner of the waiting job, with its nodes, use no more than the one of this run, who has
+ * given `given` and this one? */
+static bool is_due(const struct preempt_ask *ask, const struct run *r, int given)
 {
-    int n = 0;
-    for (struct run *r = a->runs; r; r = r->next) {
-        bool runs = r->monitor && monitor_stepped(r->monitor) && now - r->launched_at >= keep;
-        if (runs && !is_ending(r) && priority_of(a, r) < priority) {
-            out[n++] = (struct victim){.run = r, .priority = priority_of(a, r)};
+    const char *theirs = shares_owner(ask->shares, ask->job),
+               *owner = shares_owner(ask->shares, r->attempt.job);
+    int need = jobspec_least_workers(ask->place->spec);
+    return theirs[0] && owner[0] && strcmp(theirs, owner) != 0 &&
+           shares_used(ask->shares, theirs) + need <= shares_used(ask->shares, owner) - given - 1;
+}
+
+/* Nodes above its `min` that the job could use, the slowest first: ranks stand the other way. */
+static void offer_surplus(const struct preempt_ask *ask, struct run *r, int priority,
+                          const json_t *useful, struct offers *out)
+{
+    int surplus = run_workers(r) - r->spec->elastic.min, given = 0;
+    bool higher = priority < ask->place->spec->priority,
+         same = priority == ask->place->spec->priority;
+    for (int i = r->plan->n_workers - 1; i >= 0 && given < surplus; i--) {
+        const char *name = r->plan->workers[i].node;
+        bool fits = !run_is_lost(r, i) && json_object_get(useful, name);
+        if (fits && (higher || (same && is_due(ask, r, given)))) {
+            add_offer(out, r, name, priority, !higher);
+            given++;
         }
     }
-    if (n > 1) {
-        qsort(out, (size_t)n, sizeof *out, lowest_first);
+}
+
+/* Lowest priority; of one priority single nodes before whole jobs, and those that started last
+ * before others. */
+static int in_order(const void *a, const void *b)
+{
+    const struct offer *x = a, *y = b;
+    double later = y->run->launched_at - x->run->launched_at;
+    if (x->priority != y->priority) {
+        return x->priority - y->priority;
     }
-    return n;
+    if (!x->node != !y->node) {
+        return x->node ? -1 : 1;
+    }
+    return later > 0 ? 1 : later < 0 ? -1 : x->order - y->order;
+}
+
+static void find_offers(struct attempts *a, const struct preempt_ask *ask, const json_t *useful,
+                        struct offers *out)
+{
+    for (struct run *r = a->runs; r; r = r->next) {
+        if (!r->monitor || !monitor_stepped(r->monitor) || is_ending(r)) {
+            continue;
+        }
+        int priority = attempts_priority(a, r);
+        if (r->spec->elastic.max > 0) {
+            offer_surplus(ask, r, priority, useful, out);
+        }
+        if (ask->pauses && ask->now - r->launched_at >= ask->keep &&
+            priority < ask->place->spec->priority) {
+            add_offer(out, r, NULL, priority, false);
+        }
+    }
+    if (out->n > 1) {
+        qsort(out->all, (size_t)out->n, sizeof *out->all, in_order);
+    }
 }
 
 /* The first so many that make room, without those that are not needed for it. 0: all do not. */
-static int choose(struct victim *victims, int n, const struct placement_ask *ask, json_t *nodes)
+static int choose(struct offers *offers, const struct placement_ask *ask, json_t *nodes)
 {
     int chosen = 0;
     bool fits = false;
-    while (chosen < n && !fits) {
-        give(nodes, victims[chosen++].run);
+    while (chosen < offers->n && !fits) {
+        give(nodes, &offers->all[chosen++]);
         fits = would_fit(ask, nodes);
     }
     for (int i = chosen - 1; fits && i >= 0; i--) { /* the highest priority first */
-        take_back(nodes, victims[i].run);
-        victims[i].spared = would_fit(ask, nodes);
-        if (!victims[i].spared) {
-            give(nodes, victims[i].run);
+        take_back(nodes, offers, i);
+        offers->all[i].spared = would_fit(ask, nodes);
+        if (!offers->all[i].spared) {
+            give(nodes, &offers->all[i]);
         }
     }
     return fits ? chosen : 0;
 }
 
-static void pause(struct attempts *a, const struct victim *v, const char *job, int priority)
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+static void pause(struct attempts *a, const struct offer *o, const struct preempt_ask *ask)
 {
-    v->run->leaving = v->run->yields = true;
-    store_job_set(a->store, v->run->attempt.job, "yielded_to", job, NULL);
+    o->run->leaving = o->run->yields = true;
+    store_job_set(a->store, o->run->attempt.job, "yielded_to", ask->job, NULL);
     log_info("sched",
              "gives its nodes to a job of higher priority: it writes a checkpoint and is "
              "queued again",
-             "job=%s priority=%d for=%s its_priority=%d", v->run->attempt.job, v->priority, job,
-             priority);
+             "job=%s priority=%d for=%s its_priority=%d", o->run->attempt.job, o->priority,
+             ask->job, ask->place->spec->priority);
 }
 
-void preempt_for(struct attempts *a, const char *job, const struct placement_ask *ask, double keep,
-                 double now)
+/* With all nodes of this run among the offers. */
+static void shrink(const struct offers *offers, int chosen, const struct offer *first,
+                   const struct preempt_ask *ask)
 {
-    json_t *nodes = json_deep_copy(ask->nodes);
-    struct victim *victims = calloc((size_t)a->n_runs + 1, sizeof *victims);
+    json_t *gives = json_object();
+    char why[120];
+    for (int i = 0; i < chosen; i++) {
+        const struct offer *o = &offers->all[i];
+        if (o->run == first->run && !o->spared) {
+            json_object_set_new(gives, o->node, json_true());
+        }
+    }
+    snprintf(why, sizeof why, "for job %s %s", ask->job,
+             first->due ? "of an owner who uses fewer" : "of higher priority");
+    resize_ask(first->run, gives, why);
+}
+
+static void tell(struct attempts *a, const struct offers *offers, int chosen,
+                 const struct preempt_ask *ask)
+{
+    for (int i = 0; i < chosen; i++) { /* who is paused gives all */
+        if (!offers->all[i].spared && !offers->all[i].node) {
+            pause(a, &offers->all[i], ask);
+        }
+    }
+    for (int i = 0; i < chosen; i++) {
+        if (!offers->all[i].spared && !offers->all[i].run->leaving) {
+            shrink(offers, chosen, &offers->all[i], ask);
+        }
+    }
+}
+
+void preempt_for(struct attempts *a, const struct preempt_ask *ask)
+{
+    json_t *nodes = json_deep_copy(ask->place->nodes), *useful = json_object();
+    int most = a->n_runs;
     for (const struct run *r = a->runs; r; r = r->next) {
+        most += r->plan->n_workers;
         if (is_ending(r)) {
-            give(nodes, r);
+            give_ending(nodes, r);
         }
     }
-    if (nodes && victims && !would_fit(ask, nodes)) {
-        int priority = ask->spec->priority, n = find_victims(a, victims, priority, keep, now),
-            chosen = choose(victims, n, ask, nodes);
-        for (int i = 0; i < chosen; i++) {
-            if (!victims[i].spared) {
-                pause(a, &victims[i], job, priority);
-            }
-        }
+    struct offers offers = {.all = calloc((size_t)most + 1, sizeof *offers.all)};
+    placement_reserve(useful, ask->place);
+    if (nodes && offers.all && !would_fit(ask->place, nodes)) {
+        find_offers(a, ask, useful, &offers);
+        tell(a, &offers, choose(&offers, ask->place, nodes), ask);
     }
-    free(victims);
+    free(offers.all);
+    json_decref(useful);
     json_decref(nodes);
 }

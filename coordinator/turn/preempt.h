@@ -1,5 +1,8 @@
-/* Preemption: a job that has waited for nodes which jobs of lower priority hold gets them; those
- * are paused (docs/shares.md).
+/* Room for a job that waits for nodes which other jobs hold (docs/shares.md).
+ *
+ *   elastic jobs shrink   for one of higher priority; or of their own, whose owner does not use
+ *                         more nodes afterwards than theirs: at once
+ *   jobs are paused       for one of higher priority that has waited for a while
  *
  *   job A, priority 5, waits ─► B and C, priority 0, write a checkpoint ─► A starts
  *                               and go back to the queue, from where they resume by themselves
@@ -12,12 +15,20 @@
 #define COORDINATOR_TURN_PREEMPT_H
 
 #include "coordinator/planning/placement.h"
-#include "coordinator/turn/attempts.h"
+#include "coordinator/turn/shares.h"
 
-/* Tells attempts to give their nodes back, so that `ask`, of this job, finds its nodes: as few as
- * will do, of the lowest priorities, and of these those that started last. None where that would
- * not help, or where nodes that are given back already will do. */
-void preempt_for(struct attempts *a, const char *job, const struct placement_ask *ask, double keep,
-                 double now);
+struct preempt_ask {
+    const char *job; /* that waits */
+    const struct placement_ask *place;
+    const struct shares *shares;
+    bool pauses; /* jobs may be paused for it; else they may shrink alone */
+    double keep; /* seconds for which an attempt that started is not paused */
+    double now;
+};
+/* Tells attempts to give nodes back, so that the job finds its own: as few as will do, of the
+ * lowest priorities, and of these those that started last; of an elastic one its slowest nodes
+ * before all. None where that would not help, or where nodes that are given back already will do.
+ */
+void preempt_for(struct attempts *a, const struct preempt_ask *ask);
 
 #endif

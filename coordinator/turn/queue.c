@@ -18,6 +18,7 @@
 #include "coordinator/files/programs.h"
 #include "coordinator/turn/launch.h"
 #include "coordinator/turn/preempt.h"
+#include "coordinator/turn/resize.h"
 #include "job/node.h"
 
 enum { WINDOW = 64 };
@@ -31,15 +32,15 @@ struct round {
     const json_t *ids, *priorities; /* of the queued jobs; borrowed */
     json_t *nodes;                  /* as of now; owned, as the others */
     json_t *reserved;               /* names kept for jobs ahead that have waited long */
-    json_t *wanted;                 /* array of {"priority", "nodes"}: what jobs ahead wait for */
 };
 
 int queue_init(struct queue *q, int virtual_jobs, struct quotas *quotas, struct err *e)
 {
     *q = (struct queue){.virtual_jobs = virtual_jobs > 0 ? virtual_jobs : 1,
                         .tried_at = -1e18,
-                        .waiting_since = json_object()};
-    if (!q->waiting_since) {
+                        .waiting_since = json_object(),
+                        .wanted = json_array()};
+    if (!q->waiting_since || !q->wanted) {
         return err_set(e, ERR_MEMORY, "cannot open the queue: memory ran out");
     }
     return shares_init(&q->shares, quotas, e);
@@ -49,6 +50,7 @@ void queue_release(struct queue *q)
 {
     shares_release(&q->shares);
     json_decref(q->waiting_since);
+    json_decref(q->wanted);
     free(q->seen);
 }
 
@@ -101,7 +103,7 @@ static json_t *reserved_for(const struct round *round, int priority)
 {
     json_t *out = json_copy(round->reserved), *ahead;
     size_t i;
-    json_array_foreach(round->wanted, i, ahead) {
+    json_array_foreach(round->queue->wanted, i, ahead) {
         if (json_integer_value(json_object_get(ahead, "priority")) > priority) {
             json_object_update(out, json_object_get(ahead, "nodes"));
         }
@@ -131,10 +133,14 @@ static void wait_for_nodes(struct round *round, const char *job, const struct pl
     if (seconds > patience_seconds) {
         json_object_update(round->reserved, nodes);
     }
-    if (preemption.after >= 0 && seconds >= preemption.after) {
-        preempt_for(round->attempts, job, ask, preemption.keep, round->now);
-    }
-    json_array_append_new(round->wanted,
+    struct preempt_ask preempt = {.job = job,
+                                  .place = ask,
+                                  .shares = &round->queue->shares,
+                                  .pauses = preemption.after >= 0 && seconds >= preemption.after,
+                                  .keep = preemption.keep,
+                                  .now = round->now};
+    preempt_for(round->attempts, &preempt);
+    json_array_append_new(round->queue->wanted,
                           json_pack("{s:i, s:o}", "priority", ask->spec->priority, "nodes", nodes));
 }
 
@@ -179,20 +185,37 @@ static int start_virtual(struct round *round, const char *job, struct jobspec *s
     return 0;
 }
 
+/* Nodes that the job has kept from its last attempt, which had another size. */
+static int own_nodes(const struct round *round, const char *job)
+{
+    int n = 0;
+    size_t i;
+    json_t *node;
+    json_array_foreach(round->nodes, i, node) {
+        n += strcmp(node_user(node), job) == 0;
+    }
+    return n;
+}
+
 static int start_real(struct round *round, const char *job, struct jobspec *spec, struct err *e)
 {
     struct attempts *a = round->attempts;
     char *attempt = store_job_field(a->store, job, "attempt", e);
     json_t *reserved = reserved_for(round, spec->priority),
            *manifest = programs_manifest(spec, a->data_dir);
-    struct placement_ask ask = {.nodes = round->nodes,
-                                .local_host = a->local_host[0] ? a->local_host : NULL,
-                                .spec = spec,
-                                .manifest = manifest,
-                                .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1,
-                                .reserved = reserved};
+    const struct shares *shares = &round->queue->shares;
+    struct placement_ask ask = {
+        .nodes = round->nodes,
+        .local_host = a->local_host[0] ? a->local_host : NULL,
+        .spec = spec,
+        .manifest = manifest,
+        .attempt = (attempt ? (int)strtol(attempt, NULL, 10) : 0) + 1,
+        .reserved = reserved,
+        .own = job,
+        .most = shares_most(shares, shares_owner(shares, job), own_nodes(round, job))};
     struct placement placement;
     int rc = 0;
+    resize_reserve(a, job, round->nodes, reserved);
     if (placement_find(&placement, &ask)) {
         rc = launch_job(a, job, spec, &placement, round->now, e);
     } else {
@@ -221,7 +244,8 @@ static bool is_over_quota(struct round *round, const char *job, const struct job
 {
     char why[SHARES_WHY];
     const struct shares *shares = &round->queue->shares;
-    int workers = spec->cluster ? 0 : spec->workers;
+    int more = jobspec_least_workers(spec) - own_nodes(round, job),
+        workers = spec->cluster || more < 0 ? 0 : more;
     bool over = !shares_allow(shares, shares_owner(shares, job), workers, why);
     if (over) {
         say_waiting(round->attempts, job, why);
@@ -331,7 +355,7 @@ static int try_line(struct round *round, struct share_place *line, size_t n, str
     shares_sort(&round->queue->shares, line, n);
     for (size_t i = 0; i < n; i++) {
         int before = a->n_runs;
-        if (!is_due(round->queue, i, n)) {
+        if (!is_due(round->queue, i, n) && !resize_is_between(a, line[i].id)) {
             continue;
         }
         if (try_start(round, line[i].id, e) < 0 && attempts_store_away(e)) {
@@ -354,10 +378,14 @@ static int try_all(struct round *round, struct err *e)
         return rc;
     }
     shares_count(shares, round->attempts, round->nodes);
+    json_array_clear(round->queue->wanted);
     struct share_place *line = line_up(round, n);
     rc = line ? try_line(round, line, n, e)
               : err_set(e, ERR_MEMORY, "cannot sort the queue: memory ran out");
     free(line);
+    if (rc >= 0) {
+        resize_over(round->attempts, round->nodes);
+    }
     round->queue->from += WINDOW;
     return rc;
 }
@@ -389,6 +417,7 @@ int queue_tick(struct queue *q, struct attempts *a, const json_t *overview, doub
     const json_t *ids = json_object_get(overview, "queued");
     forget_waiting(q, ids);
     if (json_array_size(ids) == 0) {
+        json_array_clear(q->wanted);
         return 0;
     }
     struct round round = {.queue = q,
@@ -397,11 +426,9 @@ int queue_tick(struct queue *q, struct attempts *a, const json_t *overview, doub
                           .ids = ids,
                           .priorities = json_object_get(overview, "priorities"),
                           .nodes = store_nodes(a->store, e),
-                          .reserved = json_object(),
-                          .wanted = json_array()};
+                          .reserved = json_object()};
     int rc = round.nodes ? try_if_due(&round, e) : -(int)e->code;
     json_decref(round.nodes);
     json_decref(round.reserved);
-    json_decref(round.wanted);
     return rc;
 }

@@ -10,6 +10,7 @@ struct queue {
     double tried_at;       /* when all of it was looked at last */
     double again_at;       /* when the first job that pauses may start */
     json_t *waiting_since; /* job id → time of the turn that first saw it wait for nodes; owned */
+    json_t *wanted;        /* array of {"priority", "nodes"}: what jobs in it wait for; owned */
     size_t from;           /* in a long queue: the window beyond its head that is looked at next */
     char *seen; /* what the queue and the nodes were like when it was last looked at; owned */
 };

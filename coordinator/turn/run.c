@@ -7,6 +7,7 @@
 #include "coordinator/turn/run.h"
 
 #include "common/log.h"
+#include "coordinator/turn/resize.h"
 
 static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10,
                     yield_patience = 60, stop_grace = 2, last_words_seconds = 3;
@@ -54,6 +55,24 @@ static int follow_requests(struct attempts *a, struct run *r, enum job_state sta
     }
     run_enforce(r, now); /* told or not */
     return rc;
+}
+
+/* When it made its last step, and how fast it is: what a change of its size costs, and is worth. */
+static void watch_pace(struct attempts *a, struct run *r, double now)
+{
+    int64_t planned;
+    if (!r->monitor || !monitor_stepped(r->monitor)) {
+        return;
+    }
+    if (r->paced_at == 0) {
+        r->paced_at = now;
+        monitor_samples(r->monitor, &r->paced_samples, &planned);
+        resize_stepped(a, r, now);
+    }
+    if (monitor_step(r->monitor) != r->step) {
+        r->step = monitor_step(r->monitor);
+        r->step_at = now;
+    }
 }
 
 static int watch_states(struct attempts *a, struct run *r, enum job_state state, struct err *e)
@@ -177,6 +196,7 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
     }
     watch_ranks(r, now);
     watch_time(r, now);
+    watch_pace(a, r, now);
     watch_end(r, now);
     rc = follow_requests(a, r, state, now, e);
     if (rc >= 0) {

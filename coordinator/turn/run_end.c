@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "coordinator/turn/resize.h"
 #include "job/node.h"
 
 /* How long the hosts of an attempt that ended badly are waited for: longer than an agent's silence
@@ -215,6 +216,14 @@ static int time_is_up(struct attempts *a, struct run *r, enum job_state state, s
     return move(a, r->attempt.job, state, JOB_FAILED, &why, e);
 }
 
+/* It gave its nodes back, or some of them, without a failure. */
+static int requeue(struct attempts *a, struct run *r, enum job_state state, struct err *e)
+{
+    int rc = move(a, r->attempt.job, state, JOB_QUEUED, NULL, e);
+    r->requeued = rc >= 0;
+    return rc;
+}
+
 /* Moves the job on. Reads the state again, so that a late request of a user counts. */
 static int settle(struct attempts *a, struct run *r, const struct ended *end, double now,
                   struct err *e)
@@ -240,15 +249,15 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
         return time_is_up(a, r, state, e);
     }
     if (end && end->outcome == OUTCOME_PAUSED) {
-        return move(a, r->attempt.job, state, state == JOB_PAUSING ? JOB_PAUSED : JOB_QUEUED, NULL,
-                    e);
+        return state == JOB_PAUSING ? move(a, r->attempt.job, state, JOB_PAUSED, NULL, e)
+                                    : requeue(a, r, state, e);
     }
     if (state == JOB_PAUSING &&
         r->launcher == a->simulator) { /* it starts anew, and ends with the same bits */
         return move(a, r->attempt.job, state, JOB_PAUSED, NULL, e);
     }
     if (run_is_draining(a, r) && !told_why(r)) { /* it was us who ended it */
-        return move(a, r->attempt.job, state, JOB_QUEUED, NULL, e);
+        return requeue(a, r, state, e);
     }
     struct failure why = attempt_failure(r);
     struct loss loss = {.state = state,
@@ -327,7 +336,11 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     if (r->launcher == a->simulator && run_virtual_finish(a, r)) {
         end = &finished;
     }
-    if ((rc = settle(a, r, end, now, e)) < 0 || (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
+    if ((rc = settle(a, r, end, now, e)) < 0) {
+        return rc;
+    }
+    rc = r->requeued && r->change ? resize_keep(a, r, e) : attempts_release_nodes(a, r->plan, e);
+    if (rc < 0) {
         return rc;
     }
     if (end && (end->outcome == OUTCOME_FINISHED || end->outcome == OUTCOME_PAUSED)) {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "coordinator/turn/elastic.h"
 #include "coordinator/turn/queue.h"
 #include "coordinator/turn/recover.h"
 #include "coordinator/turn/run.h"
@@ -24,6 +25,7 @@ static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, se
 struct sched {
     struct attempts attempts;
     struct queue queue;
+    struct elastic elastic;
     double last_tick, sweep_at, leaving_at;
     /* nothing starts before this: nodes must first report to a store that is back */
     double quiet_until;
@@ -37,7 +39,8 @@ struct sched {
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
     struct sched *s = calloc(1, sizeof *s);
-    if (!s || queue_init(&s->queue, c->virtual_jobs, c->quotas, e) < 0) {
+    if (!s || queue_init(&s->queue, c->virtual_jobs, c->quotas, e) < 0 ||
+        elastic_init(&s->elastic, &c->growth, e) < 0) {
         free(s);
         err_set(e, ERR_MEMORY, "cannot open the scheduler: memory ran out");
         return NULL;
@@ -45,6 +48,7 @@ struct sched *sched_new(const struct sched_config *c, struct err *e)
     struct attempts *a = &s->attempts;
     a->store = c->store;
     a->pauses = json_object();
+    a->changes = json_object();
     snprintf(a->data_dir, sizeof a->data_dir, "%s", c->data_dir);
     snprintf(a->roots, sizeof a->roots, "%s", c->roots ? c->roots : "");
     snprintf(a->local_host, sizeof a->local_host, "%s", c->local_host ? c->local_host : "");
@@ -60,6 +64,7 @@ void sched_free(struct sched *s)
     if (s) {
         attempts_release(&s->attempts);
         queue_release(&s->queue);
+        elastic_release(&s->elastic);
         json_decref(s->overview);
     }
     free(s);
@@ -222,7 +227,9 @@ static int tick_queue(struct sched *s, double now, struct err *e)
     json_t *seen = json_incref(s->overview);
     int rc = queue_tick(&s->queue, &s->attempts, seen, now, e);
     json_decref(seen);
-    return rc;
+    return rc < 0
+               ? rc
+               : elastic_tick(&s->elastic, &s->attempts, &s->queue.shares, s->queue.wanted, now, e);
 }
 
 void sched_tick(struct sched *s, double now)

@@ -14,6 +14,7 @@
 
 #include "coordinator/files/quotas.h"
 #include "coordinator/launchers/launcher.h"
+#include "coordinator/planning/growth.h"
 #include "coordinator/turn/lease.h"
 #include "store/store.h"
 
@@ -28,6 +29,7 @@ struct sched_config {
     const struct launcher *mpirun, *simulator; /* borrowed; simulator may be NULL */
     const struct lease *lease;                 /* borrowed; NULL: no rival is possible */
     struct quotas *quotas;                     /* borrowed; NULL: owners have no limits */
+    struct growth_rules growth;                /* when elastic jobs grow */
 };
 
 struct sched *sched_new(const struct sched_config *config, struct err *e);

@@ -123,6 +123,22 @@ bool shares_allow(const struct shares *s, const char *owner, int workers, char w
     return true;
 }
 
+int shares_used(const struct shares *s, const char *owner)
+{
+    return used(s, owner, "weight");
+}
+
+int shares_most(const struct shares *s, const char *owner, int own)
+{
+    struct quota q;
+    quotas_find(s->quotas, owner, &q);
+    if (!owner[0] || q.nodes < 0) {
+        return SPEC_WORKERS;
+    }
+    int most = q.nodes - used(s, owner, "nodes") + own;
+    return most > own ? most : own;
+}
+
 /* ---- the line -------------------------------------------------------------------------------- */
 
 static int earlier_first(const void *a, const void *b)

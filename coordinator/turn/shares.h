@@ -41,6 +41,10 @@ void shares_count(struct shares *s, const struct attempts *a, const json_t *node
 /* May an attempt of this owner start on so many nodes (0: a virtual one)? If not, why[] says it
  * with the figures. */
 bool shares_allow(const struct shares *s, const char *owner, int workers, char why[SHARES_WHY]);
+/* The nodes that a job of this owner may have which has `own` of them: no fewer than these. */
+int shares_most(const struct shares *s, const char *owner, int own);
+/* The nodes that the owner uses now. */
+int shares_used(const struct shares *s, const char *owner);
 /* Puts the places into the order in which they are tried. */
 void shares_sort(const struct shares *s, struct share_place *places, size_t n);
 

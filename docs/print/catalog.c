@@ -116,6 +116,8 @@ static void print_keys(FILE *f)
             "\n## Keys of a job spec beside those\n\nRead by `job/spec.c` and `job/spec_parts.c`; "
             "`/openapi.json` has the whole as a schema.\n");
     print_section(f, "At the top", spec_top_params);
+    print_section(f, "`elastic`: `workers` is its `max` then, and `min_workers` its `min`",
+                  spec_elastic_params);
     print_section(f, "`data`", spec_data_params);
     print_section(f, "`batching`", spec_batching_params);
     print_section(f, "`evaluate`: one of the two; without either, after every epoch",

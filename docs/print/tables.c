@@ -68,6 +68,7 @@ int main(int argc, char **argv)
         {"keys of hosts", print_keys, KEYS_HOSTS},
         {"keys of secrets", print_keys, KEYS_SECRETS},
         {"keys of webhooks", print_keys, KEYS_WEBHOOKS},
+        {"keys of sweeps", print_keys, KEYS_SWEEPS},
         {"rights of worker", print_rights, KEY_WORKER},
         {"rights of agent", print_rights, KEY_AGENT},
         {"rights of keeper", print_rights, KEY_KEEPER},

@@ -36,6 +36,8 @@ api_handler api_tokens_list, api_token_make, api_token_revoke;
 api_handler api_owners;
 /* webhooks.c */
 api_handler api_webhooks_list, api_webhook_get, api_webhook_make, api_webhook_delete;
+/* sweeps.c */
+api_handler api_sweeps_list, api_sweep_get, api_sweep_start, api_sweep_cancel, api_sweep_delete;
 /* accounting.c */
 api_handler api_accounting;
 /* audit.c */

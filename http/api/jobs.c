@@ -19,8 +19,6 @@
 #include "job/spec.h"
 #include "job/tags.h"
 
-enum { IDEMPOTENCY_KEY = 255 };
-
 static void wake(struct request *q)
 {
     if (q->server->hooks.wake) {
@@ -83,24 +81,6 @@ static int answer_dry_run(struct request *q, struct reply *out, const struct job
     return reply_set_json(out, 200, body, e);
 }
 
-/* The key as the store compares it: two who ask with the same word mean two keys. 0, or 1 and
- * scoped[]; negative if it is empty or too long. */
-static int idempotency_key(const struct request *q, char scoped[IDEMPOTENCY_KEY + TOKEN_ID + 1],
-                           struct err *e)
-{
-    const char *key = request_header(q, "Idempotency-Key");
-    size_t n = key ? strlen(key) : 0;
-    if (!key) {
-        return 0;
-    }
-    if (n == 0 || n > IDEMPOTENCY_KEY) {
-        return err_set(e, ERR_INVALID, "the Idempotency-Key has %zu characters, expected 1 to %d",
-                       n, (int)IDEMPOTENCY_KEY);
-    }
-    snprintf(scoped, IDEMPOTENCY_KEY + TOKEN_ID + 1, "%s %s", q->who.token, key);
-    return 1;
-}
-
 /* The job's document, with its version as ETag. */
 static int answer_job(struct request *q, struct reply *out, int status, const char *id,
                       struct err *e)
@@ -151,8 +131,8 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, js
                   struct err *e)
 {
     bool dry = request_bool(q, "dryRun");
-    char key[IDEMPOTENCY_KEY + TOKEN_ID + 1];
-    int keyed = idempotency_key(q, key, e);
+    char key[REQUEST_KEY];
+    int keyed = request_idempotency_key(q, "", key, e);
     if (keyed < 0) {
         return keyed;
     }

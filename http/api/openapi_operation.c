@@ -82,6 +82,8 @@ static const struct {
 } header_params[] = {
     {"POST", "/api/v1/jobs", "Idempotency-Key",
      "a repeated request with this key and token gives the same job", 255},
+    {"POST", "/api/v1/sweeps", "Idempotency-Key",
+     "a repeated request with this key and token gives the same sweep", 255},
     {"PATCH", NULL, "If-Match", "ETags of which one must still hold; else 412", 0},
     {"DELETE", "/api/v1/jobs/{id}", "If-Match", "ETags of which one must still hold; else 412", 0},
     {"DELETE", "/api/v1/nodes/{name}", "If-Match", "ETags of which one must still hold; else 412",
@@ -136,6 +138,14 @@ static const struct {
      "\"strategy\": {\"type\": \"sync\"}, "
      "\"batching\": {\"global_batch\": 128, \"policy\": \"dynamic\"}, "
      "\"workers\": 2, \"epochs\": 1}"},
+    {"SweepSpec",
+     "{\"name\": \"rates\", \"spec\": {\"model\": \"mlp\", "
+     "\"data\": {\"format\": \"glyphs\", \"samples\": 6000, \"test_samples\": 1000}, "
+     "\"optimizer\": {\"type\": \"sgd\"}, \"strategy\": {\"type\": \"sync\"}, "
+     "\"batching\": {\"global_batch\": 64, \"policy\": \"equal\"}}, "
+     "\"parameters\": [{\"pointer\": \"/optimizer/learning_rate\", "
+     "\"range\": [0.001, 0.1], \"scale\": \"log\"}], "
+     "\"method\": {\"type\": \"random\", \"trials\": 8}, \"parallel\": 2}"},
     {"JobPatch",
      "{\"tags\": [\"baseline\", \"paper/table-2\"], \"note\": \"the run of the figure\"}"},
     {"LinkStart", "{\"role\": \"viewer\"}"},
@@ -278,6 +288,9 @@ static json_t *answers_json(const struct route *r)
         strstr(r->pattern, "/link") == NULL) {
         add_header(good, "Location", "Location");
     }
+    if (is(r, "POST", "/api/v1/sweeps")) {
+        add_header(good, "Idempotency-Replayed", "Replayed");
+    }
     if (is(r, "POST", "/api/v1/jobs")) {
         add_header(good, "Idempotency-Replayed", "Replayed");
         json_object_set_new(good, "links", job_links());
@@ -324,12 +337,19 @@ static void operation_id(const struct route *r, char out[KEY_BYTES])
 static const char *tag_of(const struct route *r)
 {
     static const char *const tags[][2] = {
-        {"/api/v1/jobs", "jobs"},       {"/api/v1/nodes", "nodes"},
-        {"/api/v1/events", "events"},   {"/api/v1/session", "session"},
-        {"/api/v1/link", "session"},    {"/api/v1/tokens", "access"},
-        {"/api/v1/audit", "access"},    {"/api/v1/owners", "access"},
-        {"/api/v1/webhooks", "events"}, {"/api/v1/accounting", "access"},
-        {"/api/v1/", "catalog"},        {"/", "service"},
+        {"/api/v1/jobs", "jobs"},
+        {"/api/v1/nodes", "nodes"},
+        {"/api/v1/sweeps", "jobs"},
+        {"/api/v1/events", "events"},
+        {"/api/v1/session", "session"},
+        {"/api/v1/link", "session"},
+        {"/api/v1/tokens", "access"},
+        {"/api/v1/audit", "access"},
+        {"/api/v1/owners", "access"},
+        {"/api/v1/webhooks", "events"},
+        {"/api/v1/accounting", "access"},
+        {"/api/v1/", "catalog"},
+        {"/", "service"},
     };
     size_t i = 0;
     while (strncmp(r->pattern, tags[i][0], strlen(tags[i][0])) != 0) {

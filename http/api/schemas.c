@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "job/spec.h"
+#include "job/sweep/state.h"
+#include "job/sweep/sweep.h"
 
 /* The columns of a row that are shown (job/row.def): " step:integer loss:number? …" */
 #define TYPE_INT64 "integer"
@@ -29,7 +31,8 @@ const struct schema schemas[] = {
     {"Job",
      "id:id name:string owner:string? state:JobState attempt:integer priority:integer "
      "restarts:integer tags:Tags note:Note spec:JobSpec created:time "
-     "started:time? finished:time? error:JobError? waiting:string? disk_bytes:integer pruned:time? "
+     "started:time? finished:time? error:JobError? waiting:string? "
+     "resizes:[Resize] disk_bytes:integer pruned:time? "
      "progress:Progress metrics:Metrics staleness:StalenessFigures "
      "staleness_recent:StalenessFigures assignment:AssignmentNow servers:[Server] workers:[Worker] "
      "~seconds:number ~virtual_seconds:number "
@@ -38,6 +41,9 @@ const struct schema schemas[] = {
      "null for jobs of versions without owners; `disk_bytes`: what its folder took a few seconds "
      "ago; `pruned`: since when its history and checkpoints "
      "are gone, to make room; `virtual_seconds`: what a job on virtual nodes took in all."},
+    {"Resize", "attempt:integer from:integer to:integer reason:string time:time seconds:number?",
+     "An elastic job changed its size: with which attempt, between how many nodes, and how long it "
+     "made no step; null until it steps again. The last 50."},
     {"JobState", "=" SCHEMA_JOB_STATES, "What becomes of a job; the last three are ends."},
     {"JobProgram",
      "framework:string optimizer:string parameters:integer tensors:integer samples:integer "
@@ -136,6 +142,55 @@ const struct schema schemas[] = {
      "One evaluation."},
     {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
     {"Artifact", "name:string bytes:integer sha256:sha256", "A file and its digest."},
+    {"SweepSpec",
+     "!~name:string spec:object parameters:[SweepParameter] method:SweepMethod "
+     "~metric:SweepMetric ~parallel:integer ~nodes:integer ~seeds:integer",
+     "A job spec (`spec`; what the parameters set may be missing) that is tried with several "
+     "settings. `parallel`: jobs at a time, 1 by default; "
+     "`nodes`: that these ask for in all, 0 (the default) for no limit; `seeds`: jobs of each "
+     "trial, 1 by default."},
+    {"SweepParameter",
+     "!pointer:string ~values:[any] ~range:[number] ~scale:SweepScale ~steps:integer",
+     "`pointer`: where in the spec (RFC 6901); `values`, or a `range` of the least and the "
+     "greatest value, of which a grid takes `steps`."},
+    {"SweepScale", "=linear|log|int|choice",
+     "How a range is divided; `int`: into whole numbers; `choice` is that of values."},
+    {"SweepMethod",
+     "!type:SweepMethodType ~trials:integer ~seed:integer ~eta:integer "
+     "~rungs:[integer]",
+     "`trials` and `seed`: how many are drawn, unless in a grid; of halving: `rungs`, epochs at "
+     "which the best 1/`eta` (3 by default) of the trials go on."},
+    {"SweepMethodType", "=grid|random|halving",
+     "All combinations, some that are drawn, or some of which the best are trained on."},
+    {"SweepMetric", "!~name:SweepMetricName ~direction:SweepDirection",
+     "What is compared: a figure of a job's metrics; test_accuracy by default."},
+    {"SweepMetricName", "=" SWEEP_METRICS, "A figure of a job's metrics."},
+    {"SweepDirection", "=max|min", "Which value is the best; min for a loss by default."},
+    {"Sweep",
+     "id:id name:string owner:string? state:SweepState created:time finished:time? "
+     "counts:SweepCounts best:SweepBest? parameters:[SweepParameter] method:SweepMethod "
+     "metric:SweepMetric parallel:integer nodes:integer seeds:integer spec:object "
+     "trials:[SweepTrial]",
+     "A sweep: what was asked for, and what has become of it. Its jobs have the tag sweep:ID."},
+    {"SweepRow", "Sweep?", "A sweep in a list, without its spec and trials."},
+    {"SweepList", "sweeps:[SweepRow]", "Sweeps, the newest first."},
+    {"SweepState", "=" SWEEP_STATE_NAMES,
+     "What becomes of a sweep; it has succeeded if one trial has a result."},
+    {"SweepCounts", "trials:integer jobs:integer active:integer ended:integer failed:integer",
+     "How many trials there are; how many jobs were submitted, have not ended, have ended, and of "
+     "these failed."},
+    {"SweepBest", "trial:integer metric:number settings:{any}",
+     "The best trial of those whose jobs all succeeded; of a halving, of the highest rung."},
+    {"SweepTrial",
+     "number:integer settings:{any} state:SweepTrialState rung:integer metric:number? "
+     "spread:number? jobs:[SweepJob]",
+     "One combination of settings, by pointer. `rung`: the highest that it reached, from 1, 0 "
+     "before its first job; `metric`: there, the mean over its seeds, of which `spread` is the "
+     "standard deviation."},
+    {"SweepTrialState", "=waiting|running|succeeded|stopped|failed|cancelled",
+     "stopped: it did not go on to the next rung."},
+    {"SweepJob", "id:id? rung:integer seed:integer state:JobState metric:number?",
+     "A job of a trial; of one that was deleted the state is cancelled."},
     {"NodeList", "nodes:[Node] refused:[RefusedHost]",
      "Nodes by name, and hosts whose agents asked to join within the last half minute and may "
      "not."},

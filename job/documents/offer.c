@@ -29,12 +29,16 @@ json_t *offer_json(const struct offer *o)
 static void read_files(const struct document *d, struct offer *o)
 {
     size_t n = json_array_size(document_list(d, "files", 0, OFFER_FILES));
+    char name[OFFER_NAME];
     o->files = calloc(n + 1, sizeof *o->files);
     BUG_ON(!o->files);
-    o->n_files = (int)n;
+    o->n_files = o->room = (int)n;
     for (size_t i = 0; i < n; i++) {
         struct document file = document_element(d, "files", i);
-        document_text(&file, "name", o->files[i].name, sizeof o->files[i].name);
+        name[0] = '\0';
+        document_text(&file, "name", name, sizeof name);
+        o->files[i].name = strdup(name);
+        BUG_ON(!o->files[i].name);
         o->files[i].bytes = document_integer(&file, "bytes", 0, INT64_MAX);
     }
 }
@@ -58,6 +62,9 @@ int offer_read(struct offer *out, const json_t *j, struct err *e)
 
 void offer_release(struct offer *o)
 {
+    for (int i = 0; i < o->n_files; i++) {
+        free(o->files[i].name);
+    }
     free(o->files);
     memset(o, 0, sizeof *o);
 }
@@ -68,12 +75,20 @@ int offer_add(struct offer *o, const char *name, int64_t bytes, struct err *e)
         return err_set(e, ERR_TOO_LARGE, "a data set of more than %d files is not sent",
                        OFFER_FILES);
     }
-    if (!o->files && !(o->files = calloc(OFFER_FILES, sizeof *o->files))) {
+    if (strlen(name) >= OFFER_NAME) {
+        return err_set(e, ERR_TOO_LARGE, "the name '%.80s…' is too long to be sent", name);
+    }
+    if (o->n_files == o->room) {
+        int room = o->room ? 2 * o->room : 64;
+        struct offer_file *more = realloc(o->files, (size_t)room * sizeof *more);
+        o->files = more ? more : o->files;
+        o->room = more ? room : o->room;
+    }
+    char *own = o->n_files < o->room ? strdup(name) : NULL;
+    if (!own) {
         return err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
     }
-    struct offer_file *file = &o->files[o->n_files++];
-    snprintf(file->name, sizeof file->name, "%s", name);
-    file->bytes = bytes;
+    o->files[o->n_files++] = (struct offer_file){own, bytes};
     o->bytes += bytes;
     return 0;
 }

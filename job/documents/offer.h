@@ -10,10 +10,10 @@
 
 #include "job/documents/document.h"
 
-enum { OFFER_FORMAT = 1, OFFER_HEX = 65, OFFER_NAME = 600, OFFER_FILES = 256 };
+enum { OFFER_FORMAT = 1, OFFER_HEX = 65, OFFER_NAME = 600, OFFER_FILES = 1000000 };
 
 struct offer_file {
-    char name[OFFER_NAME]; /* beneath the data set's folder */
+    char *name; /* beneath the data set's folder; owned */
     int64_t bytes;
 };
 
@@ -23,14 +23,14 @@ struct offer {
     char key[OFFER_HEX];          /* of its files, in hex: where a host keeps them */
     int64_t bytes;                /* of all files */
     struct offer_file *files;     /* [n_files]; owned */
-    int n_files;
+    int n_files, room;
 };
 
 json_t *offer_json(const struct offer *o); /* new reference */
 /* Release it in any case. */
 int offer_read(struct offer *out, const json_t *j, struct err *e);
 void offer_release(struct offer *o);
-/* Adds a file; its name is cut where it is longer than OFFER_NAME - 1. */
+/* Adds a file. Fails where its name is longer than OFFER_NAME - 1, or there are OFFER_FILES. */
 int offer_add(struct offer *o, const char *name, int64_t bytes, struct err *e);
 
 #endif

@@ -32,22 +32,22 @@ static int check_priority(int priority, struct err *e)
                          -STORE_PRIORITY, STORE_PRIORITY);
 }
 
-static int random_id(char id[STORE_ID], struct err *e)
+int store_random_id(char id[STORE_ID], struct err *e)
 {
     unsigned char bytes[8];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
-        return err_errno(e, ERR_INTERNAL, "cannot make a job's id");
+        return err_errno(e, ERR_INTERNAL, "cannot make a random id");
     }
     hex_of(id, bytes, sizeof bytes);
     return 0;
 }
 
 /* The digest does not depend on the order of keys. */
-static int spec_digest(const json_t *spec, char out[65], struct err *e)
+int store_digest(const json_t *document, char out[65], struct err *e)
 {
-    char *text = json_dumps(spec, JSON_SORT_KEYS | JSON_COMPACT);
+    char *text = json_dumps(document, JSON_SORT_KEYS | JSON_COMPACT);
     if (!text) {
-        return err_set(e, ERR_INTERNAL, "cannot queue the job: its spec is no JSON document");
+        return err_set(e, ERR_INTERNAL, "cannot take the digest of what is no JSON document");
     }
     store_hex_sha256(text, strlen(text), out);
     free(text);
@@ -61,29 +61,29 @@ static char *tags_of(const json_t *spec)
     return json_array_size(tags) ? jsonx_dump(tags, false, NULL) : NULL;
 }
 
-/* The first number of what lua/job_create.lua answers. */
+/* The first number of what lua/job_create.lua and sweep_create.lua answer. */
 enum made { MADE, MADE_BEFORE, MADE_OF_ANOTHER_SPEC, MADE_WITH_THIS_ID };
 
-static int created(const redisReply *r, char id[STORE_ID], struct err *e)
+int store_created(const redisReply *r, const char *what, char id[STORE_ID], struct err *e)
 {
     int64_t how = 0;
     const char *given = "";
     if (reply_array(r, 2, e) < 2 || reply_int(r->element[0], &how, e) < 0 ||
         reply_text(r->element[1], &given, NULL, e) < 0) {
-        return err_set(e, ERR_DATA, "the store answered strangely when a job was queued");
+        return err_set(e, ERR_DATA, "the store answered strangely when a %s was made", what);
     }
     if (how == MADE_OF_ANOTHER_SPEC) {
         return err_set(e, ERR_CONFLICT,
-                       "this idempotency key was used for job '%s' with another spec", given);
+                       "this idempotency key was used for %s '%s' with another spec", what, given);
     }
     if (how == MADE_WITH_THIS_ID) {
-        return err_set(e, ERR_INTERNAL, "cannot queue the job: its random id is taken");
+        return err_set(e, ERR_INTERNAL, "cannot make the %s: its random id is taken", what);
     }
     snprintf(id, STORE_ID, "%s", given);
     return how == MADE_BEFORE ? JOB_CREATED_BEFORE : JOB_CREATED;
 }
 
-static void key_of_idempotency(char out[STORE_KEY], const char *given)
+void store_idempotency_key(char out[STORE_KEY], const char *given)
 {
     char hash[65];
     store_hex_sha256(given, strlen(given), hash);
@@ -94,7 +94,7 @@ int store_job_made(struct store *s, const char *idempotency_key, struct err *e)
 {
     char key[STORE_KEY];
     int64_t there = 0;
-    key_of_idempotency(key, idempotency_key);
+    store_idempotency_key(key, idempotency_key);
     redisReply *r = store_commandf(s, e, "EXISTS %s", key);
     int rc = r ? reply_int(r, &there, e) : store_failed(e);
     freeReplyObject(r);
@@ -107,12 +107,12 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
     char job[STORE_KEY], queued[STORE_KEY], idem[STORE_KEY] = "", fresh[STORE_ID], digest[65],
                                             when[32], prio[16], life[16];
     int rc = check_priority(priority, e);
-    if (rc < 0 || (rc = random_id(fresh, e)) < 0 || (rc = key_of_job(job, KEY_JOB, fresh, e)) < 0 ||
-        (rc = spec_digest(spec, digest, e)) < 0) {
+    if (rc < 0 || (rc = store_random_id(fresh, e)) < 0 ||
+        (rc = key_of_job(job, KEY_JOB, fresh, e)) < 0 || (rc = store_digest(spec, digest, e)) < 0) {
         return rc;
     }
     if (idempotency_key && idempotency_key[0]) {
-        key_of_idempotency(idem, idempotency_key);
+        store_idempotency_key(idem, idempotency_key);
     }
     char *text = store_dump(spec, "the job's spec", e), *tags = tags_of(spec);
     if (!text) {
@@ -139,7 +139,7 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
                           jsonx_string_at(spec, "note"),
                           owner ? owner : ""};
     redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 12, args, NULL, e);
-    rc = r ? created(r, id, e) : store_failed(e);
+    rc = r ? store_created(r, "job", id, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
     }

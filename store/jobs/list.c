@@ -325,3 +325,29 @@ json_t *store_job_list(struct store *s, const char *states, const char *q, const
     free(text);
     return list;
 }
+
+json_t *store_jobs_of(struct store *s, const json_t *ids, const char *fields, struct err *e)
+{
+    const char *names[LIST_LIMIT];
+    struct buf out;
+    size_t n = json_array_size(ids), i, len = 0;
+    json_t *id, *list = NULL;
+    if (n > LIST_LIMIT) {
+        err_set(e, ERR_INVALID, "%zu jobs are more than %d", n, (int)LIST_LIMIT);
+        return NULL;
+    }
+    json_array_foreach((json_t *)ids, i, id) {
+        names[i] = json_string_value(id);
+    }
+    buf_init(&out, LIST_BYTES);
+    buf_adds(&out, "[");
+    int rc = jobview_append(s, (int)n, names, fields, &out, e);
+    buf_adds(&out, "]");
+    char *text = rc < 0 ? NULL : buf_take(&out, &len);
+    if (rc >= 0) {
+        list = text ? jsonx_parse(text, len, e) : NULL;
+    }
+    free(text);
+    buf_release(&out);
+    return list;
+}

@@ -35,7 +35,7 @@ static const struct {
     {"created", JOBVIEW_TEXT},    {"started", JOBVIEW_TEXT},    {"finished", JOBVIEW_TEXT},
     {"error", JOBVIEW_JSON},      {"waiting", JOBVIEW_TEXT},    {"disk_bytes", JOBVIEW_NUMBER},
     {"pruned", JOBVIEW_TEXT},     {"tags", JOBVIEW_LIST},       {"note", JOBVIEW_TEXT},
-    {"owner", JOBVIEW_TEXT},      {"revision", JOBVIEW_HIDDEN},
+    {"owner", JOBVIEW_TEXT},      {"resizes", JOBVIEW_LIST},    {"revision", JOBVIEW_HIDDEN},
 };
 enum { FIELDS = sizeof fields / sizeof *fields, STATE = 1, ATTEMPT = 2, PRIORITY = 3, SPEC = 5 };
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "common/buf.h"
+#include "common/host.h"
 
 static struct script *const functions[] = {
     &report_script,      &fact_script,     &node_put_script,    &node_gpu_script,
@@ -72,13 +73,12 @@ int store_functions_load(struct store *s, struct err *e)
 
 int store_url_as(const char *url, const char *user, char out[512], struct err *e)
 {
-    static const char scheme[] = "redis://";
-    size_t n = sizeof scheme - 1;
-    if (strncmp(url, scheme, n) != 0) {
+    const char *at = host_of_redis(url);
+    if (!at) {
         return err_set(e, ERR_INVALID, "'%.60s': only a store at redis://HOST:PORT has users",
                        user);
     }
-    const char *at = strchr(url, '@');
-    snprintf(out, 512, "%s%.60s@%.440s", scheme, user, at ? at + 1 : url + n);
+    const char *sign = memchr(at, '@', strcspn(at, "/?"));
+    snprintf(out, 512, "%.*s%.60s@%.440s", (int)(at - url), url, user, sign ? sign + 1 : at);
     return 0;
 }

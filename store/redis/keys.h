@@ -23,7 +23,8 @@ enum key_group {
     KEYS_NODES,
     KEYS_HOSTS,
     KEYS_SECRETS,
-    KEYS_WEBHOOKS
+    KEYS_WEBHOOKS,
+    KEYS_SWEEPS
 };
 enum key_may { KEY_NONE, KEY_READ, KEY_WRITE };
 

@@ -150,10 +150,12 @@ static int greet(struct store *s, redisContext *c, struct err *e, const char *wh
 static redisContext *connect_store(struct store *s, struct err *e)
 {
     struct timeval limit = {STORE_CALL_MS / 1000, STORE_CALL_MS % 1000 * 1000};
-    redisContext *c = s->is_unix ? redisConnectUnixWithTimeout(s->address, limit)
-                                 : redisConnectWithTimeout(s->address, s->port, limit);
+    char why[STORE_WHY] = "memory ran out";
+    redisContext *c = s->is_unix  ? redisConnectUnixWithTimeout(s->address, limit)
+                      : s->tls.on ? store_tls_connect(s, limit, why)
+                                  : redisConnectWithTimeout(s->address, s->port, limit);
     if (!c || c->err) {
-        away(s, e, c ? c->errstr : "memory ran out");
+        away(s, e, c ? c->errstr : why);
         goto fail;
     }
     char db[16];

@@ -81,7 +81,10 @@ def walked(tmp_path_factory):
 def test_every_command_of_the_page_works_and_the_network_learns(walked):
     folder, printed = walked
     assert re.search(r"shapes\s.*\bnpy\b", printed), printed[:2000]      # of `evenstep datasets`
-    assert "columns: what was answered" in printed, printed[-3000:]       # of `evenstep evaluate`
+    assert printed.count("columns: what was answered") == 2, printed[-3000:]    # of `evaluate`
+    assert re.search(r"lines\s.*\bimages\b", printed), printed[:4000]
+    pictures = printed.rsplit("lines-model", 1)[1]
+    assert float(re.search(r"accuracy\D*([\d.]+)", pictures)[1]) > 0.9, pictures
     assert {p.name for p in (folder / "model").iterdir()} == {
         "model.safetensors", "best.safetensors", "model.onnx"}
 

@@ -357,6 +357,9 @@ static int cifar_100_read(struct dataset *d, const struct data_spec *spec, uint6
 }
 
 const struct dataset_format dataset_cifar_10 = {
-    CAT_FORMAT_CIFAR_10, {"data_batch_1.bin", "cifar-10-binary.tar"}, cifar_10_read};
-const struct dataset_format dataset_cifar_100 = {
-    CAT_FORMAT_CIFAR_100, {"train.bin", "cifar-100-binary.tar"}, cifar_100_read};
+    .id = CAT_FORMAT_CIFAR_10,
+    .markers = {"data_batch_1.bin", "cifar-10-binary.tar"},
+    .read = cifar_10_read};
+const struct dataset_format dataset_cifar_100 = {.id = CAT_FORMAT_CIFAR_100,
+                                                 .markers = {"train.bin", "cifar-100-binary.tar"},
+                                                 .read = cifar_100_read};

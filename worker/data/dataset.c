@@ -1,8 +1,8 @@
 /* Data sets: where they are and what they must be. values.c has what is done with the values of all
  * formats, gather.c brings samples into a minibatch, list.c finds out which data sets there are.
  *
- * Formats (idx.c cifar.c npy.c glyphs.c) only read. Here is what comes before and after: finding
- * the folder beneath EVENSTEP_DATA, and the check against a network.
+ * Formats (idx.c cifar.c npy.c images/ glyphs.c) only read. Here is what comes before and after:
+ * finding the folder beneath EVENSTEP_DATA, and the check against a network.
  *
  * A path comes from a job's spec, so it must not lead outside the roots, symbolic links included.
  * Every path, that of a single file too, is therefore resolved first and compared afterwards.
@@ -17,7 +17,9 @@
 enum { PATH_BYTES = 4096, ROOTS = 64 };
 
 const struct dataset_format *const dataset_formats[] = {
-    &dataset_idx, &dataset_cifar_10, &dataset_cifar_100, &dataset_npy, &dataset_glyphs, NULL};
+    &dataset_idx, &dataset_cifar_10, &dataset_cifar_100,
+    &dataset_npy, &dataset_images,   &dataset_glyphs,
+    NULL};
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
@@ -131,10 +133,15 @@ static const struct dataset_format *format_find(int id)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+static bool needs_folder(const struct dataset_format *f)
+{
+    return f->markers[0] || f->match;
+}
+
 /* For messages: its path, or its format where it needs no folder. */
 static const char *name_of(const struct data_spec *spec)
 {
-    return format_find(spec->format)->markers[0] ? spec->path : catalog_get(spec->format)->name;
+    return needs_folder(format_find(spec->format)) ? spec->path : catalog_get(spec->format)->name;
 }
 
 static int read_dataset(struct dataset *d, const struct data_spec *spec, uint64_t seed,
@@ -147,16 +154,18 @@ static int read_dataset(struct dataset *d, const struct data_spec *spec, uint64_
                        catalog_get(spec->format)->name);
     }
     char dir[PATH_BYTES] = "";
-    int rc = f->markers[0] ? dataset_find(roots, spec->path, dir, e) : 0;
+    int rc = needs_folder(f) ? dataset_find(roots, spec->path, dir, e) : 0;
     if (rc == 0) {
         rc = f->read(d, spec, seed, roots, dir, peek, e);
     }
-    if (rc == 0 && (d->train.samples < 1 || d->test.samples < 1)) {
+    bool split = f->test_share > 0 && d->test.samples == 0; /* it has no test samples of its own */
+    double share = split && spec->validation <= 0 ? f->test_share : spec->validation;
+    if (rc == 0 && (d->train.samples < 1 || (d->test.samples < 1 && !split))) {
         rc = err_set(e, ERR_DATA, "there are no %s samples",
                      d->train.samples < 1 ? "training" : "test");
     }
-    if (rc == 0 && spec->validation > 0) {
-        rc = dataset_hold_out(d, spec->validation, seed, peek, e);
+    if (rc == 0 && share > 0) {
+        rc = dataset_hold_out(d, share, seed, peek, e);
     }
     if (rc < 0) {
         dataset_release(d);
@@ -169,7 +178,7 @@ int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed,
                  struct err *e)
 {
     int rc = read_dataset(d, spec, seed, roots, false, e);
-    if (rc == 0 && (rc = dataset_digest(d, d->digest, e)) < 0) {
+    if (rc == 0 && !d->digest[0] && (rc = dataset_digest(d, d->digest, e)) < 0) {
         dataset_release(d);
         return err_prefix(e, "cannot read data set '%.100s'", name_of(spec));
     }

@@ -10,12 +10,15 @@
 #include "job/spec.h"
 
 struct stored;
+struct pictures;
 struct dataset_part {
     int64_t samples;
     void *x; /* [samples][input], NHWC: uint8_t or float; NULL: only `stored` has them */
     void *y; /* int32_t [samples], or float [samples][target]; owned */
     struct stored *stored; /* samples in mapped files, owned; x then points into them, or is NULL.
                               NULL: x is owned */
+    struct pictures *pictures; /* samples that are decoded when they are asked for, owned; x and
+                                  stored are NULL then */
 };
 struct dataset {
     struct shape input;
@@ -24,7 +27,7 @@ struct dataset {
     int classes;   /* of labels: largest + 1 */
     int target;    /* floats of a float target */
     struct dataset_part train, test;
-    char digest[65]; /* SHA-256 over all values, hex */
+    char digest[65]; /* SHA-256 over all values (images: over names and bytes of the files), hex */
 };
 
 /* roots: colon-separated folders (EVENSTEP_DATA). d needs dataset_release only after success. */
@@ -32,8 +35,8 @@ struct dataset {
  * samples' place. */
 int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots,
                  struct err *e);
-/* Only shapes, counts and labels (classes), no pictures; quick. For the keeper and the
- * coordinator's dry run: x, y and stored stay NULL. */
+/* Only shapes, counts and labels (classes), no samples; quick. For the keeper and the
+ * coordinator's dry run: x, y, stored and pictures stay NULL. */
 int dataset_peek(struct dataset *d, const struct data_spec *spec, const char *roots, struct err *e);
 /* Does the network take these samples, as `spec` normalises them and cuts windows out of them? */
 int dataset_check(const struct dataset *d, const struct data_spec *spec, const struct network *net,
@@ -56,16 +59,20 @@ struct gzFile_s *dataset_open_file(const char *path, const char *name, struct er
 json_t *dataset_list(const char *roots, const char *cache, double seconds, struct err *e);
 
 /* One format: reads into d. `dir` is the folder that path led to ("" for glyphs); files in it are
- * found by dataset_file. peek: shapes, counts and classes only. Any file of `markers` identifies a
- * folder of this format; none: it needs no folder. */
+ * found by dataset_file. peek: shapes, counts and classes only. `read` may set the digest, else it
+ * is taken over the values. A folder is of this format if it has any file of `markers`, or if
+ * `match` says so; with neither the format needs no folder. */
 struct dataset_format {
     int id;                 /* CAT_FORMAT_… */
     const char *markers[3]; /* ends with NULL */
     int (*read)(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots,
                 const char *dir, bool peek, struct err *e);
+    bool (*match)(const char *dir); /* NULL: by markers */
+    double test_share; /* of the training samples, taken out where there are no test samples; 0: it
+                          must have some */
 };
 extern const struct dataset_format dataset_idx, dataset_cifar_10, dataset_cifar_100, dataset_npy,
-    dataset_glyphs;
+    dataset_images, dataset_glyphs;
 extern const struct dataset_format *const dataset_formats[]; /* ends with NULL */
 
 /* SHA-256 over shapes, counts and all values. Fails where a float is not finite. */

@@ -17,6 +17,7 @@
 #include "kernels/flat.h"
 #include "kernels/samples.h"
 #include "worker/data/dataset.h"
+#include "worker/data/images/pictures.h"
 #include "worker/data/stored.h"
 
 enum { CHANNELS = DATASET_CHANNELS };
@@ -183,29 +184,51 @@ static void standardise(float *x, size_t n)
     }
 }
 
+/* A gathering of samples index[…] into x. */
+struct gathering {
+    struct gather g;
+    const struct visit *visit;
+    const int64_t *index;
+    size_t each; /* floats of a sample */
+    bool whole;  /* samples are taken as they are */
+    float *x;
+};
+
+/* Sample index[i], whose values stand at `from`. */
+static void gather_one(void *ctx, int64_t i, const uint8_t *from)
+{
+    const struct gathering *a = ctx;
+    const struct data_spec *spec = a->g.spec;
+    float *to = a->x + (size_t)i * a->each;
+    if (a->whole) {
+        put(&a->g, to, from, a->each);
+    } else {
+        struct dev_view v;
+        draw_view(&v, &spec->augment, &a->g.d->input, &a->g.out, a->visit, a->index[i]);
+        put_window(&a->g, to, from, &v);
+    }
+    if (spec->normalize_picture) {
+        standardise(to, a->each);
+    }
+}
+
 void dataset_gather(const struct dataset *d, const struct dataset_part *part,
                     const struct data_spec *spec, const struct visit *visit, const int64_t *index,
                     int64_t n, float *x, void *y)
 {
-    struct gather g;
-    begin(&g, d, part, spec);
+    struct gathering a = {.visit = visit, .index = index, .x = x};
+    begin(&a.g, d, part, spec);
     const struct stored_run *run;
-    size_t nx = dataset_x_bytes(d), each = shape_count(&g.out);
-    bool whole = plain(&spec->augment, d, &g.out, visit->training);
-    for (int64_t i = 0; i < n; i++) {
-        const uint8_t *from = part->stored ? stored_at(part->stored, index[i], &run)
-                                           : (const uint8_t *)part->x + (size_t)index[i] * nx;
-        float *to = x + (size_t)i * each;
-        if (whole) {
-            put(&g, to, from, each);
-        } else {
-            struct dev_view v;
-            draw_view(&v, &spec->augment, &d->input, &g.out, visit, index[i]);
-            put_window(&g, to, from, &v);
-        }
-        if (spec->normalize_picture) {
-            standardise(to, each);
-        }
+    size_t nx = dataset_x_bytes(d);
+    a.each = shape_count(&a.g.out);
+    a.whole = plain(&spec->augment, d, &a.g.out, visit->training);
+    if (part->pictures) {
+        pictures_visit(part->pictures, index, n, gather_one, &a);
+    }
+    for (int64_t i = 0; !part->pictures && i < n; i++) {
+        gather_one(&a, i,
+                   part->stored ? stored_at(part->stored, index[i], &run)
+                                : (const uint8_t *)part->x + (size_t)index[i] * nx);
     }
     dataset_targets(d, part, index, n, y);
 }

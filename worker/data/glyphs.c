@@ -201,4 +201,5 @@ static int glyphs_read(struct dataset *d, const struct data_spec *spec, uint64_t
     return draw_part(&d->test, spec->test_samples, rng_mix(seed, 2), peek, e);
 }
 
-const struct dataset_format dataset_glyphs = {CAT_FORMAT_GLYPHS, {NULL}, glyphs_read};
+const struct dataset_format dataset_glyphs = {
+    .id = CAT_FORMAT_GLYPHS, .markers = {NULL}, .read = glyphs_read};

@@ -209,4 +209,5 @@ static int idx_read(struct dataset *d, const struct data_spec *spec, uint64_t se
     return read_part(d, &d->test, roots, dir, "t10k", peek, e);
 }
 
-const struct dataset_format dataset_idx = {CAT_FORMAT_IDX, {"train-images-idx3-ubyte"}, idx_read};
+const struct dataset_format dataset_idx = {
+    .id = CAT_FORMAT_IDX, .markers = {"train-images-idx3-ubyte"}, .read = idx_read};

@@ -18,7 +18,12 @@
 #include "common/rng.h"
 #include "worker/data/dataset.h"
 
-enum { PATH_BYTES = 4096, LEVELS = 2, CACHE_BYTES = 16 << 20 };
+enum {
+    PATH_BYTES = 4096,
+    LEVELS = 2,
+    CACHE_BYTES = 16 << 20,
+    DIGESTED_FILES = 20000 /* a folder of more pictures is listed without a digest */
+};
 
 struct listing {
     const char *roots;
@@ -28,29 +33,37 @@ struct listing {
 
 /* ---- what the file remembers ----------------------------------------------------------------- */
 
-/* Of a folder's files: their names, sizes and times. */
-static void stamp(const char *dir, char out[20])
+/* Of a folder's files: their names, sizes and times. Of folders beneath it, `levels` deep: names
+ * and times, which change when a file is added, renamed or removed. */
+static uint64_t mix_folder(uint64_t h, const char *dir, int levels, bool files)
 {
     struct dirent **names;
-    uint64_t h = 1;
     int n = scandir(dir, &names, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         char path[PATH_BYTES + 300];
         struct stat st;
-        snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
-        if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        bool counts = (files || names[i]->d_type != DT_REG) && names[i]->d_name[0] != '.' &&
+                      snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < PATH_BYTES &&
+                      stat(path, &st) == 0;
+        if (counts && (S_ISREG(st.st_mode) ? files : S_ISDIR(st.st_mode) && levels > 0)) {
             for (const char *p = names[i]->d_name; *p; p++) {
                 h = rng_mix(h, (uint64_t)(unsigned char)*p);
             }
             h = rng_mix(rng_mix(h, (uint64_t)st.st_size),
                         (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec);
+            h = S_ISDIR(st.st_mode) ? mix_folder(h, path, levels - 1, false) : h;
         }
         free(names[i]);
     }
     if (n >= 0) {
         free(names);
     }
-    snprintf(out, 20, "%016llx", (unsigned long long)h);
+    return h;
+}
+
+static void stamp(const char *dir, char out[20])
+{
+    snprintf(out, 20, "%016llx", (unsigned long long)mix_folder(1, dir, LEVELS, true));
 }
 
 static json_t *recall(const struct listing *l, const char *key, const char *mark)
@@ -79,6 +92,14 @@ static json_t *describe(const struct dataset *d, const char *path, int format)
                      "digest");
 }
 
+static bool may_digest(const struct listing *l, const json_t *about, int format)
+{
+    json_int_t samples = json_integer_value(json_object_get(about, "samples")) +
+                         json_integer_value(json_object_get(about, "test_samples"));
+    return !json_is_string(json_object_get(about, "digest")) && clock_now() < l->until &&
+           (format != CAT_FORMAT_IMAGES || samples <= DIGESTED_FILES);
+}
+
 /* New reference, or NULL if it cannot be read. */
 static json_t *find_out(struct listing *l, const char *dir, const char *path, int format)
 {
@@ -95,8 +116,7 @@ static json_t *find_out(struct listing *l, const char *dir, const char *path, in
     }
     if (about) {
         json_object_set_new(about, "path", json_string(path)); /* roots may have moved */
-        if (!json_is_string(json_object_get(about, "digest")) && clock_now() < l->until &&
-            dataset_open(&d, &spec, 0, l->roots, NULL) == 0) {
+        if (may_digest(l, about, format) && dataset_open(&d, &spec, 0, l->roots, NULL) == 0) {
             json_object_set_new(about, "digest", json_string(d.digest));
             dataset_release(&d);
         }
@@ -122,6 +142,9 @@ static bool listed(const json_t *list, const char *path)
 static bool marked(const char *roots, const struct dataset_format *f, const char *dir)
 {
     char file[PATH_BYTES];
+    if (f->match) {
+        return f->match(dir);
+    }
     for (int i = 0; f->markers[i]; i++) {
         if (dataset_file(roots, dir, f->markers[i], file, NULL) == 0) {
             return true;
@@ -143,6 +166,7 @@ int dataset_detect(const char *roots, const char *dir)
 static void list_folder(struct listing *l, const char *root, const char *path, int levels)
 {
     char dir[PATH_BYTES];
+    bool classes = false; /* what is beneath belongs to it */
     if (snprintf(dir, sizeof(dir), "%s/%s", root, path) >= (int)sizeof(dir)) {
         return;
     }
@@ -152,10 +176,11 @@ static void list_folder(struct listing *l, const char *root, const char *path, i
             if (about) {
                 json_array_append_new(l->list, about);
             }
+            classes |= dataset_formats[i]->id == CAT_FORMAT_IMAGES;
         }
     }
     struct dirent **names;
-    int n = levels > 0 ? scandir(dir, &names, NULL, alphasort) : 0;
+    int n = levels > 0 && !classes ? scandir(dir, &names, NULL, alphasort) : 0;
     for (int i = 0; i < n; i++) {
         char below[PATH_BYTES], full[PATH_BYTES];
         struct stat st;

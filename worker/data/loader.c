@@ -185,7 +185,8 @@ int loader_start(struct loader *l, const struct dataset *data, const struct data
     return 0;
 }
 
-/* Bytes that are not one after the other as the device wants them (stored.h) are copied for it. */
+/* Bytes that are not one after the other as the device wants them (stored.h), or not decoded yet,
+ * are copied for it. */
 static struct dev_samples *keep_part(const struct loader *l, struct device *dev,
                                      const struct dataset_part *part, struct err *e)
 {
@@ -193,7 +194,8 @@ static struct dev_samples *keep_part(const struct loader *l, struct device *dev,
     struct dev_source from;
     struct dataset_part whole = *part;
     void *copy = NULL;
-    if (!part->x && part->stored && l->data->x_bytes && part->samples > 0) {
+    bool elsewhere = part->stored || part->pictures;
+    if (!part->x && elsewhere && l->data->x_bytes && part->samples > 0) {
         copy = malloc((size_t)part->samples * dataset_x_bytes(l->data));
         if (!copy) {
             err_set(e, ERR_MEMORY, "cannot hold a data set for the device: memory ran out");

@@ -16,7 +16,7 @@
 #include "common/hex.h"
 #include "worker/data/dataset.h"
 
-enum { PATH_BYTES = 4096, FILES_MOST = OFFER_FILES, CHUNK = 1 << 20 };
+enum { PATH_BYTES = 4096, LEVELS = 2, CHUNK = 1 << 20 };
 
 static int by_text(const void *a, const void *b)
 {
@@ -24,12 +24,33 @@ static int by_text(const void *a, const void *b)
 }
 
 struct names {
-    char *items[FILES_MOST];
-    int n;
+    char **items; /* [n], each owned */
+    int n, room;
 };
 
-/* Names beneath dir/sub, folders one level deep. */
-static int collect(struct names *out, const char *dir, const char *sub, struct err *e)
+static int add_name(struct names *out, const char *name, const char *dir, struct err *e)
+{
+    if (out->n == OFFER_FILES) {
+        return err_set(e, ERR_TOO_LARGE,
+                       "'%s' has more than %d files; it is not sent to other hosts", dir,
+                       OFFER_FILES);
+    }
+    if (out->n == out->room) {
+        int room = out->room ? 2 * out->room : 64;
+        char **more = realloc(out->items, (size_t)room * sizeof(*more));
+        out->items = more ? more : out->items;
+        out->room = more ? room : out->room;
+    }
+    char *own = out->n < out->room ? strdup(name) : NULL;
+    if (!own) {
+        return err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
+    }
+    out->items[out->n++] = own;
+    return 0;
+}
+
+/* Names beneath dir/sub and, `levels` deep, beneath its folders. */
+static int collect(struct names *out, const char *dir, const char *sub, int levels, struct err *e)
 {
     char path[PATH_BYTES], name[OFFER_NAME];
     int rc = 0;
@@ -47,15 +68,10 @@ static int collect(struct names *out, const char *dir, const char *sub, struct e
             stat(path, &st) != 0) {
             continue;
         }
-        if (S_ISDIR(st.st_mode) && !*sub) {
-            rc = collect(out, dir, name, e);
-        } else if (S_ISREG(st.st_mode) && out->n == FILES_MOST) {
-            rc = err_set(e, ERR_TOO_LARGE,
-                         "'%s' has more than %d files; it is not sent to other hosts", dir,
-                         FILES_MOST);
+        if (S_ISDIR(st.st_mode) && levels > 0) {
+            rc = collect(out, dir, name, levels - 1, e);
         } else if (S_ISREG(st.st_mode)) {
-            out->items[out->n] = strdup(name);
-            out->n += out->items[out->n] != NULL;
+            rc = add_name(out, name, dir, e);
         }
     }
     closedir(d);
@@ -126,17 +142,18 @@ static int hash_all(struct offer *out, const struct names *names, const char *ro
 int manifest_make(struct offer *out, const char *roots, const char *path, void (*alive)(void *ctx),
                   void *ctx, struct err *e)
 {
-    struct names *names = calloc(1, sizeof(*names));
+    struct names names = {0};
     char dir[PATH_BYTES];
-    int rc = names ? dataset_find(roots, path, dir, e)
-                   : err_set(e, ERR_MEMORY, "cannot list a data set: memory ran out");
-    if (rc >= 0 && (rc = collect(names, dir, "", e)) >= 0) {
-        qsort(names->items, (size_t)names->n, sizeof(names->items[0]), by_text);
-        rc = hash_all(out, names, roots, path, alive, ctx, e);
+    int rc = dataset_find(roots, path, dir, e);
+    if (rc >= 0 && (rc = collect(&names, dir, "", LEVELS, e)) >= 0) {
+        if (names.n > 0) {
+            qsort(names.items, (size_t)names.n, sizeof(names.items[0]), by_text);
+        }
+        rc = hash_all(out, &names, roots, path, alive, ctx, e);
     }
-    for (int i = 0; names && i < names->n; i++) {
-        free(names->items[i]);
+    for (int i = 0; i < names.n; i++) {
+        free(names.items[i]);
     }
-    free(names);
+    free(names.items);
     return rc;
 }

@@ -5,8 +5,8 @@
 #include "job/documents/offer.h"
 
 /* Key, size and files of the folder that `path` leads to beneath the roots, into an empty offer:
- * plain files in it and in its own folders, by name, without those that begin with a dot. `alive`
- * is called now and then, because all bytes are read for the key. */
+ * plain files in it and in folders beneath it, two levels deep, by name, without those that begin
+ * with a dot. `alive` is called now and then, because all bytes are read for the key. */
 int manifest_make(struct offer *out, const char *roots, const char *path, void (*alive)(void *ctx),
                   void *ctx, struct err *e);
 /* Opens one of the files for reading. Negative: an error, else a descriptor. */

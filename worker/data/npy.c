@@ -391,4 +391,5 @@ static int npy_read(struct dataset *d, const struct data_spec *spec, uint64_t se
     return rc;
 }
 
-const struct dataset_format dataset_npy = {CAT_FORMAT_NPY, {"x.npy"}, npy_read};
+const struct dataset_format dataset_npy = {
+    .id = CAT_FORMAT_NPY, .markers = {"x.npy"}, .read = npy_read};

@@ -1,11 +1,12 @@
 /* See received.h. A data set that arrives is DIR/.KEY.part, under the lock DIR/.KEY.lock; it gets
  * its name once it is complete.
  *
- * Names of files come from another host. They are letters, digits and a few signs, in at most one
- * folder, and never begin with a dot, so that none leads out of DIR.
+ * Names of files come from another host. They are letters, digits and a few signs, in at most two
+ * folders, and no part of them begins with a dot, so that none leads out of DIR.
  */
 #include "worker/data/received.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,13 @@
 #include "common/log.h"
 #include "common/proc.h"
 
-enum { PATH_BYTES = 4096, KEY_CHARS = 64, NAME_MOST = 200 };
+enum {
+    PATH_BYTES = 4096,
+    KEY_CHARS = 64,
+    NAME_MOST = 600,
+    FOLDERS_MOST = 2,
+    SYNCED_FILES = 64 /* by themselves; more of them all together */
+};
 
 struct incoming {
     const struct received *home;
@@ -28,6 +35,7 @@ struct incoming {
     int lock;
     bool writes;
     FILE *file;
+    int files;
 };
 
 static bool valid_key(const char *key)
@@ -37,12 +45,17 @@ static bool valid_key(const char *key)
 
 static bool valid_name(const char *name)
 {
-    const char *slash = strchr(name, '/');
+    int folders = 0;
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+        bool begins = p == (const unsigned char *)name || p[-1] == '/';
+        bool letter = isalnum(*p) || *p >= 0x80 || strchr("-_+ ()[]{}&',=@#%!~", *p) ||
+                      (*p == '.' && !begins);
+        if (*p == '/' ? begins || ++folders > FOLDERS_MOST : !letter) {
+            return false;
+        }
+    }
     size_t n = strlen(name);
-    return n > 0 && n < NAME_MOST && name[0] != '.' && name[0] != '/' &&
-           (!slash || (slash[1] && slash[1] != '.' && !strchr(slash + 1, '/'))) &&
-           name[strspn(
-               name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+ /")] == 0;
+    return n > 0 && n < NAME_MOST && name[n - 1] != '/';
 }
 
 bool received_find(const struct received *r, const char *key, char *out)
@@ -156,12 +169,12 @@ bool received_writes(const struct incoming *in)
 }
 
 /* Written to disk before the folder gets its name: a host that loses its power must not find a file
- * of zeros in its cache. */
+ * of zeros in its cache. Of very many files the later ones are written by received_end(). */
 static int close_file(struct incoming *in, struct err *e)
 {
     FILE *f = in->file;
     in->file = NULL;
-    bool safe = !f || (fflush(f) == 0 && fdatasync(fileno(f)) == 0);
+    bool safe = !f || (fflush(f) == 0 && (++in->files > SYNCED_FILES || fdatasync(fileno(f)) == 0));
     return f && (fclose(f) != 0 || !safe)
                ? err_errno(e, ERR_IO, "cannot write a received file in '%s'", in->part)
                : 0;
@@ -199,10 +212,26 @@ int received_write(struct incoming *in, const void *bytes, size_t n, struct err 
     return err_errno(e, ERR_IO, "cannot write a received file in '%s'", in->part);
 }
 
+/* The files that close_file() left to the disk's own time. */
+static int sync_rest(const struct incoming *in, struct err *e)
+{
+    if (in->files <= SYNCED_FILES) {
+        return 0;
+    }
+    int fd = open(in->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 && syncfs(fd) == 0
+                 ? 0
+                 : err_errno(e, ERR_IO, "cannot write the received files in '%s'", in->part);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
 int received_end(struct incoming *in, int rc, struct err *e)
 {
     int closed = close_file(in, rc < 0 ? NULL : e);
-    rc = rc < 0 ? rc : closed;
+    rc = rc < 0 ? rc : closed < 0 ? closed : sync_rest(in, e);
     if (in->writes) {
         if (rc == 0) {
             received_drop(in->home, in->key);

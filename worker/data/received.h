@@ -28,7 +28,7 @@ struct incoming *received_begin(const struct received *r, const char *key, int64
                                 struct err *e);
 /* Is it this rank that writes? The others may skip their writes. */
 bool received_writes(const struct incoming *in);
-/* The bytes that follow belong to this file: "NAME" or "FOLDER/NAME". */
+/* The bytes that follow belong to this file: "NAME", "FOLDER/NAME" or "FOLDER/FOLDER/NAME". */
 int received_file(struct incoming *in, const char *name, struct err *e);
 int received_write(struct incoming *in, const void *bytes, size_t n, struct err *e);
 /* Complete, or not (`rc` negative); frees. */

@@ -122,11 +122,11 @@ static int key_of(const struct unpack *u, char out[KEY_BYTES], struct err *e)
     return n == 0 ? 0 : err_set(e, ERR_IO, "cannot read '%s'", u->name);
 }
 
-/* NULL without an error: it is not there. */
-static struct mapped *find(const struct unpack *u, const char *key)
+/* NULL: it is not there. */
+static struct mapped *find(const struct unpacking *u)
 {
     char path[PATH_BYTES + 32];
-    if (!received_find(kept, key, path)) {
+    if (!received_find(kept, u->key, path)) {
         return NULL;
     }
     size_t n = strlen(path);
@@ -134,37 +134,51 @@ static struct mapped *find(const struct unpack *u, const char *key)
     struct mapped *m = mapped_open(path, u->name, NULL);
     if (m && u->want >= 0 && (int64_t)m->bytes != u->want) { /* a full disk, a crash */
         mapped_close(m);
-        received_drop(kept, key);
+        received_drop(kept, u->key);
         m = NULL;
     }
     return m;
 }
 
-static int fill(struct unpack *u, const char *key, struct err *e)
+static int fill(const struct unpacking *u, struct err *e)
 {
-    struct sink to = {.in = received_begin(kept, key, u->want >= 0 ? u->want : u->most, e)};
-    if (!to.in) {
+    struct incoming *in = received_begin(kept, u->key, u->want >= 0 ? u->want : u->most, e);
+    if (!in) {
         return -(int)e->code;
     }
-    int rc = received_writes(to.in) ? received_file(to.in, VALUES, e) : 0;
-    if (rc == 0 && received_writes(to.in)) {
-        log_info("data", "unpacks a file once for this host", "file=%s key=%.12s", u->name, key);
-        rc = unpack(u, &to, e);
+    int rc = received_writes(in) ? received_file(in, VALUES, e) : 0;
+    if (rc == 0 && received_writes(in)) {
+        rc = u->fill(u->ctx, in, e);
     }
-    return received_end(to.in, rc, e);
+    return received_end(in, rc, e);
+}
+
+struct mapped *unpacked_once(const struct unpacking *u, struct err *e)
+{
+    if (!kept || !kept->dir) {
+        return NULL;
+    }
+    struct mapped *m = find(u);
+    if (!m && fill(u, e) == 0) {
+        m = find(u);
+    }
+    return m;
+}
+
+static int fill_packed(void *ctx, struct incoming *in, struct err *e)
+{
+    struct unpack *u = ctx;
+    struct sink to = {.in = in};
+    log_info("data", "unpacks a file once for this host", "file=%s", u->name);
+    return unpack(u, &to, e);
 }
 
 static struct mapped *from_cache(struct unpack *u, struct err *e)
 {
     char key[KEY_BYTES];
-    if (key_of(u, key, e) < 0) {
-        return NULL;
-    }
-    struct mapped *m = find(u, key);
-    if (!m && fill(u, key, e) == 0) {
-        m = find(u, key);
-    }
-    return m;
+    struct unpacking once = {key,         u->name, u->want, u->want >= 0 ? u->want : u->most,
+                             fill_packed, u};
+    return key_of(u, key, e) < 0 ? NULL : unpacked_once(&once, e);
 }
 
 struct mapped *unpacked_open(struct unpack *u, struct err *e)

@@ -14,6 +14,20 @@
  */
 void unpacked_keep_in(const struct received *home);
 
+/* What is written into the cache once for a host, by a key of its own. */
+struct unpacking {
+    const char *key;  /* SHA-256 in hex, over what decides the bytes */
+    const char *name; /* for messages */
+    int64_t want;     /* bytes that must be there, or -1: as many as there are */
+    int64_t most;     /* room to make for it */
+    /* Writes it all by received_write(). */
+    int (*fill)(void *ctx, struct incoming *in, struct err *e);
+    void *ctx;
+};
+/* Maps it, after one rank has filled it and the others have waited for that. NULL with an error, or
+ * without one where this host has no cache. */
+struct mapped *unpacked_once(const struct unpacking *u, struct err *e);
+
 struct unpack {
     gzFile f;         /* open, at any position */
     const char *path; /* of the file */

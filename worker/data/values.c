@@ -14,10 +14,11 @@
 #include "common/rng.h"
 #include "job/sample.h"
 #include "worker/data/dataset.h"
+#include "worker/data/images/pictures.h"
 #include "worker/data/stored.h"
 #include "worker/data/unpacked.h"
 
-enum { BLOCK_BYTES = 1 << 20 };
+enum { BLOCK_BYTES = 1 << 20, COPIED = 256 };
 
 size_t dataset_x_bytes(const struct dataset *d)
 {
@@ -38,9 +39,11 @@ static void part_release(struct dataset_part *p)
     }
     free(p->y);
     stored_free(p->stored);
+    pictures_free(p->pictures);
     p->x = NULL;
     p->y = NULL;
     p->stored = NULL;
+    p->pictures = NULL;
 }
 
 void dataset_release(struct dataset *d)
@@ -78,10 +81,39 @@ int dataset_take_file(const struct dataset *d, struct dataset_part *part, struct
     return rc;
 }
 
+struct copying {
+    uint8_t *to;
+    size_t each;
+};
+
+static void copy_picture(void *ctx, int64_t i, const uint8_t *values)
+{
+    const struct copying *c = ctx;
+    memcpy(c->to + (size_t)i * c->each, values, c->each);
+}
+
+static void copy_pictures(const struct dataset *d, const struct dataset_part *part, int64_t first,
+                          int64_t n, void *to)
+{
+    struct copying c = {to, dataset_x_bytes(d)};
+    int64_t index[COPIED];
+    for (int64_t done = 0, count; done < n; done += count, c.to += (size_t)count * c.each) {
+        count = n - done < COPIED ? n - done : COPIED;
+        for (int64_t i = 0; i < count; i++) {
+            index[i] = first + done + i;
+        }
+        pictures_visit(part->pictures, index, count, copy_picture, &c);
+    }
+}
+
 void dataset_copy(const struct dataset *d, const struct dataset_part *part, int64_t first,
                   int64_t n, void *to)
 {
     size_t each = dataset_x_bytes(d);
+    if (part->pictures) {
+        copy_pictures(d, part, first, n, to);
+        return;
+    }
     if (part->x) {
         memcpy(to, (const char *)part->x + (size_t)first * each, (size_t)n * each);
         return;
@@ -95,7 +127,8 @@ int dataset_intact(const struct dataset *d, struct err *e)
 {
     const struct stored *train = d->train.stored, *test = d->test.stored;
     int rc = train ? stored_check(train, e) : 0;
-    return rc == 0 && test ? stored_check(test, e) : rc;
+    rc = rc == 0 && test ? stored_check(test, e) : rc;
+    return rc == 0 && d->train.pictures ? pictures_check(d->train.pictures, e) : rc;
 }
 
 void dataset_shuffled(const struct dataset *d)
@@ -128,13 +161,15 @@ static int part_pick(const struct dataset *d, struct dataset_part *to, int64_t *
             stored_add(to->stored, run->file, (size_t)(run->at - run->file->at), run->samples);
         }
         to->stored->order = order;
+    } else if (from->pictures) {
+        to->pictures = pictures_pick(from->pictures, order, n);
     } else if (!from->stored) {
         to->x = malloc((size_t)n * nx + 1);
     }
-    bool holds = to->y && (to->x || to->stored);
+    bool holds = to->y && (to->x || to->stored || to->pictures);
     for (int64_t i = 0; holds && i < n; i++) {
         memcpy((char *)to->y + (size_t)i * ny, (const char *)from->y + (size_t)order[i] * ny, ny);
-        if (!to->stored) {
+        if (to->x) {
             dataset_copy(d, from, order[i], 1, (char *)to->x + (size_t)i * nx);
         }
     }

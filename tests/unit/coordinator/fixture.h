@@ -47,7 +47,8 @@ static inline void world_coordinator(struct world *w)
                              .virtual_jobs = 1,
                              .mpirun = &w->mpirun,
                              .simulator = &w->simulator,
-                             .quotas = w->quotas};
+                             .quotas = w->quotas,
+                             .growth = {.settle = 4, .every = 12, .worth = 3}};
     assert_non_null(w->sched = sched_new(&c, &err_));
 }
 

@@ -4,6 +4,8 @@
 #include "docs/print/fold.h"
 #include "http/api/openapi.h"
 #include "http/routes.h"
+#include "job/sweep/sweep.h"
+#include "store/sweeps.h"
 #include "store/webhooks.h"
 #include "tests/unit/http/fixture.h"
 
@@ -220,11 +222,29 @@ static void put_webhook(struct site *s, const char *id)
     json_decref(tried);
 }
 
+/* One that has a job of its first trial. */
+static void put_sweep(struct site *s, char id[STORE_ID])
+{
+    struct sweep sweep;
+    json_t *given = json_of(
+               "{\"spec\": {}, \"method\": {\"type\": \"grid\"}, \"parameters\": "
+               "[{\"pointer\": \"/epochs\", \"values\": [1, 2]}]}"),
+           *jobs = json_of(
+               "[{\"job\": \"0123456789abcdef\", \"state\": \"succeeded\", \"metric\": 0.5}]");
+    OK(sweep_read(&sweep, given, &err_));
+    OK(store_sweep_create(s->store, sweep.json, NULL, "olga", id, &err_));
+    OK(store_sweep_change(s->store, id, jobs, SWEEP_RUNNING, SWEEP_RUNNING, &err_));
+    sweep_release(&sweep);
+    json_decref(given);
+    json_decref(jobs);
+}
+
 static void answers_fit_their_schemas(void **state)
 {
     struct site *s = *state;
-    char id[STORE_ID], path[300], ref[100];
+    char id[STORE_ID], sweep[STORE_ID], path[300], ref[100];
     submit(s, SPEC("described"), id);
+    put_sweep(s, sweep);
     json_t *node = json_of(
         "{\"name\": \"fast\", \"host\": \"h\", \"device\": \"cpu:1\", \"memory_bytes\": 1, \"threads\": 1, \"slowdown\": 1.0, \"labels\": {}}");
     OK(store_node_put(s->store, node, &err_));
@@ -242,7 +262,10 @@ static void answers_fit_their_schemas(void **state)
         if (brace) {
             const char *end = strchr(brace, '}');
             snprintf(path, sizeof path, "%.*s%s%s", (int)(brace - r->pattern), r->pattern,
-                     strstr(r->pattern, "{name}") ? "fast" : id, end + 1);
+                     strstr(r->pattern, "{name}")     ? "fast"
+                     : strstr(r->pattern, "/sweeps/") ? sweep
+                                                      : id,
+                     end + 1);
         }
         struct answer a = get(s, path);
         expect_status(&a, r->status);
@@ -289,7 +312,7 @@ static void every_example_is_a_request_that_succeeds(void **state)
         free(body);
         sent++;
     }
-    assert_int_equal(sent, 6);
+    assert_int_equal(sent, 7);
 }
 
 static void a_job_of_a_link_is_what_its_operation_takes(void **state)

@@ -55,6 +55,26 @@ static void a_spec_with_its_defaults_written_out_parses_to_the_same(void **state
     done(p);
 }
 
+static void the_bounds_of_an_elastic_job_are_its_workers(void **state)
+{
+    struct parsed *p = parse_with("{\"elastic\": {\"min\": 2, \"max\": 4}}");
+    assert_int_equal(p->rc, 0);
+    assert_true(p->spec.workers == 4 && p->spec.min_workers == 2 &&
+                jobspec_least_workers(&p->spec) == 2);
+    struct parsed *again = parse_json(p->spec.json);
+    assert_int_equal(again->rc, 0);
+    assert_true(json_equal(p->spec.json, again->spec.json));
+    json_t *three = jobspec_resized(p->spec.json, 3);
+    struct parsed *fewer = parse_json(three);
+    assert_int_equal(fewer->rc, 0);
+    assert_true(fewer->spec.workers == 3 && fewer->spec.min_workers == 2 &&
+                fewer->spec.elastic.max == 0);
+    json_decref(three);
+    done(fewer);
+    done(again);
+    done(p);
+}
+
 static void every_mistake_is_reported_at_once_with_its_place(void **state)
 {
     struct parsed *p = parse_with(
@@ -93,6 +113,18 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
          "cannot hold"},
         {"{\"batching\": {\"global_batch\": 64.5}}", "/batching/global_batch", "whole number"},
         {"{\"min_workers\": 5}", "/min_workers", "more than 'workers' 4"},
+        {"{\"elastic\": {\"min\": 3, \"max\": 2}, \"workers\": 2}", "/elastic/min",
+         "more than 'max' 2"},
+        {"{\"elastic\": {\"min\": 2}}", "/elastic/max", "is needed"},
+        {"{\"elastic\": {\"min\": 2, \"max\": 6}}", "/workers", "with 'elastic' it is its 'max'"},
+        {"{\"elastic\": {\"min\": 2, \"max\": 4}, \"min_workers\": 1}", "/min_workers",
+         "with 'elastic' it is its 'min'"},
+        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"batching\": {\"global_batch\": 64, \"max_batch\": 20}}",
+         "/elastic", "not possible with 3 of up to 4 nodes: /batching/max_batch"},
+        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [16, 16, 16, 16]}}",
+         "/elastic", "'sizes' and 'elastic' exclude each other"},
+        {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}",
+         "/elastic", "virtual cluster"},
         {"{\"workers\": 2000}", "/workers", "from 1 to 1024"},
         {"{\"evaluate\": {\"every_epochs\": 1, \"every_steps\": 5}}", "/evaluate/every_steps",
          "exclude each other"},
@@ -139,9 +171,10 @@ static void other_kinds_than_an_object_are_refused(void **state)
 static void any_value_under_any_key_is_reported_and_nothing_breaks(void **state)
 {
     static const char *const keys[] = {
-        "name",        "model",  "data", "optimizer", "strategy",     "batching",    "workers",
-        "min_workers", "epochs", "seed", "priority",  "max_restarts", "max_seconds", "evaluate",
-        "checkpoint",  "target", "init", "precision", "exchange",     "nodes",       "cluster"};
+        "name",        "model",       "data",       "optimizer", "strategy", "batching",
+        "workers",     "min_workers", "epochs",     "seed",      "priority", "max_restarts",
+        "max_seconds", "evaluate",    "checkpoint", "target",    "init",     "precision",
+        "exchange",    "nodes",       "cluster",    "elastic"};
     static const char *const values[] = {"[]",
                                          "{}",
                                          "\"\"",
@@ -301,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_of_the_design_is_read),
         cmocka_unit_test(a_spec_with_its_defaults_written_out_parses_to_the_same),
+        cmocka_unit_test(the_bounds_of_an_elastic_job_are_its_workers),
         cmocka_unit_test(every_mistake_is_reported_at_once_with_its_place),
         cmocka_unit_test(sizes_must_fit_the_global_batch_and_the_workers),
         cmocka_unit_test(other_kinds_than_an_object_are_refused),

@@ -99,6 +99,46 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
             "did you mean 'cifar-10'");
     refused("{\"data\": {\"format\": \"cifar-10\", \"path\": \"../c\"}}", "/data/path",
             "beneath a data root");
+    refused("{\"data\": {\"format\": \"images\", \"path\": \"c\", \"fit\": \"pad\"}}", "/data/fit",
+            "crop|stretch");
+    refused("{\"data\": {\"format\": \"images\", \"path\": \"c\", \"size\": [1, 2, 3]}}",
+            "/data/size", "array of two");
+    refused(
+        "{\"data\": {\"format\": \"images\", \"path\": \"c\"}, \"model\": {\"input\": [8, 8, 2], "
+        "\"layers\": [{\"type\": \"dense\", \"units\": 2}]}}",
+        "/data", "1 channel (grey) or 3 (colour), the network's input has 2");
+    refused(
+        "{\"data\": {\"format\": \"images\", \"path\": \"c\"}, \"model\": {\"input\": [8], "
+        "\"layers\": [{\"type\": \"dense\", \"units\": 2}]}}",
+        "/data", "'size' must say what pictures become");
+}
+
+/* What a spec becomes when it is read again, as an evaluation does without its padding. */
+static void pictures_are_brought_to_what_the_network_takes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *augment, *size;
+        int side;
+    } cases[] = {
+        {"{}", "", 32},
+        {"{\"crop\": {}}", "", 37}, /* 32 * 8/7, as 256 for 224 */
+        {"{\"crop\": {\"padding\": 4}}", "", 32},
+        {"{\"crop\": {}}", ", \"size\": 40", 40},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char patch[300];
+        snprintf(patch, sizeof patch,
+                 "{\"data\": {\"format\": \"images\", \"path\": \"c\"%s}, \"augment\": %s}",
+                 cases[i].size, cases[i].augment);
+        struct parsed *p = parse_with(patch), *again = parse_json(p->spec.json);
+        const struct data_spec *d = &p->spec.data;
+        assert_true(p->rc == 0 && again->rc == 0 && json_equal(p->spec.json, again->spec.json));
+        assert_true(d->size[0] == cases[i].side && d->size[1] == cases[i].side);
+        assert_true(d->channels == 3 && !d->stretch && d->threads == 2);
+        done(again);
+        done(p);
+    }
 }
 
 static void init_is_a_path_or_says_how_it_is_taken(void **state)
@@ -139,6 +179,7 @@ int main(void)
         cmocka_unit_test(a_spec_with_augmentation_parses_to_the_same_again),
         cmocka_unit_test(the_preset_of_24x24_crops_cuts_them_unless_something_else_is_asked_for),
         cmocka_unit_test(what_cannot_be_is_refused_with_its_place),
+        cmocka_unit_test(pictures_are_brought_to_what_the_network_takes),
         cmocka_unit_test(init_is_a_path_or_says_how_it_is_taken),
     };
     return cmocka_run_group_tests_name("data and augment", tests, NULL, NULL);

@@ -20,7 +20,8 @@ static void a_new_job_has_every_key_of_the_contract(void **state)
         "id",         "name",    "state",    "attempt",  "priority",  "restarts",
         "spec",       "created", "started",  "finished", "error",     "waiting",
         "disk_bytes", "pruned",  "progress", "metrics",  "staleness", "staleness_recent",
-        "assignment", "servers", "workers",  "tags",     "note",      "owner"};
+        "assignment", "servers", "workers",  "tags",     "note",      "owner",
+        "resizes"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (!json_object_get(j, keys[i])) {
             fail_msg("the job has no '%s'", keys[i]);

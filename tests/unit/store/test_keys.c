@@ -1,5 +1,6 @@
 /* Keys of the store: the list in store/redis/keys.def is whole. What is written is in it, what a job has
  * goes with it, and users of Redis may touch what their role needs and nothing else. */
+#include "store/sweeps.h"
 #include "store/webhooks.h"
 #include "tests/unit/store/fixture.h"
 
@@ -127,6 +128,8 @@ static void write_the_rest(struct store *s, const char *id)
     assert_int_equal(store_webhook_queue(s, "w", "msg_1", node, &err_), WEBHOOK_QUEUED);
     OK(store_webhook_tried(s, "w", "msg_1", node, node, &err_));
     OK(store_webhook_place_set(s, "1-0", &err_));
+    char sweep[STORE_ID];
+    OK(store_sweep_create(s, node, NULL, "", sweep, &err_));
     json_decref(node);
     json_decref(refusal);
 }

@@ -142,7 +142,14 @@ static void addresses_that_are_none_are_refused_with_the_reason(void **state)
                                       "redis://h/db",
                                       "redis://user:secret@h",
                                       "unix:/tmp/x?nodb=1",
-                                      "redis://[::1"};
+                                      "redis://[::1",
+                                      "redis://h?ca=/a",
+                                      "rediss://h?ca=",
+                                      "rediss://h/0?sni=x",
+                                      "rediss://h?cert=/c",
+                                      "rediss://h?key=/k&ca=/a",
+                                      "rediss://h/db?ca=/a",
+                                      "rediss://user:secret@h"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_null(store_open(bad[i], NULL, &err_));
         assert_int_equal(err_.code, ERR_INVALID);

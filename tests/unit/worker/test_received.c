@@ -118,9 +118,9 @@ static void a_second_rank_of_the_host_writes_nothing(void **state)
 static void no_name_leads_out_of_the_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"",       ".",     "..",      "../x", "/etc/x",
-                                        "a/../x", "a/b/c", ".hidden", "a/.b", "a/",
-                                        "a\nb",   "x;y",   "a\\b"};
+    static const char *const names[] = {"",       ".",       "..",      "../x",   "/etc/x",
+                                        "a/../x", "a/b/c/d", ".hidden", "a/.b",   "a/",
+                                        "a\nb",   "x;y",     "a\\b",    "a/b/.c", "a//b"};
     struct received r = {dir, 1 << 20};
     struct incoming *in = received_begin(&r, key_of('a'), 10, &e);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -1,0 +1,19 @@
+/* See growth.h. Of the time that is left, a cluster of twice the speed saves half; what exchanges
+ * cost more is covered by the margin `worth`. */
+#include "coordinator/planning/growth.h"
+
+static const double usual_cost = 5;
+
+bool growth_is_settled(const struct growth_rules *rules, double since, double now)
+{
+    return now - since >= rules->settle;
+}
+
+bool growth_is_worth(const struct growth_rules *rules, const struct growth *g)
+{
+    double cost = g->cost > 0 ? g->cost : usual_cost;
+    if (g->then <= g->workers || g->age < rules->every || !(g->speed_then > g->speed)) {
+        return false;
+    }
+    return g->left < 0 || g->left * (1 - g->speed / g->speed_then) >= rules->worth * cost;
+}

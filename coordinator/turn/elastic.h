@@ -1,0 +1,23 @@
+/* Elastic jobs grow: onto nodes that have been free for a while, and that no job in the queue of
+ * their priority or a higher one waits for. They shrink in preempt.c.
+ */
+#ifndef COORDINATOR_TURN_ELASTIC_H
+#define COORDINATOR_TURN_ELASTIC_H
+
+#include "coordinator/planning/growth.h"
+#include "coordinator/turn/attempts.h"
+#include "coordinator/turn/shares.h"
+
+struct elastic {
+    struct growth_rules rules;
+    json_t *free_since; /* node → since when it is free, or its worker is lost; owned */
+    double looked_at;
+};
+
+int elastic_init(struct elastic *x, const struct growth_rules *rules, struct err *e);
+void elastic_release(struct elastic *x);
+/* wanted: of the queue, what jobs in it wait for. Negative: the store is away. */
+int elastic_tick(struct elastic *x, struct attempts *a, struct shares *shares, const json_t *wanted,
+                 double now, struct err *e);
+
+#endif

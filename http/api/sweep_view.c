@@ -1,0 +1,171 @@
+/* Shows a sweep: see sweep_view.h. All is computed from the document and the list of jobs; which
+ * trial a job belongs to is known by its place there. */
+#include "http/api/sweep_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/jsonx.h"
+#include "job/documents/document.h"
+#include "job/sweep/runs.h"
+#include "job/sweep/state.h"
+
+struct view {
+    struct sweep sweep;
+    struct sweep_runs runs;
+    struct sweep_rung rungs[SWEEP_RUNGS];
+    int n_rungs; /* that are known */
+};
+
+/* ---- a trial --------------------------------------------------------------------------------- */
+
+static int place_of(const struct sweep_rung *rung, int trial)
+{
+    for (int i = 0; i < rung->n; i++) {
+        if (rung->trials[i] == trial) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static json_t *job_json(const struct view *v, int rung, int seed, int at)
+{
+    const struct sweep_run *r = &v->runs.all[at];
+    return json_pack("{s:o, s:i, s:i, s:s, s:o}", "id",
+                     r->job[0] ? json_string(r->job) : json_null(), "rung", rung + 1, "seed",
+                     seed + 1, "state", jobstate_name(r->state), "metric",
+                     document_real(r->metric));
+}
+
+/* The jobs of a trial in one rung, appended; how many there are. */
+static int append_jobs(const struct view *v, int rung, int place, json_t *jobs)
+{
+    int n = 0;
+    for (int seed = 0; seed < v->sweep.seeds; seed++) {
+        int at = v->rungs[rung].first + place * v->sweep.seeds + seed;
+        if (at < v->runs.n) {
+            json_array_append_new(jobs, job_json(v, rung, seed, at));
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Where a trial is: `rung` is the highest with a job of it, -1: none has. */
+static const char *state_of(const struct view *v, int rung, int place, bool ended,
+                            const struct sweep_score *score)
+{
+    if (rung < 0) {
+        return ended ? "cancelled" : "waiting";
+    }
+    bool failed = false;
+    for (int seed = 0; seed < v->sweep.seeds; seed++) {
+        int at = v->rungs[rung].first + place * v->sweep.seeds + seed;
+        if (at >= v->runs.n ? !ended : !jobstate_ended(v->runs.all[at].state)) {
+            return "running";
+        }
+        failed |= at < v->runs.n && v->runs.all[at].state == JOB_FAILED;
+    }
+    if (!score->counts) { /* one that succeeded without a metric failed as a trial */
+        for (int seed = 0; seed < v->sweep.seeds; seed++) {
+            int at = v->rungs[rung].first + place * v->sweep.seeds + seed;
+            if (at >= v->runs.n || v->runs.all[at].state == JOB_CANCELLED) {
+                return failed ? "failed" : "cancelled";
+            }
+        }
+        return "failed";
+    }
+    return rung < v->sweep.n_rungs - 1 && v->rungs[rung].closed ? "stopped" : "succeeded";
+}
+
+static json_t *trial_json(const struct view *v, int trial, bool ended)
+{
+    struct sweep_score score = {false, 0, 0};
+    json_t *jobs = json_array();
+    int rung = -1, place = -1;
+    for (int i = 0; i < v->n_rungs; i++) {
+        int at = place_of(&v->rungs[i], trial);
+        if (at >= 0 && append_jobs(v, i, at, jobs) > 0) {
+            rung = i;
+            place = at;
+        }
+    }
+    if (rung >= 0) {
+        score = sweep_score_of(&v->sweep, &v->runs, &v->rungs[rung], place);
+    }
+    return json_pack("{s:i, s:o, s:s, s:i, s:o, s:o, s:o}", "number", trial + 1, "settings",
+                     sweep_settings(&v->sweep, trial), "state",
+                     state_of(v, rung, place, ended, &score), "rung", rung + 1, "metric",
+                     rung < 0 ? json_null() : document_real(score.mean), "spread",
+                     rung < 0 ? json_null() : document_real(score.spread), "jobs", jobs);
+}
+
+/* ---- the sweep ------------------------------------------------------------------------------- */
+
+static json_t *best_json(const struct view *v)
+{
+    double score = 0;
+    int trial = sweep_best(&v->sweep, &v->runs, &score);
+    return trial < 0 ? json_null()
+                     : json_pack("{s:i, s:f, s:o}", "trial", trial + 1, "metric", score, "settings",
+                                 sweep_settings(&v->sweep, trial));
+}
+
+static json_t *counts_json(const struct view *v)
+{
+    int ended = 0, failed = 0;
+    for (int i = 0; i < v->runs.n; i++) {
+        ended += jobstate_ended(v->runs.all[i].state);
+        failed += v->runs.all[i].state == JOB_FAILED;
+    }
+    return json_pack("{s:i, s:i, s:i, s:i, s:i}", "trials", v->sweep.trials, "jobs", v->runs.n,
+                     "active", v->runs.n - ended, "ended", ended, "failed", failed);
+}
+
+static json_t *print(const struct view *v, const json_t *kept, bool whole, bool ended)
+{
+    static const char *const facts[] = {"id", "owner", "state", "created", "finished"};
+    static const char *const keys[] = {"parameters", "method", "metric",
+                                       "parallel",   "nodes",  "seeds"};
+    json_t *out = json_object();
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        json_object_set(out, facts[i], json_object_get(kept, facts[i]));
+    }
+    json_object_set(out, "name", json_object_get(v->sweep.json, "name"));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        json_object_set(out, keys[i], json_object_get(v->sweep.json, keys[i]));
+    }
+    json_object_set_new(out, "counts", counts_json(v));
+    json_object_set_new(out, "best", best_json(v));
+    if (whole) {
+        json_t *trials = json_array();
+        for (int i = 0; i < v->sweep.trials; i++) {
+            json_array_append_new(trials, trial_json(v, i, ended));
+        }
+        json_object_set(out, "spec", json_object_get(v->sweep.json, "spec"));
+        json_object_set_new(out, "trials", trials);
+    }
+    return out;
+}
+
+json_t *sweep_view(const json_t *kept, bool whole, struct err *e)
+{
+    struct view *v = calloc(1, sizeof *v);
+    int state = sweep_state_find(jsonx_string_at(kept, "state"));
+    json_t *out = NULL;
+    if (!v) {
+        err_set(e, ERR_MEMORY, "cannot show the sweep: memory ran out");
+        return NULL;
+    }
+    if (sweep_read(&v->sweep, json_object_get(kept, "document"), e) >= 0 &&
+        sweep_runs_read(&v->runs, json_object_get(kept, "jobs"), e) >= 0) {
+        while (sweep_rung_get(&v->sweep, &v->runs, v->n_rungs, &v->rungs[v->n_rungs])) {
+            v->n_rungs++;
+        }
+        out = print(v, kept, whole, sweep_state_ended((enum sweep_state)state));
+    }
+    sweep_release(&v->sweep);
+    free(v);
+    return out;
+}

@@ -1,0 +1,14 @@
+/* A sweep as the API shows it: the document, and what follows from its jobs (job/sweep/runs.h). */
+#ifndef HTTP_API_SWEEP_VIEW_H
+#define HTTP_API_SWEEP_VIEW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "common/err.h"
+
+/* `kept`: as store_sweep_get() gives it. whole: the schema Sweep; else SweepRow, without spec and
+ * trials. New reference; NULL with ERR_DATA. */
+json_t *sweep_view(const json_t *kept, bool whole, struct err *e);
+
+#endif

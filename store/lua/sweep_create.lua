@@ -1,0 +1,24 @@
+-- KEYS sweep sweeps open idempotency (or none)
+-- ARGV id document owner state created score digest lifetime
+-- Gives {0, id}; {1, id} for an idempotency key that was used with this document; {2, id} for one
+-- that was used with another; {3} if the id is taken.
+local sweep, sweeps, open, idempotency = unpack(KEYS)
+local id, document, owner, state, created, score, digest, lifetime = unpack(ARGV)
+if idempotency then
+  local old = redis.call('GET', idempotency)
+  if old then
+    local before, its_digest = string.match(old, '^(%S+) (%S+)$')
+    if its_digest == digest then return {1, before} end
+    return {2, before or ''}
+  end
+end
+if redis.call('EXISTS', sweep) == 1 then return {3, ''} end
+if idempotency then
+  redis.call('SET', idempotency, id .. ' ' .. digest, 'NX', 'EX', lifetime)
+  redis.call('HSET', sweep, 'idempotency', idempotency)
+end
+redis.call('HSET', sweep, 'document', document, 'owner', owner, 'state', state, 'created', created,
+  'jobs', '[]')
+redis.call('ZADD', sweeps, score, id)
+redis.call('SADD', open, id)
+return {0, id}

@@ -1,0 +1,11 @@
+-- KEYS sweep sweeps open; ARGV id
+-- Gives the state that it was in, nil if there is none; one that has not ended stays.
+local sweep, sweeps, open = unpack(KEYS)
+local state = redis.call('HGET', sweep, 'state')
+if not state then return false end
+if redis.call('SISMEMBER', open, ARGV[1]) == 1 then return state end
+local idempotency = redis.call('HGET', sweep, 'idempotency')
+if idempotency then redis.call('DEL', idempotency) end
+redis.call('DEL', sweep)
+redis.call('ZREM', sweeps, ARGV[1])
+return state

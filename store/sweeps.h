@@ -1,0 +1,32 @@
+/* Sweeps in the store: the document of each, what became of it so far, and which have not ended.
+ * Documents and lists of jobs are the caller's (job/sweep); this file gives them a place.
+ *
+ *   sweep   {"id", "document": {…}, "owner", "state", "created", "finished", "jobs": […]}
+ *
+ * HTTP puts a sweep here and asks it to end; everything else is written by the coordinator, behind
+ * its fence. As in store.h: 0 or more, or a negative code.
+ */
+#ifndef STORE_SWEEPS_H
+#define STORE_SWEEPS_H
+
+#include "job/sweep/state.h"
+#include "store/store.h"
+
+enum { STORE_SWEEPS = 500 }; /* in a list */
+
+/* As store_job_create: the document is stored as it is. Returns enum job_created. */
+int store_sweep_create(struct store *s, const json_t *document, const char *idempotency_key,
+                       const char *owner, char id[STORE_ID], struct err *e);
+/* New reference; NULL with ERR_NOT_FOUND. */
+json_t *store_sweep_get(struct store *s, const char *id, struct err *e);
+/* The newest first, at most `limit`. New reference. */
+json_t *store_sweeps(struct store *s, int limit, struct err *e);
+/* Ids of those that have not ended, in no order. New reference. */
+json_t *store_sweeps_open(struct store *s, struct err *e);
+/* Writes the list of jobs (NULL: it stays), and goes from one state to another unless it is in a
+ * third. Returns the state that it was in; ERR_NOT_FOUND. */
+int store_sweep_change(struct store *s, const char *id, const json_t *jobs, enum sweep_state from,
+                       enum sweep_state to, struct err *e);
+/* ERR_CONFLICT if it has not ended. Its jobs stay. */
+int store_sweep_remove(struct store *s, const char *id, struct err *e);
+#endif

@@ -1,0 +1,38 @@
+/* What the files of this folder share about decoding: pixels, and the two codecs. */
+#ifndef WORKER_DATA_IMAGES_CODEC_H
+#define WORKER_DATA_IMAGES_CODEC_H
+
+#include "worker/data/images/image.h"
+
+/* A decoded picture. */
+struct pixels {
+    int height, width, channels;
+    uint8_t *at; /* [height][width][channels], owned; free it in any case */
+};
+
+/* A file, and how it is wanted. */
+struct encoded {
+    const uint8_t *bytes;
+    size_t n;
+    const char *name;              /* for messages */
+    const struct image_form *form; /* NULL: only its head is asked for */
+};
+
+struct codec {
+    const char *name;
+    size_t magic_bytes;
+    const char *magic;
+    /* Fills height, width and channels of `out`, and, if a form is given, its pixels, grey or
+     * colour as the form says or as the file has them. Fails with ERR_DATA. */
+    int (*decode)(const struct encoded *in, struct pixels *out, struct err *e);
+};
+extern const struct codec image_jpeg, image_png;
+
+/* Are these sides possible? */
+int image_check_sides(const char *name, int64_t height, int64_t width, struct err *e);
+/* Memory for out->height x width x channels. */
+int image_room(const char *name, struct pixels *out, struct err *e);
+/* Luma of n pixels of three channels; `to` may be `from`. */
+void image_grey(uint8_t *to, const uint8_t *from, size_t n);
+
+#endif
