@@ -132,7 +132,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs/{id}/confusion", ROLE_VIEWER, api_job_confusion, "Evaluates the job's model on its test set, once, and gives what it takes for what: the confusion matrix, and the samples with the greatest loss.", NULL, NULL, 200, "Scored", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/logs", ROLE_VIEWER, api_job_logs, "Gives a log as text; a Range header reads on from where one was. With all, every log: the last lines of each.", logs_params, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "Artifacts", ROUTE_WAITS},
-    {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_WAITS},
+    {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact, by its name as the list has it, slashes as they are; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_FILES},
     {"GET", V1 "sweeps", ROLE_VIEWER, api_sweeps_list, "Lists sweeps, the newest first.", sweeps_params, NULL, 200, "SweepList", ROUTE_WAITS},
     {"POST", V1 "sweeps", ROLE_OPERATOR, api_sweep_start, "Starts a sweep: one job spec, tried with several settings within a budget. With an Idempotency-Key header a repeated request gives the sweep that the first one made.", NULL, "SweepStart", 201, "Sweep", ROUTE_WAITS},
     {"GET", V1 "sweeps/{id}", ROLE_VIEWER, api_sweep_get, "Shows a sweep: its trials with their settings, jobs and metric, and the best so far.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},
@@ -181,8 +181,9 @@ int routes_count(void)
 }
 
 /* Does `path` fit? Fills in what stood for the names in braces. */
-static bool fits(const char *pattern, const char *path, struct route_match *out)
+static bool fits(const struct route *r, const char *path, struct route_match *out)
 {
+    const char *pattern = r->pattern;
     int n = 0;
     while (*pattern && *path) {
         if (*pattern != '{') {
@@ -191,7 +192,8 @@ static bool fits(const char *pattern, const char *path, struct route_match *out)
             }
             continue;
         }
-        size_t len = strcspn(path, "/");
+        bool rest = r->way == ROUTE_FILES && pattern[strcspn(pattern, "}") + 1] == '\0';
+        size_t len = rest ? strlen(path) : strcspn(path, "/");
         if (len == 0 || len >= ROUTE_ARG_BYTES || n == ROUTE_ARGS) {
             return false;
         }
@@ -245,7 +247,7 @@ void routes_find(const char *method, const char *path, struct route_match *out)
     for (int pass = 0; pass < 2 && !out->known_path; pass++) {
         for (const struct route *r = routes; r->method && !out->route; r++) {
             struct route_match args;
-            if (pass ? !fits_below(r->pattern, path) : !fits(r->pattern, path, &args)) {
+            if (pass ? !fits_below(r->pattern, path) : !fits(r, path, &args)) {
                 continue;
             }
             out->known_path = true;

@@ -35,6 +35,8 @@ enum route_way {
     ROUTE_UPLOADS, /* waits; its body is a file (upload.h), and its way in may be closed */
     ROUTE_SHARED, /* waits; its answer is the same for all who may ask, and may be some milliseconds
                      old (recent.h) */
+    ROUTE_FILES,  /* waits; the last name in its pattern stands for the rest of the path, slashes
+                     included */
 };
 
 struct route {

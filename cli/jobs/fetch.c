@@ -31,20 +31,56 @@ static int download(struct session *s, const char *path, const char *file)
     return rc;
 }
 
+/* A path of plain names, none of which begins with a dot: it stays beneath the folder. */
+static bool is_beneath(const char *name)
+{
+    if (strlen(name) > 255) {
+        return false;
+    }
+    for (const char *part = name; part; part = strchr(part, '/')) {
+        part += part != name;
+        if (strcspn(part, "/") == 0 || part[0] == '.') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The artifact's address: each part of its name escaped, slashes as they are. */
+static void address_of(char *out, size_t size, const char *id, const char *name)
+{
+    char part[256], escaped[768];
+    int n = snprintf(out, size, "/api/v1/jobs/%.64s/artifacts", id);
+    for (const char *at = name; at && n < (int)size; at = strchr(at, '/')) {
+        at += at != name;
+        snprintf(part, sizeof part, "%.*s", (int)strcspn(at, "/"), at);
+        n += snprintf(out + n, size - (size_t)n, "/%s",
+                      client_escape(escaped, sizeof escaped, part));
+    }
+}
+
+/* The folder that a file lies in. */
+static int make_folder_of(const char *file, struct err *e)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", file);
+    *strrchr(folder, '/') = '\0';
+    return *folder ? proc_mkdirs(folder, 0755, e) : 0;
+}
+
 int fetch_one(struct session *s, const char *id, const char *folder, const char *name,
               json_t *files)
 {
-    char path[1024], escaped[768], file[PATH_MAX];
+    char path[1024], file[PATH_MAX];
     struct err *e = &s->err;
-    if (!*name || name[0] == '.' || strchr(name, '/') || strlen(name) > 255) {
+    if (!is_beneath(name)) {
         return err_set(e, ERR_DATA, "an artifact cannot be named '%.100s'", name);
     }
-    snprintf(path, sizeof path, "/api/v1/jobs/%.64s/artifacts/%s", id,
-             client_escape(escaped, sizeof escaped, name));
+    address_of(path, sizeof path, id, name);
     if (snprintf(file, sizeof file, "%s/%s", folder, name) >= (int)sizeof file) {
         return err_set(e, ERR_IO, "the path of the artifact '%.100s' is too long", name);
     }
-    int rc = proc_mkdirs(folder, 0755, e);
+    int rc = make_folder_of(file, e);
     if (rc < 0 || (rc = download(s, path, file)) < 0) {
         return rc;
     }

@@ -4,8 +4,9 @@
 
 #include "cli/session.h"
 
-/* Writes one artifact of the job into `folder`, which is made. It comes under a temporary name
- * first, so that a file there is whole. Its path is added to `files` (an array, or NULL). */
+/* Writes one artifact of the job into `folder`, which is made; so are the folders of a name such as
+ * "plots/loss.png". It comes under a temporary name first, so that a file there is whole. Its path
+ * is added to `files` (an array, or NULL). */
 int fetch_one(struct session *s, const char *id, const char *folder, const char *name,
               json_t *files);
 /* The same for every artifact of the job; how many there were. */

@@ -4,7 +4,6 @@
  */
 #include "http/content/files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -250,82 +249,25 @@ int files_static(struct request *q, const char *root, const char *path, struct r
     return sent;
 }
 
-int files_send(struct request *q, const char *folder, const char *name, bool attachment,
+int files_send(struct request *q, const char *folder, const char *path, bool attachment,
                struct reply *out, struct err *e)
 {
-    char full[PATH_BYTES], disposition[256];
+    char disposition[256];
     struct stat st;
-    int n = snprintf(full, sizeof(full), "%s/%s", folder, name);
-    int fd = files_safe_name(name) && n < (int)sizeof(full)
-                 ? open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-                 : -1;
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return err_set(e, ERR_NOT_FOUND, "this job has no file '%.200s'", name);
+    int fd = files_open(folder, path, &st);
+    if (fd < 0) {
+        return err_set(e, ERR_NOT_FOUND, "this job has no file '%.200s'", path);
     }
     int sent = send_fd(q, fd, &st, out, e);
     if (sent == 0 && (out->status == 200 || out->status == 206)) {
         reply_header(out, "Content-Type",
                      attachment ? "application/octet-stream" : "text/plain; charset=utf-8");
         if (attachment) {
-            snprintf(disposition, sizeof(disposition), "attachment; filename=\"%s\"", name);
+            const char *slash = strrchr(path, '/');
+            snprintf(disposition, sizeof(disposition), "attachment; filename=\"%s\"",
+                     slash ? slash + 1 : path);
             reply_header(out, "Content-Disposition", disposition);
         }
     }
     return sent;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Names of the folder's plain files, sorted; the caller frees each and the array. */
-static char **names_of(const char *folder, size_t *count)
-{
-    char **names = NULL;
-    size_t n = 0;
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && n < 1000 && (entry = readdir(d));) {
-        struct stat st;
-        if (files_safe_name(entry->d_name) &&
-            fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(st.st_mode)) {
-            char **more = realloc(names, (n + 1) * sizeof(*names));
-            if (!more || !((names = more)[n] = strdup(entry->d_name))) {
-                break;
-            }
-            n++;
-        }
-    }
-    if (d) {
-        closedir(d);
-    }
-    if (n > 0) {
-        qsort(names, n, sizeof(*names), by_name);
-    }
-    *count = n;
-    return names;
-}
-
-json_t *files_list(struct digests *d, const char *folder, struct err *e)
-{
-    size_t n = 0;
-    char **names = names_of(folder, &n), full[PATH_BYTES], hash[65];
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) {
-        struct stat st;
-        struct err vanished;
-        if (snprintf(full, sizeof(full), "%s/%s", folder, names[i]) < (int)sizeof(full) &&
-            stat(full, &st) == 0 && digests_get(d, full, hash, &vanished) == 0) {
-            json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "name", names[i], "bytes",
-                                                  (json_int_t)st.st_size, "sha256", hash));
-        }
-        free(names[i]);
-    }
-    free(names);
-    (void)e;
-    return list;
 }

@@ -1,7 +1,7 @@
 /* Files over HTTP: the dashboard's (beneath static_dir) and a job's artifacts and logs. All with
  * ETag, If-None-Match and one byte range. A name never leaves its folder: static paths have no part
- * that starts with a dot, and links in them must stay beneath the root; names of artifacts and logs
- * have no slash, and what is opened there is a plain file, no link.
+ * that starts with a dot, and links in them must stay beneath the root; a job's files are opened
+ * without following any link (folder.c).
  */
 #ifndef HTTP_CONTENT_FILES_H
 #define HTTP_CONTENT_FILES_H
@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "common/err.h"
 
@@ -32,10 +33,14 @@ bool files_safe_name(const char *name); /* "model.safetensors" */
 /* A plain file beneath `root`, links included: what resolves to somewhere else is not there. */
 int files_static(struct request *q, const char *root, const char *path, struct reply *out,
                  struct err *e);
-/* A plain file of a folder, as an attachment or as text. */
-int files_send(struct request *q, const char *folder, const char *name, bool attachment,
+/* A plain file beneath a job's folder, "model.safetensors" or "plots/loss.png", which the caller
+ * closes, and what fstat says of it. -1: none is there, or its path has a link or unsafe name. */
+int files_open(const char *folder, const char *path, struct stat *st);
+/* The same as an answer: as an attachment, or as text. */
+int files_send(struct request *q, const char *folder, const char *path, bool attachment,
                struct reply *out, struct err *e);
-/* [{"name", "bytes", "sha256"}] by name; empty if there is no such folder. */
+/* [{"name", "bytes", "sha256"}] of what files_open() opens, by name, which is the path beneath
+ * `folder`; at most 1,000 files. Empty if there is no such folder; NULL: memory ran out. */
 json_t *files_list(struct digests *d, const char *folder, struct err *e);
 
 struct digests *digests_new(void);

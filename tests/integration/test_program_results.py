@@ -60,7 +60,9 @@ def test_files_come_from_another_host(service, strategy):
     service.wait(id, "succeeded")
     names = {a["name"]: a for a in service.get(f"jobs/{id}/artifacts").json()["artifacts"]}
     folder = service.dir / "jobs" / id / "artifacts"
-    assert {"rank-0.json", "run.sh"} <= set(names), names
+    assert {"rank-0.json", "run.sh", "plots/empty.txt", "plots/late/large.bin"} <= set(names), names
+    large = service.get(f"jobs/{id}/artifacts/plots/late/large.bin")
+    assert large.content == (folder / "plots/late/large.bin").read_bytes()
     assert "link" not in names and "rank-1.json" not in names
     assert (folder / "plots/late/large.bin").read_bytes() == bytes(range(256)) * 4099 + b"end"
     assert (folder / "plots/empty.txt").read_bytes() == b""

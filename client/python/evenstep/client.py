@@ -111,14 +111,16 @@ class Client:
         return self.submit({**spec, "program": program})
 
     def fetch(self, id, folder):
-        """Writes the job's artifacts into a folder; their paths."""
+        """Writes the job's artifacts into a folder, those of folders into such ones; their
+        paths."""
         path, paths = "/jobs/%s/artifacts" % urllib.parse.quote(id), []
         os.makedirs(folder, exist_ok=True)
         for artifact in self.ask("GET", path)["artifacts"]:
             name = artifact["name"]
-            if name != os.path.basename(name) or name.startswith("."):
+            if any(not part or part.startswith(".") for part in name.split("/")):
                 raise ValueError("an artifact cannot be named '%s'" % name)
             paths.append(os.path.join(folder, name))
+            os.makedirs(os.path.dirname(paths[-1]), exist_ok=True)
             with self._open("GET", path + "/" + urllib.parse.quote(name)) as answer:
                 with open(paths[-1], "wb") as file:
                     shutil.copyfileobj(answer, file)

@@ -246,29 +246,40 @@ static void artifacts_come_into_the_folder(void **state)
     NO_LINK;
     answers(200, "{\"state\": \"succeeded\"}");
     answers(200, "");
-    answers(200, "{\"artifacts\": [{\"name\": \"a b.pt\"}]}");
+    answers(200, "{\"artifacts\": [{\"name\": \"a b.pt\"}, {\"name\": \"plots/1/b c.png\"}]}");
     answers(200, "the model");
+    answers(200, "a plot");
     run_command("--output $/out/new $/train.py");
     assert_int_equal(ran.status, 0);
     assert_asked(6, "GET /api/v1/jobs/" ID "/artifacts/a%20b.pt");
-    snprintf(path, sizeof path, "%s/out/new/a b.pt", dir);
-    char *text = proc_read_file(path, 1000, NULL, NULL);
-    assert_string_equal(text, "the model");
-    free(text);
+    assert_asked(7, "GET /api/v1/jobs/" ID "/artifacts/plots/1/b%20c.png");
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/out/new/%s", dir, i ? "plots/1/b c.png" : "a b.pt");
+        char *text = proc_read_file(path, 1000, NULL, NULL);
+        assert_string_equal(text, i ? "a plot" : "the model");
+        free(text);
+    }
 }
 
 static void artifacts_that_cannot_be_had_are_told_by_the_status(void **state)
 {
-    (void)state;
-    UPLOADED;
-    SUBMITTED;
-    NO_LINK;
-    answers(200, "{\"state\": \"succeeded\"}");
-    answers(200, "");
-    answers(200, "{\"artifacts\": [{\"name\": \"../../etc/passwd\"}]}");
-    run_command("--output $/out $/train.py");
-    assert_int_equal(ran.status, 5);
-    assert_said(ran.err, "an artifact cannot be named '../../etc/passwd'");
+    static const char *const names[] = {
+        "../../etc/passwd", "plots/../../passwd", "/etc/passwd", "plots//a", "plots/", ""};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char listed[200], said[200];
+        service_open(state);
+        UPLOADED;
+        SUBMITTED;
+        NO_LINK;
+        answers(200, "{\"state\": \"succeeded\"}");
+        answers(200, "");
+        snprintf(listed, sizeof listed, "{\"artifacts\": [{\"name\": \"%s\"}]}", names[i]);
+        answers(200, listed);
+        run_command("--output $/out $/train.py");
+        assert_int_equal(ran.status, 5);
+        snprintf(said, sizeof said, "an artifact cannot be named '%s'", names[i]);
+        assert_said(ran.err, said);
+    }
 }
 
 /* ---- lines of logs --------------------------------------------------------------------------- */

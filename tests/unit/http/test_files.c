@@ -220,6 +220,49 @@ static void an_artifact_is_a_plain_file_of_the_folder(void **state)
     answer_release(&a);
 }
 
+static void an_artifact_may_lie_in_a_folder(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], folder[200], path[300], below[256], link[256], value[256];
+    static const char *const bad[] = {"/plots",           "/plots/",          "/plots//loss.png",
+                                      "/plots/../a.txt",  "/elsewhere/token", "/.git/config",
+                                      "/plots%2floss.png"};
+    job_with(s, "artifacts", id, folder);
+    site_write(folder, "a.txt", "0");
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"plots/late", ".git", "empty"};
+        snprintf(below, sizeof below, "%s/%s", folder, names[i]);
+        OK(proc_mkdirs(below, 0755, &err_));
+    }
+    site_write(folder, "plots/loss.png", "01");
+    site_write(folder, "plots/late/a b.png", "012");
+    site_write(folder, ".git/config", "no");
+    snprintf(link, sizeof link, "%s/elsewhere", folder);
+    assert_int_equal(symlink(s->dir, link), 0); /* where the token is */
+    ARTIFACTS(path, id, "");
+    struct answer a = get(s, path);
+    assert_int_equal(json_array_size(at(a.json, "/artifacts")), 3);
+    assert_string_equal(text_at(a.json, "/artifacts/0/name"), "a.txt");
+    assert_string_equal(text_at(a.json, "/artifacts/1/name"), "plots/late/a b.png");
+    assert_string_equal(text_at(a.json, "/artifacts/2/name"), "plots/loss.png");
+    answer_release(&a);
+    ARTIFACTS(path, id, "/plots/late/a%20b.png");
+    a = get(s, path);
+    expect_status(&a, 200);
+    assert_string_equal(a.body, "012");
+    assert_true(header_of(&a, "Content-Disposition", value));
+    assert_string_equal(value, "attachment; filename=\"a b.png\"");
+    answer_release(&a);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ARTIFACTS(path, id, bad[i]);
+        a = get(s, path);
+        if (a.status != 404 && a.status != 400) {
+            fail_msg("%s answers %ld: %s", path, a.status, a.body);
+        }
+        answer_release(&a);
+    }
+}
+
 static void a_log_is_text_whole_or_its_last_lines(void **state)
 {
     struct site *s = *state;
@@ -391,6 +434,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_unchanged_is_not_sent_again),
         cmocka_unit_test(an_artifact_is_listed_with_its_digest_and_sent_in_parts),
         cmocka_unit_test(an_artifact_is_a_plain_file_of_the_folder),
+        cmocka_unit_test(an_artifact_may_lie_in_a_folder),
         cmocka_unit_test(a_log_is_text_whole_or_its_last_lines),
         cmocka_unit_test(all_logs_come_in_one_answer_each_line_with_its_name),
         cmocka_unit_test(the_log_of_a_rank_that_the_job_does_not_have_is_404),

@@ -11,6 +11,17 @@ import {pytorchPart} from './pytorch.js';
 /** @typedef {import('./view.js').JobView} JobView */
 
 const MODELS = ['model.safetensors', 'best.safetensors'];
+const NAMED_MOST = 6;
+
+/**
+ * The first few names with their sizes, and how many more there are.
+ * @param {Api.Artifact[]} list
+ */
+function named(list) {
+  const names = list.slice(0, NAMED_MOST).map((a) => a.name + ' (' + bytes(a.bytes) + ')');
+  const more = list.length - names.length;
+  return names.join(', ') + (more > 0 ? ' and ' + more + ' more' : '');
+}
 
 export class Artifacts {
   /** @param {JobView} view */
@@ -32,8 +43,7 @@ export class Artifacts {
       return;
     }
     const none = ended(this.data.job.state) ? 'none was written' : 'written when the job ends';
-    const names = list.map((a) => a.name + ' (' + bytes(a.bytes) + ')').join(', ');
-    say(this.fold.note, list.length === 0 ? none : names);
+    say(this.fold.note, list.length === 0 ? none : named(list));
     fill(this.fold.body, list.length > 0 && this.table(list), this.lines);
     if (this.fold.open) {
       await this.drawLines(MODELS.find((m) => list.some((a) => a.name === m)) || '');
@@ -52,8 +62,10 @@ export class Artifacts {
   table(list) {
     const base = '/api/v1/' + path(this.data.id, 'artifacts') + '/';
     const rows = list.map((a) => {
-      const href = base + encodeURIComponent(a.name);
-      return h('tr', null, h('td', null, h('a', {href, download: a.name, text: a.name})),
+      const parts = a.name.split('/');  // plots/loss.png
+      const href = base + parts.map(encodeURIComponent).join('/');
+      const download = parts[parts.length - 1];
+      return h('tr', null, h('td', null, h('a', {href, download, text: a.name})),
           h('td', {class: 'num', text: bytes(a.bytes)}),
           h('td', {class: 'mono quiet', text: a.sha256 || 'none'}));
     });
