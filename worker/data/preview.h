@@ -5,10 +5,10 @@
 #include "worker/data/dataset.h"
 
 /* {"path", "format", "samples", "classes": [{"class", "name", "samples"}],
- *  "examples": [{"sample", "label", "picture"}]}: counts of the training part, and 16 samples
- * spread over it, with pictures (thumbnail.h) where samples are pictures. Targets that are no labels:
- * classes are empty, labels null. Above 1,000 classes only the first are listed. NULL after an
- * error. New reference. */
+ *  "examples": [{"sample", "label", "picture"}]}
+ * Counts of the training part, and 16 samples spread over it, with pictures (thumbnail.h) where
+ * samples are pictures. Targets that are no labels: classes are empty, labels null. Above 1,000
+ * classes only the first are listed. NULL after an error. New reference. */
 json_t *preview(const char *roots, const char *path, struct err *e);
 
 #endif
