@@ -42,7 +42,8 @@ json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
     const json_t *error = json_object_get(j, "error");
     proc_remove_tree(dir, NULL);
     if (error) {
-        err_set(e, ERR_DATA, "%s", jsonx_string_at(error, "message"));
+        bool broken = strcmp(jsonx_string_at(error, "code"), err_name(ERR_DATA)) == 0;
+        err_set(e, broken ? ERR_DATA : ERR_NOT_FOUND, "%s", jsonx_string_at(error, "message"));
         err_hint(e, "%s", jsonx_string_at(error, "hint"));
         json_decref(j);
         j = NULL;

@@ -76,7 +76,7 @@ int api_dataset(struct request *q, struct reply *out, struct err *e)
     const struct http_hooks *hooks = &q->server->hooks;
     const char *path = request_param(q, "path");
     if (!path || !*path || path[0] == '-') {
-        return err_set(e, ERR_INVALID, "'path' must name a data set");
+        return err_set(e, ERR_NOT_FOUND, "there is no data set '%.80s'", path ? path : "");
     }
     if (!hooks->dataset) {
         return err_set(e, ERR_UNSUPPORTED, "data sets are not shown here");

@@ -76,8 +76,8 @@ def test_a_data_set_is_shown_with_counts_and_samples(service):
     assert len(shown["examples"]) == 16 and shown["format"] == "npy"
     for x in shown["examples"]:
         assert base64.b64decode(x["picture"]["values"]) == bytes([80 * x["label"]]) * 30
-    for path, status in (("nowhere", 422), ("../etc", 422), ("--help", 422), ("", 422)):
-        assert service.get("datasets/samples", params={"path": path}).status_code == status, path
+    for path in ("nowhere", "../etc", "--help", ""):
+        assert service.get("datasets/samples", params={"path": path}).status_code == 404, path
 
 
 def test_a_job_without_a_model_says_so(service):
