@@ -155,6 +155,7 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
+    hc.hooks.dataset = dryrun_dataset;
     hc.hooks.scored = scoring_of_job;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.quota = dryrun_quota;

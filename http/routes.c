@@ -83,6 +83,10 @@ static const struct route_param logs_params[] = {
     {"tail", ROUTE_INT, 1, 100000, NULL, "only the last so many lines", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
+static const struct route_param dataset_params[] = {
+    {"path", ROUTE_STRING, 0, 0, NULL, "the data set, as the list has it", NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
+};
 static const struct route_param table_params[] = {
     FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
@@ -146,6 +150,7 @@ const struct route routes[] = {
     {"POST", V1 "nodes/{name}/disable", ROLE_OPERATOR, api_node_disable, "Takes a node out of use.", NULL, NULL, 200, "Node", ROUTE_WAITS},
     {"GET", V1 "catalog", ROLE_VIEWER, api_catalog, "Gives everything a job can name, with parameters and ranges; the submit form is made of it.", NULL, NULL, 200, "Catalog", ROUTE_QUICK},
     {"GET", V1 "datasets", ROLE_VIEWER, api_datasets, "Lists the data sets that were found.", NULL, NULL, 200, "Datasets", ROUTE_WAITS},
+    {"GET", V1 "datasets/samples", ROLE_VIEWER, api_dataset, "Shows a data set: how many samples each class has, and 16 of them, with pictures where they are pictures.", dataset_params, NULL, 200, "DatasetShown", ROUTE_WAITS},
     {"GET", V1 "programs", ROLE_VIEWER, api_programs_list, "Lists the programs that jobs can name: those that an operator put there, and those that were uploaded.", NULL, NULL, 200, "ProgramList", ROUTE_WAITS},
     {"POST", V1 "programs", ROLE_PROGRAMS, api_program_upload, "Uploads a program's folder as a tar archive, at most 64 MiB; needs `serve --allow-programs`.", NULL, "application/x-tar", 201, "Program", ROUTE_UPLOADS},
     {"GET", V1 "programs/{name}", ROLE_VIEWER, api_program_get, "Shows a program, by digest or by name.", NULL, NULL, 200, "Program", ROUTE_WAITS},

@@ -11,9 +11,10 @@
 #include "job/assign.h"
 #include "job/device_kind.h"
 #include "job/documents/checked.h"
+#include "job/documents/scored.h"
 #include "kernels/device.h"
 #include "worker/config.h"
-#include "worker/data/dataset.h"
+#include "worker/data/preview.h"
 #include "worker/exchange/strategy.h"
 #include "worker/start.h"
 
@@ -35,6 +36,13 @@ int check_datasets(const char *roots, const char *cache, struct err *e)
 {
     json_t *list = dataset_list(roots, cache, digest_seconds, e);
     return list ? print(list, e) : -ERR_MEMORY;
+}
+
+int check_preview(const char *roots, const char *path, struct err *e)
+{
+    struct err why = {0};
+    json_t *shown = preview(roots, path, &why);
+    return print(shown ? shown : scored_refusal(&why), e);
 }
 
 static json_t *precisions_of(struct device *dev)

@@ -33,6 +33,7 @@ static const struct opt table[] = {
      "auto), or why it cannot be used"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0,
      "prints the data sets beneath these folders as JSON"},
+    {"show", "PATH", OPT_STRING, NULL, 0, 0, "--datasets shows this one, with a few samples"},
     {"cache", "FILE", OPT_STRING, NULL, 0, 0, "where --datasets keeps what it found out"},
     {"evaluate", "MODEL", OPT_STRING, NULL, 0, 0, "evaluates this safetensors file, prints JSON"},
     {"data-set", "FOLDER", OPT_STRING, NULL, 0, 0,

@@ -19,7 +19,6 @@
 #include "kernels/device.h"
 #include "worker/checkpoint/artifact.h"
 #include "worker/data/dataset.h"
-#include "worker/data/images/folders.h"
 #include "worker/data/thumbnail.h"
 #include "worker/checkpoint/safetensors.h"
 
@@ -350,54 +349,6 @@ static int pass(struct evaluate *v, struct err *e)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* NULL: they are fewer than `classes`. */
-static json_t *folder_names(const char *dir, int classes)
-{
-    struct folders f;
-    if (folders_read(&f, dir, NULL) < 0) {
-        return NULL;
-    }
-    json_t *names = f.n_classes >= classes ? json_array() : NULL;
-    for (int i = 0; names && i < f.n_classes; i++) {
-        json_array_append_new(names, jsonx_text(f.classes[i]));
-    }
-    folders_release(&f);
-    return names;
-}
-
-/* The names of the classes: of pictures those of their folders, else from the lines of a file in
- * the data set's folder; NULL if no file has enough lines. New reference. */
-static json_t *class_names(const struct evaluate *v)
-{
-    static const char *const files[] = {"classes.txt", "batches.meta.txt", "fine_label_names.txt",
-                                        "coarse_label_names.txt"};
-    char dir[PATH_MAX], path[PATH_MAX];
-    if (!v->spec.data.path[0] || dataset_find(v->roots, v->spec.data.path, dir, NULL) < 0) {
-        return NULL;
-    }
-    if (v->spec.data.format == CAT_FORMAT_IMAGES) {
-        return folder_names(dir, v->scored.classes);
-    }
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        bool of_other_labels = (i == 2 && v->spec.data.coarse) || (i == 3 && !v->spec.data.coarse);
-        char *text = !of_other_labels && dataset_file(v->roots, dir, files[i], path, NULL) == 0
-                         ? proc_read_file(path, 1 << 20, NULL, NULL)
-                         : NULL;
-        json_t *names = json_array();
-        for (char *p = text; p && *p; p += strspn(p, "\r\n")) {
-            size_t n = strcspn(p, "\r\n");
-            json_array_append_new(names, json_stringn(p, n));
-            p += n;
-        }
-        free(text);
-        if ((int)json_array_size(names) >= v->scored.classes) {
-            return names;
-        }
-        json_decref(names);
-    }
-    return NULL;
-}
-
 static json_t *answer(struct evaluate *v)
 {
     const struct data_spec *d = &v->spec.data;
@@ -411,7 +362,7 @@ static json_t *answer(struct evaluate *v)
     s->parameters = (int64_t)v->spec.network.n_params;
     s->samples = v->part->samples;
     s->loss = v->loss / (double)v->part->samples;
-    s->names = s->confusion ? class_names(v) : NULL;
+    s->names = s->confusion ? dataset_names(d, v->roots, s->classes) : NULL;
     for (int i = 0; v->ask->pictures && i < s->n_worst; i++) {
         s->worst[i].picture = thumbnail(&v->data, v->part, s->worst[i].sample);
     }

@@ -180,7 +180,9 @@ int main(int argc, char **argv)
     if (rc == 0) {
         switch (c.mode) {
         case WORKER_DATASETS:
-            rc = check_datasets(c.roots, opt_string(c.options, "cache"), &e);
+            rc = opt_string(c.options, "show")
+                     ? check_preview(c.roots, opt_string(c.options, "show"), &e)
+                     : check_datasets(c.roots, opt_string(c.options, "cache"), &e);
             break;
         case WORKER_PROBE:
             rc = check_device(opt_string(c.options, "probe"), &e);

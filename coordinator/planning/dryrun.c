@@ -33,6 +33,24 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
+json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    char dir[64];
+    const char *argv[] = {d->worker, "--datasets", d->roots, "--show", path, NULL};
+    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limit_seconds, e);
+    const json_t *error = json_object_get(j, "error");
+    proc_remove_tree(dir, NULL);
+    if (error) {
+        bool broken = strcmp(jsonx_string_at(error, "code"), err_name(ERR_DATA)) == 0;
+        err_set(e, broken ? ERR_DATA : ERR_NOT_FOUND, "%s", jsonx_string_at(error, "message"));
+        err_hint(e, "%s", jsonx_string_at(error, "hint"));
+        json_decref(j);
+        j = NULL;
+    }
+    return j;
+}
+
 /* Asks the worker's program, or the simulator's, what is wrong with a spec. The worker's also
  * checks the file of its `init` (NULL: none). Release `out` in any case. */
 static int check_spec(const struct dryrun *d, const json_t *spec, const char *init, bool simulator,

@@ -23,6 +23,7 @@ struct dryrun {
 json_t *dryrun_plan(void *ctx, const json_t *spec, bool programs, struct jsonx_problems *problems,
                     struct err *e);
 json_t *dryrun_datasets(void *ctx, struct err *e);
+json_t *dryrun_dataset(void *ctx, const char *path, struct err *e); /* as http_hooks.dataset */
 /* As http_hooks.programs, .program_add and .program_delete. */
 json_t *dryrun_programs(void *ctx, struct err *e);
 json_t *dryrun_program_add(void *ctx, FILE *archive, const char *who, bool *fresh,

@@ -71,6 +71,21 @@ int api_datasets(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, json_pack("{s:o}", "datasets", list), e);
 }
 
+int api_dataset(struct request *q, struct reply *out, struct err *e)
+{
+    const struct http_hooks *hooks = &q->server->hooks;
+    const char *path = request_param(q, "path");
+    if (!path || !*path || path[0] == '-') {
+        return err_set(e, ERR_NOT_FOUND, "there is no data set '%.80s'", path ? path : "");
+    }
+    if (!hooks->dataset) {
+        return err_set(e, ERR_UNSUPPORTED, "data sets are not shown here");
+    }
+    err_clear(e);
+    json_t *shown = hooks->dataset(hooks->ctx, path, e);
+    return shown ? reply_set_json(out, 200, shown, e) : -(int)e->code;
+}
+
 /* While the store is away, whether there is such a job is not known: its events may come later. */
 int api_events(struct request *q, struct reply *out, struct err *e)
 {

@@ -255,6 +255,12 @@ const struct schema schemas[] = {
      "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer "
      "~test_samples:integer ~digest:string?",
      "A data set."},
+    {"DatasetShown",
+     "path:string format:string samples:integer classes:[DatasetClass] examples:[DatasetExample]",
+     "A data set's training samples: counts by class, and 16 of them. Targets that are no labels: "
+     "no classes."},
+    {"DatasetClass", "class:integer name:string? samples:integer", "How many samples it has."},
+    {"DatasetExample", "sample:integer label:integer? ~picture:ScoredPicture", "One sample."},
     {"ProgramList", "programs:[Program]", "Programs that jobs can name."},
     {"Program",
      "kind:ProgramKind ~name:string ~digest:sha256 ~files:integer ~bytes:integer ~uploaded:time "

@@ -233,36 +233,6 @@ declare namespace Api {
     rows: Row[];
   }
 
-  interface Scored {
-    samples: number;
-    right: number;
-    classes: ScoredClass[];
-    confusion: number[][];
-    worst: ScoredSample[];
-  }
-
-  interface ScoredClass {
-    class: number;
-    name: string | null;
-    samples: number;
-    right: number;
-  }
-
-  interface ScoredSample {
-    sample: number;
-    label: number;
-    answer: number;
-    loss: number;
-    picture?: ScoredPicture;
-  }
-
-  interface ScoredPicture {
-    height: number;
-    width: number;
-    channels: number;
-    values: string;
-  }
-
   interface Artifact {
     name: string;
     bytes: number;

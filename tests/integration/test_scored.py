@@ -61,6 +61,25 @@ def test_a_model_that_cannot_be_evaluated_says_why(service, tmp_path):
     assert told["samples"] == 16 and "picture" not in told["worst"][0]
 
 
+def test_a_data_set_is_shown_with_counts_and_samples(service):
+    folder = pathlib.Path(service.data) / "shades"
+    folder.mkdir()
+    for prefix, n in (("", 40), ("test_", 4)):
+        y = np.arange(n) % 4 % 3
+        np.save(folder / (prefix + "x.npy"),
+                np.repeat(np.uint8(80 * y), 6 * 5).reshape(n, 6, 5))
+        np.save(folder / (prefix + "y.npy"), y)
+    (folder / "classes.txt").write_text("black\ndark\nlight\n")
+    shown = service.get("datasets/samples", params={"path": "shades"}).json()
+    assert [(c["name"], c["samples"]) for c in shown["classes"]] == [
+        ("black", 20), ("dark", 10), ("light", 10)]
+    assert len(shown["examples"]) == 16 and shown["format"] == "npy"
+    for x in shown["examples"]:
+        assert base64.b64decode(x["picture"]["values"]) == bytes([80 * x["label"]]) * 30
+    for path in ("nowhere", "../etc", "--help", ""):
+        assert service.get("datasets/samples", params={"path": path}).status_code == 404, path
+
+
 def test_a_job_without_a_model_says_so(service):
     id = service.submit(spec(workers=2, epochs=10_000))
     answer = service.get(f"jobs/{id}/confusion")

@@ -188,6 +188,12 @@ int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed,
     return rc;
 }
 
+int dataset_open_unread(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                        const char *roots, struct err *e)
+{
+    return read_dataset(d, spec, seed, roots, false, e);
+}
+
 int dataset_peek(struct dataset *d, const struct data_spec *spec, const char *roots, struct err *e)
 {
     return read_dataset(d, spec, 0, roots, true, e);

@@ -35,6 +35,9 @@ struct dataset {
  * samples' place. */
 int dataset_open(struct dataset *d, const struct data_spec *spec, uint64_t seed, const char *roots,
                  struct err *e);
+/* The same without a digest: no value is read before it is asked for. */
+int dataset_open_unread(struct dataset *d, const struct data_spec *spec, uint64_t seed,
+                        const char *roots, struct err *e);
 /* Only shapes, counts and labels (classes), no samples; quick. For the keeper and the
  * coordinator's dry run: x, y, stored and pictures stay NULL. */
 int dataset_peek(struct dataset *d, const struct data_spec *spec, const char *roots, struct err *e);
@@ -57,6 +60,9 @@ struct gzFile_s *dataset_open_file(const char *path, const char *name, struct er
  * takes reading everything, so it is kept in the file `cache` (NULL: none) with the sizes and times
  * of the files, and is null where `seconds` were over before its turn came. New reference. */
 json_t *dataset_list(const char *roots, const char *cache, double seconds, struct err *e);
+
+/* The names of its classes, at least so many; NULL: they are not known. New reference. */
+json_t *dataset_names(const struct data_spec *spec, const char *roots, int classes);
 
 /* One format: reads into d. `dir` is the folder that path led to ("" for glyphs); files in it are
  * found by dataset_file. peek: shapes, counts and classes only. `read` may set the digest, else it

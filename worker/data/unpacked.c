@@ -23,6 +23,11 @@ void unpacked_keep_in(const struct received *home)
     kept = home;
 }
 
+bool unpacked_keeps(void)
+{
+    return kept && kept->dir;
+}
+
 int unpacked_torn(gzFile f, const char *name, int64_t at, int64_t of, struct err *e)
 {
     int code;
@@ -155,7 +160,7 @@ static int fill(const struct unpacking *u, struct err *e)
 
 struct mapped *unpacked_once(const struct unpacking *u, struct err *e)
 {
-    if (!kept || !kept->dir) {
+    if (!unpacked_keeps()) {
         return NULL;
     }
     struct mapped *m = find(u);
@@ -189,7 +194,7 @@ struct mapped *unpacked_open(struct unpack *u, struct err *e)
     if (gzdirect(u->f)) {
         return mapped_open(u->path, u->name, e);
     }
-    struct mapped *m = kept && kept->dir ? from_cache(u, &why) : NULL;
+    struct mapped *m = unpacked_keeps() ? from_cache(u, &why) : NULL;
     if (m) {
         return m;
     }
@@ -197,7 +202,7 @@ struct mapped *unpacked_open(struct unpack *u, struct err *e)
         err_set(e, ERR_DATA, "%s", why.message);
         return NULL;
     }
-    if (kept && kept->dir) {
+    if (unpacked_keeps()) {
         log_warn("data", "a file is unpacked into this rank's own memory", "file=%s why=%s",
                  u->name, log_quote(quoted, sizeof(quoted), why.message));
     }

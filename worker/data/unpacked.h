@@ -14,6 +14,8 @@
  */
 void unpacked_keep_in(const struct received *home);
 
+bool unpacked_keeps(void); /* has this host a cache? */
+
 /* What is written into the cache once for a host, by a key of its own. */
 struct unpacking {
     const char *key;  /* SHA-256 in hex, over what decides the bytes */

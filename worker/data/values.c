@@ -271,6 +271,9 @@ static int digest_part(EVP_MD_CTX *md, const struct dataset *d, const struct dat
 
 int dataset_digest(const struct dataset *d, char out[65], struct err *e)
 {
+    if (d->train.pictures) {
+        return pictures_digest(d->train.pictures, out, e);
+    }
     char head[160];
     int n = snprintf(head, sizeof(head), "%d %d %d %d %d %d %d %lld %lld\n", d->input.rank,
                      d->input.dim[0], d->input.dim[1], d->input.dim[2], d->x_bytes, d->y_labels,

@@ -51,43 +51,6 @@ static int choose_form(struct image_form *out, const struct data_spec *spec, str
     return rc;
 }
 
-/* ---- the digest ------------------------------------------------------------------------------ */
-
-static int digest_file(EVP_MD_CTX *md, struct album *a, int64_t i, struct err *e)
-{
-    const char *name = folders_name(album_folders(a), i);
-    struct image_head head;
-    size_t n = 0;
-    uint8_t *bytes = album_file(a, i, &n, e);
-    int rc = bytes ? image_head(bytes, n, name, &head, e) : -(int)e->code;
-    if (rc == 0) {
-        uint64_t size = n;
-        EVP_DigestUpdate(md, name, strlen(name) + 1);
-        EVP_DigestUpdate(md, &size, sizeof(size));
-        EVP_DigestUpdate(md, bytes, n);
-    }
-    free(bytes);
-    return rc;
-}
-
-static int digest_all(struct album *a, char out[65], struct err *e)
-{
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    int rc = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1
-                 ? 0
-                 : err_set(e, ERR_MEMORY, "cannot read pictures: memory ran out");
-    for (int64_t i = 0; rc == 0 && i < album_folders(a)->n; i++) {
-        rc = digest_file(md, a, i, e);
-    }
-    if (rc == 0) {
-        EVP_DigestFinal_ex(md, sum, NULL);
-        hex_of(out, sum, 32);
-    }
-    EVP_MD_CTX_free(md);
-    return rc;
-}
-
 /* ---- the cache ------------------------------------------------------------------------------- */
 
 struct filling {
@@ -209,12 +172,15 @@ static int take_samples(struct dataset *d, const struct data_spec *spec, struct 
 {
     const struct folders *f = album_folders(a);
     int rc;
-    if ((rc = digest_all(a, d->digest, e)) < 0 || (rc = take_labels(&d->train, f, 0, e)) < 0 ||
+    if (unpacked_keeps() && (rc = album_digest(a, d->digest, e)) < 0) {
+        return rc;
+    }
+    if ((rc = take_labels(&d->train, f, 0, e)) < 0 ||
         (rc = take_labels(&d->test, f, d->train.samples, e)) < 0) {
         return rc;
     }
     struct err why = {0};
-    struct mapped *m = from_cache(a, form, d->digest, &why);
+    struct mapped *m = d->digest[0] ? from_cache(a, form, d->digest, &why) : NULL;
     if (m) {
         rc = take_stored(d, m, form, e);
         mapped_close(m);

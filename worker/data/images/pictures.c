@@ -286,6 +286,11 @@ struct pictures *pictures_new(struct album *a, int64_t *order, int64_t first, in
     return p;
 }
 
+struct album *pictures_album(const struct pictures *p)
+{
+    return p->album;
+}
+
 struct pictures *pictures_pick(const struct pictures *p, const int64_t *order, int64_t n)
 {
     int64_t *own = malloc(((size_t)n + 1) * sizeof(*own));

@@ -24,12 +24,18 @@ void album_close(struct album *a); /* ends once no part uses it; NULL is allowed
  * one than at the first call. */
 uint8_t *album_file(struct album *a, int64_t picture, size_t *n, struct err *e);
 
+/* SHA-256 over names and bytes of all its files, in hex. */
+int album_digest(struct album *a, char out[65], struct err *e);
+
 /* Pictures order[0..n) of an album; NULL: first … first+n. Takes `order` over. NULL: memory ran
  * out. */
 struct pictures *pictures_new(struct album *a, int64_t *order, int64_t first, int64_t n);
 /* Those at these positions of p. */
 struct pictures *pictures_pick(const struct pictures *p, const int64_t *order, int64_t n);
-void pictures_free(struct pictures *p); /* NULL is allowed */
+void pictures_free(struct pictures *p);                 /* NULL is allowed */
+struct album *pictures_album(const struct pictures *p); /* borrowed */
+/* As album_digest(), of the album that they belong to. */
+int pictures_digest(const struct pictures *p, char out[65], struct err *e);
 
 /* Calls visit(ctx, i, values) for each picture index[i], 0 <= i < n, from several threads and in
  * any order; NULL: index[i] is i. values[height][width][channels] are valid during the call.

@@ -4,11 +4,11 @@
 import {get, job as path} from '../../api.js';
 import {fill, h, say} from '../../dom.js';
 import {loss, percent} from '../../format.js';
+import {draw as drawPicture} from '../../picture.js';
 import {ended} from '../../states.js';
 import {button, notice, scroller, table} from '../../widgets.js';
 
 import {Fold} from './fold.js';
-import {draw as drawPicture} from './picture.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 

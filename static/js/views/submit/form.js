@@ -8,6 +8,7 @@ import {Input, Select} from './fields.js';
 import {getAt} from './json.js';
 import {NodeChips} from './nodechips.js';
 import {Parameters} from './parameters.js';
+import {Samples} from './samples.js';
 
 /** @typedef {import('./fields.js').OnChange} OnChange */
 /** @typedef {import('./fields.js').InputOptions} InputOptions */
@@ -59,6 +60,7 @@ export class Form {
   constructor(catalog, datasets, nodes, onChange, program) {
     this.catalog = catalog;
     this.datasets = datasets;
+    this.samples = new Samples();
     this.onChange = onChange;
     this.program = program;
     /** @type {Map<string, AnyField>} */
@@ -180,7 +182,7 @@ export class Form {
         this.input('/epochs', 'Epochs', {kind: 'number', help: 'passes over the training set'});
     const {model, format, path} = this.what;
     const program = this.program.map((f) => this.own(f));
-    return [...program, name, model, format, epochs, path, this.parameters.format];
+    return [...program, name, model, format, epochs, path, this.samples, this.parameters.format];
   }
 
   whereNodes() {
@@ -236,6 +238,7 @@ export class Form {
     const chosen = datasets.find((d) => d.path === data?.path);
     const found = datasets.length ? 'found: ' + datasets.map((d) => d.path).join(', ') : NO_DATA;
     path.node.hidden = !data?.format || data.format === 'glyphs';
+    this.samples.show(chosen ? chosen.path : '');
     path.note.textContent = chosen
         ? whole(chosen.samples) + ' training and ' + whole(chosen.test_samples) + ' test samples'
         : found;

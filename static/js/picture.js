@@ -1,5 +1,5 @@
 /* A sample's small picture, as the API gives it: bytes as base64, grey or colour. */
-import {h} from '../../dom.js';
+import {h} from './dom.js';
 
 /**
  * Four bytes of a pixel for each of the picture's.

@@ -1,0 +1,68 @@
+/* The chosen data set as it is: how many samples each class has, and sixteen of them. It is asked
+   for when it is opened, as reading may take a second. */
+import {get} from '../../api.js';
+import {fill, h} from '../../dom.js';
+import {plural, whole} from '../../format.js';
+import {draw as drawPicture} from '../../picture.js';
+import {notice} from '../../widgets.js';
+
+/** Classes that are counted one by one. */
+const CLASSES_MOST = 20;
+
+/** @param {Api.DatasetClass} c */
+const nameOf = (c) => c.name ?? String(c.class);
+
+/** @param {Api.DatasetClass[]} classes */
+function counts(classes) {
+  const first = classes.slice(0, CLASSES_MOST).map((c) => nameOf(c) + ' ' + whole(c.samples));
+  const rest = classes.length - first.length;
+  return first.join(', ') + (rest > 0 ? ' and ' + plural(rest, 'more class', 'more classes') : '');
+}
+
+/** @param {Api.DatasetShown} shown */
+function examples(shown) {
+  return h('ul', {class: 'worst'}, shown.examples.filter((x) => x.picture).map((x) => {
+    const text = x.label === null
+        ? 'sample ' + x.sample
+        : nameOf(shown.classes[x.label] || {class: x.label, name: null, samples: 0});
+    const picture = /** @type {Api.ScoredPicture} */ (x.picture);
+    return h(
+        'li', null, drawPicture(picture, 'Sample ' + x.sample + ': ' + text), h('span', {text}));
+  }));
+}
+
+export class Samples {
+  constructor() {
+    this.body = h('div');
+    this.node = h('details', {class: 'samples'}, h('summary', {text: 'Samples'}), this.body);
+    this.node.addEventListener('toggle', () => this.draw());
+    this.path = '';
+    /** The data set that is drawn. */
+    this.drawn = '';
+  }
+
+  /** @param {string} path of a data set that is there; '': none */
+  show(path) {
+    this.path = path;
+    this.node.hidden = !path;
+    this.draw();
+  }
+
+  async draw() {
+    const {path} = this;
+    if (!this.node.open || !path || path === this.drawn) {
+      return;
+    }
+    this.drawn = path;
+    try {
+      const shown = await get('datasets/samples', {path});
+      if (path === this.path) {
+        fill(this.body, shown.classes.length > 0 && h('p', {text: counts(shown.classes)}),
+            examples(shown));
+      }
+    } catch (e) {
+      this.drawn = '';
+      fill(this.body, notice('warn', /** @type {Error} */ (e).message));
+    }
+  }
+}

@@ -1,0 +1,36 @@
+"""The chosen data set on the form: counts by class and samples as pictures, once they are asked
+for."""
+import pytest
+
+from service import Service
+
+np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "stripes"
+    folder.mkdir()
+    for prefix, n in (("", 30), ("test_", 6)):
+        y = np.arange(n) % 3
+        x = np.zeros((n, 8, 8), np.uint8)
+        x[np.arange(n), 2 * y] = 255
+        np.save(folder / (prefix + "x.npy"), x)
+        np.save(folder / (prefix + "y.npy"), y)
+    with Service(nodes=("a=cpu:1",), data=folder.parent) as s:
+        yield s
+
+
+def test_a_chosen_data_set_shows_its_classes_and_samples(page):
+    page.open("/new")
+    page.wait_text(".json-state", "valid|error")
+    page.choose("/data/format", "npy")
+    assert page.script("return document.querySelectorAll('.samples canvas').length") == 0
+    page.script("document.querySelector('.samples').open = true")
+    page.wait_text(".samples", "0 10, 1 10, 2 10")
+    rows = page.script(
+        "return [...document.querySelectorAll('.samples canvas')].map((c) => [c.ariaLabel, "
+        "[...c.getContext('2d').getImageData(0, 0, 1, 8).data].filter((_, i) => i % 4 === 0)])")
+    assert len(rows) == 16
+    for label, column in rows:
+        assert column.index(255) == 2 * int(label[-1]), label

@@ -1,0 +1,14 @@
+/* A data set as people want to see it before they train on it. */
+#ifndef WORKER_DATA_PREVIEW_H
+#define WORKER_DATA_PREVIEW_H
+
+#include "worker/data/dataset.h"
+
+/* {"path", "format", "samples", "classes": [{"class", "name", "samples"}],
+ *  "examples": [{"sample", "label", "picture"}]}
+ * Counts of the training part, and 16 samples spread over it, with pictures (thumbnail.h) where
+ * samples are pictures. Targets that are no labels: classes are empty, labels null. Above 1,000
+ * classes only the first are listed. NULL after an error. New reference. */
+json_t *preview(const char *roots, const char *path, struct err *e);
+
+#endif
