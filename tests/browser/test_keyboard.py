@@ -8,8 +8,14 @@ def test_letters_go_to_the_pages(page):
     page.script("document.activeElement.blur()")
     for keys, route in ((("g", "n"), "#/nodes"), (("g", "c"), "#/compare"), (("g", "j"), "#/"),
                         (("n",), "#/new")):
-        page.keys(*keys)  # one after the other, within the time that the page allows
-        until(f"{keys} goes to {route}", lambda r=route: page.driver.current_url.endswith(r))
+        def goes(keys=keys, route=route):
+            """The second key counts within 1.2 s of the first: a browser that was slower is asked
+            again."""
+            if not page.driver.current_url.endswith(route):
+                page.script("document.activeElement.blur()")
+                page.keys(*keys)
+            return page.driver.current_url.endswith(route)
+        until(f"{keys} goes to {route}", goes, every=1)
         page.wait_for("main h1, main .lead")
         page.script("document.activeElement.blur()")
     page.keys("?")
