@@ -142,8 +142,8 @@ const struct schema schemas[] = {
      "One evaluation."},
     {"Scored",
      "model:string parameters:integer data:ScoredData device:string samples:integer loss:number "
-     "accuracy:number right:integer classes:[ScoredClass] confusion:[[integer]] "
-     "worst:[ScoredSample]",
+     "accuracy:number right:integer classes:[ScoredClass]? confusion:[[integer]]? "
+     "worst:[ScoredSample]?",
      "A model on a data set. `confusion`: a row for each label, a column for each answer; `worst`: "
      "up to 16 samples, the greatest loss first."},
     {"ScoredData", "format:string path:string part:string digest:string",

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "http/server.h"
+#include "job/documents/scored.h"
 #include "tests/unit/store/fixture.h"
 
 struct site {
@@ -72,11 +73,42 @@ static inline json_t *site_datasets(void *ctx, struct err *e)
     return json_pack("[{s:s, s:s}]", "path", "mnist", "format", "idx");
 }
 
+static inline json_t *site_dataset(void *ctx, const char *path, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    return json_pack("{s:s, s:s, s:i, s:[{s:i, s:n, s:i}], s:[{s:i, s:i, s:{s:i, s:i, s:i, s:s}}]}",
+                     "path", path, "format", "idx", "samples", 1, "classes", "class", 0, "name",
+                     "samples", 1, "examples", "sample", 0, "label", 0, "picture", "height", 1,
+                     "width", 1, "channels", 1, "values", "AA==");
+}
+
 static inline json_t *site_programs(void *ctx, struct err *e)
 {
     (void)ctx;
     (void)e;
     return json_pack("[{s:s, s:s, s:[s]}]", "kind", "operator", "name", "fast", "command", "run");
+}
+
+/* Two classes, of which one is never recognised. */
+static inline json_t *site_scored(void *ctx, const char *id, struct err *e)
+{
+    int64_t confusion[] = {3, 0, 2, 0};
+    struct scored s = {.model = "model.safetensors",
+                       .format = "idx",
+                       .path = "mnist",
+                       .part = "test",
+                       .digest = id,
+                       .device = "cpu",
+                       .parameters = 7,
+                       .samples = 5,
+                       .loss = 0.5,
+                       .classes = 2,
+                       .confusion = confusion};
+    (void)ctx;
+    (void)e;
+    scored_add_worst(&s, 4, 1, 0, 2.5);
+    return scored_json(&s);
 }
 
 static inline void site_write(const char *dir, const char *name, const char *text)
@@ -100,7 +132,9 @@ static inline int site_start(struct site *s, const char *listen, const char *con
                                       .plan = site_plan,
                                       .wake = site_wake,
                                       .datasets = site_datasets,
-                                      .programs = site_programs}};
+                                      .dataset = site_dataset,
+                                      .programs = site_programs,
+                                      .scored = site_scored}};
     s->http = http_start(&c, &err_);
     if (!s->http) {
         fprintf(stderr, "cannot start: %s\n", err_.message);
