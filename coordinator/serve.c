@@ -34,6 +34,7 @@
 #include "coordinator/hosts/localnodes.h"
 #include "coordinator/launchers/launcher.h"
 #include "coordinator/planning/dryrun.h"
+#include "coordinator/planning/scoring.h"
 #include "coordinator/planning/predict.h"
 #include "coordinator/sweeps/sweeps.h"
 #include "coordinator/turn/lease.h"
@@ -240,6 +241,7 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.ctx = &s->dryrun;
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
+    hc.hooks.scored = scoring_of_job;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.quota = dryrun_quota;
     hc.hooks.wake = on_wake;

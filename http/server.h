@@ -31,6 +31,8 @@ struct http_hooks { /* may be called from any HTTP thread */
     /* Data sets beneath EVENSTEP_DATA:
      * [{"path","format","shape","classes","samples","test_samples"}]. */
     json_t *(*datasets)(void *ctx, struct err *e);
+    /* What a job's model takes for what (job/documents/scored.h); may take minutes. */
+    json_t *(*scored)(void *ctx, const char *id, struct err *e);
     /* Users' programs (the schema Program), all of them. */
     json_t *(*programs)(void *ctx, struct err *e);
     /* Keeps an uploaded one. Every entry and key that is wrong is a problem. *fresh: it was not

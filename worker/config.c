@@ -48,6 +48,8 @@ static const struct opt table[] = {
     {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time of --evaluate"},
     {"outputs", "FILE", OPT_STRING, NULL, 0, 0,
      "writes the network's outputs of --evaluate as .npy"},
+    {"pictures", NULL, OPT_FLAG, NULL, 0, 0,
+     "--evaluate shows the samples with the greatest loss as pictures"},
     {"roots", "ROOTS", OPT_STRING, NULL, 0, 0,
      "folders of data sets, separated by colons (default: EVENSTEP_DATA)"},
     {"out", "DIR", OPT_STRING, NULL, 0, 0, "where --local puts checkpoints and artifacts"},

@@ -19,6 +19,8 @@
 #include "kernels/device.h"
 #include "worker/checkpoint/artifact.h"
 #include "worker/data/dataset.h"
+#include "worker/data/images/folders.h"
+#include "worker/data/thumbnail.h"
 #include "worker/checkpoint/safetensors.h"
 
 enum { SPEC_MAX = 16 << 20 };
@@ -35,8 +37,7 @@ struct evaluate {
     struct dev_program *program;
     bool data_there, replica_there;
     int outputs;
-    int64_t *confusion; /* [classes][classes]; NULL if targets are no labels */
-    int classes;
+    struct scored scored; /* confusion[classes][classes], NULL if targets are no labels; worst */
     double loss;
     FILE *npy;
 };
@@ -208,9 +209,10 @@ static int open_data(struct evaluate *v, struct err *e)
     v->part = strcmp(v->ask->part, "train") == 0 ? &v->data.train : &v->data.test;
     v->outputs = (int)shape_count(&v->spec.network.output);
     if (v->data.y_labels) {
-        v->classes = v->outputs;
-        v->confusion = calloc((size_t)v->classes * (size_t)v->classes, sizeof(*v->confusion));
-        rc = v->confusion
+        size_t n = (size_t)v->outputs;
+        v->scored.classes = v->outputs;
+        v->scored.confusion = calloc(n * n, sizeof(*v->scored.confusion));
+        rc = v->scored.confusion
                  ? 0
                  : err_set(e, ERR_MEMORY, "cannot hold the confusion matrix: memory ran out");
     }
@@ -282,6 +284,16 @@ static int largest(const float *logits, int n)
     return best;
 }
 
+/* Softmax cross-entropy of one sample. */
+static double loss_of(const float *logits, int n, int label)
+{
+    double most = (double)logits[largest(logits, n)], sum = 0;
+    for (int i = 0; i < n; i++) {
+        sum += exp((double)logits[i] - most);
+    }
+    return log(sum) - ((double)logits[label] - most);
+}
+
 static int chunk(struct evaluate *v, int64_t first, int64_t n, float *x, void *y, int64_t *index,
                  float *logits, struct err *e)
 {
@@ -301,9 +313,11 @@ static int chunk(struct evaluate *v, int64_t first, int64_t n, float *x, void *y
                        (long long)first, (long long)(first + n - 1));
     }
     v->loss += result.loss;
-    for (int64_t i = 0; v->confusion && i < n; i++) {
-        v->confusion[((int32_t *)y)[i] * v->classes +
-                     largest(logits + i * v->outputs, v->outputs)]++;
+    for (int64_t i = 0; v->scored.confusion && i < n; i++) {
+        const float *out = logits + i * v->outputs;
+        int label = ((int32_t *)y)[i], answer = largest(out, v->outputs);
+        v->scored.confusion[label * v->outputs + answer]++;
+        scored_add_worst(&v->scored, first + i, label, answer, loss_of(out, v->outputs, label));
     }
     size_t floats = (size_t)n * (size_t)v->outputs;
     return !v->npy || fwrite(logits, sizeof(float), floats, v->npy) == floats
@@ -336,8 +350,23 @@ static int pass(struct evaluate *v, struct err *e)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* The names of the classes, from the lines of a file in the data set's folder; NULL if no file has
- * enough lines. New reference. */
+/* NULL: they are fewer than `classes`. */
+static json_t *folder_names(const char *dir, int classes)
+{
+    struct folders f;
+    if (folders_read(&f, dir, NULL) < 0) {
+        return NULL;
+    }
+    json_t *names = f.n_classes >= classes ? json_array() : NULL;
+    for (int i = 0; names && i < f.n_classes; i++) {
+        json_array_append_new(names, jsonx_text(f.classes[i]));
+    }
+    folders_release(&f);
+    return names;
+}
+
+/* The names of the classes: of pictures those of their folders, else from the lines of a file in
+ * the data set's folder; NULL if no file has enough lines. New reference. */
 static json_t *class_names(const struct evaluate *v)
 {
     static const char *const files[] = {"classes.txt", "batches.meta.txt", "fine_label_names.txt",
@@ -345,6 +374,9 @@ static json_t *class_names(const struct evaluate *v)
     char dir[PATH_MAX], path[PATH_MAX];
     if (!v->spec.data.path[0] || dataset_find(v->roots, v->spec.data.path, dir, NULL) < 0) {
         return NULL;
+    }
+    if (v->spec.data.format == CAT_FORMAT_IMAGES) {
+        return folder_names(dir, v->scored.classes);
     }
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         bool of_other_labels = (i == 2 && v->spec.data.coarse) || (i == 3 && !v->spec.data.coarse);
@@ -358,7 +390,7 @@ static json_t *class_names(const struct evaluate *v)
             p += n;
         }
         free(text);
-        if ((int)json_array_size(names) >= v->classes) {
+        if ((int)json_array_size(names) >= v->scored.classes) {
             return names;
         }
         json_decref(names);
@@ -366,24 +398,24 @@ static json_t *class_names(const struct evaluate *v)
     return NULL;
 }
 
-static json_t *answer(const struct evaluate *v)
+static json_t *answer(struct evaluate *v)
 {
     const struct data_spec *d = &v->spec.data;
-    struct scored s = {.model = v->ask->model,
-                       .format = catalog_get(d->format)->name,
-                       .path = d->path,
-                       .part = v->ask->part,
-                       .digest = v->data.digest,
-                       .device = v->dev->ops->name,
-                       .parameters = (int64_t)v->spec.network.n_params,
-                       .samples = v->part->samples,
-                       .loss = v->loss / (double)v->part->samples,
-                       .classes = v->confusion ? v->classes : 0,
-                       .confusion = v->confusion,
-                       .names = v->confusion ? class_names(v) : NULL};
-    json_t *out = scored_json(&s);
-    json_decref(s.names);
-    return out;
+    struct scored *s = &v->scored;
+    s->model = v->ask->model;
+    s->format = catalog_get(d->format)->name;
+    s->path = d->path;
+    s->part = v->ask->part;
+    s->digest = v->data.digest;
+    s->device = v->dev->ops->name;
+    s->parameters = (int64_t)v->spec.network.n_params;
+    s->samples = v->part->samples;
+    s->loss = v->loss / (double)v->part->samples;
+    s->names = s->confusion ? class_names(v) : NULL;
+    for (int i = 0; v->ask->pictures && i < s->n_worst; i++) {
+        s->worst[i].picture = thumbnail(&v->data, v->part, s->worst[i].sample);
+    }
+    return scored_json(s);
 }
 
 static void release(struct evaluate *v)
@@ -404,7 +436,7 @@ static void release(struct evaluate *v)
         dataset_release(&v->data);
     }
     jobspec_release(&v->spec);
-    free(v->confusion);
+    scored_release(&v->scored);
     free(v->params);
     free(v->stats);
     free(v);

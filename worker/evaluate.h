@@ -3,6 +3,8 @@
 #ifndef WORKER_EVALUATE_H
 #define WORKER_EVALUATE_H
 
+#include <stdbool.h>
+
 #include "common/err.h"
 
 struct evaluate_ask {
@@ -16,6 +18,7 @@ struct evaluate_ask {
     const char *outputs; /* an .npy file for the network's outputs [samples][outputs]; or NULL */
     const char *roots;
     int batch;
+    bool pictures; /* of the samples with the greatest loss */
 };
 /* Prints job/documents/scored.h on standard output, also if it fails, and then returns negative. */
 int evaluate_run(const struct evaluate_ask *ask, struct err *e);

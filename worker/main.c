@@ -153,7 +153,8 @@ static int evaluate(const struct worker_config *c, struct err *e)
                                      .device = opt_string(o, "device"),
                                      .outputs = opt_string(o, "outputs"),
                                      .roots = c->roots,
-                                     .batch = (int)opt_int(o, "batch")};
+                                     .batch = (int)opt_int(o, "batch"),
+                                     .pictures = opt_flag(o, "pictures")};
     return evaluate_run(&ask, e);
 }
 

@@ -55,9 +55,21 @@ static void add_figures(const json_t *job, double left, char *out, size_t size)
     }
 }
 
+int bars_workers(const json_t *job)
+{
+    int n = 0;
+    size_t i;
+    json_t *worker;
+    json_array_foreach(json_object_get(job, "workers"), i, worker) {
+        const char *state = json_string_value(json_object_get(worker, "state"));
+        n += !state || strcmp(state, "left") != 0;
+    }
+    return n;
+}
+
 void bars_job(const json_t *job, double left, char out[BARS_LINE])
 {
-    char bar[BAR * 3 + 1], figures[300], of[32] = "";
+    char bar[BAR * 3 + 1], figures[300], of[32] = "", nodes[48] = "";
     double fraction = number(job, "progress.fraction");
     const char *state = json_string_value(json_object_get(job, "state"));
     draw_share(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar);
@@ -65,8 +77,12 @@ void bars_job(const json_t *job, double left, char out[BARS_LINE])
     if (number(job, "progress.epochs") > 0) { /* else a program's own loop ends them */
         snprintf(of, sizeof of, "/%.0f", number(job, "progress.epochs"));
     }
-    snprintf(out, BARS_LINE, "%s [%s] %3.0f %%  epoch %.1f%s%s", state ? state : "", bar,
-             100 * fraction, number(job, "progress.epoch"), of, figures);
+    if (number(job, "spec.elastic.max") > 0) {
+        snprintf(nodes, sizeof nodes, "  %d of %.0f to %.0f nodes", bars_workers(job),
+                 number(job, "spec.elastic.min"), number(job, "spec.elastic.max"));
+    }
+    snprintf(out, BARS_LINE, "%s [%s] %3.0f %%  epoch %.1f%s%s%s", state ? state : "", bar,
+             100 * fraction, number(job, "progress.epoch"), of, nodes, figures);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */

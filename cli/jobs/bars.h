@@ -7,6 +7,8 @@
 
 enum { BARS_LINE = 512 };
 
+/* Workers that are not lost. */
+int bars_workers(const json_t *job);
 /* State, bar, figures; left: seconds until the end, 0 if they are not known. */
 void bars_job(const json_t *job, double left, char out[BARS_LINE]);
 /* A line for each worker, `most` at most, with a bar of its step against the longest one: █

@@ -1,6 +1,7 @@
 /* `evenstep show`: a job in a few lines, and its workers as a table. */
 #include <string.h>
 
+#include "cli/jobs/bars.h"
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
 
@@ -56,6 +57,21 @@ static void print_ranks(const json_t *job, const char *key, const struct column 
     }
 }
 
+/* Of an elastic job: "3 of 2 to 4 nodes", and its last change of size. */
+static void print_size(const json_t *job)
+{
+    const json_t *all = json_object_get(job, "resizes"),
+                 *last = json_array_get(all, json_array_size(all) - 1);
+    printf("  %d of %s to %s nodes\n", bars_workers(job), SHOWN(job, "spec.elastic.min", COUNT),
+           SHOWN(job, "spec.elastic.max", COUNT));
+    if (last) {
+        bool known = json_is_number(json_object_get(last, "seconds"));
+        printf("  attempt %s: %s%s%s%s\n", SHOWN(last, "attempt", COUNT),
+               SHOWN(last, "reason", TEXT), known ? ", " : "",
+               known ? SHOWN(last, "seconds", SECONDS) : "", known ? " without a step" : "");
+    }
+}
+
 static void print_job(const json_t *job)
 {
     bool queued = strcmp(SHOWN(job, "state", TEXT), "queued") == 0;
@@ -66,6 +82,9 @@ static void print_job(const json_t *job)
     }
     if (queued && json_is_string(json_object_get(job, "waiting"))) {
         printf("  waits: %s\n", SHOWN(job, "waiting", TEXT));
+    }
+    if (json_is_object(column_get(job, "spec.elastic"))) {
+        print_size(job);
     }
     if (json_object_size(json_object_get(job, "progress")) > 0) {
         print_figures(job);

@@ -214,6 +214,9 @@ json_t *run_spec(const struct run_program *p, const struct opt_values *options, 
     for (int i = 0; rc == 0 && i < opt_count(options, "set"); i++) {
         rc = set_one(spec, opt_item(options, "set", i), e);
     }
+    if (json_object_get(spec, "elastic") && !opt_given(options, "workers")) {
+        json_object_del(spec, "workers"); /* its `max` says it */
+    }
     if (rc < 0) {
         json_decref(spec);
         spec = NULL;

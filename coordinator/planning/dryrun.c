@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/proc.h"
 #include "coordinator/files/programs.h"
 #include "coordinator/files/uploads.h"
+#include "coordinator/planning/ask.h"
 #include "coordinator/planning/needs.h"
 #include "coordinator/planning/planner.h"
 #include "coordinator/planning/profiles.h"
@@ -22,52 +22,13 @@
 
 static const double limit_seconds = 5;
 
-/* Runs a program and parses what it printed. */
-static json_t *ask_program(const char *const *argv, const char *dir, struct err *e)
-{
-    char out[PATH_MAX], err[PATH_MAX];
-    snprintf(out, sizeof out, "%s/out", dir);
-    snprintf(err, sizeof err, "%s/err", dir);
-    struct proc_spec spec = {.argv = argv, .stdout_path = out, .stderr_path = err};
-    pid_t pid = proc_start(&spec, e);
-    int code = 0;
-    if (pid < 0) {
-        return NULL;
-    }
-    double until = clock_now() + limit_seconds, nap = 0.002;
-    while (!proc_poll(pid, &code)) {
-        if (clock_now() > until) {
-            proc_stop(pid, 0);
-            err_set(e, ERR_TIMEOUT, "'%s %s' did not answer within %g s", argv[0], argv[1],
-                    limit_seconds);
-            return NULL;
-        }
-        clock_sleep(nap);
-        nap = nap < 0.02 ? nap * 1.5 : nap;
-    }
-    json_t *j = code == 0 ? jsonx_load(out, 64 << 20, e) : NULL;
-    if (!j && code != 0) {
-        char *said = proc_read_file(err, 1 << 20, NULL, NULL);
-        err_set(e, ERR_INTERNAL, "'%s %s' ended with code %d: %.200s", argv[0], argv[1], code,
-                said ? said : "");
-        free(said);
-    }
-    return j;
-}
-
-static int temp_dir(char dir[64], struct err *e)
-{
-    snprintf(dir, 64, "/tmp/evenstep-check-XXXXXX");
-    return mkdtemp(dir) ? 0 : err_errno(e, ERR_IO, "cannot make a folder in /tmp");
-}
-
 json_t *dryrun_datasets(void *ctx, struct err *e)
 {
     const struct dryrun *d = ctx;
     char dir[64], cache[PATH_MAX];
     const char *argv[] = {d->worker, "--datasets", d->roots, "--cache", cache, NULL};
     snprintf(cache, sizeof cache, "%s/datasets.json", d->data_dir);
-    json_t *j = temp_dir(dir, e) < 0 ? NULL : ask_program(argv, dir, e);
+    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limit_seconds, e);
     proc_remove_tree(dir, NULL);
     return j;
 }
@@ -81,7 +42,7 @@ static int check_spec(const struct dryrun *d, const json_t *spec, const char *in
     size_t n = 0;
     char *text = jsonx_dump(spec, false, &n);
     memset(out, 0, sizeof *out);
-    int rc = temp_dir(dir, e);
+    int rc = ask_folder(dir, e);
     if (rc < 0) {
         free(text);
         return rc;
@@ -92,7 +53,7 @@ static int check_spec(const struct dryrun *d, const json_t *spec, const char *in
     const char *virtual[] = {d->simulator, "--check", "--job", file, "--data", d->roots, NULL};
     rc = text ? proc_write_file(file, text, n, 0600, e)
               : err_set(e, ERR_MEMORY, "cannot check the spec: memory ran out");
-    json_t *j = rc < 0 ? NULL : ask_program(simulator ? virtual : worker, dir, e);
+    json_t *j = rc < 0 ? NULL : ask_program(simulator ? virtual : worker, dir, limit_seconds, e);
     rc = j ? checked_read(out, j, e) : -(int)e->code;
     json_decref(j);
     free(text);

@@ -157,12 +157,15 @@ int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, 
     return r->monitor ? 0 : -(int)e->code;
 }
 
-int attempts_priority(const struct attempts *a, const struct run *r)
+int attempts_priority(const struct attempts *a, struct run *r, double now)
 {
-    char *text = store_job_field(a->store, r->attempt.job, "priority", NULL);
-    int priority = text ? (int)strtol(text, NULL, 10) : r->spec->priority;
-    free(text);
-    return priority;
+    if (r->priority_at != now) {
+        char *text = store_job_field(a->store, r->attempt.job, "priority", NULL);
+        r->priority = text ? (int)strtol(text, NULL, 10) : r->spec->priority;
+        r->priority_at = now;
+        free(text);
+    }
+    return r->priority;
 }
 
 bool run_is_lost(const struct run *r, int worker)

@@ -15,7 +15,7 @@
 #define COORDINATOR_TURN_ATTEMPTS_H
 
 #include <limits.h>
-#include <time.h>
+#include <sys/stat.h>
 
 #include "coordinator/launchers/launcher.h"
 #include "coordinator/monitor/monitor.h"
@@ -39,9 +39,11 @@ struct run {
     bool yields;     /* leaving, so that another job gets its nodes, or to change its size */
     json_t *change;  /* leaving to change its size: see resize.h; owned, NULL: it does not */
     bool requeued;   /* left, and its job is queued again */
-    int64_t step;    /* the newest that was seen, and */
-    double step_at;  /* when */
-    double paced_at; /* since when its pace is measured; 0: it has not stepped yet */
+    int priority;    /* as it was at */
+    double priority_at;    /* this turn; 0: never read */
+    int64_t step;          /* the newest that was seen, and */
+    double step_at;        /* when */
+    double paced_at;       /* since when its pace is measured; 0: it has not stepped yet */
     int64_t paced_samples; /* that it had trained on by then */
     double changing_since; /* the last step before this attempt, which changed the size; 0: it did
                               not, or has stepped since */
@@ -55,7 +57,7 @@ struct run {
     char why[300];           /* mpirun's last words */
     bool failed;             /* the coordinator found something wrong: */
     struct failure failure;  /* this */
-    struct timespec told;    /* of a virtual job: when the file was written that was told last, */
+    struct stat told;        /* of a virtual job: the file that was told last, */
     size_t told_assignments; /* and how many assignments and evaluations were */
     size_t told_evaluations;
     bool stray_told; /* that a file of another attempt was passed over */
@@ -82,8 +84,8 @@ void run_free(struct run *r);
 
 /* The store did not answer, or memory ran out: nothing has been decided, and it is tried again. */
 bool attempts_store_away(const struct err *e);
-/* The priority of a run's job, which people may have changed since. */
-int attempts_priority(const struct attempts *a, const struct run *r);
+/* The priority of a run's job, which people may have changed since: read once a turn. */
+int attempts_priority(const struct attempts *a, struct run *r, double now);
 /* The job's spec; freed with attempts_free_spec(). */
 struct jobspec *attempts_spec(struct attempts *a, const char *job, struct err *e);
 void attempts_free_spec(struct jobspec *spec); /* NULL is fine */

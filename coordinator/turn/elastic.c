@@ -197,14 +197,15 @@ static void try_grow(struct pass *pass, struct run *r, int priority, int most)
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Those that may grow, in the order in which they may; returns how many. */
-static size_t line_up(struct attempts *a, const struct shares *shares, struct share_place *line)
+static size_t line_up(struct attempts *a, const struct shares *shares, double now,
+                      struct share_place *line)
 {
     size_t n = 0;
     for (struct run *r = a->runs; r; r = r->next) {
         if (may_grow(r)) {
             line[n] = (struct share_place){.id = r->attempt.job,
                                            .owner = shares_owner(shares, r->attempt.job),
-                                           .priority = attempts_priority(a, r),
+                                           .priority = attempts_priority(a, r, now),
                                            .age = (size_t)a->n_runs - n};
             n++;
         }
@@ -223,7 +224,7 @@ static int grow_all(struct pass *pass, struct shares *shares, struct err *e)
     size_t n = 0;
     if (rc >= 0) {
         shares_count(shares, a, pass->nodes);
-        n = line_up(a, shares, line);
+        n = line_up(a, shares, pass->now, line);
     }
     for (size_t i = 0; i < n; i++) {
         struct run *r = attempts_find(a, line[i].id);

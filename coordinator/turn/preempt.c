@@ -148,7 +148,7 @@ static void find_offers(struct attempts *a, const struct preempt_ask *ask, const
         if (!r->monitor || !monitor_stepped(r->monitor) || is_ending(r)) {
             continue;
         }
-        int priority = attempts_priority(a, r);
+        int priority = attempts_priority(a, r, ask->now);
         if (r->spec->elastic.max > 0) {
             offer_surplus(ask, r, priority, useful, out);
         }

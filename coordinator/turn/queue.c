@@ -229,16 +229,6 @@ static int start_real(struct round *round, const char *job, struct jobspec *spec
     return rc;
 }
 
-/* The spec has the priority that was asked for at submission; PATCH changes the job's. */
-static void current_priority(struct attempts *a, const char *job, struct jobspec *spec)
-{
-    char *text = store_job_field(a->store, job, "priority", NULL);
-    if (text) {
-        spec->priority = (int)strtol(text, NULL, 10);
-    }
-    free(text);
-}
-
 /* Its owner has reached a quota. */
 static bool is_over_quota(struct round *round, const char *job, const struct jobspec *spec)
 {
@@ -267,9 +257,10 @@ static bool is_paused(struct round *round, const char *job)
     return left > 0;
 }
 
-static int try_start(struct round *round, const char *job, struct err *e)
+static int try_start(struct round *round, const struct share_place *place, struct err *e)
 {
     struct attempts *a = round->attempts;
+    const char *job = place->id;
     if (attempts_find(a, job) ||
         is_paused(round, job)) { /* its last attempt still holds its nodes */
         return 0;
@@ -280,7 +271,7 @@ static int try_start(struct round *round, const char *job, struct err *e)
         return 0;
     }
     if (spec) {
-        current_priority(a, job, spec);
+        spec->priority = place->priority; /* the spec has the one that was asked for at first */
         return spec->cluster ? start_virtual(round, job, spec, e) : start_real(round, job, spec, e);
     }
     if (!attempts_store_away(e)) {
@@ -358,7 +349,7 @@ static int try_line(struct round *round, struct share_place *line, size_t n, str
         if (!is_due(round->queue, i, n) && !resize_is_between(a, line[i].id)) {
             continue;
         }
-        if (try_start(round, line[i].id, e) < 0 && attempts_store_away(e)) {
+        if (try_start(round, &line[i], e) < 0 && attempts_store_away(e)) {
             return -(int)e->code;
         }
         err_clear(e);

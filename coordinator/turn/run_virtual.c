@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/log.h"
+#include "common/path.h"
 #include "job/documents/summary.h"
 
 enum { FILE_BYTES = 64 << 20 };
@@ -85,18 +86,17 @@ void run_virtual_tick(struct attempts *a, struct run *r)
     char path[PATH_MAX];
     struct stat st;
     snprintf(path, sizeof path, "%s/jobs/%s/progress.json", a->data_dir, r->attempt.job);
-    if (stat(path, &st) == 0 &&
-        (st.st_mtim.tv_sec != r->told.tv_sec || st.st_mtim.tv_nsec != r->told.tv_nsec)) {
-        r->told = st.st_mtim;
+    if (stat(path, &st) == 0 && !path_is_same(&st, &r->told)) {
+        r->told = st;
         tell_file(a, r, "progress.json");
     }
 }
 
 bool run_virtual_silent(struct attempts *a, struct run *r, double now)
 {
-    struct timespec before = r->told;
+    struct stat before = r->told;
     run_virtual_tick(a, r);
-    bool wrote = r->told.tv_sec != before.tv_sec || r->told.tv_nsec != before.tv_nsec;
+    bool wrote = !path_is_same(&r->told, &before);
     r->heard_at = wrote || r->heard_at == 0 ? now : r->heard_at;
     return now - r->heard_at > silence_seconds || tell_file(a, r, "summary.json");
 }

@@ -17,7 +17,7 @@ api_handler api_jobs_submit, api_jobs_list, api_job_get, api_job_patch, api_job_
     api_job_cancel, api_job_pause, api_job_resume;
 /* job_parts.c */
 api_handler api_job_workers, api_job_staleness, api_job_assignments, api_job_evaluations,
-    api_job_artifacts, api_job_artifact;
+    api_job_artifacts, api_job_confusion, api_job_artifact;
 /* logs.c */
 api_handler api_job_logs;
 /* series.c */

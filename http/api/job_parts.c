@@ -69,6 +69,23 @@ int api_job_assignments(struct request *q, struct reply *out, struct err *e)
                 : -(int)e->code;
 }
 
+/* ---- confusion ------------------------------------------------------------------------------- */
+
+int api_job_confusion(struct request *q, struct reply *out, struct err *e)
+{
+    const struct http_hooks *hooks = &q->server->hooks;
+    char folder[PATH_BYTES];
+    if (request_job_folder(q, "artifacts", folder, sizeof(folder), e) < 0) {
+        return -(int)e->code;
+    }
+    if (!hooks->scored) {
+        return err_set(e, ERR_UNSUPPORTED, "models are not evaluated here");
+    }
+    err_clear(e);
+    json_t *scored = hooks->scored(hooks->ctx, q->match.args[0], e);
+    return scored ? reply_set_json(out, 200, scored, e) : -(int)e->code;
+}
+
 /* ---- artifacts ------------------------------------------------------------------------------- */
 
 int api_job_artifacts(struct request *q, struct reply *out, struct err *e)

@@ -140,6 +140,24 @@ const struct schema schemas[] = {
      "step:integer epoch:number time:number samples:integer loss:number accuracy:number "
      "~test_samples:integer",
      "One evaluation."},
+    {"Scored",
+     "model:string parameters:integer data:ScoredData device:string samples:integer loss:number "
+     "accuracy:number right:integer classes:[ScoredClass] confusion:[[integer]] "
+     "worst:[ScoredSample]",
+     "A model on a data set. `confusion`: a row for each label, a column for each answer; `worst`: "
+     "up to 16 samples, the greatest loss first."},
+    {"ScoredData", "format:string path:string part:string digest:string",
+     "What it was evaluated on."},
+    {"ScoredClass",
+     "class:integer name:string? samples:integer right:integer answers:integer accuracy:number? "
+     "precision:number?",
+     "How one class is recognised. `accuracy`: right of `samples`; `precision`: right of "
+     "`answers`."},
+    {"ScoredSample",
+     "sample:integer label:integer answer:integer loss:number? ~picture:ScoredPicture",
+     "A sample: its number in the part, what it is, what was answered."},
+    {"ScoredPicture", "height:integer width:integer channels:integer values:string",
+     "A small picture: bytes as base64, row by row, channels last."},
     {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
     {"Artifact", "name:string bytes:integer sha256:sha256", "A file and its digest."},
     {"SweepSpec",

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int64_t cell(const struct scored *s, int row, int column)
 {
@@ -29,6 +30,20 @@ int64_t scored_right(const struct scored *s)
         right += cell(s, c, c);
     }
     return right;
+}
+
+void scored_add_worst(struct scored *s, int64_t sample, int label, int answer, double loss)
+{
+    int at = s->n_worst;
+    while (at > 0 && s->worst[at - 1].loss < loss) {
+        at--;
+    }
+    if (at == SCORED_WORST) {
+        return;
+    }
+    s->n_worst += s->n_worst < SCORED_WORST;
+    memmove(&s->worst[at + 1], &s->worst[at], (size_t)(s->n_worst - 1 - at) * sizeof s->worst[0]);
+    s->worst[at] = (struct scored_worst){sample, label, answer, loss, NULL};
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -61,6 +76,21 @@ static void add_classes(const struct scored *s, json_t *out)
     json_object_set_new(out, "confusion", matrix);
 }
 
+static json_t *worst_json(const struct scored *s)
+{
+    json_t *out = json_array();
+    for (int i = 0; i < s->n_worst; i++) {
+        const struct scored_worst *w = &s->worst[i];
+        json_t *one = json_pack("{s:I, s:i, s:i, s:o}", "sample", (json_int_t)w->sample, "label",
+                                w->label, "answer", w->answer, "loss", document_real(w->loss));
+        if (w->picture) {
+            json_object_set(one, "picture", w->picture);
+        }
+        json_array_append_new(out, one);
+    }
+    return out;
+}
+
 json_t *scored_json(const struct scored *s)
 {
     json_t *out = json_pack("{s:s, s:I, s:{s:s, s:s, s:s, s:s}, s:s, s:I, s:f}", "model", s->model,
@@ -69,6 +99,7 @@ json_t *scored_json(const struct scored *s)
                             s->device, "samples", (json_int_t)s->samples, "loss", s->loss);
     if (s->confusion) {
         add_classes(s, out);
+        json_object_set_new(out, "worst", worst_json(s));
     } else {
         json_object_update_new(
             out, json_pack("{s:n, s:n, s:n, s:n}", "accuracy", "right", "classes", "confusion"));
@@ -121,6 +152,22 @@ static void read_names(struct scored *out, const json_t *classes)
     }
 }
 
+static void read_worst(struct scored *out, const json_t *worst)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)(uintptr_t)worst, i, one) {
+        if (out->n_worst < SCORED_WORST) {
+            out->worst[out->n_worst++] =
+                (struct scored_worst){json_integer_value(json_object_get(one, "sample")),
+                                      (int)json_integer_value(json_object_get(one, "label")),
+                                      (int)json_integer_value(json_object_get(one, "answer")),
+                                      json_number_value(json_object_get(one, "loss")),
+                                      json_incref(json_object_get(one, "picture"))};
+        }
+    }
+}
+
 int scored_read(struct scored *out, const json_t *j, struct err *e)
 {
     const json_t *error = json_object_get(j, "error"), *data = json_object_get(j, "data"),
@@ -145,6 +192,7 @@ int scored_read(struct scored *out, const json_t *j, struct err *e)
     int rc = read_matrix(out, matrix, e);
     if (rc == 0) {
         read_names(out, json_object_get(j, "classes"));
+        read_worst(out, json_object_get(j, "worst"));
     }
     return rc;
 }
@@ -153,6 +201,10 @@ void scored_release(struct scored *s)
 {
     free(s->confusion);
     json_decref(s->names);
+    for (int i = 0; i < s->n_worst; i++) {
+        json_decref(s->worst[i].picture);
+    }
     s->confusion = NULL;
     s->names = NULL;
+    s->n_worst = 0;
 }

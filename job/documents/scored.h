@@ -4,16 +4,28 @@
  *   {"model", "parameters", "data": {"format", "path", "part", "digest"}, "device", "samples",
  *    "loss", "accuracy", "right",
  *    "classes": [{"class", "samples", "right", "answers", "name", "accuracy", "precision"}],
- *    "confusion": [[…], …]}             the last four are null where targets are no labels
+ *    "confusion": [[…], …],             these four are null where targets are no labels
+ *    "worst": [{"sample", "label", "answer", "loss",
+ *               "picture": {"height", "width", "channels", "values"}}]}     values: base64 of bytes
  *   {"error": {"code", "message", "hint"}}
  *
  * Only counts are kept: what follows from the confusion matrix is computed from it, by the writer
- * and by the reader.
+ * and by the reader. A sample's picture is there only if it was asked for and samples are pictures.
  */
 #ifndef JOB_DOCUMENTS_SCORED_H
 #define JOB_DOCUMENTS_SCORED_H
 
 #include "job/documents/document.h"
+
+enum { SCORED_WORST = 16 };
+
+/* A sample with a great loss. */
+struct scored_worst {
+    int64_t sample; /* its number in the part */
+    int label, answer;
+    double loss;
+    json_t *picture; /* NULL: none */
+};
 
 struct scored {
     const char *model, *format, *path, *part, *digest, *device; /* borrowed, also after reading */
@@ -22,6 +34,8 @@ struct scored {
     int classes;        /* 0: targets are no labels */
     int64_t *confusion; /* [classes][classes]: rows what it is, columns what was answered */
     json_t *names;      /* array of at least `classes` texts; NULL: classes have no names */
+    struct scored_worst worst[SCORED_WORST]; /* [n_worst], the greatest loss first */
+    int n_worst;
 };
 
 /* One class of it. */
@@ -34,11 +48,13 @@ struct scored_class {
 struct scored_class scored_class(const struct scored *s, int c);
 int64_t scored_right(const struct scored *s); /* samples on the matrix's diagonal */
 
+/* Takes a sample in if its loss is among the greatest; of equal ones the first stays. */
+void scored_add_worst(struct scored *s, int64_t sample, int label, int answer, double loss);
 /* New references. `s` is left to the caller, with all it points to. */
 json_t *scored_json(const struct scored *s);
 json_t *scored_refusal(const struct err *why);
-/* Owns confusion and names: release it in any case. Fails with the program's own sentence and hint
- * where the program could not do it. */
+/* Owns confusion, names and pictures: release it in any case. Fails with the program's own sentence
+ * and hint where the program could not do it. */
 int scored_read(struct scored *out, const json_t *j, struct err *e);
 void scored_release(struct scored *s);
 

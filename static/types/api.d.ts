@@ -24,6 +24,8 @@ declare namespace Api {
     error: JobError|null;
     /** What a queued job waits for. */
     waiting: string|null;
+    /** Of an elastic job, the newest last. */
+    resizes?: Resize[];
     /** When its history was removed to make room. */
     pruned: string|null;
     progress?: Progress;
@@ -50,6 +52,16 @@ declare namespace Api {
     samples: number;
     global_batch: number;
     epochs: number;
+  }
+
+  interface Resize {
+    attempt: number;
+    from: number;
+    to: number;
+    reason: string;
+    time: string;
+    /** Without a step; null until it steps again. */
+    seconds: number|null;
   }
 
   interface JobError {
@@ -134,6 +146,7 @@ declare namespace Api {
     /** A virtual cluster; the job runs on the simulator. */
     cluster?: unknown;
     workers?: number;
+    elastic?: {min: number, max: number};
     /** Names of nodes, or labels. */
     nodes?: string[];
     /** A safetensors file, or what and from where. */
@@ -218,6 +231,36 @@ declare namespace Api {
   interface NodeRows {
     node: string;
     rows: Row[];
+  }
+
+  interface Scored {
+    samples: number;
+    right: number;
+    classes: ScoredClass[];
+    confusion: number[][];
+    worst: ScoredSample[];
+  }
+
+  interface ScoredClass {
+    class: number;
+    name: string | null;
+    samples: number;
+    right: number;
+  }
+
+  interface ScoredSample {
+    sample: number;
+    label: number;
+    answer: number;
+    loss: number;
+    picture?: ScoredPicture;
+  }
+
+  interface ScoredPicture {
+    height: number;
+    width: number;
+    channels: number;
+    values: string;
   }
 
   interface Artifact {

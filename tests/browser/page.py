@@ -5,7 +5,7 @@ import tempfile
 
 from selenium.webdriver import ActionChains
 from selenium import webdriver
-from selenium.common.exceptions import WebDriverException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.chrome.service import Service as ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -31,6 +31,7 @@ def start(chromium, driver):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     made = webdriver.Chrome(service=ChromeService(driver), options=options)
+    made.set_script_timeout(DEADLINE)
     return made, profile
 
 
@@ -103,9 +104,16 @@ class Page:
 
     # -- doing -------------------------------------------------------------------------------------
     def click(self, css):
-        element = self.wait_for(css)
-        self.script("arguments[0].scrollIntoView({block: 'center'})", element)
-        element.click()
+        """What is drawn again between two of these calls is looked for again."""
+        def clicked():
+            element = self.wait_for(css)
+            try:
+                self.script("arguments[0].scrollIntoView({block: 'center'})", element)
+                element.click()
+                return True
+            except StaleElementReferenceException:
+                return False
+        until(f"{css} is clicked", clicked)
 
     def type(self, css, text):
         element = self.wait_for(css)

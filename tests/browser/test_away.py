@@ -1,21 +1,16 @@
 """The service goes away and comes back: the page says so, keeps what it has, and reads what it
 missed."""
-import socket
-
 import pytest
 
 from page import Page
-from service import BUILD, Service, spec
+from service import BUILD, Service, free_port, spec
 
 
 @pytest.fixture
 def fixed():
     if not (BUILD / "evenstep").exists():
         pytest.skip("evenstep is not built")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    with Service(options=("--listen", f"127.0.0.1:{port}")) as s:
+    with Service(options=("--listen", f"127.0.0.1:{free_port()}")) as s:
         yield s
 
 

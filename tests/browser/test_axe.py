@@ -22,7 +22,6 @@ axe.run(document, {resultTypes: ['violations']})
 
 
 def findings(page):
-    page.driver.set_script_timeout(60)
     page.script(FOUND[0].read_text())
     return page.driver.execute_async_script(FINDINGS)
 

@@ -10,7 +10,7 @@ LONG = {
     "data": {"format": "glyphs", "samples": 20000, "test_samples": 1000},
     "optimizer": {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9},
     "strategy": {"type": "asgd"}, "batching": {"global_batch": 512, "policy": "dynamic"},
-    "workers": 4, "epochs": 2000, "seed": 1,
+    "workers": 4, "epochs": 10**6, "seed": 1,
 }
 
 

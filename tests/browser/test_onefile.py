@@ -25,12 +25,14 @@ def test_a_finished_run_is_one_file_that_needs_no_server(page, service, tmp_path
     page.wait_text("#verdict", "The job reached .* test accuracy")
     assert page.text("h1") == "one </script><img src=x> file"
     assert page.script("return document.querySelectorAll('img[src=x], a[href], link').length") == 0
-    pictures = page.script(
-        """return [...document.querySelectorAll('[data-chart=loss] img')]
-             .map((i) => [i.src.slice(0, 22), i.complete && i.naturalWidth])"""
-    )
-    assert pictures
-    assert all(src == "data:image/png;base64," and wide > 100 for src, wide in pictures)
+
+    def pictures():
+        return page.script(
+            """return [...document.querySelectorAll('[data-chart=loss] img')]
+                 .map((i) => [i.src.slice(0, 22), i.complete && i.naturalWidth])""")
+    shown = until("all pictures are decoded",
+                  lambda: (found := pictures()) and all(wide for _, wide in found) and found)
+    assert all(src == "data:image/png;base64," and wide > 100 for src, wide in shown)
     assert page.all("svg.lanes-svg rect"), "the last steps, which were not on the screen"
     kept = json.loads(page.script("return document.getElementById('run').textContent"))
     assert kept["job"]["id"] == id and kept["job"]["metrics"] == job["metrics"]

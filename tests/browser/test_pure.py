@@ -338,3 +338,24 @@ def test_the_freshest_of_the_fast_strategies_is_recommended(page, all, best, why
 def test_one_strategy_alone_is_not_recommended(page):
     assert call(page, "/js/sentences/strategy.js",
                 f"m.recommended([{json.dumps(predicted('sync', 1, 0))}])") is None
+
+
+ELASTIC = {"spec": {"elastic": {"min": 2, "max": 4}},
+           "workers": [{"state": "computing"}, {"state": "left"}, {"state": "exchange"}],
+           "resizes": [{"attempt": 2, "from": 3, "to": 4, "reason": "grew", "seconds": 1.6,
+                        "time": "2026-01-01T00:00:10Z"}]}
+
+
+@pytest.mark.parametrize("expression, wanted", [
+    ("m.sizeText(job)", "2 of 2 to 4 nodes"),
+    ("m.sizeText({...job, workers: []})", "2 to 4 nodes"),
+    ("m.sizeText({...job, spec: {workers: 3}, workers: []})", "3 nodes"),
+    ("m.resizeText(job.resizes[0])", f"grew, 1.60{NARROW}s without a step"),
+    ("m.resizeText({reason: 'grew', seconds: null})", "grew"),
+    ("m.resizeOf(job, {reason: 'grew', time: '2026-01-01T00:00:11Z'}).attempt", 2),
+    ("m.resizeOf(job, {reason: 'grew', time: '2026-01-01T00:09:11Z'}) === undefined", True),
+    ("m.resizeOf(job, {reason: 'equal', time: '2026-01-01T00:00:11Z'}) === undefined", True),
+])
+def test_a_change_of_size_is_found_and_said(page, expression, wanted):
+    assert call(page, "/js/views/job/resizes.js",
+                f"((job) => {expression})({json.dumps(ELASTIC)})") == wanted

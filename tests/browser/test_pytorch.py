@@ -2,13 +2,12 @@
 where it is there, and gives the same outputs as the worker's own program."""
 
 import os
-import pathlib
 import subprocess
 
 import numpy as np
 import pytest
 
-from programs import AT_ROOT, BUILD, ROOT
+from programs import AT_ROOT, BUILD, python_with
 from service import Service, spec
 
 CHAIN = {
@@ -77,16 +76,6 @@ def lines_of(page, id):
     return page.script("return document.querySelector('#pytorch pre').textContent")
 
 
-def python_with_torch():
-    """An interpreter that has it (EVENSTEP_TEST_PYTHON, or run/own-program of deploy/setup)."""
-    named = os.environ.get("EVENSTEP_TEST_PYTHON", "").split(":")
-    for python in [*filter(None, named), str(ROOT / "run/own-program/bin/python")]:
-        if pathlib.Path(python).exists() and subprocess.run(
-                [python, "-c", "import torch, numpy"], capture_output=True).returncode == 0:
-            return python
-    pytest.skip("no interpreter with torch: deploy/setup own-program")
-
-
 def test_the_lines_fit_the_network_and_are_copied(page, service):
     text = lines_of(page, trained(service, CHAIN))
     conv = '("conv1", nn.Conv2d(2, 4, (3, 3), (1, 1), (1, 1), bias=True))'
@@ -98,7 +87,7 @@ def test_the_lines_fit_the_network_and_are_copied(page, service):
 
 @pytest.mark.parametrize("network", [CHAIN, GRAPH], ids=["chain", "graph"])
 def test_pytorch_runs_the_lines_and_gives_the_same_outputs(page, service, data, tmp_path, network):
-    python = python_with_torch()
+    python = python_with("torch", "numpy")
     id = trained(service, network)
     text = lines_of(page, id)
     (tmp_path / "model.safetensors").write_bytes(service.artifact(id))

@@ -1,11 +1,8 @@
 """What must hold when the faults are over, asked from outside: the API, the store and /proc tell.
 Each check gives sentences about what does not hold; none is good."""
-import redis
-
 from service import until
 
 LEFT_WAITS = 60  # seconds for what ends by itself: processes, claims
-MAIL_S = 60  # letters between hosts live that long (docs/store-schema.md)
 
 
 def job_ended_right(world, job):
@@ -14,14 +11,14 @@ def job_ended_right(world, job):
     if told["state"] != job.expected:
         wrong.append(f"is {told['state']} and not {job.expected}: {told['error']}")
     if told["state"] == "succeeded":
-        wrong += counted_once(world, job, told) + curve_is_whole(world, job, told)
+        wrong += counted_once(job, told) + curve_is_whole(world, job, told)
     if told["state"] == "failed" and not (told["error"] or {}).get("message"):
         wrong.append("has failed without a reason")
     return [f"job {job.id} ({job.spec['name']}) {w}" for w in wrong]
 
 
-def counted_once(world, job, told):
-    """Each epoch's samples once: in the progress, and in the workers' counters."""
+def counted_once(job, told):
+    """Each epoch's samples once, as the progress counts them."""
     wrong = []
     progress = told["progress"]
     if progress["samples"] != job.samples or progress["fraction"] != 1.0:
@@ -87,7 +84,3 @@ class Emptied:
 def keys_of_jobs(r):
     patterns = ("es:job:*", "es:state:*", "es:jobs", "es:claim:*", "es:lease:*")
     return sorted(key for pattern in patterns for key in r.scan_iter(pattern))
-
-
-def store_of(address):
-    return redis.Redis(unix_socket_path=str(address), decode_responses=True)

@@ -10,7 +10,7 @@ import random
 import signal
 import time
 
-from service import until
+from service import ranks_of, until
 
 PACE = 180  # seconds within which a job does a step, or something has gone wrong
 
@@ -39,21 +39,6 @@ def schedule(seed, faults, kinds):
     return moments
 
 
-def stop_for(pid, seconds):
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        time.sleep(seconds)  # the fault itself: nothing is waited for
-    finally:
-        resume(pid)
-
-
-def resume(pid):
-    try:
-        os.kill(pid, signal.SIGCONT)
-    except ProcessLookupError:  # somebody gave it up and killed it
-        pass
-
-
 def shot(pid, number):
     """Whether there was such a process to be hit."""
     try:
@@ -61,6 +46,17 @@ def shot(pid, number):
         return True
     except (ProcessLookupError, TypeError):  # it had ended, or there was none
         return False
+
+
+def stop_for(pid, seconds):
+    """Whether there was such a process to be stopped."""
+    if not shot(pid, signal.SIGSTOP):
+        return False
+    try:
+        time.sleep(seconds)  # the fault itself: nothing is waited for
+    finally:
+        shot(pid, signal.SIGCONT)  # somebody may have given it up and killed it
+    return True
 
 
 class Faults:
@@ -72,7 +68,7 @@ class Faults:
 
     def rank(self, job, moment, keeper):
         """The number and the pid of one of the job's ranks."""
-        ranks = self.world.ranks(job.id)
+        ranks = ranks_of(job.id)
         keepers = {r for r in ranks if r >= job.spec["workers"] or r == max(ranks)}
         some = sorted(r for r in ranks if (r in keepers) == keeper)
         number = some[moment.pick % len(some)] if some else None
@@ -97,20 +93,15 @@ class Faults:
 
     def stop_worker(self, job, moment):
         rank, pid = self.rank(job, moment, False)
-        if not shot(pid, 0):
-            return None
-        stop_for(pid, moment.seconds)
-        return f"rank {rank} of {job.id} for {moment.seconds:.1f} s"
+        stopped = stop_for(pid, moment.seconds)
+        return f"rank {rank} of {job.id} for {moment.seconds:.1f} s" if stopped else None
 
     def kill_mpirun(self, job, moment):
         return f"of {job.id}" if shot(self.world.mpirun(job.id), signal.SIGKILL) else None
 
     def stop_mpirun(self, job, moment):
-        pid = self.world.mpirun(job.id)
-        if not shot(pid, 0):
-            return None
-        stop_for(pid, moment.seconds)
-        return f"of {job.id} for {moment.seconds:.1f} s"
+        stopped = stop_for(self.world.mpirun(job.id), moment.seconds)
+        return f"of {job.id} for {moment.seconds:.1f} s" if stopped else None
 
     def kill_redis(self, job, moment):
         pid = self.world.redis_pid()

@@ -21,7 +21,6 @@ class Job:
         self.epochs = draw.randint(6, 14)
         self.workers = draw.choice((2, 2, 3))
         self.expected, self.id = "succeeded", None
-        self.reason = None  # words that its error must have
         self.samples = self.epochs * (COUNTING_SAMPLES if self.is_program else SAMPLES)
         self.policy = draw.choice(("equal", "dynamic"))
         self.spec = self.of_program() if self.is_program else self.of_network()

@@ -27,6 +27,7 @@ RATE, SLOW_RATE = "1gbit", "4mbit"
 
 
 class Pair(House):
+    standby = None
     NAMES = [f"{host}-{n}" for host in ("alpha", "beta") for n in (1, 2)]
     reason_against = staticmethod(reason_against)
 
@@ -152,7 +153,8 @@ class Pair(House):
         if failed:
             for path in [*self.disk.glob("serve-*.log"), *self.disk.glob("agent-*.log")]:
                 print(f"{path.name}:\n" + path.read_text(errors="replace")[-3000:])
-        ends = [self.standby[0], self.process, *(a.process for a in self.agents.values())]
+        ends = [p for p in (self.standby and self.standby[0], self.process) if p]
+        ends += [a.process for a in self.agents.values()]
         for process in ends:
             process.send_signal(signal.SIGTERM)
         for process in ends:

@@ -260,6 +260,11 @@ class Run:
                 if not self.trouble:
                     self.fault()
             self.wait_for(200)
+            for _ in range(60):  # what is told of below is left to chance else
+                if self.has_all() or self.trouble:
+                    break
+                self.usurp()
+                self.wait_for(100)
         finally:
             self.stop.set()
             for client in clients:
@@ -268,6 +273,13 @@ class Run:
         if self.trouble:
             raise self.trouble[0]
         self.bound_unanswered()
+
+    def has_all(self):
+        """Every job was deleted and made again, every node was refused to somebody, and somebody
+        changed something with a lease that was no longer its own."""
+        results = {name: {op.result for op in list(ops)} for name, ops in self.history.items()}
+        return (all(len(ids) > 1 for ids in self.ids.values()) and "fenced" in results["lease"]
+                and all("lost" in results[node] for node in NODES))
 
     def fault(self):
         kind = self.random.choices(("kill", "time-out", "blink", "usurp", "freeze"),
@@ -293,16 +305,18 @@ class Run:
         finally:
             self.redis.signal(signal.SIGCONT)
 
-    def usurper(self):
-        return next(c for c in self.coordinators if c is not self.leader)
+    def rivals(self):
+        """Who leads, and who does not."""
+        leader = self.leader
+        return leader, next(c for c in self.coordinators if c is not leader)
 
     def usurp(self):
         """One takes the lease of the other, which does not know."""
-        self.usurper().usurps = True
+        self.rivals()[1].usurps = True
 
     def freeze(self):
         """One is stopped, wherever it is; the other takes its lease; then it goes on."""
-        frozen, usurper = self.leader, self.usurper()
+        frozen, usurper = self.rivals()
         frozen.process.send_signal(signal.SIGSTOP)
         try:
             usurper.usurps = True

@@ -17,7 +17,7 @@ from faults import PACE, Faults, schedule
 from jobs import Job
 from service import until
 from pair import Pair
-from world import House, Pinger
+from world import CAN_MOUNT, House, Pinger
 
 SEED, FAULTS = int(os.environ.get("SEED") or 1), int(os.environ.get("FAULTS") or 25)
 AT_ONCE, EPISODE = 3, 25  # jobs side by side; faults until everything is looked at
@@ -28,6 +28,8 @@ HOUSE = {"kill_worker": 3, "kill_keeper": 2, "kill_mpirun": 2, "kill_redis": 2,
          "kill_coordinator": 3, "stop_worker": 2, "stop_redis": 1, "stop_coordinator": 1,
          "stop_mpirun": 1, "freeze_worker": 1, "freeze_keeper": 1, "fill_disk": 1, "pause_job": 1,
          "cancel_job": 1}
+if not CAN_MOUNT:
+    del HOUSE["fill_disk"]  # its disk would be the machine's
 PAIR = {"kill_agent": 2, "stop_agent": 1, "kill_daemon": 2, "cut_link": 3, "slow_link": 1,
         "kill_coordinator": 3, "freeze_coordinator": 2, "kill_redis": 2, "stop_redis": 1,
         "kill_worker": 2, "kill_keeper": 1, "kill_mpirun": 1, "freeze_worker": 1, "pause_job": 1,
@@ -116,6 +118,12 @@ def episodes():
 
 def name_of(value):
     return value.__name__ if isinstance(value, type) else None
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason="no disk can be mounted here: none is filled")
+def test_a_full_disk_is_among_the_faults_of_a_house():
+    """Where it cannot be, that is seen."""
+    assert "fill_disk" in {moment.kind for moment in schedule(SEED, len(HOUSE), HOUSE)}
 
 
 @pytest.mark.parametrize("seed,faults,kind", episodes(), ids=name_of)

@@ -16,7 +16,7 @@ import time
 import redis
 import requests
 
-from service import ROOT, Service, proc_file, processes_of, program_of, ranks_of, until
+from service import ROOT, Service, proc_file, processes_of, program_of, until
 
 # a disk and a /dev/shm of its own: root's only, and not every container's root
 CAN_MOUNT = subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"],
@@ -104,10 +104,6 @@ class House(Service):
     def redis_pid(self):
         return int((self.disk / "redis.pid").read_text())
 
-    def ranks(self, id):
-        """{rank: pid} of the attempt that runs: of a worker with a guard the worker itself."""
-        return ranks_of(id)
-
     def mpirun(self, id):
         return next((p for p in processes_of(id) if program_of(p) == "mpirun"), None)
 
@@ -138,8 +134,6 @@ class House(Service):
 
     def fill_disk(self, seconds):
         """Full until the store has felt it, and that long more."""
-        if not CAN_MOUNT:
-            return "is left out: no disk can be mounted here"
         old, filler = self.redis_pid(), self.disk / "filler"
         try:
             with open(filler, "ab", buffering=0) as f:
@@ -171,11 +165,19 @@ class House(Service):
         found += [f"file {p}" for p in self.tmp.rglob("*") if not p.is_dir()]
         return found
 
+    def processes(self):
+        return [p for p in processes_of(str(self.disk.parent)) if p != os.getpid()]
+
     def close(self, failed):
-        self.__exit__(AssertionError if failed else None, None, None)
-        left = [p for p in processes_of(str(self.disk.parent)) if p != os.getpid()]
+        """Ends it, and tells which of its processes do not end with it."""
+        self.stop()
+        with contextlib.suppress(AssertionError):
+            until("its processes have ended", lambda: not self.processes(), 30)
+        left = self.processes()
         for pid in left:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.__exit__(AssertionError if failed else None, None, None)
         if self.place:
             self.place.close()
         if failed:

@@ -5,6 +5,7 @@ they know of each other they know over TCP: store, requests, MPI.
 What a newcomer would get wrong: the coordinator ends what it can see of a lost attempt (/proc), and
 on one machine it would see the ranks of all hosts. So every host has its own process numbers, name
 and shared memory too (`isolated`); files in /tmp are shared, as in every test of agents."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -19,7 +20,7 @@ import netns  # noqa: E402
 import quota  # noqa: E402
 from agents import Agent, states  # noqa: E402
 from netns import Network  # noqa: E402
-from service import ROOT, Service, until  # noqa: E402
+from service import DEADLINE, PATIENCE, ROOT, Service, until  # noqa: E402
 
 # shares of a core: 1.1 in all, so that two cores suffice
 QUOTAS = {"fast": 0.4, "even": 0.4, "half": 0.2, "slow": 0.1}
@@ -52,7 +53,8 @@ def terminate(process):
     """SIGTERM to what `isolated` runs: unshare itself does not hand it on."""
     for child in pathlib.Path(
             f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-        os.kill(int(child), signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # it ends by itself just now
+            os.kill(int(child), signal.SIGTERM)
 
 
 class Hub(Service):
@@ -105,10 +107,10 @@ class Hub(Service):
     def stop(self):
         if self.process and self.process.poll() is None:
             terminate(self.process)
-            self.process.wait(60)
+            self.process.wait(DEADLINE * PATIENCE)
         if self.redis:
             self.redis.terminate()
-            self.redis.wait(30)
+            self.redis.wait(DEADLINE * PATIENCE)
             self.redis = None
 
     def __exit__(self, *why):
@@ -138,7 +140,7 @@ class Machine(Agent):
     def stop(self):
         if self.process.poll() is None:
             terminate(self.process)
-        return self.process.wait(30)
+        return self.process.wait(DEADLINE * PATIENCE)
 
     def __exit__(self, *why):
         self.place.up()  # or it cannot say that it leaves

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from programs import python_with
 from rack import RATE, ROOT, Hub, Machine, Network, reason_against, states, until
 
 HOSTS = ("left", "right")
@@ -16,13 +17,7 @@ EVENSTEP = ROOT / os.environ.get("BUILD", "build") / "evenstep"
 
 @pytest.fixture(scope="module")
 def python():
-    """An interpreter with PyTorch: EVENSTEP_TEST_PYTHON, or what deploy/setup own-program makes."""
-    named = os.environ.get("EVENSTEP_TEST_PYTHON", "").split(":")
-    find = "import importlib.util as u, sys; sys.exit(not u.find_spec('torch'))"
-    for path in [*filter(None, named), str(ROOT / "run/own-program/bin/python")]:
-        if os.path.exists(path) and subprocess.run([path, "-c", find]).returncode == 0:
-            return path
-    pytest.skip("no interpreter with torch: deploy/setup own-program")
+    return python_with("torch")
 
 
 @pytest.fixture(scope="module")

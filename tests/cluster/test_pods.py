@@ -22,5 +22,5 @@ def test_a_job_runs_on_hosts_with_nothing_but_routes_between_them(pods):
     hub, *machines = pods
     assert [hub.get("nodes/" + m.host).json()["address"] for m in machines] == [
         m.place.address for m in machines]
-    done = hub.wait(hub.submit(spec(strategy={"type": "asgd"})), "succeeded", seconds=60)
+    done = hub.wait(hub.submit(spec(strategy={"type": "asgd"})), "succeeded")
     assert done["attempt"] == 1 and done["progress"]["samples"] == 2 * 2560

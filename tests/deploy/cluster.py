@@ -6,14 +6,13 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 
 import requests
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
-from service import ROOT, Service, until  # noqa: E402
+from service import ROOT, Service, free_port, until  # noqa: E402
 
 BASE = "debian:bookworm-slim"
 
@@ -88,12 +87,6 @@ def find_base():
         pass
     run(str(ROOT / "deploy" / "make-base-image"))
     return "evenstep-base"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Cluster(Service):

@@ -70,6 +70,9 @@ class Machine:
     def job(self, id):
         return json.loads(self.cli(f"show {id} --json"))
 
+    def step(self, id):
+        return (self.job(id)["progress"] or {}).get("step", 0)
+
     def ended(self):
         docker("rm", "-f", self.id)
 
@@ -122,14 +125,14 @@ def test_an_agent_without_settings_waits_for_them(machine):
 
 def test_an_upgrade_leaves_a_running_job_alone(machine):
     id = submit(machine, epochs=2000)
-    until("it trains", lambda: machine.job(id)["progress"]["step"] > 20)
+    until("it trains", lambda: machine.step(id) > 20)
     before, service = ranks(machine), pid_of(machine)
     machine.install(packages("0.1.1"))
     assert machine.sh("dpkg-query -W -f '${Version}' evenstep-service") == "0.1.1"
     assert machine.job(id)["state"] == "running" and before
     assert pid_of(machine) != service and ranks(machine) == before
-    step = machine.job(id)["progress"]["step"]
-    until("it goes on", lambda: machine.job(id)["progress"]["step"] > step)
+    step = machine.step(id)
+    until("it goes on", lambda: machine.step(id) > step)
     assert machine.job(id)["attempt"] == 1
 
 

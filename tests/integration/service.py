@@ -7,12 +7,15 @@ and a temporary folder.
 
 Tests wait for conditions; nothing here asserts a time. When a test fails, the folder with logs is
 printed and kept."""
+import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -37,6 +40,17 @@ def until(what, condition, seconds=DEADLINE, every=0.05):
         if time.monotonic() > end:
             raise AssertionError(f"after {seconds} s still not: {what}")
         time.sleep(every)
+
+
+def free_port():
+    """A port of 127.0.0.1 where nobody listens. It is below those that the kernel gives to
+    connections and to whoever asks for any port, so that nobody is given it before it is used."""
+    low = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    draw = random.Random()
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(("127.0.0.1", draw.randrange(21000, low) if low > 22000 else 0))
+            return s.getsockname()[1]
 
 
 def proc_file(pid, name):
@@ -146,7 +160,8 @@ class Service:
     def __exit__(self, kind, value, trace):
         self.stop()
         for pid in processes_of(str(self.dir)):  # what a killed service left
-            os.kill(pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
         self.log.close()
         if kind:
             print(f"logs: {self.dir}\n" + self.text()[-6000:])

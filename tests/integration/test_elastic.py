@@ -1,8 +1,11 @@
 """A job whose number of nodes follows what is there, with the real processes: it begins with what
 is free, grows, makes room for a higher priority, and has counted every sample once."""
+import re
+
 import pytest
 
 from service import Service, spec, until
+from test_cli import run
 from test_recovery import EPOCHS, assert_whole, job_spec
 
 
@@ -31,6 +34,9 @@ def test_it_grows_and_shrinks_and_counts_every_sample_once(service):
     assert service.post("nodes/c/enable").ok
     job = resized(service, id, 1)
     assert job["resizes"][0]["reason"] == "grew from 2 to 3 nodes: c joined"
+    out, _, status = run("show", id, service=service)
+    assert status == 0 and "  3 of 1 to 3 nodes\n" in out
+    assert re.search(r"attempt 2: grew from 2 to 3 nodes: c joined, [\d.]+ s without a step", out)
     high = service.submit(spec(workers=1, epochs=1, priority=5))
     job = resized(service, id, 2)
     change = job["resizes"][1]

@@ -5,13 +5,12 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 
 import pytest
 import requests
 
-from service import ROOT, Service, spec, until
+from service import ROOT, Service, free_port, spec, until
 
 PROMTOOL = os.environ.get("EVENSTEP_PROMTOOL") or shutil.which("promtool")
 PROMETHEUS = os.environ.get("EVENSTEP_PROMETHEUS") or shutil.which("prometheus")
@@ -44,7 +43,7 @@ def queries():
 @pytest.fixture(scope="module")
 def service():
     with Service() as s:
-        job = s.submit(spec(name="watched", epochs=5000))
+        job = s.submit(spec(name="watched", epochs=10**6))  # until it is cancelled
         s.wait(job, "running")
         until("it has evaluated", lambda: s.job(job)["metrics"]["test_accuracy"] is not None)
         yield s
@@ -93,9 +92,7 @@ def prometheus(service, tmp_path_factory):
     assert changed.count(service.url.split("//")[1]) == 1 and "1s" in changed
     (folder / "prometheus.yml").write_text(changed)
     promtool("check", "config", folder / "prometheus.yml")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        at = f"127.0.0.1:{s.getsockname()[1]}"
+    at = f"127.0.0.1:{free_port()}"
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(
             [PROMETHEUS, f"--config.file={folder}/prometheus.yml",

@@ -4,12 +4,12 @@ PyTorch for the section about it)."""
 import json
 import os
 import re
-import socket
 import subprocess
 
 import pytest
 
-from programs import AT_ROOT, BUILD, ROOT
+from programs import AT_ROOT, BUILD, ROOT, python_with
+from service import free_port
 
 PAGE = (ROOT / "docs" / "own-data.md").read_text()
 BLOCK = re.compile(r"(?:New\s+file\s+`(?P<file>[^`]+)`[^\n]*\n+)?"
@@ -28,21 +28,6 @@ def sections():
         found[int(number)] = ({b["file"]: b["text"] for b in blocks if b["file"]},
                               "".join(b["text"] for b in blocks if not b["file"]))
     return found
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def python_with(package):
-    named = os.environ.get("EVENSTEP_TEST_PYTHON", "").split(":")
-    for python in [*filter(None, named), str(ROOT / "run/own-program/bin/python")]:
-        if os.path.exists(python) and subprocess.run(
-                [python, "-c", f"import {package}, numpy"], capture_output=True).returncode == 0:
-            return python
-    return None
 
 
 def run(folder, commands, python):
@@ -91,9 +76,7 @@ def test_every_command_of_the_page_works_and_the_network_learns(walked):
 
 def test_pytorch_finds_the_accuracy_that_the_page_promises(walked):
     folder, _ = walked
-    python = python_with("torch")
-    if not python:
-        pytest.skip("no interpreter with torch: deploy/setup own-program")
+    python = python_with("torch", "numpy")
     told = json.loads(subprocess.run(
         [BUILD / "evenstep", "evaluate", folder / "model/model.safetensors", "--data-roots",
          folder / "run/data", "--json"], capture_output=True, text=True, check=True).stdout)

@@ -10,7 +10,7 @@ import requests
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lab"))
 import slurm  # noqa: E402
-from service import BUILD, ROOT, Service, spec, until  # noqa: E402
+from service import BUILD, ROOT, Service, free_port, spec, until  # noqa: E402
 
 ABSENT = slurm.reason_against()
 SCRIPT = ROOT / "deploy" / "slurm" / "evenstep.sbatch"
@@ -37,7 +37,7 @@ class Under:
 
     def __init__(self, cluster, folder):
         self.cluster, self.home, self.folder = cluster, folder / "home", folder
-        self.listen = f"127.0.0.1:{slurm.free_ports(1)[0]}"
+        self.listen = f"127.0.0.1:{free_port()}"
         self.env = {"EVENSTEP_HOME": str(self.home), "EVENSTEP_LISTEN": self.listen,
                     "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
 
@@ -49,12 +49,12 @@ class Under:
         out = self.folder / f"out-{job}"
         return out.read_text() if out.exists() else ""
 
-    def ended(self, job, seconds=120):
+    def ended(self, job):
         def over():
             return self.cluster.state(job).split()[0] not in (
                 "PENDING", "RUNNING", "COMPLETING", "CONFIGURING")
         try:
-            self.cluster.wait(f"Slurm's job {job} has ended", over, seconds)
+            until(f"Slurm's job {job} has ended", over, every=0.2)
         finally:
             print(self.text(job)[-4000:])
         return self.cluster.state(job)
@@ -95,14 +95,15 @@ def test_a_spec_that_is_wrong_fails_the_slurm_job(cluster, tmp_path):
 
 def test_when_the_time_is_over_jobs_write_checkpoints_and_the_next_slurm_job_goes_on(
         cluster, tmp_path):
-    under = Under(cluster, tmp_path)
+    under, epochs = Under(cluster, tmp_path), 150  # it must still run when Slurm's signal arrives
     first = under.start(
         write(tmp_path, "c.json",
-              spec(epochs=25, max_restarts=0, checkpoint={"every_seconds": 3600})))
+              spec(epochs=epochs, evaluate={"every_epochs": epochs}, max_restarts=0,
+                   checkpoint={"every_seconds": 3600})))
     running = until("it trains",
                     lambda: next(
                         (j for j in (under.get("jobs") or {"jobs": []})["jobs"]
-                         if (j["progress"] or {}).get("step", 0) > 100), None), 60)
+                         if (j["progress"] or {}).get("step", 0) > 100), None))
     cluster.ask("scancel", "--signal=TERM", "--batch", str(first))
     assert under.ended(first) == "COMPLETED 0:0"
     second = under.start()
@@ -110,8 +111,8 @@ def test_when_the_time_is_over_jobs_write_checkpoints_and_the_next_slurm_job_goe
     def over():
         job = under.get("jobs/" + running["id"])
         return job if job and job["state"] in ("succeeded", "failed") else None
-    done = until("it has ended", over, 120)
+    done = until("it has ended", over)
     assert (done["state"] == "succeeded" and done["attempt"] == 2
-            and done["progress"]["samples"] == 25 * 2560)
+            and done["progress"]["samples"] == epochs * 2560)
     cluster.ask("scancel", "--signal=TERM", "--batch", str(second))
     assert under.ended(second) == "COMPLETED 0:0"

@@ -10,7 +10,7 @@ import shutil
 
 import pytest
 
-from service import BUILD, PATIENCE, Service, ranks_of, spec, until
+from service import BUILD, DEADLINE, PATIENCE, Service, ranks_of, spec, until
 
 NODES = ("a=cpu:1,slowdown=40", "b=cpu:1,slowdown=40")
 
@@ -65,19 +65,16 @@ class Standby:
         assert self.process.poll() is None, self.text()
         return re.search(r"msg=\"?ready\"? url=(\S+)", self.text())
 
-    def take(self, service):
-        """`service` speaks to this one from now on, and stops it in the end."""
-        service.url = self.ready().group(1)
-        service.process = self.process
-
     def __enter__(self):
         until("it waits", lambda: 'msg="standby"' in self.text() or self.ready())
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, value, trace):
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(60)
+            self.process.wait(DEADLINE * PATIENCE)
+        if kind:
+            print("standby:\n" + self.text()[-6000:])
 
 
 @pytest.fixture
@@ -117,7 +114,7 @@ def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(red
         assert 'msg="standby"' in standby.text() and not standby.ready()
         s.kill()
         until("the standby has taken over", standby.ready)
-        standby.take(s)
+        s.adopt(standby.process, standby.ready().group(1))
         until("it adopts the job", lambda: f'msg="adopted" job={id} attempt=1 ' in standby.text())
         assert ranks_of(id) == ranks, "nothing was started again"
         job = s.wait(id, "succeeded")
@@ -138,7 +135,7 @@ def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):
         assert first.wait(60 * PATIENCE) == 3
         assert "another coordinator has taken over" in s.text()
         assert ranks_of(id) == ranks, "its end touched no rank"
-        standby.take(s)
+        s.adopt(standby.process, standby.ready().group(1))
         job = s.wait(id, "succeeded", seconds=300)
         assert job["attempt"] == 1 and job["progress"]["samples"] == 160 * 2560
         assert {n["name"] for n in s.get("nodes").json()["nodes"]} == {"a", "b"}

@@ -3,14 +3,13 @@ stranger with a worker's or an agent's password writes changes nothing."""
 import json
 import os
 import pathlib
-import socket
 import subprocess
 
 import pytest
 import redis
 
 from agents import Agent, ready
-from service import ROOT, Service, proc_file, ranks_of, spec, until
+from service import ROOT, Service, free_port, proc_file, ranks_of, spec, until
 
 LARGEST = "18446744073709551615-18446744073709551615"
 
@@ -28,10 +27,7 @@ class Store:
         until("Redis answers", self.answers)
 
     def listen(self):
-        """On a port that was free a moment before."""
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
              str(self.folder), "--save", "", "--aclfile", str(self.folder / "redis/users.acl")],

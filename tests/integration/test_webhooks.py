@@ -4,17 +4,14 @@ the code of docs/webhooks.md."""
 import contextlib
 import http.server
 import json
-import os
 import re
-import signal
-import socket
-import subprocess
 import threading
 
 import pytest
 
-from programs import BUILD, ROOT
-from service import Service, spec, until
+from programs import ROOT
+from service import Service, free_port, spec, until
+from test_cli import run
 
 QUICK = spec(epochs=1, data={"format": "glyphs", "samples": 256, "test_samples": 50})
 manual = {}
@@ -70,12 +67,6 @@ class Receiver:
         return [(headers["webhook-id"], json.loads(body)) for headers, body in self.got]
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def service():
     with Service(nodes=("a=cpu:1", "b=cpu:1"), options=("--allow-local-webhooks",)) as s:
@@ -118,7 +109,8 @@ def test_a_slow_and_a_dead_receiver_hold_up_nobody(service):
         until("the quick one was told of both", lambda: len(quick.got) == 2)
         assert [told["type"] for _, told in quick.told(hooks[2]["secret"])] == \
             ["job.queued", "job.succeeded"]
-        assert len(slow.got) == 1  # it has not answered the first yet
+        until("the slow one was told of the first", lambda: slow.got)
+        assert len(slow.got) == 1  # it has not answered that yet
         dead = until("the dead one was tried", lambda: tries(service, hooks[1]))[0]
         assert dead["status"] is None and dead["outcome"] == "waits" and dead["message"]
     for hook in hooks:
@@ -142,8 +134,7 @@ def test_nothing_is_lost_when_the_coordinator_is_killed(tmp_path):
         job = s.submit(QUICK)
         s.wait(job, "succeeded")
         until("it was tried", lambda: tries(s, hook))
-        s.process.send_signal(signal.SIGKILL)
-        s.process.wait()
+        s.kill()
         with Receiver(port=port) as receiver:
             s.start()
             until("both changes were told",
@@ -172,21 +163,19 @@ def test_addresses_of_this_host_are_refused_when_made_and_when_sent_to(tmp_path)
 
 
 def test_the_command_line_makes_lists_and_deletes_them(service):
-    env = {**os.environ, "EVENSTEP_URL": service.url, "EVENSTEP_TOKEN": service.token}
-
     def evenstep(*arguments):
-        return subprocess.run([BUILD / "evenstep", "webhooks", *arguments], env=env, text=True,
-                              capture_output=True, timeout=120)
+        """stdout, stderr and status."""
+        return run("webhooks", *arguments, service=service)
 
     with Receiver() as receiver:
-        id, secret = evenstep("create", receiver.url, "--state", "queued").stdout.split()
+        id, secret = evenstep("create", receiver.url, "--state", "queued")[0].split()
         service.submit(QUICK)
         until("it was told", lambda: receiver.got)
         assert receiver.told(secret)[0][1]["type"] == "job.queued"
         listed = until("it is listed as delivered", lambda: (
-            lambda text: "delivered" in text and text)(evenstep().stdout))
+            lambda text: "delivered" in text and text)(evenstep()[0]))
         assert id in listed and receiver.url[:20] in listed and secret not in listed
-        assert "job.queued" in evenstep("show", id).stdout
-        assert evenstep("delete", id).stdout == f"{id} deleted\n"
-        assert evenstep("show", id).returncode == 6
-        assert evenstep("remove", id).returncode == 2
+        assert "job.queued" in evenstep("show", id)[0]
+        assert evenstep("delete", id)[0] == f"{id} deleted\n"
+        assert evenstep("show", id)[2] == 6
+        assert evenstep("remove", id)[2] == 2

@@ -3,6 +3,7 @@ made and removed by root.
 
 A group is given the greatest weight too: what it may have it gets, however busy the machine is, so
 that its quota is what slows it."""
+import itertools
 import os
 import pathlib
 
@@ -10,6 +11,7 @@ from service import until
 
 V2 = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
 ROOT = pathlib.Path("/sys/fs/cgroup" if V2 else "/sys/fs/cgroup/cpu")
+NUMBERS = itertools.count()  # two racks of one process may have a host of the same name
 PERIOD_US = 20000  # short beside a step, so that a step does not notice when in a period it began
 
 
@@ -23,7 +25,7 @@ def reason_against():
 
 class Quota:
     def __init__(self, name, cores):
-        self.path = ROOT / f"evenstep-{os.getpid()}-{name}"
+        self.path = ROOT / f"evenstep-{os.getpid()}-{next(NUMBERS)}-{name}"
         self.path.mkdir()
         (self.path / ("cpu.weight" if V2 else "cpu.shares")).write_text("10000" if V2 else "262144")
         self.set(cores)

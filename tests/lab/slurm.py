@@ -6,7 +6,8 @@ import pathlib
 import shutil
 import socket
 import subprocess
-import time
+
+from service import free_port, until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol")
 CONF = """ClusterName=evenstep-test
@@ -44,14 +45,6 @@ def reason_against():
     return f"{', '.join(missing)} not installed (deploy/setup slurm)" if missing else None
 
 
-def free_ports(n):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 class Slurm:
     def __init__(self, folder):
         self.dir, self.processes = pathlib.Path(folder), []
@@ -69,13 +62,15 @@ class Slurm:
         return done.stdout
 
     def __enter__(self):
-        munge = self.dir / "munge"
+        munge, ports = self.dir / "munge", set()
+        while len(ports) < 3:
+            ports.add(free_port())
         munge.mkdir(mode=0o700)
         (self.dir / "state").mkdir()
         (munge / "key").write_bytes(os.urandom(64))
         (munge / "key").chmod(0o600)
         (self.dir / "slurm.conf").write_text(
-            CONF.format(dir=self.dir, host=socket.gethostname().split(".")[0], ports=free_ports(3),
+            CONF.format(dir=self.dir, host=socket.gethostname().split(".")[0], ports=list(ports),
                         cpus=os.cpu_count()))
         self.spawn("munged", "--foreground", "--force", f"--key-file={munge}/key",
                    f"--socket={munge}/socket", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
@@ -84,18 +79,12 @@ class Slurm:
                         ["slurmd", "-D", "-N", "n2"]):
             self.spawn(*command)
         try:
-            self.wait("both nodes are idle", lambda: self.nodes() == ["idle", "idle"])
+            until(f"both nodes are idle; logs in {self.dir}",
+                  lambda: self.nodes() == ["idle", "idle"], every=0.2)
         except BaseException:
             self.__exit__()
             raise
         return self
-
-    def wait(self, what, condition, seconds=60):
-        end = time.monotonic() + seconds
-        while not condition():
-            assert (time.monotonic()
-                    < end), f"after {seconds} s still not: {what}; logs in {self.dir}"
-            time.sleep(0.2)
 
     def nodes(self):
         done = subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], env=self.env, capture_output=True,

@@ -177,8 +177,10 @@ function paintLevels({ctx, area, y}, levels = []) {
 const MARKS = {
   change: ['var(--mark)', [3, 3], 1],
   lost: ['var(--bad)', [], 1.25],
+  left: ['var(--bad)', [], 1.25],
   restart: ['var(--bad)', [], 1.25],
   resume: ['var(--mark)', [3, 3], 1],
+  resize: ['var(--mark)', [], 1],
   crash: ['var(--warn)', [], 1.25],
   rate: ['var(--mark)', [1, 3], 1]
 };

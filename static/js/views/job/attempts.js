@@ -4,8 +4,11 @@ import {h, keyed, sayAll} from '../../dom.js';
 import {clock, duration, whole} from '../../format.js';
 import {scroller, table} from '../../widgets.js';
 
+import {resizeOf, resizeText} from './resizes.js';
+
 /** @typedef {import('./view.js').JobView} JobView */
 /** @typedef {import('./model.js').JobModel} JobModel */
+/** @typedef {import('./placed.js').Placed} Placed */
 /** @typedef {{number: number, texts: string[]}} Attempt */
 
 const SAME_MS = 60000;
@@ -13,10 +16,14 @@ const SAME_MS = 60000;
 /**
  * Why an attempt ended that did not end the job.
  * @param {JobModel} data
- * @param {number} next when the next one began (milliseconds)
+ * @param {Placed} next the first minibatches of the next one
  */
 function why({lost, job}, next) {
-  const seen = lost.find((l) => Math.abs(l.at - next) < SAME_MS);
+  const resize = resizeOf(job, next);
+  if (resize) {
+    return resizeText(resize);
+  }
+  const seen = lost.find((l) => Math.abs(l.at - Date.parse(next.time)) < SAME_MS);
   if (seen) {
     return seen.text || 'it was lost';
   }
@@ -42,8 +49,7 @@ export function attemptsOf(data) {
           number: i + 1,
           texts: [
             String(i + 1), whole(a.at) + ' to ' + whole(to), clock(from),
-            duration((end - Date.parse(from)) / 1000),
-            next ? why(data, Date.parse(next.time)) : last
+            duration((end - Date.parse(from)) / 1000), next ? why(data, next) : last
           ]
         };
       })

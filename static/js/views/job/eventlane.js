@@ -12,6 +12,7 @@ const ICONS = {
   left: 'cross',
   restart: 'cross',
   resume: 'right',
+  resize: 'expand',
   crash: 'warn',
   rate: 'rate',
   checkpoint: 'tick'

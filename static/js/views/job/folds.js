@@ -1,9 +1,10 @@
-/* Folded rows at the end of the sheet: workers and servers in full, the configuration, artifacts.
- */
+/* Folded rows at the end of the sheet: workers and servers in full, the configuration, what the
+   model confuses, artifacts. */
 import {h} from '../../dom.js';
 
 import {Artifacts} from './artifacts.js';
 import {Configuration} from './configuration.js';
+import {Confusion} from './confusion.js';
 import {Workers} from './workers.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
@@ -14,15 +15,17 @@ export class Folds {
   constructor(view) {
     this.workers = new Workers(view);
     this.configuration = new Configuration(view);
+    this.confusion = new Confusion(view);
     this.artifacts = new Artifacts(view);
     this.node = h('div', {class: 'folds'}, this.workers.fold.node, this.configuration.fold.node,
-        this.artifacts.fold.node);
+        this.confusion.fold.node, this.artifacts.fold.node);
   }
 
   /** @param {Set<string>} what */
   update(what) {
     this.workers.draw();
     this.configuration.draw();
+    this.confusion.draw();
     if (what.has('all') || what.has('job')) {
       this.artifacts.draw();
     }

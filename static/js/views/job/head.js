@@ -6,6 +6,7 @@ import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from 
 import {ended, pill, setPill} from '../../states.js';
 
 import {Actions} from './actions.js';
+import {sizeText} from './resizes.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 
@@ -15,13 +16,12 @@ function facts(job) {
   const attempts = 1 + (spec?.max_restarts ?? 0);
   const restarts =
       job.restarts ?? 0; /* a job that was paused has another attempt, but none failed */
-  const nodes = (job.workers || []).length || spec?.workers || 1;
   return [
     h('span', {text: modelName(spec) + ' on ' + dataName(spec)}),
     job.program && h('span', {text: broughtBy(job)}),
     h('span', null, h('b', {text: strategyOf(spec)}),
         ', ' + policyOf(spec) + ' minibatch, B = ' + whole(globalBatch(job))),
-    h('span', {text: plural(nodes, 'node')}),
+    h('span', {text: sizeText(job)}),
     restarts > 0 && h('span', {text: 'attempt ' + (restarts + 1) + ' of ' + attempts}),
     h('span', {text: 'submitted ' + when(job.created) + (job.owner ? ' by ' + job.owner : '')}),
     h('span', {class: 'mono quiet', text: job.id})
@@ -103,8 +103,7 @@ export class Head {
     this.state = setPill(this.state, job.state);
     this.virtual.hidden = !job.spec?.cluster;
     this.actions.update();
-    const key =
-        [job.restarts, (job.workers || []).length, job.created, Boolean(job.program)].join('|');
+    const key = [job.restarts, sizeText(job), job.created, Boolean(job.program)].join('|');
     refill(this.facts, key, () => facts(job));
     this.drawProgress(job);
   }

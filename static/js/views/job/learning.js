@@ -13,6 +13,7 @@ const MARKS = {
   left: 'solid: node left',
   restart: 'solid: node lost, restart',
   resume: 'dashed: pause',
+  resize: 'solid: change of size',
   crash: 'solid: program started again',
   rate: 'dotted: learning rate',
   checkpoint: 'tick: checkpoint'

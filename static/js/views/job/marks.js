@@ -1,5 +1,7 @@
 /* What happened to a job, as marks on its x axis: minibatch changes, lost nodes and restarts,
-   programs that were started again, changes of the learning rate, checkpoints. */
+   changes of size, programs that were started again, changes of the learning rate, checkpoints. */
+
+import {resizeOf, resizeText} from './resizes.js';
 
 /** @typedef {import('./model.js').JobModel} JobModel */
 /** @typedef {Omit<Page.Mark, 'x'>} Happened */
@@ -37,12 +39,27 @@ function restartMarks(data) {
   const seen = (/** @type {number} */ at) =>
       data.lost.some((l) => Math.abs(l.at - at) < SAME_LOSS_MS);
   const failed = (data.job.restarts ?? 0) > 0;
-  return data.placed().filter((a) => a.restart && !seen(Date.parse(a.time))).map((a) => ({
+  const others =
+      data.placed().filter((a) => a.restart && !resizeOf(data.job, a) && !seen(Date.parse(a.time)));
+  return others.map((a) => ({
     kind: failed ? 'restart' : 'resume',
     step: a.at,
     text: failed ? 'restart' : 'goes on',
     title: failed ? 'a new attempt: ' + a.reason : 'the job goes on after a pause'
   }));
+}
+
+/**
+ * Attempts with which an elastic job changed its number of nodes.
+ * @param {JobModel} data
+ * @returns {Happened[]}
+ */
+function resizeMarks(data) {
+  return data.placed().filter((a) => a.restart).flatMap((a) => {
+    const resize = resizeOf(data.job, a);
+    const nodes = resize ? resize.from + '→' + resize.to + ' nodes' : '';
+    return resize ? [{kind: 'resize', step: a.at, text: nodes, title: resizeText(resize)}] : [];
+  });
 }
 
 /**
@@ -129,8 +146,8 @@ export function marksOf(data, choice = 'all') {
     return [];
   }
   const marks = [
-    ...changeMarks(data), ...restartMarks(data), ...lossMarks(data), ...leaveMarks(data),
-    ...crashMarks(data)
+    ...changeMarks(data), ...restartMarks(data), ...resizeMarks(data), ...lossMarks(data),
+    ...leaveMarks(data), ...crashMarks(data)
   ];
   if (choice === 'all') {
     marks.push(...rateMarks(data), ...checkpointMarks(data));

@@ -236,8 +236,8 @@ export class JobModel extends EventTarget {
   /** @param {Api.EventData['job']} d */
   async onJob(d) {
     const job = this.job;
-    if (d.from === 'running' && d.state === 'queued') {
-      const {node, message} = d.error || {};
+    if (d.from === 'running' && d.state === 'queued' && d.error) { /* else it gave nodes back */
+      const {node, message} = d.error;
       const step = job.progress?.step || 0;
       this.lost.push({at: Date.now(), step, time: job.seconds, node, text: message});
     }

@@ -1,0 +1,14 @@
+/* Questions that programs of ours answer as JSON on their standard output: the worker's, the
+ * simulator's. Each is a process of its own, which is ended when its time is over. */
+#ifndef COORDINATOR_PLANNING_ASK_H
+#define COORDINATOR_PLANNING_ASK_H
+
+#include "common/jsonx.h"
+
+/* A new folder in /tmp for what a question needs; whoever asked removes it. */
+int ask_folder(char dir[64], struct err *e);
+/* Runs a program and parses what it printed; its output goes through files in `dir`. NULL after an
+ * error, also that of the program, unless it printed {"error": …} itself. New reference. */
+json_t *ask_program(const char *const *argv, const char *dir, double seconds, struct err *e);
+
+#endif

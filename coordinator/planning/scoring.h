@@ -1,0 +1,14 @@
+/* What a job's model takes for what: its confusion matrix and the samples with the greatest loss,
+ * on the test set, with pictures of them. */
+#ifndef COORDINATOR_PLANNING_SCORING_H
+#define COORDINATOR_PLANNING_SCORING_H
+
+#include "common/jsonx.h"
+
+/* As http_hooks.scored; ctx is a struct dryrun. The worker's program evaluates the job's
+ * `model.safetensors` once; what it found is kept in the job's folder until the model is another
+ * one. Of several requests one evaluates, and the others are refused (ERR_UNAVAILABLE) until it is
+ * done. New reference to job/documents/scored.h. */
+json_t *scoring_of_job(void *ctx, const char *id, struct err *e);
+
+#endif
