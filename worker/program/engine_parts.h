@@ -93,7 +93,7 @@ int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err
 int talk_settle(struct program_engine *g, struct err *e);
 /* Lets it go on from where it stands; `flags` of GO or CONTINUE. */
 int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
-/* An error if it may not leave yet, after slice `last` (-1: before any). Says in g->early whether it
+/* An error if it may not leave yet, after slice `last` (-1: before any). g->early gets whether it
  * leaves before its epochs are over. */
 int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
 /* Both make the error and return it. */

@@ -1,5 +1,5 @@
-"""A loop over steps, not epochs, as language models are trained: an endless iterator over the loader,
-no seed, a look at one batch before, and a last epoch that is not finished."""
+"""A loop over steps, not epochs, as language models are trained: an endless iterator over the
+loader, and a last epoch that is not finished."""
 import torch
 import torch.nn as nn
 from torch.utils.data import DataLoader, TensorDataset
