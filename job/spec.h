@@ -164,9 +164,12 @@ int jobspec_least_workers(const struct jobspec *spec);
  * ran out. */
 json_t *jobspec_resized(const json_t *json, int workers);
 bool jobspec_uses_server(const struct jobspec *spec);
+/* Does a user's program exchange anything but gradients (`python3 -m evenstep.ddp …`)? */
+bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow
  * (plan_outlives_worker)? Where workers have no state of their own, and one server has all
- * parameters (docs/decisions/0020), or all workers have, after each step (0022). */
+ * parameters (docs/decisions/0020), or all workers have, after each step (0022); also where users'
+ * programs all make the same step (0029), unless they have collectives of their own. */
 bool jobspec_outlives_worker(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

@@ -131,3 +131,16 @@ void spec_read_program(struct jobspec *spec, struct fields *f)
         }
     }
 }
+
+bool jobspec_programs_meet(const struct jobspec *spec)
+{
+    size_t i;
+    const json_t *word;
+    json_array_foreach(spec->program.command, i, word) {
+        const char *text = json_string_value(word);
+        if (text && strcmp(text, "evenstep.ddp") == 0) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -76,16 +76,20 @@ static double job_time(const struct keeper *k)
     return comm_now(k->env->comm) - k->rank.job_start;
 }
 
-/* The first worker's own state, as the program gave it. */
+/* The own state of the first worker that is left, as the program gave it. */
 static int save_own_artifact(struct keeper *k, const struct run_state *state, struct err *e)
 {
     struct telemetry *t = k->env->telemetry;
     char path[4096];
-    if (state->n_own == 0 || state->own[0].n == 0) {
+    int i = 0;
+    while (i < state->n_own && state->own[i].n == 0) {
+        i++;
+    }
+    if (i == state->n_own) {
         return 0;
     }
     snprintf(path, sizeof(path), "%.4000s/artifacts/state.bin", k->env->job_dir);
-    int rc = proc_write_file(path, state->own[0].bytes, state->own[0].n, 0644, e);
+    int rc = proc_write_file(path, state->own[i].bytes, state->own[i].n, 0644, e);
     if (rc == 0) {
         t->saved(t->ctx, "artifact", "state", state->version, job_time(k));
     }

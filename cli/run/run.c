@@ -20,7 +20,8 @@
 static const char usage[] = "evenstep run [OPTIONS] FILE [ARGS …]";
 
 const struct opt run_options[] = {
-    {"workers", "N", OPT_INT, "1", 1, 1024, "nodes that the program runs on"},
+    {"workers", "N", OPT_STRING, "1", 0, 0,
+     "nodes that the program runs on; with 2..4 as many of them as there are (docs/elastic.md)"},
     {"strategy", "NAME", OPT_STRING, NULL, 0, 0,
      "how they train together (`evenstep catalog` lists them; default: the service's)"},
     {"set", "POINTER=VALUE", OPT_LIST, NULL, 0, 0,
@@ -70,12 +71,13 @@ static int start_own(struct run *r, const struct opt_values *o)
                 "no service is running that the job could be left with");
         return err_hint(err_of(r), "`evenstep serve --allow-programs` starts one");
     }
-    int nodes = (int)opt_int(o, "workers");
+    struct run_bounds workers;
     char python[PATH_MAX];
     bool named = r->program.is_python && opt_given(o, "python");
-    int rc = named ? run_python(o, python, err_of(r)) : 0;
+    int rc = run_bounds(o, &workers, err_of(r));
+    rc = rc == 0 && named ? run_python(o, python, err_of(r)) : rc;
     fprintf(stderr, "no service is running: starting one for this run\n");
-    rc = rc == 0 ? private_start(&r->own, nodes, named ? python : NULL, err_of(r)) : rc;
+    rc = rc == 0 ? private_start(&r->own, workers.max, named ? python : NULL, err_of(r)) : rc;
     return rc < 0 ? rc
                   : client_open_at(&r->session.client, r->own.url, r->own.token_file, err_of(r));
 }

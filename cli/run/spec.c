@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/jsonx.h"
+#include "job/spec.h"
 
 enum { KEY_BYTES = 200 };
 
@@ -189,18 +190,48 @@ int run_python(const struct opt_values *options, char out[PATH_MAX], struct err 
                : 0;
 }
 
+int run_bounds(const struct opt_values *options, struct run_bounds *out, struct err *e)
+{
+    const char *text = opt_string(options, "workers");
+    int end = -1, least = 0, most = 0;
+    if (sscanf(text, "%4d..%4d%n", &least, &most, &end) < 2) {
+        end = -1;
+        sscanf(text, "%4d%n", &least, &end);
+        most = least;
+    }
+    *out = (struct run_bounds){.min = least, .max = most};
+    return end > 0 && !text[end] && least >= 1 && least <= most && most <= SPEC_WORKERS
+               ? 0
+               : err_set(e, ERR_INVALID,
+                         "--workers '%.40s': a number from 1 to %d is wanted, or two such as 2..4",
+                         text, SPEC_WORKERS);
+}
+
+static void set_workers(json_t *spec, const struct run_bounds *w)
+{
+    if (w->min < w->max) {
+        json_object_set_new(spec, "elastic", json_pack("{s:i, s:i}", "min", w->min, "max", w->max));
+    } else {
+        json_object_set_new(spec, "workers", json_integer(w->max));
+    }
+}
+
 json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e)
 {
     char python[PATH_MAX];
     const char *name = opt_string(options, "name"), *strategy = opt_string(options, "strategy");
     bool ddp = opt_flag(options, "ddp");
+    struct run_bounds workers;
+    if (run_bounds(options, &workers, e) < 0) {
+        return NULL;
+    }
     if (ddp && !p->is_python) {
         err_set(e, ERR_INVALID, "--ddp runs PyTorch programs, whose file ends in .py");
         return NULL;
     }
     json_t *spec = json_object();
     json_object_set_new(spec, "name", json_string(name ? name : p->name));
-    json_object_set_new(spec, "workers", json_integer(opt_int(options, "workers")));
+    set_workers(spec, &workers);
     if (strategy) {
         json_object_set_new(spec, "strategy", json_pack("{s:s}", "type", strategy));
     }

@@ -41,6 +41,7 @@ static const char *const alternatives[ALTERNATIVES] = {"sync",    "asgd",      "
 struct prediction {
     const struct dryrun *d;
     const struct jobspec *spec;
+    int workers; /* the spec's; of an elastic job those that it would get now */
     char dir[64];
     json_t *cluster; /* owned */
     json_t *sizes;   /* first minibatches by rank, or NULL: the job's own policy decides; owned */
@@ -112,7 +113,7 @@ static int size_minibatches(struct prediction *p, int workers,
 /* The minibatches that balancing finds on a virtual cluster. */
 static int size_virtual(struct prediction *p, const struct cluster *c, struct err *e)
 {
-    int workers = p->spec->workers, rc;
+    int workers = p->workers, rc;
     struct profile *profiles = calloc((size_t)workers, sizeof *profiles);
     const struct profile **each = calloc((size_t)workers, sizeof *each);
     if (profiles && each) {
@@ -175,6 +176,7 @@ static int place(struct prediction *p, struct store *store, char reason[200], st
         rc = 1;
     } else if (nodes) {
         struct profile **profiles = profiles_all(store, p->spec, &found);
+        p->workers = found.count;
         p->cluster = profiles ? cluster_of(&found, profiles, &unmeasured) : NULL;
         if (p->cluster) {
             rc = size_minibatches(p, found.count, (const struct profile *const *)profiles, e);
@@ -205,7 +207,7 @@ static json_t *job_of(const struct prediction *p, const char *strategy, bool cho
         json_object_set_new(job, "optimizer", json_pack("{s:s}", "type", "sgd"));
     }
     if (p->sizes) {
-        json_object_set_new(job, "workers", json_integer(p->spec->workers));
+        json_object_set_new(job, "workers", json_integer(p->workers));
         json_object_set_new(job, "batching",
                             json_pack("{s:s, s:i, s:O}", "policy", "static", "global_batch",
                                       p->spec->batching.global_batch, "sizes", p->sizes));
@@ -219,7 +221,7 @@ static json_t *job_of(const struct prediction *p, const char *strategy, bool cho
  * for each rank. */
 static int64_t samples_of(const struct prediction *p, bool server)
 {
-    int64_t W = p->spec->workers, per_step = server ? 8 * W : 8 * W * (W < 16 ? W : 16),
+    int64_t W = p->workers, per_step = server ? 8 * W : 8 * W * (W < 16 ? W : 16),
             steps = EVENTS / per_step;
     return (steps < 20 ? 20 : steps) * p->spec->batching.global_batch;
 }
@@ -404,6 +406,7 @@ json_t *predict_job(void *ctx, const json_t *json, int64_t samples, struct err *
     json_t *rows = NULL;
     int rc = spec && store ? jobspec_parse(spec, json, &problems) : -ERR_MEMORY;
     p.spec = spec;
+    p.workers = spec ? spec->workers : 0;
     if (rc >= 0 && spec->cluster) {
         rc = take_cluster(&p, e);
     } else if (rc >= 0) {

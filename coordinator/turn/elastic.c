@@ -217,9 +217,8 @@ static size_t line_up(struct attempts *a, const struct shares *shares, double no
 static int grow_all(struct pass *pass, struct shares *shares, struct err *e)
 {
     struct attempts *a = pass->attempts;
-    json_t *nobody = json_array();
     struct share_place *line = calloc((size_t)a->n_runs + 1, sizeof *line);
-    int rc = line ? shares_learn(shares, a, nobody, e)
+    int rc = line ? shares_learn(shares, a, NULL, e)
                   : err_set(e, ERR_MEMORY, "cannot let jobs grow: memory ran out");
     size_t n = 0;
     if (rc >= 0) {
@@ -231,7 +230,6 @@ static int grow_all(struct pass *pass, struct shares *shares, struct err *e)
         try_grow(pass, r, line[i].priority, shares_most(shares, line[i].owner, run_workers(r)));
     }
     free(line);
-    json_decref(nobody);
     return rc;
 }
 

@@ -34,7 +34,7 @@ static void sort_out(const struct shares *s, const char *id, json_t *fresh, json
 
 int shares_learn(struct shares *s, const struct attempts *a, const json_t *ids, struct err *e)
 {
-    json_t *fresh = json_object(), *unknown = json_array(), *id;
+    json_t *fresh = ids ? json_object() : json_copy(s->owners), *unknown = json_array(), *id;
     size_t i;
     json_array_foreach(ids, i, id) {
         sort_out(s, json_string_value(id), fresh, unknown);

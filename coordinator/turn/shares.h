@@ -32,7 +32,7 @@ struct share_place {
 int shares_init(struct shares *s, struct quotas *quotas, struct err *e);
 void shares_release(struct shares *s);
 /* Asks the store whose these jobs and those in hand are, where that is not known yet; an owner
- * never changes. Negative: the store is away. */
+ * never changes. Forgets others; ids NULL: nobody. Negative: the store is away. */
 int shares_learn(struct shares *s, const struct attempts *a, const json_t *ids, struct err *e);
 /* "": nobody's, or not learnt. Borrowed until the next shares_learn(). */
 const char *shares_owner(const struct shares *s, const char *job);

@@ -202,7 +202,8 @@ const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank)
 bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
 {
     bool possible = jobspec_outlives_worker(spec) && plan->n_workers > 1;
-    for (int i = 0; i < plan->n_workers && possible && !jobspec_uses_server(spec); i++) {
+    bool by_device = !jobspec_uses_server(spec) && !spec->program.given; /* not a program's block */
+    for (int i = 0; i < plan->n_workers && possible && by_device; i++) {
         const struct device_kind *kind = device_kind_of(plan->workers[i].device);
         possible = kind && kind->id == CAT_DEVICE_CPU;
     }

@@ -58,7 +58,7 @@ bool jobspec_outlives_worker(const struct jobspec *spec)
 {
     bool alike = spec->strategy.type == CAT_STRATEGY_SYNC && strcmp(spec->allreduce, "mpi") != 0,
          by_server = jobspec_uses_server(spec) && spec->strategy.servers <= 1;
-    return (alike || by_server) && !spec->program.given;
+    return spec->program.given ? alike && !jobspec_programs_meet(spec) : alike || by_server;
 }
 
 bool jobspec_uses_server(const struct jobspec *spec)

@@ -7,7 +7,8 @@
 /** @typedef {{without: string[], added: Added[], batch: number}} Change */
 
 /* What a run on other nodes cannot have, or a prediction does not need. */
-const LEFT_OUT = ['nodes', 'workers', 'min_workers', 'init', 'target', 'tags', 'note', 'cluster'];
+const LEFT_OUT =
+    ['nodes', 'workers', 'min_workers', 'elastic', 'init', 'target', 'tags', 'note', 'cluster'];
 
 /**
  * The job's spec as it is predicted first, on the very nodes that it runs on.
@@ -15,7 +16,7 @@ const LEFT_OUT = ['nodes', 'workers', 'min_workers', 'init', 'target', 'tags', '
  * @returns {Api.Spec}
  */
 export function specNow({spec, workers = []}) {
-  const {init, ...rest} = spec;
+  const {init, elastic, ...rest} = spec;
   return spec.cluster || workers.length === 0
       ? rest
       : {...rest, nodes: workers.map((w) => w.node), workers: workers.length};

@@ -1,6 +1,7 @@
 """Bad input at the real service: each is answered with what is wrong and where, and after all of
 them the service stands as before: nothing queued, no process, no file. Kinds that need no whole
 service are tested closer to their parsers; docs/testing.md has the table."""
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -219,21 +220,35 @@ def test_a_body_of_100_megabytes_is_refused_and_costs_no_memory(service):
 POST = b"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\n"
 
 
-@pytest.mark.parametrize("status, pieces", [
-    (431, [b"GET / HTTP/1.1\r\nHost: HOST\r\n"] + [b"X-More: " + b"y" * 1000 + b"\r\n"] * 2000),
-    (414, [b"GET /" + b"a" * (1 << 20)]),
-    (505, [b"GET / HTTP/9.9\r\n\r\n"]),
-    (400, [POST + b"Content-Length: -5\r\n\r\n"]),
-    (400, [POST + b"Transfer-Encoding: chunked\r\n\r\nzzzz\r\n"]),
-    (400, [b"GET / HTTP/1.1\r\nHost: HOST\r\nHost: evil.example\r\nConnection: close\r\n\r\n"]),
-    (None, [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)]),
-    (None, [b"\r\n" * 5000]),
-    (None, [b"GET\r\n\r\n"]),
-], ids=["endless-headers", "endless-line", "version", "negative-length", "no-chunk", "two-hosts",
-        "tls", "blank", "no-path"])
-def test_bytes_that_are_no_request_are_ended(service, status, pieces):
+NO_REQUESTS = {
+    "endless-headers": (431, [b"GET / HTTP/1.1\r\nHost: HOST\r\n"]
+                        + [b"X-More: " + b"y" * 1000 + b"\r\n"] * 2000),
+    "endless-line": (414, [b"GET /" + b"a" * (1 << 20)]),
+    "version": (505, [b"GET / HTTP/9.9\r\n\r\n"]),
+    "negative-length": (400, [POST + b"Content-Length: -5\r\n\r\n"]),
+    "no-chunk": (400, [POST + b"Transfer-Encoding: chunked\r\n\r\nzzzz\r\n"]),
+    "two-hosts": (400, [b"GET / HTTP/1.1\r\nHost: HOST\r\nHost: evil.example\r\n"
+                        b"Connection: close\r\n\r\n"]),
+    "tls": (None, [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)]),
+    "blank": (None, [b"\r\n" * 5000]),
+    "no-path": (None, [b"GET\r\n\r\n"]),
+}
+
+
+@pytest.fixture(scope="module")
+def ends(service):
+    """What each is answered. They are sent side by side: some are waited for before they are ended.
+    """
+    with concurrent.futures.ThreadPoolExecutor(len(NO_REQUESTS)) as pool:
+        talks = {name: pool.submit(talk, service, *pieces, whole=False)
+                 for name, (_, pieces) in NO_REQUESTS.items()}
+    return {name: answer.result() for name, answer in talks.items()}
+
+
+@pytest.mark.parametrize("name", NO_REQUESTS)
+def test_bytes_that_are_no_request_are_ended(ends, name):
     """With the status that says why; what is no HTTP at all is ended without a word."""
-    answer = talk(service, *pieces, whole=False)
+    status, answer = NO_REQUESTS[name][0], ends[name]
     assert answer.split(b" ")[1:2] == ([str(status).encode()] if status else []), answer[:200]
 
 

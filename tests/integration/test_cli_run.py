@@ -281,6 +281,14 @@ def test_a_service_of_its_own_has_as_many_nodes_as_workers(alone, program):
     assert status == 0 and "rank 0 of 2\n" in err, err
 
 
+def test_bounds_of_workers_make_an_elastic_job(service, program):
+    out, err, status = run("--workers", "1..4", program / "counting.py", service=service)
+    assert status == 0 and "rank 0 of 2\n" in err, err
+    assert service.job(id_of(out))["spec"]["elastic"] == {"min": 1, "max": 4}
+    _, err, status = run("--workers", "4..1", program / "counting.py", service=service)
+    assert status == 2 and "a number from 1 to 1024 is wanted, or two such as 2..4" in err
+
+
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory):
     """An interpreter of its own, of which the path is a link."""

@@ -46,3 +46,12 @@ def test_it_grows_and_shrinks_and_counts_every_sample_once(service):
     job = service.wait(id, "succeeded")
     assert_whole(service, id, job, EPOCHS)
     assert job["restarts"] == 0
+
+
+def test_it_is_predicted_with_the_nodes_that_there_are(service):
+    whole = service.submit(job_spec(1, workers=3))  # so that all nodes are known
+    service.wait(whole, "succeeded")
+    plan = service.post("jobs?dryRun=true", job_spec(1, workers=5, elastic={"min": 2, "max": 5}))
+    assert plan.ok, plan.text
+    assert plan.json()["starts"] == "now" and len(plan.json()["nodes"]) == 3
+    assert plan.json()["prediction"]["strategies"], plan.json()["prediction"]

@@ -1,7 +1,6 @@
 """A job from POST to its artifacts, with the real service, mpirun and Redis."""
 import hashlib
 import json
-import os
 import signal
 import socket
 import struct
@@ -147,23 +146,6 @@ def test_a_job_with_two_servers_survives_a_pause_and_shows_both(service):
     service.wait(id, "cancelled")
 
 
-@pytest.mark.parametrize("strategy", ["sync", "asgd"])
-def test_a_killed_rank_ends_the_attempt_and_the_job_goes_on_from_its_checkpoint(service, strategy):
-    epochs = 200  # long enough that it is still there when a busy machine gets around to killing it
-    id = service.submit(
-        spec(epochs=epochs, strategy={"type": strategy}, checkpoint={"every_steps": 20},
-             evaluate={"every_epochs": 50}))
-    until("a checkpoint is there", lambda: service.steps(id, 60)
-          and list((service.dir / "jobs" / id / "checkpoints").glob("*.safetensors")))
-    # the keeper, whom the attempt needs; without a worker it would go on
-    os.kill(until("the ranks run", lambda: ranks_of(id).get(2)), signal.SIGKILL)
-    job = service.wait(id, "succeeded")
-    assert job["attempt"] == 2 and job["progress"]["samples"] == epochs * 2560
-    staleness = service.get(f"jobs/{id}/staleness").json()["nodes"]
-    if strategy == "asgd":
-        assert sum(sum(n["histogram"]) for n in staleness) == job["progress"]["step"]
-
-
 def test_jobs_run_side_by_side_where_nodes_are_free_and_by_priority_where_not(service):
     first = service.submit(long_job(workers=2))
     service.wait(first, "running")
@@ -200,7 +182,7 @@ def test_a_coordinator_that_is_told_to_leave_tells_its_manager_and_touches_no_jo
         with Service(nodes=["a=cpu:1,slowdown=12", "b=cpu:1,slowdown=12"],
                      env={"NOTIFY_SOCKET": str(tmp_path / "notify")}) as s:
             assert manager.recv(100) == b"READY=1\nSTATUS=works"
-            id = s.submit(spec(epochs=200))  # it still runs when it is adopted
+            id = s.submit(spec(epochs=100))  # it still runs when it is adopted
             s.steps(id, 20)
             before = ranks_of(id)
             s.process.send_signal(signal.SIGUSR1)
@@ -209,7 +191,7 @@ def test_a_coordinator_that_is_told_to_leave_tells_its_manager_and_touches_no_jo
             assert before and ranks_of(id) == before, "they outlive the coordinator"
             s.start()
             job = s.wait(id, "succeeded")
-            assert job["attempt"] == 1 and job["progress"]["samples"] == 200 * 2560
+            assert job["attempt"] == 1 and job["progress"]["samples"] == 100 * 2560
             assert f'msg="adopted" job={id} attempt=1 ' in s.text()
 
 

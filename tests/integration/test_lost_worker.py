@@ -1,23 +1,25 @@
-"""A worker that dies under a parameter server (docs/decisions/0020) or in `sync` (0022): the
-attempt goes on.
+"""A worker that dies under a parameter server (docs/decisions/0020), in `sync` (0022), or in `sync`
+of users' programs (0029): the attempt goes on.
 
 Real processes and kill -9, on four nodes of unequal speed. Each epoch's samples count once: the
 server's updates, the counters and the points of the charts are compared. That the survivors of
 `sync` have the same parameters is compared by the keeper at the end, which else ends the attempt.
-Where the attempt needs the rank that died (the keeper, an averaging strategy), the job goes on from
-its checkpoint."""
+A program's gradients are sums of whole numbers, one for each sample, so its parameters at the end
+tell that each sample was in exactly one step. Where the attempt needs the rank that died (the
+keeper, an averaging strategy), the job goes on from its checkpoint."""
 import json
 import os
 import random
 import re
 import signal
-import statistics
 import time
 
+import numpy as np
 import pytest
 
 from agents import Agent, ready
 from service import Service, ranks_of, spec, until
+from test_program import COUNTING, first_parameters, gradient
 
 NODES = ("fast-1=cpu:1,slowdown=20", "fast-2=cpu:1,slowdown=20", "fast-3=cpu:1,slowdown=25",
          "slow=cpu:1,slowdown=60")
@@ -57,7 +59,16 @@ def rank_on(service, id, node):
 
 
 def kill(id, rank):
-    os.kill(until("all ranks run", lambda: len(r := ranks_of(id)) == 5 and r)[rank], signal.SIGKILL)
+    os.kill(until("all ranks run", lambda: rank in (r := ranks_of(id)) and r)[rank], signal.SIGKILL)
+
+
+def kill_one(service, id, rank):
+    """Kills a worker; the event that tells how the others go on."""
+    stream = listen(service, id)
+    kill(id, rank)
+    event = told(stream, "left")
+    stream.close()
+    return event
 
 
 def listen(service, id):
@@ -84,30 +95,19 @@ def assert_whole(service, id, job):
     assert sum(sum(n["histogram"]) for n in nodes) == sum(w["updates"] for w in job["workers"])
 
 
-def times_of(service, id):
-    """{node: the times of its rows, in seconds of the job}."""
+def longest_pause(service, id, dead):
+    """The longest time, in seconds, that no survivor made a step."""
     series = service.get(f"jobs/{id}/series?names=compute_seconds&x=time&points=20000").json()
-    return {s["node"]: s["x"] for s in series["series"] if s["node"]}
-
-
-def longest_pause(service, id):
-    """The longest time that no survivor made a step, and the median of what `slow` needed for one
-    while it lived."""
-    times = times_of(service, id)
-    slow = times.pop("slow")
-    steps = sorted(t for own in times.values() for t in own)
-    return (max(b - a for a, b in zip(steps, steps[1:])),
-            statistics.median(b - a for a, b in zip(slow, slow[1:])))
+    steps = sorted(t for s in series["series"] if s["node"] and s["node"] != dead for t in s["x"])
+    return max(b - a for a, b in zip(steps, steps[1:]))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service, name):
     id = service.submit(job_spec(STRATEGIES[name]))
     service.steps(id, 40)
-    stream, rank = listen(service, id), rank_on(service, id, "slow")
-    kill(id, rank)
-    event = told(stream, "left")
-    stream.close()
+    rank = rank_on(service, id, "slow")
+    event = kill_one(service, id, rank)
     assert event["message"] == f"slow left at step {event['step']}, 3 nodes go on"
     assert event["node"] == "slow" and event["rank"] == rank and event["step"] >= 40
     job = service.wait(id, "succeeded")
@@ -121,8 +121,7 @@ def test_a_worker_that_is_killed_costs_neither_the_attempt_nor_a_sample(service,
     if name == "asgd":  # each update is a point of its own, or told as missing
         points = service.get(f"jobs/{id}/series?names=train_loss&points=20000").json()["series"][0]
         assert points["total_points"] == job["progress"]["step"] - job["rows_dropped"]
-    pause, step = longest_pause(service, id)
-    print(f"{name}: no step for {pause:.3f} s, a step of the slow node took {step:.3f} s")
+    print(f"{name}: no step for {longest_pause(service, id, 'slow'):.3f} s")
     told_by = re.search(rf"a worker is lost, the attempt goes on.* job={id} .*rank={rank} .*",
                         service.text())
     assert "signal 9" in told_by.group(), "its guard knows; who misses a heartbeat does not"
@@ -138,14 +137,11 @@ def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service, st
     id = service.submit(job_spec({"type": strategy}, epochs=2000))
     service.steps(id, 40)
     for node, others in (("fast-1", 3), ("slow", 2), ("fast-3", 1)):
-        stream, rank = listen(service, id), rank_on(service, id, node)
-        os.kill(ranks_of(id)[rank], signal.SIGKILL)
-        assert told(stream, "left")["others"] == others
-        stream.close()
+        assert kill_one(service, id, rank_on(service, id, node))["others"] == others
     at = service.job(id)["progress"]["step"]
     service.steps(id, at + 40)
     assert service.job(id)["attempt"] == 1
-    os.kill(ranks_of(id)[rank_on(service, id, "fast-2")], signal.SIGKILL)
+    kill(id, rank_on(service, id, "fast-2"))
     until("it is started again", lambda: service.job(id)["attempt"] == 2)
     service.post(f"jobs/{id}/cancel")
     service.wait(id, "cancelled")
@@ -159,10 +155,7 @@ def test_a_worker_on_another_host_is_missed_as_fast(strategy):
         ready(service, "a1", "a2", "b1")
         id = service.submit(job_spec({"type": strategy}, workers=3))
         service.steps(id, 40)
-        stream, rank = listen(service, id), rank_on(service, id, "b1")
-        os.kill(ranks_of(id)[rank], signal.SIGKILL)
-        event = told(stream, "left")
-        stream.close()
+        event = kill_one(service, id, rank_on(service, id, "b1"))
         assert event["message"] == f"b1 left at step {event['step']}, 2 nodes go on"
         job = service.wait(id, "succeeded")
         assert job["attempt"] == 1
@@ -184,46 +177,37 @@ def test_what_the_attempt_needs_sends_the_job_back_to_its_checkpoint(service, st
 
 # ---- sync ----------------------------------------------------------------------------------------
 
-def kill_one(service, id, rank):
-    """Kills a worker; the event that tells how the others go on."""
-    stream = listen(service, id)
-    os.kill(ranks_of(id)[rank], signal.SIGKILL)
-    event = told(stream, "left")
-    stream.close()
-    return event
+MOMENTUM = {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    """Metrics of a job that loses nobody."""
+    with Service(nodes=NODES) as s:
+        id = s.submit(job_spec({"type": "sync"}, optimizer=MOMENTUM))
+        return s.wait(id, "succeeded")["metrics"]
 
 
 @pytest.mark.parametrize("rank", [0, 2])
-def test_a_step_that_lost_a_worker_is_the_step_that_it_would_have_been(service, rank):
+def test_a_step_that_lost_a_worker_is_the_step_that_it_would_have_been(service, undisturbed, rank):
     """Minibatches are cut anew, so an update is the same but for the order of additions: the job
-    ends as one that lost nobody. Rank 0 speaks for all, and another one takes its place."""
-    momentum = {"type": "sgd", "learning_rate": 0.05, "momentum": 0.9}
-    whole = service.submit(job_spec({"type": "sync"}, optimizer=momentum, epochs=EPOCHS))
-    expected = service.wait(whole, "succeeded")["metrics"]
-    id = service.submit(job_spec({"type": "sync"}, optimizer=momentum, epochs=EPOCHS))
+    ends as one that lost nobody. Rank 0 speaks for all, and another one takes its place:
+    evaluations and checkpoints go on."""
+    id = service.submit(job_spec({"type": "sync"}, optimizer=MOMENTUM,
+                                 evaluate={"every_steps": 10}, checkpoint={"every_steps": 15}))
     service.steps(id, 100)
     event = kill_one(service, id, rank)
     job = service.wait(id, "succeeded")
-    assert job["attempt"] == 1 and job["progress"]["step"] == EPOCHS * SAMPLES // 64
+    last = EPOCHS * SAMPLES // 64
+    assert job["attempt"] == 1 and job["progress"]["step"] == last
     assert_whole(service, id, job)
     assert (rank, 3) == (event["rank"], event["others"])
-    print({"with all": expected, "with three": job["metrics"]})
-    assert job["metrics"]["test_accuracy"] == pytest.approx(expected["test_accuracy"], abs=0.02)
-    assert job["metrics"]["test_loss"] == pytest.approx(expected["test_loss"], abs=0.05)
+    print({"with all": undisturbed, "with three": job["metrics"]})
+    for metric, near in (("test_accuracy", 0.02), ("test_loss", 0.05)):
+        assert job["metrics"][metric] == pytest.approx(undisturbed[metric], abs=near)
     artifacts = service.get(f"jobs/{id}/artifacts").json()["artifacts"]
     assert "model.safetensors" in [a["name"] for a in artifacts]
-
-
-def test_evaluations_and_checkpoints_go_on_when_the_first_worker_is_gone(service):
-    id = service.submit(job_spec({"type": "sync"}, evaluate={"every_steps": 10},
-                                 checkpoint={"every_steps": 15}))
-    service.steps(id, 60)
-    event = kill_one(service, id, 0)
-    job = service.wait(id, "succeeded")
-    assert job["attempt"] == 1
-    assert_whole(service, id, job)
     series = service.get(f"jobs/{id}/series?names=test_accuracy&points=20000").json()["series"][0]
-    last = EPOCHS * SAMPLES // 64
     assert [x for x in series["x"] if x > event["step"]] == list(
         range(event["step"] // 10 * 10 + 10, last + 1, 10))
 
@@ -232,19 +216,24 @@ def test_two_workers_that_die_at_once_leave_the_other_two(service):
     id = service.submit(job_spec({"type": "sync"}))
     service.steps(id, 60)
     for rank in (1, 3):
-        os.kill(ranks_of(id)[rank], signal.SIGKILL)
+        kill(id, rank)
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 1
     assert sorted(w["rank"] for w in job["workers"] if w["state"] == "left") == [1, 3]
     assert_whole(service, id, job)
 
 
-def test_a_worker_may_die_at_any_moment(service):
-    """The moments are drawn; the seed stands in the output. Long steps, so that most of them are
-    within one; an evaluation and a state for the keeper come often."""
+@pytest.fixture
+def draw():
+    """Random numbers, whose seed stands in the output of a test that fails."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
-    draw = random.Random(seed)
+    return random.Random(seed)
+
+
+def test_a_worker_may_die_at_any_moment(service, draw):
+    """Long steps, so that most moments are within one; an evaluation and a state for the keeper
+    come often."""
     for node in draw.sample(["fast-1", "fast-2", "fast-3", "slow"], 3):  # who dies twice rests
         id = service.submit(job_spec({"type": "sync"}, evaluate={"every_steps": 7},
                                      checkpoint={"every_steps": 11}))
@@ -252,10 +241,68 @@ def test_a_worker_may_die_at_any_moment(service):
         time.sleep(draw.random() * 0.1)
         event = kill_one(service, id, rank_on(service, id, node))
         job = service.wait(id, "succeeded")
-        times = times_of(service, id)
-        times.pop(event["node"])
-        steps = sorted(t for own in times.values() for t in own)
-        print(f"{event['message']}: no step for "
-              f"{max(b - a for a, b in zip(steps, steps[1:])):.3f} s")
+        print(f"{event['message']}: no step for {longest_pause(service, id, node):.3f} s")
         assert job["attempt"] == 1
         assert_whole(service, id, job)
+
+
+# ---- sync of users' programs ---------------------------------------------------------------------
+
+STEPS = SAMPLES // 64  # of an epoch
+TWO_EPOCHS = (first_parameters() - 2 / 512 * gradient(range(SAMPLES))).astype("f4")
+
+
+@pytest.fixture(scope="module")
+def programs():
+    with Service(nodes=NODES, options=["--allow-programs"]) as s:
+        yield s
+
+
+def run_program(service, ahead, after, point, *whom):
+    """Two epochs of a program whose slices come `ahead` of their step; in slice `after`, at
+    `point`, that of the ranks whom ("--on", 1: rank 1; "--but", 1: all others) kills its worker.
+    The optimizer has no state, the program gives one, and a step is a sum."""
+    args = ["--samples", SAMPLES, "--reduction", "sum", "--rate", 1 / 512, "--ahead", ahead,
+            "--fault", "rank", "--after", after, "--point", point, *whom, "--everyone", "--state"]
+    return service.submit({
+        "program": {"command": ["/usr/bin/python3", str(COUNTING)], "args": [str(a) for a in args]},
+        "workers": 4, "epochs": 2, "strategy": {"type": "sync"},
+        "batching": {"global_batch": 64, "policy": "equal"}, "checkpoint": {"every_steps": 3}})
+
+
+def assert_exact(service, id, job, left):
+    """Each sample was in one step of each epoch: all that are left have the parameters that this
+    gives, to the bit."""
+    assert job["progress"]["samples"] == sum(w["samples"] for w in job["workers"]) == 2 * SAMPLES
+    for rank in left:
+        params = json.loads(service.artifact(id, f"rank-{rank}.json"))["params"]
+        assert (np.array(params, "f4") == TWO_EPOCHS).all(), f"of rank {rank}"
+
+
+@pytest.mark.parametrize("rank,ahead,point", [(0, 1, "begun"), (1, 2, "half"), (2, 5, "after"),
+                                              (3, 1, "before")])
+def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
+        programs, draw, rank, ahead, point):
+    after = draw.randrange(2) * STEPS + draw.randrange(2, STEPS - ahead - 2)
+    id = run_program(programs, ahead, after, point, "--on", rank)
+    stream = listen(programs, id)
+    event = told(stream, "left")
+    stream.close()
+    assert (event["rank"], event["others"]) == (rank, 3) and after <= event["step"] <= after + 1
+    assert event["message"] == f"{event['node']} left at step {event['step']}, 3 nodes go on"
+    job = programs.wait(id, "succeeded")
+    assert job["attempt"] == 1
+    assert_exact(programs, id, job, {0, 1, 2, 3} - {rank})
+    dead = job["workers"][rank]
+    assert dead["state"] == "left" and dead["updates"] in (after, after + 1)
+    pause = longest_pause(programs, id, dead["node"])
+    print(f"in slice {after}, {point}: {event['message']}; no step for {pause:.3f} s")
+
+
+def test_the_last_program_computes_what_three_that_are_killed_at_once_have_left(programs, draw):
+    after = draw.randrange(2, STEPS - 5)
+    id = run_program(programs, 2, after, "half", "--but", 3)
+    job = programs.wait(id, "succeeded")
+    assert job["attempt"] == 1
+    assert [w["state"] for w in job["workers"]] == ["left", "left", "left", "done"]
+    assert_exact(programs, id, job, {3})

@@ -114,12 +114,20 @@ def test_schemathesis_finds_nothing(service, description, tmp_path):
     for name in "ab":
         assert service.post(f"nodes/{name}/drain").ok
     (tmp_path / "schemathesis.toml").write_text(CONFIG)
-    try:
+
+    def try_everything():
         run(TOOLS / "schemathesis", "--config-file", tmp_path / "schemathesis.toml", "run",
             description, "--url", service.url, "--checks", "all", "--exclude-path",
             "/api/v1/events", "--exclude-path", "/api/v1/session", "--exclude-operation-id",
             "post_programs", "--max-examples", "15", "--seed", "1", "--request-timeout", "60",
             "--suppress-health-check", "all", "--continue-on-failure", "-H",
             f"Authorization: Bearer {service.token}", cwd=tmp_path)
+    try:
+        try:
+            try_everything()
+        except AssertionError as e:
+            if "[503]" not in str(e):
+                raise
+            try_everything()  # the machine was so busy that Redis did not answer in time
     finally:
         until("the service answers", lambda: requests.get(service.url + "/healthz", timeout=60).ok)

@@ -35,11 +35,14 @@ enum {
 
 enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
 
+struct leftovers; /* worker/exchange/leftovers.h */
+
 /* This rank's samples in a step, which are fixed. */
 struct part {
     struct slice slice;
     int64_t whole; /* samples of all ranks in that step; 0: not known (a server hands them out) */
     bool last;     /* no other slice of its epoch comes to this rank */
+    const struct leftovers *left; /* its positions go through these; NULL: a server's do not */
 };
 
 struct work {

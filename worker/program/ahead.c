@@ -1,6 +1,7 @@
 /* Slices that a program gets before their step, and ends of epochs and of the run that are told
  * with them. A program's loader reads samples ahead, so the strategy fixes `ahead` slices before
  * their turn (struct part), and the rank sends each one once. */
+#include "worker/exchange/leftovers.h"
 #include "worker/program/engine_parts.h"
 
 uint32_t *ahead_told(struct program_engine *g, int64_t number)
@@ -24,8 +25,10 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
             *indices = g->p->block.indices + slot * g->p->block.global_batch;
     BUG_ON(part->slice.count > g->p->block.global_batch);
     for (int64_t i = 0; i < part->slice.count; i++) {
-        indices[i] = sample_index(spec->seed, part->slice.epoch, part->slice.start + i,
-                                  g->p->about.whole, spec->data.shuffle);
+        int64_t at = part->slice.start + i;
+        at = part->left ? leftovers_position(part->left, part->slice.epoch, at) : at;
+        indices[i] =
+            sample_index(spec->seed, part->slice.epoch, at, g->p->about.whole, spec->data.shuffle);
     }
     m.slice.epoch = part->slice.epoch;
     m.slice.number = g->sent++;

@@ -76,9 +76,18 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     return rc;
 }
 
-/* Each worker gets its own state. Where there are more workers than the checkpoint was made with,
- * those behind get the states of the first ones: equal optimizers, and random numbers that are as
- * good as any. */
+/* A worker's own. Where there are more workers than the checkpoint was made with, or one was lost
+ * by then, they get the states of others: equal optimizers, and random numbers that are as good as
+ * any. */
+static const struct own_state *state_of(const struct checkpoint *from, int states, int rank)
+{
+    int i = rank % states;
+    for (int tried = 0; tried < states && from->own[i].n == 0; tried++) {
+        i = (i + 1) % states;
+    }
+    return &from->own[i];
+}
+
 static int hand_states(struct program *p, const struct resume *r, const struct checkpoint *from,
                        struct comm *c, struct err *e)
 {
@@ -90,7 +99,7 @@ static int hand_states(struct program *p, const struct resume *r, const struct c
         return own_state_receive(c, c->workers, &p->state, e);
     }
     for (int i = 0; c->rank == c->workers && i < c->workers && rc >= 0; i++) {
-        rc = own_state_send(c, i, &from->own[i % r->states], e);
+        rc = own_state_send(c, i, state_of(from, r->states, i), e);
     }
     return rc;
 }
@@ -207,7 +216,7 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
     struct resume resume;
     bool works = ask->comm->rank < ask->comm->workers;
     int rc;
-    if (peers_wanted(&ask->spec->program) && (rc = peers_open(&p->peers, ask->comm, e)) < 0) {
+    if (jobspec_programs_meet(ask->spec) && (rc = peers_open(&p->peers, ask->comm, e)) < 0) {
         return rc;
     }
     if (works && (rc = enter_start(p, &p->about, e)) < 0) {

@@ -12,19 +12,6 @@
 #include "common/host.h"
 #include "common/sign.h"
 
-bool peers_wanted(const struct program_spec *program)
-{
-    size_t i;
-    const json_t *word;
-    json_array_foreach(program->command, i, word) {
-        const char *text = json_string_value(word);
-        if (text && strcmp(text, "evenstep.ddp") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int number_of(const char *variable)
 {
     const char *value = getenv(variable);

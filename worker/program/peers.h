@@ -17,8 +17,6 @@ struct peers {
     char key[65]; /* hexadecimal */
 };
 
-/* Does the program exchange anything but gradients (`python3 -m evenstep.ddp …`)? */
-bool peers_wanted(const struct program_spec *program);
 /* Collective: every rank of the attempt calls it. p needs peers_close either way. */
 int peers_open(struct peers *p, struct comm *c, struct err *e);
 void peers_close(struct peers *p);

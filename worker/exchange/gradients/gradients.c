@@ -28,6 +28,9 @@ static const struct gradients_way *choose(struct gradients *g)
         device_buffer_open(&g->buffer, env, g->trailer + env->n_params, g->trailer)) {
         return &gradients_on_device;
     }
+    if (env->resume) {
+        return &gradients_kept;
+    }
     return updates_by_part(env) ? &gradients_by_part : &gradients_host;
 }
 
@@ -68,6 +71,7 @@ void gradients_free(struct gradients *g)
     for (int i = 0; i < g->n_buckets; i++) {
         allreduce_release(&g->buckets[i].sum);
     }
+    gradients_kept_free(g);
     gradients_late_free(g);
     gradients_undo_free(g);
     device_buffer_close(&g->buffer);
@@ -138,7 +142,7 @@ static int weigh_statistics(struct gradients *g, double share, struct err *e)
     return rc;
 }
 
-static int settle_statistics(struct gradients *g, struct err *e)
+int gradients_settle_statistics(struct gradients *g, struct err *e)
 {
     struct dev_replica *r = g->env->replica;
     size_t n = g->env->n_stats;
@@ -177,7 +181,7 @@ int gradients_update(struct gradients *g, const struct work *w, double share, co
         rc = update_alone(g, w, e);
     } else if ((rc = weigh_statistics(g, share, e)) >= 0 &&
                (rc = g->way->update(g, w->learning_rate, e)) >= 0) {
-        rc = settle_statistics(g, e);
+        rc = gradients_settle_statistics(g, e);
     }
     *sums = rc < 0 ? NULL : g->sums + g->env->n_stats;
     return rc;

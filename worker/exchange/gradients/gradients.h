@@ -44,32 +44,50 @@ int gradients_update(struct gradients *g, const struct work *w, double share, co
 
 /* ---- ranks that join late -------------------------------------------------------------------- */
 
-/* Called within gradients_update with the sums of the words, before anything is used. Ways that sum
- * in host memory and update at the end have it, which a user's program takes. */
+/* Called within gradients_update with the sums of the words, before anything is used. Where
+ * gradients_keeps_sums. */
 typedef int gradients_late_fn(void *ctx, float *words, struct err *e);
 void gradients_set_late(struct gradients *g, gradients_late_fn *late, void *ctx);
-/* Within that function, on all ranks alike, the sums are added to. First _begin: `mine`, this rank
- * sets its sums aside, so that its replica may be used for the gradient that it lacked. Then the
- * caller fills gradients_join_words [words], then gradients_join with this rank's part, or NULL. */
+/* Within that function, on all ranks alike, the sums are added to; the replica may be used for the
+ * gradient that this rank lacked. First _begin, then the caller fills gradients_join_words [words],
+ * then gradients_join with this rank's part, or NULL. */
 struct late_part {
     double share, stats_share; /* what its gradient and its statistics weigh */
     int given;                 /* buckets that it gave in the step */
 };
-int gradients_join_begin(struct gradients *g, bool mine, struct err *e);
+int gradients_join_begin(struct gradients *g, struct err *e);
 float *gradients_join_words(struct gradients *g);
 int gradients_join(struct gradients *g, const struct late_part *mine, struct err *e);
 
 /* ---- steps that are not made ----------------------------------------------------------------- */
 
 /* From now on a step that a lost worker keeps from its end can be undone. For a device that
- * computes in host memory, and not with MPI's own sums. */
+ * computes in host memory, and not with MPI's own sums. Nothing where sums are kept. */
 int gradients_keep(struct gradients *g, struct err *e);
 /* Gives up the sums under way; the replica is what it was when the step began, except for its
- * gradients. Other workers may take part in the next step. */
+ * gradients, which are this rank's if sums are kept. Other workers may take part in the next sums.
+ */
 int gradients_undo(struct gradients *g, struct err *e);
 /* The replica's statistics are those with which the next step begins: after somebody else has set
  * them. */
 void gradients_keep_stats(struct gradients *g);
+
+/* ---- sums that are given, or made again (kept.c) --------------------------------------------- */
+
+/* This rank's gradients stay until the sum is there, and the last sum stays for ranks that lack it:
+ * where a user's program computes, which does not compute a gradient twice. */
+bool gradients_keeps_sums(const struct gradients *g);
+/* After gradients_undo: begins the same sums again, weighed by another share. The caller writes
+ * gradients_words then, and gradients_update follows. */
+int gradients_add_again(struct gradients *g, double share, struct err *e);
+enum which_sum { SUM_ENDED, SUM_UNDER_WAY };
+enum { SUM_PARTS = 2 };
+/* [*n] a part of the last sum that ended, or room for the one under way, with statistics and words.
+ */
+float *gradients_sum_part(struct gradients *g, enum which_sum which, int part, size_t *n);
+/* As the end of gradients_update: the sum under way was given by another rank. */
+int gradients_use_given(struct gradients *g, const struct work *w, const float **sums,
+                        struct err *e);
 
 /* Bytes that a rank sends in a step. */
 uint64_t gradients_bytes(const struct gradients *g);

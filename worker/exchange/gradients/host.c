@@ -69,9 +69,6 @@ static int update(struct gradients *g, double learning_rate, struct err *e)
         return rc;
     }
     gradients_host_take_last(g);
-    if (g->late && (rc = g->late(g->late_ctx, g->written + g->env->n_stats, e)) < 0) {
-        return rc;
-    }
     if ((rc = r->dev->ops->store(r, DEV_GRADS, 0, r->count[DEV_GRADS], e)) < 0) {
         return rc;
     }

@@ -1,7 +1,7 @@
 /* Ranks whose gradients join a step late, into sums that are there already (gradients.h).
  *
- *      replica    sums of the step                    as `aside` on a rank that computes again
- *      floats     [ what this rank adds | trailer ]   summed over ranks, added to the sums
+ *      kept       sums of the step (kept.c), so a rank that computes again may use its replica
+ *      joining    [ what this rank adds | trailer ]   summed over ranks, added to the sums
  *
  * A rank that gave `given` buckets in the step adds the others, which are the front of the
  * parameters, since bucket 0 are the last ones. */
@@ -14,7 +14,7 @@
 
 void gradients_set_late(struct gradients *g, gradients_late_fn *late, void *ctx)
 {
-    BUG_ON(g->way && g->way != &gradients_host);
+    BUG_ON(g->way && g->way != &gradients_kept);
     g->late = late;
     g->late_ctx = ctx;
 }
@@ -23,26 +23,16 @@ void gradients_late_free(struct gradients *g)
 {
     allreduce_release(&g->join);
     free(g->joining);
-    free(g->aside);
 }
 
-int gradients_join_begin(struct gradients *g, bool mine, struct err *e)
+int gradients_join_begin(struct gradients *g, struct err *e)
 {
     size_t n = g->env->n_params;
     if (!g->joining) { /* once in an attempt, and in few of them */
         allreduce_init(&g->join, g->env->comm, COMM_ALL, n + g->trailer);
         g->joining = malloc((n + g->trailer) * sizeof(float));
     }
-    if (mine && !g->aside) {
-        g->aside = malloc(n * sizeof(float));
-    }
-    if (!g->joining || (mine && !g->aside)) {
-        return err_set(e, ERR_MEMORY, "cannot hold %zu gradients: memory ran out", n);
-    }
-    if (mine) {
-        memcpy(g->aside, g->env->replica->host[DEV_GRADS], n * sizeof(float));
-    }
-    return 0;
+    return g->joining ? 0 : err_set(e, ERR_MEMORY, "cannot hold %zu gradients: memory ran out", n);
 }
 
 float *gradients_join_words(struct gradients *g)
@@ -61,8 +51,7 @@ static void add_mine(struct gradients *g, const struct late_part *mine)
 
 int gradients_join(struct gradients *g, const struct late_part *mine, struct err *e)
 {
-    float *sums = g->env->replica->host[DEV_GRADS];
-    size_t n = g->env->n_params;
+    size_t n = g->env->n_params, first = gradients_last(g)->floats;
     memset(g->joining, 0, (n + g->env->n_stats) * sizeof(float));
     if (mine) {
         add_mine(g, mine);
@@ -72,10 +61,8 @@ int gradients_join(struct gradients *g, const struct late_part *mine, struct err
     if (rc < 0) {
         return rc;
     }
-    if (mine) {
-        memcpy(sums, g->aside, n * sizeof(float));
-    }
-    flat_add(sums, g->joining, n);
+    flat_add(g->last, g->joining, first);
+    flat_add(g->kept[g->turn].rest + first, g->joining + first, n - first);
     flat_add(g->written, g->joining + n, g->trailer);
     return 0;
 }

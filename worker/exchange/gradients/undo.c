@@ -42,6 +42,9 @@ static float *block_like(const struct dev_replica *r, enum dev_block b)
 int gradients_keep(struct gradients *g, struct err *e)
 {
     struct dev_replica *r = g->env->replica;
+    if (gradients_keeps_sums(g)) {
+        return 0;
+    }
     struct undo *u = g->undo = calloc(1, sizeof *u);
     BUG_ON(r->dev->ops->memory || g->env->comm->native);
     if (u) {
@@ -144,7 +147,7 @@ static int put_back(struct gradients *g, struct err *e)
 int gradients_undo(struct gradients *g, struct err *e)
 {
     int rc = give_up_sums(g, e);
-    if (rc >= 0) {
+    if (rc >= 0 && g->undo) {
         rc = put_back(g, e);
     }
     gradients_end_parts(g);

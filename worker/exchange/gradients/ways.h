@@ -5,6 +5,7 @@
  *   host        sums in host memory, used when all have ended
  *   by_part     as host, but parts of the parameters are updated while other sums are under way
  *   lent        one sum, which the update reads in the transport's memory
+ *   kept        sums in memory of their own, where a gradient cannot be computed twice
  *   on_device   sums in the device's memory
  *
  * The last bucket has a trailer behind it: running statistics, then the caller's words. */
@@ -20,13 +21,20 @@ struct bucket {
     size_t first, floats; /* of the flat block */
 };
 
+/* A sum in memory of its own (kept.c). */
+struct kept_sum {
+    float *rest; /* [n_params] whose first floats, the last bucket's, are not used; owned */
+    float *last; /* [last bucket + trailer]; owned */
+};
+
 struct gradients {
     const struct gradients_way *way;
     struct rank_env *env;
     struct bucket *buckets; /* [n_buckets]; owned */
     int n_buckets;
     size_t words, trailer; /* floats; the trailer's: statistics and words */
-    float *last;           /* [last bucket + trailer] on the host; owned; NULL: on the device */
+    float *last;           /* [last bucket + trailer] on the host; owned; NULL: on the device; of
+                              `kept` one of its sums */
     float *written;        /* [trailer] as the host writes it: behind `last`, or pinned memory */
     const float *sums;     /* [trailer] summed: as `written`, or memory of the transport */
     struct device_buffer buffer; /* [trailer + n_params], of on_device */
@@ -36,8 +44,9 @@ struct gradients {
     void *late_ctx;
     struct allreduce join;
     float *joining; /* [n_params + trailer] of ranks that come late; owned; NULL: none came yet */
-    float *aside;   /* [n_params] sums, while this rank computes again; owned; may be NULL */
-    struct undo *undo; /* of undo.c; owned; NULL: steps are not undone */
+    struct kept_sum kept[2]; /* of `kept`: the sum under way, and the one that ended last */
+    int turn;                /* which of them is under way, or comes next */
+    struct undo *undo;       /* of undo.c; owned; NULL: steps are not undone */
 };
 
 struct gradients_way {
@@ -51,7 +60,7 @@ struct gradients_way {
     int (*update)(struct gradients *g, double learning_rate, struct err *e);
 };
 
-extern const struct gradients_way gradients_host, gradients_by_part, gradients_lent,
+extern const struct gradients_way gradients_host, gradients_by_part, gradients_lent, gradients_kept,
     gradients_on_device;
 
 static inline struct bucket *gradients_last(const struct gradients *g)
@@ -62,6 +71,12 @@ static inline struct bucket *gradients_last(const struct gradients *g)
 /* ---- gradients.c ----------------------------------------------------------------------------- */
 /* The update with all sums, which are there, `sums` too; for the ways that make one. */
 int gradients_apply(struct gradients *g, double learning_rate, struct err *e);
+
+/* After an update: merges the running statistics that were summed. */
+int gradients_settle_statistics(struct gradients *g, struct err *e);
+
+/* ---- kept.c ---------------------------------------------------------------------------------- */
+void gradients_kept_free(struct gradients *g);
 
 /* ---- late.c ---------------------------------------------------------------------------------- */
 void gradients_late_free(struct gradients *g);

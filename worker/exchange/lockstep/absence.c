@@ -11,15 +11,18 @@ static bool is_absent(const struct lockstep *l, const float *words, int rank)
     return words[WORDS + l->env->comm->workers + rank] < 0;
 }
 
-/* The lowest rank that is there; -1: none is. *absent: how many are not. */
+/* The lowest rank that is there; -1: none is. *absent: how many are not. Lost workers are neither.
+ */
 static int find_giver(const struct lockstep *l, const float *words, int *absent)
 {
+    const struct comm *c = l->env->comm;
     int giver = -1;
     *absent = 0;
-    for (int i = l->env->comm->workers - 1; i >= 0; i--) {
-        bool away = is_absent(l, words, i);
+    for (int i = c->n_members[COMM_ALL] - 1; i >= 0; i--) {
+        int rank = c->members[COMM_ALL][i];
+        bool away = is_absent(l, words, rank);
         *absent += away;
-        giver = away ? giver : i;
+        giver = away ? giver : rank;
     }
     return giver;
 }
@@ -112,9 +115,22 @@ int absence_end(void *ctx, float *words, struct err *e)
         log_info("sync", "the step waits for a program that is started again",
                  "step=%lld absent=%d", (long long)(l->step + 1), absent);
     }
-    if ((rc = gradients_join_begin(a->gradients, mine, e)) < 0 ||
+    a->under_way = true;
+    if ((rc = gradients_join_begin(a->gradients, e)) < 0 ||
         (rank == giver && (rc = give(a, words, e)) < 0) || (mine && (rc = take(a, giver, e)) < 0)) {
         return rc;
     }
-    return join(a, given, mine, e);
+    if ((rc = join(a, given, mine, e)) >= 0) {
+        a->under_way = false;
+    }
+    return rc;
+}
+
+int absence_failed(const struct absence *a, int rc, struct err *e)
+{
+    if (!a->under_way || rc != -ERR_CANCELLED) {
+        return rc;
+    }
+    comm_abandon(a->l->env->comm); /* its messages lay on our stack */
+    return err_set(e, ERR_PEER, "a worker was lost while the program of another one came back");
 }

@@ -24,9 +24,13 @@ struct absence {
     struct dev_result result;
     double (*share)(const struct lockstep *l, const struct work *w); /* what its gradient weighs */
     double compute_s; /* of the gradient, also of one that came late */
+    bool under_way;   /* absent ranks are joining */
 };
 
 /* gradients_late_fn: lets absent ranks join, if the words tell of any. */
 int absence_end(void *ctx, float *words, struct err *e);
+/* After sums that ended with `rc`: they cannot be made again if a worker was lost while another one
+ * was joining. Else rc. */
+int absence_failed(const struct absence *a, int rc, struct err *e);
 
 #endif

@@ -26,18 +26,19 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
     words[WORDS + W + rank] = (float)time;
     if (lockstep_is_first(l)) {
         struct control control;
+        struct cursor place;
         memset(&control, 0, sizeof control);
         env->control(env->ctx, &control);
         words[WORD_VERSION] = (float)control.version;
         l->asked_checkpoint = l->asked_checkpoint || control.checkpoint;
         l->asked = l->sure && (control.stop || control.pause || l->asked_checkpoint);
-        if (!l->sure) {
+        if (!l->sure && lockstep_place(l, &place)) {
             words[WORD_STOP] = control.stop;
             words[WORD_PAUSE] = control.pause;
-            words[WORD_CHECKPOINT] =
+            l->asked_checkpoint =
                 l->asked_checkpoint ||
                 agenda_checkpoint(&l->agenda, l->step + ahead, comm_now(env->comm));
-            l->asked_checkpoint = false;
+            words[WORD_CHECKPOINT] = l->asked_checkpoint;
         }
         for (int i = 0; i < W; i++) {
             words[WORDS + i] = (float)control.sizes[i];
@@ -80,4 +81,5 @@ void lockstep_agree(struct lockstep *l, const float *words)
     l->stop = words[WORD_STOP] > 0;
     l->pause = words[WORD_PAUSE] > 0;
     l->checkpoint = words[WORD_CHECKPOINT] > 0;
+    l->asked_checkpoint = l->asked_checkpoint && !l->checkpoint;
 }

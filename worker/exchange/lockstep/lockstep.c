@@ -21,21 +21,6 @@ void lockstep_adopt(struct lockstep *l, int version, const int *sizes)
     }
 }
 
-static int init_advance(struct advance *a, const struct rank_env *env, const struct cursor *from)
-{
-    size_t room = 1 + (size_t)env->ahead;
-    if (env->ahead == 0) {
-        return 0;
-    }
-    *a = (struct advance){.cut = *from,
-                          .behind = calloc(room, sizeof *a->behind),
-                          .wholes = calloc(room, sizeof *a->wholes),
-                          .counts = calloc(room * (size_t)env->comm->workers, sizeof *a->counts),
-                          .parts = calloc(room, sizeof *a->parts),
-                          .room = (int)room};
-    return a->behind && a->wholes && a->counts && a->parts ? 0 : -ERR_MEMORY;
-}
-
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state)
 {
     memset(l, 0, sizeof *l);
@@ -49,16 +34,13 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
                 comm_now(env->comm));
     allreduce_init(&l->sums, env->comm, COMM_ALL, env->open ? 5 : 3);
-    BUG_ON(init_advance(&l->advance, env, &l->cursor) < 0);
+    BUG_ON(advance_init(l) < 0);
 }
 
 void lockstep_release(struct lockstep *l)
 {
     allreduce_release(&l->sums);
-    free(l->advance.behind);
-    free(l->advance.wholes);
-    free(l->advance.counts);
-    free(l->advance.parts);
+    advance_release(l);
 }
 
 bool lockstep_leaves(const struct lockstep *l, struct work *out)
@@ -79,7 +61,7 @@ bool lockstep_may_end(const struct lockstep *l)
     return l->env->open && l->cursor.position == 0;
 }
 
-static struct slice my_part(struct lockstep *l, const struct slice *whole, const int64_t **counts)
+struct slice lockstep_part(struct lockstep *l, const struct slice *whole, const int64_t **counts)
 {
     struct slice mine = *whole;
     int rank = l->env->comm->rank;
@@ -98,43 +80,6 @@ static struct slice my_part(struct lockstep *l, const struct slice *whole, const
     return mine;
 }
 
-/* Cuts one more step by the current sizes; false at the run's end. */
-static bool cut_step(struct lockstep *l)
-{
-    struct advance *a = &l->advance;
-    int W = l->env->comm->workers, at = (a->first + a->n) % a->room;
-    struct slice *whole = &a->wholes[at];
-    const int64_t *counts;
-    if (!cursor_take(&a->cut, l->env->spec->batching.global_batch, whole)) {
-        return false;
-    }
-    a->parts[a->n] = (struct part){.slice = my_part(l, whole, &counts),
-                                   .whole = whole->count,
-                                   .last = whole->start + whole->count == a->cut.samples};
-    memcpy(a->counts + (size_t)at * (size_t)W, counts, (size_t)W * sizeof *counts);
-    a->behind[at] = a->cut;
-    a->n++;
-    return true;
-}
-
-/* Begins the step that was cut first, and fills the ring up behind it. */
-static void take_cut(struct lockstep *l, struct work *out)
-{
-    struct advance *a = &l->advance;
-    if (a->n > 0) {
-        a->first = (a->first + 1) % a->room;
-        memmove(a->parts, a->parts + 1, (size_t)--a->n * sizeof *a->parts);
-    }
-    while (a->n < a->room && cut_step(l)) {
-    }
-    l->slice = a->wholes[a->first];
-    l->cursor = a->behind[a->first];
-    l->counts = a->counts + (size_t)a->first * (size_t)l->env->comm->workers;
-    out->slice = a->parts[0].slice;
-    out->parts = a->parts;
-    out->n_parts = a->n;
-}
-
 static void take_next(struct lockstep *l, struct work *out)
 {
     int B = l->env->spec->batching.global_batch;
@@ -143,10 +88,10 @@ static void take_next(struct lockstep *l, struct work *out)
     struct cursor ahead = l->cursor; /* the probable next slice, for the loader */
     struct slice next;
     if (cursor_take(&ahead, B, &next)) {
-        out->hint = my_part(l, &next, &l->counts);
+        out->hint = lockstep_part(l, &next, &l->counts);
     }
     out->slice =
-        my_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
+        lockstep_part(l, &l->slice, &l->counts); /* after the hint: both may need the same room */
 }
 
 static bool is_sure(const struct lockstep *l)
@@ -164,7 +109,7 @@ void lockstep_train(struct lockstep *l, struct work *out)
     }
     l->began = comm_now(l->env->comm);
     if (l->advance.room > 0) {
-        take_cut(l, out);
+        advance_take(l, out);
     } else {
         take_next(l, out);
     }
@@ -276,11 +221,6 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
         return rc;
     }
     double n = l->sum_words[2];
-    if (!(n > 0)) { /* a user's program has measured nothing */
-        l->evaluate = false;
-        l->evaluated_here = true;
-        return 0;
-    }
     return lockstep_take_evaluation(l, l->sum_words[0] / n, l->sum_words[1] / n, (int64_t)n, e);
 }
 
@@ -290,6 +230,10 @@ int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, i
     struct rank_env *env = l->env;
     l->evaluate = false;
     l->evaluated_here = true;
+    l->last_samples = samples;
+    if (samples <= 0) {
+        return 0; /* a user's program has measured nothing */
+    }
     l->last_loss = loss;
     l->last_accuracy = accuracy;
     l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 &&

@@ -3,6 +3,7 @@
  * Rank 0 gives states to the keeper, whose half is here too.
  *
  *   lockstep.c    steps, each rank's part of them, evaluation
+ *   advance.c     steps that are cut in advance
  *   agreement.c   the words
  *   weights.c     what gradients weigh, where a user's program says it
  *   states.c      states from rank 0 to the keeper
@@ -13,6 +14,7 @@
 
 #include "worker/exchange/agenda.h"
 #include "worker/exchange/footprint.h"
+#include "worker/exchange/leftovers.h"
 #include "worker/exchange/strategy_table.h"
 #include "worker/exchange/transport/allreduce.h"
 
@@ -38,11 +40,16 @@ enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WORD_LEFT, WORD_THERE, WEIGHED_WO
  * assignments. */
 struct advance {
     struct cursor cut;     /* behind the last step that was cut */
+    int64_t samples;       /* of an epoch */
+    int64_t steps;         /* that were cut of the epoch, in this attempt or before */
     struct cursor *behind; /* [1 + ahead] a ring of steps: the cursor behind each; owned, as all */
     struct slice *wholes;  /* [1 + ahead] */
-    int64_t *counts;       /* [1 + ahead][workers] */
+    int64_t *counts;       /* [1 + ahead][workers] of each: samples, and */
+    int64_t *starts;       /* [1 + ahead][workers] the position of the first one as it was cut */
     struct part *parts;    /* [1 + ahead] this rank's, the step under way first */
     int first, n, room;    /* of the ring; room 0: nothing is cut in advance */
+    bool fresh;            /* its first step was not taken yet */
+    struct leftovers left; /* of workers that are lost */
 };
 
 struct lockstep {
@@ -67,12 +74,15 @@ struct lockstep {
     struct allreduce sums;      /* of an evaluation */
     float sum_words[5];
     double last_loss, last_accuracy, best;
-    bool evaluated_here; /* this very version was evaluated */
-    bool evaluate;       /* an evaluation is due */
+    int64_t last_samples; /* of the last evaluation; 0: a user's program has measured nothing */
+    bool evaluated_here;  /* this very version was evaluated */
+    bool evaluate;        /* an evaluation is due */
     bool stop, pause, checkpoint, target_reached;
-    bool left;                    /* the programs have made their last step, or epoch */
-    bool sure;                    /* work.sure of the step under way */
-    bool asked, asked_checkpoint; /* stop, pause or checkpoint in a sure step; the last of them */
+    bool left; /* the programs have made their last step, or epoch */
+    bool sure; /* work.sure of the step under way */
+    bool asked,
+        asked_checkpoint; /* stop, pause or checkpoint in a sure step; the last of them, which
+                                     is not agreed yet */
 };
 
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state);
@@ -94,6 +104,9 @@ bool lockstep_may_end(const struct lockstep *l);
 bool lockstep_evaluates(const struct lockstep *l, struct work *out);
 /* Takes the next step from the cursor: *out is this rank's part of it, or the end. */
 void lockstep_train(struct lockstep *l, struct work *out);
+/* This rank's part of `whole`, cut by the current sizes; *counts: [workers] of all, until the next
+ * call. */
+struct slice lockstep_part(struct lockstep *l, const struct slice *whole, const int64_t **counts);
 /* This rank's share of a step's samples. */
 double lockstep_share(const struct lockstep *l);
 /* The step under way is done. */
@@ -103,7 +116,8 @@ void lockstep_done(struct lockstep *l);
 void lockstep_undo(struct lockstep *l);
 /* The worker that speaks for all of them: the lowest rank that is left. */
 bool lockstep_is_first(const struct lockstep *l);
-/* Takes the sums of an evaluation of this version, as lockstep_evaluated() does. */
+/* Takes the sums of an evaluation of this version, as lockstep_evaluated() does. samples 0: nothing
+ * was measured. */
 int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, int64_t samples,
                              struct err *e);
 /* Sums the parts' results over all ranks. Rank 0 reports them, and saves the state if it is the
@@ -114,6 +128,21 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
  * accuracy are those of this rank's slice, if `r` tells them. Strategies add what is theirs. */
 struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
                         double compute_s, double since);
+
+/* ---- advance.c ------------------------------------------------------------------------------- */
+
+/* Nothing is cut in advance without rank_env.ahead. -ERR_MEMORY. */
+int advance_init(struct lockstep *l);
+void advance_release(struct lockstep *l);
+/* The next step of the ring is under way: *out is this rank's part, and the parts after it. */
+void advance_take(struct lockstep *l, struct work *out);
+/* With rank_env.ahead: workers that are lost take no part in the step under way, nor in those that
+ * were cut in advance; their samples come again in steps that are cut from now on. ERR_PEER: there
+ * is none in that epoch, whose end the programs know already. */
+int lockstep_lose(struct lockstep *l, const int *lost, int n, struct err *e);
+/* Where a state after the step under way goes on, if it can: all that lies before it is computed by
+ * then. */
+bool lockstep_place(const struct lockstep *l, struct cursor *out);
 
 /* ---- agreement.c ----------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* States of a run, from rank 0 to the keeper, which writes them: a header, then up to three blocks
- * (parameters, optimizer state, running statistics); then each rank's own state, if they keep one.
- * See lockstep.h. */
+ * (parameters, optimizer state, running statistics). If ranks keep states of their own, each one
+ * sends its own too, and the keeper takes them in any order, so a rank that is lost on the way
+ * keeps nobody waiting. See lockstep.h. */
 #include <stdlib.h>
 
 #include "worker/exchange/lockstep/lockstep.h"
@@ -53,12 +54,14 @@ static int send_blocks(struct lockstep *l, float *optim, size_t n_optim, enum sa
 {
     struct rank_env *env = l->env;
     struct dev_replica *r = env->replica;
+    struct cursor place;
+    lockstep_place(l, &place); /* it is one, where the run may go on from this state */
     struct worker_word word = {
         .saying = SAYS_STATE,
         .rank = env->comm->rank,
         .state = {.version = l->step,
                   .applied = l->applied,
-                  .cursor = l->cursor,
+                  .cursor = place,
                   .n_params = (int64_t)r->count[DEV_PARAMS],
                   .n_optim = (int64_t)(optim ? n_optim : r->count[DEV_OPTIM]),
                   .n_stats = (int64_t)r->count[DEV_STATS],
@@ -81,6 +84,15 @@ static bool has_own(const struct rank_env *env, enum save_why why)
     return env->keeps_own && why != SAVE_BEST;
 }
 
+static int announce_own(const struct lockstep *l, struct err *e)
+{
+    struct comm *c = l->env->comm;
+    struct worker_word word = {.saying = SAYS_OWN, .rank = c->rank, .own = {.version = l->step}};
+    struct message m;
+    message_send(&m, c, c->workers, TAG_STATE, &word, sizeof word, NULL, 0);
+    return comm_wait(c, &m.op, e);
+}
+
 static int send_own(struct lockstep *l, struct err *e)
 {
     struct rank_env *env = l->env;
@@ -90,7 +102,8 @@ static int send_own(struct lockstep *l, struct err *e)
         return rc;
     }
     env->aside(env->ctx, true);
-    rc = own_state_send(env->comm, env->comm->workers, &own, e);
+    rc = announce_own(l, e);
+    rc = rc < 0 ? rc : own_state_send(env->comm, env->comm->workers, &own, e);
     env->aside(env->ctx, false);
     own_state_release(&own);
     return rc;
@@ -125,13 +138,22 @@ int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err
 
 /* ---- the keeper ------------------------------------------------------------------------------ */
 
+enum { BLOCKS = 3 }; /* parameters, optimizer state, statistics */
+
 struct keeping {
     struct rank_env *env;
     struct survivors survivors;
-    float *params, *optim, *stats; /* those of the last state; owned */
-    struct own_state *own;         /* [workers], of the state under way; owned */
-    double best;                   /* accuracy */
-    struct run_state *state;       /* owned: too large for a fiber's stack */
+    float *blocks[BLOCKS];   /* those of the last state; owned */
+    double best;             /* accuracy */
+    struct run_state *state; /* owned: too large for a fiber's stack */
+    /* where workers have states of their own: */
+    struct own_state *own; /* [workers] the last that came; owned */
+    int64_t *own_of;       /* [workers] the version that it belongs to; -1: none; owned */
+    struct due {           /* a state that waits for them */
+        bool waits;
+        struct state_head head;
+        float *blocks[BLOCKS]; /* owned */
+    } due;
 };
 
 /* What a wait of the keeper ended with. */
@@ -179,57 +201,74 @@ static int take_block(struct keeping *k, int from, float **block, int64_t n, str
 
 static int take_state(struct keeping *k, int from, const struct state_head *head, struct err *e)
 {
-    int rc;
-    if ((rc = take_block(k, from, &k->params, head->n_params, e)) != TAKEN ||
-        (rc = take_block(k, from, &k->optim, head->n_optim, e)) != TAKEN) {
-        return rc;
-    }
-    return take_block(k, from, &k->stats, head->n_stats, e);
-}
-
-static void release_own(struct keeping *k)
-{
-    for (int i = 0; i < k->env->comm->workers; i++) {
-        own_state_release(&k->own[i]);
-    }
-}
-
-static int take_own(struct keeping *k, const struct state_head *head, struct err *e)
-{
-    int rc = 0;
-    for (int i = 0;
-         has_own(k->env, (enum save_why)head->why) && i < k->env->comm->workers && rc >= 0; i++) {
-        rc = own_state_receive(k->env->comm, i, &k->own[i], e);
+    const int64_t floats[BLOCKS] = {head->n_params, head->n_optim, head->n_stats};
+    int rc = TAKEN;
+    for (int i = 0; i < BLOCKS && rc == TAKEN; i++) {
+        rc = take_block(k, from, &k->blocks[i], floats[i], e);
     }
     return rc;
 }
 
-static int save_state(struct keeping *k, const struct state_head *head, struct err *e)
+static void release_own(struct keeping *k, int rank)
 {
+    own_state_release(&k->own[rank]);
+    k->own_of[rank] = -1;
+}
+
+/* Those of another version are none of this state's. */
+static int save_state(struct keeping *k, const struct state_head *head, float *const *blocks,
+                      struct err *e)
+{
+    bool with_own = has_own(k->env, (enum save_why)head->why);
+    int W = k->env->comm->workers;
     if (head->why == SAVE_BEST && head->accuracy > k->best) {
         k->best = head->accuracy;
     }
-    *k->state = (struct run_state){
-        .params = k->params,
-        .optim = k->optim,
-        .stats = k->stats,
-        .n_params = (size_t)head->n_params,
-        .n_optim = (size_t)head->n_optim,
-        .n_stats = (size_t)head->n_stats,
-        .version = head->version,
-        .applied_samples = head->applied,
-        .cursor = head->cursor,
-        .own = k->own,
-        .n_own = has_own(k->env, (enum save_why)head->why) ? k->env->comm->workers : 0,
-        .best = k->best,
-        .why = (enum save_why)head->why,
-        .test_accuracy = head->accuracy,
-        .test_loss = head->loss};
+    for (int i = 0; i < W && with_own; i++) {
+        if (k->own_of[i] != head->version) {
+            release_own(k, i);
+        }
+    }
+    *k->state = (struct run_state){.params = blocks[0],
+                                   .optim = blocks[1],
+                                   .stats = blocks[2],
+                                   .n_params = (size_t)head->n_params,
+                                   .n_optim = (size_t)head->n_optim,
+                                   .n_stats = (size_t)head->n_stats,
+                                   .version = head->version,
+                                   .applied_samples = head->applied,
+                                   .cursor = head->cursor,
+                                   .own = k->own,
+                                   .n_own = with_own ? W : 0,
+                                   .best = k->best,
+                                   .why = (enum save_why)head->why,
+                                   .test_accuracy = head->accuracy,
+                                   .test_loss = head->loss};
     return k->env->save ? k->env->save(k->env->ctx, k->state, e) : 0;
 }
 
-/* A state that is complete. The last one is written when all workers have made their last step:
- * before that, another of them may have to give it. */
+/* Saves the state that is due, once each worker that is left has sent its own. */
+static int save_due(struct keeping *k, struct state_head *last, struct err *e)
+{
+    struct due *d = &k->due;
+    int W = k->env->comm->workers;
+    for (int i = 0; i < W; i++) {
+        bool lacks = k->own_of[i] != d->head.version && !survivors_lost(&k->survivors, i);
+        if (!d->waits || lacks) {
+            return 0;
+        }
+    }
+    d->waits = false;
+    *last = d->head;
+    int rc = save_state(k, &d->head, d->blocks, e);
+    for (int i = 0; i < W; i++) {
+        release_own(k, i);
+    }
+    return rc;
+}
+
+/* A state that is complete but for what workers have of their own. The last one is written when all
+ * workers have made their last step: before that, another of them may have to give it. */
 static int follow_state(struct keeping *k, const struct worker_word *w, struct state_head *last,
                         struct err *e)
 {
@@ -241,46 +280,115 @@ static int follow_state(struct keeping *k, const struct worker_word *w, struct s
         *last = w->state;
         return 0;
     }
-    if ((rc = take_own(k, &w->state, e)) >= 0) {
+    if (!has_own(k->env, (enum save_why)w->state.why)) {
         *last = w->state;
-        rc = save_state(k, &w->state, e);
-        release_own(k);
+        return save_state(k, &w->state, k->blocks, e);
+    }
+    for (int i = 0; i < BLOCKS; i++) { /* a better one may come before the last worker's own */
+        float *before = k->due.blocks[i];
+        k->due.blocks[i] = k->blocks[i];
+        k->blocks[i] = before;
+    }
+    k->due.head = w->state;
+    k->due.waits = true;
+    return save_due(k, last, e);
+}
+
+static int wait_own(void *ctx, struct message *m, struct err *e)
+{
+    struct keeping *k = ctx;
+    int rc = wait_for(k, m, e);
+    if (rc < 0) {
+        comm_abandon(k->env->comm);
     }
     return rc;
+}
+
+static int follow_own(struct keeping *k, const struct worker_word *w, struct state_head *last,
+                      struct err *e)
+{
+    release_own(k, w->rank);
+    int rc = own_state_receive_by(k->env->comm, w->rank, &k->own[w->rank], wait_own, k, e);
+    if (rc < 0) {
+        return rc;
+    }
+    k->own_of[w->rank] = rc == TAKEN ? w->own.version : -1;
+    return save_due(k, last, e);
+}
+
+static int follow(struct keeping *k, const struct worker_word *w, struct state_head *last,
+                  struct err *e)
+{
+    int rc;
+    switch ((enum saying)w->saying) {
+    case SAYS_STATE:
+        return follow_state(k, w, last, e);
+    case SAYS_OWN:
+        return follow_own(k, w, last, e);
+    case SAYS_STANDING:
+    case SAYS_FINISHED:
+        break;
+    }
+    rc = survivors_hear(&k->survivors, w, k->best, e);
+    return rc < 0 ? rc : save_due(k, last, e); /* one that lacked may be lost */
 }
 
 /* Takes words until the last state is there; *last: its head. */
 static int serve(struct keeping *k, struct state_head *last, struct err *e)
 {
     struct rank_env *env = k->env;
+    bool any = env->lost || env->keeps_own;
     int rc = 0;
     while (rc >= 0 &&
            !(last->outcome != RUN_GOES_ON && (!env->lost || survivors_finished(&k->survivors)))) {
         struct worker_word w;
         struct message m;
-        message_recv(&m, env->comm, env->lost ? TRANSPORT_ANY : 0, TAG_STATE, &w, sizeof w, NULL,
-                     0);
+        message_recv(&m, env->comm, any ? TRANSPORT_ANY : 0, TAG_STATE, &w, sizeof w, NULL, 0);
         if ((rc = wait_for(k, &m, e)) >= 0) {
-            rc = w.saying == SAYS_STATE ? follow_state(k, &w, last, e)
-                                        : survivors_hear(&k->survivors, &w, k->best, e);
+            rc = follow(k, &w, last, e);
         }
     }
     if (rc >= 0 && env->lost && (rc = survivors_end(&k->survivors, e)) >= 0) {
-        rc = save_state(k, last, e);
+        rc = save_state(k, last, k->blocks, e);
     }
     return rc;
 }
 
+static int init(struct keeping *k, const struct run_state *from, struct err *e)
+{
+    size_t W = (size_t)k->env->comm->workers;
+    k->best = from->best;
+    k->own = calloc(W, sizeof *k->own);
+    k->own_of = malloc(W * sizeof *k->own_of);
+    k->state = calloc(1, sizeof *k->state);
+    for (size_t i = 0; k->own_of && i < W; i++) {
+        k->own_of[i] = -1;
+    }
+    return k->own && k->own_of && k->state ? survivors_init(&k->survivors, k->env, from, e)
+                                           : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+}
+
+static void release(struct keeping *k)
+{
+    survivors_release(&k->survivors);
+    for (int i = 0; i < BLOCKS; i++) {
+        free(k->blocks[i]);
+        free(k->due.blocks[i]);
+    }
+    for (int i = 0; k->own && i < k->env->comm->workers; i++) {
+        own_state_release(&k->own[i]);
+    }
+    free(k->own);
+    free(k->own_of);
+    free(k->state);
+}
+
 int lockstep_serve(struct rank_env *env, const struct run_state *from, struct err *e)
 {
-    struct keeping k = {.env = env,
-                        .own = calloc((size_t)env->comm->workers, sizeof *k.own),
-                        .state = calloc(1, sizeof *k.state),
-                        .best = from->best};
+    struct keeping k = {.env = env};
     struct state_head last = {.outcome = RUN_GOES_ON};
     double deadline = env->comm->deadline;
-    int rc = k.state && k.own ? survivors_init(&k.survivors, env, from, e)
-                              : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");
+    int rc = init(&k, from, e);
     env->comm->deadline = 0; /* the next state may be hours away; heartbeats tell who is alive */
     if (rc >= 0) {
         rc = serve(&k, &last, e);
@@ -289,11 +397,6 @@ int lockstep_serve(struct rank_env *env, const struct run_state *from, struct er
     if (rc < 0) {
         comm_abandon(env->comm); /* a block may still be coming */
     }
-    survivors_release(&k.survivors);
-    free(k.params);
-    free(k.optim);
-    free(k.stats);
-    free(k.own);
-    free(k.state);
+    release(&k);
     return rc < 0 ? rc : last.outcome;
 }

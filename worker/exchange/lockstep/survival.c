@@ -10,16 +10,26 @@ static const double LOOK_SECONDS = 0.02;
 static const enum dev_block blocks[] = {DEV_PARAMS, DEV_OPTIM, DEV_STATS};
 enum { BLOCKS = sizeof blocks / sizeof *blocks };
 
-/* What a giver tells with its replica: words of the last step and of its evaluation. */
+/* What a giver tells with what it gives: words of the last step and of its evaluation. */
 struct gift {
     float loss, correct;
     int32_t stop, pause, checkpoint;
+    int32_t left;
+    int64_t test_samples;
     double test_loss, test_accuracy;
 };
+
+/* Floats that a giver gives: its replica, or the sums of the last step. */
+struct floats {
+    float *at;
+    size_t n;
+};
+enum { FLOATS_MOST = BLOCKS };
 
 struct survival {
     struct lockstep *l;
     struct gradients *g;
+    bool sums;          /* gradients keep their sums: a step is summed again, not computed */
     int round;          /* workers that were dropped */
     struct tally *made; /* [workers] in this attempt; owned */
     struct gift said;   /* but for the evaluation */
@@ -66,6 +76,7 @@ struct survival *survival_new(struct lockstep *l, struct gradients *g, struct er
     }
     s->l = l;
     s->g = g;
+    s->sums = gradients_keeps_sums(g);
     s->made = made;
     c->lost = one_is_lost;
     c->lost_ctx = s;
@@ -170,12 +181,12 @@ static int say_finished(struct survival *s, struct err *e)
         .round = s->round,
         .step = s->l->step,
         .evaluated = s->l->evaluated_here,
-        .digest = s->round > 0 ? digest_of(s->l->env->replica) : 0,
+        .digest = s->round > 0 && !s->sums ? digest_of(s->l->env->replica) : 0,
     };
     return say(s, SAYS_FINISHED, e);
 }
 
-/* ---- the replica, from one worker to another ------------------------------------------------- */
+/* ---- the replica or a sum, from one worker to another ---------------------------------------- */
 
 enum given { GIVEN, PEER_LOST };
 
@@ -195,40 +206,63 @@ static int wait_for_peer(struct survival *s, struct message *m, struct err *e)
     return rc < 0 ? rc : GIVEN;
 }
 
-/* To one worker, or from one: the gift goes with the first block. */
-static int pass_replica(struct survival *s, int peer, bool give, struct gift *gift, struct err *e)
+/* How many. */
+static int list_floats(const struct survival *s, enum which_sum which, struct floats *out)
+{
+    const struct dev_replica *r = s->l->env->replica;
+    for (int i = 0; i < SUM_PARTS && s->sums; i++) {
+        out[i].at = gradients_sum_part(s->g, which, i, &out[i].n);
+    }
+    for (int i = 0; i < BLOCKS && !s->sums; i++) {
+        out[i] = (struct floats){r->host[blocks[i]], r->count[blocks[i]]};
+    }
+    return s->sums ? SUM_PARTS : BLOCKS;
+}
+
+/* To one worker, or from one: the gift goes with the first floats. */
+static int pass_floats(struct survival *s, int peer, bool give, struct gift *gift, struct err *e)
 {
     struct comm *c = s->l->env->comm;
-    struct dev_replica *r = s->l->env->replica;
-    int rc = GIVEN;
-    for (int i = 0; i < BLOCKS && rc == GIVEN; i++) {
+    struct floats floats[FLOATS_MOST];
+    int n = list_floats(s, give ? SUM_ENDED : SUM_UNDER_WAY, floats), rc = GIVEN;
+    for (int i = 0; i < n && rc == GIVEN; i++) {
         struct message m;
-        float *block = r->host[blocks[i]];
-        size_t n = r->count[blocks[i]];
         if (give) {
-            message_send(&m, c, peer, TAG_GIFT, gift, sizeof *gift, block, n);
+            message_send(&m, c, peer, TAG_GIFT, gift, sizeof *gift, floats[i].at, floats[i].n);
         } else {
-            message_recv(&m, c, peer, TAG_GIFT, gift, sizeof *gift, block, n);
+            message_recv(&m, c, peer, TAG_GIFT, gift, sizeof *gift, floats[i].at, floats[i].n);
         }
         rc = wait_for_peer(s, &m, e);
     }
     return rc;
 }
 
-static int give_all(struct survival *s, const struct verdict *v, struct err *e)
+/* The replica's blocks between the device and the host; sums are on the host. */
+static int move_replica(struct survival *s, bool fetch, struct err *e)
 {
     struct dev_replica *r = s->l->env->replica;
-    struct gift gift = s->said;
+    const struct device_ops *ops = r->dev->ops;
     int rc = 0;
+    for (int i = 0; i < BLOCKS && rc >= 0 && !s->sums; i++) {
+        size_t n = r->count[blocks[i]];
+        rc = n == 0  ? 0
+             : fetch ? ops->fetch(r, blocks[i], 0, n, e)
+                     : ops->store(r, blocks[i], 0, n, e);
+    }
+    return rc;
+}
+
+static int give_all(struct survival *s, const struct verdict *v, struct err *e)
+{
+    struct gift gift = s->said;
     gift.test_loss = s->l->last_loss;
     gift.test_accuracy = s->l->last_accuracy;
-    for (int i = 0; i < BLOCKS && rc >= 0; i++) {
-        size_t n = r->count[blocks[i]];
-        rc = n > 0 ? r->dev->ops->fetch(r, blocks[i], 0, n, e) : 0;
-    }
+    gift.test_samples = s->l->last_samples;
+    gift.left = s->l->left;
+    int rc = move_replica(s, true, e);
     for (int to = 0; to < s->l->env->comm->workers && rc >= 0; to++) {
         if (v->behind[to]) {
-            rc = pass_replica(s, to, true, &gift, e);
+            rc = pass_floats(s, to, true, &gift, e);
         }
     }
     return rc < 0 ? rc : GIVEN;
@@ -236,51 +270,100 @@ static int give_all(struct survival *s, const struct verdict *v, struct err *e)
 
 static int take(struct survival *s, const struct verdict *v, struct err *e)
 {
-    struct dev_replica *r = s->l->env->replica;
     struct gift gift;
-    s->torn = true;
-    int rc = pass_replica(s, v->giver, false, &gift, e);
-    if (rc != GIVEN) {
+    s->torn = !s->sums; /* else what a step needs is still there */
+    int rc = pass_floats(s, v->giver, false, &gift, e);
+    if (rc != GIVEN || (rc = move_replica(s, false, e)) < 0) {
         return rc;
-    }
-    for (int i = 0; i < BLOCKS && rc >= 0; i++) {
-        size_t n = r->count[blocks[i]];
-        rc = n > 0 ? r->dev->ops->store(r, blocks[i], 0, n, e) : 0;
     }
     gradients_keep_stats(s->g);
     s->torn = false;
     s->said = gift;
-    return rc < 0 ? rc : GIVEN;
+    return GIVEN;
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */
 
-/* The step that others have ended: this rank's gradient is in it. */
-static void end_step(struct survival *s, const struct survival_step *step)
+/* Makes the step of the sums that were given; its words are theirs. */
+static int use_sums(struct survival *s, const struct survival_step *step, struct err *e)
 {
     struct lockstep *l = s->l;
-    double n = (double)l->slice.count;
+    const float *words;
+    int rc = gradients_use_given(s->g, step->work, &words, e);
+    if (rc >= 0) {
+        lockstep_done(l);
+        lockstep_agree(l, words);
+        survival_note(s, words);
+    }
+    return rc;
+}
+
+static void take_words(struct survival *s)
+{
+    struct lockstep *l = s->l;
     count_step(s);
     lockstep_done(l);
     l->stop = s->said.stop;
     l->pause = s->said.pause;
     l->checkpoint = s->said.checkpoint;
+    l->asked_checkpoint = l->asked_checkpoint && !l->checkpoint;
+}
+
+/* The step that others have ended: this rank's gradient is in it. */
+static int end_step(struct survival *s, const struct survival_step *step, struct err *e)
+{
+    struct lockstep *l = s->l;
+    double n = (double)l->slice.count;
+    int rc = 0;
+    if (s->sums) {
+        rc = use_sums(s, step, e);
+    } else {
+        take_words(s);
+    }
     struct row row = lockstep_row(l, step->work, NULL, step->compute_s, step->ready);
     row.loss = (float)(s->said.loss / n);
     row.accuracy = strategy_accuracy(s->said.correct, n);
     row.bytes = gradients_bytes(s->g);
-    l->env->row(l->env->ctx, &row);
+    if (rc >= 0) {
+        l->env->row(l->env->ctx, &row);
+    }
+    return rc;
+}
+
+/* The evaluation of the verdict's step: this rank lacks it, or may have to tell it. */
+static int take_evaluation(struct survival *s, const struct verdict *v, bool behind, struct err *e)
+{
+    struct lockstep *l = s->l;
+    if (!v->evaluated || !(behind || v->first_lost)) {
+        return 0;
+    }
+    l->best =
+        v->best; /* as the keeper has it: the first worker may not have told of a better one */
+    if (!behind) {
+        return lockstep_take_evaluation(l, l->last_loss, l->last_accuracy, l->last_samples, e);
+    }
+    l->left = s->said.left;
+    return lockstep_take_evaluation(l, s->said.test_loss, s->said.test_accuracy,
+                                    s->said.test_samples, e);
 }
 
 static int adopt(struct survival *s, const struct verdict *v, const struct survival_step *step,
                  bool behind, struct err *e)
 {
     struct lockstep *l = s->l;
+    int rc = 0;
     if (v->step > l->step) {
         BUG_ON(!behind || !step);
-        end_step(s, step);
+        rc = end_step(s, step, e);
     }
-    lockstep_undo(l);
+    if (rc >= 0 && s->sums) {
+        rc = lockstep_lose(l, v->lost, v->round, e);
+    } else if (rc >= 0) {
+        lockstep_undo(l);
+    }
+    if (rc < 0) {
+        return rc;
+    }
     comm_drop(l->env->comm, v->lost, v->round);
     s->round = v->round;
     lockstep_adopt(l, v->version, v->sizes);
@@ -289,14 +372,7 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
         log_info("sync", "goes on without the workers that are lost", "step=%lld lost=%d left=%d",
                  (long long)l->step, v->round, l->env->comm->n_members[COMM_ALL]);
     }
-    if (!v->evaluated || !(behind || v->first_lost)) {
-        return 0;
-    }
-    l->best =
-        v->best; /* as the keeper has it: the first worker may not have told of a better one */
-    return lockstep_take_evaluation(l, behind ? s->said.test_loss : l->last_loss,
-                                    behind ? s->said.test_accuracy : l->last_accuracy,
-                                    l->env->test_samples, e);
+    return take_evaluation(s, v, behind, e);
 }
 
 enum heard { HEARD_VERDICT, HEARD_END };
@@ -332,17 +408,25 @@ static int follow(struct survival *s, const struct survival_step *step, struct e
     }
 }
 
+/* What is left to do of the exchange that was given up, which began at step `at`. */
+static int recovered(const struct survival *s, const struct survival_step *step, int64_t at)
+{
+    bool made = step ? s->l->step > at : s->l->evaluated_here;
+    return s->sums && !made ? RECOVERED_ONCE_MORE : RECOVERED;
+}
+
 int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e)
 {
     if (!s || rc != -ERR_CANCELLED || !one_is_lost(s)) {
         return rc;
     }
+    int64_t at = s->l->step;
     err_clear(e);
     if ((rc = gradients_undo(s->g, e)) < 0 || (rc = allreduce_cancel(&s->l->sums, e)) < 0 ||
         (rc = follow(s, step, e)) < 0) {
         return rc;
     }
-    return rc == HEARD_VERDICT ? 0
+    return rc == HEARD_VERDICT ? recovered(s, step, at)
                                : err_set(e, ERR_PEER, "the keeper has ended the run within a step");
 }
 

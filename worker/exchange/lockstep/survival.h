@@ -1,9 +1,13 @@
-/* A worker of a lockstep strategy that goes on when another one dies (docs/decisions/0022).
+/* A worker of a lockstep strategy that goes on when another one dies (docs/decisions/0022, 0029).
  *
- *      exchange ─► ERR_CANCELLED: a worker is lost ─► survival_recover ─► the strategy's next
+ *      exchange ─► ERR_CANCELLED: a worker is lost ─► survival_recover ─┬─► the strategy's next
+ *                      ▲                                                └─► the exchange, once more
+ *                      └──────────────────────────────────────────────────────┘
  *
- * The step under way is given up, the keeper says from which step all go on (verdict.h), the ring
- * is built anew of those who are left, and next() cuts the same samples by the new minibatches.
+ * The sums under way are given up, the keeper says from which step all go on (verdict.h), and the
+ * ring is built anew of those who are left. Where a step can be computed again, next() cuts the
+ * same samples by the new minibatches. Where gradients keep their sums (a user's program computed
+ * them), those who are left sum once more without the lost one, whose samples come in later steps.
  * survivors.h is the keeper's half. Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
@@ -30,9 +34,10 @@ struct survival_step { /* of this rank, the one that was not ended */
     const struct work *work;
     double compute_s, ready; /* seconds; comm_now() when its gradients were there */
 };
+enum recovered { RECOVERED, RECOVERED_ONCE_MORE };
 /* After an exchange of this strategy that ended with `rc`: gives what is under way up and does as
- * the keeper decides, if a worker is lost; else returns rc. 0: the run goes on with next().
- * step: NULL if it was an evaluation. */
+ * the keeper decides, if a worker is lost; else returns rc. RECOVERED: the run goes on with next().
+ * RECOVERED_ONCE_MORE: the same exchange is made again. step: NULL if it was an evaluation. */
 int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e);
 /* strategy_ops.finish: the last state to the keeper, again by another if the first worker is lost
  * meanwhile; returns when the keeper has it and all workers are there. */

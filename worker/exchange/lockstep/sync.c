@@ -13,7 +13,7 @@
  * while any rank is not ready.
  *
  * A rank whose user's program has ended joins the sums late (absence.h). A worker that dies leaves
- * them, and the step is made by those who are left (survival.h).
+ * them, and the step is made or summed again by those who are left (survival.h).
  *
  * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <math.h>
@@ -109,29 +109,43 @@ static void report(struct sync *s, const struct work *w, const float *words, dou
     env->row(env->ctx, &row);
 }
 
-static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
-                        double compute_s, struct err *e)
+/* Sums gradients and words, and updates. */
+static int sum(struct sync *s, const struct work *w, const struct dev_result *r, double ready,
+               const float **sums, struct err *e)
 {
-    struct sync *s = (struct sync *)base;
     struct lockstep *l = &s->l;
-    double ready = comm_now(l->env->comm);
     float *words = gradients_words(s->gradients);
-    const float *sums;
-    struct absence *a = &s->absence;
-    a->work = *w;
-    a->result = *r;
-    a->compute_s = compute_s;
     lockstep_write(l, words, r->absent ? ABSENCE_TIME : ready - l->began, 1);
     weighing_begin(&s->weighing, w, words);
     weighing_leave(&s->weighing, r, words);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
     survival_watch(s->survival, true);
-    int rc = gradients_update(s->gradients, w, r->absent ? 0 : lockstep_share(l), &sums, e);
+    int rc = gradients_update(s->gradients, w, r->absent ? 0 : lockstep_share(l), sums, e);
     survival_watch(s->survival, false);
-    if (rc < 0) {
-        const struct survival_step step = {w, compute_s, ready};
-        return survival_recover(s->survival, rc, &step, e);
+    return rc < 0 ? absence_failed(&s->absence, rc, e) : 0;
+}
+
+static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
+                        double compute_s, struct err *e)
+{
+    struct sync *s = (struct sync *)base;
+    struct lockstep *l = &s->l;
+    double ready = comm_now(l->env->comm);
+    const struct survival_step step = {w, compute_s, ready};
+    const float *sums;
+    int rc;
+    s->absence.work = *w;
+    s->absence.result = *r;
+    s->absence.compute_s = compute_s;
+    while ((rc = sum(s, w, r, ready, &sums, e)) < 0) {
+        rc = survival_recover(s->survival, rc, &step, e);
+        if (rc != RECOVERED_ONCE_MORE) {
+            return rc;
+        }
+        if ((rc = gradients_add_again(s->gradients, lockstep_factor(l, w), e)) < 0) {
+            return rc;
+        }
     }
     if ((rc = weighing_check(&s->weighing, w, sums, e)) < 0 ||
         (rc = weighing_left(&s->weighing, sums, e)) < 0) {
@@ -148,7 +162,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     lockstep_done(l);
     lockstep_agree(l, sums);
     survival_note(s->survival, sums);
-    report(s, w, sums, a->compute_s, ready);
+    report(s, w, sums, s->absence.compute_s, ready);
     return 0;
 }
 
@@ -161,7 +175,10 @@ static int on_further(struct strategy *base, const struct work *w, struct err *e
     int rc;
     memset(words, 0, lockstep_words(l) * sizeof(float)); /* nothing is agreed */
     weighing_begin(&s->weighing, w, words);
-    if ((rc = gradients_update(s->gradients, w, l->done_share, &sums, e)) < 0) {
+    survival_watch(s->survival, true); /* a worker that is lost here ends the run */
+    rc = gradients_update(s->gradients, w, l->done_share, &sums, e);
+    survival_watch(s->survival, false);
+    if (rc < 0) {
         return rc;
     }
     return weighing_check(&s->weighing, w, sums, e);
@@ -171,8 +188,15 @@ static int on_evaluated(struct strategy *base, const struct work *w, const struc
                         struct err *e)
 {
     struct sync *s = (struct sync *)base;
-    int rc = lockstep_evaluated(&s->l, w, r, e);
-    return rc < 0 ? survival_recover(s->survival, rc, NULL, e) : equal_check(&s->equal, e);
+    int rc;
+    while ((rc = lockstep_evaluated(&s->l, w, r, e)) < 0) {
+        rc = survival_recover(s->survival, rc, NULL, e);
+        if (rc != RECOVERED_ONCE_MORE) {
+            equal_pass_over(&s->equal);
+            return rc;
+        }
+    }
+    return equal_check(&s->equal, e);
 }
 
 static int finish(struct strategy *base, struct err *e)

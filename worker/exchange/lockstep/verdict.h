@@ -1,10 +1,10 @@
-/* What workers and keeper say to each other when a worker is lost (docs/decisions/0022), and how
- * the keeper decides from which step the others go on.
+/* What workers and keeper say to each other when a worker is lost (docs/decisions/0022, 0029), and
+ * how the keeper decides from which step the others go on.
  *
  *      keeper   ── asks: who is lost ──► each worker that is left
  *      worker   ── stands at step s ──► keeper
  *      keeper   ── decides: step, giver, who is behind, minibatches ──► each of them
- *      giver    ── replica, words of the step ──► those behind
+ *      giver    ── replica, or sums of the step, words ──► those behind
  *
  * In lockstep nobody makes a step that another has not reached, so the ranks stand at one step or
  * at two neighbouring ones. Those that did not end step s, of which others have the sums, get its
@@ -20,7 +20,7 @@ enum { TAG_STATE = 10, TAG_BLOCK, TAG_PARAMETERS, TAG_VERDICT, TAG_GIFT };
 
 /* ---- from a worker to the keeper: TAG_STATE -------------------------------------------------- */
 
-enum saying { SAYS_STATE, SAYS_STANDING, SAYS_FINISHED };
+enum saying { SAYS_STATE, SAYS_OWN, SAYS_STANDING, SAYS_FINISHED };
 
 struct state_head { /* of a state that the first worker gives to the keeper; its blocks follow */
     int64_t version, applied;
@@ -29,6 +29,10 @@ struct state_head { /* of a state that the first worker gives to the keeper; its
     double accuracy, loss;
     int32_t why;     /* enum save_why */
     int32_t outcome; /* enum run_outcome: RUN_GOES_ON, or what serve() returns after this state */
+};
+
+struct own_word {    /* of this worker's own state, which follows (own_state.h) */
+    int64_t version; /* of the state that it belongs to */
 };
 
 struct standing {
@@ -46,6 +50,7 @@ struct worker_word {
     int32_t saying, rank;
     union {
         struct state_head state;
+        struct own_word own;
         struct standing standing;
     };
 };

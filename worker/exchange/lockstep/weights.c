@@ -77,7 +77,7 @@ bool weighing_judge(void *ctx, const float *sums, double *scale)
     const struct weighing *g = ctx;
     const struct lockstep *l = g->l;
     const float *words = lockstep_weighed(l, sums);
-    bool voided = words[WORD_VOIDED] > 0, first = l->env->comm->rank == 0;
+    bool voided = words[WORD_VOIDED] > 0, first = lockstep_is_first(l);
     if (!l->env->sums) {
         *scale = lockstep_correct(l, sums, g->planned);
     }
@@ -99,7 +99,8 @@ int weighing_check(const struct weighing *g, const struct work *w, const float *
     if (!g->l) {
         return 0;
     }
-    int n = (int)lockstep_weighed(g->l, sums)[WORD_FURTHER], W = g->l->env->comm->workers;
+    int n = (int)lockstep_weighed(g->l, sums)[WORD_FURTHER],
+        W = g->l->env->comm->n_members[COMM_ALL];
     if (n == (w->further ? W : 0)) {
         return 0;
     }

@@ -27,8 +27,8 @@ enum push_kind {
     PUSH_EVALUATION, /* of the test slice that was handed out; or what a user's program measured */
     PUSH_OWN_STATE,  /* own_state_send() follows */
     PUSH_RETURN,     /* the worker's program ended before its gradient: slices are given back */
-    PUSH_LEAVE, /* its program has made its last epoch, and the slice is of one too many */
-    PUSH_QUIT   /* its program has left before; the slice is for the others, which go on */
+    PUSH_LEAVE,      /* its program has made its last epoch, and the slice is of one too many */
+    PUSH_QUIT        /* its program has left before; the slice is for the others, which go on */
 };
 
 struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and running statistics

@@ -1,0 +1,114 @@
+/* Samples of lost workers come again: positions of an epoch that got longer lead to each sample
+ * once, and a state may be saved where all that lies before it is computed. */
+#include "fixture.h"
+
+#include "worker/exchange/leftovers.h"
+
+enum { SAMPLES = 40, MOST = 80 };
+
+/* What an epoch with two losses hands out: positions but for what was lost, by the order of cuts. */
+struct epoch {
+    struct leftovers left;
+    bool lost[MOST]; /* positions that nobody computes */
+    int64_t length;
+};
+
+static void lose(struct epoch *x, const struct slice *of, int n, int64_t at)
+{
+    OK(leftovers_add(&x->left, of, n, at, &err_));
+    for (int i = 0; i < n; i++) {
+        x->length += of[i].count;
+        for (int64_t p = of[i].start; p < of[i].start + of[i].count; p++) {
+            x->lost[p] = true;
+        }
+    }
+}
+
+static void check_each_once(const struct epoch *x)
+{
+    int times[SAMPLES] = {0};
+    for (int64_t p = 0; p < x->length; p++) {
+        int64_t sample = leftovers_position(&x->left, 3, p);
+        assert_in_range(sample, 0, SAMPLES - 1);
+        times[sample] += !x->lost[p];
+        assert_int_equal(leftovers_position(&x->left, 4, p), p); /* another epoch */
+    }
+    for (int i = 0; i < SAMPLES; i++) {
+        assert_int_equal(times[i], 1);
+    }
+}
+
+static void each_sample_comes_once_whoever_is_lost(void **state)
+{
+    (void)state;
+    struct epoch x = {.length = SAMPLES};
+    const struct slice first[] = {{3, 6, 2}, {3, 14, 2}},
+                       second[] = {{3, 17, 3}, {3, 21, 1}}; /* some of it came again already */
+    check_each_once(&x);
+    lose(&x, first, 2, 16);
+    check_each_once(&x);
+    lose(&x, second, 2, 24);
+    check_each_once(&x);
+    leftovers_release(&x.left);
+}
+
+static void what_is_lost_while_it_comes_again_comes_once_more(void **state)
+{
+    (void)state;
+    struct epoch x = {.length = SAMPLES};
+    const struct slice first[] = {{3, 0, 8}}, second[] = {{3, 9, 2}, {3, 12, 2}};
+    lose(&x, first, 1, 8);
+    lose(&x, second, 2, 14); /* within what the first loss added, 8 … 15 */
+    check_each_once(&x);
+    leftovers_release(&x.left);
+}
+
+static void check_settled(const struct leftovers *l, int64_t at, int64_t expected)
+{
+    struct cursor c = {.samples = SAMPLES + 4, .epochs = 9, .epoch = 3, .position = at}, out;
+    bool settled = leftovers_settle(l, &c, SAMPLES, &out);
+    assert_int_equal(settled, expected >= 0);
+    assert_int_equal(out.position, expected >= 0 ? expected : at);
+    assert_int_equal(out.samples, expected >= 0 ? SAMPLES : c.samples);
+}
+
+static void a_state_is_saved_where_nothing_before_it_is_missing(void **state)
+{
+    (void)state;
+    struct leftovers l = {0};
+    const struct slice lost[] = {{3, 6, 2}, {3, 14, 2}};
+    check_settled(&l, 7, 7);
+    OK(leftovers_add(&l, lost, 2, 16, &err_));
+    check_settled(&l, 0, 0);
+    check_settled(&l, 6, 6); /* the step before the first one that lacks samples */
+    check_settled(&l, 8, -1);
+    check_settled(&l, 16, -1);
+    check_settled(&l, 19, -1);
+    check_settled(&l, 20, 16);
+    check_settled(&l, 40, 36);
+    leftovers_release(&l);
+}
+
+static void losses_of_an_earlier_epoch_are_forgotten(void **state)
+{
+    (void)state;
+    struct leftovers l = {0};
+    const struct slice third = {3, 6, 2}, fourth = {4, 6, 2};
+    OK(leftovers_add(&l, &third, 1, 16, &err_));
+    OK(leftovers_add(&l, &fourth, 1, 10, &err_));
+    assert_int_equal(l.n, 1);
+    assert_int_equal(leftovers_position(&l, 4, 10), 6);
+    assert_int_equal(leftovers_position(&l, 4, 12), 10);
+    leftovers_release(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_sample_comes_once_whoever_is_lost),
+        cmocka_unit_test(what_is_lost_while_it_comes_again_comes_once_more),
+        cmocka_unit_test(a_state_is_saved_where_nothing_before_it_is_missing),
+        cmocka_unit_test(losses_of_an_earlier_epoch_are_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+/* Steps that were cut in advance, of ranks that lose one of them at any step (docs/decisions/0029):
+ * those that are left cut alike from then on, and each sample is in one step of each epoch. What
+ * rank a rank can be at when it learns of the loss is drawn: in the step, or one further than
+ * others, which get its sums. With real programs: tests/integration/test_lost_worker.py. */
+#include "fixture.h"
+
+#include "worker/exchange/lockstep/lockstep.h"
+
+enum { W = 4, BATCH = 16, SAMPLES = 104, EPOCHS = 2, STEPS_MOST = 40 };
+
+/* ---- ranks without messages ------------------------------------------------------------------ */
+
+struct rank {
+    struct transport t;
+    int number;
+    struct comm comm;
+    struct rank_env env;
+    struct lockstep l;
+    struct work work;
+};
+
+static int number_of(struct transport *t)
+{
+    return ((struct rank *)t)->number;
+}
+
+static int size_of(struct transport *t)
+{
+    (void)t;
+    return W + 1;
+}
+
+static double now(struct transport *t)
+{
+    (void)t;
+    return 0;
+}
+
+static void weigh(struct transport *t, int64_t bytes)
+{
+    (void)t;
+    (void)bytes;
+}
+
+static const struct transport_ops no_messages = {
+    .rank = number_of, .size = size_of, .now = now, .weigh = weigh};
+
+static void begin(struct rank *r, int number, int ahead, const struct jobspec *spec)
+{
+    struct run_state from = {.cursor = {.samples = SAMPLES, .epochs = EPOCHS}};
+    *r = (struct rank){.t = {&no_messages}, .number = number};
+    OK(comm_init(&r->comm, &r->t, W, 1, &err_));
+    r->env = (struct rank_env){.spec = spec,
+                               .comm = &r->comm,
+                               .train_samples = SAMPLES,
+                               .ahead = ahead,
+                               .first_sizes = {4, 5, 4, 3},
+                               .first_version = 1};
+    lockstep_init(&r->l, &r->env, &from);
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+struct run {
+    struct rank ranks[W];
+    bool gone[W];
+    int times[EPOCHS][SAMPLES]; /* that a sample was in a step that was made */
+    unsigned seed;
+};
+
+static int draw(struct run *x, int n)
+{
+    x->seed = x->seed * 1664525 + 1013904223;
+    return (int)((x->seed >> 16) % (unsigned)n);
+}
+
+static void count(struct run *x, const struct rank *r)
+{
+    const struct slice *s = &r->work.slice;
+    for (int64_t i = 0; i < s->count; i++) {
+        int64_t at = leftovers_position(r->work.parts[0].left, s->epoch, s->start + i);
+        assert_in_range(at, 0, SAMPLES - 1);
+        x->times[s->epoch][at]++;
+    }
+}
+
+static void train(struct run *x, int i)
+{
+    struct rank *r = &x->ranks[i];
+    r->work = (struct work){0};
+    lockstep_train(&r->l, &r->work);
+    (void)x;
+}
+
+/* All that are there make the step that they began; the lost one's gradient is in it or not. */
+static void make(struct run *x, int i)
+{
+    count(x, &x->ranks[i]);
+    lockstep_done(&x->ranks[i].l);
+}
+
+/* One is lost: 0, or the error, the same on all that are left. */
+static int lose(struct run *x, int dead)
+{
+    static const int sizes[W][SPEC_WORKERS] = {
+        {0, 6, 5, 5}, {6, 0, 5, 5}, {6, 5, 0, 5}, {6, 5, 5, 0}};
+    int first = 1;
+    x->gone[dead] = true;
+    for (int i = 0; i < W; i++) {
+        struct rank *r = &x->ranks[i];
+        if (i != dead) {
+            int rc = lockstep_lose(&r->l, &dead, 1, &err_);
+            first = first == 1 ? rc : first;
+            assert_int_equal(rc, first);
+            comm_drop(&r->comm, &dead, 1);
+            lockstep_adopt(&r->l, 2, sizes[dead]);
+        }
+    }
+    return first;
+}
+
+/* Step `at` is under way: either no one has its sums, so it is made without the dead one; or some
+ * have, and have begun the next one, while the others are given them. */
+static int lose_within(struct run *x, int dead)
+{
+    bool further[W] = {false};
+    if (draw(x, 2) == 0) {
+        return lose(x, dead);
+    }
+    count(x, &x->ranks[dead]);
+    for (int i = 0; i < W; i++) {
+        if (i != dead) {
+            make(x, i);
+            further[i] = draw(x, 2) && !lockstep_over(&x->ranks[i].l);
+        }
+        if (further[i]) {
+            train(x, i);
+        }
+    }
+    int rc = lose(x, dead);
+    for (int i = 0; i < W && rc >= 0; i++) {
+        if (i != dead && !further[i]) {
+            train(x, i);
+        }
+    }
+    return rc;
+}
+
+static void check_alike(const struct run *x)
+{
+    const struct lockstep *first = NULL;
+    int64_t sum = 0;
+    for (int i = 0; i < W; i++) {
+        const struct lockstep *l = &x->ranks[i].l;
+        if (!x->gone[i] && x->ranks[i].work.action == DO_TRAIN) {
+            first = first ? first : l;
+            assert_int_equal(l->slice.count, first->slice.count);
+            assert_int_equal(l->cursor.position, first->cursor.position);
+            sum += x->ranks[i].work.slice.count;
+        }
+    }
+    if (first) { /* else the run is over */
+        assert_int_equal(sum, first->slice.count);
+        assert_in_range(sum, 1, BATCH + BATCH / 4);
+    }
+}
+
+static bool step(struct run *x, int dead, int *rc)
+{
+    bool any = false;
+    for (int i = 0; i < W; i++) {
+        if (!x->gone[i]) {
+            train(x, i);
+            any = x->ranks[i].work.action == DO_TRAIN;
+        }
+    }
+    if (any && dead >= 0) {
+        *rc = lose_within(x, dead);
+    }
+    for (int i = 0; i < W && *rc >= 0 && any; i++) {
+        if (!x->gone[i] && x->ranks[i].work.action == DO_TRAIN) {
+            make(x, i);
+        }
+    }
+    if (any && *rc >= 0) {
+        check_alike(x);
+    }
+    return any && *rc >= 0;
+}
+
+static void check_each_once(const struct run *x)
+{
+    for (int e = 0; e < EPOCHS; e++) {
+        for (int i = 0; i < SAMPLES; i++) {
+            assert_int_equal(x->times[e][i], 1);
+        }
+    }
+}
+
+/* Worker `dead` is lost in step `at`. An epoch has 7 steps, the last one of 8 samples. */
+static void run(const struct jobspec *spec, int ahead, int at, int dead, unsigned seed)
+{
+    enum { EPOCH_STEPS = 7 };
+    struct run *x = calloc(1, sizeof *x);
+    int rc = 0, n = 0;
+    x->seed = seed;
+    for (int i = 0; i < W; i++) {
+        begin(&x->ranks[i], i, ahead, spec);
+    }
+    while (step(x, n == at ? dead : -1, &rc)) {
+        assert_true(++n < STEPS_MOST);
+    }
+    if (rc < 0) { /* only where the epoch's end was told */
+        assert_int_equal(rc, -ERR_PEER);
+        assert_non_null(strstr(err_.message, "whose end the programs know"));
+        assert_in_range(at % EPOCH_STEPS + ahead, EPOCH_STEPS - 2, 2 * EPOCH_STEPS);
+    } else {
+        check_each_once(x);
+        bool little = at % EPOCH_STEPS + ahead < 2; /* is left over for each of the later steps */
+        int64_t most = EPOCHS * EPOCH_STEPS + (little ? 0 : 2);
+        assert_in_range(x->ranks[dead == 0].l.step, EPOCHS * EPOCH_STEPS, most);
+    }
+    for (int i = 0; i < W; i++) {
+        lockstep_release(&x->ranks[i].l);
+        comm_release(&x->ranks[i].comm);
+    }
+    free(x);
+}
+
+static void each_sample_is_in_one_step_of_an_epoch_whoever_is_lost_and_when(void **state)
+{
+    (void)state;
+    struct jobspec *spec = make_spec(
+        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 104}, "
+        "\"batching\": {\"global_batch\": 16}, \"workers\": 4, \"epochs\": 2}");
+    for (int ahead = 1; ahead <= 4; ahead++) {
+        for (int at = 0; at < 14; at++) {
+            for (int dead = 0; dead < W; dead++) {
+                for (unsigned seed = 0; seed < 8; seed++) {
+                    run(spec, ahead, at, dead, seed * 7919 + 1);
+                }
+            }
+        }
+    }
+    drop_spec(spec);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_sample_is_in_one_step_of_an_epoch_whoever_is_lost_and_when),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* See leftovers.h. */
+#include "worker/exchange/leftovers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void clear(struct leftovers *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        free(l->all[i].of);
+    }
+    l->n = 0;
+}
+
+void leftovers_release(struct leftovers *l)
+{
+    clear(l);
+    free(l->all);
+    *l = (struct leftovers){0};
+}
+
+int leftovers_add(struct leftovers *l, const struct slice *of, int n, int64_t at, struct err *e)
+{
+    if (l->n > 0 && l->all[0].epoch != of[0].epoch) {
+        clear(l);
+    }
+    struct slice *copy = malloc((size_t)n * sizeof *copy);
+    struct leftover *all = realloc(l->all, ((size_t)l->n + 1) * sizeof *all);
+    l->all = all ? all : l->all;
+    if (!copy || !all) {
+        free(copy);
+        return err_set(e, ERR_MEMORY, "cannot keep a lost worker's slices: memory ran out");
+    }
+    memcpy(copy, of, (size_t)n * sizeof *copy);
+    struct leftover *mine = &l->all[l->n++];
+    *mine = (struct leftover){.epoch = of[0].epoch, .at = at, .of = copy, .n = n};
+    for (int i = 0; i < n; i++) {
+        mine->count += of[i].count;
+    }
+    return 0;
+}
+
+static int64_t in_slices(const struct leftover *o, int64_t nth)
+{
+    int i = 0;
+    while (nth >= o->of[i].count) {
+        nth -= o->of[i++].count;
+    }
+    return o->of[i].start + nth;
+}
+
+/* The positions of a loss are those that the losses before it have made. */
+int64_t leftovers_position(const struct leftovers *l, int64_t epoch, int64_t at)
+{
+    for (int i = l->n - 1; i >= 0; i--) {
+        const struct leftover *o = &l->all[i];
+        if (o->epoch == epoch && at >= o->at) {
+            at = at < o->at + o->count ? in_slices(o, at - o->at) : at - o->count;
+        }
+    }
+    return at;
+}
+
+bool leftovers_settle(const struct leftovers *l, const struct cursor *c, int64_t samples,
+                      struct cursor *out)
+{
+    int64_t at = c->position;
+    *out = *c;
+    for (int i = l->n - 1; i >= 0; i--) {
+        const struct leftover *o = &l->all[i];
+        if (o->epoch != c->epoch || at <= o->of[0].start) {
+            continue;
+        }
+        if (at < o->at + o->count) {
+            return false;
+        }
+        at -= o->count;
+    }
+    out->position = at;
+    out->samples = samples;
+    return true;
+}
