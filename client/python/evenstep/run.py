@@ -145,7 +145,7 @@ class Run:
 
     def begin(self, number):
         """False: the job was stopped, make no step."""
-        if self._held(self._library.begin, number) == OVER:
+        if not self.over and self._held(self._library.begin, number) == OVER:
             self.over = True
         return not self.over
 

@@ -89,7 +89,7 @@ class Stream:
     def is_over(self):
         """The run's last epoch is closed: what may still come only says so."""
         piece = self.coming()
-        return piece is None or (piece.number < 0 and piece.epoch < self.epoch)
+        return self.run.over or piece is None or (piece.number < 0 and piece.epoch < self.epoch)
 
     def close_epoch_if_over(self):
         """Its last slice's step is made: what follows, an evaluation, sees averaged parameters.
