@@ -86,6 +86,7 @@ struct dev_result {
     bool absent;     /* a user's program has ended: its samples are not in the gradients */
     int given;       /* absent: buckets of theirs that had gone before */
     bool leaves;     /* a user's program has made its last epoch, and begins no step after it */
+    bool early;      /* leaves: within an epoch, or before the epochs that it told were over */
 };
 
 typedef void dev_mark_fn(void *ctx, int bucket);

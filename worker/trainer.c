@@ -278,7 +278,7 @@ static int train(struct trainer *t, struct work *w, struct err *e)
         return rc;
     }
     /* in lockstep all ranks' programs do: those of a run that was restarted from its very end */
-    t->left = result.leaves && !t->strategy->ops->server;
+    t->left = result.leaves && !result.early && !t->strategy->ops->server;
     if (t->left) {
         return 0;
     }

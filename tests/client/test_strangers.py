@@ -15,11 +15,13 @@ from real_rank import COLUMNS, rows_of, run_local
 PROGRAMS = {
     "accumulate": (24, 5e-6),
     "amp": (96, 5e-3),
+    "by_hand": (96, 2e-6),
     "early_stopping": (96, 2e-6),
     "gan": (96, 2e-5),
     "lbfgs": (96, 1e-3),
     "lstm_packed": (32, 2e-5),
     "mnist_argparse": (192, 2e-6),
+    "steps_not_epochs": (32, 2e-5),
     "tied_lm": (32, 2e-5),
     "trainer": (96, 2e-5),
 }
@@ -48,7 +50,8 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(torch_programs, run_prog
     assert found < off and rows_of(done)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+# a loop over steps that ends with an epoch ends the run there, and other nodes have fewer steps
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"steps_not_epochs"}))
 def test_a_server_trains_it(torch_programs, tmp_path, name):
     batch, _ = PROGRAMS[name]
     sizes = [batch * 5 // 8, batch * 3 // 8]
@@ -57,3 +60,12 @@ def test_a_server_trains_it(torch_programs, tmp_path, name):
     rows = [dict(zip(COLUMNS, row.split(","))) for row in rows_of(done)]
     # at least; of the epoch in which the first of them leaves, others may have begun a step
     assert sum(int(r["batch"]) for r in rows) >= 3 * SAMPLES.get(name, 96)
+
+
+@pytest.mark.parametrize("name", ["early_stopping", "steps_not_epochs"])
+def test_it_ends_where_it_likes_on_one_rank_too(torch_programs, run_programs, tmp_path, name):
+    """Most steps of a single rank are made without asking it."""
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    _, results = on_ranks(torch_programs, name, tmp_path / "one", [PROGRAMS[name][0]],
+                          {"type": "sync"})
+    assert difference(results[0], alone) < PROGRAMS[name][1]

@@ -48,7 +48,8 @@ class Run:
         self.evaluations = [dict(epoch=float(l[2]), loss=float(l[4]), accuracy=float(l[5]))
                             for l in lines if l and l[0] == "evaluation"]
         self.ranks = [json.loads((folder / f"artifacts/rank-{r}.json").read_text())
-                      for r in range(spec["workers"])] if self.code == 0 else []
+                      for r in range(spec["workers"])
+                      if (folder / f"artifacts/rank-{r}.json").exists()]
 
     def model(self):
         assert self.code == 0, self.log[-3000:]

@@ -47,12 +47,33 @@ def test_ranks_whose_loops_differ_are_a_sentence(tmp_path, strategy):
         "number of epochs" in run.log)
 
 
-def test_a_program_that_leaves_in_the_middle_of_an_epoch_is_a_sentence(tmp_path):
-    for strategy in ("sync", "asgd"):
-        run = Run(tmp_path / strategy, looping({"type": strategy}, "--fault", "leave", "--after", 3,
-                                               sizes=(32, 32)))
-        assert (run.code != 0
-                and "in the middle of an epoch: each epoch has all of its samples" in run.log)
+def leaving(strategy, *args):
+    """Both ranks, or one with --on, leave before their step 3, in the middle of an epoch."""
+    return looping(strategy, "--fault", "leave", "--after", 3, *args, sizes=(32, 32))
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_a_loop_over_steps_may_end_in_the_middle_of_an_epoch(tmp_path, strategy):
+    run = Run(tmp_path / "run", leaving({"type": strategy}))
+    assert run.code == 0, run.log[-3000:]
+    assert [r["batch"] for r in run.rows] == [32] * 2 * 3
+    assert (tmp_path / "run/artifacts/model.safetensors").exists()
+
+
+def test_where_parameters_are_averaged_it_is_a_sentence(tmp_path):
+    run = Run(tmp_path / "run", leaving({"type": "local-sgd", "k": 2}))
+    assert run.code != 0 and "in the middle of an epoch: where parameters are averaged" in run.log
+
+
+def test_one_rank_that_leaves_before_the_others_is_a_sentence_under_sync(tmp_path):
+    run = Run(tmp_path / "run", leaving({"type": "sync"}, "--on", 1))
+    assert run.code != 0 and "1 programs have left before step 4 and 1 go on" in run.log
+
+
+def test_under_a_server_the_others_take_its_samples(tmp_path):
+    """Where its third step was an epoch's last one, the run ends with that epoch."""
+    run = Run(tmp_path / "run", leaving({"type": "asgd"}, "--on", 1))
+    assert run.code == 0 and sum(r["batch"] for r in run.rows) >= SAMPLES
 
 
 def test_a_target_ends_it_before(tmp_path):

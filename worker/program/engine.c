@@ -229,6 +229,7 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->rate = spec->optimizer.learning_rate;
     g->differences = !p->about.plain && step == STEP_BY_STRATEGY;
     g->summed = step == STEP_BY_PROGRAM_ON_SUM;
+    g->quits = p->epochs > 0 && (g->summed || strategy->server);
     g->of_sum = 1;
     g->base.weighed = true;
     g->base.sums = p->about.sums;

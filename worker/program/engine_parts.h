@@ -54,6 +54,8 @@ struct program_engine {
     bool grants; /* the program may make it without GO, once its parameters are kept */
     bool made;   /* it made the last one so */
     bool paced;  /* its steps are lengthened (emulated slowdown) */
+    bool quits;  /* the strategy lets it leave before its epochs are over */
+    bool early;  /* it has done so */
     int marked;  /* its buckets that were handed over */
     double rate; /* that the program told last */
     struct metrics metrics;
@@ -91,7 +93,8 @@ int talk_say(struct program_engine *g, uint32_t type, uint32_t flags, struct err
 int talk_settle(struct program_engine *g, struct err *e);
 /* Lets it go on from where it stands; `flags` of GO or CONTINUE. */
 int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
-/* An error if it may not leave yet, after slice `last` (-1: before any). */
+/* An error if it may not leave yet, after slice `last` (-1: before any). g->early gets whether it
+ * leaves before its epochs are over. */
 int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
 /* Both make the error and return it. */
 int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e);

@@ -244,12 +244,11 @@ static int check_previous_end(struct program_engine *g, struct err *e)
     return last && !g->begun ? 0 : talk_ended_early(g, e);
 }
 
-/* LEAVE in place of the step that is due: 1 if the program may, since it has made its last epoch.
- */
+/* LEAVE in place of the step that is due: 1 if the program may. */
 static int take_leave(struct program_engine *g, struct err *e)
 {
     int rc;
-    if (!g->p->open || g->begun) {
+    if (!(g->p->open || g->quits) || g->begun) {
         struct wire_message m = program_message(WIRE_LEAVE, 0);
         return (rc = talk_check_leave(g, g->number, e)) < 0 ? rc : talk_unexpected(g, &m, e);
     }
@@ -321,6 +320,27 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
     }
 }
 
+/* The program makes no step any more. Ranks that sum learn that from a step that nobody makes. */
+static void leave(struct program_engine *g, struct pass *pass, struct work *w,
+                  struct dev_result *out)
+{
+    g->p->link.until = g->p->link.early = 0;
+    *out = (struct dev_result){
+        .loss = NAN, .correct = -1, .finite = true, .leaves = true, .early = g->early};
+    if (g->early && g->summed) {
+        w->voided = true;
+        w->weight = 0;
+        while (g->marked < g->base.n_buckets) {
+            mark_next(g, pass, true);
+        }
+    }
+}
+
+static bool has_quit(const struct program_engine *g)
+{
+    return g->early && (g->doing == GONE || (g->doing == HELD && g->held_at == WIRE_LEAVE));
+}
+
 /* The reference time of an emulated slowdown: CPU seconds a sample of the program's process, which
  * other processes on this host do not lengthen. */
 static void measure(struct program_engine *g, const struct pass *pass, int64_t samples)
@@ -385,6 +405,10 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
         .weight = -1, .work = w, .begin = comm_now(base->env->comm), .mark = mark, .ctx = ctx};
     struct wire_message m;
     int rc;
+    if (has_quit(g)) {
+        leave(g, &pass, w, out);
+        return 0;
+    }
     g->begun = g->doing == HELD && g->held_at == WIRE_BEGIN;
     g->grants = w->sure && g->base.wants_sure && !g->paced;
     g->made = false;
@@ -402,8 +426,7 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
         return rc;
     }
     if (rc == 1) {
-        g->p->link.until = g->p->link.early = 0;
-        *out = (struct dev_result){.correct = -1, .finite = true, .leaves = true};
+        leave(g, &pass, w, out);
         return 0;
     }
     end_watch(g);

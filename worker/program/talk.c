@@ -89,10 +89,14 @@ int talk_check_leave(struct program_engine *g, int64_t last, struct err *e)
     if (may_leave(g, last)) {
         return 0;
     }
+    g->early = g->quits; /* a loop over steps, or one that stops early */
+    if (g->early) {
+        return 0;
+    }
     if (g->p->open) {
         return err_set(e, ERR_PEER,
-                       "%s left after %lld steps, in the middle of an epoch: each epoch has all of "
-                       "its samples",
+                       "%s left after %lld steps, in the middle of an epoch: where parameters are "
+                       "averaged, each epoch has all of its samples",
                        g->p->link.who, (long long)last + 1);
     }
     err_set(e, ERR_PEER, "%s left after %lld steps, before the job's %g epochs were over",

@@ -20,6 +20,8 @@ from .library import DIFFERENCE, GO_SAVE, OVER, SAVE, SKIP, STEP, VOID, Error, b
 
 __all__ = ["DIFFERENCE", "SKIP", "STEP", "VOID", "Error", "Run", "Slice", "alone", "run"]
 
+EMPTY_LOOPS_MOST = 10_000
+
 Slice = namedtuple("Slice", "epoch number start count step_count indices epoch_last")
 
 _run = None
@@ -46,6 +48,7 @@ class Run:
         self.on_start = None  # called once, before the first slice; calls start()
         self._open = True  # the program's loop says how many epochs there are
         self._passed = 0  # epochs that this loop has passed over
+        self._empty = 0  # loops that began behind the run's last epoch
         self._join(about, optimizer, params, stats)
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
@@ -103,7 +106,12 @@ class Run:
         return True
 
     def tell_over(self):
-        """A loop begins behind the run's last epoch, so it has no batch."""
+        """A loop begins behind the run's last epoch, so it has no batch. A program that asks for
+        batches until it has some (`while True: for x in loader`) ends there."""
+        self._empty += 1
+        if self._empty > EMPTY_LOOPS_MOST:
+            self._say("the job is over, and the program asks for batches without end: it ends here")
+            sys.exit(0)
         if self._open and self.rank == 0:
             self._open = False
             self._say(
@@ -137,7 +145,7 @@ class Run:
 
     def begin(self, number):
         """False: the job was stopped, make no step."""
-        if self._held(self._library.begin, number) == OVER:
+        if not self.over and self._held(self._library.begin, number) == OVER:
             self.over = True
         return not self.over
 

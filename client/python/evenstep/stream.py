@@ -9,7 +9,8 @@ it was fetched with.
 
 `steps` is the framework's side of a step: finish_step() does what the last one still has to send,
 begin_slice(piece) begins the next, hand_over() brings what the program holds into the block, and
-take_over() what the rank has changed out of it.
+take_over() what the rank has changed out of it. untouched() is for reopen() alone: the slice that
+has begun, if no backward pass was made over it.
 """
 
 from collections import deque
@@ -23,6 +24,7 @@ class Stream:
         self._last_sampled = False  # the epoch's last slice is in the loader
         self._over = None  # the epoch of which the last slice has begun
         self.on_begin = None  # called once, when the first slice has begun
+        self._looked_at = None  # a slice that began in a loop which made no pass over it
 
     def _first(self, queue):
         if not queue and (piece := self.run.next()):
@@ -31,9 +33,15 @@ class Stream:
         return queue[0] if queue else None
 
     def reopen(self):
-        """A new loop over the loader."""
-        self.steps.finish_step()
-        self.close_epoch_if_over()
+        """A new loop over the loader. A batch that the loop before only looked at comes again."""
+        piece = self.steps.untouched()
+        if piece is not None:
+            self._looked_at = piece
+            self._to_begin.appendleft(piece)
+            self._over = None
+        else:
+            self.steps.finish_step()
+            self.close_epoch_if_over()
         self._to_sample = deque(self._to_begin)
         self._last_sampled = False
 
@@ -47,13 +55,16 @@ class Stream:
 
     def begin(self):
         """Begins the next slice and gives it; None: the epoch is over, or the job."""
-        self.steps.finish_step()  # the next slice may come only after it
+        if self._looked_at is None:
+            self.steps.finish_step()  # the next slice may come only after it
         if self._over is None:
             piece = self._first(self._to_begin)
             if piece is None:
                 return None
-            if piece.number >= 0 and not self.steps.begin_slice(piece):
+            begun = piece is self._looked_at
+            if piece.number >= 0 and not begun and not self.steps.begin_slice(piece):
                 return None
+            self._looked_at = None
             if self.on_begin and piece.number >= 0:
                 self.on_begin()
                 self.on_begin = None
@@ -78,7 +89,7 @@ class Stream:
     def is_over(self):
         """The run's last epoch is closed: what may still come only says so."""
         piece = self.coming()
-        return piece is None or (piece.number < 0 and piece.epoch < self.epoch)
+        return self.run.over or piece is None or (piece.number < 0 and piece.epoch < self.epoch)
 
     def close_epoch_if_over(self):
         """Its last slice's step is made: what follows, an evaluation, sees averaged parameters.

@@ -34,7 +34,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=0.3, eps=1e-3)
 model, optimizer, train = evenstep.prepare(model, optimizer, train)
 stopper, best = EarlyStopping(patience=2), None
 
-for epoch in range(50):
+for epoch in evenstep.epochs(50):
     model.train()
     for xb, yb in train:
         optimizer.zero_grad()

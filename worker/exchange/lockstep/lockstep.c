@@ -199,7 +199,7 @@ static int agree_to_leave(struct lockstep *l, struct err *e)
             "make the same number of epochs",
             leave, (long long)l->cursor.epoch, stay);
     }
-    l->left = leave > 0;
+    l->left = l->left || leave > 0;
     return 0;
 }
 

@@ -32,8 +32,9 @@ enum {
 };
 
 /* Behind those, where rank_env.weighed: what this rank's gradient weighs, whether its backward pass
- * failed, and whether it is one more pass over a step. */
-enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WEIGHED_WORDS };
+ * failed, whether it is one more pass over a step, and whether its program has left in place of the
+ * step or is there. */
+enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WORD_LEFT, WORD_THERE, WEIGHED_WORDS };
 
 /* Steps that were cut in advance (rank_env.ahead): their samples do not change with later
  * assignments. */
@@ -77,7 +78,7 @@ struct lockstep {
     bool evaluated_here;  /* this very version was evaluated */
     bool evaluate;        /* an evaluation is due */
     bool stop, pause, checkpoint, target_reached;
-    bool left; /* rank_env.open: the programs have made their last epoch */
+    bool left; /* the programs have made their last step, or epoch */
     bool sure; /* work.sure of the step under way */
     bool asked,
         asked_checkpoint; /* stop, pause or checkpoint in a sure step; the last of them, which

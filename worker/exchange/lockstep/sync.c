@@ -117,6 +117,7 @@ static int sum(struct sync *s, const struct work *w, const struct dev_result *r,
     float *words = gradients_words(s->gradients);
     lockstep_write(l, words, r->absent ? ABSENCE_TIME : ready - l->began, 1);
     weighing_begin(&s->weighing, w, words);
+    weighing_leave(&s->weighing, r, words);
     words[WORD_LOSS] = (float)r->loss;
     words[WORD_CORRECT] = (float)r->correct;
     survival_watch(s->survival, true);
@@ -146,8 +147,13 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
             return rc;
         }
     }
-    if ((rc = weighing_check(&s->weighing, w, sums, e)) < 0) {
+    if ((rc = weighing_check(&s->weighing, w, sums, e)) < 0 ||
+        (rc = weighing_left(&s->weighing, sums, e)) < 0) {
         return rc;
+    }
+    if (rc == 1) {
+        l->left = true;
+        return 0;
     }
     if (!isfinite(sums[WORD_LOSS]) && !(l->env->weighed && isnan(sums[WORD_LOSS]))) {
         return err_set(e, ERR_DATA, "the loss became NaN or infinite at step %lld",

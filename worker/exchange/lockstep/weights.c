@@ -50,6 +50,28 @@ void weighing_begin(struct weighing *g, const struct work *w, float *words)
     }
 }
 
+void weighing_leave(const struct weighing *g, const struct dev_result *r, float *words)
+{
+    if (g->l) {
+        float *mine = words + lockstep_words(g->l) - WEIGHED_WORDS;
+        mine[WORD_LEFT] = r->leaves;
+        mine[WORD_THERE] = !r->leaves && !r->absent;
+    }
+}
+
+int weighing_left(const struct weighing *g, const float *sums, struct err *e)
+{
+    int left = g->l ? (int)lockstep_weighed(g->l, sums)[WORD_LEFT] : 0;
+    int there = left > 0 ? (int)lockstep_weighed(g->l, sums)[WORD_THERE] : 0;
+    if (there == 0) {
+        return left > 0;
+    }
+    return err_set(e, ERR_PEER,
+                   "%d programs have left before step %lld and %d go on: the loops of all ranks "
+                   "make the same number of steps",
+                   left, (long long)g->step, there);
+}
+
 bool weighing_judge(void *ctx, const float *sums, double *scale)
 {
     const struct weighing *g = ctx;
@@ -58,6 +80,9 @@ bool weighing_judge(void *ctx, const float *sums, double *scale)
     bool voided = words[WORD_VOIDED] > 0, first = lockstep_is_first(l);
     if (!l->env->sums) {
         *scale = lockstep_correct(l, sums, g->planned);
+    }
+    if (words[WORD_LEFT] > 0) {
+        return false; /* weighing_left() says what follows */
     }
     if (first && voided) {
         log_warn("sync", "no node makes this step: a backward pass failed", "step=%lld nodes=%g",

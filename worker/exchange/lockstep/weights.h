@@ -25,6 +25,10 @@ struct weighing {             /* of one sum of gradients */
 
 /* Writes this rank's words of the sum over w. */
 void weighing_begin(struct weighing *g, const struct work *w, float *words);
+/* Whether this rank's program has left in place of the step. */
+void weighing_leave(const struct weighing *g, const struct dev_result *r, float *words);
+/* 1: all programs have left, and there is no step; 0: none has. ERR_PEER if some have. */
+int weighing_left(const struct weighing *g, const float *sums, struct err *e);
 /* For gradients_set_judge: ctx is a struct weighing with l. */
 bool weighing_judge(void *ctx, const float *sums, double *scale);
 /* Programs that do not make the same backward passes sum what does not belong together: ERR_DATA.

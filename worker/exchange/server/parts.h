@@ -120,6 +120,8 @@ void server_redo(struct server *s, const struct slice *slice);
 void server_take_back(struct server *s, int rank);
 /* A worker's program leaves before what is out: the run ends with the epoch before that one. */
 void server_let_go(struct server *s, int rank);
+/* The same in the middle of its epochs: its slices are for the others, which go on. */
+void server_let_quit(struct server *s, int rank);
 /* Parks a worker; answers all parked workers for which there is something. */
 void server_park(struct server *s, int rank);
 int server_serve_parked(struct server *s, struct err *e);

@@ -20,14 +20,15 @@ enum {
 
 enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
 
-/* Only a gradient, the result of a test slice, a return and, by the run's end, a leave are
- * answered. */
+/* Only a gradient, the result of a test slice, a return and, by the run's end, a leave or a quit
+ * are answered. */
 enum push_kind {
     PUSH_GRADIENT,
     PUSH_EVALUATION, /* of the test slice that was handed out; or what a user's program measured */
     PUSH_OWN_STATE,  /* own_state_send() follows */
     PUSH_RETURN,     /* the worker's program ended before its gradient: slices are given back */
-    PUSH_LEAVE       /* its program has made its last epoch, and the slice is of one too many */
+    PUSH_LEAVE,      /* its program has made its last epoch, and the slice is of one too many */
+    PUSH_QUIT        /* its program has left before; the slice is for the others, which go on */
 };
 
 struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and running statistics

@@ -265,7 +265,8 @@ static void clip(const struct rank_env *env)
     }
 }
 
-/* The slice goes back: PUSH_RETURN, and what `next` then pulls is the newest; or PUSH_LEAVE. */
+/* The slice goes back: PUSH_RETURN, and what `next` then pulls is the newest; or one
+ * of a program that has left. */
 static int give_back(struct push_worker *s, const struct work *w, enum push_kind kind,
                      struct err *e)
 {
@@ -279,7 +280,8 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
 {
     struct push_worker *s = (struct push_worker *)base;
     if (r->absent || r->leaves) {
-        return give_back(s, w, r->leaves ? PUSH_LEAVE : PUSH_RETURN, e);
+        enum push_kind kind = r->early ? PUSH_QUIT : r->leaves ? PUSH_LEAVE : PUSH_RETURN;
+        return give_back(s, w, kind, e);
     }
     struct rank_env *env = s->env;
     struct push_head head = {.kind = PUSH_GRADIENT,

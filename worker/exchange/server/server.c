@@ -242,6 +242,8 @@ static int answer(struct server *s, struct err *e)
         server_take_back(s, push->rank);
     } else if (push->kind == PUSH_LEAVE) {
         server_let_go(s, push->rank);
+    } else if (push->kind == PUSH_QUIT) {
+        server_let_quit(s, push->rank);
     }
     if ((rc = decide(s, e)) < 0) {
         return rc;

@@ -91,6 +91,25 @@ void server_take_back(struct server *s, int rank)
     }
 }
 
+static void let_leave(struct server *s, struct client *gone)
+{
+    s->n_left += !gone->left;
+    gone->left = true;
+    gone->reply.staleness = -1;
+    s->least = -1;
+    server_set_out(s, gone, NULL);
+}
+
+/* Its slices are for the others, whose loops may be longer. */
+void server_let_quit(struct server *s, int rank)
+{
+    struct client *gone = &s->clients[rank];
+    server_redo(s, &gone->out);
+    server_redo(s, &gone->kept);
+    server_set_kept(s, gone, NULL);
+    let_leave(s, gone);
+}
+
 /* Slices of later epochs that were announced are taken back. Those that are out are the programs'
  * own affair: each leaves at its own last epoch's end. */
 void server_let_go(struct server *s, int rank)
@@ -98,11 +117,7 @@ void server_let_go(struct server *s, int rank)
     struct client *gone = &s->clients[rank];
     int64_t end = gone->out.epoch;
     s->cursor.epochs = end < s->cursor.epochs ? end : s->cursor.epochs;
-    s->n_left += !gone->left;
-    gone->left = true;
-    gone->reply.staleness = -1;
-    s->least = -1;
-    server_set_out(s, gone, NULL);
+    let_leave(s, gone);
     for (int i = 0; i < s->env->comm->workers; i++) {
         struct client *k = &s->clients[i];
         if (k->kept.epoch >= s->cursor.epochs) {

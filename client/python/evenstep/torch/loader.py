@@ -189,6 +189,8 @@ class Loader:
         return getattr(self.__dict__["given"], name)
 
     def __iter__(self):
+        if not torch.is_grad_enabled():
+            return iter(self.given)  # an evaluation of the training data: no step is made of it
         if self.run.passes_over():
             return iter(())
         self.run.ensure_started()

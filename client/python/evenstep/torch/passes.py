@@ -44,6 +44,7 @@ class Passes:
         self.slice = None  # begun, and not yet followed by another
         self.samples = 0  # that the batch really had
         self.settled = True  # its gradients were sent
+        self.touched = False  # a pass over it has begun
         self.answer = STEP
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
@@ -90,6 +91,10 @@ class Passes:
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
 
+    def untouched(self):
+        """The slice that has begun, if no pass was made over it."""
+        return None if self.touched else self.slice
+
     def begin_slice(self, piece):
         """False: the job was stopped."""
         self.finish_step()
@@ -102,6 +107,7 @@ class Passes:
         if held:
             self.blocks.refresh()
         self.slice, self.samples, self.settled = piece, piece.count, False
+        self.touched = False
         self.mine = float(piece.count > 0) if self.sums else float(piece.count)
         self.loss = None
         return True
@@ -142,6 +148,7 @@ class Passes:
     def begin(self, loss=None):
         if self.slice is None:
             return
+        self.touched = True
         further = self.settled and not self.keeping
         self._local = further and self.answer == DIFFERENCE and not self.sums
         if further and not self._local:
