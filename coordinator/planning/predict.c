@@ -35,6 +35,17 @@ static const double limit_seconds = 3;
  * one copy */
 static const double link_latency = 5e-5, link_bandwidth = 1.3e9;
 
+/* How much of a sample of `sync` one is worth on the way to an accuracy: medians over ten clusters
+ * (docs/results/scouting/which-strategy.md). Late gradients and replicas that drift apart bear a
+ * lower learning rate. dc-asgd and its kin, dbs-sgd and hier-sgd have what was measured of their
+ * kind. */
+static const double sample_worth[CAT_COUNT] = {
+    [CAT_STRATEGY_SYNC] = 1,       [CAT_STRATEGY_ASGD] = 0.9,     [CAT_STRATEGY_SSP] = 0.9,
+    [CAT_STRATEGY_DBS_SGD] = 0.9,  [CAT_STRATEGY_DC_ASGD] = 0.9,  [CAT_STRATEGY_DC_ASGDK] = 0.9,
+    [CAT_STRATEGY_DDC_ASGD] = 0.9, [CAT_STRATEGY_SOFTSYNC] = 0.5, [CAT_STRATEGY_LOCAL_SGD] = 0.5,
+    [CAT_STRATEGY_HIER_SGD] = 0.5, [CAT_STRATEGY_HPSGD] = 0.5,
+};
+
 static const char *const alternatives[ALTERNATIVES] = {"sync",    "asgd",      "softsync", "ssp",
                                                        "dbs-sgd", "local-sgd", "hpsgd"};
 
@@ -299,10 +310,11 @@ static json_t *row_of(const struct prediction *p, const struct summary_read runs
     double rate = median->samples_per_second, batch = p->spec->batching.global_batch,
            slowest = runs[0].samples_per_second, fastest = runs[SEEDS - 1].samples_per_second;
     json_t *row = json_pack(
-        "{s:s, s:b, s:f, s:f, s:f, s:f, s:o, s:O, s:I}", "strategy", strategy, "chosen", chosen,
-        "step_seconds", rate > 0 ? batch / rate : 0, "step_seconds_least",
+        "{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:o, s:O, s:I}", "strategy", strategy, "chosen",
+        chosen, "step_seconds", rate > 0 ? batch / rate : 0, "step_seconds_least",
         fastest > 0 ? batch / fastest : 0, "step_seconds_most", slowest > 0 ? batch / slowest : 0,
-        "samples_per_second", rate, "epoch_seconds",
+        "samples_per_second", rate, "sample_worth",
+        sample_worth[catalog_find(CATALOG_STRATEGY, strategy)->id], "epoch_seconds",
         p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
         "staleness", median->staleness, "memory_bytes", (json_int_t)median->rank_memory_bytes);
     if (chosen) {

@@ -15,6 +15,8 @@ declare namespace Api {
     step_seconds_least?: number;
     step_seconds_most?: number;
     samples_per_second: number;
+    /** Of one under sync. */
+    sample_worth?: number;
     epoch_seconds?: number;
     staleness?: {update_mean?: number, max?: number};
     memory_bytes?: number;

@@ -315,9 +315,10 @@ def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
     assert call(page, "/js/views/compare/differences.js", asked) is wanted
 
 
-def predicted(strategy, step, staleness, within=0.0):
-    return {"strategy": strategy, "step_seconds": step, "staleness": {"update_mean": staleness},
-            "step_seconds_least": step - within, "step_seconds_most": step + within}
+def predicted(strategy, step, staleness, within=0.0, worth=1):
+    return {"strategy": strategy, "sample_worth": worth, "step_seconds": step,
+            "staleness": {"update_mean": staleness}, "step_seconds_least": step - within,
+            "step_seconds_most": step + within}
 
 
 @pytest.mark.parametrize("all, best, why", [
@@ -327,7 +328,13 @@ def predicted(strategy, step, staleness, within=0.0):
     ([predicted("sync", 2, 0), predicted("asgd", 1, 3), predicted("softsync", 1.01, 1)],
      "softsync", "1.0 versions old"),
     ([predicted("sync", 1, 0), predicted("other", 0.5, 0)], "other", "is the fastest"),
-    ([predicted("sync", 2, 0), predicted("local-sgd", 1, 0)], "local-sgd", "replicas drift apart")])
+    ([predicted("sync", 2, 0), predicted("local-sgd", 1, 0)], "local-sgd", "replicas drift apart"),
+    ([predicted("sync", 2, 0), predicted("hpsgd", 1.5, 1, worth=0.5)], "sync",
+     "though hpsgd is 1.3× as fast: where both were measured, a sample there was worth "
+     "50 % of one here"),
+    ([predicted("sync", 5, 0), predicted("hpsgd", 1, 1, worth=0.5)], "hpsgd",
+     "5.0× as fast as sync"),
+    ([predicted("sync", 1, 0), predicted("asgd", 0.8, 3, worth=0.9)], "asgd", "3.0 versions old")])
 def test_the_freshest_of_the_fast_strategies_is_recommended(page, all, best, why):
     rows = json.dumps(all)
     module = "/js/sentences/strategy.js"

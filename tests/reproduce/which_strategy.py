@@ -11,7 +11,7 @@ import recommend
 from plan import Table, mean_of, percent, shown
 from simulator import final_accuracy, seconds_to
 
-STRATEGIES = ["sync", "asgd", "softsync", "ssp", "local-sgd", "hpsgd"]  # of the dry run
+STRATEGIES = ["sync", "asgd", "softsync", "ssp", "dbs-sgd", "local-sgd", "hpsgd"]  # of a dry run
 SPEEDS = {"equal": lambda n: [1] * n,
           "mixed": lambda n: [(1, 1, 0.5, 0.25)[i % 4] for i in range(n)],
           "one slow": lambda n: [1] * (n - 1) + [0.125]}
@@ -64,15 +64,15 @@ def reached(c, known, cell, strategy):
                    lambda r: seconds_to(r, c["accuracy"]))
 
 
-def fastest(predicted, of):
-    """The one of these strategies that the dry run promises the most samples a second."""
-    return max(of, key=lambda s: predicted[s]["samples_per_second"])
+def fastest(predicted, worth):
+    """The strategy that the dry run promises the most samples a second, each by its worth."""
+    return max(STRATEGIES, key=lambda s: predicted[s]["samples_per_second"] * worth(predicted[s]))
 
 
-# how a user may read the dry run's rows
-ADVICE = {"most samples/s": lambda predicted: fastest(predicted, STRATEGIES),
-          "most samples/s without staleness": lambda predicted: fastest(
-              predicted, [s for s in STRATEGIES if predicted[s]["staleness"]["update_mean"] == 0])}
+# how a user may read the dry run's rows; the form's recommendation is the second
+ADVICE = {"most samples/s": lambda predicted: fastest(predicted, lambda row: 1),
+          "most samples/s by their worth": lambda predicted: fastest(
+              predicted, lambda row: row["sample_worth"])}
 
 
 def judged(c, known, cell, predicted):
@@ -122,6 +122,30 @@ def behind(c, known, strategy, ratio):
     return statistics.geometric_mean(over)
 
 
+def worth(c, known, cell, strategy):
+    """How much of a sample under sync one is worth on the way to the accuracy: samples that sync
+    needs over samples that the strategy needs. None: one of the two is not there."""
+    def samples(of):
+        seconds = reached(c, known, cell, of)
+        rate = mean_of(known.final(f"{cell}: {of}"), lambda r: r["metrics"]["samples_per_second"])
+        return seconds and rate and seconds * rate
+    sync, own = samples("sync"), samples(strategy)
+    return sync / own if sync and own else None
+
+
+def add_worth(c, known, page):
+    """What the dry run's `sample_worth` is taken from (coordinator/planning/predict.c)."""
+    others = STRATEGIES[1:]
+    found = {cell: [worth(c, known, cell, s) for s in others] for cell in cells(c)}
+    def text(values):
+        there = [v for v in values if v is not None]
+        return f"{statistics.median(there):.2f}" if there else "–"
+    page.add("What a sample is worth beside one under `sync`, on the way to that accuracy:")
+    page.table(["nodes", "speeds", "exchange / computing", *others],
+               [[*cell.split("/"), *(text([v]) for v in values)] for cell, values in found.items()]
+               + [["median", "", "", *(text(column) for column in zip(*found.values()))]])
+
+
 def fill(c, known, page):
     target = f"{percent(c['accuracy']):g} %"
     page.add(f"Virtual seconds to {target}, each strategy with its best rate (–: not made, or a "
@@ -142,6 +166,7 @@ def fill(c, known, page):
                  *(text for s, regret in named for text in (s, loss(regret)))]
                 for cell, (winner, seconds, named) in told.items()])
     page.add(" ".join(verdict(i, list(told.values())) for i in range(len(ADVICE))))
+    add_worth(c, known, page)
     page.add(f"At each rate that was tried, virtual seconds to {target} of the validation samples, "
              f"one seed:")
     page.table(*known.by_rate(lambda r: seconds_to(r, c["accuracy"]), "{:.2f}"))

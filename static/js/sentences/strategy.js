@@ -1,6 +1,6 @@
-/* Which strategy suits the nodes, in one sentence: of those that are about as fast as the fastest,
-   the one whose gradients are freshest, because a fresh gradient learns more from a sample. Pure.
- */
+/* Which strategy suits the nodes, in one sentence. Strategies are compared by how fast they learn:
+   samples a second by what a sample is worth beside one under sync, which was measured. Of those
+   that are about as fast as the fastest, the one whose gradients are freshest. Pure. */
 import {times} from '../format.js';
 
 /** @typedef {Api.StrategyPrediction} Strategy */
@@ -18,10 +18,17 @@ const drifts = (s) => DRIFTING.includes(s.strategy);
 const staleness = (s) => Math.max(s.staleness?.update_mean ?? 0, drifts(s) ? 1 : 0);
 
 /** @param {Strategy} s */
-const least = (s) => s.step_seconds_least ?? s.step_seconds;
+const worth = (s) => s.sample_worth ?? 1;
+
+/* Seconds in which it learns what sync learns in a step. */
+/** @param {Strategy} s */
+const usual = (s) => s.step_seconds / worth(s);
 
 /** @param {Strategy} s */
-const most = (s) => s.step_seconds_most ?? s.step_seconds;
+const least = (s) => (s.step_seconds_least ?? s.step_seconds) / worth(s);
+
+/** @param {Strategy} s */
+const most = (s) => (s.step_seconds_most ?? s.step_seconds) / worth(s);
 
 /**
  * Whether one is about as fast as another: their intervals meet, or they differ by little.
@@ -29,7 +36,7 @@ const most = (s) => s.step_seconds_most ?? s.step_seconds;
  * @param {Strategy} other
  */
 function asFast(one, other) {
-  return least(one) <= most(other) || one.step_seconds <= other.step_seconds * (1 + ALIKE);
+  return least(one) <= most(other) || usual(one) <= usual(other) * (1 + ALIKE);
 }
 
 /**
@@ -41,10 +48,10 @@ export function recommended(all) {
   if (able.length < 2) {
     return null;
   }
-  const fastest = able.reduce((a, b) => (b.step_seconds < a.step_seconds ? b : a));
+  const fastest = able.reduce((a, b) => (usual(b) < usual(a) ? b : a));
   return able.filter((s) => asFast(s, fastest))
       .reduce((a, b) => (staleness(b) < staleness(a) - 0.05 ||
-                          (staleness(b) <= staleness(a) + 0.05 && b.step_seconds < a.step_seconds)
+                          (staleness(b) <= staleness(a) + 0.05 && usual(b) < usual(a))
                       ? b
                       : a));
 }
@@ -71,6 +78,12 @@ export function whyRecommended(best, all) {
     return best.strategy + ' is ' + times(fresh.step_seconds / best.step_seconds) + ' as fast as ' +
         fresh.strategy + ', the fastest with fresher gradients; ' + price(best) +
         ', which may cost accuracy.';
+  }
+  if (best.step_seconds > fastest.step_seconds * (1 + ALIKE) && worth(fastest) < worth(best)) {
+    return best.strategy + ', though ' + fastest.strategy + ' is ' +
+        times(best.step_seconds / fastest.step_seconds) + ' as fast: where both were measured, a ' +
+        'sample there was worth ' + Math.round(100 * worth(fastest) / worth(best)) +
+        ' % of one here.';
   }
   const speed = fastest.strategy === best.strategy ? ' is the fastest on these nodes'
                                                    : ' is about as fast as any on these nodes';
