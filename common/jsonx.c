@@ -101,9 +101,8 @@ json_t *jsonx_parse(const char *text, size_t len, struct err *e)
                 je.line, je.column);
     } else if (!j && json_error_code(&je) == json_error_numeric_overflow) {
         err_set(e, ERR_INVALID,
-                "the JSON has a number that is out of range at line %d, column %d: "
-                "%s",
-                je.line, je.column, je.text);
+                "the JSON has a number that is out of range at line %d, column %d: %s", je.line,
+                je.column, je.text);
     } else if (!j) {
         err_set(e, ERR_SYNTAX, "the JSON is malformed at line %d, column %d: %s", je.line,
                 je.column, je.text);

@@ -220,7 +220,7 @@ static void what_cannot_be_run_is_not_sent(void **state)
         {"--set /seed $/train.py", "--set '/seed': POINTER=VALUE is wanted"},
         {"--set /name/x=1 $/train.py", "'/name/x' leads into something that is no object"},
         {"--detach --output /tmp $/train.py", "--output waits for the job's end"},
-        {"--workers 0 $/train.py", "--workers: a value from 1"},
+        {"--workers 0 $/train.py", "--workers '0': a number from 1 to 1024"},
         {"--wrokers 2 $/train.py", "did you mean '--workers'?"},
     };
     (void)state;

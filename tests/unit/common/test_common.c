@@ -67,16 +67,18 @@ static void a_buffer_stops_at_its_cap(void **state)
 static void malformed_json_is_refused_with_line_and_column(void **state)
 {
     static const char *const bad[] = {
-        "", "{", "{\"a\":1,\"a\":2}", "[1,2", "{\"a\":1} x", "{'a':1}", "[1e999]", "\"\\ud800\""};
+        "", "{", "{\"a\":1,\"a\":2}", "[1,2", "{\"a\":1} x", "{'a':1}", "\"\\ud800\""};
+    struct err e;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct err e;
         assert_null(jsonx_parse(bad[i], strlen(bad[i]), &e));
         assert_int_equal(e.code, ERR_SYNTAX);
         assert_non_null(strstr(e.message, "line 1"));
     }
+    assert_null(jsonx_parse("[1e999]", 7, &e)); /* well formed, but no number of ours */
+    assert_int_equal(e.code, ERR_INVALID);
+    assert_non_null(strstr(e.message, "out of range at line 1"));
     char deep[300];
     memset(deep, '[', sizeof deep);
-    struct err e;
     assert_null(jsonx_parse(deep, sizeof deep, &e));
     assert_non_null(strstr(e.message, "nested deeper"));
     json_t *j = jsonx_parse("{\"a\": \"[[[[\"}", 13, &e);
