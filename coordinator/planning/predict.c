@@ -9,7 +9,7 @@
  * the slowest more than others. A row has the median of its runs, and the least and greatest step.
  *
  * The answer says that it is approximate: profiles hold computing alone, so links are those of
- * ranks on one host, and a run ends after some thousand events. A job with a `cluster` of its own
+ * ranks on one host, and a run ends after some hundred steps. A job with a `cluster` of its own
  * is predicted on that. Minibatches are those that balancing would end with: a run is too short to
  * find them, and would show equal ones, which hold up strategies with a barrier more than others.
  * Each call has its own processes, a folder of its own, and a limit in time.
@@ -28,7 +28,7 @@
 #include "job/cluster.h"
 #include "job/documents/summary.h"
 
-enum { EVENTS = 15000, ALTERNATIVES = 7, SEEDS = 3 };
+enum { EVENTS = 250000, STEPS_LEAST = 20, STEPS_MOST = 480, ALTERNATIVES = 7, SEEDS = 3 };
 static const double most_jitter = 0.33; /* that a cluster may have */
 static const double limit_seconds = 3;
 /* of ranks on one host through shared memory (PLATFORM.md): a message's start, bytes a second of
@@ -229,12 +229,14 @@ static json_t *job_of(const struct prediction *p, const char *strategy, bool cho
 }
 
 /* Samples that make about EVENTS events: a push and its answer are about 8, a ring of W about 8 W
- * for each rank. */
+ * for each rank. With 16 nodes and slow links the length of a round settles within some hundred
+ * steps; a run of 20 shows half of the speed. */
 static int64_t samples_of(const struct prediction *p, bool server)
 {
     int64_t W = p->workers, per_step = server ? 8 * W : 8 * W * (W < 16 ? W : 16),
             steps = EVENTS / per_step;
-    return (steps < 20 ? 20 : steps) * p->spec->batching.global_batch;
+    steps = steps < STEPS_LEAST ? STEPS_LEAST : steps > STEPS_MOST ? STEPS_MOST : steps;
+    return steps * p->spec->batching.global_batch;
 }
 
 /* Waits until all have ended. The first failure is the error; those that run too long are stopped.
