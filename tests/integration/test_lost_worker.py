@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import secrets
 import signal
 import time
 
@@ -260,14 +261,25 @@ def programs():
 
 def run_program(service, ahead, after, point, *whom):
     """Two epochs of a program whose slices come `ahead` of their step; in slice `after`, at
-    `point`, that of the ranks whom ("--on", 1: rank 1; "--but", 1: all others) kills its worker.
-    The optimizer has no state, the program gives one, and a step is a sum."""
+    `point`, that of the ranks whom ("--on", 1: rank 1; "--but", 1: all others) kills its worker,
+    once the gate, a file, is there. The optimizer has no state, the program gives one, and a step
+    is a sum. Gives the job's id and the gate."""
+    gate = service.dir / f"gate-{secrets.token_hex(8)}"
     args = ["--samples", SAMPLES, "--reduction", "sum", "--rate", 1 / 512, "--ahead", ahead,
-            "--fault", "rank", "--after", after, "--point", point, *whom, "--everyone", "--state"]
-    return service.submit({
+            "--fault", "rank", "--after", after, "--point", point, *whom, "--gate", gate,
+            "--everyone", "--state"]
+    id = service.submit({
         "program": {"command": ["/usr/bin/python3", str(COUNTING)], "args": [str(a) for a in args]},
         "workers": 4, "epochs": 2, "strategy": {"type": "sync"},
         "batching": {"global_batch": 64, "policy": "equal"}, "checkpoint": {"every_steps": 3}})
+    return id, gate
+
+
+def open_gate(service, id, gate):
+    """A loss during the start, which all ranks make together, would end the attempt."""
+    until("steps of all ranks are known",
+          lambda: [w for w in service.job(id)["workers"] if w["updates"] > 0][3:])
+    gate.touch()
 
 
 def assert_exact(service, id, job, left):
@@ -284,8 +296,9 @@ def assert_exact(service, id, job, left):
 def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
         programs, draw, rank, ahead, point):
     after = draw.randrange(2) * STEPS + draw.randrange(2, STEPS - ahead - 2)
-    id = run_program(programs, ahead, after, point, "--on", rank)
+    id, gate = run_program(programs, ahead, after, point, "--on", rank)
     stream = listen(programs, id)
+    open_gate(programs, id, gate)
     event = told(stream, "left")
     stream.close()
     assert (event["rank"], event["others"]) == (rank, 3) and after <= event["step"] <= after + 1
@@ -301,7 +314,8 @@ def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
 
 def test_the_last_program_computes_what_three_that_are_killed_at_once_have_left(programs, draw):
     after = draw.randrange(2, STEPS - 5)
-    id = run_program(programs, 2, after, "half", "--but", 3)
+    id, gate = run_program(programs, 2, after, "half", "--but", 3)
+    open_gate(programs, id, gate)
     job = programs.wait(id, "succeeded")
     assert job["attempt"] == 1
     assert [w["state"] for w in job["workers"]] == ["left", "left", "left", "done"]

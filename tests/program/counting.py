@@ -101,7 +101,9 @@ def fault(w, name, s):
     if name == "leave":
         w.leave()
         sys.exit(0)
-    if name == "rank":  # the attempt is lost
+    if name == "rank":  # a worker is lost
+        while ARGS.gate and not os.path.exists(ARGS.gate):
+            time.sleep(0.01)
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(1000)
     if name == "killed":
@@ -282,6 +284,7 @@ if __name__ == "__main__":
                         "optimizer; -2: all do")
     parser.add_argument("--state", action="store_true")
     parser.add_argument("--fault")
+    parser.add_argument("--gate", help="the fault `rank` waits until this file is there")
     parser.add_argument("--after", type=int, default=3)
     parser.add_argument("--point", default="before",
                         choices=["before", "begun", "half", "step", "after", "evaluation"])
