@@ -5,11 +5,13 @@ import math
 import os
 import sys
 
+import pytest
+
 from conftest import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "client/python"))
 
-from evenstep.run import Run  # noqa: E402
+from evenstep.run import EMPTY_LOOPS_MOST, Run  # noqa: E402
 
 
 class Library:
@@ -23,7 +25,7 @@ class Library:
 def joined(epoch):
     """A program that has joined a run that goes on in `epoch`."""
     run = Run.__new__(Run)
-    run._library, run._open, run._passed = Library(), True, 0
+    run._library, run._open, run._passed, run._empty = Library(), True, 0, 0
     run.epoch, run.rank, run.over, run.save, run.before_leave = epoch, 0, False, None, None
     run.on_start = run.start
     return run
@@ -73,3 +75,12 @@ def test_a_loop_behind_the_jobs_epochs_is_told_once(capsys):
     run.tell_over()
     run.tell_over()
     assert capsys.readouterr().err.count("asks for more") == 1
+
+
+def test_a_program_that_asks_for_batches_without_end_is_ended(capsys):
+    run = joined(0)
+    with pytest.raises(SystemExit) as end:
+        for _ in range(EMPTY_LOOPS_MOST + 1):
+            run.tell_over()
+    assert end.value.code == 0 and run._empty == EMPTY_LOOPS_MOST + 1
+    assert "asks for batches without end" in capsys.readouterr().err
