@@ -117,6 +117,10 @@ void server_let_go(struct server *s, int rank)
     struct client *gone = &s->clients[rank];
     int64_t end = gone->out.epoch;
     s->cursor.epochs = end < s->cursor.epochs ? end : s->cursor.epochs;
+    if (gone->kept.epoch < s->cursor.epochs) { /* left over by one that quit before */
+        server_redo(s, &gone->kept);
+        server_set_kept(s, gone, NULL);
+    }
     let_leave(s, gone);
     for (int i = 0; i < s->env->comm->workers; i++) {
         struct client *k = &s->clients[i];
