@@ -74,6 +74,7 @@ def _be_program(order):
     if order["socket"]:
         os.environ["EVENSTEP_SOCKET"] = order["socket"]
     log = os.open(order["output"] + ".log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.chdir(os.path.dirname(order["output"]))  # what it writes beside itself is the test's
     _run_case(order, log)
 
 
