@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -40,6 +41,14 @@ def until(what, condition, seconds=DEADLINE, every=0.05):
         if time.monotonic() > end:
             raise AssertionError(f"after {seconds} s still not: {what}")
         time.sleep(every)
+
+
+def tensors(blob):
+    """The bytes of each tensor of a safetensors file, without its header's notes."""
+    n = struct.unpack("<Q", blob[:8])[0]
+    head = json.loads(blob[8:8 + n])
+    return {k: blob[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]
+            for k, v in head.items() if k != "__metadata__"}
 
 
 def free_port():

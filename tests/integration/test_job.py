@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from service import PATIENCE, Service, processes_of, ranks_of, spec, until
+from service import PATIENCE, Service, processes_of, ranks_of, spec, tensors, until
 
 
 @pytest.fixture(scope="module")
@@ -15,13 +15,6 @@ def service():
     with Service(
         nodes=["fast=cpu:1,slowdown=2", "slow=cpu:1,slowdown=6", "other=cpu:1,slowdown=2"]) as s:
         yield s
-
-
-def tensors(blob):
-    n = struct.unpack("<Q", blob[:8])[0]
-    head = json.loads(blob[8:8 + n])
-    return {k: blob[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]
-            for k, v in head.items() if k != "__metadata__"}
 
 
 def long_job(**changes):

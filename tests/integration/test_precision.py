@@ -8,7 +8,7 @@ import pytest
 
 from gpus import OLD_CPU
 from programs import BUILD
-from service import Service, spec
+from service import Service, spec, tensors
 
 
 def offered(**env):
@@ -40,4 +40,6 @@ def test_a_job_in_bf16_learns_as_in_fp32_and_repeats_its_bits():
         assert rounded["test_accuracy"] == pytest.approx(exact["test_accuracy"], abs=0.03)
         assert (rounded["train_loss"] != exact["train_loss"]
                 and again["train_loss"] == rounded["train_loss"])
-        assert s.artifact(ids[1]) == s.artifact(ids[2])
+        # not the whole files: the test loss in the header is a sum over shares of the test set that
+        # follow the nodes' measured speeds
+        assert tensors(s.artifact(ids[1])) == tensors(s.artifact(ids[2]))
