@@ -44,6 +44,16 @@ def torch_programs():
     nursery.close()
 
 
+@pytest.fixture(scope="module", params=["tensorflow", "torch"])
+def keras_programs(request):
+    """TensorFlow hangs in a child that was forked after it was imported: children import it."""
+    python = python_with("keras", request.param)
+    more = {"KERAS_BACKEND": request.param, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    nursery = Nursery(python, "numpy", dict(environment(), **more))
+    yield nursery
+    nursery.close()
+
+
 class Job:
     """What a run of programs left: an .npz of each, the stand-in ranks, exit codes, logs."""
 

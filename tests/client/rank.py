@@ -262,7 +262,8 @@ class Ranks:
         _, flags, payload = side.pending
         number, samples, weight, loss, correct, rate = struct.unpack_from("=qqdddd", payload)
         side.steps.append(
-            dict(number=number, samples=samples, weight=weight, loss=loss, rate=rate, flags=flags)
+            dict(number=number, samples=samples, weight=weight, loss=loss, rate=rate, flags=flags,
+                 again=bool(side.begun[-1][1]))
         )
         side.pending = None
         return flags, weight

@@ -9,6 +9,7 @@ very objects that it gave. docs/own-program.md has the rest.
 """
 
 import contextlib
+import os
 
 from .run import Error, alone, run
 
@@ -64,11 +65,17 @@ def epochs(n):
 
 
 def rank():
-    return run().rank if run() else 0
+    """This node's number, from 0; known before prepare() too. Alone: 0."""
+    return run().rank if run() else _told("EVENSTEP_RANK", 0)
 
 
 def world_size():
-    return run().workers if run() else 1
+    return run().workers if run() else _told("EVENSTEP_WORLD_SIZE", 1)
+
+
+def _told(name, otherwise):
+    """What the rank told its program by its environment."""
+    return otherwise if alone() else int(os.environ.get(name, otherwise))
 
 
 def is_main():

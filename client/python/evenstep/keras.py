@@ -21,6 +21,7 @@ from keras import tree
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
 from . import keras_pipeline
+from .keras_between import Between
 from .run import DIFFERENCE, STEP, Error, Run, alone
 from .stream import Stream
 
@@ -74,6 +75,19 @@ def _describe_optimizer(optimizer):
     }
 
 
+def _is_sum(loss):
+    """Whether what compile() was given as `loss` adds up the samples' losses. Keras takes the mean
+    of a name's or a function's."""
+    given = [one for one in tree.flatten(loss) if one is not None]
+    sums = [getattr(one, "reduction", None) == "sum" for one in given]
+    if any(sums) and not all(sums):
+        raise Error(
+            'losses with reduction="sum" and means stand side by side: over several nodes they '
+            "have different weights, so all of a model's losses are of one kind"
+        )
+    return any(sums)
+
+
 class _Program:
     def __init__(self, model):
         self.model, self.run = model, None
@@ -102,7 +116,7 @@ class _Program:
         told.update(x=rows, y=None, sample_weight=None, class_weight=None, batch_size=None)
         told.update(shuffle=False, validation_split=0.0)
         told["initial_epoch"] = max(told["initial_epoch"], self.run.epoch)
-        told["callbacks"] = [_Between(self.steps, rows), *(told["callbacks"] or [])]
+        told["callbacks"] = [Between(self.steps), *(told["callbacks"] or [])]
         return self._fit(**told)
 
     def _join(self, rows, told):
@@ -116,9 +130,15 @@ class _Program:
             "samples": rows.count,
             "global_batch": rows.batch,
             "in_order": int(not told["shuffle"]),
+            "sums": int(_is_sum(getattr(model, "loss", None))),
         }
         self.run = Run(about, _describe_optimizer(optimizer), params, stats)
-        self.steps = _Steps(self.run, model, optimizer, variables, norms)
+        if about["sums"] and self.run.workers > 1 and model.losses:
+            raise Error(
+                'with reduction="sum" each node would add the penalties of regularizers once more: '
+                "take a loss that is a mean"
+            )
+        self.steps = _Steps(self.run, model, optimizer, variables, norms, about["sums"])
         self.run.on_start = self.steps.start
         self.run.epochs(told["epochs"])
         rows.steps = self.steps
@@ -132,8 +152,8 @@ class _Program:
 class _Steps:
     """A step: values into the block and out of it, and what the rank answers."""
 
-    def __init__(self, run, model, optimizer, variables, norms):
-        self.run, self.model, self.optimizer = run, model, optimizer
+    def __init__(self, run, model, optimizer, variables, norms, sums):
+        self.run, self.model, self.optimizer, self.sums = run, model, optimizer, sums
         self.variables, self.norms = variables, norms
         self.params = np.frombuffer(run.params, np.float32)
         self.grads = np.frombuffer(run.grads, np.float32)
@@ -144,6 +164,7 @@ class _Steps:
         self.stream = Stream(run, self)
         self.begun = None  # the slice begun, until its gradients went out
         self.training = False
+        self.seen = 0  # samples of this rank in the epoch
         self.drained = False  # the epoch has no more slices
         self.answer = STEP
         run.save, run.before_leave = self.save, self.stream.close
@@ -213,7 +234,9 @@ class _Steps:
             raise Error("optimizer.apply() outside fit(): only fit() takes part in a run")
         self.grads[:] = flat if piece.count else 0
         rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
-        self.answer = self.kind = self.run.gradients(piece.count, float(loss), rate)
+        loss = float(loss) / max(piece.count, 1) if self.sums else float(loss)
+        self.seen += piece.count
+        self.answer = self.kind = self.run.gradients(piece.count, loss, rate)
         self.begun = None
         if self.kind != STEP and self.model.steps_per_execution != 1:
             raise Error(
@@ -239,6 +262,23 @@ class _Steps:
             return apply(back, trainable_variables)
 
         return apply_summed
+
+    def mean_over_ranks(self, figures):
+        """What this rank's samples of the epoch gave, as a mean over those of all ranks: the same
+        numbers on each of them. Where gradients are summed only, before the epoch's end; elsewhere
+        the figures stay this rank's."""
+        each, means = len(self.grads) - 1, []
+        if self.kind != STEP or self.run.workers == 1 or each == 0:
+            return figures
+        for first in range(0, len(figures), each):
+            part = figures[first : first + each]
+            self.run.again()
+            self.run.weight(self.seen)
+            self.grads[:] = 0
+            self.grads[0], self.grads[1 : 1 + len(part)] = 1, part
+            self.run.gradients()
+            means += [float(v) for v in self.grads[1 : 1 + len(part)] / self.grads[0]]
+        return means
 
     def finish_step(self):
         """After the train function: the difference that the optimizer made, if the rank wants it,
@@ -404,37 +444,3 @@ class _Rows(DataAdapter):
     batch_size = property(lambda self: self.batch)
     has_partial_batch = property(lambda self: self.count % self.batch != 0)
     partial_batch_size = property(lambda self: self.count % self.batch or None)
-
-
-class _Between(keras.callbacks.Callback):
-    """Begins a slice before the train function, and finishes its step after it."""
-
-    def __init__(self, steps, rows):
-        super().__init__()
-        self.steps, self.rows = steps, rows
-
-    def on_train_begin(self, logs=None):
-        self.steps.training = True
-
-    def on_train_end(self, logs=None):
-        self.steps.training = False
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.steps.drained = False
-
-    def on_train_batch_begin(self, batch, logs=None):
-        if self.steps.next() is None and self.steps.run.over:
-            self.model.stop_training = True
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.steps.finish_step()
-        self.steps.drained = self.steps.stream.close_epoch_if_over()
-        if not self.steps.drained and self.steps.stream.at_end():
-            self.steps.next()
-
-    def on_epoch_end(self, epoch, logs=None):
-        if self.steps.run.rank == 0 and logs:
-            shown = {"test_" + k[4:]: float(v) for k, v in logs.items() if k.startswith("val_")}
-            if shown:
-                self.steps.run.log(shown)
-

@@ -91,6 +91,10 @@ class Stream:
         piece = self.coming()
         return self.run.over or piece is None or (piece.number < 0 and piece.epoch < self.epoch)
 
+    def is_ending(self):
+        """The epoch's last slice has begun, and the epoch is not closed yet."""
+        return self._over is not None
+
     def close_epoch_if_over(self):
         """Its last slice's step is made: what follows, an evaluation, sees averaged parameters.
         True if it was over."""

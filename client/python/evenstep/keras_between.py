@@ -1,0 +1,49 @@
+"""What fit() calls between two steps, and between two epochs."""
+
+import keras
+import numpy as np
+
+
+class Between(keras.callbacks.Callback):
+    """Begins a slice before the train function, and finishes its step after it.
+
+    It is the first of the callbacks. At an epoch's end it puts the means over all ranks in place of
+    this rank's figures of the training, so that callbacks which decide by them (EarlyStopping,
+    ReduceLROnPlateau) decide alike on all ranks."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps = steps
+        self.means = {}  # of the epoch
+
+    def on_train_begin(self, logs=None):
+        self.steps.training = True
+
+    def on_train_end(self, logs=None):
+        self.steps.training = False
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.steps.drained = False
+        self.steps.seen = 0
+        self.means = {}
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.steps.next() is None and self.steps.run.over:
+            self.model.stop_training = True
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps.finish_step()
+        if self.steps.stream.is_ending():
+            named = {k: float(v) for k, v in (logs or {}).items() if np.ndim(v) == 0}
+            self.means = dict(zip(named, self.steps.mean_over_ranks(list(named.values()))))
+        self.steps.drained = self.steps.stream.close_epoch_if_over()
+        if not self.steps.drained and self.steps.stream.at_end():
+            self.steps.next()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if logs is not None:
+            logs.update(self.means)
+        if self.steps.run.rank == 0 and logs:
+            shown = {"test_" + k[4:]: float(v) for k, v in logs.items() if k.startswith("val_")}
+            if shown:
+                self.steps.run.log(shown)

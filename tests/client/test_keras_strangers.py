@@ -1,0 +1,61 @@
+"""Keras programs that were not written for Evenstep, with its line added; as test_strangers.py."""
+
+import re
+
+import pytest
+
+from compare import bit_identical, difference
+from real_rank import rows_of
+from test_strangers import on_ranks
+
+# batch, and how far rounding may carry parameters
+PROGRAMS = {
+    "keras_callbacks": (96, 2e-5),
+    "keras_sum": (32, 2e-5),
+    "keras_two_inputs": (32, 2e-5),
+}
+
+
+def sizes_of(name):
+    batch, _ = PROGRAMS[name]
+    return [batch * 5 // 8, batch * 3 // 8]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_sync_on_unequal_ranks_equals_the_program_alone(keras_programs, run_programs, tmp_path,
+                                                        name):
+    alone = run_programs(keras_programs, "strangers.run", name).results[0]
+    done, results = on_ranks(keras_programs, name, tmp_path / "sync", sizes_of(name),
+                             {"type": "sync"})
+    assert bit_identical(results)
+    found = difference(results[0], alone)
+    print("%s: %.1e" % (name, found))
+    assert found < PROGRAMS[name][1] and rows_of(done)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("strategy", ["dbs-sgd", "local-sgd"])
+def test_other_strategies_train_it(keras_programs, tmp_path, name, strategy):
+    if strategy == "local-sgd" and name == "keras_callbacks":
+        pytest.skip("ranks that average decide by figures of their own")
+    done, results = on_ranks(keras_programs, name, tmp_path, sizes_of(name), {"type": strategy})
+    assert rows_of(done) and len(results) == 2
+
+
+def figures(log):
+    """(loss, rate) of each epoch that a program told, by its number."""
+    told = re.findall(r"epoch (\d+) loss ([\d.]+) rate ([\d.]+)", log)
+    return {int(epoch): (float(loss), float(rate)) for epoch, loss, rate in told}
+
+
+def test_callbacks_decide_alike_by_the_figures_of_all_ranks(keras_programs, run_programs, tmp_path):
+    """What fit() tells of an epoch is that of the program alone, to rounding, on every rank."""
+    alone = figures(run_programs(keras_programs, "strangers.run", "keras_callbacks").logs[0])
+    done, _ = on_ranks(keras_programs, "keras_callbacks", tmp_path / "sync", [60, 36],
+                       {"type": "sync"})
+    of = [figures("\n".join(line for line in done.stderr.splitlines() if f"rank={i} " in line))
+          for i in range(2)]
+    assert of[0] == of[1] and 4 < len(alone) < 40 and set(of[0]) == set(alone)
+    assert len({rate for _, rate in alone.values()}) > 1, "a plateau was met"
+    for epoch, told in alone.items():
+        assert of[0][epoch] == pytest.approx(told, rel=1e-4)
