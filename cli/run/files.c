@@ -229,6 +229,47 @@ int files_find(struct files *f, const char *folder, const struct ignore *ignored
     return rc;
 }
 
+int files_one(struct files *f, const char *folder, const char *path, struct err *e)
+{
+    struct ignore nothing = {0};
+    struct search s = {.found = f, .ignored = &nothing, .err = e};
+    memset(f, 0, sizeof *f);
+    return realpath(folder, f->folder)
+               ? add_path(&s, path, 0)
+               : err_errno(e, ERR_NOT_FOUND, "cannot find the folder '%.300s'", folder);
+}
+
+/* Is it one of PATH? */
+static bool has_commands(const char *folder)
+{
+    char one[PATH_MAX], real[PATH_MAX];
+    bool found = false;
+    for (const char *at = getenv("PATH"); at && !found;) {
+        size_t n = strcspn(at, ":");
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        found = n > 0 && realpath(one, real) && strcmp(real, folder) == 0;
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    return found;
+}
+
+const char *files_no_project(const char *folder)
+{
+    char home[PATH_MAX];
+    const char *named = getenv("HOME");
+    struct stat st;
+    if (strcmp(folder, "/") == 0) {
+        return "it is the root of all folders";
+    }
+    if (named && realpath(named, home) && strcmp(home, folder) == 0) {
+        return "it is the home folder";
+    }
+    if (stat(folder, &st) == 0 && (st.st_mode & S_ISVTX)) {
+        return "everybody may write there";
+    }
+    return has_commands(folder) ? "it is one of PATH" : NULL;
+}
+
 void files_release(struct files *f)
 {
     for (size_t i = 0; i < f->n; i++) {

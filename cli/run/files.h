@@ -31,6 +31,11 @@ struct files {
 
 /* f needs files_release either way. */
 int files_find(struct files *f, const char *folder, const struct ignore *ignored, struct err *e);
+/* The file alone. */
+int files_one(struct files *f, const char *folder, const char *path, struct err *e);
+/* Why a folder (absolute, links resolved) is nobody's project: "it is the home folder"; NULL: it
+ * may be one. Static. */
+const char *files_no_project(const char *folder);
 void files_release(struct files *f);
 const struct file *files_get(const struct files *f, const char *path); /* NULL: not among them */
 

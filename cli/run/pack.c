@@ -88,14 +88,28 @@ static void leave_folder_out(struct ignore *ignored, const char *folder, const c
     }
 }
 
+/* Takes what was found. */
+static int pack_files(struct pack *p, const struct files *f, struct err *e)
+{
+    struct buf out;
+    buf_init(&out, PACK_BYTES_MOST);
+    int rc = check_size(f, e);
+    if (rc == 0 && (rc = add_files(&out, f, e)) == 0) {
+        p->files = f->n;
+        p->by_git = f->by_git;
+        p->bytes = buf_take(&out, &p->n);
+        rc = p->bytes ? 0 : err_set(e, ERR_MEMORY, "cannot pack the program: memory ran out");
+    }
+    buf_release(&out);
+    return rc;
+}
+
 int pack_folder(struct pack *p, const char *folder, const char *main, const char *leave_out,
                 struct err *e)
 {
     struct ignore ignored;
     struct files files = {.list = NULL};
-    struct buf out;
     memset(p, 0, sizeof *p);
-    buf_init(&out, PACK_BYTES_MOST);
     int rc = ignore_init(&ignored, folder, e);
     if (rc == 0) {
         leave_folder_out(&ignored, folder, leave_out);
@@ -106,15 +120,19 @@ int pack_folder(struct pack *p, const char *folder, const char *main, const char
                 files.by_git ? "git or .evenstepignore" : ".evenstepignore");
         rc = -(int)ERR_INVALID;
     }
-    if (rc == 0 && (rc = check_size(&files, e)) == 0 && (rc = add_files(&out, &files, e)) == 0) {
-        p->files = files.n;
-        p->by_git = files.by_git;
-        p->bytes = buf_take(&out, &p->n);
-        rc = p->bytes ? 0 : err_set(e, ERR_MEMORY, "cannot pack the program: memory ran out");
-    }
+    rc = rc == 0 ? pack_files(p, &files, e) : rc;
     files_release(&files);
     ignore_release(&ignored);
-    buf_release(&out);
+    return rc;
+}
+
+int pack_file(struct pack *p, const char *folder, const char *main, struct err *e)
+{
+    struct files files = {.list = NULL};
+    memset(p, 0, sizeof *p);
+    int rc = files_one(&files, folder, main, e);
+    rc = rc == 0 ? pack_files(p, &files, e) : rc;
+    files_release(&files);
     return rc;
 }
 

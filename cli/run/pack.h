@@ -21,6 +21,8 @@ struct pack {
  * NULL. p needs pack_release either way. ERR_TOO_LARGE names the largest files. */
 int pack_folder(struct pack *p, const char *folder, const char *main, const char *leave_out,
                 struct err *e);
+/* The file alone. */
+int pack_file(struct pack *p, const char *folder, const char *main, struct err *e);
 void pack_release(struct pack *p);
 
 #endif

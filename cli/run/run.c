@@ -8,9 +8,11 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/jobs/fetch.h"
+#include "cli/run/files.h"
 #include "cli/run/follow.h"
 #include "cli/run/pack.h"
 #include "cli/run/private.h"
@@ -31,6 +33,8 @@ const struct opt run_options[] = {
      "runs itself"},
     {"ddp", NULL, OPT_FLAG, NULL, 0, 0,
      "FILE is a PyTorch program written for DistributedDataParallel; minibatches are equal"},
+    {"env", "NAME[=VALUE]", OPT_LIST, NULL, 0, 0,
+     "a variable of the program's environment; NAME alone: as it is here"},
     {"name", "NAME", OPT_STRING, NULL, 0, 0, "name of the job (default: the file's)"},
     {"folder", "DIR", OPT_STRING, NULL, 0, 0,
      "folder that goes to the nodes and that the program runs in (default: the file's)"},
@@ -139,6 +143,27 @@ static void tell_page(struct run *r)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* The program's folder; or its file alone, if nobody named a folder and the file's is no project's.
+ */
+static int pack(struct run *r)
+{
+    const struct opt_values *o = r->session.options;
+    const struct run_program *p = &r->program;
+    const char *why = opt_string(o, "folder") ? NULL : files_no_project(p->folder);
+    int rc = why ? pack_file(&r->pack, p->folder, p->file, err_of(r))
+                 : pack_folder(&r->pack, p->folder, p->file, opt_string(o, "output"), err_of(r));
+    if (rc == 0 && why) {
+        fprintf(stderr,
+                "packed %s alone, %.1f KiB: %s is not taken for the program's folder, since %s "
+                "(--folder takes it all the same)\n",
+                p->file, (double)r->pack.n / 1024, p->folder, why);
+    } else if (rc == 0) {
+        fprintf(stderr, "packed %zu files%s of %s, %.1f KiB\n", r->pack.files,
+                r->pack.by_git ? " that git knows" : "", p->folder, (double)r->pack.n / 1024);
+    }
+    return rc;
+}
+
 static enum status prepare(struct run *r, const char *file)
 {
     const struct opt_values *o = r->session.options;
@@ -147,13 +172,9 @@ static enum status prepare(struct run *r, const char *file)
         return STATUS_USAGE;
     }
     if (run_program_find(&r->program, file, opt_string(o, "folder"), err_of(r)) < 0 ||
-        !(r->spec = run_spec(&r->program, o, err_of(r))) ||
-        pack_folder(&r->pack, r->program.folder, r->program.file, opt_string(o, "output"),
-                    err_of(r)) < 0) {
+        !(r->spec = run_spec(&r->program, o, err_of(r))) || pack(r) < 0) {
         return STATUS_USAGE;
     }
-    fprintf(stderr, "packed %zu files%s of %s, %.1f KiB\n", r->pack.files,
-            r->pack.by_git ? " that git knows" : "", r->program.folder, (double)r->pack.n / 1024);
     return STATUS_DONE;
 }
 
@@ -200,10 +221,56 @@ static enum status run(struct run *r, const char *file)
     return opt_flag(r->session.options, "detach") ? STATUS_DONE : follow(r);
 }
 
-int command_run(int argc, char **argv)
+/* "python3", "/usr/bin/python3.11": `evenstep run python3 train.py`, as other launchers have it. */
+static bool is_interpreter(const char *file)
+{
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6) &&
+           (slash || access(file, F_OK) != 0);
+}
+
+/* `python3 FILE` becomes `--python python3 FILE`: *argc and *first count the list that is returned,
+ * which the caller frees; NULL: memory ran out. */
+static char **take_interpreter(int *argc, int *first, char **argv)
+{
+    static char option[] = "--python";
+    char **list = calloc((size_t)*argc + 2, sizeof *list);
+    bool taken = list && *first + 1 < *argc && is_interpreter(argv[*first]);
+    int n = 0;
+    for (int i = 0; list && i < *argc; i++) {
+        if (taken && i == *first) {
+            list[n++] = option;
+        }
+        list[n++] = argv[i];
+    }
+    *first += taken ? 2 : 0;
+    *argc = n;
+    return list;
+}
+
+static enum status run_file(struct run *r, int argc, char **argv)
+{
+    if (argc == 0) {
+        fprintf(stderr, "usage: %s\n", usage);
+        return STATUS_USAGE;
+    }
+    if (argv[0][0] == '-' || is_interpreter(argv[0])) {
+        err_set(err_of(r), ERR_INVALID,
+                "'%.100s': a FILE follows the interpreter, whose own options are not passed on",
+                argv[0]);
+        return STATUS_USAGE;
+    }
+    r->program.args = argv + 1;
+    r->program.n_args = argc - 1;
+    return run(r, argv[0]);
+}
+
+int command_run(int argc, char **given)
 {
     static struct run r; /* too large for a stack */
-    int first = opt_first_positional(run_options, argc, argv);
+    int first = opt_first_positional(run_options, argc, given);
+    char **argv = take_interpreter(&argc, &first, given);
+    BUG_ON(!argv);
     memset(&r, 0, sizeof r);
     r.own.lifeline = -1;
     int rc = opt_begin(run_options, usage, first < argc ? first : argc, argv, &r.session.options,
@@ -212,16 +279,10 @@ int command_run(int argc, char **argv)
         if (rc < 0) {
             session_complain(err_of(&r), NULL);
         }
+        free(argv);
         return rc < 0 ? STATUS_USAGE : STATUS_DONE;
     }
-    enum status status = STATUS_USAGE;
-    if (first >= argc) {
-        fprintf(stderr, "usage: %s\n", usage);
-    } else {
-        r.program.args = argv + first + 1;
-        r.program.n_args = argc - first - 1;
-        status = run(&r, argv[first]);
-    }
+    enum status status = run_file(&r, argc - first, argv + first);
     if (err_of(&r)->code) {
         session_complain(err_of(&r), r.session.client.problems);
     }
@@ -230,5 +291,6 @@ int command_run(int argc, char **argv)
     private_stop(&r.own);
     pack_release(&r.pack);
     json_decref(r.spec);
+    free(argv);
     return (int)status;
 }

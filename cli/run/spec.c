@@ -143,6 +143,35 @@ static int set_one(json_t *spec, const char *text, struct err *e)
                  : err_set(e, ERR_INVALID, "--set '%.100s': the value is no UTF-8", text);
 }
 
+/* ---- --env ----------------------------------------------------------------------------------- */
+
+static int set_variable(json_t *env, const char *text, struct err *e)
+{
+    const char *equals = strchr(text, '='), *value = equals ? equals + 1 : getenv(text);
+    char name[KEY_BYTES];
+    int n = snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+    if (!value) {
+        return err_set(e, ERR_INVALID, "--env '%.100s': there is no such variable here", text);
+    }
+    return n < KEY_BYTES && json_object_set_new(env, name, json_string(value)) == 0
+               ? 0
+               : err_set(e, ERR_INVALID, "--env '%.100s': the name is too long, or no UTF-8", text);
+}
+
+static int set_environment(json_t *program, const struct opt_values *options, struct err *e)
+{
+    int n = opt_count(options, "env"), rc = 0;
+    json_t *env = json_object();
+    for (int i = 0; rc == 0 && i < n; i++) {
+        rc = set_variable(env, opt_item(options, "env", i), e);
+    }
+    if (n > 0) {
+        json_object_set(program, "env", env);
+    }
+    json_decref(env);
+    return rc;
+}
+
 /* ---- the job --------------------------------------------------------------------------------- */
 
 /* Appends a text; an argument that is no UTF-8 cannot be said in JSON. */
@@ -242,6 +271,7 @@ json_t *run_spec(const struct run_program *p, const struct opt_values *options, 
     json_object_set_new(spec, "program", program);
     int rc = p->is_python ? run_python(options, python, e) : 0;
     rc = rc == 0 ? fill_program(program, p, python, ddp, e) : rc;
+    rc = rc == 0 ? set_environment(program, options, e) : rc;
     for (int i = 0; rc == 0 && i < opt_count(options, "set"); i++) {
         rc = set_one(spec, opt_item(options, "set", i), e);
     }

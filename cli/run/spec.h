@@ -30,7 +30,8 @@ struct run_bounds {
 };
 int run_bounds(const struct opt_values *options, struct run_bounds *out, struct err *e);
 /* What is submitted but for the program's digest, which the service tells: options --workers,
- * --strategy, --name, --python, --ddp, and every --set. A new reference; NULL with an error. */
+ * --strategy, --name, --python, --ddp, --env, and every --set. A new reference; NULL with an error.
+ */
 json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e);
 
 #endif

@@ -225,6 +225,74 @@ def test_a_program_that_fails_is_told_with_its_last_lines(service, program):
             and "rank 0 of 1" in err.splitlines()[-1])
 
 
+@pytest.mark.parametrize("program_text, sentence", [
+    ("import argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\n"
+     "p.parse_args()\n", "the following arguments are required: --data"),
+    ("print('trains nothing')\n", "it never joined"),
+    ("import runpy, wire\n\ndef fails(*_, **__):\n    raise ValueError('shapes differ')\n\n"
+     "wire.Wire.gradients = fails\nrunpy.run_path('counting.py', run_name='__main__')\n",
+     "ended with exit code 1"),
+])
+def test_a_program_that_ends_before_its_first_step_is_not_tried_again(service, program,
+                                                                      program_text, sentence):
+    (program / "wrong.py").write_text(program_text)
+    out, err, status = run("--workers", "2", program / "wrong.py", service=service)
+    job = service.job(id_of(out))
+    assert status == 1 and sentence in err.splitlines()[-1], err
+    assert job["state"] == "failed" and job["attempt"] == 1 and job["error"]["code"] == "invalid"
+
+
+def test_a_program_that_is_killed_before_its_first_step_is_tried_again(service, program):
+    (program / "killed.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    out, _, status = run("--set", "/max_restarts=1", program / "killed.py", service=service)
+    job = service.job(id_of(out))
+    assert status == 1 and job["attempt"] == 2 and job["error"]["code"] == "peer"
+
+
+@pytest.mark.parametrize("interpreter", ["python3", "/usr/bin/python3"])
+def test_an_interpreter_before_the_file_is_taken_for_its_own(service, program, interpreter):
+    (program / "none.py").write_text("print('needs no package')\n")
+    out, err, status = run("--detach", interpreter, program / "none.py", "--fast", service=service)
+    assert status == 0, err
+    told = service.wait(id_of(out), "failed")["spec"]["program"]
+    assert told["command"] == [interpreter, "none.py"] and told["args"] == ["--fast"]
+    _, err, status = run(interpreter, "-m", "counting", service=service)
+    assert status == 2 and "'-m': a FILE follows the interpreter" in err
+    _, err, status = run(interpreter, service=service)
+    assert status == 2 and f"'{interpreter}': a FILE follows the interpreter" in err
+
+
+def test_variables_of_the_program_come_from_its_caller(service, program):
+    (program / "tells.py").write_text(
+        "import os, runpy\nprint('got', os.environ['A'], os.environ['B'], flush=True)\n"
+        "runpy.run_path('counting.py', run_name='__main__')\n")
+    _, err, status = run("--env", "A=1=2", "--env", "B", program / "tells.py", service=service,
+                         B="here")
+    assert status == 0 and "got 1=2 here\n" in err, err
+    _, err, status = run("--env", "NOT_THERE", program / "tells.py", service=service)
+    assert status == 2 and "--env 'NOT_THERE': there is no such variable here" in err
+    _, err, status = run("--env", "EVENSTEP_RANK=1", program / "tells.py", service=service)
+    assert status == 7 and "EVENSTEP_RANK" in err, err
+
+
+def test_a_file_in_a_folder_that_is_no_project_goes_alone(taker, program):
+    def packed(*more, **variables):
+        out, err, _ = run(*more, program / "counting.py", EVENSTEP_TOKEN="x", **variables,
+                          EVENSTEP_URL="http://127.0.0.1:%d" % taker.server_port)
+        return err, sorted(tarfile.open(fileobj=io.BytesIO(taker.taken)).getnames())
+
+    whole = [".evenstepignore", "counting.py", "wire.py"]
+    assert packed()[1] == whole
+    for variables in ({"HOME": str(program)}, {"PATH": f"/usr/bin:{program}"}):
+        err, names = packed(**variables)
+        assert names == ["counting.py"] and "packed counting.py alone" in err, err
+        assert packed("--folder", program, **variables)[1] == whole
+    program.chmod(0o1777)
+    err, names = packed()
+    assert names == ["counting.py"] and "everybody may write there" in err
+
+
 def test_ctrl_c_cancels_the_job(service, program):
     process = start("--workers", "2", program / "counting.py", *LONG, service=service)
     id = process.stdout.readline().strip()

@@ -105,6 +105,9 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
 {
     char why[600];
     const struct telemetry *t = g->base.env->telemetry;
+    if (g->answered < 0) {
+        program_judge(g->p, e);
+    }
     if (!g->p->link.gone || g->answered < 0 || g->doing == GONE) {
         return rc;
     }

@@ -254,6 +254,7 @@ int program_join(struct program *p, const struct program_ask *ask, struct err *e
     int rc = join(p, ask, e);
     ask->comm->deadline = deadline;
     if (rc < 0) {
+        program_judge(p, e);
         comm_abandon(ask->comm); /* what is on its way lies in what goes now */
         program_leave(p);
     }

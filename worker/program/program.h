@@ -27,6 +27,7 @@ struct program_ask {
     const char *folder;   /* to run in; NULL: ours */
     const char *data;     /* this host's folders of data sets, which the program is told */
     int threads;          /* of the node's device */
+    int attempt;          /* of the job, from 1 */
 };
 
 struct program {
@@ -60,6 +61,10 @@ void program_joined(const struct program *p, const struct jobspec *spec, struct 
 /* The engine of a worker whose program has joined; trainer_run frees it. NULL: memory ran out. */
 struct engine *program_engine(struct program *p, struct trainer_env *env, struct err *e);
 void program_leave(struct program *p);
+/* After an error of the program before its first step: where the run begins, and the program has
+ * ended by itself (a wrong argument, an exception), another attempt would meet the same, and the
+ * code becomes ERR_INVALID. */
+void program_judge(struct program *p, struct err *e);
 
 /* A packet of this type, everything else zero. */
 struct wire_message program_message(uint32_t type, uint32_t flags);
