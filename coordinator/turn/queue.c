@@ -282,8 +282,8 @@ static int try_start(struct round *round, const struct share_place *place, struc
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Names, states and users of the nodes, the queue, and the quotas: as long as they stay the same,
- * so does the answer. */
+/* Names, states and users of the nodes, whether their packages are known, the queue, and the
+ * quotas: as long as they stay the same, so does the answer. */
 static char *fingerprint(const struct round *round)
 {
     json_t *seen = json_array(), *node;
@@ -292,6 +292,7 @@ static char *fingerprint(const struct round *round)
         json_array_append_new(seen, json_string(node_name(node)));
         json_array_append_new(seen, json_string(node_state(node)));
         json_array_append_new(seen, json_string(node_user(node)));
+        json_array_append_new(seen, json_boolean(node_python(node, "python3").asked));
     }
     json_array_append(seen, (json_t *)round->ids);
     json_array_append(seen, (json_t *)round->priorities);

@@ -138,6 +138,23 @@ static void a_drained_node_gets_no_job(void **state)
     assert_state(w, id, "launching");
 }
 
+static void a_program_starts_as_soon_as_a_node_has_told_its_packages(void **state)
+{
+    static const char program[] = "{'program': {'command': ['python3', 'train.py']}, 'model': "
+                                  "null, 'data': null, 'optimizer': null, 'evaluate': null}";
+    char id[STORE_ID];
+    struct world *w = world_with(state, 1);
+    json_object_set_new(w->nodes[0], "asking", json_true());
+    OK(node_beats(w, w->nodes[0]));
+    submit(w, program, id);
+    tick(w, 0.5);
+    assert_state(w, id, "queued");
+    json_object_del(w->nodes[0], "asking");
+    OK(node_beats(w, w->nodes[0]));
+    tick(w, 0.5);
+    assert_state(w, id, "launching");
+}
+
 static void in_a_long_queue_the_one_job_that_can_run_is_found(void **state)
 {
     char id[STORE_ID], last[STORE_ID];
@@ -201,6 +218,7 @@ int main(void)
         IN_A_WORLD(nodes_that_a_job_waits_for_are_kept_from_jobs_of_lower_priority),
         IN_A_WORLD(a_job_that_waits_for_a_missing_node_keeps_nobody_from_running),
         IN_A_WORLD(a_drained_node_gets_no_job),
+        IN_A_WORLD(a_program_starts_as_soon_as_a_node_has_told_its_packages),
         IN_A_WORLD(in_a_long_queue_the_one_job_that_can_run_is_found),
         IN_A_WORLD(a_spec_that_the_nodes_cannot_run_fails_and_says_why),
         IN_A_WORLD(a_stored_spec_that_is_not_valid_fails_without_holding_up_the_queue),
