@@ -41,7 +41,7 @@ struct process {
     struct dataset data;
     bool data_there;
     struct program program; /* of a spec with one */
-    struct copy copy;       /* of an uploaded program */
+    struct own_folder copy; /* of an uploaded program */
     struct results results; /* what the program writes */
     int rank;
 };
@@ -152,7 +152,7 @@ static int copy_program(struct process *w, const char **folder, struct err *e)
         return err_set(e, ERR_NOT_FOUND, "a program by its digest needs a service that has it");
     }
     int rc = copy_open(&w->copy, &ask, e);
-    *folder = rc == 0 && w->copy.folder[0] ? w->copy.folder : NULL;
+    *folder = rc == 0 && w->copy.path[0] ? w->copy.path : NULL;
     return rc;
 }
 
@@ -324,7 +324,7 @@ int process_run(struct worker_config *c, struct err *e)
     if (rc >= 0 && results_bring(&w->results, e) < 0) {
         rc = -(int)e->code;
     }
-    copy_close(&w->copy);
+    own_folder_remove(&w->copy);
     results_close(&w->results);
     say_goodbye(w, rc, e);
     if (rc < 0) {

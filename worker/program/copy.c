@@ -8,23 +8,18 @@
  * is sent again. */
 #include "worker/program/copy.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "common/archive.h"
 #include "common/log.h"
 #include "common/proc.h"
 
-static const char prefix[] = ".run-", file_name[] = "program.tar";
-enum { TAG_NEED = 902, CHUNK = 1 << 20, LEFT_SECONDS = 60 };
+static const char file_name[] = "program.tar";
+enum { TAG_NEED = 902, CHUNK = 1 << 20 };
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
@@ -34,62 +29,10 @@ static const char *base_of(const struct copy_ask *ask, char base[PATH_MAX])
     return ask->received.dir ? base : dirname(base);
 }
 
-/* Nobody has locked it, and it is older than the moment in which its owner made and locked it. */
-static bool is_left(const char *path)
+int copy_folder(struct own_folder *c, const char *base, struct err *e)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    bool left = fd >= 0 && fstat(fd, &st) == 0 && time(NULL) - st.st_mtim.tv_sec > LEFT_SECONDS &&
-                flock(fd, LOCK_EX | LOCK_NB) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return left;
-}
-
-static void sweep(const char *base)
-{
-    char path[PATH_MAX + 300];
-    DIR *d = opendir(base);
-    for (const struct dirent *f; d && (f = readdir(d));) {
-        snprintf(path, sizeof(path), "%s/%s", base, f->d_name);
-        if (strncmp(f->d_name, prefix, strlen(prefix)) == 0 && is_left(path)) {
-            proc_remove_tree(path, NULL);
-        }
-    }
-    if (d) {
-        closedir(d);
-    }
-}
-
-int copy_folder(struct copy *c, const char *base, struct err *e)
-{
-    *c = (struct copy){.lock = -1};
     int rc = proc_mkdirs(base, 0700, e);
-    if (rc < 0) {
-        return rc;
-    }
-    sweep(base);
-    snprintf(c->folder, sizeof(c->folder), "%.4000s/%sXXXXXX", base, prefix);
-    if (!mkdtemp(c->folder)) {
-        c->folder[0] = '\0';
-        return err_errno(e, ERR_IO, "cannot make a folder for the program in '%.200s'", base);
-    }
-    c->lock = open(c->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return c->lock < 0 || flock(c->lock, LOCK_EX) != 0
-               ? err_errno(e, ERR_IO, "cannot lock the program's folder '%.200s'", c->folder)
-               : 0;
-}
-
-void copy_close(struct copy *c)
-{
-    if (c->folder[0]) {
-        proc_remove_tree(c->folder, NULL);
-    }
-    if (c->lock >= 0) {
-        close(c->lock);
-    }
-    *c = (struct copy){.lock = -1};
+    return rc < 0 ? rc : own_folder_make(c, base, ".run-", e);
 }
 
 /* ---- unpacking ------------------------------------------------------------------------------- */
@@ -111,7 +54,7 @@ static bool find_archive(const struct copy_ask *ask, char *path)
 
 /* 0: it is unpacked. ERR_NOT_FOUND: this host has none, or none that is sound, and can be sent one.
  */
-static int unpack(struct copy *c, const struct copy_ask *ask, struct err *e)
+static int unpack(struct own_folder *c, const struct copy_ask *ask, struct err *e)
 {
     char path[PATH_MAX], own[PATH_MAX];
     if (!find_archive(ask, path)) {
@@ -119,10 +62,10 @@ static int unpack(struct copy *c, const struct copy_ask *ask, struct err *e)
                        ask->digest);
     }
     int rc = copy_folder(c, base_of(ask, own), e);
-    if (rc < 0 || (rc = archive_unpack(path, ask->digest, c->folder, e)) == 0) {
+    if (rc < 0 || (rc = archive_unpack(path, ask->digest, c->path, e)) == 0) {
         return rc;
     }
-    copy_close(c);
+    own_folder_remove(c);
     if (ask->received.dir) {
         log_warn("program", "what this host kept of a program is dropped", "why=\"%s\"",
                  e->message);
@@ -243,10 +186,10 @@ static int share(const struct copy_ask *ask, bool needs, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
-int copy_open(struct copy *c, const struct copy_ask *ask, struct err *e)
+int copy_open(struct own_folder *c, const struct copy_ask *ask, struct err *e)
 {
     double deadline = ask->comm->deadline;
-    *c = (struct copy){.lock = -1};
+    *c = OWN_FOLDER_NONE;
     int rc = ask->works ? unpack(c, ask, e) : 0;
     bool needs = rc == -ERR_NOT_FOUND && ask->received.dir;
     if (rc < 0 && !needs) {

@@ -15,6 +15,7 @@
 
 #include "worker/data/received.h"
 #include "worker/exchange/transport/comm.h"
+#include "worker/program/own_folder.h"
 #include "worker/telemetry.h"
 
 struct copy_ask {
@@ -25,15 +26,9 @@ struct copy_ask {
     bool works;                   /* this rank starts a program; others only pass it on */
 };
 
-struct copy {
-    char folder[PATH_MAX]; /* "": none */
-    int lock;              /* held as long as the folder is in use; -1: none */
-};
-
-/* Collective: every rank of the attempt calls it. Close it in any case. */
-int copy_open(struct copy *c, const struct copy_ask *ask, struct err *e);
+/* Collective: every rank of the attempt calls it. Needs own_folder_remove in any case. */
+int copy_open(struct own_folder *c, const struct copy_ask *ask, struct err *e);
 /* An empty folder of such a kind beneath `base`. */
-int copy_folder(struct copy *c, const char *base, struct err *e);
-void copy_close(struct copy *c);
+int copy_folder(struct own_folder *c, const char *base, struct err *e);
 
 #endif

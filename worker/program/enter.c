@@ -77,7 +77,7 @@ static int start(struct program *p, struct err *e)
                                     .folder = ask->folder,
                                     .socket = p->link.path,
                                     .job = ask->job ? ask->job : "local",
-                                    .output = ask->output ? ask->output : p->link.folder,
+                                    .output = ask->output ? ask->output : p->link.folder.path,
                                     .library = library[0] ? library : NULL,
                                     .data = ask->data,
                                     .python_path = python[0] ? python : NULL,

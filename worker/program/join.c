@@ -245,7 +245,7 @@ int program_join(struct program *p, const struct program_ask *ask, struct err *e
     *p = (struct program){.ask = *ask,
                           .telemetry = ask->telemetry,
                           .phase = PHASE_LOAD,
-                          .link = {.listener = -1, .fd = -1},
+                          .link = LINK_NONE,
                           .peers = {.listener = -1},
                           .block = {.fd = -1},
                           .threads = ask->threads};
@@ -282,6 +282,5 @@ void program_leave(struct program *p)
     free(p->params);
     free(p->stats);
     own_state_release(&p->state);
-    *p = (struct program){
-        .link = {.listener = -1, .fd = -1}, .peers = {.listener = -1}, .block = {.fd = -1}};
+    *p = (struct program){.link = LINK_NONE, .peers = {.listener = -1}, .block = {.fd = -1}};
 }

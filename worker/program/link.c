@@ -422,14 +422,14 @@ int link_open(struct link *l, struct child *child, int rank, const char *node, d
               struct err *e)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    *l = (struct link){.listener = -1, .fd = -1, .child = child, .patience = patience};
+    *l = LINK_NONE;
+    l->child = child;
+    l->patience = patience;
     snprintf(l->who, sizeof(l->who), "the program of rank %d on '%.60s'", rank, node);
-    snprintf(l->folder, sizeof(l->folder), "/tmp/evenstep-program-XXXXXX");
-    if (!mkdtemp(l->folder)) {
-        l->folder[0] = '\0';
-        return err_errno(e, ERR_IO, "cannot make a folder for %s", l->who);
+    if (own_folder_make(&l->folder, "/tmp", "evenstep-program-", e) < 0) {
+        return err_prefix(e, "%s", l->who);
     }
-    snprintf(l->path, sizeof(l->path), "%s/socket", l->folder);
+    snprintf(l->path, sizeof(l->path), "%.80s/socket", l->folder.path);
     snprintf(at.sun_path, sizeof(at.sun_path), "%s", l->path);
     l->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->listener < 0 || bind(l->listener, (struct sockaddr *)&at, sizeof(at)) < 0 ||
@@ -488,8 +488,6 @@ void link_close(struct link *l)
     if (l->listener >= 0) {
         close(l->listener);
     }
-    if (l->folder[0]) {
-        proc_remove_tree(l->folder, NULL);
-    }
-    *l = (struct link){.listener = -1, .fd = -1};
+    own_folder_remove(&l->folder);
+    *l = LINK_NONE;
 }

@@ -10,17 +10,19 @@
 #include "client/protocol.h"
 #include "worker/exchange/own_state.h"
 #include "worker/program/child.h"
+#include "worker/program/own_folder.h"
 
 #define LINK_LATER 4
 
 struct link {
-    char folder[64], path[96]; /* of the socket; a folder that only we may enter */
-    int listener, fd;          /* -1: none */
-    struct child *child;       /* borrowed */
-    char who[128];             /* "the program of rank 1 on 'fast-1'" */
-    double patience;           /* seconds */
-    int stack_signal;          /* makes the program print its stacks; 0: SIGABRT does */
-    void (*watch)(void *ctx);  /* every second of a wait; NULL: nothing */
+    struct own_folder folder; /* of the socket */
+    char path[96];            /* the socket's */
+    int listener, fd;         /* -1: none */
+    struct child *child;      /* borrowed */
+    char who[128];            /* "the program of rank 1 on 'fast-1'" */
+    double patience;          /* seconds */
+    int stack_signal;         /* makes the program print its stacks; 0: SIGABRT does */
+    void (*watch)(void *ctx); /* every second of a wait; NULL: nothing */
     void *watch_ctx;
     struct wire_message later[LINK_LATER]; /* that leave with the next one */
     int n_later;
@@ -33,6 +35,8 @@ struct link {
     /* of the wait under way */
     double silent_since, cpu_then;
 };
+
+#define LINK_NONE ((struct link){.listener = -1, .fd = -1, .folder = {.lock = -1}})
 
 /* Makes the socket. l needs link_close either way. */
 int link_open(struct link *l, struct child *child, int rank, const char *node, double patience,

@@ -284,7 +284,7 @@ int results_open(struct results *r, const struct results_ask *ask, struct err *e
         return 0;
     }
     int rc = ask->comm->rank == 0 && ask->cache ? copy_folder(&r->own, ask->cache, e) : 0;
-    snprintf(r->folder, sizeof(r->folder), "%s", r->own.folder);
+    snprintf(r->folder, sizeof(r->folder), "%s", r->own.path);
     return rc;
 }
 
@@ -304,7 +304,7 @@ static bool is_no_result(const FTSENT *f)
 /* The first few names of the program's own files beneath its copy; returns how many there are. */
 static int name_files(const struct results *r, struct buf *names)
 {
-    char *const roots[] = {(char *)r->ask.program->folder, NULL};
+    char *const roots[] = {(char *)r->ask.program->path, NULL};
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     int n = 0;
     for (FTSENT *f; walk && (f = fts_read(walk));) {
@@ -312,7 +312,7 @@ static int name_files(const struct results *r, struct buf *names)
             fts_set(walk, f, FTS_SKIP);
         } else if (f->fts_info == FTS_F && is_newer(f->fts_statp, &r->since) && n++ < NAMED_MOST) {
             buf_adds(names, n > 1 ? ", " : "");
-            buf_adds(names, f->fts_path + strlen(r->ask.program->folder) + 1);
+            buf_adds(names, f->fts_path + strlen(r->ask.program->path) + 1);
         }
     }
     if (walk) {
@@ -326,7 +326,7 @@ static void tell_what_goes(const struct results *r)
 {
     struct buf names;
     char line[2000], quoted[4000];
-    if (!r->ask.program->folder[0] || r->ask.comm->rank != 0) {
+    if (!r->ask.program->path[0] || r->ask.comm->rank != 0) {
         return;
     }
     buf_init(&names, 4096);
@@ -344,7 +344,7 @@ static void tell_what_goes(const struct results *r)
 int results_bring(struct results *r, struct err *e)
 {
     const struct comm *c = r->ask.comm;
-    struct bringing b = {.ask = &r->ask, .folder = r->own.folder[0] ? r->own.folder : NULL};
+    struct bringing b = {.ask = &r->ask, .folder = r->own.path[0] ? r->own.path : NULL};
     if (!c || !r->ask.job_dir[0] || (c->rank != 0 && c->rank != c->workers)) {
         return 0;
     }
@@ -355,7 +355,7 @@ int results_bring(struct results *r, struct err *e)
 void results_close(struct results *r)
 {
     if (r->ask.comm) {
-        copy_close(&r->own);
+        own_folder_remove(&r->own);
     }
     *r = (struct results){.own = {.lock = -1}};
 }

@@ -18,16 +18,16 @@
 struct results_ask {
     struct comm *comm; /* borrowed until results_close, as all */
     struct telemetry *telemetry;
-    const char *job_dir;        /* the keeper's; "": the job has none, and nothing is kept */
-    const char *cache;          /* this host's folder of received data sets, or NULL */
-    const struct copy *program; /* this rank's copy of the program, which goes with it */
-    bool local;                 /* the keeper is on this host */
+    const char *job_dir;              /* the keeper's; "": the job has none, and nothing is kept */
+    const char *cache;                /* this host's folder of received data sets, or NULL */
+    const struct own_folder *program; /* this rank's copy of the program, which goes with it */
+    bool local;                       /* the keeper is on this host */
 };
 
 struct results {
     struct results_ask ask;
     char folder[PATH_MAX]; /* what the program may write to; "": nothing is kept */
-    struct copy own;       /* rank 0's, on another host */
+    struct own_folder own; /* rank 0's, on another host */
     struct timespec since; /* files that changed after it are the program's */
 };
 

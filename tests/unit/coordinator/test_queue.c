@@ -140,8 +140,9 @@ static void a_drained_node_gets_no_job(void **state)
 
 static void a_program_starts_as_soon_as_a_node_has_told_its_packages(void **state)
 {
-    static const char program[] = "{'program': {'command': ['python3', 'train.py']}, 'model': "
-                                  "null, 'data': null, 'optimizer': null, 'evaluate': null}";
+    static const char program[] =
+        "{'program': {'command': ['python3', 'train.py']}, 'model': "
+        "null, 'data': null, 'optimizer': null, 'evaluate': null}";
     char id[STORE_ID];
     struct world *w = world_with(state, 1);
     json_object_set_new(w->nodes[0], "asking", json_true());
