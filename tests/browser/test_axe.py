@@ -22,6 +22,9 @@ axe.run(document, {resultTypes: ['violations']})
 
 
 def findings(page):
+    # colours of links and buttons move to another theme's in 120 ms, and axe measures contrasts
+    until("no colour moves", lambda: not page.script(
+        "return document.getAnimations().some((a) => a instanceof CSSTransition)"))
     page.script(FOUND[0].read_text())
     return page.driver.execute_async_script(FINDINGS)
 
