@@ -55,6 +55,12 @@ const struct opt serve_options[] = {
      "ports that Open MPI may listen on between hosts (default: any)"},
     {"allow-host", "NAME", OPT_LIST, NULL, 0, 0,
      "a name besides the listen address under which browsers may come"},
+    {"proxy-user-header", "NAME", OPT_STRING, NULL, 0, 0,
+     "header in which a proxy says who asks, such as X-Forwarded-User (docs/security.md)"},
+    {"proxy-address", "ADDRESS", OPT_LIST, NULL, 0, 0,
+     "address from which that header is believed, such as 127.0.0.1"},
+    {"proxy-role", "ROLE", OPT_STRING, "viewer", 0, 0,
+     "role of those who come through the proxy: viewer, operator, programs, admin"},
     {"allow-local-webhooks", NULL, OPT_FLAG, NULL, 0, 0,
      "webhooks may lead to this host, its own link and metadata services (docs/webhooks.md)"},
     {"allow-programs", NULL, OPT_FLAG, NULL, 0, 0,
@@ -167,6 +173,17 @@ static void read_max_disk(struct serve_config *c, struct buf *bad)
     }
 }
 
+/* An option's items, NULL-terminated; the list alone is the caller's. NULL: memory ran out. */
+static const char **list_of(const struct serve_config *c, const char *option)
+{
+    int n = opt_count(c->options, option);
+    const char **list = calloc((size_t)n + 1, sizeof *list);
+    for (int i = 0; list && i < n; i++) {
+        list[i] = opt_item(c->options, option, i);
+    }
+    return list;
+}
+
 static void read_rest(struct serve_config *c)
 {
     c->store = opt_string(c->options, "store");
@@ -176,11 +193,8 @@ static void read_rest(struct serve_config *c)
     c->growth = (struct growth_rules){.settle = opt_real(c->options, "elastic-settle"),
                                       .every = opt_real(c->options, "elastic-every"),
                                       .worth = opt_real(c->options, "elastic-worth")};
-    int hosts = opt_count(c->options, "allow-host");
-    c->allow_hosts = calloc((size_t)hosts + 1, sizeof *c->allow_hosts);
-    for (int i = 0; c->allow_hosts && i < hosts; i++) {
-        c->allow_hosts[i] = opt_item(c->options, "allow-host", i);
-    }
+    c->allow_hosts = list_of(c, "allow-host");
+    c->proxies = list_of(c, "proxy-address");
 }
 
 int serve_config_read(struct serve_config *c, int argc, char **argv, struct err *e)
@@ -212,6 +226,9 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     if (!opt_given(c->options, "tls-cert") != !opt_given(c->options, "tls-key")) {
         serve_config_complain(&bad, "--tls-cert and --tls-key need each other");
     }
+    if (c->proxies && c->proxies[0] && !opt_given(c->options, "proxy-user-header")) {
+        serve_config_complain(&bad, "--proxy-address needs --proxy-user-header");
+    }
     if (opt_flag(c->options, "standby") && !c->store) {
         serve_config_complain(&bad,
                               "--standby needs --store: a private store ends with its "
@@ -226,6 +243,7 @@ void serve_config_release(struct serve_config *c)
 {
     json_decref(c->nodes);
     free(c->allow_hosts);
+    free(c->proxies);
     free(c->password);
     free(c->keeper_password);
     opt_free(c->options);

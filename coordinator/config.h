@@ -24,6 +24,7 @@ struct serve_config {
     char *keeper_password;  /* owned, or NULL */
     const char *listen;
     const char **allow_hosts;    /* NULL-terminated; owned */
+    const char **proxies;        /* the same, of --proxy-address */
     int virtual_jobs, keep_jobs; /* keep_jobs 0: all */
     struct growth_rules growth;  /* of elastic jobs */
     int64_t max_disk;            /* bytes; 0: no limit */

@@ -149,6 +149,8 @@ static int start_http(struct service *s, struct err *e)
                              .store_password = c->password,
                              .token_file = c->token_file,
                              .allow_hosts = c->allow_hosts,
+                             .proxy = {opt_string(c->options, "proxy-user-header"),
+                                       opt_string(c->options, "proxy-role"), c->proxies},
                              .tls_cert = opt_string(c->options, "tls-cert"),
                              .tls_key = opt_string(c->options, "tls-key"),
                              .local_webhooks = opt_flag(c->options, "allow-local-webhooks")};

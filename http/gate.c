@@ -54,22 +54,32 @@ static int check_route(struct request *q)
     return gate_refuse(q, &e);
 }
 
-/* A page of another origin must not act with the cookie, nor log our user in as somebody else. */
+/* What a proxy says of who asks; NULL: none that is believed does. */
+static const char *proxy_says(const struct request *q)
+{
+    const struct proxy *p = &q->server->proxy;
+    bool believed =
+        p->header[0] && !request_header(q, "Authorization") && proxy_trusts(p, request_address(q));
+    return believed ? request_header(q, p->header) : NULL;
+}
+
+/* A page of another origin must not act with what a browser sends by itself, the cookie or the
+ * proxy's sign-in, nor log our user in as somebody else. */
 static int check_origin(struct request *q)
 {
     struct err e;
     char session[AUTH_TOKEN];
     const char *origin = request_header(q, "Origin");
-    bool cookie = auth_cookie(request_header(q, "Cookie"), q->server->port, session);
+    bool cookie =
+        auth_cookie(request_header(q, "Cookie"), q->server->port, session) || proxy_says(q);
     if (request_reads_only(q) || request_header(q, "Authorization") || (!cookie && !origin) ||
         hosts_own_origin(origin, q->host)) {
         return 0;
     }
-    err_set(
-        &e, ERR_FORBIDDEN,
-        "a request with a session cookie that changes something must come from our own page, not "
-        "from '%.200s'",
-        origin ? origin : "(no Origin header)");
+    err_set(&e, ERR_FORBIDDEN,
+            "a request of a browser that changes something must come from our own page, not from "
+            "'%.200s'",
+            origin ? origin : "(no Origin header)");
     return gate_refuse(q, &e);
 }
 
@@ -105,7 +115,14 @@ static int judge(struct request *q, int known, struct err *e)
 
 static int identify(struct request *q, struct store *store, struct err *e)
 {
+    const char *header = q->server->proxy.header, *name = proxy_says(q);
     err_clear(e);
+    if (name && request_headers(q, header) > 1) {
+        return err_set(e, ERR_SYNTAX, "this request has several %s headers", header);
+    }
+    if (name) {
+        return proxy_identify(&q->server->proxy, name, &q->who, e);
+    }
     return auth_identify(q->server->auth, store, request_header(q, "Authorization"),
                          request_header(q, "Cookie"), q->server->port, &q->who, e);
 }

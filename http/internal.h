@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "http/access/hosts.h"
+#include "http/access/proxy.h"
 #include "http/server.h"
 
 enum {
@@ -32,6 +33,7 @@ struct http_server {
     struct http_hooks hooks;
     struct hosts hosts;              /* names under which it is asked for */
     struct auth *auth;               /* who asks */
+    struct proxy proxy;              /* who says so for others */
     struct audit *audit;             /* who changed what */
     struct tls *tls;                 /* the certificate; NULL: without TLS */
     struct guard *guard;             /* how long a request may take */

@@ -19,6 +19,35 @@ const char *request_header(const struct request *q, const char *name)
     return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
 }
 
+struct count {
+    const char *name;
+    int n;
+};
+
+static enum MHD_Result count_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    struct count *c = ctx;
+    (void)kind;
+    (void)value;
+    c->n += strcasecmp(name, c->name) == 0;
+    return MHD_YES;
+}
+
+int request_headers(const struct request *q, const char *name)
+{
+    struct count c = {.name = name};
+    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_header, &c);
+    return c.n;
+}
+
+const struct sockaddr *request_address(const struct request *q)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return info ? info->client_addr : NULL;
+}
+
 bool request_reads_only(const struct request *q)
 {
     return strcmp(q->method, "GET") == 0 || strcmp(q->method, "HEAD") == 0 ||
@@ -259,7 +288,8 @@ int request_idempotency_key(const struct request *q, const char *kind, char scop
         return err_set(e, ERR_INVALID, "the Idempotency-Key has %zu characters, expected 1 to %d",
                        n, (int)REQUEST_KEY_MOST);
     }
-    snprintf(scoped, REQUEST_KEY, "%s%s %s", kind, q->who.token, key);
+    snprintf(scoped, REQUEST_KEY, "%s%s %s", kind, q->who.by_proxy ? q->who.owner : q->who.token,
+             key);
     return 1;
 }
 

@@ -24,7 +24,7 @@ enum {
     REQUEST_TARGET = 256,
     REQUEST_NOTE = 200,
     REQUEST_KEY_MOST = 255, /* characters of an idempotency key */
-    REQUEST_KEY = REQUEST_KEY_MOST + TOKEN_ID + 16
+    REQUEST_KEY = REQUEST_KEY_MOST + AUTH_NAME + 16
 };
 
 struct request {
@@ -60,6 +60,10 @@ struct request {
 };
 
 const char *request_header(const struct request *q, const char *name); /* borrowed, or NULL */
+/* How many headers of the name there are. */
+int request_headers(const struct request *q, const char *name);
+/* Where its connection comes from; NULL: not known. Borrowed. */
+const struct sockaddr *request_address(const struct request *q);
 /* GET, HEAD or OPTIONS. */
 bool request_reads_only(const struct request *q);
 /* The value of a query parameter, or NULL. Borrowed. */

@@ -247,7 +247,8 @@ static int open_access(struct http_server *s, const struct http_config *c, struc
 {
     char issued[1024];
     snprintf(issued, sizeof(issued), "%s/issued-tokens", c->data_dir);
-    return (s->auth = auth_open(c->token_file, issued, e)) &&
+    return proxy_init(&s->proxy, c->proxy.header, c->proxy.role, c->proxy.addresses, e) == 0 &&
+                   (s->auth = auth_open(c->token_file, issued, e)) &&
                    (s->audit = audit_open(c->data_dir, e))
                ? 0
                : -(int)e->code;

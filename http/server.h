@@ -53,7 +53,11 @@ struct http_config {
     const char *token_file;         /* made with mode 0600 if absent; its token is an admin's */
     const char *const *allow_hosts; /* NULL-terminated, or NULL */
     const char *tls_cert, *tls_key; /* PEM files; NULL: without TLS */
-    bool local_webhooks;            /* webhooks may lead to this host and its link */
+    struct {                        /* sign-in by a proxy (access/proxy.h); header NULL: none */
+        const char *header, *role;
+        const char *const *addresses; /* NULL-terminated, or NULL */
+    } proxy;
+    bool local_webhooks; /* webhooks may lead to this host and its link */
     struct http_hooks hooks;
 };
 

@@ -24,9 +24,7 @@ void trail_note(struct request *q, const char *fmt, ...)
 
 static void address_of(const struct request *q, char out[AUDIT_ADDRESS])
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const struct sockaddr *at = info ? info->client_addr : NULL;
+    const struct sockaddr *at = request_address(q);
     socklen_t len =
         at && at->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     if (!at || getnameinfo(at, len, out, AUDIT_ADDRESS, NULL, 0, NI_NUMERICHOST) != 0) {

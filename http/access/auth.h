@@ -27,11 +27,12 @@ enum { AUTH_SESSION_SECONDS = 7 * 86400, AUTH_LINK_SECONDS = 86400 };
 
 struct identity {
     enum auth_role role;
-    bool by_cookie;
-    char name[AUTH_NAME];  /* of the token, "link", or "" */
+    bool by_cookie, by_proxy;
+    char name[AUTH_NAME];  /* of the token, what a proxy said, "link", or "" */
     char owner[AUTH_NAME]; /* whose jobs it submits: the name of the token behind it, "admin" for a
                               link of the service itself, "" for nobody */
-    char token[TOKEN_ID];  /* id of the token behind it; "": none */
+    char token[TOKEN_ID];  /* id of the token behind it; "": none (links of the service itself, and
+                              who comes through a proxy) */
 };
 
 struct auth *auth_open(const char *token_file, const char *issued_file, struct err *e);

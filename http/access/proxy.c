@@ -1,0 +1,101 @@
+/* See proxy.h. */
+#include "http/access/proxy.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/text.h"
+
+/* RFC 9110, 5.6.2; and none by which a client says something else. */
+static bool is_header(const char *name)
+{
+    static const char *const others[] = {"Host",   "Origin",         "Authorization",
+                                         "Cookie", "Content-Length", "Transfer-Encoding"};
+    size_t n = strspn(name,
+                      "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    bool free = n > 0 && name[n] == '\0' && n < PROXY_HEADER;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        free = free && strcasecmp(name, others[i]) != 0;
+    }
+    return free;
+}
+
+/* An IPv4 address is the IPv6 one that stands for it. */
+static bool read_address(const char *text, struct in6_addr *out)
+{
+    char mapped[INET6_ADDRSTRLEN + 8];
+    snprintf(mapped, sizeof mapped, "::ffff:%.40s", text);
+    return inet_pton(AF_INET6, text, out) == 1 ||
+           (!strchr(text, ':') && inet_pton(AF_INET6, mapped, out) == 1);
+}
+
+int proxy_init(struct proxy *p, const char *header, const char *role, const char *const *addresses,
+               struct err *e)
+{
+    *p = (struct proxy){.role = auth_role_find(role ? role : "viewer")};
+    if (!header) {
+        return 0;
+    }
+    if (!is_header(header)) {
+        return err_set(e, ERR_INVALID,
+                       "'%.80s' cannot be the header in which a proxy says who asks", header);
+    }
+    if (p->role == ROLE_NONE) {
+        return err_set(e, ERR_INVALID,
+                       "'%.40s' is no role: viewer, operator, programs or admin is one", role);
+    }
+    for (int i = 0; addresses && addresses[i]; i++) {
+        if (p->n_addresses == PROXY_ADDRESSES) {
+            return err_set(e, ERR_INVALID, "at most %d addresses of proxies can be named",
+                           PROXY_ADDRESSES);
+        }
+        if (!read_address(addresses[i], &p->addresses[p->n_addresses++])) {
+            return err_set(e, ERR_INVALID, "'%.80s' is no address of a proxy, such as 127.0.0.1",
+                           addresses[i]);
+        }
+    }
+    if (p->n_addresses == 0) {
+        return err_set(e, ERR_INVALID,
+                       "a header says who asks, and no address is named from which it is believed");
+    }
+    snprintf(p->header, sizeof p->header, "%s", header);
+    return 0;
+}
+
+bool proxy_trusts(const struct proxy *p, const struct sockaddr *from)
+{
+    struct in6_addr at = IN6ADDR_ANY_INIT;
+    bool found = false;
+    if (from && from->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)from;
+        at.s6_addr[10] = at.s6_addr[11] = 0xff;
+        memcpy(&at.s6_addr[12], &v4->sin_addr, sizeof v4->sin_addr);
+    } else if (from && from->sa_family == AF_INET6) {
+        at = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
+    } else {
+        return false;
+    }
+    for (int i = 0; i < p->n_addresses; i++) {
+        found = found || memcmp(&p->addresses[i], &at, sizeof at) == 0;
+    }
+    return found;
+}
+
+int proxy_identify(const struct proxy *p, const char *name, struct identity *who, struct err *e)
+{
+    size_t n = strlen(name);
+    memset(who, 0, sizeof *who);
+    if (n == 0 || n >= AUTH_NAME || strcspn(name, " \t") < n || text_unsafe(name, n) < n) {
+        return err_set(e, ERR_UNAUTHORIZED,
+                       "the proxy's %s is no name: 1 to %d bytes of text without blanks", p->header,
+                       AUTH_NAME - 1);
+    }
+    who->role = p->role;
+    who->by_proxy = true;
+    snprintf(who->name, sizeof who->name, "%s", name);
+    snprintf(who->owner, sizeof who->owner, "%s", name);
+    return 0;
+}
