@@ -51,6 +51,13 @@ static const struct route_param list_params[] = {
     {"limit", ROUTE_INT, 1, 500, NULL, "jobs on a page; 50 by default", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
+static const struct route_param sweep_params[] = {
+    {"dryRun", ROUTE_BOOL, 0, 0, NULL,
+     "only checks the sweep and says which trials it would have; nothing is started, the answer is "
+     "200",
+     NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
+};
 static const struct route_param sweeps_params[] = {
     {"limit", ROUTE_INT, 1, 500, NULL, "at most so many; 100 by default", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
@@ -138,7 +145,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "Artifacts", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact, by its name as the list has it, slashes as they are; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_FILES},
     {"GET", V1 "sweeps", ROLE_VIEWER, api_sweeps_list, "Lists sweeps, the newest first.", sweeps_params, NULL, 200, "SweepList", ROUTE_WAITS},
-    {"POST", V1 "sweeps", ROLE_OPERATOR, api_sweep_start, "Starts a sweep: one job spec, tried with several settings within a budget. With an Idempotency-Key header a repeated request gives the sweep that the first one made.", NULL, "SweepStart", 201, "Sweep", ROUTE_WAITS},
+    {"POST", V1 "sweeps", ROLE_OPERATOR, api_sweep_start, "Starts a sweep: one job spec, tried with several settings within a budget. With an Idempotency-Key header a repeated request gives the sweep that the first one made.", sweep_params, "SweepStart", 201, "Sweep", ROUTE_WAITS},
     {"GET", V1 "sweeps/{id}", ROLE_VIEWER, api_sweep_get, "Shows a sweep: its trials with their settings, jobs and metric, and the best so far.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},
     {"DELETE", V1 "sweeps/{id}", ROLE_OPERATOR, api_sweep_delete, "Deletes a sweep that has ended, 409 if it has not; its jobs stay.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"POST", V1 "sweeps/{id}/cancel", ROLE_OPERATOR, api_sweep_cancel, "Asks a sweep to end, with all its jobs.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},

@@ -279,6 +279,12 @@ static json_t *success_json(const struct route *r, const char *help)
     return answer;
 }
 
+static json_t *dry_run_json(const char *schema)
+{
+    return json_pack("{s:s, s:o}", "description", "dry run", "content",
+                     content("application/json", ref("schemas", schema)));
+}
+
 static json_t *answers_json(const struct route *r)
 {
     char status[8];
@@ -291,13 +297,12 @@ static json_t *answers_json(const struct route *r)
     }
     if (is(r, "POST", "/api/v1/sweeps")) {
         add_header(good, "Idempotency-Replayed", "Replayed");
+        json_object_set_new(all, "200", dry_run_json("SweepPlan"));
     }
     if (is(r, "POST", "/api/v1/jobs")) {
         add_header(good, "Idempotency-Replayed", "Replayed");
         json_object_set_new(good, "links", job_links());
-        json_object_set_new(all, "200",
-                            json_pack("{s:s, s:o}", "description", "dry run", "content",
-                                      content("application/json", ref("schemas", "DryRun"))));
+        json_object_set_new(all, "200", dry_run_json("DryRun"));
     }
     if (r->way == ROUTE_UPLOADS) {
         json_object_set_new(all, "200", success_json(r, "it was there already"));

@@ -193,6 +193,11 @@ const struct schema schemas[] = {
      "metric:SweepMetric parallel:integer nodes:integer seeds:integer spec:object "
      "trials:[SweepTrial]",
      "A sweep: what was asked for, and what has become of it. Its jobs have the tag sweep:ID."},
+    {"SweepPlan",
+     "valid:boolean trials:integer jobs:integer rungs:[SweepPlanRung] settings:[{any}]",
+     "What a sweep would be: its jobs if none fails, and the settings of the first 20 trials."},
+    {"SweepPlanRung", "trials:integer epochs:integer?",
+     "The trials of a rung, and the epochs at its end (of halving). A grid has one rung."},
     {"SweepRow", "Sweep?", "A sweep in a list, without its spec and trials."},
     {"SweepList", "sweeps:[SweepRow]", "Sweeps, the newest first."},
     {"SweepState", "=" SWEEP_STATE_NAMES,

@@ -169,3 +169,25 @@ json_t *sweep_view(const json_t *kept, bool whole, struct err *e)
     free(v);
     return out;
 }
+
+/* ---- before it is started -------------------------------------------------------------------- */
+
+enum { PLAN_SETTINGS = 20 };
+
+json_t *sweep_plan(const struct sweep *s)
+{
+    json_t *rungs = json_array(), *settings = json_array();
+    int trials = s->trials, jobs = 0;
+    for (int i = 0; i < s->n_rungs; i++) {
+        trials = i > 0 ? sweep_kept(s, trials) : trials;
+        jobs += trials * s->seeds;
+        json_array_append_new(
+            rungs, json_pack("{s:i, s:o}", "trials", trials, "epochs",
+                             s->method == SWEEP_HALVING ? json_integer(s->rungs[i]) : json_null()));
+    }
+    for (int i = 0; i < s->trials && i < PLAN_SETTINGS; i++) {
+        json_array_append_new(settings, sweep_settings(s, i));
+    }
+    return json_pack("{s:b, s:i, s:i, s:o, s:o}", "valid", 1, "trials", s->trials, "jobs", jobs,
+                     "rungs", rungs, "settings", settings);
+}

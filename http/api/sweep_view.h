@@ -6,9 +6,12 @@
 #include <stdbool.h>
 
 #include "common/err.h"
+#include "job/sweep/sweep.h"
 
 /* `kept`: as store_sweep_get() gives it. whole: the schema Sweep; else SweepRow, without spec and
  * trials. New reference; NULL with ERR_DATA. */
 json_t *sweep_view(const json_t *kept, bool whole, struct err *e);
+/* What a sweep that is not started yet would be: the schema SweepPlan. New reference. */
+json_t *sweep_plan(const struct sweep *sweep);
 
 #endif

@@ -118,7 +118,8 @@ static int start(struct request *q, struct reply *out, struct sweep *sweep, json
         return err_set(e, ERR_INVALID, "the sweep is not valid: %s: %s%s", first->pointer,
                        first->message, q->problems.count > 1 ? ", and more" : "");
     }
-    return put(q, out, sweep, keyed ? key : NULL, e);
+    return request_bool(q, "dryRun") ? reply_set_json(out, 200, sweep_plan(sweep), e)
+                                     : put(q, out, sweep, keyed ? key : NULL, e);
 }
 
 int api_sweep_start(struct request *q, struct reply *out, struct err *e)

@@ -50,6 +50,11 @@ int sweep_runs_read(struct sweep_runs *runs, const json_t *json, struct err *e)
 
 /* ---- rungs ----------------------------------------------------------------------------------- */
 
+int sweep_kept(const struct sweep *s, int trials)
+{
+    return trials / s->eta > 1 ? trials / s->eta : 1;
+}
+
 static bool is_better(const struct sweep *s, double a, double b)
 {
     return s->greatest ? a > b : a < b;
@@ -99,7 +104,7 @@ static void promote(const struct sweep *s, const struct sweep_runs *runs,
                     const struct sweep_rung *below, struct sweep_rung *out)
 {
     bool taken[SWEEP_TRIALS] = {false};
-    int keep = below->n / s->eta > 1 ? below->n / s->eta : 1, place;
+    int keep = sweep_kept(s, below->n), place;
     double score = NAN;
     while (keep-- > 0 && find_best(s, runs, below, taken, &place, &score)) {
         taken[place] = true;

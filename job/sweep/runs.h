@@ -47,6 +47,9 @@ struct sweep_rung {
 bool sweep_rung_get(const struct sweep *s, const struct sweep_runs *runs, int rung,
                     struct sweep_rung *out);
 
+/* How many of a rung's trials go on to the next one, if so many have a result. */
+int sweep_kept(const struct sweep *s, int trials);
+
 /* What a trial has reached in a rung. */
 struct sweep_score {
     bool counts;   /* every seed succeeded, with a metric */

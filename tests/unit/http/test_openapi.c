@@ -280,10 +280,15 @@ static void answers_fit_their_schemas(void **state)
     }
     assert_true(checked >= 15);
     struct answer a = get(s, "/api/v1/jobs/nope"), b = post(s, "/api/v1/jobs", "{}"),
-                  c = post(s, "/api/v1/jobs?dryRun=true", SPEC("dry"));
+                  c = post(s, "/api/v1/jobs?dryRun=true", SPEC("dry")),
+                  d = post(s, "/api/v1/sweeps?dryRun=true",
+                           "{\"spec\": " SPEC("dry") ", \"method\": {\"type\": \"grid\"}, "
+                           "\"parameters\": [{\"pointer\": \"/epochs\", \"values\": [1, 2]}]}");
     fits(a.json, component("#/components/schemas/Problem"), "404");
     fits(b.json, component("#/components/schemas/Problem"), "422");
     fits(c.json, component("#/components/schemas/DryRun"), "dry run");
+    fits(d.json, component("#/components/schemas/SweepPlan"), "dry run of a sweep");
+    answer_release(&d);
     answer_release(&a);
     answer_release(&b);
     answer_release(&c);

@@ -86,6 +86,35 @@ static void a_mistake_of_all_trials_is_told_once(void **state)
     answer_release(&a);
 }
 
+static void a_dry_run_says_what_there_would_be_and_starts_nothing(void **state)
+{
+    static const char dry[] = SWEEPS "?dryRun=true";
+    struct site *s = *state;
+    struct answer before = get(s, SWEEPS), grid = post(s, dry, RATES),
+                  halving = post(s, dry,
+                                 "{\"spec\": " SPEC("s") ", \"method\": {\"type\": \"halving\", "
+                                 "\"trials\": 10, \"eta\": 3, \"rungs\": [1, 3, 9]}, \"seeds\": 2, "
+                                 "\"parameters\": [{\"pointer\": \"/optimizer/learning_rate\", "
+                                 "\"range\": [0.01, 1], \"scale\": \"log\"}]}"),
+                  bad = post(s, dry, BODY("[{\"pointer\": \"/epochs\", \"values\": [0]}]")),
+                  after = get(s, SWEEPS);
+    expect_status(&grid, 200);
+    assert_int_equal(number_at(grid.json, "/trials"), 6);
+    assert_int_equal(number_at(grid.json, "/jobs"), 6);
+    assert_int_equal(json_array_size(json_object_get(grid.json, "settings")), 6);
+    expect_status(&halving, 200);
+    assert_int_equal(number_at(halving.json, "/jobs"), 2 * (10 + 3 + 1));
+    assert_int_equal(number_at(halving.json, "/rungs/1/trials"), 3);
+    assert_int_equal(number_at(halving.json, "/rungs/2/epochs"), 9);
+    expect_problem(&bad, 422, "/parameters/0");
+    assert_string_equal(before.body, after.body);
+    answer_release(&before);
+    answer_release(&grid);
+    answer_release(&halving);
+    answer_release(&bad);
+    answer_release(&after);
+}
+
 static void its_maker_and_admins_cancel_it_and_nobody_else(void **state)
 {
     struct site *s = *state;
@@ -171,6 +200,7 @@ int main(void)
         cmocka_unit_test(every_program_is_asked_about),
         cmocka_unit_test(what_machines_say_stands_where_the_value_came_from),
         cmocka_unit_test(a_mistake_of_all_trials_is_told_once),
+        cmocka_unit_test(a_dry_run_says_what_there_would_be_and_starts_nothing),
         cmocka_unit_test(its_maker_and_admins_cancel_it_and_nobody_else),
         cmocka_unit_test(trials_are_shown_with_what_became_of_them),
         cmocka_unit_test(those_of_a_halving_that_do_not_go_on_are_stopped),
