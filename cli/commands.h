@@ -29,7 +29,7 @@ extern const struct command commands[]; /* the last has no name */
 extern const char *const command_groups[];
 extern const struct opt shared_options[]; /* of every command that talks to a service */
 
-enum { COMMAND_OPTIONS = 32 };
+enum { COMMAND_OPTIONS = 48 };
 
 /* All options of a command, with those that every command has which talks to a service. */
 void command_options(const struct command *c, struct opt out[COMMAND_OPTIONS]);

@@ -1,5 +1,6 @@
 /* `evenstep sweep` starts a sweep, `evenstep sweeps` lists them, or shows, watches, cancels or
  * deletes one (docs/sweeps.md). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/jobs/jobs.h"
@@ -11,6 +12,8 @@ static const double period = 1;
 
 const struct opt sweep_options[] = {
     {"watch", NULL, OPT_FLAG, NULL, 0, 0, "shows its progress until it ends"},
+    {"dry-run", NULL, OPT_FLAG, NULL, 0, 0,
+     "only checks it, and shows which trials there would be"},
     {0},
 };
 const struct opt sweeps_options[] = {
@@ -219,15 +222,33 @@ static int watch(struct session *s, const char *path)
 
 /* ---- the commands ---------------------------------------------------------------------------- */
 
+static void print_plan(const json_t *plan)
+{
+    json_t *settings = json_object_get(plan, "settings"), *one;
+    size_t i;
+    printf("%d trials, %d jobs\n", (int)json_integer_value(json_object_get(plan, "trials")),
+           (int)json_integer_value(json_object_get(plan, "jobs")));
+    json_array_foreach(settings, i, one) {
+        char *text = json_dumps(one, JSON_REAL_PRECISION(6));
+        printf("%zu  %s\n", i + 1, text ? text : "");
+        free(text);
+    }
+}
+
 int command_sweep(struct session *s)
 {
+    static const char start[] = "/api/v1/sweeps", check[] = "/api/v1/sweeps?dryRun=true";
     char path[PATH];
+    bool dry = opt_flag(s->options, "dry-run");
     json_t *document = submit_read(session_argument(s, 0), "sweep", &s->err);
     if (!document) {
         return STATUS_USAGE;
     }
-    json_t *answer = client_call(&s->client, "POST", "/api/v1/sweeps", document, &s->err);
+    json_t *answer = client_call(&s->client, "POST", dry ? check : start, document, &s->err);
     json_decref(document);
+    if (dry) {
+        return session_print(s, answer, print_plan);
+    }
     if (!answer || !opt_flag(s->options, "watch")) {
         return session_print(s, answer, print_id);
     }

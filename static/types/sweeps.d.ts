@@ -10,6 +10,25 @@ declare namespace Api {
     scale: 'linear'|'log'|'int'|'choice';
     values?: unknown[];
     range?: [number, number];
+    /** Of a grid. */
+    steps?: number;
+  }
+
+  /** A sweep that is written. */
+  interface SweepDraft {
+    name?: string;
+    spec?: Spec;
+    parameters?: Partial<SweepParameter>[];
+    method?: {type?: string};
+  }
+
+  /** A dry run. */
+  interface SweepPlan {
+    trials: number;
+    jobs: number;
+    rungs: {trials: number, epochs: number|null}[];
+    /** Of the first 20 trials. */
+    settings: Settings[];
   }
 
   interface SweepJob {

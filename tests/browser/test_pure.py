@@ -249,19 +249,19 @@ def test_even_nodes_failures_and_waits_have_their_sentences(page):
 
 
 def test_json_is_printed_and_its_pointers_are_found_again(page):
-    text = call(page, "/js/views/submit/json.js",
+    text = call(page, "/js/draft/json.js",
                 "m.print({name: 'a', optimizer: {type: 'sgd', schedule: {type: 'step', at_epochs: "
                 "[12, 30], factor: 0.1}}, epochs: 3})")
     assert json.loads(text)["optimizer"]["schedule"]["at_epochs"] == [12, 30]
-    found = call(page, "/js/views/submit/json.js",
+    found = call(page, "/js/draft/json.js",
                  "(f => ['/name', '/optimizer/schedule/at_epochs/1', '/epochs', "
                  f"'/epochs/nothing'].map(p => m.lineOf(f, p)))(m.places({json.dumps(text)}))")
     lines = text.split("\n")
     assert ('"name"' in lines[found[0]] and "30" in lines[found[1]]
             and '"epochs"' in lines[found[2]] and found[3] == found[2])
-    assert call(page, "/js/views/submit/json.js", "m.setAt({a: {b: 1}}, '/a/b', undefined)") == {}
-    assert call(page, "/js/views/submit/json.js", "m.setAt({}, '/a/b', 2)") == {"a": {"b": 2}}
-    assert call(page, "/js/views/submit/json.js", "m.places('{broken').size >= 1") is True
+    assert call(page, "/js/draft/json.js", "m.setAt({a: {b: 1}}, '/a/b', undefined)") == {}
+    assert call(page, "/js/draft/json.js", "m.setAt({}, '/a/b', 2)") == {"a": {"b": 2}}
+    assert call(page, "/js/draft/json.js", "m.places('{broken').size >= 1") is True
 
 
 @pytest.mark.parametrize("shares, wanted", [

@@ -15,6 +15,7 @@ const PAGES = [
   {pattern: /^jobs\/([^/]+)$/, tab: 'jobs', load: () => import('../views/job/view.js')},
   {pattern: /^runs$/, tab: 'jobs', load: () => import('../views/runs/view.js')},
   {pattern: /^sweeps$/, tab: 'jobs', load: () => import('../views/sweeps/list.js')},
+  {pattern: /^sweeps\/new$/, tab: 'jobs', load: () => import('../views/newsweep/view.js')},
   {pattern: /^sweeps\/([^/]+)$/, tab: 'jobs', load: () => import('../views/sweeps/view.js')},
   {pattern: /^new$/, tab: 'jobs', load: () => import('../views/submit/view.js')},
   {pattern: /^nodes$/, tab: 'nodes', load: () => import('../views/nodes/view.js')},

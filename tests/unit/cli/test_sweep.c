@@ -44,6 +44,25 @@ static void a_sweep_is_started_and_watched_until_its_end(void **state)
     assert_said(ran.out, shown);
 }
 
+static void a_dry_run_shows_the_trials_and_starts_nothing(void **state)
+{
+    char path[] = "/tmp/evenstep-test-XXXXXX", arguments[100];
+    (void)state;
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "{\"spec\": {}}", 12), 12);
+    close(fd);
+    snprintf(arguments, sizeof arguments, "--dry-run %s", path);
+    answers(200,
+            "{\"valid\": true, \"trials\": 3, \"jobs\": 6, \"rungs\": [], \"settings\": "
+            "[{\"/epochs\": 1}, {\"/model\": \"\u202e\"}]}");
+    run("sweep", arguments);
+    unlink(path);
+    assert_int_equal(ran.status, 0);
+    assert_asked(0, "POST /api/v1/sweeps?dryRun=true");
+    assert_string_equal(ran.out,
+                        "3 trials, 6 jobs\n1  {\"/epochs\": 1}\n2  {\"/model\": \"\\\\u202e\"}\n");
+}
+
 static void a_sweep_without_a_result_fails_its_command(void **state)
 {
     (void)state;
@@ -123,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_A_SERVICE(a_sweep_is_started_and_watched_until_its_end),
+        WITH_A_SERVICE(a_dry_run_shows_the_trials_and_starts_nothing),
         WITH_A_SERVICE(a_sweep_without_a_result_fails_its_command),
         WITH_A_SERVICE(sweeps_are_listed_and_found_by_name),
         WITH_A_SERVICE(one_is_found_by_its_name_and_shown),

@@ -2,20 +2,18 @@
    there is offered here. It holds no state: show(spec) draws a spec, and every change is told by
    onChange(pointer, value). */
 import {h} from '../../dom.js';
-import {bytes, sentence, whole} from '../../format.js';
+import {Select} from '../../draft/fields.js';
+import {FieldSet, part} from '../../draft/fieldset.js';
+import {getAt} from '../../draft/json.js';
+import {bytes, whole} from '../../format.js';
 
-import {Input, Select} from './fields.js';
-import {getAt} from './json.js';
 import {NodeChips} from './nodechips.js';
 import {Parameters} from './parameters.js';
 import {Samples} from './samples.js';
 
-/** @typedef {import('./fields.js').OnChange} OnChange */
-/** @typedef {import('./fields.js').InputOptions} InputOptions */
-/**
- * @typedef {{pointer: string, node: HTMLElement, kind: string, fault(messages: string[]): void,
- *            show(value: any, spec: Api.Spec): void}} AnyField
- */
+
+/** @typedef {import('../../draft/fields.js').OnChange} OnChange */
+/** @typedef {import('../../draft/fieldset.js').AnyField} AnyField */
 /** @typedef {'strategy' | 'optimizer' | 'schedule' | 'batching' | 'format'} Kind */
 
 const WRITTEN_OUT = 'written out in the JSON';
@@ -49,7 +47,7 @@ const TOP = [
   ['/batching/max_batch', 'Largest minibatch', 'of a node; 0: as much as fits', '0']
 ];
 
-export class Form {
+export class Form extends FieldSet {
   /**
    * @param {Api.Catalog} catalog
    * @param {Api.Dataset[]} datasets
@@ -58,13 +56,11 @@ export class Form {
    * @param {AnyField[]} program the fields of a program
    */
   constructor(catalog, datasets, nodes, onChange, program) {
+    super(onChange);
     this.catalog = catalog;
     this.datasets = datasets;
     this.samples = new Samples();
-    this.onChange = onChange;
     this.program = program;
-    /** @type {Map<string, AnyField>} */
-    this.fields = new Map();
     this.what = this.makeWhat();
     this.how = this.makeHow();
     this.chips = this.own(new NodeChips(nodes, onChange));
@@ -81,34 +77,6 @@ export class Form {
   }
 
   /* ---- fields -------------------------------------------------------------------------------- */
-
-  /**
-   * @template {AnyField} F
-   * @param {F} field
-   * @returns {F}
-   */
-  own(field) {
-    this.fields.set(field.pointer, field);
-    return field;
-  }
-
-  /** @param {string} kind of parameters */
-  disown(kind) {
-    for (const [pointer, field] of this.fields) {
-      if (field.kind === kind) {
-        this.fields.delete(pointer);
-      }
-    }
-  }
-
-  /**
-   * @param {string} pointer
-   * @param {string} label
-   * @param {Partial<InputOptions>} options
-   */
-  input(pointer, label, options) {
-    return this.own(new Input(pointer, label, {onChange: this.onChange, ...options}));
-  }
 
   /**
    * A choice among the entries of a kind.
@@ -260,48 +228,12 @@ export class Form {
 
   /* ---- errors -------------------------------------------------------------------------------- */
 
-  /**
-   * The visible field that an error belongs to: the one with the longest pointer.
-   * @param {Api.Fault} e
-   */
-  fieldOf(e) {
-    return [...this.fields.values()]
-        .filter((f) => !f.node.hidden && (e.pointer + '/').startsWith(f.pointer + '/'))
-        .sort((a, b) => b.pointer.length - a.pointer.length)
-        .at(0);
-  }
-
-  /**
-   * Puts each error at its field; gives back those that belong to none.
-   * @param {Api.Fault[]} errors
-   */
+  /** @param {Api.Fault[]} errors */
   faults(errors) {
-    /** @type {Map<AnyField, string[]>} */
-    const at = new Map();
-    const homeless = [];
-    for (const e of errors) {
-      const field = this.fieldOf(e);
-      if (field) {
-        at.set(field, [...(at.get(field) || []), sentence(e.message)]);
-      } else {
-        homeless.push(e);
-      }
-    }
-    for (const f of this.fields.values()) {
-      f.fault(at.get(f) || []);
-    }
-    if ([...at.keys()].some((f) => this.more.contains(f.node))) {
+    const homeless = super.faults(errors);
+    if (this.more.querySelector('.field.bad')) {
       this.more.open = true;
     }
     return homeless;
   }
-}
-
-/**
- * @param {string} title
- * @param {{node: Element}[]} fields
- */
-function part(title, fields) {
-  return h('section', {class: 'form-part'}, h('h2', {text: title}),
-      h('div', {class: 'fields'}, fields.map((f) => f.node)));
 }

@@ -1,11 +1,10 @@
 /* Which nodes the job may use: a chip for each; none chosen means any. */
 import {fill, h, keyed} from '../../dom.js';
+import {FaultText} from '../../draft/fields.js';
 import {icon} from '../../icons.js';
 import {nodeState} from '../../states.js';
 
-import {FaultText} from './fields.js';
-
-/** @typedef {import('./fields.js').OnChange} OnChange */
+/** @typedef {import('../../draft/fields.js').OnChange} OnChange */
 
 export class NodeChips {
   /**

@@ -1,8 +1,7 @@
 /* Fields of the parameters of whatever catalogue entry is chosen, made again when another one is.
  */
 import {fill, h} from '../../dom.js';
-
-import {parameter} from './fields.js';
+import {parameter} from '../../draft/fields.js';
 
 /** @typedef {import('./form.js').Form} Form */
 

@@ -2,13 +2,14 @@
    a folder or an archive; then its command and its arguments. */
 import {ApiError, post} from '../../api.js';
 import {fill, h} from '../../dom.js';
+import {Input, Select} from '../../draft/fields.js';
 import {plural, sentence} from '../../format.js';
 import {button} from '../../widgets.js';
 
-import {Input, Select} from './fields.js';
 import {archive, belongs} from './tar.js';
 
-/** @typedef {import('./fields.js').OnChange} OnChange */
+
+/** @typedef {import('../../draft/fields.js').OnChange} OnChange */
 /** @typedef {import('./model.js').SubmitModel} SubmitModel */
 
 const TAR = 'application/x-tar';

@@ -3,16 +3,16 @@
    button comes last. */
 import {changesOf} from '../../clone.js';
 import {around, fill, h} from '../../dom.js';
+import {Editor} from '../../draft/editor.js';
+import {loadButton, saveButton} from '../../draft/files.js';
+import {Verdict} from '../../draft/verdict.js';
 import {button, copyButton, notice} from '../../widgets.js';
 
-import {Editor} from './editor.js';
 import {Expectation} from './expectation.js';
-import {loadButton, saveButton} from './files.js';
 import {Form} from './form.js';
 import {SubmitModel} from './model.js';
 import {programFields} from './program.js';
 import {Understood} from './understood.js';
-import {Verdict} from './verdict.js';
 
 /** @typedef {import('../../api.js').ApiError} ApiError */
 
@@ -49,9 +49,16 @@ class SubmitView {
     const title = earlier ? 'New job from “' + earlier.name + '”' : 'New job';
     fill(this.root, h('p', {class: 'crumbs'}, h('a', {href: '#/', text: 'Jobs'}), ' /'),
         h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: title})),
-            h('div', {class: 'actions'}, loadButton((text) => this.editor.replace(text)))),
+            h('div', {class: 'actions'},
+                h('a', {class: 'btn', href: this.sweepAddress(), text: 'Try several settings'}),
+                loadButton((text) => this.editor.replace(text)))),
         this.data.changes.length > 0 && h('p', {class: 'sub', id: 'changed', text: this.changed()}),
         this.makeSheet());
+  }
+
+  sweepAddress() {
+    const {earlier} = this.data;
+    return '#/sweeps/new' + (earlier ? '?from=' + encodeURIComponent(earlier.id) : '');
   }
 
   /* What the address changed of the earlier job. */

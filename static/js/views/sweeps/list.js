@@ -32,11 +32,12 @@ export async function show(root, route) {
     const body = h('tbody', null, sweeps.map(makeRow));
     const none = h('p', {
       class: 'quiet',
-      text:
-          'There is no sweep. “evenstep sweep FILE” starts one: a job tried with several settings.'
+      text: 'There is no sweep yet: a job that is tried with several settings.'
     });
     fill(root, h('p', {class: 'crumbs'}, h('a', {href: '#/', text: 'Jobs'}), ' /'),
-        h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Sweeps'}))),
+        h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Sweeps'})),
+            h('div', {class: 'actions'},
+                h('a', {class: 'btn primary', href: '#/sweeps/new', text: 'New sweep'}))),
         h('div', {class: 'sheet'},
             sweeps.length ? scroller('Sweeps, table', table('Sweeps', HEADS, body, 'trial-table'))
                           : none));

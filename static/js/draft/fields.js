@@ -1,9 +1,9 @@
 /* Fields of the form. A field belongs to a JSON pointer; what was typed is handed over as a number
    where it is one and as it is where it is not, so that the service's own check says what is wrong.
    Errors stay at the field until it is right. */
-import {fill, h} from '../../dom.js';
-import {capital} from '../../format.js';
-import {icon} from '../../icons.js';
+import {fill, h} from '../dom.js';
+import {capital} from '../format.js';
+import {icon} from '../icons.js';
 
 /** @typedef {(pointer: string, value: unknown) => void} OnChange */
 /**
@@ -32,7 +32,7 @@ export function parseNumber(text) {
  * @param {(item: string) => T} item
  */
 function parseList(text, item) {
-  const parts = text.split(',').map((p) => p.trim()).filter(Boolean);
+  const parts = (text.match(/\{[^}]*\}|[^,]+/g) || []).map((p) => p.trim()).filter(Boolean);
   return parts.length ? parts.map(item) : undefined;
 }
 
@@ -52,7 +52,7 @@ function textOf(value) {
     return '';
   }
   if (Array.isArray(value)) {
-    return value.join(', ');
+    return value.map((v) => (typeof v === 'object' ? JSON.stringify(v) : v)).join(', ');
   }
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

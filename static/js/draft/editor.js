@@ -1,16 +1,19 @@
-/* The same job as JSON: a text field over coloured lines, lines with errors marked. */
-import {fill, h} from '../../dom.js';
+/* What a form says as JSON: a text field over coloured lines, lines with errors marked. */
+import {fill, h} from '../dom.js';
 
 import {colour} from './json.js';
 
 export class Editor {
-  /** @param {(text: string) => void} onInput */
-  constructor(onInput) {
+  /**
+   * @param {(text: string) => void} onInput
+   * @param {string} [label]
+   */
+  constructor(onInput, label = 'The job as JSON') {
     this.back = h('div', {class: 'back', 'aria-hidden': 'true'});
     this.area = h('textarea', {
       spellcheck: 'false',
       autocomplete: 'off',
-      'aria-label': 'The job as JSON',
+      'aria-label': label,
       id: 'json',
       on: {
         input: () => {

@@ -1,12 +1,12 @@
 /* What the check says of the text: valid, or its errors, each with its line. */
-import {fill, h} from '../../dom.js';
-import {plural, sentence} from '../../format.js';
-import {icon} from '../../icons.js';
-import {button} from '../../widgets.js';
+import {fill, h} from '../dom.js';
+import {plural, sentence} from '../format.js';
+import {icon} from '../icons.js';
+import {button} from '../widgets.js';
 
 import {lineOf, places} from './json.js';
 
-/** @typedef {import('../../api.js').ApiError} ApiError */
+/** @typedef {import('../api.js').ApiError} ApiError */
 /** @typedef {import('./editor.js').Editor} Editor */
 
 /**

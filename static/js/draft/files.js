@@ -1,6 +1,6 @@
 /* A job from a file, and into one. */
-import {h} from '../../dom.js';
-import {button} from '../../widgets.js';
+import {h} from '../dom.js';
+import {button} from '../widgets.js';
 
 /** @param {(text: string) => void} onText */
 export function loadButton(onText) {

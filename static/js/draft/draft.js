@@ -1,0 +1,129 @@
+/* A document while it is written, as an object and as its text, and what the service says of it: a
+   dry run, soon after every change.
+
+   Events: "spec" (it was changed), "checked" (detail: the answer), "refused" (detail: the error).
+ */
+import {post} from '../api.js';
+
+import {print, setAt} from './json.js';
+
+const CHECK_MS = 300;
+
+/* A request that is sent twice makes one thing. */
+function freshKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+export class Draft extends EventTarget {
+  /** @param {string} path that takes the document, with ?dryRun=true to check it */
+  constructor(path) {
+    super();
+    this.path = path;
+    /** @type {any} */
+    this.spec = {};
+    this.text = '';
+    this.key = freshKey();
+    this.timer = 0;
+    this.aborter = new AbortController();
+    this.closed = false;
+  }
+
+  /** @param {object} spec */
+  begin(spec) {
+    this.spec = spec;
+    this.text = print(spec);
+  }
+
+  close() {
+    this.closed = true;
+    this.stopChecking();
+  }
+
+  /**
+   * The form changed one value.
+   * @param {string} pointer
+   * @param {unknown} value
+   */
+  change(pointer, value) {
+    this.replace(setAt(this.spec, pointer, value));
+  }
+
+  /** @param {object} spec */
+  replace(spec) {
+    this.begin(spec);
+    this.dispatchEvent(new Event('spec'));
+    this.checkSoon();
+  }
+
+  /**
+   * Somebody typed. The document follows where the text is an object; the check says where it is
+   * not.
+   * @param {string} text
+   */
+  type(text) {
+    this.text = text;
+    try {
+      const parsed = JSON.parse(text);
+      if (parsed && typeof parsed === 'object' && !Array.isArray(parsed)) {
+        this.spec = parsed;
+        this.dispatchEvent(new Event('spec'));
+      }
+    } catch (e) { /* the check says where */
+    }
+    this.checkSoon();
+  }
+
+  checkSoon() {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.check(), CHECK_MS);
+  }
+
+  stopChecking() {
+    clearTimeout(this.timer);
+    this.aborter.abort();
+  }
+
+  /**
+   * @param {string} type
+   * @param {unknown} detail
+   */
+  tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, {detail}));
+  }
+
+  async check() {
+    this.aborter.abort();
+    this.aborter = new AbortController();
+    try {
+      const {signal} = this.aborter;
+      this.tell('checked', await post(this.path + '?dryRun=true', this.text, {signal}));
+    } catch (e) {
+      if (/** @type {Error} */ (e).name !== 'AbortError' && !this.closed) {
+        this.tell('refused', e);
+      }
+    }
+  }
+
+  /**
+   * The id of what was made.
+   * @returns {Promise<string>}
+   */
+  async send() {
+    this.stopChecking();
+    try {
+      return (await post(this.path, this.text, {headers: {'Idempotency-Key': this.key}})).id;
+    } catch (e) {
+      this.key = freshKey();
+      throw e;
+    }
+  }
+
+  /* The request as a command line. */
+  curl() {
+    const quoted = this.text.replace(/'/g, '\'\\\'\'');
+    return 'curl -X POST \'' + location.origin + '/api/v1/' + this.path +
+        '\' -H "Authorization: Bearer $EVENSTEP_TOKEN"' +
+        ' -H \'Content-Type: application/json\' -d \'' + quoted + '\'';
+  }
+}

@@ -1,0 +1,94 @@
+/* The form of a sweep. It holds no state: show(sweep) draws one. */
+import {fill, h} from '../../dom.js';
+import {Select} from '../../draft/fields.js';
+import {FieldSet, part} from '../../draft/fieldset.js';
+import {getAt} from '../../draft/json.js';
+import {button} from '../../widgets.js';
+
+import {SETTINGS, wayOf} from './model.js';
+import {ParameterRow} from './parameter.js';
+
+/** @typedef {import('./model.js').NewSweepModel} NewSweepModel */
+
+/** @type {[string, string][]} */
+const METHODS = [
+  ['grid', 'grid: every combination'], ['random', 'random: some that are drawn'],
+  ['halving', 'halving: the best of some go on']
+];
+const METRICS =
+    ['test_accuracy', 'best_test_accuracy', 'test_loss', 'train_loss', 'samples_per_second'];
+/* Fields that a method has. */
+/** @type {{[pointer: string]: string[]}} */
+const OF_METHOD = {
+  '/method/trials': ['random', 'halving'],
+  '/method/seed': ['random', 'halving'],
+  '/method/eta': ['halving'],
+  '/method/rungs': ['halving']
+};
+
+export class SweepForm extends FieldSet {
+  /** @param {NewSweepModel} data */
+  constructor(data) {
+    super((at, value) => data.change(at, value));
+    this.data = data;
+    this.rows = h('div', {class: 'sweep-settings'});
+    /** Of which rows there are. */
+    this.shown = '';
+    this.node = h('div', {class: 'submit-form'},
+        h('datalist', {id: 'settings'}, SETTINGS.map((value) => h('option', {value}))),
+        part('What to try', [this.input('/name', 'Name', {help: 'shown in lists'})]), this.rows,
+        button('Add a setting', () => data.add(), {class: 'btn small', id: 'add-setting'}),
+        part('How', this.how()), part('Budget', this.budget()));
+  }
+
+  how() {
+    const method = this.own(new Select('/method/type', 'Method',
+        {choices: METHODS, onChange: (_, type) => this.data.setMethod(String(type))}));
+    const metric = this.own(new Select('/metric/name', 'Compared by', {
+      choices: METRICS.map((m) => [m, m.replace(/_/g, ' ')]),
+      onChange: (at, name) => this.data.change('/metric', {name})
+    }));
+    const trials = this.input('/method/trials', 'Trials', {kind: 'number'});
+    const seed = this.input('/method/seed', 'Seed of the drawing',
+        {kind: 'number', placeholder: '1', help: 'the same seed draws the same'});
+    const rungs = this.input('/method/rungs', 'Rungs, epochs',
+        {kind: 'list', help: 'after which the best go on, rising'});
+    const eta =
+        this.input('/method/eta', 'One in', {kind: 'number', help: 'trials goes on at a rung'});
+    return [method, metric, trials, seed, rungs, eta];
+  }
+
+  budget() {
+    const number = (/** @type {string} */ pointer, /** @type {string} */ label,
+        /** @type {string} */ help, /** @type {string} */ placeholder) =>
+        this.input(pointer, label, {kind: 'number', help, placeholder});
+    return [
+      number('/parallel', 'Jobs at a time', '', '1'),
+      number('/nodes', 'Nodes in all', 'that these ask for; 0: no limit', '0'),
+      number('/seeds', 'Seeds', 'jobs of each trial', '1')
+    ];
+  }
+
+  /* Rows are made again when there are others, or one is given in another way. */
+  showRows() {
+    const {parameters} = this.data;
+    const shape = parameters.map(wayOf).join();
+    if (shape === this.shown) {
+      return;
+    }
+    this.shown = shape;
+    this.disown('parameters');
+    fill(this.rows, parameters.map((_, i) => new ParameterRow(this, this.data, i).node));
+  }
+
+  /** @param {Api.SweepDraft} sweep */
+  show(sweep) {
+    const method = sweep.method?.type || 'grid';
+    this.showRows();
+    for (const [pointer, field] of this.fields) {
+      const methods = OF_METHOD[pointer];
+      field.node.hidden = Boolean(methods && !methods.includes(method));
+      field.show(getAt(sweep, pointer) ?? (pointer === '/method/type' ? method : undefined), {});
+    }
+  }
+}
