@@ -307,6 +307,7 @@ static struct live_metrics metrics_of(const struct report *r)
         .train_loss = r->history && weight > 0 ? loss / weight : NAN, /* timing alone knows none */
         .test_loss = last ? last->loss : NAN,
         .test_accuracy = last ? last->accuracy : NAN,
+        .best_test_accuracy = evaluations_best(&r->evaluations),
         .samples_per_second = t > 0 ? (double)r->samples / t : 0,
         .step_seconds = r->steps > 0 ? t / (double)r->steps : 0};
 }

@@ -96,14 +96,19 @@ static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct 
     return tell(m, "evaluation", "evaluation", body, e);
 }
 
+/* What earlier attempts did after the checkpoint is superseded. A first attempt that begins with
+ * another job's checkpoint has none before it: what is there is its own, since its first worker's
+ * evaluation may come before its keeper's word of where it began. */
 static int on_restored(struct monitor *m, int64_t version, struct err *e)
 {
-    int rc = history_supersede(m->feed.history, version, e);
+    int rc = m->ours.attempt > 1 ? history_supersede(m->feed.history, version, e) : 0;
     if (rc < 0) {
         return rc;
     }
-    evaluations_drop(&m->results.evaluations, version);
-    m->results.unsaved = true;
+    if (m->ours.attempt > 1) {
+        evaluations_drop(&m->results.evaluations, version);
+        m->results.unsaved = true;
+    }
     m->gate_open = true;
     log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
              m->ours.job, m->ours.attempt, (long long)version,

@@ -115,6 +115,7 @@ static struct live_metrics metrics_of(const struct publisher_view *v)
     return (struct live_metrics){.train_loss = recent_loss(&v->ranks->recent),
                                  .test_loss = last ? last->loss : NAN,
                                  .test_accuracy = last ? last->accuracy : NAN,
+                                 .best_test_accuracy = evaluations_best(&v->results->evaluations),
                                  .samples_per_second = speed,
                                  .step_seconds = speed > 0 ? batch_of(v) / speed : 0.0};
 }

@@ -1,6 +1,7 @@
 /* See evaluation.h. */
 #include "job/documents/evaluation.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,15 @@ const struct kept_evaluation *evaluations_add(struct evaluations *all, const str
 const struct evaluation *evaluations_last(const struct evaluations *all)
 {
     return all->count ? &all->items[all->count - 1].ev : NULL;
+}
+
+double evaluations_best(const struct evaluations *all)
+{
+    double best = NAN;
+    for (int i = 0; i < all->count; i++) {
+        best = fmax(best, all->items[i].ev.accuracy); /* the other one, if one is NaN */
+    }
+    return best;
 }
 
 void evaluations_release(struct evaluations *all)

@@ -44,6 +44,7 @@ void evaluations_drop(struct evaluations *all, int64_t step);
 const struct kept_evaluation *evaluations_add(struct evaluations *all, const struct evaluation *ev,
                                               int64_t trained);
 const struct evaluation *evaluations_last(const struct evaluations *all); /* NULL: none */
+double evaluations_best(const struct evaluations *all); /* the greatest accuracy; NaN: none is */
 void evaluations_release(struct evaluations *all);
 
 #endif

@@ -12,10 +12,11 @@ json_t *live_progress_json(const struct live_progress *p)
 
 json_t *live_metrics_json(const struct live_metrics *m)
 {
-    return json_pack("{s:o, s:o, s:o, s:f, s:f}", "train_loss", document_real(m->train_loss),
+    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "train_loss", document_real(m->train_loss),
                      "test_loss", document_real(m->test_loss), "test_accuracy",
-                     document_real(m->test_accuracy), "samples_per_second", m->samples_per_second,
-                     "step_seconds", m->step_seconds);
+                     document_real(m->test_accuracy), "best_test_accuracy",
+                     document_real(m->best_test_accuracy), "samples_per_second",
+                     m->samples_per_second, "step_seconds", m->step_seconds);
 }
 
 /* ---- staleness ------------------------------------------------------------------------------- */

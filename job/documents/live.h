@@ -25,7 +25,7 @@ struct live_progress {
 };
 
 struct live_metrics { /* NaN: not known */
-    double train_loss, test_loss, test_accuracy;
+    double train_loss, test_loss, test_accuracy, best_test_accuracy;
     double samples_per_second, step_seconds;
 };
 

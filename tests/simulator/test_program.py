@@ -23,7 +23,8 @@ def test_the_summary_has_the_form_of_a_job(tmp_path):
         assert isinstance(s[key], kind), key
     assert (s["name"], s["strategy"], s["batching"], s["epochs"], s["samples"]) == (
         "form", "asgd", "equal", 1, 3840)
-    for key in ("train_loss", "test_loss", "test_accuracy", "samples_per_second", "step_seconds"):
+    for key in ("train_loss", "test_loss", "test_accuracy", "best_test_accuracy",
+                "samples_per_second", "step_seconds"):
         assert isinstance(s["metrics"][key], NUMBER), key
     for figures in (s["staleness"], s["staleness_recent"]):
         for key in ("update_mean", "node_mean", "sample_mean", "p50", "p95", "p99", "max"):

@@ -310,6 +310,27 @@ static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(v
     json_decref(kept);
 }
 
+/* It begins with another job's checkpoint, and is so short that its keeper's word comes last. */
+static void a_first_attempts_own_evaluation_stays_when_it_is_told_where_it_began(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 30, id);
+    say_fact(
+        w, id,
+        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.0, 'loss': 0.5, 'accuracy': 0.75, 'samples': 100}");
+    say_fact(
+        w, id,
+        "{'type': 'evaluation', 'step': 28, 'epoch': 1.8, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.5, 'samples': 100}");
+    say_fact(w, id, "{'type': 'restored', 'version': 10}");
+    pass(w, 2);
+    assert_int_equal(points_of(w, id, "train_loss"), 30);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 2);
+    json_t *job = job_of(w, id);
+    assert_float_equal(number_at(job, "/metrics/test_accuracy"), 0.5, 0);
+    assert_float_equal(number_at(job, "/metrics/best_test_accuracy"), 0.75, 0);
+    json_decref(job);
+}
+
 static void a_restart_without_a_checkpoint_begins_the_series_anew(void **state)
 {
     char id[STORE_ID];
@@ -430,6 +451,7 @@ int main(void)
         IN_A_WORLD(a_long_backlog_is_read_over_several_turns),
         IN_A_WORLD(the_last_turn_reads_all_that_is_left),
         IN_A_WORLD(rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out),
+        IN_A_WORLD(a_first_attempts_own_evaluation_stays_when_it_is_told_where_it_began),
         IN_A_WORLD(a_restart_without_a_checkpoint_begins_the_series_anew),
         IN_A_WORLD(rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator),
         IN_A_WORLD(who_waits_for_a_rank_that_computes_is_not_blamed),

@@ -31,7 +31,7 @@ static json_t *some_summary(const struct sender *from)
                         .name = "t",
                         .strategy = "sync",
                         .batching = "equal",
-                        .metrics = {NAN, NAN, NAN, 12.5, 0.5},
+                        .metrics = {NAN, NAN, NAN, NAN, 12.5, 0.5},
                         .workers = &w,
                         .n_workers = 1,
                         .version = 1,
