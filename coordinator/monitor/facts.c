@@ -96,6 +96,21 @@ static int on_evaluation(struct monitor *m, const struct evaluation *ev, struct 
     return tell(m, "evaluation", "evaluation", body, e);
 }
 
+/* It is known where the attempt began. What fails is tried again at the next turn. */
+static int open_gate(struct monitor *m, struct err *e)
+{
+    struct evaluations *early = &m->early;
+    for (; early->count > 0; early->count--) {
+        int rc = on_evaluation(m, &early->items[0].ev, e);
+        if (rc < 0) {
+            return rc;
+        }
+        memmove(early->items, early->items + 1, (size_t)(early->count - 1) * sizeof *early->items);
+    }
+    m->gate_open = true;
+    return 0;
+}
+
 /* What earlier attempts did after the checkpoint is superseded. A first attempt that begins with
  * another job's checkpoint has none before it: what is there is its own, since its first worker's
  * evaluation may come before its keeper's word of where it began. */
@@ -109,10 +124,12 @@ static int on_restored(struct monitor *m, int64_t version, struct err *e)
         evaluations_drop(&m->results.evaluations, version);
         m->results.unsaved = true;
     }
-    m->gate_open = true;
     log_info("monitor", "goes on from a checkpoint", "job=%s attempt=%d step=%lld rows_lost=%lld",
              m->ours.job, m->ours.attempt, (long long)version,
              (long long)history_missing(m->feed.history));
+    if ((rc = open_gate(m, e)) < 0) {
+        return rc;
+    }
     return results_save(&m->results, m->store, m->ours.job, e);
 }
 
@@ -257,17 +274,14 @@ static int on_old(struct monitor *m, const struct fact *f, struct err *e)
 static int begin_anew(struct monitor *m, struct err *e)
 {
     int rc = history_supersede(m->feed.history, 0, e);
-    m->gate_open = rc >= 0;
-    return rc;
+    return rc < 0 ? rc : open_gate(m, e);
 }
 
 static int on_own(struct monitor *m, struct fact *f, struct err *e)
 {
-    if (!m->gate_open && f->type == FACT_EVALUATION) { /* "restored" would have come before it */
-        int rc = begin_anew(m, e);
-        if (rc < 0) {
-            return rc;
-        }
+    if (!m->gate_open && f->type == FACT_EVALUATION) { /* its keeper's "restored" may come later */
+        evaluations_add(&m->early, &f->evaluation, 0);
+        return 0;
     }
     switch (f->type) {
     case FACT_LOADED:

@@ -12,9 +12,14 @@ static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_bet
 
 /* ---- what is remembered ---------------------------------------------------------------------- */
 
+/* What waits for the gate is read again by the next coordinator, so the bookmark stays before it.
+ */
 int monitor_save(struct monitor *m, struct err *e)
 {
     struct bookmark b;
+    if (m->early.count > 0) {
+        return 0;
+    }
     bookmark_init(&b, ranks_count(&m->ranks));
     b.from = m->ours;
     feed_note(&m->feed, &b);
@@ -39,7 +44,7 @@ int monitor_save(struct monitor *m, struct err *e)
 static int flush_rows(struct monitor *m, struct err *e)
 {
     int rc = feed_settle(&m->feed, e);
-    if (rc < 0 || (rc = monitor_save(m, e)) < 0) {
+    if (rc < 0 || (rc = monitor_save(m, e)) < 0 || m->early.count > 0) {
         return rc;
     }
     return feed_trim(&m->feed, e);

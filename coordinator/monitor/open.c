@@ -153,6 +153,7 @@ void monitor_close(struct monitor *m)
     feed_close(&m->feed);
     orders_close(&m->orders);
     results_close(&m->results);
+    evaluations_release(&m->early);
     ranks_close(&m->ranks);
     seals_close(m->seals);
     free(m);

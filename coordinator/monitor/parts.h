@@ -43,7 +43,8 @@ struct monitor {
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
      * started, because older rows past that are superseded first. */
     bool gate_open;
-    int64_t keeper_seen_at; /* `at` of the first heartbeat that says it serves; 0: none */
+    struct evaluations early; /* evaluations that came before the gate opened; owned */
+    int64_t keeper_seen_at;   /* `at` of the first heartbeat that says it serves; 0: none */
     double beats_at, show_at, flush_at, profile_at; /* when each was last done */
 };
 

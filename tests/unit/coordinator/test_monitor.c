@@ -310,6 +310,26 @@ static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(v
     json_decref(kept);
 }
 
+static void an_evaluation_waits_for_its_keepers_word_of_where_the_attempt_began(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 30, id);
+    pass(w, 2);
+    process_ends(w, id, 137, "");
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->number, 2);
+    say_fact(
+        w, id,
+        "{'type': 'evaluation', 'step': 25, 'epoch': 1.6, 'time': 3.5, 'loss': 0.4, 'accuracy': 0.6, 'samples': 100}");
+    tick(w, 0.5);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 0);
+    say_fact(w, id, "{'type': 'restored', 'version': 20}");
+    ranks_step(w, id, 21, 24, 0.01);
+    pass(w, 2);
+    assert_int_equal(points_of(w, id, "train_loss"), 24);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 1);
+}
+
 /* It begins with another job's checkpoint, and is so short that its keeper's word comes last. */
 static void a_first_attempts_own_evaluation_stays_when_it_is_told_where_it_began(void **state)
 {
@@ -451,6 +471,7 @@ int main(void)
         IN_A_WORLD(a_long_backlog_is_read_over_several_turns),
         IN_A_WORLD(the_last_turn_reads_all_that_is_left),
         IN_A_WORLD(rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out),
+        IN_A_WORLD(an_evaluation_waits_for_its_keepers_word_of_where_the_attempt_began),
         IN_A_WORLD(a_first_attempts_own_evaluation_stays_when_it_is_told_where_it_began),
         IN_A_WORLD(a_restart_without_a_checkpoint_begins_the_series_anew),
         IN_A_WORLD(rows_that_were_read_but_not_yet_on_disk_are_read_again_by_the_next_coordinator),
