@@ -148,7 +148,7 @@ fuzz:
 	        SANITIZE=address,undefined,fuzzer-no-link \
 	        OPT="-O1 -fno-sanitize-recover=all" fuzz-parts; fi
 check-fuzz: fuzz ## fuzz targets, FUZZ_SECONDS each (120)
-	FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz BUILD=$(BUILD)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=0 tests/run fuzz BUILD=$(BUILD)
 .SECONDARY:
 
 # a stand-in of the driver's library, for the statistics of GPUs

@@ -30,11 +30,15 @@ void store_clock(struct store *s, int64_t (*wall_ms)(void))
 
 /* ---- claiming -------------------------------------------------------------------------------- */
 
+/* 1: it was done; 0: another job has the node. */
 static int answered(redisReply *r, struct err *e)
 {
     int64_t n = 0;
     int rc = r ? reply_int(r, &n, e) : store_failed(e);
     freeReplyObject(r);
+    if (rc >= 0 && (n < 0 || n > 1)) {
+        return err_set(e, ERR_DATA, "the store answered a claim with %lld", (long long)n);
+    }
     return rc < 0 ? rc : (int)n;
 }
 
