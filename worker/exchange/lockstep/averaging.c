@@ -333,7 +333,7 @@ static int find_next(struct averaging *s, struct work *out, struct err *e)
     return rc;
 }
 
-/* After `rc` of an exchange: goes back to the last average, if a worker is lost; else returns rc. */
+/* After an exchange that ended with `rc`: goes back to the last average if a worker is lost. */
 static int recover(struct averaging *s, int rc, struct err *e)
 {
     if ((rc = survival_recover(s->survival, rc, NULL, e)) >= 0) {

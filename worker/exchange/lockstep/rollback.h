@@ -15,10 +15,10 @@
 #include "worker/exchange/lockstep/lockstep.h"
 
 struct rollback {
-    struct lockstep *l;            /* borrowed */
-    float *params, *optim, *stats; /* [as the replica's blocks] owned */
-    struct lockstep_mark mark;     /* where `l` stood */
-    int64_t averages;              /* that were kept, the first one included */
+    struct lockstep *l;               /* borrowed */
+    float *params, *optim, *stats;    /* [as the replica's blocks] owned */
+    struct lockstep_mark mark;        /* where `l` stood */
+    int64_t averages;                 /* that were kept, the first one included */
     int64_t told_steps, told_samples; /* of rows behind it, which this rank has told of */
 };
 

@@ -30,7 +30,7 @@ static bool one_is_lost(void *ctx)
     return s->l->env->lost(s->l->env->ctx, ranks) > s->round;
 }
 
-static struct survival *new(struct lockstep *l, struct err *e)
+static struct survival *new (struct lockstep *l, struct err *e)
 {
     struct comm *c = l->env->comm;
     struct survival *s = calloc(1, sizeof *s);
@@ -51,7 +51,7 @@ static struct survival *new(struct lockstep *l, struct err *e)
 
 struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e)
 {
-    struct survival *s = new(l, e);
+    struct survival *s = new (l, e);
     if (s) {
         s->g = g;
         s->sums = gradients_keeps_sums(g);
@@ -66,7 +66,7 @@ struct survival *survival_new(struct lockstep *l, struct gradients *g, struct er
 struct survival *survival_new_of_averages(struct lockstep *l, survival_give_up_fn *give_up,
                                           void *ctx, struct err *e)
 {
-    struct survival *s = new(l, e);
+    struct survival *s = new (l, e);
     if (s) {
         s->give_up = give_up;
         s->give_up_ctx = ctx;
@@ -237,7 +237,8 @@ static int end_interval(struct survival *s, const struct verdict *v, struct err 
 {
     struct lockstep *l = s->l;
     if (v->step != l->step) {
-        return err_set(e, ERR_PEER, "this worker is behind step %lld, and others have averaged %lld",
+        return err_set(e, ERR_PEER,
+                       "this worker is behind step %lld, and others have averaged %lld",
                        (long long)l->step, (long long)v->step);
     }
     l->evaluated_here = false;
@@ -282,8 +283,9 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
     lockstep_adopt(l, v->version, v->sizes);
     l->next_version = 0;
     if (lockstep_is_first(l)) {
-        log_info("survival", "goes on without the workers that are lost", "step=%lld lost=%d left=%d",
-                 (long long)l->step, v->round, l->env->comm->n_members[COMM_ALL]);
+        log_info("survival", "goes on without the workers that are lost",
+                 "step=%lld lost=%d left=%d", (long long)l->step, v->round,
+                 l->env->comm->n_members[COMM_ALL]);
     }
     rc = take_evaluation(s, v, behind, e);
     rollback_evaluated(rc < 0 ? NULL : s->back);
@@ -338,8 +340,7 @@ int survival_recover(struct survival *s, int rc, const struct survival_step *ste
     int64_t at = s->l->step;
     err_clear(e);
     rc = s->back ? s->give_up(s->give_up_ctx, e) : gradients_undo(s->g, e);
-    if (rc < 0 || (rc = allreduce_cancel(&s->l->sums, e)) < 0 ||
-        (rc = follow(s, step, e)) < 0) {
+    if (rc < 0 || (rc = allreduce_cancel(&s->l->sums, e)) < 0 || (rc = follow(s, step, e)) < 0) {
         return rc;
     }
     return rc == HEARD_VERDICT ? recovered(s, step, at)

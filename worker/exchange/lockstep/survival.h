@@ -37,8 +37,9 @@ void survival_note(struct survival *s, const float *words);
 /* Between these two a wait ends if a worker is lost. */
 void survival_watch(struct survival *s, bool on);
 
-/* For averages: a step of `l` was made, before lockstep_done(); its row was told; all have averaged,
- * by these sums of words, after lockstep_agree(); that average, or another one, was evaluated. */
+/* For averages: a step of `l` was made, before lockstep_done(); its row was told; all have
+ * averaged, by these sums of words, after lockstep_agree(); that average, or another one, was
+ * evaluated. */
 void survival_count(struct survival *s);
 void survival_told(struct survival *s, const struct row *row);
 void survival_averaged(struct survival *s, const float *words);

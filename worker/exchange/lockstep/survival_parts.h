@@ -1,5 +1,5 @@
-/* The two files of survival.h: survival.c (what is noted while all is well, and what is done after a
- * loss) and survival_talk.c (words with the keeper, floats from one worker to another). */
+/* The two files of survival.h: survival.c (what is noted while all is well, and what is done after
+ * a loss) and survival_talk.c (words with the keeper, floats from one worker to another). */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
 
@@ -17,17 +17,17 @@ struct gift {
 struct survival {
     struct lockstep *l;
     struct gradients *g;
-    bool sums;          /* gradients keep their sums: a step is summed again, not computed */
+    bool sums;             /* gradients keep their sums: a step is summed again, not computed */
     struct rollback *back; /* all go back to the last average; owned; NULL: they do not */
-    int round;          /* workers that were dropped */
-    struct tally *made; /* [workers] in this attempt, by the step that all stand at; owned,
+    int round;             /* workers that were dropped */
+    struct tally *made;    /* [workers] in this attempt, by the step that all stand at; owned,
                            with those behind it: */
     survival_give_up_fn *give_up;
     void *give_up_ctx;
     struct tally *since; /* [workers] since the last average, where all go back to it */
-    struct gift said;   /* but for the evaluation */
-    bool torn;          /* the replica is none */
-    bool behind;        /* it was brought to the step of the last verdict */
+    struct gift said;    /* but for the evaluation */
+    bool torn;           /* the replica is none */
+    bool behind;         /* it was brought to the step of the last verdict */
     struct worker_word word;
     struct verdict heard;
 };

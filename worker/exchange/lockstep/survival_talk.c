@@ -47,8 +47,8 @@ int survival_answer(struct survival *s, struct err *e)
                               .torn = s->torn,
                               .step = s->back ? s->back->mark.step : s->l->step,
                               .averages = s->back ? s->back->averages : 0,
-                              .evaluated = s->back ? s->back->mark.evaluated_here
-                                                   : s->l->evaluated_here};
+                              .evaluated =
+                                  s->back ? s->back->mark.evaluated_here : s->l->evaluated_here};
     for (int i = 0; i < s->heard.round; i++) {
         mine->lost[i] = s->made[s->heard.lost[i]];
     }
