@@ -243,7 +243,7 @@ static void all_is_as_it_was_at_the_average(void **state)
         "{\"model\": {\"input\": [28, 28, 1], \"layers\": [{\"type\": \"dense\", \"units\": 30}, "
         "{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 10}]}, \"data\": "
         "{\"format\": \"glyphs\", \"samples\": 64}, \"batching\": {\"global_batch\": 16}, "
-        "\"evaluate\": {\"every_steps\": 2}, \"optimizer\": {\"type\": \"adam\", "
+        "\"evaluate\": {\"every_steps\": 1}, \"optimizer\": {\"type\": \"adam\", "
         "\"learning_rate\": 0.1}, \"workers\": 4, \"epochs\": 2}");
     struct device *dev = dev_open("cpu:1", &err_);
     struct dev_replica r;
@@ -296,6 +296,8 @@ static void all_is_as_it_was_at_the_average(void **state)
     for (int b = 0; b < 3; b++) {
         assert_memory_equal(before[kept[b]], r.host[kept[b]], r.count[kept[b]] * sizeof(float));
     }
+    lockstep_done(&l);
+    assert_true(l.evaluate); /* the boundary is passed once more */
     for (int b = 0; b < DEV_BLOCKS; b++) {
         free(before[b]);
     }
