@@ -307,9 +307,10 @@ const struct schema schemas[] = {
      "these hold now; what their folders take."},
     {"Quota",
      "queued:integer? running:integer? nodes:integer? disk_bytes:integer? seconds:number? "
-     "max_seconds:number?",
+     "max_seconds:number? max_wall_seconds:number?",
      "What an owner may have; null: no limit. `seconds`: the max_seconds of a job whose spec gives "
-     "none; `max_seconds`: the most that a spec may give."},
+     "none; `max_seconds`: the most that a spec may give; `max_wall_seconds`: the same of "
+     "max_wall_seconds, and what a spec gets that does not say."},
     {"WebhookList", "webhooks:[Webhook]", "Webhooks, in no order."},
     {"Webhook",
      "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
