@@ -44,7 +44,8 @@ static int start_sched(struct service *s, struct err *e)
     bool keeper = c->keeper_store[0];
     struct launcher_config real = {
         c->data_dir, keeper ? c->keeper_store : s->url,   keeper ? c->keeper_password : c->password,
-        c->worker,   opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports")};
+        c->worker,   opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports"),
+        &c->as};
     struct launcher_config sim = {.data_dir = c->data_dir,
                                   .store_url = s->url,
                                   .store_password = c->password,
