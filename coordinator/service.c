@@ -142,7 +142,8 @@ static int start_http(struct service *s, struct err *e)
                                 s->simulates ? c->simulator : NULL,
                                 opt_flag(c->options, "allow-programs"),
                                 s->is_private,
-                                s->quotas};
+                                s->quotas,
+                                s->retention};
     struct http_config hc = {.listen = c->listen,
                              .data_dir = c->data_dir,
                              .static_dir = c->static_dir,
@@ -162,6 +163,7 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.scored = scoring_of_job;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.quota = dryrun_quota;
+    hc.hooks.disk = dryrun_disk;
     hc.hooks.wake = s->wake;
     hc.hooks.programs = dryrun_programs;
     hc.hooks.program_add = dryrun_program_add;

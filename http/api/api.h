@@ -32,6 +32,8 @@ api_handler api_catalog, api_datasets, api_dataset, api_events, api_session_get,
 api_handler api_programs_list, api_program_get, api_program_upload, api_program_delete;
 /* tokens.c */
 api_handler api_tokens_list, api_token_make, api_token_revoke;
+/* disk.c */
+api_handler api_disk;
 /* owners.c */
 api_handler api_owners;
 /* webhooks.c */

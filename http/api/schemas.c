@@ -299,6 +299,15 @@ const struct schema schemas[] = {
      "id:id name:string role:Role source:TokenSource created:time expires:time? by:string "
      "expired:boolean token:string",
      "A token that was issued, the only time that it is shown."},
+    {"Disk",
+     "low:boolean free_bytes:integer? used_bytes:integer? max_disk_bytes:integer? "
+     "can_go_bytes:integer jobs:[DiskJob]",
+     "The data folder's disk, as seen within the last seconds. `low`: less than 32 MiB are free; "
+     "`used_bytes`: what all jobs, artifacts included, and uploaded programs take of "
+     "`max_disk_bytes` (`--max-disk`); `can_go_bytes`: history and checkpoints of jobs that have "
+     "ended; `jobs`: the ten that finished first."},
+    {"DiskJob", "id:id finished:string disk_bytes:integer can_go_bytes:integer",
+     "What deleting the job would give back, and what pruning it alone would."},
     {"OwnerList", "owners:[Owner]", "Owners of jobs, by name."},
     {"Owner",
      "name:string queued:integer running:integer paused:integer ended:integer nodes:integer "

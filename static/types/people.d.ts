@@ -1,6 +1,13 @@
 /* What the service's API answers with about people: tokens, owners of jobs, what they used
    (api.d.ts). */
 declare namespace Api {
+  interface Disk {
+    low: boolean;
+    free_bytes?: number|null;
+    can_go_bytes: number;
+    jobs: {id: string, finished: string, disk_bytes: number, can_go_bytes: number}[];
+  }
+
   interface Token {
     id: string;
     name: string;

@@ -1,4 +1,5 @@
-/* The owners of jobs: what each has now of what they may have, and the node-hours that they used. */
+/* The owners of jobs: what each has now of what they may have, and the node-hours that they used.
+ */
 import {fill, h} from '../../dom.js';
 import {bytes, duration} from '../../format.js';
 import {numeric, scroller, table} from '../../widgets.js';
@@ -13,7 +14,7 @@ const HEADS = [
  * @param {number | null | undefined} may null: as much as they like
  * @param {(n: number) => string} [say]
  */
-function of(has, may, say = String) {
+function of (has, may, say = String) {
   return say(has) + (may === null || may === undefined ? '' : ' of ' + say(may));
 }
 
@@ -46,16 +47,15 @@ export class Owners {
       of(o.disk_bytes, q.disk_bytes, bytes), limit(q.max_seconds), limit(q.max_wall_seconds),
       this.hours(o.name).toFixed(2)
     ];
-    return h('tr', null, h('td', {text: o.name}),
-        cells.map((text) => h('td', {class: 'num', text})));
+    return h(
+        'tr', null, h('td', {text: o.name}), cells.map((text) => h('td', {class: 'num', text})));
   }
 
   update() {
     const {owners, since, until} = this.data;
     const none = h('tr', null, h('td', {colspan: HEADS.length, text: 'Nobody has a job yet.'}));
-    this.days.textContent =
-        'What each has of what the quotas allow, and the node-hours from ' + since + ' to ' +
-        until + ' (UTC).';
+    this.days.textContent = 'What each has of what the quotas allow, and the node-hours from ' +
+        since + ' to ' + until + ' (UTC).';
     fill(this.body, owners.length ? owners.map((o) => this.row(o)) : none);
   }
 }

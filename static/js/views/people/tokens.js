@@ -32,8 +32,7 @@ export class Tokens {
     this.asked = '';
     this.name = h('input', {id: 'token-name', autocomplete: 'off', maxlength: '64'});
     this.role = h('select', {id: 'token-role'}, ROLES.map((r) => h('option', {value: r, text: r})));
-    this.days =
-        h('input', {id: 'token-days', type: 'number', min: '0', value: String(USUAL_DAYS)});
+    this.days = h('input', {id: 'token-days', type: 'number', min: '0', value: String(USUAL_DAYS)});
     this.node = h('section', null, h('h2', {text: 'Tokens'}),
         h('div', {class: 'sheet'},
             scroller('Tokens', table('Tokens', HEADS, this.body, 'tokens-table'))),
@@ -60,8 +59,9 @@ export class Tokens {
       text = await this.data.issue(name, this.role.value, Number(this.days.value));
     });
     if (done) {
-      fill(this.made, 'The token of ' + name + ', shown this one time: ',
-          h('code', {class: 'mono', text}), copyButton('Copy', () => text, {class: 'btn small'}));
+      fill(this.made,
+          'The token of ' + name + ', shown this one time: ', h('code', {class: 'mono', text}),
+          copyButton('Copy', () => text, {class: 'btn small'}));
       this.name.value = '';
     }
   }
@@ -78,15 +78,16 @@ export class Tokens {
     if (this.asked !== t.id) {
       return button('Revoke', () => ask(t.id), {class: 'btn small'});
     }
-    const yes = button('Revoke', () => this.run(() => this.data.revoke(t.id)),
-        {class: 'btn small danger'});
+    const yes =
+        button('Revoke', () => this.run(() => this.data.revoke(t.id)), {class: 'btn small danger'});
     return question('End it with its sessions and links?', [yes], 'Keep', () => ask(''));
   }
 
   update() {
-    fill(this.body, this.data.tokens.map((t) => h('tr', null, h('td', {text: t.name}),
-        h('td', {text: t.role}), h('td', {text: sourceText(t)}),
-        h('td', {text: t.created ? when(t.created) : ''}), h('td', {text: endText(t)}),
-        h('td', null, this.revoking(t)))));
+    fill(this.body,
+        this.data.tokens.map(
+            (t) => h('tr', null, h('td', {text: t.name}), h('td', {text: t.role}),
+                h('td', {text: sourceText(t)}), h('td', {text: t.created ? when(t.created) : ''}),
+                h('td', {text: endText(t)}), h('td', null, this.revoking(t)))));
   }
 }
