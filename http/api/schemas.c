@@ -265,6 +265,11 @@ const struct schema schemas[] = {
      "path:string format:string samples:integer classes:[DatasetClass] examples:[DatasetExample]",
      "A data set's training samples: counts by class, and 16 of them. Targets that are no labels: "
      "no classes."},
+    {"UploadedDataset",
+     "path:string digest:sha256 files:integer bytes:integer uploaded:time by:string format:string "
+     "samples:integer classes:[DatasetClass] examples:[DatasetExample]",
+     "A data set that was uploaded, and what it shows. `digest`: SHA-256, in hex, of its files' "
+     "names and contents."},
     {"DatasetClass", "class:integer name:string? samples:integer", "How many samples it has."},
     {"DatasetExample", "sample:integer label:integer? ~picture:ScoredPicture", "One sample."},
     {"ProgramList", "programs:[Program]", "Programs that jobs can name."},
