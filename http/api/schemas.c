@@ -89,10 +89,15 @@ const struct schema schemas[] = {
     {"JobPatch", "!~priority:priority ~tags:Tags ~note:Note",
      "What can be changed; what is left out stays."},
     {"DryRun",
-     "valid:boolean spec:JobSpec parameters:integer ~nodes:[PlannedNode] ~warnings:[string] "
+     "valid:boolean spec:JobSpec parameters:integer ~layers:[NetworkLayer] "
+     "~activation_bytes:integer ~nodes:[PlannedNode] ~warnings:[string] "
      "~starts:string ~samples:integer? "
      "~test_samples:integer? ~prediction:Prediction",
-     "What would become of a spec: with its defaults, where it would run, and when."},
+     "What would become of a spec: with its defaults, where it would run, and when. "
+     "`activation_bytes`: of one sample."},
+    {"NetworkLayer", "name:string type:string shape:[integer] parameters:integer",
+     "A layer of a network: `shape` is what it gives for a sample (height, width, channels, or a "
+     "length)."},
     {"Prediction",
      "approximate:boolean reason:string? cluster:object? strategies:[PredictedStrategy]",
      "What the job would be like by the measured profiles of its nodes, simulated without "
