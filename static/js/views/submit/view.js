@@ -39,7 +39,7 @@ class SubmitView extends DraftView {
       understood: new Understood(),
       expectation: new Expectation(
           (type) => data.change('/strategy', {type}),
-          (data.catalog.strategy || []).map((s) => s.name))
+          (data.catalog.strategy || []).map((s) => s.name), () => data.spec)
     };
     this.layout();
     this.showSpec();
