@@ -9,8 +9,8 @@ const PATIENCE = 3;
 const TAIL = 0.1;
 
 /**
- * The job with another strategy. Its optimizer is one that every strategy takes, unless the strategy
- * is the job's own.
+ * The job with another strategy. Its optimizer is one that every strategy takes, unless the
+ * strategy is the job's own.
  * @param {Api.Spec} spec
  * @param {string} strategy
  * @param {number} seconds

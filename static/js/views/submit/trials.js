@@ -23,8 +23,8 @@ const pause = () => new Promise((done) => setTimeout(done, POLL_MS));
  * @param {Row} a
  * @param {Row} b
  */
-const better = (a, b) => b.samples_per_second * (b.sample_worth ?? 1) -
-    a.samples_per_second * (a.sample_worth ?? 1);
+const better = (a, b) =>
+    b.samples_per_second * (b.sample_worth ?? 1) - a.samples_per_second * (a.sample_worth ?? 1);
 
 export class Trials {
   /**
@@ -117,8 +117,8 @@ export class Trials {
     this.stop.hidden = false;
     for (const strategy of wanted) {
       if (!this.stopped) {
-        say(this.said, strategy + ', ' + (wanted.indexOf(strategy) + 1) + ' of ' + wanted.length +
-            ' …');
+        say(this.said,
+            strategy + ', ' + (wanted.indexOf(strategy) + 1) + ' of ' + wanted.length + ' …');
         await this.tryOne(spec, strategy, seconds).catch((e) => {
           failed.push(strategy + ': ' + e.message);
         });
