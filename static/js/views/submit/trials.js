@@ -63,8 +63,10 @@ export class Trials {
     this.stop = button('Stop', () => this.end(), {class: 'btn', id: 'stop-trials', hidden: true});
     this.forget = button('Delete the trials', () => this.deleteAll(),
         {class: 'btn small', id: 'delete-trials', hidden: true});
-    this.node = h('div', {class: 'trials', hidden: true}, this.go, this.which,
-        h('label', null, this.seconds, ' s each'), this.stop, this.said, this.forget);
+    this.node =
+        h('div', {class: 'trials', hidden: true}, this.go, h('span', {class: 'field'}, this.which),
+            h('label', {class: 'field'}, this.seconds, h('span', {text: 's each'})), this.stop,
+            this.said, this.forget);
   }
 
   /**
