@@ -120,7 +120,8 @@ export class Layers {
             small('×', 'Remove:', n === 1, () => this.change(spliced(this.layers(), i))));
     const fault = new FaultText();
     const fields = this.fields(layer, i);
-    const node = h('li', {class: 'layer', data: {pointer: AT + '/' + i}}, select,
+    const node = h('li', {class: 'layer', data: {pointer: AT + '/' + i}},
+        h('span', {class: 'field'}, select),
         h('div', {class: 'layer-fields'}, fields.map((f) => f.node)), told.shape, told.count, moves,
         fault.node);
     this.form.own({
