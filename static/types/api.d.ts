@@ -84,6 +84,7 @@ declare namespace Api {
     train_loss?: number|null;
     test_loss?: number|null;
     test_accuracy?: number|null;
+    best_test_accuracy?: number|null;
     samples_per_second?: number|null;
     step_seconds?: number|null;
   }

@@ -63,7 +63,8 @@ def test_no_page_has_a_finding(screen, jobs, theme):
     page.script("window.evenstepTheme.set(arguments[0])", theme)
     routes = {"/": "main .sheet", "/runs?fold=seeds": ".run-table tbody tr",
               f"/jobs/{one}": "#verdict", f"/jobs/{failed}": ".first-error",
-              f"/new?from={one}": "#recommendation", LAYERS: ".layer .num", "/nodes?node=slow": "main .nodes-table",
+              f"/new?from={one}": "#recommendation",
+              LAYERS: ".layer .num", "/nodes?node=slow": "main .nodes-table",
               f"/compare?runs={one},{two}": ".run-card"}
     for route, shown in routes.items():
         page.open(route)

@@ -53,6 +53,15 @@ def test_a_run_that_diverged_is_not_praised(page):
     }
 
 
+def test_a_run_that_diverged_late_says_what_it_had_learned(page):
+    document = at_rate(1, 0.103)
+    document["metrics"] = {**document.get("metrics", {}), "best_test_accuracy": 0.64}
+    document["spec"]["optimizer"]["schedule"] = {"type": "step", "at_epochs": [6], "factor": 1000}
+    got = verdict(page, document, RISES, evaluations([0.6] * 5 + [0.103] * 5))
+    assert f"lost what it had learned: 64.0{NARROW}% of the test set at best" in got["text"]
+    assert "The learning rate began at 1." in got["evidence"]
+
+
 def test_a_run_at_chance_is_not_praised(page):
     got = verdict(page, at_rate(0.5, 0.103), FLAT, evaluations([0.103] * 10))
     assert (

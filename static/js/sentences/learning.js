@@ -76,7 +76,10 @@ function anotherRate(job) {
 /** @param {Api.Job} job */
 function rateNote(job) {
   const rate = job.spec?.optimizer?.learning_rate;
-  return known(rate) ? 'The learning rate is ' + plain(rate) + '. ' : '';
+  const {type = 'constant'} = job.spec?.optimizer?.schedule || {};
+  return known(rate)
+      ? 'The learning rate ' + (type === 'constant' ? 'is ' : 'began at ') + plain(rate) + '. '
+      : '';
 }
 
 /** @param {Run} run */
