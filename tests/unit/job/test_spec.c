@@ -125,6 +125,17 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
          "/elastic", "'sizes' and 'elastic' exclude each other"},
         {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}",
          "/elastic", "virtual cluster"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        refused_with(parse_with(cases[i].patch), cases[i].patch, cases[i].pointer, cases[i].part);
+    }
+}
+
+static void values_outside_of_what_a_key_may_have_are_refused(void **state)
+{
+    static const struct {
+        const char *patch, *pointer, *part;
+    } cases[] = {
         {"{\"workers\": 2000}", "/workers", "from 1 to 1024"},
         {"{\"evaluate\": {\"every_epochs\": 1, \"every_steps\": 5}}", "/evaluate/every_steps",
          "exclude each other"},
@@ -337,6 +348,7 @@ int main(void)
         cmocka_unit_test(the_bounds_of_an_elastic_job_are_its_workers),
         cmocka_unit_test(every_mistake_is_reported_at_once_with_its_place),
         cmocka_unit_test(sizes_must_fit_the_global_batch_and_the_workers),
+        cmocka_unit_test(values_outside_of_what_a_key_may_have_are_refused),
         cmocka_unit_test(other_kinds_than_an_object_are_refused),
         cmocka_unit_test(any_value_under_any_key_is_reported_and_nothing_breaks),
         cmocka_unit_test(nodes_are_64_names_of_63_bytes_at_most),
