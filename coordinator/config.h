@@ -28,6 +28,7 @@ struct serve_config {
     int virtual_jobs, keep_jobs; /* keep_jobs 0: all */
     struct growth_rules growth;  /* of elastic jobs */
     int64_t max_disk;            /* bytes; 0: no limit */
+    int64_t data_uploads;        /* bytes of uploaded data sets; 0: none is taken */
     enum log_level log_level;
     json_t *nodes; /* array of node documents; owned */
 };

@@ -21,6 +21,7 @@
 #include "job/node.h"
 
 static const double limit_seconds = 5;
+static const double upload_seconds = 60;
 
 json_t *dryrun_datasets(void *ctx, struct err *e)
 {
@@ -33,12 +34,13 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
+/* As datasets_show; reading an upload for the first time may take a while. */
+static json_t *show(const struct dryrun *d, const char *roots, const char *path, double seconds,
+                    struct err *e)
 {
-    const struct dryrun *d = ctx;
     char dir[64];
-    const char *argv[] = {d->worker, "--datasets", d->roots, "--show", path, NULL};
-    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limit_seconds, e);
+    const char *argv[] = {d->worker, "--datasets", roots, "--show", path, NULL};
+    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, seconds, e);
     const json_t *error = json_object_get(j, "error");
     proc_remove_tree(dir, NULL);
     if (error) {
@@ -49,6 +51,33 @@ json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
         j = NULL;
     }
     return j;
+}
+
+json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    return show(d, d->roots, path, limit_seconds, e);
+}
+
+static json_t *show_upload(void *ctx, const char *roots, const char *name, struct err *e)
+{
+    return show(ctx, roots, name, upload_seconds, e);
+}
+
+json_t *dryrun_dataset_add(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    return datasets_add(&d->uploaded, name, archive, who, show_upload, ctx, fresh, problems, e);
+}
+
+int dryrun_dataset_delete(void *ctx, const char *name, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    struct store *store = store_open(d->store_url, d->store_password, e);
+    int rc = store ? datasets_delete(&d->uploaded, store, name, e) : -(int)e->code;
+    store_close(store);
+    return rc;
 }
 
 /* Asks the worker's program, or the simulator's, what is wrong with a spec. The worker's also

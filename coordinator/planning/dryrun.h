@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "common/jsonx.h"
+#include "coordinator/files/datasets.h"
 #include "coordinator/files/quotas.h"
 
 struct dryrun {
@@ -17,6 +18,7 @@ struct dryrun {
     bool alone; /* the store is this service's own: what nodes there are, its own options say,
                        unless an agent of this machine joined */
     struct quotas *quotas; /* borrowed; NULL: there are none */
+    struct datasets uploaded;
 };
 
 /* As http_hooks.plan and .datasets; ctx is a struct dryrun. */
@@ -24,6 +26,10 @@ json_t *dryrun_plan(void *ctx, const json_t *spec, bool programs, struct jsonx_p
                     struct err *e);
 json_t *dryrun_datasets(void *ctx, struct err *e);
 json_t *dryrun_dataset(void *ctx, const char *path, struct err *e); /* as http_hooks.dataset */
+/* As http_hooks.dataset_add and .dataset_delete. */
+json_t *dryrun_dataset_add(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e);
+int dryrun_dataset_delete(void *ctx, const char *name, struct err *e);
 /* As http_hooks.programs, .program_add and .program_delete. */
 json_t *dryrun_programs(void *ctx, struct err *e);
 json_t *dryrun_program_add(void *ctx, FILE *archive, const char *who, bool *fresh,

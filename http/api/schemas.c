@@ -85,10 +85,15 @@ const struct schema schemas[] = {
     {"JobPatch", "!~priority:priority ~tags:Tags ~note:Note",
      "What can be changed; what is left out stays."},
     {"DryRun",
-     "valid:boolean spec:JobSpec parameters:integer ~nodes:[PlannedNode] ~warnings:[string] "
+     "valid:boolean spec:JobSpec parameters:integer ~layers:[NetworkLayer] "
+     "~activation_bytes:integer ~nodes:[PlannedNode] ~warnings:[string] "
      "~starts:string ~samples:integer? "
      "~test_samples:integer? ~prediction:Prediction",
-     "What would become of a spec: with its defaults, where it would run, and when."},
+     "What would become of a spec: with its defaults, where it would run, and when. "
+     "`activation_bytes`: of one sample."},
+    {"NetworkLayer", "name:string type:string shape:[integer] parameters:integer",
+     "A layer of a network: `shape` is what it gives for a sample (height, width, channels, or a "
+     "length)."},
     {"Prediction",
      "approximate:boolean reason:string? cluster:object? strategies:[PredictedStrategy]",
      "What the job would be like by the measured profiles of its nodes, simulated without "
@@ -261,6 +266,11 @@ const struct schema schemas[] = {
      "path:string format:string samples:integer classes:[DatasetClass] examples:[DatasetExample]",
      "A data set's training samples: counts by class, and 16 of them. Targets that are no labels: "
      "no classes."},
+    {"UploadedDataset",
+     "path:string digest:sha256 files:integer bytes:integer uploaded:time by:string format:string "
+     "samples:integer classes:[DatasetClass] examples:[DatasetExample]",
+     "A data set that was uploaded, and what it shows. `digest`: SHA-256, in hex, of its files' "
+     "names and contents."},
     {"DatasetClass", "class:integer name:string? samples:integer", "How many samples it has."},
     {"DatasetExample", "sample:integer label:integer? ~picture:ScoredPicture", "One sample."},
     {"ProgramList", "programs:[Program]", "Programs that jobs can name."},

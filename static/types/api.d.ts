@@ -154,6 +154,8 @@ declare namespace Api {
     epochs?: number;
     seed?: number;
     max_restarts?: number;
+    max_seconds?: number;
+    tags?: string[];
   }
 
   /** A program that jobs can name: an operator's, or one that was uploaded. */
@@ -276,6 +278,34 @@ declare namespace Api {
     format: string;
     samples: number;
     test_samples: number;
+    /** Height, width, channels, or a length; not of pictures, which are resized. */
+    shape?: number[];
+    /** 0 or null: targets that are no labels. */
+    classes?: number|null;
+    digest?: string|null;
+  }
+
+  /** What an upload of a data set is answered with. */
+  interface UploadedDataset {
+    path: string;
+    digest: string;
+    files: number;
+    bytes: number;
+    format: string;
+    samples: number;
+  }
+
+  /** A layer as a spec has it; what else it has depends on its type. */
+  interface Layer {
+    type: string;
+    name?: string;
+    [parameter: string]: any;
+  }
+
+  interface Network {
+    input: number[];
+    layers: Layer[];
+    loss?: string;
   }
 
   interface Parameter {
@@ -286,6 +316,7 @@ declare namespace Api {
     max?: number;
     choices?: string[];
     default?: string|number|boolean;
+    required?: boolean;
   }
 
   interface CatalogEntry {
@@ -297,9 +328,11 @@ declare namespace Api {
   interface Preset {
     name: string;
     parameters: number;
+    model: Network;
   }
 
   interface Catalog {
+    layer?: CatalogEntry[];
     strategy?: CatalogEntry[];
     optimizer?: CatalogEntry[];
     schedule?: CatalogEntry[];
