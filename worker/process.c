@@ -180,6 +180,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .folder = folder,
                                     .data = c->plan.roots,
                                     .output = w->results.folder[0] ? w->results.folder : NULL,
+                                    .device = device,
                                     .threads = threads > 0 ? threads : 1,
                                     .attempt = c->attempt};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
