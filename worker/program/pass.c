@@ -244,7 +244,9 @@ static int check_previous_end(struct program_engine *g, struct err *e)
     return last && !g->begun ? 0 : talk_ended_early(g, e);
 }
 
-/* LEAVE in place of the step that is due: 1 if the program may. */
+enum answer { GAVE_GRADIENTS, HAS_LEFT };
+
+/* LEAVE in place of the step that is due: HAS_LEFT if the program may. */
 static int take_leave(struct program_engine *g, struct err *e)
 {
     int rc;
@@ -257,7 +259,7 @@ static int take_leave(struct program_engine *g, struct err *e)
     }
     g->doing = g->holding ? HELD : GONE;
     g->held_at = WIRE_LEAVE;
-    return 1;
+    return HAS_LEFT;
 }
 
 /* The program begins the slice; after an evaluation its computing time begins here. */
@@ -278,8 +280,8 @@ static int take_begin(struct program_engine *g, struct pass *pass, int64_t numbe
     return rc;
 }
 
-/* Until GRADIENTS. EPOCH_END may come first: the program evaluates then, which is no computing. 1:
- * the program has left. */
+/* Until GRADIENTS or LEAVE: enum answer. EPOCH_END may come first: the program evaluates then,
+ * which is no computing. */
 static int follow(struct program_engine *g, struct pass *pass, struct wire_message *m,
                   struct err *e)
 {
@@ -422,10 +424,10 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     }
     pass.cpu = child_cpu(&g->p->child); /* while the program goes on */
     if ((rc = follow(g, &pass, &m, e)) < 0 ||
-        (rc == 0 && (rc = check_gradients(g, &pass, &m, w, e)) < 0)) {
+        (rc == GAVE_GRADIENTS && (rc = check_gradients(g, &pass, &m, w, e)) < 0)) {
         return rc;
     }
-    if (rc == 1) {
+    if (rc == HAS_LEFT) {
         leave(g, &pass, w, out);
         return 0;
     }

@@ -340,6 +340,45 @@ static void every_default_is_a_value_that_its_schema_allows(void **state)
     json_decref(schemas);
 }
 
+static void a_value_that_is_told_is_cut_between_two_characters(void **state)
+{
+    (void)state;
+    struct parsed *p = parse_with(
+        "{\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": \"ääääääääääääääääääääääää\"}}");
+    assert_true(has(p, "/optimizer/learning_rate", "\"äääääääääääääääää..."));
+    done(p);
+}
+
+/* The first value of this key with choices, at any depth; NULL: none. */
+static const json_t *choice_of(const json_t *j, const char *key)
+{
+    const json_t *found = json_object_get(j, key);
+    json_t *value;
+    const char *name;
+    size_t i;
+    if (json_object_get(found, "enum")) {
+        return found;
+    }
+    found = NULL;
+    json_object_foreach((json_t *)(uintptr_t)j, name, value) {
+        found = found ? found : choice_of(value, key);
+    }
+    json_array_foreach(j, i, value) {
+        found = found ? found : choice_of(value, key);
+    }
+    return found;
+}
+
+static void a_choice_names_its_usual_value_in_the_schema(void **state)
+{
+    json_t *schemas = jobspec_schemas();
+    const json_t *labels = choice_of(schemas, "labels");
+    const char *usual = json_string_value(json_object_get(labels, "default"));
+    (void)state;
+    assert_true(usual && strcmp(usual, "fine") == 0);
+    json_decref(schemas);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +396,8 @@ int main(void)
         cmocka_unit_test(a_cluster_counts_its_nodes_and_gives_the_workers),
         cmocka_unit_test(the_schema_lists_every_key_that_is_accepted),
         cmocka_unit_test(every_default_is_a_value_that_its_schema_allows),
+        cmocka_unit_test(a_value_that_is_told_is_cut_between_two_characters),
+        cmocka_unit_test(a_choice_names_its_usual_value_in_the_schema),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

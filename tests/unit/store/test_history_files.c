@@ -374,6 +374,22 @@ static void a_history_of_a_newer_version_is_refused_with_a_sentence(void **state
     }
 }
 
+static void an_evaluation_that_is_told_again_counts_once_after_a_restart_too(void **state)
+{
+    (void)state;
+    for (int life = 0; life < 2; life++) {
+        struct history *h = history_open(dir, 1, one, &err_);
+        struct row row = a_row(0, 300);
+        OK(history_append(h, &row, 1, &err_));
+        OK(history_evaluation(h, 150, 1.5, 1.5, 4800, 0.3, 0.9, &err_));
+        OK(history_evaluation(h, 300, 3, 3, 9600, 0.2, 0.95, &err_));
+        history_close(h);
+    }
+    json_t *j = series("test_loss", "step", NAN, NAN, 100);
+    assert_int_equal(number_at(j, "/series/0/total_points"), 2);
+    json_decref(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +404,7 @@ int main(void)
         EACH(a_history_of_the_first_version_is_gone_on_with_in_its_format),
         EACH(a_new_history_says_its_format_once_it_is_not_the_first),
         EACH(a_history_of_a_newer_version_is_refused_with_a_sentence),
+        EACH(an_evaluation_that_is_told_again_counts_once_after_a_restart_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ int weighing_left(const struct weighing *g, const float *sums, struct err *e)
     int left = g->l ? (int)lockstep_weighed(g->l, sums)[WORD_LEFT] : 0;
     int there = left > 0 ? (int)lockstep_weighed(g->l, sums)[WORD_THERE] : 0;
     if (there == 0) {
-        return left > 0;
+        return left > 0 ? WEIGHING_ALL_LEFT : WEIGHING_GOES_ON;
     }
     return err_set(e, ERR_PEER,
                    "%d programs have left before step %lld and %d go on: the loops of all ranks "
