@@ -76,6 +76,26 @@ def unprepared_loader(output):
         plain_step(model, opt, x, y)
 
 
+def no_backward(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    loop(output, model, opt, full(data()), lambda model, opt, x, y: F.cross_entropy(model(x), y))
+
+
+def evaluates_with_gradients(output):
+    """One epoch of training, then loops over the training data that only look."""
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    steps = []
+
+    def step(model, opt, x, y):
+        if not steps:
+            plain_step(model, opt, x, y)
+        steps.append(F.cross_entropy(model(x), y).item())
+
+    loop(output, model, opt, full(data()), step, epochs=200)
+
+
 def two_loaders(output):
     """As with other libraries, where the loader of the test data is prepared too."""
     model = mlp()
