@@ -342,7 +342,9 @@ class Passes:
             return math.nan
         loss = float(self.loss)
         if self.scaler is not None:
-            loss /= self.scaler.get_scale()
+            loss /= self.scaler.get_scale()  # NaN is met by leaving the step out
+        elif math.isnan(loss) and self.samples:
+            loss = math.inf  # to the rank NaN is a loss that nobody knows
         return loss / self.samples if self.sums and self.samples else loss
 
     def _rate(self):
