@@ -263,6 +263,15 @@ def test_an_interpreter_before_the_file_is_taken_for_its_own(service, program, i
     assert status == 2 and f"'{interpreter}': FILE, or -m MODULE, follows the interpreter" in err
 
 
+def test_a_program_that_is_started_again_is_told_whatever_its_rank(service, program):
+    _, err, status = run("--workers", "2", "--strategy", "sync", program / "counting.py",
+                         "--fault", "crash", "--after", 3, "--on", 1, "--times", 1, "--state",
+                         service=service)
+    told = [line for line in err.splitlines() if line.endswith("; it is started again")]
+    assert status == 0 and len(told) == 1, err
+    assert "rank 1 on" in told[0] and "signal 11" in told[0]
+
+
 def test_a_module_of_the_current_folder_runs_with_the_whole_of_it(service, program):
     package = program / "lab" / "digits"
     package.mkdir(parents=True)
