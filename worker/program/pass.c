@@ -237,6 +237,19 @@ static void take_result(struct program_engine *g, const struct wire_message *m, 
     out->finite = !(m->flags & WIRE_NOT_FINITE);
 }
 
+static int check_finite(const struct program_engine *g, const struct work *w,
+                        const struct dev_result *r, struct err *e)
+{
+    if (r->finite) {
+        return 0;
+    }
+    err_set(e, ERR_DATA, "the loss became NaN or infinite: %s, step %lld, epoch %lld, %lld samples",
+            g->p->link.who, (long long)g->number, (long long)w->slice.epoch,
+            (long long)w->slice.count);
+    err_hint(e, "a smaller learning rate, or gradient clipping");
+    return -ERR_DATA;
+}
+
 /* An epoch's end that comes while a step is due belongs to the step before. */
 static int check_previous_end(struct program_engine *g, struct err *e)
 {
@@ -434,7 +447,8 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     end_watch(g);
     marks_take(g);
     take_result(g, &m, w, out);
-    if ((rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
+    if ((rc = check_finite(g, w, out, e)) < 0 ||
+        (rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;
     }
     g->made = m.flags & WIRE_MADE;

@@ -34,6 +34,7 @@ import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
 
+IDLE_MOST = 100  # batches in a row without a backward pass
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
 
 
@@ -45,6 +46,8 @@ class Passes:
         self.samples = 0  # that the batch really had
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
+        self.idle = 0  # slices in a row without a pass, up to the one before
+        self._trained = False  # there has been a pass
         self.answer = STEP
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
@@ -80,6 +83,8 @@ class Passes:
             self.abandon()
         if self.slice is None:
             return
+        if not self.touched and not self.run.over:
+            self._count_idle()
         if self.answer == DIFFERENCE:
             self.blocks.difference()
             self.run.difference()
@@ -90,6 +95,17 @@ class Passes:
             self.run.abort()  # its pass failed, or there was none
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
+
+    def _count_idle(self):
+        """A program may pass over a batch, but not over all of them: its run would end well, and
+        nothing would be learned."""
+        self.idle += 1
+        if self.idle >= IDLE_MOST or (self.slice.epoch_last and not self._trained):
+            raise Error(
+                "%s had a backward pass: each is to have one, loss.backward(); a loop that "
+                "evaluates the training data stands within torch.no_grad()"
+                % ("none of %d batches" % self.idle if self.idle > 1 else "no batch of the epoch")
+            )
 
     def untouched(self):
         """The slice that has begun, if no pass was made over it."""
@@ -148,7 +164,8 @@ class Passes:
     def begin(self, loss=None):
         if self.slice is None:
             return
-        self.touched = True
+        self.touched = self._trained = True
+        self.idle = 0
         further = self.settled and not self.keeping
         self._local = further and self.answer == DIFFERENCE and not self.sums
         if further and not self._local:
@@ -325,7 +342,9 @@ class Passes:
             return math.nan
         loss = float(self.loss)
         if self.scaler is not None:
-            loss /= self.scaler.get_scale()
+            loss /= self.scaler.get_scale()  # NaN is met by leaving the step out
+        elif math.isnan(loss) and self.samples:
+            loss = math.inf  # to the rank NaN is a loss that nobody knows
         return loss / self.samples if self.sums and self.samples else loss
 
     def _rate(self):
