@@ -310,6 +310,7 @@ int child_start(struct child *c, const struct child_ask *ask, struct err *e)
     }
     if (rc == 0) {
         c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+        c->timed = clock_getcpuclockid(c->pid, &c->clock) == 0;
         c->reading = pthread_create(&c->reader, NULL, read_output, c) == 0;
         rc = c->pidfd < 0 || !c->reading ? err_errno(e, ERR_IO, "cannot watch the program") : 0;
     }
@@ -333,9 +334,8 @@ bool child_ended(struct child *c)
 
 double child_cpu(const struct child *c)
 {
-    clockid_t clock;
     struct timespec t;
-    if (c->reaped || clock_getcpuclockid(c->pid, &clock) != 0 || clock_gettime(clock, &t) != 0) {
+    if (c->reaped || !c->timed || clock_gettime(c->clock, &t) != 0) {
         return -1;
     }
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;

@@ -35,7 +35,8 @@ struct child {
     pid_t pid;  /* 0: not started */
     int pidfd;  /* readable when it has ended */
     int output; /* the read end of stdout and stderr */
-    bool reaped;
+    clockid_t clock; /* of its CPU time, if `timed` */
+    bool timed, reaped;
     int status; /* as of waitpid, once reaped */
     bool reading;
     atomic_bool stop;     /* the reader's, once nothing more is read */

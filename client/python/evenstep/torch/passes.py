@@ -33,6 +33,7 @@ import math
 import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
+from .streams import on_gpu, streams_of
 
 IDLE_MOST = 100  # batches in a row without a backward pass
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
@@ -60,6 +61,7 @@ class Passes:
         self._at = [view.data_ptr() for view in blocks.gradients]
         self._quiet = False  # gradients of this pass are not copied out
         self._own = False  # nor in: the rank takes none
+        self._gpu = None  # streams.py, if the parameters are there
         self._local = False  # a further pass of which the rank does not hear
         self._fired = [False] * len(blocks.slots)
         self._unhooked = list(range(len(blocks.slots)))
@@ -85,6 +87,8 @@ class Passes:
             return
         if not self.touched and not self.run.over:
             self._count_idle()
+        if self._gpu is not None:
+            self._gpu.claim()
         if self.answer == DIFFERENCE:
             self.blocks.difference()
             self.run.difference()
@@ -171,6 +175,8 @@ class Passes:
         if further and not self._local:
             self._begin_further()
         self.open = True
+        if self.blocks.outside:
+            self._claim()
         if loss is not None:  # a GPU's is read when its backward pass is under way
             self.loss = loss.item() if loss.is_cpu else loss.detach()
         else:
@@ -184,6 +190,12 @@ class Passes:
                 slot.tensor.grad = None
         elif self.kept:
             self._rescale(self.kept / self._share())
+
+    def _claim(self):
+        if self._gpu is None:
+            self._gpu = streams_of(self.run, self.blocks.outside)
+        else:
+            self._gpu.claim()
 
     def _ready(self, i):
         """The hook of a parameter."""
@@ -204,8 +216,12 @@ class Passes:
             self._fired[i] = True
             if self._quiet:
                 return
+            values = grad.detach() if grad.requires_grad else grad
+            if self._gpu is not None and on_gpu(grad):
+                self._gpu.take(i, values, view)
+                return
             if grad.data_ptr() != at:
-                view.copy_(grad.detach() if grad.requires_grad else grad)
+                view.copy_(values)
             tell(i)
 
         return ready
@@ -220,6 +236,8 @@ class Passes:
         if not self.open:
             return
         self.open = False
+        if self._gpu is not None:
+            self._gpu.finish()
         if self._stash is not None:
             self._put_back()
         if self._local:
@@ -265,6 +283,8 @@ class Passes:
         """An exception ended the pass: no rank makes the step of this slice, unless the rank knows
         nothing of the pass."""
         self._unstash()
+        if self._gpu is not None:
+            self._gpu.drop()
         self.open, self._before = False, None
         if not self._local:
             self.settled, self.kept = False, 0.0
@@ -332,10 +352,14 @@ class Passes:
             param, sum_ = slot.tensor, self.blocks.gradients[i]
             if not self._fired[i] and not (param.requires_grad and sum_.any()):
                 continue
-            if not slot.inside:
+            if self._gpu is not None and on_gpu(param):
+                self._gpu.give(param, sum_)
+            elif not slot.inside:
                 param.grad = sum_.to(param.device, param.dtype)
             elif (grad := param.grad) is None or grad.data_ptr() != self._at[i]:
                 param.grad = sum_.detach()
+        if self._gpu is not None:
+            self._gpu.given()
 
     def _loss(self):
         if self.loss is None:
