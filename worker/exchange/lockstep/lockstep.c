@@ -150,6 +150,46 @@ void lockstep_undo(struct lockstep *l)
     l->under_way = false;
 }
 
+void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out)
+{
+    *out = (struct lockstep_mark){.cursor = l->cursor,
+                                  .step = l->step,
+                                  .applied = l->applied,
+                                  .local_step = l->local_step,
+                                  .evaluations = l->agenda.evaluations,
+                                  .evaluate = l->evaluate,
+                                  .evaluated_here = l->evaluated_here,
+                                  .stop = l->stop,
+                                  .pause = l->pause,
+                                  .checkpoint = l->checkpoint,
+                                  .target_reached = l->target_reached,
+                                  .left = l->left,
+                                  .last_loss = l->last_loss,
+                                  .last_accuracy = l->last_accuracy,
+                                  .last_samples = l->last_samples};
+}
+
+void lockstep_return(struct lockstep *l, const struct lockstep_mark *to)
+{
+    BUG_ON(l->advance.room > 0);
+    l->cursor = to->cursor;
+    l->step = to->step;
+    l->applied = to->applied;
+    l->local_step = to->local_step;
+    l->agenda.evaluations = to->evaluations;
+    l->evaluate = to->evaluate;
+    l->evaluated_here = to->evaluated_here;
+    l->stop = to->stop;
+    l->pause = to->pause;
+    l->checkpoint = to->checkpoint;
+    l->target_reached = to->target_reached;
+    l->left = to->left;
+    l->last_loss = to->last_loss;
+    l->last_accuracy = to->last_accuracy;
+    l->last_samples = to->last_samples;
+    l->under_way = false;
+}
+
 bool lockstep_is_first(const struct lockstep *l)
 {
     return l->env->comm->place[COMM_ALL] == 0;

@@ -85,6 +85,15 @@ struct lockstep {
                                      is not agreed yet */
 };
 
+/* Where it stands between two steps. */
+struct lockstep_mark {
+    struct cursor cursor;
+    int64_t step, applied, local_step, evaluations;
+    bool evaluate, evaluated_here, stop, pause, checkpoint, target_reached, left;
+    double last_loss, last_accuracy;
+    int64_t last_samples;
+};
+
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state);
 void lockstep_release(struct lockstep *l);
 
@@ -114,6 +123,9 @@ void lockstep_done(struct lockstep *l);
 /* The step under way is not made: the next lockstep_train() cuts it anew. Not with rank_env.ahead.
  */
 void lockstep_undo(struct lockstep *l);
+/* Notes where `l` stands; it goes back there. Not with rank_env.ahead. */
+void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out);
+void lockstep_return(struct lockstep *l, const struct lockstep_mark *to);
 /* "the program of rank 1 has", "2 programs have". who: the sum of their ranks + 1. */
 enum { LEFT_TEXT = 48 };
 void lockstep_say_left(char out[LEFT_TEXT], int n, float who);
