@@ -335,6 +335,12 @@ int dryrun_program_delete(void *ctx, const char *digest, struct err *e)
     return rc;
 }
 
+json_t *dryrun_disk(void *ctx)
+{
+    const struct dryrun *d = ctx;
+    return retention_disk(d->retention);
+}
+
 void dryrun_quota(void *ctx, const char *owner, struct quota *out)
 {
     const struct dryrun *d = ctx;

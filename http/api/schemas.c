@@ -305,6 +305,15 @@ const struct schema schemas[] = {
      "id:id name:string role:Role source:TokenSource created:time expires:time? by:string "
      "expired:boolean token:string",
      "A token that was issued, the only time that it is shown."},
+    {"Disk",
+     "low:boolean free_bytes:integer? used_bytes:integer? max_disk_bytes:integer? "
+     "can_go_bytes:integer jobs:[DiskJob]",
+     "The data folder's disk, as seen within the last seconds. `low`: less than 32 MiB are free; "
+     "`used_bytes`: what all jobs, artifacts included, and uploaded programs take of "
+     "`max_disk_bytes` (`--max-disk`); `can_go_bytes`: history and checkpoints of jobs that have "
+     "ended; `jobs`: the ten that finished first."},
+    {"DiskJob", "id:id finished:string disk_bytes:integer can_go_bytes:integer",
+     "What deleting the job would give back, and what pruning it alone would."},
     {"OwnerList", "owners:[Owner]", "Owners of jobs, by name."},
     {"Owner",
      "name:string queued:integer running:integer paused:integer ended:integer nodes:integer "
@@ -313,9 +322,10 @@ const struct schema schemas[] = {
      "these hold now; what their folders take."},
     {"Quota",
      "queued:integer? running:integer? nodes:integer? disk_bytes:integer? seconds:number? "
-     "max_seconds:number?",
+     "max_seconds:number? max_wall_seconds:number?",
      "What an owner may have; null: no limit. `seconds`: the max_seconds of a job whose spec gives "
-     "none; `max_seconds`: the most that a spec may give."},
+     "none; `max_seconds`: the most that a spec may give; `max_wall_seconds`: the same of "
+     "max_wall_seconds, and what a spec gets that does not say."},
     {"WebhookList", "webhooks:[Webhook]", "Webhooks, in no order."},
     {"Webhook",
      "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "

@@ -182,10 +182,10 @@ static void other_kinds_than_an_object_are_refused(void **state)
 static void any_value_under_any_key_is_reported_and_nothing_breaks(void **state)
 {
     static const char *const keys[] = {
-        "name",        "model",       "data",       "optimizer", "strategy", "batching",
-        "workers",     "min_workers", "epochs",     "seed",      "priority", "max_restarts",
-        "max_seconds", "evaluate",    "checkpoint", "target",    "init",     "precision",
-        "exchange",    "nodes",       "cluster",    "elastic"};
+        "name",        "model",  "data", "optimizer", "strategy",         "batching",    "workers",
+        "min_workers", "epochs", "seed", "priority",  "max_restarts",     "max_seconds", "evaluate",
+        "checkpoint",  "target", "init", "precision", "max_wall_seconds", "exchange",    "nodes",
+        "cluster",     "elastic"};
     static const char *const values[] = {"[]",
                                          "{}",
                                          "\"\"",
