@@ -226,8 +226,8 @@ static int check_upload(struct request *q)
         return gate_refuse(q, &e);
     }
     guard_upload(q->server->guard, q->guarded, UPLOAD_SECONDS);
-    return upload_open(&q->upload, q->server->data_dir, (int64_t)most_bytes(q),
-                       &q->server->uploads, &e) < 0
+    return upload_open(&q->upload, q->server->data_dir, (int64_t)most_bytes(q), &q->server->uploads,
+                       &e) < 0
                ? gate_refuse(q, &e)
                : 0;
 }

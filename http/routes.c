@@ -95,7 +95,8 @@ static const struct route_param dataset_params[] = {
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param upload_params[] = {
-    {"name", ROUTE_STRING, 0, 0, NULL, "what it is to be called, as the path of a job's data", NULL},
+    {"name", ROUTE_STRING, 0, 0, NULL, "what it is to be called, as the path of a job's data",
+     NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param table_params[] = {

@@ -32,7 +32,7 @@ struct route_param {
 enum route_way {
     ROUTE_WAITS,   /* its handler runs on a thread that may wait (work.h) */
     ROUTE_QUICK,   /* it neither asks the store nor waits: it runs on the event thread itself */
-    ROUTE_UPLOADS,      /* waits; its body is a file (upload.h), and its way in may be closed */
+    ROUTE_UPLOADS, /* waits; its body is a file (upload.h), and its way in may be closed */
     ROUTE_UPLOADS_DATA, /* the same of a data set, which may be larger */
     ROUTE_SHARED, /* waits; its answer is the same for all who may ask, and may be some milliseconds
                      old (recent.h) */

@@ -51,8 +51,9 @@ void datasets_init(const char *data_dir)
 
 static int check_name(const char *name, struct err *e)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "._-";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+        "._-";
     size_t n = strlen(name);
     if (n == 0 || n > NAME_MOST || strspn(name, letters) != n || name[0] == '.' || name[0] == '-') {
         return err_set(e, ERR_INVALID,
@@ -92,8 +93,9 @@ static int check_room(const struct datasets *d, int64_t bytes, struct err *e)
     err_set(e, ERR_TOO_LARGE,
             "uploaded data sets would take %.1f MB with this one; this service gives them %.1f MB",
             (double)taken / 1e6, (double)d->most_bytes / 1e6);
-    return err_hint(e, "delete one that is not needed, or start the service with a larger "
-                       "--data-uploads");
+    return err_hint(e,
+                    "delete one that is not needed, or start the service with a larger "
+                    "--data-uploads");
 }
 
 /* ---- keeping --------------------------------------------------------------------------------- */
@@ -145,8 +147,7 @@ static int settle(const struct datasets *d, const char *name, const char *from,
             json_object_update(facts, old);
         }
         json_decref(old);
-        return same ? 0
-                    : err_set(e, ERR_CONFLICT, "another data set is called '%s' already", name);
+        return same ? 0 : err_set(e, ERR_CONFLICT, "another data set is called '%s' already", name);
     }
     if ((rc = check_room(d, 0, e)) < 0 || (rc = save_facts(d, name, facts, e)) < 0) {
         return rc;
@@ -171,8 +172,9 @@ static json_t *try_out(const char *part, const char *name, FILE *archive, struct
         char why[sizeof e->message];
         snprintf(why, sizeof why, "%s", e->message);
         err_set(e, ERR_INVALID, "this is no data set that a job could read: %.300s", why);
-        err_hint(e, "idx, npy or CIFAR files, or pictures in a folder for each class, as "
-                    "docs/data.md says");
+        err_hint(e,
+                 "idx, npy or CIFAR files, or pictures in a folder for each class, as "
+                 "docs/data.md says");
     }
     return shown;
 }

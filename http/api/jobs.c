@@ -75,9 +75,8 @@ static int answer_dry_run(struct request *q, struct reply *out, const struct job
                              (json_int_t)spec->network.n_params);
     if (spec->network.n_layers > 0) {
         json_object_set_new(body, "layers", network_outline(&spec->network));
-        json_object_set_new(
-            body, "activation_bytes",
-            json_integer((json_int_t)network_activation_bytes(&spec->network)));
+        json_object_set_new(body, "activation_bytes",
+                            json_integer((json_int_t)network_activation_bytes(&spec->network)));
     }
     json_object_update_missing(body, plan);
     if (prediction) {

@@ -13,8 +13,8 @@
 enum {
     UPLOAD_PROGRAM_BYTES = 64 << 20, /* a larger one: 413 */
     UPLOAD_DATA_BYTES = 1 << 30,
-    UPLOADS_MOST = 8,        /* under way at a time; another one: 503 */
-    UPLOAD_SECONDS = 600,    /* for all of it */
+    UPLOADS_MOST = 8,     /* under way at a time; another one: 503 */
+    UPLOAD_SECONDS = 600, /* for all of it */
 };
 
 struct upload {
@@ -24,8 +24,7 @@ struct upload {
 };
 
 /* `dir`: the data directory; `most`: bytes of the body. Close it in any case. */
-int upload_open(struct upload *u, const char *dir, int64_t most, atomic_int *count,
-                struct err *e);
+int upload_open(struct upload *u, const char *dir, int64_t most, atomic_int *count, struct err *e);
 int upload_add(struct upload *u, const void *bytes, size_t n, struct err *e);
 /* All of it is there: the file, from its beginning. Borrowed. */
 FILE *upload_file(struct upload *u, struct err *e);

@@ -5,16 +5,17 @@ const PICTURE = [32, 32, 3];
 /* Below this side a convolution's picture is not halved any more. */
 const HALVED_FROM = 8;
 
-const relu = {type: 'relu'};
+const relu = {
+  type: 'relu'
+};
 
 /**
  * @param {number} filters
  * @param {boolean} halved
  * @returns {Api.Layer[]}
  */
-const block = (filters, halved) =>
-    [{type: 'conv2d', filters, kernel: 3, padding: 1}, relu,
-      ...(halved ? [{type: 'max_pool', size: 2}] : [])];
+const block = (filters, halved) => [{type: 'conv2d', filters, kernel: 3, padding: 1}, relu,
+    ...(halved ? [{type: 'max_pool', size: 2}] : [])];
 
 /**
  * Two convolutions for pictures, a hidden layer for numbers.
@@ -31,6 +32,7 @@ export function firstNetwork({shape, classes, format}) {
   const before = side >= 3 ? [...block(16, side >= HALVED_FROM),
     ...block(32, side >= 2 * HALVED_FROM), {type: 'flatten'}]
                            : input.length === 3 ? [{type: 'flatten'}] : [];
-  const layers = [...before, {type: 'dense', units: 64}, relu, {type: 'dense', units: classes || 1}];
+  const layers =
+      [...before, {type: 'dense', units: 64}, relu, {type: 'dense', units: classes || 1}];
   return classes ? {input, layers} : {input, layers, loss: 'mse'};
 }

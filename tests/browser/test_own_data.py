@@ -11,7 +11,8 @@ from service import Service, until  # noqa: E402
 from test_submit import open_form, spec_of  # noqa: E402
 
 np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
-SHAPES = "return [...document.querySelectorAll('.layer > .num:not(.quiet)')].map(x => x.textContent)"
+SHAPES = ("return [...document.querySelectorAll('.layer > .num:not(.quiet)')]"
+          ".map(x => x.textContent)")
 
 
 def stripes(folder):
@@ -35,7 +36,7 @@ def service(tmp_path_factory):
 def test_an_uploaded_folder_is_shown_given_a_network_and_trained_on(page, service, tmp_path):
     open_form(page)
     page.find("#data-folder").send_keys(str(stripes(tmp_path / "my stripes")))
-    page.wait_text(".upload [role=status]", "uploaded as my-stripes: 60 samples in 4 files, SHA-256")
+    page.wait_text(".upload [role=status]", "as my-stripes: 60 samples in 4 files, SHA-256")
     until("the spec names it",
           lambda: spec_of(page)["data"] == {"format": "npy", "path": "my-stripes"})
     spec = spec_of(page)
@@ -89,7 +90,8 @@ def test_what_no_job_could_read_says_why(page, tmp_path):
 def test_a_network_to_begin_with_fits_the_data(page):
     made = page.script(
         "return import('/js/network.js').then((m) => arguments[0].map(m.firstNetwork))",
-        [{"format": "npy", "shape": [4], "classes": 3}, {"format": "npy", "shape": [5], "classes": 0},
+        [{"format": "npy", "shape": [4], "classes": 3},
+         {"format": "npy", "shape": [5], "classes": 0},
          {"format": "images", "shape": [], "classes": 2},
          {"format": "npy", "shape": [2, 2, 1], "classes": 2}])
     numbers, targets, pictures, tiny = made

@@ -37,10 +37,11 @@ export class Expectation {
   /**
    * @param {(strategy: string) => void} choose
    * @param {string[]} strategies that there are
+   * @param {() => Api.Spec} current the job as it is written now
    */
-  constructor(choose, strategies) {
+  constructor(choose, strategies, current) {
     this.choose = choose;
-    this.trials = new Trials(strategies, () => this.drawPrediction());
+    this.trials = new Trials(strategies, current, () => this.drawPrediction());
     this.prediction = h('div');
     /** @type {Api.DryRun} */
     this.answer = {};
@@ -62,7 +63,7 @@ export class Expectation {
     const {starts, nodes = [], warnings = []} = answer;
     this.shown = true;
     this.answer = answer;
-    this.trials.show(answer, spec);
+    this.trials.show(answer, spec, samplesOf(answer, spec));
     say(this.note, starts && starts !== 'now' ? starts : 'starts as soon as it is submitted');
     fill(this.body, warnings.map((w) => notice('warn', sentence(w))),
         nodes.length > 0 && plan(nodes));

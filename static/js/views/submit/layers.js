@@ -9,11 +9,18 @@ import {button} from '../../widgets.js';
 
 const KIND = 'layers';
 const AT = '/model/layers';
-const NEW = {type: 'relu'};
+const NEW = {
+  type: 'relu'
+};
 
 /* What a layer has that needs it, before somebody says otherwise. */
 /** @type {{[name: string]: number}} */
-const USUAL = {units: 10, filters: 16, kernel: 3, size: 2};
+const USUAL = {
+  units: 10,
+  filters: 16,
+  kernel: 3,
+  size: 2
+};
 
 /** @param {number[]} shape */
 const shapeText = (shape) => shape.join(' × ');
@@ -45,8 +52,8 @@ export class Layers {
     this.sum = h('p', {class: 'help', id: 'layers-sum'});
     this.add = button('Add a layer', () => this.change([...this.layers(), NEW]),
         {class: 'btn small', id: 'add-layer'});
-    this.write = button('Edit its layers', () => this.writeOut(),
-        {class: 'btn small', id: 'edit-layers'});
+    this.write =
+        button('Edit its layers', () => this.writeOut(), {class: 'btn small', id: 'edit-layers'});
     this.node = h('div', {class: 'wide layer-part'}, this.rows, this.sum,
         h('div', {class: 'actions'}, this.write, this.add));
   }
@@ -100,20 +107,21 @@ export class Layers {
     const label = 'Layer ' + (i + 1);
     const types = (this.catalog.layer || []).map((e) => h('option', {value: e.name, text: e.name}));
     /** @type {HTMLSelectElement} */
-    const select = h('select',
-        {'aria-label': label, on: {change: () => this.retype(i, select.value)}}, types);
+    const select =
+        h('select', {'aria-label': label, on: {change: () => this.retype(i, select.value)}}, types);
     select.value = layer.type;
     const told = {shape: h('span', {class: 'num'}), count: h('span', {class: 'num quiet'})};
     const small = (/** @type {string} */ text, /** @type {string} */ what,
         /** @type {boolean} */ off, /** @type {() => void} */ act) =>
         button(text, act, {class: 'btn small', 'aria-label': what + ' ' + label, disabled: off});
-    const moves = h('span', {class: 'actions'},
-        small('↑', 'Move up:', i === 0, () => this.move(i, i - 1)),
-        small('↓', 'Move down:', i === n - 1, () => this.move(i, i + 1)),
-        small('×', 'Remove:', n === 1, () => this.change(spliced(this.layers(), i))));
+    const moves =
+        h('span', {class: 'actions'}, small('↑', 'Move up:', i === 0, () => this.move(i, i - 1)),
+            small('↓', 'Move down:', i === n - 1, () => this.move(i, i + 1)),
+            small('×', 'Remove:', n === 1, () => this.change(spliced(this.layers(), i))));
     const fault = new FaultText();
     const fields = this.fields(layer, i);
-    const node = h('li', {class: 'layer', data: {pointer: AT + '/' + i}}, select,
+    const node = h('li', {class: 'layer', data: {pointer: AT + '/' + i}},
+        h('span', {class: 'field'}, select),
         h('div', {class: 'layer-fields'}, fields.map((f) => f.node)), told.shape, told.count, moves,
         fault.node);
     this.form.own({
@@ -184,10 +192,10 @@ export class Layers {
         ? ', ' + bytes(batch * activations) + ' for ' + whole(batch) + ' samples'
         : '';
     say(this.sum,
-        this.model && known(activations) ? plural(parameters, 'parameter') +
-                ' (' + bytes(4 * parameters) + '); activations take ' + bytes(activations) +
-                ' a sample' + all + '.'
-                                         : '');
+        this.model && known(activations)
+            ? plural(parameters, 'parameter') + ' (' + bytes(4 * parameters) +
+                '); activations take ' + bytes(activations) + ' a sample' + all + '.'
+            : '');
   }
 
   /* The text is not valid: the shapes are those of an earlier version. */

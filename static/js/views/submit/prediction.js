@@ -15,7 +15,7 @@ const COLUMNS =
 /* Of the scale beyond the longest step. */
 const MARGIN = 1.05;
 const NOTE = 'simulated with what these nodes measured; dot: median, line: all runs';
-const MEASURED = 'measured on these nodes; dot: mean, line: slowest to fastest moment';
+const MEASURED = 'measured on these nodes; dot: mean, line: eight of ten moments';
 const MIXED = 'rows say which are measured; the others are simulated';
 
 /**

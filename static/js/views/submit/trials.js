@@ -9,9 +9,12 @@ import {button} from '../../widgets.js';
 const SECONDS = 30;
 const POLL_MS = 500;
 const FEW = 3;
+/* Into which a trial's time is cut, to say how much its speed varies. */
+const MOMENTS = 20;
 const ENDED = ['succeeded', 'failed', 'cancelled'];
 
 /** @typedef {Api.StrategyPrediction} Row */
+/** @typedef {import('../../trial.js').Point} Point */
 
 const pause = () => new Promise((done) => setTimeout(done, POLL_MS));
 
@@ -20,15 +23,17 @@ const pause = () => new Promise((done) => setTimeout(done, POLL_MS));
  * @param {Row} a
  * @param {Row} b
  */
-const better = (a, b) => b.samples_per_second * (b.sample_worth ?? 1) -
-    a.samples_per_second * (a.sample_worth ?? 1);
+const better = (a, b) =>
+    b.samples_per_second * (b.sample_worth ?? 1) - a.samples_per_second * (a.sample_worth ?? 1);
 
 export class Trials {
   /**
    * @param {string[]} strategies that there are
+   * @param {() => Api.Spec} current the job as it is written now
    * @param {() => void} changed another row is measured
    */
-  constructor(strategies, changed) {
+  constructor(strategies, current, changed) {
+    this.current = current;
     this.strategies = strategies;
     this.changed = changed;
     /** What was measured, by spec and strategy. */
@@ -42,6 +47,7 @@ export class Trials {
     this.spec = {};
     /** @type {Row[]} */
     this.rows = [];
+    this.samples = NaN;
     this.said = h('span', {class: 'quiet', role: 'status'});
     this.which = h('select', {id: 'trial-which', 'aria-label': 'Which strategies'},
         h('option', {value: 'few', text: 'the ' + FEW + ' that learn fastest'}),
@@ -57,16 +63,20 @@ export class Trials {
     this.stop = button('Stop', () => this.end(), {class: 'btn', id: 'stop-trials', hidden: true});
     this.forget = button('Delete the trials', () => this.deleteAll(),
         {class: 'btn small', id: 'delete-trials', hidden: true});
-    this.node = h('div', {class: 'trials', hidden: true}, this.go, this.which,
-        h('label', null, this.seconds, ' s each'), this.stop, this.said, this.forget);
+    this.node =
+        h('div', {class: 'trials', hidden: true}, this.go, h('span', {class: 'field'}, this.which),
+            h('label', {class: 'field'}, this.seconds, h('span', {text: 's each'})), this.stop,
+            this.said, this.forget);
   }
 
   /**
    * @param {Api.DryRun} answer
-   * @param {Api.Spec} spec
+   * @param {Api.Spec} spec that the answer is about
+   * @param {number} samples of an epoch
    */
-  show(answer, spec) {
+  show(answer, spec, samples) {
     this.spec = spec;
+    this.samples = samples;
     this.rows = answer.prediction?.strategies || [];
     this.node.hidden = Boolean(spec.cluster);
   }
@@ -99,7 +109,7 @@ export class Trials {
   }
 
   async start() {
-    const {spec} = this;
+    const spec = this.current();
     const seconds = Math.max(1, Number(this.seconds.value) || SECONDS);
     const wanted = this.chosen();
     /** @type {string[]} */
@@ -109,8 +119,8 @@ export class Trials {
     this.stop.hidden = false;
     for (const strategy of wanted) {
       if (!this.stopped) {
-        say(this.said, strategy + ', ' + (wanted.indexOf(strategy) + 1) + ' of ' + wanted.length +
-            ' …');
+        say(this.said,
+            strategy + ', ' + (wanted.indexOf(strategy) + 1) + ' of ' + wanted.length + ' …');
         await this.tryOne(spec, strategy, seconds).catch((e) => {
           failed.push(strategy + ': ' + e.message);
         });
@@ -133,26 +143,43 @@ export class Trials {
     const {id} = await post('jobs', trialSpec(spec, strategy, seconds));
     this.running = id;
     this.jobs.push(id);
-    /** @type {Api.Job} */
-    let job = await get(path(id));
-    while (!ENDED.includes(job.state) && !this.stopped && (job.seconds || 0) < seconds) {
-      if (job.waiting) {
-        say(this.said, strategy + ' waits: ' + job.waiting);
-      }
-      await pause();
-      job = await get(path(id));
-    }
+    const [points, job] = await this.follow(id, strategy, seconds);
     await this.halt(id);
-    const curve = await get(path(id, 'series'), {names: 'samples_per_second', x: 'time', points: 60});
     const before = this.rows.find((p) => p.strategy === strategy) || {};
-    const whole = curve.series.find((/** @type {any} */ s) => s.node === null);
-    const row = measuredRow(job, whole, before, strategy);
+    const row = measuredRow(points, job, before, this.samples);
     if (!row) {
       throw new Error(job.error?.message || 'it did not train long enough');
     }
     const key = keyOf(spec);
     this.results.set(key, new Map([...(this.results.get(key) || []), [strategy, row]]));
     this.changed();
+  }
+
+  /**
+   * How far a trial has come, moment by moment, until its time is over.
+   * @param {string} id
+   * @param {string} strategy
+   * @param {number} seconds
+   * @returns {Promise<[Point[], Api.Job]>}
+   */
+  async follow(id, strategy, seconds) {
+    const points = [{seconds: 0, samples: 0}];
+    for (;;) {
+      /** @type {Api.Job} */
+      const job = await get(path(id));
+      const point = {seconds: job.seconds || 0, samples: job.progress?.samples || 0};
+      const over = ENDED.includes(job.state) || this.stopped || point.seconds >= seconds;
+      if (point.seconds > points[points.length - 1].seconds + (over ? 0 : seconds / MOMENTS)) {
+        points.push(point);
+      }
+      if (over) {
+        return [points, job];
+      }
+      if (job.waiting) {
+        say(this.said, strategy + ' waits: ' + job.waiting);
+      }
+      await pause();
+    }
   }
 
   /**

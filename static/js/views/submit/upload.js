@@ -1,5 +1,5 @@
-/* A data set of one's own: a folder, or the files of one, goes to the service as it is read from the
-   disk, and becomes the job's data. */
+/* A data set of one's own: a folder, or the files of one, goes to the service as it is read from
+   the disk, and becomes the job's data. */
 import {ApiError, upload} from '../../api.js';
 import {h, say} from '../../dom.js';
 import {FaultText} from '../../draft/fields.js';
@@ -28,15 +28,16 @@ export function nameFrom(text) {
  */
 function filesOf(chosen) {
   return [...chosen]
-      .map((file) => ({bytes: file, name: file.webkitRelativePath.replace(/^[^/]*[/]/, '') ||
-                           file.name}))
+      .map((file) =>
+               ({bytes: file, name: file.webkitRelativePath.replace(/^[^/]*[/]/, '') || file.name}))
       .filter(({name}) => belongs(name));
 }
 
 /** @param {Blob} body */
 function tooLarge(body) {
   return body.size > MOST_BYTES &&
-      'These files have ' + bytes(body.size) + '; ' + bytes(MOST_BYTES) + ' are taken. Put larger ' +
+      'These files have ' + bytes(body.size) + '; ' + bytes(MOST_BYTES) +
+      ' are taken. Put larger ' +
       'data beneath a data root of the service.';
 }
 
@@ -55,12 +56,15 @@ export class DataUpload {
       id: 'upload-name'
     });
     this.node = h('div', {class: 'field wide upload'},
-        h('label', {for: 'upload-name'}, h('span', {text: 'Your own data: its name'})),
+        h('label',
+            {for: 'upload-name'
+            },
+            h('span', {text: 'Your own data: its name'})),
         h('div', {class: 'actions'}, this.name,
             chooser('Upload a folder', {webkitdirectory: true, multiple: true, id: 'data-folder'},
                 (chosen) => this.start(chosen)),
-            chooser('Upload files', {multiple: true, id: 'data-files'},
-                (chosen) => this.start(chosen)),
+            chooser(
+                'Upload files', {multiple: true, id: 'data-files'}, (chosen) => this.start(chosen)),
             this.bar, this.said),
         h('p', {class: 'help', text: HELP}), this.errors.node);
   }
@@ -87,8 +91,9 @@ export class DataUpload {
     try {
       /** @type {Api.UploadedDataset} */
       const kept = await upload('datasets', {name}, body, (sent) => this.tell(sent, body.size));
-      say(this.said, 'uploaded as ' + kept.path + ': ' + plural(kept.samples, 'sample') + ' in ' +
-          plural(kept.files, 'file') + ', SHA-256 ' + kept.digest.slice(0, 12) + '…');
+      say(this.said,
+          'uploaded as ' + kept.path + ': ' + plural(kept.samples, 'sample') + ' in ' +
+              plural(kept.files, 'file') + ', SHA-256 ' + kept.digest.slice(0, 12) + '…');
       await this.onDone(kept.path);
     } catch (e) {
       const {message, errors = [], hint} = /** @type {ApiError} */ (e);

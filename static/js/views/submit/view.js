@@ -37,9 +37,8 @@ class SubmitView extends DraftView {
       form: new Form(data.catalog, data.datasets, data.nodes, change, programFields(data, change),
           (path) => data.uploaded(path)),
       understood: new Understood(),
-      expectation: new Expectation(
-          (type) => data.change('/strategy', {type}),
-          (data.catalog.strategy || []).map((s) => s.name))
+      expectation: new Expectation((type) => data.change('/strategy', {type}),
+          (data.catalog.strategy || []).map((s) => s.name), () => data.spec)
     };
     this.layout();
     this.showSpec();
