@@ -169,15 +169,22 @@ def seeds(known):
             f"{sum(n > 0 for n in counts)} have one or more.")
 
 
+def begun(known):
+    return any(known.selected(row) for row in known.table.rows(known.setting))
+
+
 def write_page(name, settings, o):
     told = configuration(name)
     page = Page(name.replace("_", "-"), o.out)
     page.add(f"# {told['title']}\n\n{told['about']}")
-    for known in settings:
+    for known in filter(begun, settings):
         c = known.setting
         page.add(f"## {c['title']}\n\n{described(c)} {told['setting']} {seeds(known)}")
         known.table.fill(c, known, page)
     page.notes()
+    rest = [known.setting["title"] for known in settings if not begun(known)]
+    if rest:
+        page.add(f"No run has been made of: {'; '.join(rest)}.")
     size = {"quick": "QUICK=1 ", "full": ""}.get(o.size, f"SIZE={o.size} ")
     page.add(f"Command: `make reproduce {size}TABLES={name}`. Rates were chosen on a tenth of the "
              f"training samples, one seed each. Times are virtual.")
