@@ -68,6 +68,7 @@ const struct opt serve_options[] = {
      "disk that uploaded data sets may take, such as 500M; 0: none is taken"},
     {"allow-programs", NULL, OPT_FLAG, NULL, 0, 0,
      "jobs may run programs of users: code on the nodes, as the agent's user (docs/security.md)"},
+    RUN_AS_OPTION,
     INTERPRETERS_OPTION,
     {"virtual-jobs", "N", OPT_INT, "1", 1, 64, "virtual jobs that run at a time"},
     {"keep-jobs", "N", OPT_INT, "0", 0, 1000000,
@@ -167,6 +168,36 @@ static void read_keeper(struct serve_config *c, struct buf *bad)
     c->keeper_password = read_password(c, "keeper-password-file", bad);
 }
 
+/* Workers as another user: they pass through our folder, and keep what they receive in one of
+ * theirs. */
+static void read_run_as(struct serve_config *c, struct buf *bad)
+{
+    const char *given = opt_string(c->options, "run-as");
+    char path[PATH_MAX + 16];
+    struct err e = {0};
+    if (!c->store && !given) {
+        return;
+    }
+    snprintf(path, sizeof path, "%s/received", c->data_dir);
+    int rc = run_as_find(&c->as, given, &e);
+    if (rc == 0 && run_as_given(&c->as) && !c->store) {
+        rc = err_set(&e, ERR_INVALID,
+                     "--run-as needs --store: whoever reaches a private store may "
+                     "change it");
+    }
+    if (rc == 0 && run_as_given(&c->as) &&
+        ((rc = run_as_passage(c->data_dir, &e)) < 0 || (rc = run_as_folder(&c->as, path, &e)) < 0 ||
+         (rc = run_as_check(&c->as, c->worker, &e)) < 0)) {
+        c->as.name[0] = 0;
+    }
+    if (rc == 0 && run_as_given(&c->as)) {
+        rc = run_as_reaches(&c->as, c->data_dir, &e);
+    }
+    if (rc < 0) {
+        serve_config_complain(bad, "%s", e.message);
+    }
+}
+
 static void read_sizes(struct serve_config *c, struct buf *bad)
 {
     const char *given = opt_string(c->options, "max-disk");
@@ -232,6 +263,7 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     serve_config_nodes(c, &bad);
     read_sizes(c, &bad);
     read_rest(c);
+    read_run_as(c, &bad);
     if (interpreters_check(c->options, &why) < 0) {
         serve_config_complain(&bad, "%s", why.message);
     }

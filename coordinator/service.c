@@ -45,7 +45,8 @@ static int start_sched(struct service *s, struct err *e)
     bool keeper = c->keeper_store[0];
     struct launcher_config real = {
         c->data_dir, keeper ? c->keeper_store : s->url,   keeper ? c->keeper_password : c->password,
-        c->worker,   opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports")};
+        c->worker,   opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports"),
+        &c->as};
     struct launcher_config sim = {.data_dir = c->data_dir,
                                   .store_url = s->url,
                                   .store_password = c->password,
@@ -143,6 +144,7 @@ static int start_http(struct service *s, struct err *e)
                                 opt_flag(c->options, "allow-programs"),
                                 s->is_private,
                                 s->quotas,
+                                s->retention,
                                 {c->data_dir, c->roots, c->data_uploads}};
     struct http_config hc = {.listen = c->listen,
                              .data_dir = c->data_dir,
@@ -165,6 +167,7 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.scored = scoring_of_job;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.quota = dryrun_quota;
+    hc.hooks.disk = dryrun_disk;
     hc.hooks.wake = s->wake;
     hc.hooks.programs = dryrun_programs;
     hc.hooks.program_add = dryrun_program_add;

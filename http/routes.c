@@ -177,6 +177,7 @@ const struct route routes[] = {
     {"GET", V1 "tokens", ROLE_ADMIN, api_tokens_list, "Lists the tokens that there are: lines of the token file, and those that were issued. None is shown itself.", NULL, NULL, 200, "TokenList", ROUTE_WAITS},
     {"POST", V1 "tokens", ROLE_ADMIN, api_token_make, "Issues a token. The answer is the only one that has it.", NULL, "TokenStart", 201, "TokenMade", ROUTE_WAITS},
     {"DELETE", V1 "tokens/{id}", ROLE_ADMIN, api_token_revoke, "Revokes a token that was issued, with its sessions and links; 409 for a line of the token file.", NULL, NULL, 204, NULL, ROUTE_WAITS},
+    {"GET", V1 "disk", ROLE_VIEWER, api_disk, "Says how full the disk of the data folder is, and what could go.", NULL, NULL, 200, "Disk", ROUTE_QUICK},
     {"GET", V1 "owners", ROLE_VIEWER, api_owners, "Lists the owners of jobs: what they have, and what they may have.", NULL, NULL, 200, "OwnerList", ROUTE_WAITS},
     {"GET", V1 "webhooks", ROLE_OPERATOR, api_webhooks_list, "Lists webhooks, with what waits for them and what became of the last deliveries: one's own, an admin everybody's.", NULL, NULL, 200, "WebhookList", ROUTE_WAITS},
     {"POST", V1 "webhooks", ROLE_OPERATOR, api_webhook_make, "Has an address told when a job comes into one of these states. The answer is the only one that has the secret.", NULL, "WebhookStart", 201, "WebhookMade", ROUTE_WAITS},

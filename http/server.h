@@ -26,6 +26,8 @@ struct http_hooks { /* may be called from any HTTP thread */
     json_t *(*predict)(void *ctx, const json_t *spec, int64_t samples, struct err *e);
     /* What this owner of jobs may have; NULL: everything. */
     void (*quota)(void *ctx, const char *owner, struct quota *out);
+    /* The schema Disk, without a question to the store: that may be away because it is full. */
+    json_t *(*disk)(void *ctx);
     /* Wakes the scheduler: something was queued, cancelled, paused, resumed. */
     void (*wake)(void *ctx);
     /* Data sets beneath EVENSTEP_DATA:

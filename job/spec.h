@@ -128,7 +128,8 @@ struct jobspec {
     bool epochs_open; /* a program's job that names none: its loop decides, if it has one */
     uint64_t seed;
     int priority, max_restarts;
-    double max_seconds;           /* 0: none */
+    double max_seconds;           /* of training; 0: none */
+    double max_wall_seconds;      /* from the first start, waiting included; 0: none */
     double evaluate_every_epochs; /* 1 by default; 0 if by steps */
     int64_t evaluate_every_steps;
     double checkpoint_every_seconds; /* 30 by default */
@@ -168,8 +169,9 @@ bool jobspec_uses_server(const struct jobspec *spec);
 bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow
  * (plan_outlives_worker)? Where workers have no state of their own, and one server has all
- * parameters (docs/decisions/0020), or all workers have, after each step (0022); also where users'
- * programs all make the same step (0029), unless they have collectives of their own. */
+ * parameters (docs/decisions/0020), or all workers have, after each step (0022) or after an average
+ * (0036); also where users' programs all make the same step (0029), unless they have collectives of
+ * their own. */
 bool jobspec_outlives_worker(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

@@ -53,6 +53,17 @@ void staleness_add(struct staleness *s, int tau, int samples)
     s->recent_n += s->recent_n < STALENESS_RECENT;
 }
 
+void staleness_take_back(struct staleness *s, int64_t gradients, double samples)
+{
+    BUG_ON(gradients > 0 && (s->bins == 0 || s->histogram[0] < gradients));
+    if (gradients > 0) {
+        s->histogram[0] -= gradients;
+        s->count -= gradients;
+        s->samples -= samples;
+        s->recent_n = s->count < s->recent_n ? (int)s->count : s->recent_n;
+    }
+}
+
 /* ---- figures --------------------------------------------------------------------------------- */
 
 struct figures { /* of one worker or of several */

@@ -61,6 +61,12 @@ static int ask_lost(void *ctx, int *out)
     return t->lost(t->ctx, out);
 }
 
+static void tell_undone(void *ctx, int64_t steps, int64_t samples)
+{
+    struct telemetry *t = ((struct trainer *)ctx)->env->telemetry;
+    t->undone(t->ctx, steps, samples);
+}
+
 static bool is_ready(void *ctx, int batch)
 {
     struct engine *g = ((struct trainer *)ctx)->engine;
@@ -199,6 +205,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.own_state = own_state;
     if (t->env->outlives_worker) {
         t->rank.lost = ask_lost;
+        t->rank.undone = tell_undone;
     }
     if (t->engine->ops->resume) {
         t->rank.give = give;

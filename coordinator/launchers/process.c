@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/proc.h"
 
 char *attempt_output(char *path, const char *data_dir, const char *job, int number)
@@ -132,6 +133,8 @@ static int signal_stragglers(const struct attempt *a, int sig)
 void attempt_stop(const struct attempt *a, double grace)
 {
     if (a->pid > 0 && proc_alive(a->pid, a->start_ticks)) {
+        log_info("launcher", "stops an attempt that runs", "job=%s attempt=%d pid=%d", a->job,
+                 a->number, (int)a->pid);
         proc_stop(a->pid, grace);
     }
     double until = clock_now() + 5;

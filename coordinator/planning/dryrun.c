@@ -18,6 +18,7 @@
 #include "coordinator/planning/planner.h"
 #include "coordinator/planning/profiles.h"
 #include "job/documents/checked.h"
+#include "job/documents/scored.h"
 #include "job/node.h"
 
 static const double limit_seconds = 5;
@@ -41,12 +42,8 @@ static json_t *show(const struct dryrun *d, const char *roots, const char *path,
     char dir[64];
     const char *argv[] = {d->worker, "--datasets", roots, "--show", path, NULL};
     json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, seconds, e);
-    const json_t *error = json_object_get(j, "error");
     proc_remove_tree(dir, NULL);
-    if (error) {
-        bool broken = strcmp(jsonx_string_at(error, "code"), err_name(ERR_DATA)) == 0;
-        err_set(e, broken ? ERR_DATA : ERR_NOT_FOUND, "%s", jsonx_string_at(error, "message"));
-        err_hint(e, "%s", jsonx_string_at(error, "hint"));
+    if (scored_is_refusal(j, ERR_NOT_FOUND, e)) {
         json_decref(j);
         j = NULL;
     }
@@ -336,6 +333,12 @@ int dryrun_program_delete(void *ctx, const char *digest, struct err *e)
     int rc = store ? uploads_delete(d->data_dir, store, digest, e) : -(int)e->code;
     store_close(store);
     return rc;
+}
+
+json_t *dryrun_disk(void *ctx)
+{
+    const struct dryrun *d = ctx;
+    return retention_disk(d->retention);
 }
 
 void dryrun_quota(void *ctx, const char *owner, struct quota *out)

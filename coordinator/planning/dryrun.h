@@ -10,6 +10,7 @@
 #include "common/jsonx.h"
 #include "coordinator/files/datasets.h"
 #include "coordinator/files/quotas.h"
+#include "coordinator/files/retention.h"
 
 struct dryrun {
     const char *store_url, *store_password, *data_dir, *roots, *local_host, *worker,
@@ -17,7 +18,8 @@ struct dryrun {
     bool allow_programs; /* of users, beyond those that an operator put there */
     bool alone; /* the store is this service's own: what nodes there are, its own options say,
                        unless an agent of this machine joined */
-    struct quotas *quotas; /* borrowed; NULL: there are none */
+    struct quotas *quotas;       /* borrowed; NULL: there are none */
+    struct retention *retention; /* borrowed */
     struct datasets uploaded;
 };
 
@@ -36,6 +38,7 @@ json_t *dryrun_program_add(void *ctx, FILE *archive, const char *who, bool *fres
                            struct jsonx_problems *problems, struct err *e);
 int dryrun_program_delete(void *ctx, const char *digest, struct err *e);
 
+json_t *dryrun_disk(void *ctx); /* as http_hooks.disk */
 /* As http_hooks.quota. */
 void dryrun_quota(void *ctx, const char *owner, struct quota *out);
 

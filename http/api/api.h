@@ -34,6 +34,8 @@ api_handler api_dataset_upload, api_dataset_delete;
 api_handler api_programs_list, api_program_get, api_program_upload, api_program_delete;
 /* tokens.c */
 api_handler api_tokens_list, api_token_make, api_token_revoke;
+/* disk.c */
+api_handler api_disk;
 /* owners.c */
 api_handler api_owners;
 /* webhooks.c */

@@ -56,9 +56,12 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
 
 bool jobspec_outlives_worker(const struct jobspec *spec)
 {
-    bool alike = spec->strategy.type == CAT_STRATEGY_SYNC && strcmp(spec->allreduce, "mpi") != 0,
+    int type = spec->strategy.type;
+    bool ours = strcmp(spec->allreduce, "mpi") != 0, alike = ours && type == CAT_STRATEGY_SYNC,
+         averages = ours && (type == CAT_STRATEGY_LOCAL_SGD || type == CAT_STRATEGY_HIER_SGD),
          by_server = jobspec_uses_server(spec) && spec->strategy.servers <= 1;
-    return spec->program.given ? alike && !jobspec_programs_meet(spec) : alike || by_server;
+    return spec->program.given ? alike && !jobspec_programs_meet(spec)
+                               : alike || averages || by_server;
 }
 
 bool jobspec_uses_server(const struct jobspec *spec)

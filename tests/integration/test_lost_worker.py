@@ -1,12 +1,12 @@
-"""A worker that dies under a parameter server (docs/decisions/0020), in `sync` (0022), or in `sync`
-of users' programs (0029): the attempt goes on.
+"""A worker that dies under a parameter server (docs/decisions/0020), in `sync` (0022), in `sync` of
+users' programs (0029), or where workers average (0036): the attempt goes on.
 
 Real processes and kill -9, on four nodes of unequal speed. Each epoch's samples count once: the
 server's updates, the counters and the points of the charts are compared. That the survivors of
 `sync` have the same parameters is compared by the keeper at the end, which else ends the attempt.
 A program's gradients are sums of whole numbers, one for each sample, so its parameters at the end
 tell that each sample was in exactly one step. Where the attempt needs the rank that died (the
-keeper, an averaging strategy), the job goes on from its checkpoint."""
+keeper, `hpsgd`), the job goes on from its checkpoint."""
 import json
 import os
 import random
@@ -42,6 +42,14 @@ STRATEGIES = {
 def service():
     with Service(nodes=NODES) as s:  # of its own: a node whose workers die again and again rests
         yield s
+
+
+@pytest.fixture
+def draw():
+    """Random numbers, whose seed stands in the output of a test that fails."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    return random.Random(seed)
 
 
 def job_spec(strategy, **changes):
@@ -164,7 +172,8 @@ def test_a_worker_on_another_host_is_missed_as_fast(strategy):
 
 
 @pytest.mark.parametrize("strategy,dead", [({"type": "asgd"}, 4), ({"type": "sync"}, 4),
-                                           ({"type": "local-sgd", "k": 4}, 1)])
+                                           ({"type": "local-sgd", "k": 4}, 4),
+                                           ({"type": "hpsgd", "k": 2}, 1)])
 def test_what_the_attempt_needs_sends_the_job_back_to_its_checkpoint(service, strategy, dead):
     id = service.submit(job_spec(strategy))
     service.steps(id, 60)
@@ -224,14 +233,6 @@ def test_two_workers_that_die_at_once_leave_the_other_two(service):
     assert_whole(service, id, job)
 
 
-@pytest.fixture
-def draw():
-    """Random numbers, whose seed stands in the output of a test that fails."""
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    return random.Random(seed)
-
-
 def test_a_worker_may_die_at_any_moment(service, draw):
     """Long steps, so that most moments are within one; an evaluation and a state for the keeper
     come often."""
@@ -245,6 +246,62 @@ def test_a_worker_may_die_at_any_moment(service, draw):
         print(f"{event['message']}: no step for {longest_pause(service, id, node):.3f} s")
         assert job["attempt"] == 1
         assert_whole(service, id, job)
+
+
+# ---- averaging strategies ------------------------------------------------------------------------
+
+AVERAGING = {"local-sgd": {"type": "local-sgd", "k": 4},
+             "hier-sgd": {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}}
+
+
+def interval(strategy):
+    """Steps from one average over all to the next."""
+    return strategy.get("k") or strategy["k2"]
+
+
+def assert_each_step_once(service, id, job):
+    """Those that were made again too; and the counters have all steps that are left."""
+    series = service.get(f"jobs/{id}/series?names=compute_seconds&points=20000").json()["series"]
+    last = job["spec"]["epochs"] * SAMPLES // 64
+    for node in (s for s in series if s["node"]):
+        steps = node["x"]
+        assert len(set(steps)) == len(steps), f"steps of {node['node']} stand twice"
+    assert job["progress"]["step"] == last
+    assert [w["updates"] for w in job["workers"] if w["state"] != "left"] == [last] * 3
+
+
+@pytest.fixture(scope="module")
+def averaged():
+    """Metrics of jobs that lose nobody, by the strategy's name."""
+    with Service(nodes=NODES) as s:
+        ids = {name: s.submit(job_spec(strategy)) for name, strategy in AVERAGING.items()}
+        return {name: s.wait(id, "succeeded")["metrics"] for name, id in ids.items()}
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_workers_go_back_to_the_last_average_without_one_that_is_killed(service, averaged, draw,
+                                                                        name):
+    """Killed at any moment: its steps since then are in no other replica. Evaluations come between
+    averages. At the end all replicas are compared by the keeper, and the job ends like one that
+    lost nobody."""
+    rank = draw.randrange(4)
+    id = service.submit(job_spec(AVERAGING[name], evaluate={"every_steps": 7},
+                                 checkpoint={"every_steps": 11}))
+    service.steps(id, 20 + draw.randrange(80))
+    time.sleep(draw.random() * 0.1)
+    event = kill_one(service, id, rank)
+    assert event["message"] == f"{event['node']} left at step {event['step']}, 3 nodes go on"
+    assert event["step"] % interval(AVERAGING[name]) == 0 and event["rank"] == rank
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 1
+    assert_whole(service, id, job)
+    assert_each_step_once(service, id, job)
+    dead = job["workers"][rank]
+    assert dead["state"] == "left" and dead["updates"] == event["step"]
+    print(f"{event['message']}: no step for {longest_pause(service, id, dead['node']):.3f} s",
+          {"with all": averaged[name], "with three": job["metrics"]})
+    for metric, near in (("test_accuracy", 0.02), ("test_loss", 0.05)):
+        assert job["metrics"][metric] == pytest.approx(averaged[name][metric], abs=near)
 
 
 # ---- sync of users' programs ---------------------------------------------------------------------

@@ -120,6 +120,9 @@ struct rank_env {
     /* Ranks of workers that the coordinator has declared lost, into out[SPEC_WORKERS]; how many.
      * Never blocks. NULL: a loss ends the attempt. */
     int (*lost)(void *ctx, int *out);
+    /* Where `lost` is: so many of the steps whose rows this rank has told, with so many samples,
+     * are undone, and made again. */
+    void (*undone)(void *ctx, int64_t steps, int64_t samples);
     int n_lost; /* workers that the run goes on without; the keeper's */
     /* Keeper: the run goes on without this worker from now on. `left` is borrowed. */
     void (*left)(void *ctx, const struct departure *left);

@@ -39,6 +39,7 @@ struct pulse {
     clockid_t trainer;        /* CPU time of the thread that trains */
     double worked, worked_at; /* that time when it was last seen to move, and when that was */
     int64_t step, samples, updates;
+    int64_t undone_to;          /* rows of steps up to this one were queued, and are not again */
     int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
     double epoch, busy_fraction;
     int batch;

@@ -32,6 +32,27 @@ static void count_row(struct pulse *p, const struct row *r)
     }
 }
 
+/* Rows of steps that are made again are there already. */
+static void on_undone(void *ctx, int64_t steps, int64_t samples)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->samples -= samples;
+    p->updates -= steps;
+    staleness_take_back(&p->staleness, steps, (double)samples);
+    p->undone_to = p->step;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void queue_row(struct pulse *p, const struct row *row)
+{
+    if (p->n_rows - p->first_row == PULSE_ROWS) {
+        p->first_row++;
+        p->dropped++;
+    }
+    p->rows[p->n_rows++ % PULSE_ROWS] = *row;
+}
+
 static void on_received(void *ctx, int64_t bytes, int64_t of_bytes)
 {
     struct pulse *p = ctx;
@@ -48,11 +69,9 @@ static void on_row(void *ctx, const struct row *r)
     row.attempt = (int16_t)p->from.attempt;
     pthread_mutex_lock(&p->lock);
     count_row(p, r);
-    if (p->n_rows - p->first_row == PULSE_ROWS) {
-        p->first_row++;
-        p->dropped++;
+    if (r->step > p->undone_to) {
+        queue_row(p, &row);
     }
-    p->rows[p->n_rows++ % PULSE_ROWS] = row;
     p->progress_at = clock_now();
     pthread_mutex_unlock(&p->lock);
 }
@@ -237,6 +256,7 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .received = on_received,
                               .lost = on_lost,
                               .left = on_left,
+                              .undone = on_undone,
                               .served = on_served};
 }
 

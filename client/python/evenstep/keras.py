@@ -75,6 +75,10 @@ def _describe_optimizer(optimizer):
     }
 
 
+def _scales(optimizer):
+    return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+
+
 def _is_sum(loss):
     """Whether what compile() was given as `loss` adds up the samples' losses. Keras takes the mean
     of a name's or a function's."""
@@ -166,6 +170,7 @@ class _Steps:
         self.training = False
         self.seen = 0  # samples of this rank in the epoch
         self.drained = False  # the epoch has no more slices
+        self.tells = False  # the loss is known, and NaN is not met by a smaller scale
         self.answer = STEP
         run.save, run.before_leave = self.save, self.stream.close
 
@@ -235,6 +240,8 @@ class _Steps:
         self.grads[:] = flat if piece.count else 0
         rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
         loss = float(loss) / max(piece.count, 1) if self.sums else float(loss)
+        if math.isnan(loss) and self.tells and piece.count:
+            loss = math.inf  # to the rank NaN is a loss that nobody knows
         self.seen += piece.count
         self.answer = self.kind = self.run.gradients(piece.count, loss, rate)
         self.begun = None
@@ -256,6 +263,7 @@ class _Steps:
                     "the optimizer steps other variables than the model's: freeze layers before "
                     "fit()"
                 )
+            self.tells = program.loss is not None and not _scales(self.optimizer)
             backend = _tensorflow if keras.backend.backend() == "tensorflow" else _torch
             summed = backend(self.exchange, grads, variables, program.loss)
             back = [None if g is None else s for g, s in zip(grads, summed)]

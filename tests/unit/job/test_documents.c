@@ -217,7 +217,16 @@ static void a_plan_tells_whether_a_lost_worker_ends_it(void **state)
     assert_false(plan_outlives_worker(p, &spec));
     snprintf(p->workers[1].device, sizeof p->workers[1].device, "cpu:4");
     assert_true(plan_outlives_worker(p, &spec));
+    spec.strategy.type = CAT_STRATEGY_LOCAL_SGD;
+    assert_true(plan_outlives_worker(p, &spec));
+    spec.strategy.type = CAT_STRATEGY_HIER_SGD;
+    assert_true(plan_outlives_worker(p, &spec));
+    spec.program.given = true;
+    assert_false(plan_outlives_worker(p, &spec));
+    spec.program.given = false;
     snprintf(spec.allreduce, sizeof spec.allreduce, "mpi");
+    assert_false(plan_outlives_worker(p, &spec));
+    spec.strategy.type = CAT_STRATEGY_SYNC;
     assert_false(plan_outlives_worker(p, &spec));
     spec.strategy.type = CAT_STRATEGY_ASGD;
     assert_true(plan_outlives_worker(p, &spec));

@@ -427,6 +427,25 @@ static void no_gradient_is_forgotten_when_the_number_of_workers_changes(void **s
     json_decref(dumps);
 }
 
+static void what_is_taken_back_counts_no_more(void **state)
+{
+    struct staleness s;
+    (void)state;
+    staleness_init(&s);
+    staleness_take_back(&s, 0, 0);
+    for (int i = 0; i < 10; i++) {
+        staleness_add(&s, 0, 16);
+    }
+    staleness_take_back(&s, 4, 64);
+    json_t *j = staleness_json(&s);
+    assert_int_equal(s.count, 6);
+    assert_int_equal(s.samples, 96);
+    assert_int_equal(bin(j, 0), 6);
+    assert_int_equal(s.recent_n, 6);
+    json_decref(j);
+    staleness_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +461,7 @@ int main(void)
         cmocka_unit_test(what_was_dumped_is_read_and_goes_on_as_before),
         cmocka_unit_test(a_dump_with_the_last_bin_is_read_again),
         cmocka_unit_test(malformed_dumps_are_refused_and_leave_nothing_behind),
+        cmocka_unit_test(what_is_taken_back_counts_no_more),
         cmocka_unit_test(no_gradient_is_forgotten_when_the_number_of_workers_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,11 @@
-/* What `sync` does about a worker that dies, piece by piece (docs/decisions/0022): the keeper's
+/* What lockstep strategies do about a worker that dies, piece by piece (docs/decisions/0022, 0036): the keeper's
  * decision for every order in which ranks can stand, and a replica that is put back to the begin of
  * its step bit by bit. With real ranks and kill -9: tests/integration/test_lost_worker.py. */
 #include "fixture.h"
 
 #include "kernels/device.h"
 #include "worker/exchange/gradients/ways.h"
+#include "worker/exchange/lockstep/rollback.h"
 #include "worker/exchange/lockstep/verdict.h"
 
 /* ---- the decision ---------------------------------------------------------------------------- */
@@ -74,6 +75,22 @@ static void ranks_two_steps_apart_are_refused(void **state)
     struct standing of[W] = {{.step = 9}, {.step = 9}, {.step = 7}, {.step = 8}};
     struct verdict v = {0};
     FAILS(verdict_decide(&v, of, left, W, &err_), ERR_PEER, "worker 2 behind 7");
+}
+
+static void replicas_are_at_most_one_average_apart_however_many_steps_that_is(void **state)
+{
+    (void)state;
+    static const int left[] = {0, 1, 2};
+    struct standing of[W] = {{.step = 32, .averages = 3},
+                             {.step = 16, .averages = 2},
+                             {.step = 32, .averages = 3, .evaluated = 1}};
+    struct verdict v = {0};
+    OK(verdict_decide(&v, of, left, 3, &err_));
+    assert_int_equal(v.giver, 2);
+    assert_int_equal(v.step, 32);
+    assert_true(v.behind[0] && v.behind[1] && !v.behind[2]);
+    of[1] = (struct standing){.averages = 1};
+    FAILS(verdict_decide(&v, of, left, 3, &err_), ERR_PEER, "worker 1 behind 0");
 }
 
 /* ---- the replica ----------------------------------------------------------------------------- */
@@ -158,11 +175,146 @@ static void a_step_is_undone_bit_by_bit_however_far_it_came(void **state)
     }
 }
 
+/* ---- back to an average ---------------------------------------------------------------------- */
+
+static int number_of(struct transport *t)
+{
+    (void)t;
+    return 2;
+}
+
+static int size_of(struct transport *t)
+{
+    (void)t;
+    return W + 1;
+}
+
+static double now(struct transport *t)
+{
+    (void)t;
+    return 0;
+}
+
+static void weigh(struct transport *t, int64_t bytes)
+{
+    (void)t;
+    (void)bytes;
+}
+
+static const struct transport_ops no_messages = {
+    .rank = number_of, .size = size_of, .now = now, .weigh = weigh};
+
+static void a_lost_worker_leaves_its_group_and_a_lower_one_moves_the_others_up(void **state)
+{
+    (void)state;
+    static const int pairs[W] = {0, 0, 1, 1}, lost[] = {3, 0};
+    struct transport t = {&no_messages};
+    struct comm c;
+    OK(comm_init(&c, &t, W, 1, &err_));
+    OK(comm_set_groups(&c, pairs, &err_));
+    c.serials[COMM_MINE] = 9;
+    comm_drop(&c, lost, 1);
+    assert_int_equal(c.n_members[COMM_MINE], 1);
+    assert_int_equal(c.members[COMM_MINE][0], 2);
+    assert_int_equal(c.place[COMM_ALL], 2);
+    comm_drop(&c, lost, 2);
+    assert_int_equal(c.n_members[COMM_ALL], 2);
+    assert_int_equal(c.place[COMM_ALL], 1);
+    assert_int_equal(c.place[COMM_MINE], 0);
+    assert_int_equal(c.serials[COMM_MINE], 0);
+    comm_release(&c);
+}
+
+static int64_t undone[2];
+
+static void note_undone(void *ctx, int64_t steps, int64_t samples)
+{
+    (void)ctx;
+    undone[0] += steps;
+    undone[1] += samples;
+}
+
+/* Three steps behind an average, of which one was told and one had no samples; with an evaluation
+ * that passed a boundary. */
+static void all_is_as_it_was_at_the_average(void **state)
+{
+    (void)state;
+    struct jobspec *spec = make_spec(
+        "{\"model\": {\"input\": [28, 28, 1], \"layers\": [{\"type\": \"dense\", \"units\": 30}, "
+        "{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 10}]}, \"data\": "
+        "{\"format\": \"glyphs\", \"samples\": 64}, \"batching\": {\"global_batch\": 16}, "
+        "\"evaluate\": {\"every_steps\": 2}, \"optimizer\": {\"type\": \"adam\", "
+        "\"learning_rate\": 0.1}, \"workers\": 4, \"epochs\": 2}");
+    struct device *dev = dev_open("cpu:1", &err_);
+    struct dev_replica r;
+    struct transport t = {&no_messages};
+    struct comm comm;
+    struct lockstep l;
+    struct run_state from = {.cursor = {.samples = 64, .epochs = 2}};
+    assert_non_null(dev);
+    OK(dev->ops->replica_init(dev, &r, &spec->network, &spec->optimizer, &err_));
+    OK(comm_init(&comm, &t, W, 1, &err_));
+    struct rank_env env = {.spec = spec,
+                           .comm = &comm,
+                           .replica = &r,
+                           .train_samples = 64,
+                           .undone = note_undone,
+                           .first_sizes = {4, 5, 4, 3}};
+    lockstep_init(&l, &env, &from);
+    float *before[DEV_BLOCKS];
+    for (int b = 0; b < DEV_BLOCKS; b++) {
+        fill(r.host[b], r.count[b], (unsigned)b + 1);
+        before[b] = copy_of(&r, (enum dev_block)b);
+    }
+    struct rollback *back = rollback_new(&l, &err_);
+    assert_non_null(back);
+    struct slice first = {0};
+    for (int step = 1; step <= 3; step++) {
+        struct work w = {0};
+        lockstep_train(&l, &w);
+        first = step == 1 ? w.slice : first;
+        lockstep_done(&l);
+        struct row row = {.step = step, .batch = step == 2 ? 4 : 0};
+        rollback_count(back, &row);
+        for (int b = 0; b < DEV_GRADS; b++) {
+            fill(r.host[b], r.count[b], 50 + (unsigned)(DEV_BLOCKS * step + b));
+        }
+    }
+    assert_true(l.evaluate);
+    OK(rollback_return(back, &err_));
+    struct work w = {0};
+    lockstep_train(&l, &w);
+    assert_int_equal(l.step, 0);
+    assert_int_equal(l.applied, 0);
+    assert_false(l.evaluate);
+    assert_memory_equal(&w.slice, &first, sizeof first);
+    assert_int_equal(undone[0], 1);
+    assert_int_equal(undone[1], 4);
+    OK(rollback_return(back, &err_));
+    assert_int_equal(undone[0], 1); /* once */
+    static const enum dev_block kept[] = {DEV_PARAMS, DEV_OPTIM, DEV_STATS};
+    for (int b = 0; b < 3; b++) {
+        assert_memory_equal(before[kept[b]], r.host[kept[b]], r.count[kept[b]] * sizeof(float));
+    }
+    for (int b = 0; b < DEV_BLOCKS; b++) {
+        free(before[b]);
+    }
+    rollback_free(back);
+    lockstep_release(&l);
+    comm_release(&comm);
+    dev->ops->replica_release(&r);
+    dev_close(dev);
+    drop_spec(spec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_get_to_the_furthest_step_of_a_survivor),
         cmocka_unit_test(ranks_two_steps_apart_are_refused),
+        cmocka_unit_test(replicas_are_at_most_one_average_apart_however_many_steps_that_is),
+        cmocka_unit_test(a_lost_worker_leaves_its_group_and_a_lower_one_moves_the_others_up),
+        cmocka_unit_test(all_is_as_it_was_at_the_average),
         cmocka_unit_test(a_step_is_undone_bit_by_bit_however_far_it_came),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

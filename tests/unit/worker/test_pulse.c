@@ -196,6 +196,30 @@ static void counters_in_the_heartbeat_are_cumulative(void **state)
     json_decref(beat);
 }
 
+static void steps_that_are_undone_count_no_more_and_are_sent_once(void **state)
+{
+    struct place *p = *state;
+    for (int64_t i = 1; i <= 10; i++) {
+        struct row r = row_at(i);
+        r.staleness = 0;
+        p->t.row(p->t.ctx, &r);
+    }
+    p->t.undone(p->t.ctx, 4, 40);
+    json_decref(beat_with(p, "updates", 6));
+    for (int64_t i = 7; i <= 12; i++) {
+        struct row r = row_at(i);
+        r.staleness = 0;
+        p->t.row(p->t.ctx, &r);
+    }
+    json_t *beat = beat_with(p, "updates", 12);
+    assert_int_equal(json_integer_value(json_object_get(beat, "samples")), 120);
+    assert_int_equal(json_integer_value(json_object_get(beat, "rows_dropped")), 0);
+    json_decref(beat);
+    struct seen s = read_rows(p, 12);
+    assert_true(s.ordered);
+    assert_int_equal(s.rows, 12);
+}
+
 static int64_t beat_time(struct place *p)
 {
     json_t *beats = store_beats(p->store, job, &err_);
@@ -349,6 +373,7 @@ int main(void)
         TEST_(every_row_arrives_once_and_in_order),
         TEST_(facts_and_heartbeats_are_sealed_and_numbered),
         TEST_(counters_in_the_heartbeat_are_cumulative),
+        TEST_(steps_that_are_undone_count_no_more_and_are_sent_once),
         TEST_(control_comes_down_and_a_checkpoint_is_asked_for_once),
         TEST_(sizes_for_another_number_of_workers_are_not_taken),
         TEST_(control_of_another_attempt_is_not_followed),

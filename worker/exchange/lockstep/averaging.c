@@ -5,7 +5,10 @@
  * average (SEMANTICS.md 3, 6), or by what a user's program says that they weigh; running statistics
  * always by samples. Only averages over all workers include optimizer state and words, so sizes
  * change and a job pauses there. The job ends with an average over all. An evaluation or the best
- * checkpoint between two such averages uses an average that changes no replica. */
+ * checkpoint between two such averages uses an average that changes no replica.
+ *
+ * When a worker dies the others go back to the last average over all, and make its interval again
+ * without it (rollback.h). */
 #include "worker/exchange/lockstep/averaging.h"
 
 #include <math.h>
@@ -13,7 +16,8 @@
 #include <string.h>
 
 #include "kernels/flat.h"
-#include "worker/exchange/moments.h"
+#include "worker/exchange/lockstep/survival.h"
+#include "worker/exchange/norm_stats.h"
 
 /* What was taken since an average. */
 struct interval {
@@ -27,6 +31,7 @@ struct averaging {
     const struct averaging_policy *policy;
     struct interval group_since, all_since; /* the last average of the group, of all */
     struct allreduce group, all;
+    struct survival *survival; /* NULL: a lost worker ends the run */
     /* [n] what is summed: parameters, optimizer state, statistics, then words or a weight; owned */
     float *sum;
     float *own; /* [n_params + n_stats] this rank's replica while the average is evaluated; owned */
@@ -49,6 +54,13 @@ static int set_groups(const struct rank_env *env, struct err *e)
     return comm_set_groups(env->comm, groups, e);
 }
 
+static int give_up(void *ctx, struct err *e)
+{
+    struct averaging *s = ctx;
+    int rc = allreduce_cancel(&s->group, e);
+    return rc < 0 ? rc : allreduce_cancel(&s->all, e);
+}
+
 static int init(struct averaging *s, struct rank_env *env, const struct run_state *state,
                 struct err *e)
 {
@@ -67,6 +79,10 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
     int rc = set_groups(env, e);
     if (rc >= 0 && env->comm->n_members[COMM_MINE] > 1) {
         allreduce_init(&s->group, env->comm, COMM_MINE, s->n_params + s->n_stats + env->weighed);
+    }
+    if (rc >= 0 && survival_is_possible(env)) {
+        s->survival = survival_new_of_averages(&s->l, give_up, s, e);
+        rc = s->survival ? 0 : -ERR_MEMORY;
     }
     return rc;
 }
@@ -94,6 +110,7 @@ struct strategy *averaging_start(const struct strategy_ops *ops,
 void averaging_free(struct strategy *base)
 {
     struct averaging *s = (struct averaging *)base;
+    survival_free(s->survival);
     allreduce_release(&s->all);
     allreduce_release(&s->group);
     lockstep_release(&s->l);
@@ -136,7 +153,7 @@ static int gather(struct averaging *s, bool optim, const struct interval *since,
         flat_scale(s->sum + n, r->host[DEV_OPTIM], share, s->n_optim);
         n += s->n_optim;
     }
-    moments_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, by_samples);
+    norm_stats_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, by_samples);
     *floats = n + s->n_stats;
     return 0;
 }
@@ -155,9 +172,17 @@ static int load(struct averaging *s, bool optim, struct err *e)
         n += s->n_optim;
     }
     if (rc >= 0 && s->n_stats > 0) {
-        moments_settle(r->host[DEV_STATS], s->sum + n, s->l.env->mean_of, s->n_stats);
+        norm_stats_settle(r->host[DEV_STATS], s->sum + n, s->l.env->mean_of, s->n_stats);
         rc = ops->store(r, DEV_STATS, 0, s->n_stats, e);
     }
+    return rc;
+}
+
+static int end_sum(struct averaging *s, struct allreduce *over, struct err *e)
+{
+    survival_watch(s->survival, true);
+    int rc = comm_wait(s->l.env->comm, &over->op, e);
+    survival_watch(s->survival, false);
     return rc;
 }
 
@@ -171,7 +196,7 @@ static int sum(struct averaging *s, struct allreduce *over, size_t n, const stru
         s->sum[n] = (float)since->weight;
     }
     allreduce_start(over, s->sum, n + weights, weights);
-    return comm_wait(s->l.env->comm, &over->op, e);
+    return end_sum(s, over, e);
 }
 
 /* The sum becomes a mean: gradients weighed `weight` in all, and not as the samples. If nothing,
@@ -222,7 +247,7 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     lockstep_write(&s->l, words, step_seconds, 0);
     lockstep_weigh(&s->l, words, since->weight, false, false);
     allreduce_start(&s->all, s->sum, n + n_words, n_words);
-    if ((rc = comm_wait(s->l.env->comm, &s->all.op, e)) < 0) {
+    if ((rc = end_sum(s, &s->all, e)) < 0) {
         return rc;
     }
     if (s->l.env->weighed) {
@@ -234,7 +259,11 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
         const float *own = s->l.env->replica->host[DEV_PARAMS];
         s->distance = (float)flat_distance(own, s->sum, s->n_params);
     }
-    return load(s, true, e);
+    s->l.evaluated_here = false;
+    if ((rc = load(s, true, e)) >= 0) {
+        survival_averaged(s->survival, words);
+    }
+    return rc;
 }
 
 /* Loads the average into the device's blocks for an evaluation, and saves the replica in `own`. */
@@ -284,25 +313,43 @@ static int load_own(struct averaging *s, struct err *e)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-int averaging_next(struct strategy *base, struct work *out, struct err *e)
+static int find_next(struct averaging *s, struct work *out, struct err *e)
 {
-    struct averaging *s = (struct averaging *)base;
     struct lockstep *l = &s->l;
-    int rc;
-    if (lockstep_leaves(l, out)) {
-        return 0;
+    int rc = survival_look(s->survival, e);
+    if (rc < 0 || lockstep_leaves(l, out)) {
+        return rc;
     }
-    if (lockstep_over(l) && s->all_since.samples > 0) { /* the target came between two averages */
-        if ((rc = average_all(s, 0, e)) < 0) {
-            return rc;
-        }
-        l->evaluated_here = false;
+    if (lockstep_over(l) && s->all_since.samples > 0 && /* the target came between two averages */
+        (rc = average_all(s, 0, e)) < 0) {
+        return rc;
     }
     if (lockstep_evaluates(l, out)) {
         return load_average(s, e);
     }
     if ((rc = lockstep_checkpoint(l, NULL, 0, e)) >= 0) {
         lockstep_train(l, out);
+    }
+    return rc;
+}
+
+/* After an exchange that ended with `rc`: goes back to the last average if a worker is lost. */
+static int recover(struct averaging *s, int rc, struct err *e)
+{
+    if ((rc = survival_recover(s->survival, rc, NULL, e)) >= 0) {
+        s->group_since = s->all_since = (struct interval){0};
+        s->average_loaded = false;
+    }
+    return rc;
+}
+
+int averaging_next(struct strategy *base, struct work *out, struct err *e)
+{
+    struct averaging *s = (struct averaging *)base;
+    int rc = find_next(s, out, e);
+    while (rc < 0 && (rc = recover(s, rc, e)) >= 0) {
+        *out = (struct work){0};
+        rc = find_next(s, out, e);
     }
     return rc;
 }
@@ -388,15 +435,19 @@ int averaging_gradients(struct strategy *base, const struct work *w, const struc
         return rc;
     }
     count_samples(s, w);
+    survival_count(s->survival);
     s->distance = NAN;
     lockstep_done(l);
-    if ((rc = average(s, compute_s, &floats, e)) < 0) {
-        return rc;
+    int64_t step = l->step;
+    if ((rc = average(s, compute_s, &floats, e)) < 0 &&
+        ((rc = recover(s, rc, e)) < 0 || l->step < step)) {
+        return rc; /* the step is undone */
     }
     struct row row = lockstep_row(l, w, r, compute_s, begin);
     row.bytes = 2 * floats * sizeof(float);
     row.strategy_value = s->distance;
     l->env->row(l->env->ctx, &row);
+    survival_told(s->survival, &row);
     return 0;
 }
 
@@ -406,14 +457,16 @@ int averaging_evaluated(struct strategy *base, const struct work *w, const struc
     struct averaging *s = (struct averaging *)base;
     int rc = lockstep_evaluated(&s->l, w, r, e);
     if (rc < 0) {
-        return rc;
+        return recover(s, rc, e);
     }
+    survival_evaluated(s->survival);
     return load_own(s, e);
 }
 
 int averaging_finish(struct strategy *base, struct err *e)
 {
-    return lockstep_finish(&((struct averaging *)base)->l, NULL, 0, e);
+    struct averaging *s = (struct averaging *)base;
+    return s->survival ? survival_finish(s->survival, e) : lockstep_finish(&s->l, NULL, 0, e);
 }
 
 void averaging_footprint(const struct averaging_policy *policy, struct footprint *f)

@@ -1,43 +1,10 @@
 /* See survival.h. */
-#include "worker/exchange/lockstep/survival.h"
+#include "worker/exchange/lockstep/survival_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-
-static const double LOOK_SECONDS = 0.02;
-static const enum dev_block blocks[] = {DEV_PARAMS, DEV_OPTIM, DEV_STATS};
-enum { BLOCKS = sizeof blocks / sizeof *blocks };
-
-/* What a giver tells with what it gives: words of the last step and of its evaluation. */
-struct gift {
-    float loss, correct;
-    int32_t stop, pause, checkpoint;
-    int32_t left;
-    int64_t test_samples;
-    double test_loss, test_accuracy;
-};
-
-/* Floats that a giver gives: its replica, or the sums of the last step. */
-struct floats {
-    float *at;
-    size_t n;
-};
-enum { FLOATS_MOST = BLOCKS };
-
-struct survival {
-    struct lockstep *l;
-    struct gradients *g;
-    bool sums;          /* gradients keep their sums: a step is summed again, not computed */
-    int round;          /* workers that were dropped */
-    struct tally *made; /* [workers] in this attempt; owned */
-    struct gift said;   /* but for the evaluation */
-    bool torn;          /* the replica is none */
-    bool behind;        /* it was brought to the step of the last verdict */
-    struct worker_word word;
-    struct verdict heard;
-};
 
 /* ---- while all is well ----------------------------------------------------------------------- */
 
@@ -46,7 +13,7 @@ bool survival_is_possible(const struct rank_env *env)
     return env->lost && env->comm->workers > 1;
 }
 
-static bool is_lost(const struct survival *s, int rank)
+bool survival_is_lost(const struct survival *s, int rank)
 {
     int ranks[SPEC_WORKERS], n = s->l->env->lost(s->l->env->ctx, ranks);
     bool found = false;
@@ -63,11 +30,11 @@ static bool one_is_lost(void *ctx)
     return s->l->env->lost(s->l->env->ctx, ranks) > s->round;
 }
 
-struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e)
+static struct survival *new (struct lockstep *l, struct err *e)
 {
     struct comm *c = l->env->comm;
     struct survival *s = calloc(1, sizeof *s);
-    struct tally *made = calloc((size_t)c->workers, sizeof *made);
+    struct tally *made = calloc(2 * (size_t)c->workers, sizeof *made);
     if (!s || !made) {
         free(s);
         free(made);
@@ -75,12 +42,37 @@ struct survival *survival_new(struct lockstep *l, struct gradients *g, struct er
         return NULL;
     }
     s->l = l;
-    s->g = g;
-    s->sums = gradients_keeps_sums(g);
     s->made = made;
+    s->since = made + c->workers;
     c->lost = one_is_lost;
     c->lost_ctx = s;
-    if (gradients_keep(g, e) < 0) {
+    return s;
+}
+
+struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e)
+{
+    struct survival *s = new (l, e);
+    if (s) {
+        s->g = g;
+        s->sums = gradients_keeps_sums(g);
+    }
+    if (s && gradients_keep(g, e) < 0) {
+        survival_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+struct survival *survival_new_of_averages(struct lockstep *l, survival_give_up_fn *give_up,
+                                          void *ctx, struct err *e)
+{
+    struct survival *s = new (l, e);
+    if (s) {
+        s->give_up = give_up;
+        s->give_up_ctx = ctx;
+        s->back = rollback_new(l, e);
+    }
+    if (s && !s->back) {
         survival_free(s);
         return NULL;
     }
@@ -91,29 +83,81 @@ void survival_free(struct survival *s)
 {
     if (s) {
         s->l->env->comm->lost = NULL;
+        rollback_free(s->back);
         free(s->made);
         free(s);
     }
 }
 
-static void count_step(struct survival *s)
+static void count_step(const struct survival *s, struct tally *to)
 {
     for (int i = 0; i < s->l->env->comm->workers; i++) {
-        s->made[i].samples += s->l->counts[i];
-        s->made[i].steps += s->l->counts[i] > 0;
+        to[i].samples += s->l->counts[i];
+        to[i].steps += s->l->counts[i] > 0;
     }
+}
+
+static void note(struct survival *s, const float *words)
+{
+    s->said = (struct gift){.loss = words[WORD_LOSS],
+                            .correct = words[WORD_CORRECT],
+                            .stop = s->l->stop,
+                            .pause = s->l->pause,
+                            .checkpoint = s->l->checkpoint};
 }
 
 void survival_note(struct survival *s, const float *words)
 {
     if (s) {
-        count_step(s);
-        s->said = (struct gift){.loss = words[WORD_LOSS],
-                                .correct = words[WORD_CORRECT],
-                                .stop = s->l->stop,
-                                .pause = s->l->pause,
-                                .checkpoint = s->l->checkpoint};
+        count_step(s, s->made);
+        note(s, words);
     }
+}
+
+/* ---- between averages ------------------------------------------------------------------------ */
+
+static void forget_interval(struct survival *s, bool made)
+{
+    for (int i = 0; i < s->l->env->comm->workers; i++) {
+        s->made[i].samples += made ? s->since[i].samples : 0;
+        s->made[i].steps += made ? s->since[i].steps : 0;
+        s->since[i] = (struct tally){0};
+    }
+}
+
+void survival_count(struct survival *s)
+{
+    if (s) {
+        count_step(s, s->since);
+    }
+}
+
+void survival_told(struct survival *s, const struct row *row)
+{
+    if (s) {
+        rollback_count(s->back, row);
+    }
+}
+
+void survival_averaged(struct survival *s, const float *words)
+{
+    if (s) {
+        note(s, words);
+        forget_interval(s, true);
+        rollback_keep(s->back);
+    }
+}
+
+void survival_evaluated(struct survival *s)
+{
+    if (s) {
+        rollback_evaluated(s->back);
+    }
+}
+
+int survival_look(const struct survival *s, struct err *e)
+{
+    return s && one_is_lost((void *)s) ? err_set(e, ERR_CANCELLED, "a worker is lost") : 0;
 }
 
 void survival_watch(struct survival *s, bool on)
@@ -121,165 +165,6 @@ void survival_watch(struct survival *s, bool on)
     if (s) {
         s->l->env->comm->watches = on;
     }
-}
-
-/* ---- the keeper ------------------------------------------------------------------------------ */
-
-static int say(struct survival *s, enum saying what, struct err *e)
-{
-    struct comm *c = s->l->env->comm;
-    struct message m;
-    s->word.saying = what;
-    s->word.rank = c->rank;
-    message_send(&m, c, c->workers, TAG_STATE, &s->word, sizeof s->word, NULL, 0);
-    return comm_wait(c, &m.op, e);
-}
-
-/* Others may still compute, for as long as their step takes; heartbeats tell who is alive. */
-static int hear(struct survival *s, struct err *e)
-{
-    struct comm *c = s->l->env->comm;
-    struct message m;
-    double deadline = c->deadline;
-    c->deadline = 0;
-    message_recv(&m, c, c->workers, TAG_VERDICT, &s->heard, sizeof s->heard, NULL, 0);
-    int rc = comm_wait(c, &m.op, e);
-    c->deadline = deadline;
-    return rc;
-}
-
-static int answer(struct survival *s, struct err *e)
-{
-    struct standing *mine = &s->word.standing;
-    *mine = (struct standing){.round = s->heard.round,
-                              .torn = s->torn,
-                              .step = s->l->step,
-                              .evaluated = s->l->evaluated_here};
-    for (int i = 0; i < s->heard.round; i++) {
-        mine->lost[i] = s->made[s->heard.lost[i]];
-    }
-    return say(s, SAYS_STANDING, e);
-}
-
-/* FNV-1a over the bits of the blocks, float by float. */
-static uint64_t digest_of(const struct dev_replica *r)
-{
-    uint64_t hash = 0xcbf29ce484222325;
-    for (int i = 0; i < BLOCKS; i++) {
-        for (size_t k = 0; k < r->count[blocks[i]]; k++) {
-            uint32_t bits;
-            memcpy(&bits, &r->host[blocks[i]][k], sizeof bits);
-            hash = (hash ^ bits) * 0x100000001b3;
-        }
-    }
-    return hash;
-}
-
-static int say_finished(struct survival *s, struct err *e)
-{
-    s->word.standing = (struct standing){
-        .round = s->round,
-        .step = s->l->step,
-        .evaluated = s->l->evaluated_here,
-        .digest = s->round > 0 && !s->sums ? digest_of(s->l->env->replica) : 0,
-    };
-    return say(s, SAYS_FINISHED, e);
-}
-
-/* ---- the replica or a sum, from one worker to another ---------------------------------------- */
-
-enum given { GIVEN, PEER_LOST };
-
-/* enum given, or negative. */
-static int wait_for_peer(struct survival *s, struct message *m, struct err *e)
-{
-    struct comm *c = s->l->env->comm;
-    int rc;
-    while ((rc = comm_wait_for(c, &m->op, LOOK_SECONDS, e)) == COMM_UNDER_WAY) {
-        if (is_lost(s, m->peer)) {
-            rc = comm_cancel(c, &m->op, e);
-            return rc < 0       ? rc
-                   : m->op.torn ? err_set(e, ERR_PEER, "worker %d was lost while it gave", m->peer)
-                                : PEER_LOST;
-        }
-    }
-    return rc < 0 ? rc : GIVEN;
-}
-
-/* How many. */
-static int list_floats(const struct survival *s, enum which_sum which, struct floats *out)
-{
-    const struct dev_replica *r = s->l->env->replica;
-    for (int i = 0; i < SUM_PARTS && s->sums; i++) {
-        out[i].at = gradients_sum_part(s->g, which, i, &out[i].n);
-    }
-    for (int i = 0; i < BLOCKS && !s->sums; i++) {
-        out[i] = (struct floats){r->host[blocks[i]], r->count[blocks[i]]};
-    }
-    return s->sums ? SUM_PARTS : BLOCKS;
-}
-
-/* To one worker, or from one: the gift goes with the first floats. */
-static int pass_floats(struct survival *s, int peer, bool give, struct gift *gift, struct err *e)
-{
-    struct comm *c = s->l->env->comm;
-    struct floats floats[FLOATS_MOST];
-    int n = list_floats(s, give ? SUM_ENDED : SUM_UNDER_WAY, floats), rc = GIVEN;
-    for (int i = 0; i < n && rc == GIVEN; i++) {
-        struct message m;
-        if (give) {
-            message_send(&m, c, peer, TAG_GIFT, gift, sizeof *gift, floats[i].at, floats[i].n);
-        } else {
-            message_recv(&m, c, peer, TAG_GIFT, gift, sizeof *gift, floats[i].at, floats[i].n);
-        }
-        rc = wait_for_peer(s, &m, e);
-    }
-    return rc;
-}
-
-/* The replica's blocks between the device and the host; sums are on the host. */
-static int move_replica(struct survival *s, bool fetch, struct err *e)
-{
-    struct dev_replica *r = s->l->env->replica;
-    const struct device_ops *ops = r->dev->ops;
-    int rc = 0;
-    for (int i = 0; i < BLOCKS && rc >= 0 && !s->sums; i++) {
-        size_t n = r->count[blocks[i]];
-        rc = n == 0  ? 0
-             : fetch ? ops->fetch(r, blocks[i], 0, n, e)
-                     : ops->store(r, blocks[i], 0, n, e);
-    }
-    return rc;
-}
-
-static int give_all(struct survival *s, const struct verdict *v, struct err *e)
-{
-    struct gift gift = s->said;
-    gift.test_loss = s->l->last_loss;
-    gift.test_accuracy = s->l->last_accuracy;
-    gift.test_samples = s->l->last_samples;
-    gift.left = s->l->left;
-    int rc = move_replica(s, true, e);
-    for (int to = 0; to < s->l->env->comm->workers && rc >= 0; to++) {
-        if (v->behind[to]) {
-            rc = pass_floats(s, to, true, &gift, e);
-        }
-    }
-    return rc < 0 ? rc : GIVEN;
-}
-
-static int take(struct survival *s, const struct verdict *v, struct err *e)
-{
-    struct gift gift;
-    s->torn = !s->sums; /* else what a step needs is still there */
-    int rc = pass_floats(s, v->giver, false, &gift, e);
-    if (rc != GIVEN || (rc = move_replica(s, false, e)) < 0) {
-        return rc;
-    }
-    gradients_keep_stats(s->g);
-    s->torn = false;
-    s->said = gift;
-    return GIVEN;
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */
@@ -301,8 +186,6 @@ static int use_sums(struct survival *s, const struct survival_step *step, struct
 static void take_words(struct survival *s)
 {
     struct lockstep *l = s->l;
-    count_step(s);
-    lockstep_done(l);
     l->stop = s->said.stop;
     l->pause = s->said.pause;
     l->checkpoint = s->said.checkpoint;
@@ -318,6 +201,8 @@ static int end_step(struct survival *s, const struct survival_step *step, struct
     if (s->sums) {
         rc = use_sums(s, step, e);
     } else {
+        count_step(s, s->made);
+        lockstep_done(l);
         take_words(s);
     }
     struct row row = lockstep_row(l, step->work, NULL, step->compute_s, step->ready);
@@ -347,18 +232,47 @@ static int take_evaluation(struct survival *s, const struct verdict *v, bool beh
                                     s->said.test_samples, e);
 }
 
+/* The average that others have ended: this rank's replica is in it, and now is the average. */
+static int end_interval(struct survival *s, const struct verdict *v, struct err *e)
+{
+    struct lockstep *l = s->l;
+    if (v->step != l->step) {
+        return err_set(e, ERR_PEER,
+                       "this worker is behind step %lld, and others have averaged %lld",
+                       (long long)l->step, (long long)v->step);
+    }
+    l->evaluated_here = false;
+    take_words(s);
+    forget_interval(s, true);
+    rollback_keep(s->back);
+    return 0;
+}
+
+/* All go back to the last average that one of them has. */
+static int go_back(struct survival *s, const struct verdict *v, struct err *e)
+{
+    s->l->best = v->best;
+    if (v->step > s->back->mark.step) {
+        return end_interval(s, v, e);
+    }
+    forget_interval(s, false);
+    return rollback_return(s->back, e);
+}
+
 static int adopt(struct survival *s, const struct verdict *v, const struct survival_step *step,
                  bool behind, struct err *e)
 {
     struct lockstep *l = s->l;
     int rc = 0;
-    if (v->step > l->step) {
+    if (s->back) {
+        rc = go_back(s, v, e);
+    } else if (v->step > l->step) {
         BUG_ON(!behind || !step);
         rc = end_step(s, step, e);
     }
     if (rc >= 0 && s->sums) {
         rc = lockstep_lose(l, v->lost, v->round, e);
-    } else if (rc >= 0) {
+    } else if (rc >= 0 && !s->back) {
         lockstep_undo(l);
     }
     if (rc < 0) {
@@ -369,10 +283,13 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
     lockstep_adopt(l, v->version, v->sizes);
     l->next_version = 0;
     if (lockstep_is_first(l)) {
-        log_info("sync", "goes on without the workers that are lost", "step=%lld lost=%d left=%d",
-                 (long long)l->step, v->round, l->env->comm->n_members[COMM_ALL]);
+        log_info("survival", "goes on without the workers that are lost",
+                 "step=%lld lost=%d left=%d", (long long)l->step, v->round,
+                 l->env->comm->n_members[COMM_ALL]);
     }
-    return take_evaluation(s, v, behind, e);
+    rc = take_evaluation(s, v, behind, e);
+    rollback_evaluated(rc < 0 ? NULL : s->back);
+    return rc;
 }
 
 enum heard { HEARD_VERDICT, HEARD_END };
@@ -383,7 +300,7 @@ static int follow(struct survival *s, const struct survival_step *step, struct e
 {
     int rank = s->l->env->comm->rank, rc;
     for (;;) {
-        if ((rc = hear(s, e)) < 0) {
+        if ((rc = survival_hear(s, e)) < 0) {
             return rc;
         }
         const struct verdict *v = &s->heard;
@@ -391,13 +308,13 @@ static int follow(struct survival *s, const struct survival_step *step, struct e
             return HEARD_END;
         }
         if (v->saying == KEEPER_ASKS) {
-            if ((rc = answer(s, e)) < 0) {
+            if ((rc = survival_answer(s, e)) < 0) {
                 return rc;
             }
             continue;
         }
         bool behind = v->behind[rank];
-        rc = behind ? take(s, v, e) : v->giver == rank ? give_all(s, v, e) : GIVEN;
+        rc = behind ? survival_take(s, v, e) : v->giver == rank ? survival_give(s, v, e) : GIVEN;
         if (rc == GIVEN) {
             rc = adopt(s, v, step, behind, e);
             return rc < 0 ? rc : HEARD_VERDICT;
@@ -422,8 +339,8 @@ int survival_recover(struct survival *s, int rc, const struct survival_step *ste
     }
     int64_t at = s->l->step;
     err_clear(e);
-    if ((rc = gradients_undo(s->g, e)) < 0 || (rc = allreduce_cancel(&s->l->sums, e)) < 0 ||
-        (rc = follow(s, step, e)) < 0) {
+    rc = s->back ? s->give_up(s->give_up_ctx, e) : gradients_undo(s->g, e);
+    if (rc < 0 || (rc = allreduce_cancel(&s->l->sums, e)) < 0 || (rc = follow(s, step, e)) < 0) {
         return rc;
     }
     return rc == HEARD_VERDICT ? recovered(s, step, at)
@@ -439,7 +356,7 @@ int survival_finish(struct survival *s, struct err *e)
             return rc;
         }
         env->aside(env->ctx, true);
-        if ((rc = say_finished(s, e)) >= 0) {
+        if ((rc = survival_say_finished(s, e)) >= 0) {
             rc = follow(s, NULL, e);
         }
         env->aside(env->ctx, false);

@@ -1,4 +1,5 @@
-/* A worker of a lockstep strategy that goes on when another one dies (docs/decisions/0022, 0029).
+/* A worker of a lockstep strategy that goes on when another one dies (docs/decisions/0022, 0029,
+ * 0036).
  *
  *      exchange ─► ERR_CANCELLED: a worker is lost ─► survival_recover ─┬─► the strategy's next
  *                      ▲                                                └─► the exchange, once more
@@ -8,12 +9,14 @@
  * ring is built anew of those who are left. Where a step can be computed again, next() cuts the
  * same samples by the new minibatches. Where gradients keep their sums (a user's program computed
  * them), those who are left sum once more without the lost one, whose samples come in later steps.
+ * Where replicas differ between averages, all go back to the last average (rollback.h).
  * survivors.h is the keeper's half. Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
 
 #include "worker/exchange/gradients/gradients.h"
 #include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/rollback.h"
 #include "worker/exchange/lockstep/verdict.h"
 
 struct survival;
@@ -22,6 +25,10 @@ struct survival;
 bool survival_is_possible(const struct rank_env *env);
 /* `l` and `g` are borrowed. NULL: memory ran out. */
 struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e);
+/* Of a strategy that averages replicas, which are equal now; give_up: ends its sums. */
+typedef int survival_give_up_fn(void *ctx, struct err *e);
+struct survival *survival_new_of_averages(struct lockstep *l, survival_give_up_fn *give_up,
+                                          void *ctx, struct err *e);
 void survival_free(struct survival *s); /* NULL is allowed, as below but in survival_finish */
 
 /* The step under way of `l` will be done by these sums of words: notes them for those who miss
@@ -30,6 +37,16 @@ void survival_note(struct survival *s, const float *words);
 /* Between these two a wait ends if a worker is lost. */
 void survival_watch(struct survival *s, bool on);
 
+/* For averages: a step of `l` was made, before lockstep_done(); its row was told; all have
+ * averaged, by these sums of words, after lockstep_agree(); that average, or another one, was
+ * evaluated. */
+void survival_count(struct survival *s);
+void survival_told(struct survival *s, const struct row *row);
+void survival_averaged(struct survival *s, const float *words);
+void survival_evaluated(struct survival *s);
+/* -ERR_CANCELLED once a worker is lost: what follows would be undone. */
+int survival_look(const struct survival *s, struct err *e);
+
 struct survival_step { /* of this rank, the one that was not ended */
     const struct work *work;
     double compute_s, ready; /* seconds; comm_now() when its gradients were there */
@@ -37,7 +54,8 @@ struct survival_step { /* of this rank, the one that was not ended */
 enum recovered { RECOVERED, RECOVERED_ONCE_MORE };
 /* After an exchange of this strategy that ended with `rc`: gives what is under way up and does as
  * the keeper decides, if a worker is lost; else returns rc. RECOVERED: the run goes on with next().
- * RECOVERED_ONCE_MORE: the same exchange is made again. step: NULL if it was an evaluation. */
+ * RECOVERED_ONCE_MORE: the same exchange is made again. step: NULL if it was an evaluation, and for
+ * averages; the step that such an exchange ended is made if `l` is behind it still. */
 int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e);
 /* strategy_ops.finish: the last state to the keeper, again by another if the first worker is lost
  * meanwhile; returns when the keeper has it and all workers are there. */

@@ -23,7 +23,10 @@ int verdict_decide(struct verdict *v, const struct standing *of, const int *left
     v->evaluated = of[giver].evaluated > 0;
     for (int i = 0; i < n; i++) {
         const struct standing *s = &of[left[i]];
-        if (v->step - s->step > 1) {
+        bool apart = of[giver].averages > 0 || s->averages > 0
+                         ? of[giver].averages - s->averages > 1
+                         : v->step - s->step > 1;
+        if (apart) {
             return err_set(e, ERR_PEER, "worker %d is behind step %lld, and worker %d behind %lld",
                            giver, (long long)v->step, left[i], (long long)s->step);
         }

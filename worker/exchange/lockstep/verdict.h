@@ -38,7 +38,9 @@ struct own_word {    /* of this worker's own state, which follows (own_state.h) 
 struct standing {
     int32_t round;     /* workers that are lost, as it was asked; at the end, as it knows */
     int32_t torn;      /* its replica is none: the giver was lost while it gave */
-    int64_t step;      /* the last that its replica has */
+    int64_t step;      /* the last that its replica has; of replicas that differ between averages,
+                          of the last average */
+    int64_t averages;  /* of those: how many it has, in this attempt; else 0 */
     int64_t evaluated; /* and was evaluated */
     uint64_t digest;   /* of the replica, at the end of a run that lost a worker */
     struct tally {

@@ -206,23 +206,30 @@ int comm_cancel(struct comm *c, struct comm_op *op, struct err *e)
     return 0;
 }
 
-void comm_drop(struct comm *c, const int *lost, int n)
+static void drop_from(struct comm *c, enum comm_group group, const int *lost, int n)
 {
     int left = 0;
-    BUG_ON(n > COMM_GENERATIONS);
-    for (int i = 0; i < c->workers; i++) {
+    for (int i = 0; i < c->n_members[group]; i++) {
+        int rank = c->members[group][i];
         bool gone = false;
         for (int k = 0; k < n; k++) {
-            gone = gone || lost[k] == i;
+            gone = gone || lost[k] == rank;
         }
         if (!gone) {
-            c->place[COMM_ALL] = i == c->rank ? left : c->place[COMM_ALL];
-            c->members[COMM_ALL][left++] = i;
+            c->place[group] = rank == c->rank ? left : c->place[group];
+            c->members[group][left++] = rank;
         }
     }
-    c->n_members[COMM_ALL] = left;
-    c->remote[COMM_ALL] = leaves_host(c, COMM_ALL);
-    c->serials[COMM_ALL] = 0;
+    c->n_members[group] = left;
+    c->remote[group] = leaves_host(c, group);
+    c->serials[group] = 0;
+}
+
+void comm_drop(struct comm *c, const int *lost, int n)
+{
+    BUG_ON(n > COMM_GENERATIONS);
+    drop_from(c, COMM_ALL, lost, n);
+    drop_from(c, COMM_MINE, lost, n);
     c->generation = n;
 }
 

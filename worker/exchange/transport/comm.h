@@ -61,8 +61,8 @@ int comm_cancel(struct comm *c, struct comm_op *op, struct err *e);
  * way; COMM_UNDER_WAY, or negative at the end, with the op's err set. */
 int comm_end_requests(struct comm_op *op, struct transport *t, struct transport_req **receives,
                       int n, struct transport_req **sends, int m);
-/* Workers lost[n], all so far, leave the group of all; all-reduces begin anew with those that are
- * left, and take no message of before. No operation of the group is under way. */
+/* Workers lost[n], all so far, leave the group of all and their own; all-reduces begin anew with
+ * those that are left, and take no message of before. No operation of these groups is under way. */
 void comm_drop(struct comm *c, const int *lost, int n);
 /* Ends all exchange of a rank that failed: operations under way are no longer touched, so that they
  * may be freed, and new ones fail. */

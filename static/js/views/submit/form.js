@@ -39,6 +39,7 @@ const TOP = [
   ['/max_restarts', 'Restarts', 'attempts after the first', '3'],
   ['/min_workers', 'Least nodes', 'a restart goes on with at least so many', '1'],
   ['/max_seconds', 'Time limit, seconds', 'the job stops after this time', 'none'],
+  ['/max_wall_seconds', 'By the clock, seconds', 'from its first start, waiting included', 'none'],
   ['/evaluate/every_epochs', 'Evaluate every, epochs', 'on the test set', '1'],
   [
     '/checkpoint/every_seconds', 'Checkpoint every, seconds', 'a restart goes on from the last',

@@ -1,0 +1,37 @@
+/* The last point at which all replicas were equal: where workers whose replicas differ between
+ * averages go back to when one of them is lost (docs/decisions/0036).
+ *
+ *      step      8    9    10   11   12
+ *      rank 0    █────┼────┼────┼──╳           █ average over all: kept
+ *      rank 1    █────┼────┼──╳                ╳ lost: what came since then is undone
+ *      rank 2    █────┼──╳ ◄── killed
+ *      then      █────┼────┼────┼────█         the same samples, cut anew for ranks 0 and 1
+ *
+ * A lost worker's steps are in no other replica, and those of its group are in all of that group,
+ * so only what all have averaged is whole. Inside worker/exchange/lockstep only. */
+#ifndef WORKER_EXCHANGE_LOCKSTEP_ROLLBACK_H
+#define WORKER_EXCHANGE_LOCKSTEP_ROLLBACK_H
+
+#include "worker/exchange/lockstep/lockstep.h"
+
+struct rollback {
+    struct lockstep *l;               /* borrowed */
+    float *params, *optim, *stats;    /* [as the replica's blocks] owned */
+    struct lockstep_mark mark;        /* where `l` stood */
+    int64_t averages;                 /* that were kept, the first one included */
+    int64_t told_steps, told_samples; /* of rows behind it, which this rank has told of */
+};
+
+/* The replica, in host memory, is as all others'. NULL: memory ran out. */
+struct rollback *rollback_new(struct lockstep *l, struct err *e);
+void rollback_free(struct rollback *b); /* NULL is allowed, as in the next three */
+/* The replica is an average over all, and `l` has taken the words that came with it. */
+void rollback_keep(struct rollback *b);
+/* `l` stands at the kept average still, and has evaluated it. */
+void rollback_evaluated(struct rollback *b);
+/* A row was told. */
+void rollback_count(struct rollback *b, const struct row *row);
+/* The replica and `l` are again as they were kept. */
+int rollback_return(struct rollback *b, struct err *e);
+
+#endif

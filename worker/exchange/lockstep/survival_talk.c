@@ -1,0 +1,181 @@
+/* What a worker that goes on says to the keeper, and what workers give to each other: see
+ * survival_parts.h. */
+#include <string.h>
+
+#include "worker/exchange/lockstep/survival_parts.h"
+
+static const double LOOK_SECONDS = 0.02;
+static const enum dev_block blocks[] = {DEV_PARAMS, DEV_OPTIM, DEV_STATS};
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
+
+/* Floats that a giver gives: its replica, or the sums of the last step. */
+struct floats {
+    float *at;
+    size_t n;
+};
+enum { FLOATS_MOST = BLOCKS };
+
+/* ---- the keeper ------------------------------------------------------------------------------ */
+
+static int say(struct survival *s, enum saying what, struct err *e)
+{
+    struct comm *c = s->l->env->comm;
+    struct message m;
+    s->word.saying = what;
+    s->word.rank = c->rank;
+    message_send(&m, c, c->workers, TAG_STATE, &s->word, sizeof s->word, NULL, 0);
+    return comm_wait(c, &m.op, e);
+}
+
+/* Others may still compute, for as long as their step takes; heartbeats tell who is alive. */
+int survival_hear(struct survival *s, struct err *e)
+{
+    struct comm *c = s->l->env->comm;
+    struct message m;
+    double deadline = c->deadline;
+    c->deadline = 0;
+    message_recv(&m, c, c->workers, TAG_VERDICT, &s->heard, sizeof s->heard, NULL, 0);
+    int rc = comm_wait(c, &m.op, e);
+    c->deadline = deadline;
+    return rc;
+}
+
+int survival_answer(struct survival *s, struct err *e)
+{
+    struct standing *mine = &s->word.standing;
+    *mine = (struct standing){.round = s->heard.round,
+                              .torn = s->torn,
+                              .step = s->back ? s->back->mark.step : s->l->step,
+                              .averages = s->back ? s->back->averages : 0,
+                              .evaluated =
+                                  s->back ? s->back->mark.evaluated_here : s->l->evaluated_here};
+    for (int i = 0; i < s->heard.round; i++) {
+        mine->lost[i] = s->made[s->heard.lost[i]];
+    }
+    return say(s, SAYS_STANDING, e);
+}
+
+/* FNV-1a over the bits of the blocks, float by float. */
+static uint64_t digest_of(const struct dev_replica *r)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (int i = 0; i < BLOCKS; i++) {
+        for (size_t k = 0; k < r->count[blocks[i]]; k++) {
+            uint32_t bits;
+            memcpy(&bits, &r->host[blocks[i]][k], sizeof bits);
+            hash = (hash ^ bits) * 0x100000001b3;
+        }
+    }
+    return hash;
+}
+
+int survival_say_finished(struct survival *s, struct err *e)
+{
+    s->word.standing = (struct standing){
+        .round = s->round,
+        .step = s->l->step,
+        .evaluated = s->l->evaluated_here,
+        .digest = s->round > 0 && !s->sums ? digest_of(s->l->env->replica) : 0,
+    };
+    return say(s, SAYS_FINISHED, e);
+}
+
+/* ---- the replica or a sum, from one worker to another ---------------------------------------- */
+
+/* enum given, or negative. */
+static int wait_for_peer(struct survival *s, struct message *m, struct err *e)
+{
+    struct comm *c = s->l->env->comm;
+    int rc;
+    while ((rc = comm_wait_for(c, &m->op, LOOK_SECONDS, e)) == COMM_UNDER_WAY) {
+        if (survival_is_lost(s, m->peer)) {
+            rc = comm_cancel(c, &m->op, e);
+            return rc < 0       ? rc
+                   : m->op.torn ? err_set(e, ERR_PEER, "worker %d was lost while it gave", m->peer)
+                                : PEER_LOST;
+        }
+    }
+    return rc < 0 ? rc : GIVEN;
+}
+
+/* How many. */
+static int list_floats(const struct survival *s, enum which_sum which, struct floats *out)
+{
+    const struct dev_replica *r = s->l->env->replica;
+    for (int i = 0; i < SUM_PARTS && s->sums; i++) {
+        out[i].at = gradients_sum_part(s->g, which, i, &out[i].n);
+    }
+    for (int i = 0; i < BLOCKS && !s->sums; i++) {
+        out[i] = (struct floats){r->host[blocks[i]], r->count[blocks[i]]};
+    }
+    return s->sums ? SUM_PARTS : BLOCKS;
+}
+
+/* To one worker, or from one: the gift goes with the first floats. */
+static int pass_floats(struct survival *s, int peer, bool give, struct gift *gift, struct err *e)
+{
+    struct comm *c = s->l->env->comm;
+    struct floats floats[FLOATS_MOST];
+    int n = list_floats(s, give ? SUM_ENDED : SUM_UNDER_WAY, floats), rc = GIVEN;
+    for (int i = 0; i < n && rc == GIVEN; i++) {
+        struct message m;
+        if (give) {
+            message_send(&m, c, peer, TAG_GIFT, gift, sizeof *gift, floats[i].at, floats[i].n);
+        } else {
+            message_recv(&m, c, peer, TAG_GIFT, gift, sizeof *gift, floats[i].at, floats[i].n);
+        }
+        rc = wait_for_peer(s, &m, e);
+    }
+    return rc;
+}
+
+/* The replica's blocks between the device and the host; sums are on the host. */
+static int move_replica(struct survival *s, bool fetch, struct err *e)
+{
+    struct dev_replica *r = s->l->env->replica;
+    const struct device_ops *ops = r->dev->ops;
+    int rc = 0;
+    for (int i = 0; i < BLOCKS && rc >= 0 && !s->sums; i++) {
+        size_t n = r->count[blocks[i]];
+        rc = n == 0  ? 0
+             : fetch ? ops->fetch(r, blocks[i], 0, n, e)
+                     : ops->store(r, blocks[i], 0, n, e);
+    }
+    return rc;
+}
+
+int survival_give(struct survival *s, const struct verdict *v, struct err *e)
+{
+    struct gift gift = s->said;
+    int rc = s->back ? rollback_return(s->back, e) : 0; /* what is given is the average */
+    if (rc < 0) {
+        return rc;
+    }
+    gift.test_loss = s->l->last_loss;
+    gift.test_accuracy = s->l->last_accuracy;
+    gift.test_samples = s->l->last_samples;
+    gift.left = s->l->left;
+    rc = s->back ? 0 : move_replica(s, true, e);
+    for (int to = 0; to < s->l->env->comm->workers && rc >= 0; to++) {
+        if (v->behind[to]) {
+            rc = pass_floats(s, to, true, &gift, e);
+        }
+    }
+    return rc < 0 ? rc : GIVEN;
+}
+
+int survival_take(struct survival *s, const struct verdict *v, struct err *e)
+{
+    struct gift gift;
+    s->torn = !s->sums && !s->back; /* else what a step needs is still there */
+    int rc = pass_floats(s, v->giver, false, &gift, e);
+    if (rc != GIVEN || (rc = move_replica(s, false, e)) < 0) {
+        return rc;
+    }
+    if (s->g) {
+        gradients_keep_stats(s->g);
+    }
+    s->torn = false;
+    s->said = gift;
+    return GIVEN;
+}
