@@ -445,8 +445,7 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     end_watch(g);
     marks_take(g);
     take_result(g, &m, w, out);
-    if ((rc = check_finite(g, w, out, e)) < 0 ||
-        (rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
+    if ((rc = check_finite(g, w, out, e)) < 0 || (rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;
     }
     g->made = m.flags & WIRE_MADE;

@@ -32,8 +32,8 @@ enum {
 };
 
 /* Behind those, where rank_env.weighed: what this rank's gradient weighs, whether its backward pass
- * failed, whether it is one more pass over a step, whether its program has left in place of the step,
- * its rank + 1 then, and whether it is there. */
+ * failed, whether it is one more pass over a step, whether its program has left in place of the
+ * step, its rank + 1 then, and whether it is there. */
 enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WORD_LEFT, WORD_WHO, WORD_THERE, WEIGHED_WORDS };
 
 /* Steps that were cut in advance (rank_env.ahead): their samples do not change with later
