@@ -42,6 +42,7 @@ static const struct opt table[] = {
      "received data sets and programs use at most this much, the oldest go first"},
     {"interface", "SUBNET", OPT_STRING, NULL, 0, 0,
      "network for Open MPI: a subnet or an interface's name (default: where the store is)"},
+    RUN_AS_OPTION,
     INTERPRETERS_OPTION,
     {"mpi-ports", "FIRST-LAST", OPT_STRING, NULL, 0, 0,
      "ports that Open MPI may listen on (default: any)"},
@@ -119,6 +120,26 @@ static int read_places(struct agent_config *c, struct err *e)
     snprintf(data, sizeof data, "%s/data", c->data_dir);
     path_data_roots(data, c->roots, sizeof c->roots);
     return rc == 0 ? sign_read_secret(secret, false, &c->secret, e) : rc;
+}
+
+/* The user must reach what its ranks run and what they keep; our secrets stay ours. */
+static int read_run_as(struct agent_config *c, struct err *e)
+{
+    char here[PATH_MAX], path[PATH_MAX + 32];
+    int rc = run_as_find(&c->as, opt_string(c->options, "run-as"), e);
+    if (rc < 0 || !run_as_given(&c->as)) {
+        return rc;
+    }
+    path_program_dir(here);
+    snprintf(path, sizeof path, "%s/evenstep-worker", here);
+    if ((rc = run_as_check(&c->as, path, e)) < 0) {
+        return rc;
+    }
+    snprintf(path, sizeof path, "%s/received", c->data_dir);
+    if ((rc = run_as_passage(c->data_dir, e)) < 0 || (rc = run_as_folder(&c->as, path, e)) < 0) {
+        return rc;
+    }
+    return run_as_reaches(&c->as, c->data_dir, e);
 }
 
 static int read_ports(struct agent_config *c, struct err *e)
@@ -241,6 +262,9 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
     }
     if (rc == 0) {
         rc = read_places(c, e);
+    }
+    if (rc == 0) {
+        rc = read_run_as(c, e);
     }
     if (rc == 0) {
         rc = read_ports(c, e);

@@ -7,6 +7,7 @@
 #include "common/gpu.h"
 #include "common/log.h"
 #include "common/opt.h"
+#include "common/run_as.h"
 #include "common/sign.h"
 
 struct agent_config {
@@ -20,6 +21,7 @@ struct agent_config {
     char worker_store[512], *worker_password; /* the same for workers; owned, or NULL */
     struct sign_key secret;
     int64_t cache_bytes;
+    struct run_as as; /* whom ranks run as */
     enum log_level log_level;
     json_t *versions, *nodes; /* owned; nodes: documents of store_node_put */
 };

@@ -76,7 +76,7 @@ int daemons_running(const struct daemons *d)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-static void make_folders(const struct daemon *m)
+static void make_folders(const struct daemon *m, const struct run_as *as)
 {
     char dir[64];
     for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
@@ -85,6 +85,9 @@ static void make_folders(const struct daemon *m)
             log_warn("agent", "cannot make a folder for Open MPI", "path=%s", dir);
         }
         leftovers_own(dir);
+        if (run_as_given(as) && run_as_folder(as, dir, NULL) < 0) {
+            log_warn("agent", "cannot give a folder to the ranks' user", "path=%s", dir);
+        }
     }
 }
 
@@ -108,7 +111,7 @@ int daemons_start(struct daemons *d, const struct request *r, struct err *e)
     snprintf(m->output, sizeof m->output, "%s/daemon-%s-%d-%d.out", d->config.data_dir, r->job,
              r->attempt, r->daemon);
     unlink(m->output);
-    make_folders(m);
+    make_folders(m, d->config.as);
     int rc = daemon_line_make(&line, &d->config, r, e);
     if (rc == 0) {
         struct proc_spec spec = {.argv = (const char *const *)line.argv,
@@ -117,6 +120,7 @@ int daemons_start(struct daemons *d, const struct request *r, struct err *e)
                                  .stdout_path = m->output,
                                  .stderr_path = m->output,
                                  .cwd = "/",
+                                 .as = d->config.as,
                                  .new_session = true,
                                  .die_with_parent = true};
         m->pid = proc_start(&spec, e);

@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include "agent/request.h"
+#include "common/run_as.h"
 #include "common/sign.h"
 #include "store/store.h"
 
@@ -14,12 +15,13 @@
 struct daemon_config {
     const char *host;
     const char *store_url, *store_password; /* for workers; password: or NULL */
-    const char *data_roots; /* where this host's data sets are, separated by colons */
-    const char *data_dir;   /* where logs and received data are kept */
-    const char *network;    /* CIDR for MPI's connections */
-    const char *ports;      /* "FIRST-LAST", or NULL: any */
-    int64_t cache_bytes;    /* received data sets may use so much */
-    const char *python;     /* what runs programs that ask for python3; NULL: the PATH's */
+    const char *data_roots;  /* where this host's data sets are, separated by colons */
+    const char *data_dir;    /* where logs and received data are kept */
+    const char *network;     /* CIDR for MPI's connections */
+    const char *ports;       /* "FIRST-LAST", or NULL: any */
+    int64_t cache_bytes;     /* received data sets may use so much */
+    const char *python;      /* what runs programs that ask for python3; NULL: the PATH's */
+    const struct run_as *as; /* whom daemons and ranks run as; NULL: us */
 };
 
 /* The PATH of daemons and of what they start, programs of users too. */

@@ -120,8 +120,15 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
                                        "OMP_PROC_BIND",
                                        "OMP_PLACES"};
     char path[PATH_MAX], shm[64];
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+    enum { WHO = 3 }; /* the first of them say who one is */
+    const size_t who = run_as_given(c->as) ? WHO : 0;
+    for (size_t i = who; i < sizeof kept / sizeof *kept; i++) {
         inherit(w, kept[i]);
+    }
+    if (who) {
+        word(w, "HOME=%s", c->as->home);
+        word(w, "USER=%s", c->as->name);
+        word(w, "LOGNAME=%s", c->as->name);
     }
     word(w, "PATH=%s", daemon_path(path));
     word(w, "LANG=C.UTF-8");
@@ -129,7 +136,7 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
     word(w, "OMP_WAIT_POLICY=passive");
     word(w, "RES_OPTIONS=timeout:1 attempts:2"); /* Open MPI looks up its node names, which nobody
                                                     knows */
-    if (geteuid() == 0) {
+    if (geteuid() == 0 && !who) {
         word(w, "OMPI_ALLOW_RUN_AS_ROOT=1");
         word(w, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
     }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/beat.h"
 #include "agent/config.h"
@@ -230,6 +231,19 @@ static void serve(struct agent *a)
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* One membership: from joining until told to stop, or until there is another coordinator. */
+/* Whether what ranks and users' programs do can touch what is ours. */
+static void tell_user(const struct agent_config *c)
+{
+    if (run_as_given(&c->as)) {
+        log_info("agent", "ranks run as another user", "user=%s", c->as.name);
+    } else if (geteuid() == 0) {
+        log_warn(
+            "agent",
+            "ranks run as root, and so may users' programs read this agent's secrets: --run-as",
+            "%s", "");
+    }
+}
+
 static int live(struct agent *a, struct err *e)
 {
     const struct agent_config *c = &a->config;
@@ -245,6 +259,8 @@ static int live(struct agent *a, struct err *e)
     if (opt_count(c->options, "python")) {
         dc.python = opt_item(c->options, "python", 0);
     }
+    dc.as = &c->as;
+    tell_user(c);
     a->daemons = daemons_new(&dc, e);
     a->beat = a->daemons ? beat_start(c, a->gpus, a->interpreters, a->instance, e) : NULL;
     int rc = a->beat ? 0 : -(int)e->code;

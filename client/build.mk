@@ -20,6 +20,7 @@ $(BUILD)/client/examples/digits-alone: $(BUILD)/client/examples/digits-alone.o
 	$(CC) $(LDFLAGS) -o $@ $< -lm
 es_examples := $(patsubst %.c,$(BUILD)/%,$(wildcard client/examples/*.c))
 
+all: $(es_library) # `evenstep run` from the build folder needs it
 .PHONY: client wheel check-client install-client
 client: $(es_library) $(es_examples) ## libevenstep.so and the C example
 wheel: $(es_library) ## the Python package, into build/dist

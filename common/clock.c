@@ -77,3 +77,14 @@ bool clock_minute_over(struct clock_minute *m, int most)
     }
     return ++m->count > most;
 }
+
+int64_t clock_parse(const char *text)
+{
+    struct tm tm = {0};
+    int ms = 0, n = 0;
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (!rest || sscanf(rest, ".%3dZ%n", &ms, &n) != 1 || n == 0 || rest[n]) {
+        return -1;
+    }
+    return (int64_t)timegm(&tm) * 1000 + ms;
+}

@@ -23,5 +23,7 @@ struct clock_minute {
 bool clock_minute_over(struct clock_minute *m, int most);
 /* "2026-01-02T03:04:05.678Z" into out[25]; returns out. */
 char *clock_format(char out[32], int64_t wall_ms);
+/* What clock_format wrote, in milliseconds; -1: it is something else. */
+int64_t clock_parse(const char *text);
 
 #endif

@@ -15,6 +15,19 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/run_as.h"
+
+/* The signal of a parent's death is forgotten where the user changes. */
+static int become(const struct proc_spec *spec)
+{
+    if (run_as_given(spec->as) && run_as_become(spec->as) != 0) {
+        return -1;
+    }
+    if (spec->die_with_parent || spec->end_with_parent) {
+        prctl(PR_SET_PDEATHSIG, spec->die_with_parent ? SIGKILL : SIGTERM);
+    }
+    return 0;
+}
 
 /* In the child: never returns. Reports errno through the pipe when exec fails. */
 _Noreturn static void run_child(const struct proc_spec *spec, int report)
@@ -23,9 +36,6 @@ _Noreturn static void run_child(const struct proc_spec *spec, int report)
         setsid();
     } else {
         setpgid(0, 0);
-    }
-    if (spec->die_with_parent || spec->end_with_parent) {
-        prctl(PR_SET_PDEATHSIG, spec->die_with_parent ? SIGKILL : SIGTERM);
     }
     int in = open("/dev/null", O_RDONLY);
     const char *out_path = spec->stdout_path ? spec->stdout_path : "/dev/null";
@@ -56,7 +66,9 @@ _Noreturn static void run_child(const struct proc_spec *spec, int report)
                 close(fd);
             }
         }
-        execvp(spec->argv[0], (char *const *)spec->argv);
+        if (become(spec) == 0) {
+            execvp(spec->argv[0], (char *const *)spec->argv);
+        }
         code = errno;
     }
     ssize_t ignored = write(report, &code, sizeof code);

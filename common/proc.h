@@ -9,6 +9,8 @@
 
 #include "common/err.h"
 
+struct run_as;
+
 struct proc_spec {
     const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
     const char *const *env;  /* NULL-terminated NAME=VALUE that are added to ours, or NULL */
@@ -17,6 +19,7 @@ struct proc_spec {
     const char *stdout_path; /* appended to; NULL: /dev/null */
     const char *stderr_path; /* may equal stdout_path */
     const char *cwd;         /* NULL: ours */
+    const struct run_as *as; /* as this user (run_as.h); files of its output are opened before */
     bool new_session;        /* setsid: it survives our terminal and our death */
     bool die_with_parent;    /* PR_SET_PDEATHSIG (fires when the *thread* that forked ends) */
     bool end_with_parent;    /* the same, with SIGTERM in place of SIGKILL */

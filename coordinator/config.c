@@ -14,6 +14,7 @@
 #include "common/path.h"
 #include "common/proc.h"
 #include "common/size.h"
+#include "coordinator/files/datasets.h"
 #include "coordinator/coordinator.h"
 #include "store/store.h"
 
@@ -63,8 +64,11 @@ const struct opt serve_options[] = {
      "role of those who come through the proxy: viewer, operator, programs, admin"},
     {"allow-local-webhooks", NULL, OPT_FLAG, NULL, 0, 0,
      "webhooks may lead to this host, its own link and metadata services (docs/webhooks.md)"},
+    {"data-uploads", "SIZE", OPT_STRING, "20G", 0, 0,
+     "disk that uploaded data sets may take, such as 500M; 0: none is taken"},
     {"allow-programs", NULL, OPT_FLAG, NULL, 0, 0,
      "jobs may run programs of users: code on the nodes, as the agent's user (docs/security.md)"},
+    RUN_AS_OPTION,
     INTERPRETERS_OPTION,
     {"virtual-jobs", "N", OPT_INT, "1", 1, 64, "virtual jobs that run at a time"},
     {"keep-jobs", "N", OPT_INT, "0", 0, 1000000,
@@ -134,6 +138,8 @@ static void find_places(struct serve_config *c, struct buf *bad)
     find_static(c, here);
     snprintf(data, sizeof data, "%s/data", c->data_dir);
     path_data_roots(data, c->roots, sizeof c->roots);
+    size_t n = strlen(c->roots);
+    snprintf(c->roots + n, sizeof c->roots - n, ":%.3800s/" DATASETS_FOLDER, c->data_dir);
     if (gethostname(c->host, sizeof c->host - 1) != 0 || !c->host[0]) {
         snprintf(c->host, sizeof c->host, "localhost");
     }
@@ -162,7 +168,37 @@ static void read_keeper(struct serve_config *c, struct buf *bad)
     c->keeper_password = read_password(c, "keeper-password-file", bad);
 }
 
-static void read_max_disk(struct serve_config *c, struct buf *bad)
+/* Workers as another user: they pass through our folder, and keep what they receive in one of
+ * theirs. */
+static void read_run_as(struct serve_config *c, struct buf *bad)
+{
+    const char *given = opt_string(c->options, "run-as");
+    char path[PATH_MAX + 16];
+    struct err e = {0};
+    if (!c->store && !given) {
+        return;
+    }
+    snprintf(path, sizeof path, "%s/received", c->data_dir);
+    int rc = run_as_find(&c->as, given, &e);
+    if (rc == 0 && run_as_given(&c->as) && !c->store) {
+        rc = err_set(&e, ERR_INVALID,
+                     "--run-as needs --store: whoever reaches a private store may "
+                     "change it");
+    }
+    if (rc == 0 && run_as_given(&c->as) &&
+        ((rc = run_as_passage(c->data_dir, &e)) < 0 || (rc = run_as_folder(&c->as, path, &e)) < 0 ||
+         (rc = run_as_check(&c->as, c->worker, &e)) < 0)) {
+        c->as.name[0] = 0;
+    }
+    if (rc == 0 && run_as_given(&c->as)) {
+        rc = run_as_reaches(&c->as, c->data_dir, &e);
+    }
+    if (rc < 0) {
+        serve_config_complain(bad, "%s", e.message);
+    }
+}
+
+static void read_sizes(struct serve_config *c, struct buf *bad)
 {
     const char *given = opt_string(c->options, "max-disk");
     if (given && !size_parse(given, &c->max_disk)) {
@@ -170,6 +206,13 @@ static void read_max_disk(struct serve_config *c, struct buf *bad)
             bad,
             "--max-disk '%s': a number of bytes is wanted, with K, M, G or T for more, such as 20G",
             given);
+    }
+    given = opt_string(c->options, "data-uploads");
+    if (strcmp(given, "0") != 0 && !size_parse(given, &c->data_uploads)) {
+        serve_config_complain(bad,
+                              "--data-uploads '%s': a number of bytes is wanted, with K, M, G or T "
+                              "for more, such as 20G, or 0",
+                              given);
     }
 }
 
@@ -218,8 +261,9 @@ int serve_config_read(struct serve_config *c, int argc, char **argv, struct err 
     read_keeper(c, &bad);
     find_places(c, &bad);
     serve_config_nodes(c, &bad);
-    read_max_disk(c, &bad);
+    read_sizes(c, &bad);
     read_rest(c);
+    read_run_as(c, &bad);
     if (interpreters_check(c->options, &why) < 0) {
         serve_config_complain(&bad, "%s", why.message);
     }

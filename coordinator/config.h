@@ -9,6 +9,7 @@
 #include "common/jsonx.h"
 #include "common/log.h"
 #include "common/opt.h"
+#include "common/run_as.h"
 #include "coordinator/planning/growth.h"
 
 struct serve_config {
@@ -28,6 +29,8 @@ struct serve_config {
     int virtual_jobs, keep_jobs; /* keep_jobs 0: all */
     struct growth_rules growth;  /* of elastic jobs */
     int64_t max_disk;            /* bytes; 0: no limit */
+    int64_t data_uploads;        /* bytes of uploaded data sets; 0: none is taken */
+    struct run_as as;            /* whom workers on this host run as */
     enum log_level log_level;
     json_t *nodes; /* array of node documents; owned */
 };

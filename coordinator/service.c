@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/notify.h"
+#include "coordinator/files/datasets.h"
 #include "coordinator/files/uploads.h"
 #include "coordinator/planning/predict.h"
 #include "coordinator/planning/scoring.h"
@@ -44,7 +45,8 @@ static int start_sched(struct service *s, struct err *e)
     bool keeper = c->keeper_store[0];
     struct launcher_config real = {
         c->data_dir, keeper ? c->keeper_store : s->url,   keeper ? c->keeper_password : c->password,
-        c->worker,   opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports")};
+        c->worker,   opt_string(c->options, "interface"), opt_string(c->options, "mpi-ports"),
+        &c->as};
     struct launcher_config sim = {.data_dir = c->data_dir,
                                   .store_url = s->url,
                                   .store_password = c->password,
@@ -141,7 +143,9 @@ static int start_http(struct service *s, struct err *e)
                                 s->simulates ? c->simulator : NULL,
                                 opt_flag(c->options, "allow-programs"),
                                 s->is_private,
-                                s->quotas};
+                                s->quotas,
+                                s->retention,
+                                {c->data_dir, c->roots, c->data_uploads}};
     struct http_config hc = {.listen = c->listen,
                              .data_dir = c->data_dir,
                              .static_dir = c->static_dir,
@@ -158,15 +162,19 @@ static int start_http(struct service *s, struct err *e)
     hc.hooks.plan = dryrun_plan;
     hc.hooks.datasets = dryrun_datasets;
     hc.hooks.dataset = dryrun_dataset;
+    hc.hooks.dataset_add = c->data_uploads > 0 ? dryrun_dataset_add : NULL;
+    hc.hooks.dataset_delete = dryrun_dataset_delete;
     hc.hooks.scored = scoring_of_job;
     hc.hooks.predict = s->simulates ? predict_job : NULL;
     hc.hooks.quota = dryrun_quota;
+    hc.hooks.disk = dryrun_disk;
     hc.hooks.wake = s->wake;
     hc.hooks.programs = dryrun_programs;
     hc.hooks.program_add = dryrun_program_add;
     hc.hooks.program_delete = dryrun_program_delete;
     hc.hooks.uploads = opt_flag(c->options, "allow-programs");
     uploads_init(c->data_dir);
+    datasets_init(c->data_dir);
     s->http = http_start(&hc, e);
     return s->http ? 0 : -(int)e->code;
 }

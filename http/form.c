@@ -201,7 +201,7 @@ static int check_content_type(struct request *q)
                *length = request_header(q, "Content-Length");
     const struct route *r = q->match.route;
     bool body = request_header(q, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
-    if (!body || !type || !r->request || r->way == ROUTE_UPLOADS || is_json(type)) {
+    if (!body || !type || !r->request || route_uploads(r) || is_json(type)) {
         return 0;
     }
     snprintf(detail, sizeof(detail), "'%.200s' takes application/json, not '%.100s'", q->path,

@@ -148,12 +148,18 @@ int gate_check_session(struct request *q, struct err *e)
 
 static bool uploads(const struct request *q)
 {
-    return q->match.route->way == ROUTE_UPLOADS;
+    return route_uploads(q->match.route);
+}
+
+static bool uploads_data(const struct request *q)
+{
+    return q->match.route->way == ROUTE_UPLOADS_DATA;
 }
 
 static size_t most_bytes(const struct request *q)
 {
-    return uploads(q)                          ? (size_t)UPLOAD_BYTES
+    return uploads_data(q)                     ? (size_t)UPLOAD_DATA_BYTES
+           : uploads(q)                        ? (size_t)UPLOAD_PROGRAM_BYTES
            : q->match.route->role == ROLE_NONE ? (size_t)HTTP_STRANGER_BYTES
                                                : (size_t)HTTP_BODY_BYTES;
 }
@@ -183,6 +189,20 @@ static int check_query(struct request *q)
     return request_check_query(q, &e) < 0 ? gate_refuse(q, &e) : 0;
 }
 
+static bool takes(const struct request *q, struct err *e)
+{
+    const struct http_hooks *hooks = &q->server->hooks;
+    if (uploads_data(q) ? hooks->dataset_add != NULL : hooks->uploads) {
+        return true;
+    }
+    err_set(e, ERR_FORBIDDEN, "%s",
+            uploads_data(q)
+                ? "this service takes no data sets: its operator started it with --data-uploads 0"
+                : "this service takes no programs of users: its operator did not start it with "
+                  "--allow-programs");
+    return false;
+}
+
 /* Last, because a file is made for the body. */
 static int check_upload(struct request *q)
 {
@@ -191,10 +211,7 @@ static int check_upload(struct request *q)
     if (!uploads(q)) {
         return 0;
     }
-    if (!q->server->hooks.uploads) {
-        err_set(&e, ERR_FORBIDDEN,
-                "this service takes no programs of users: its operator did not start it with "
-                "--allow-programs");
+    if (!takes(q, &e)) {
         return gate_refuse(q, &e);
     }
     if (!type || strcasecmp(type, wanted) != 0) {
@@ -209,7 +226,8 @@ static int check_upload(struct request *q)
         return gate_refuse(q, &e);
     }
     guard_upload(q->server->guard, q->guarded, UPLOAD_SECONDS);
-    return upload_open(&q->upload, q->server->data_dir, &q->server->uploads, &e) < 0
+    return upload_open(&q->upload, q->server->data_dir, (int64_t)most_bytes(q), &q->server->uploads,
+                       &e) < 0
                ? gate_refuse(q, &e)
                : 0;
 }

@@ -20,6 +20,24 @@ void limits_find(const struct request *q, const char *owner, struct quota *out)
 
 /* ---- what the spec asks ---------------------------------------------------------------------- */
 
+/* What a spec that does not say gets. */
+static void give(json_t *body, const char *key, double seconds)
+{
+    if (seconds > 0 && json_is_object(body) && !json_object_get(body, key)) {
+        json_object_set_new(body, key, json_real(seconds));
+    }
+}
+
+/* `most` <= 0: there is no limit. */
+static void check_seconds(struct request *q, const char *pointer, double asked, double most,
+                          const char *how)
+{
+    if (most > 0 && (asked <= 0 || asked > most)) {
+        jsonx_problem(&q->problems, pointer, "a job of '%s' may take at most %g s%s", q->who.owner,
+                      most, how);
+    }
+}
+
 void limits_complete(const struct request *q, json_t *body)
 {
     struct quota quota;
@@ -28,20 +46,17 @@ void limits_complete(const struct request *q, json_t *body)
     if (quota.max_seconds > 0 && usual > quota.max_seconds) {
         usual = quota.max_seconds;
     }
-    if (usual > 0 && json_is_object(body) && !json_object_get(body, "max_seconds")) {
-        json_object_set_new(body, "max_seconds", json_real(usual));
-    }
+    give(body, "max_seconds", usual);
+    give(body, "max_wall_seconds", quota.max_wall_seconds);
 }
 
 void limits_check(struct request *q, const struct jobspec *spec)
 {
     struct quota quota;
     limits_find(q, q->who.owner, &quota);
-    if (quota.max_seconds > 0 &&
-        (spec->max_seconds <= 0 || spec->max_seconds > quota.max_seconds)) {
-        jsonx_problem(&q->problems, "/max_seconds", "a job of '%s' may take at most %g s",
-                      q->who.owner, quota.max_seconds);
-    }
+    check_seconds(q, "/max_seconds", spec->max_seconds, quota.max_seconds, "");
+    check_seconds(q, "/max_wall_seconds", spec->max_wall_seconds, quota.max_wall_seconds,
+                  " by the wall clock");
     if (quota.nodes >= 0 && !spec->cluster && spec->workers > quota.nodes) {
         jsonx_problem(&q->problems, "/workers",
                       "the jobs of '%s' may use %d node%s at a time, and this one asks for %d",

@@ -94,6 +94,11 @@ static const struct route_param dataset_params[] = {
     {"path", ROUTE_STRING, 0, 0, NULL, "the data set, as the list has it", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
+static const struct route_param upload_params[] = {
+    {"name", ROUTE_STRING, 0, 0, NULL, "what it is to be called, as the path of a job's data",
+     NULL},
+    {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
+};
 static const struct route_param table_params[] = {
     FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
@@ -158,6 +163,8 @@ const struct route routes[] = {
     {"GET", V1 "catalog", ROLE_VIEWER, api_catalog, "Gives everything a job can name, with parameters and ranges; the submit form is made of it.", NULL, NULL, 200, "Catalog", ROUTE_QUICK},
     {"GET", V1 "datasets", ROLE_VIEWER, api_datasets, "Lists the data sets that were found.", NULL, NULL, 200, "Datasets", ROUTE_WAITS},
     {"GET", V1 "datasets/samples", ROLE_VIEWER, api_dataset, "Shows a data set: how many samples each class has, and 16 of them, with pictures where they are pictures.", dataset_params, NULL, 200, "DatasetShown", ROUTE_WAITS},
+    {"POST", V1 "datasets", ROLE_OPERATOR, api_dataset_upload, "Uploads a data set as a tar archive of its folder, at most 1 GiB, and reads it once; 422 says what is wrong with it.", upload_params, "application/x-tar", 201, "UploadedDataset", ROUTE_UPLOADS_DATA},
+    {"DELETE", V1 "datasets/{name}", ROLE_OPERATOR, api_dataset_delete, "Deletes an uploaded data set; 409 while a job that has not ended uses it.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"GET", V1 "programs", ROLE_VIEWER, api_programs_list, "Lists the programs that jobs can name: those that an operator put there, and those that were uploaded.", NULL, NULL, 200, "ProgramList", ROUTE_WAITS},
     {"POST", V1 "programs", ROLE_PROGRAMS, api_program_upload, "Uploads a program's folder as a tar archive, at most 64 MiB; needs `serve --allow-programs`.", NULL, "application/x-tar", 201, "Program", ROUTE_UPLOADS},
     {"GET", V1 "programs/{name}", ROLE_VIEWER, api_program_get, "Shows a program, by digest or by name.", NULL, NULL, 200, "Program", ROUTE_WAITS},
@@ -170,6 +177,7 @@ const struct route routes[] = {
     {"GET", V1 "tokens", ROLE_ADMIN, api_tokens_list, "Lists the tokens that there are: lines of the token file, and those that were issued. None is shown itself.", NULL, NULL, 200, "TokenList", ROUTE_WAITS},
     {"POST", V1 "tokens", ROLE_ADMIN, api_token_make, "Issues a token. The answer is the only one that has it.", NULL, "TokenStart", 201, "TokenMade", ROUTE_WAITS},
     {"DELETE", V1 "tokens/{id}", ROLE_ADMIN, api_token_revoke, "Revokes a token that was issued, with its sessions and links; 409 for a line of the token file.", NULL, NULL, 204, NULL, ROUTE_WAITS},
+    {"GET", V1 "disk", ROLE_VIEWER, api_disk, "Says how full the disk of the data folder is, and what could go.", NULL, NULL, 200, "Disk", ROUTE_QUICK},
     {"GET", V1 "owners", ROLE_VIEWER, api_owners, "Lists the owners of jobs: what they have, and what they may have.", NULL, NULL, 200, "OwnerList", ROUTE_WAITS},
     {"GET", V1 "webhooks", ROLE_OPERATOR, api_webhooks_list, "Lists webhooks, with what waits for them and what became of the last deliveries: one's own, an admin everybody's.", NULL, NULL, 200, "WebhookList", ROUTE_WAITS},
     {"POST", V1 "webhooks", ROLE_OPERATOR, api_webhook_make, "Has an address told when a job comes into one of these states. The answer is the only one that has the secret.", NULL, "WebhookStart", 201, "WebhookMade", ROUTE_WAITS},
@@ -228,6 +236,11 @@ void route_schema(const char *of, char out[ROUTE_SCHEMA])
 {
     size_t n = of && isupper((unsigned char)of[0]) ? strcspn(of, "|") : 0;
     snprintf(out, ROUTE_SCHEMA, "%.*s", (int)n, of ? of : "");
+}
+
+bool route_uploads(const struct route *r)
+{
+    return r->way == ROUTE_UPLOADS || r->way == ROUTE_UPLOADS_DATA;
 }
 
 const char *route_type(const struct route *r)

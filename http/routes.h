@@ -33,6 +33,7 @@ enum route_way {
     ROUTE_WAITS,   /* its handler runs on a thread that may wait (work.h) */
     ROUTE_QUICK,   /* it neither asks the store nor waits: it runs on the event thread itself */
     ROUTE_UPLOADS, /* waits; its body is a file (upload.h), and its way in may be closed */
+    ROUTE_UPLOADS_DATA, /* the same of a data set, which may be larger */
     ROUTE_SHARED, /* waits; its answer is the same for all who may ask, and may be some milliseconds
                      old (recent.h) */
     ROUTE_FILES,  /* waits; the last name in its pattern stands for the rest of the path, slashes
@@ -57,6 +58,8 @@ struct route {
 extern const struct route routes[];
 int routes_count(void);
 
+/* Is its body a file? */
+bool route_uploads(const struct route *r);
 /* The media type of its answer; NULL: it has no body, or that of a file ("*", any). */
 const char *route_type(const struct route *r);
 /* Can it answer with a table (text/csv) too? */

@@ -26,6 +26,8 @@ struct http_hooks { /* may be called from any HTTP thread */
     json_t *(*predict)(void *ctx, const json_t *spec, int64_t samples, struct err *e);
     /* What this owner of jobs may have; NULL: everything. */
     void (*quota)(void *ctx, const char *owner, struct quota *out);
+    /* The schema Disk, without a question to the store: that may be away because it is full. */
+    json_t *(*disk)(void *ctx);
     /* Wakes the scheduler: something was queued, cancelled, paused, resumed. */
     void (*wake)(void *ctx);
     /* Data sets beneath EVENSTEP_DATA:
@@ -33,6 +35,11 @@ struct http_hooks { /* may be called from any HTTP thread */
     json_t *(*datasets)(void *ctx, struct err *e);
     /* One of them, with a few samples: the schema DatasetShown. */
     json_t *(*dataset)(void *ctx, const char *path, struct err *e);
+    /* Keeps an uploaded one under this name: the schema UploadedDataset. Every entry that is wrong
+     * is a problem. *fresh: it was not there. NULL: none is taken here. */
+    json_t *(*dataset_add)(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e);
+    int (*dataset_delete)(void *ctx, const char *name, struct err *e);
     /* What a job's model takes for what (job/documents/scored.h); may take minutes. */
     json_t *(*scored)(void *ctx, const char *id, struct err *e);
     /* Users' programs (the schema Program), all of them. */

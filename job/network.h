@@ -93,6 +93,9 @@ json_t *network_preset(const char *name);
 const char *const *network_presets(int *count);
 /* The network as layers with every default filled in (artifact metadata, show). New reference. */
 json_t *network_json(const struct network *net);
+/* What each layer gives and has, for people who edit it: [{"name", "type", "shape", "parameters"}],
+ * in the order of the layers. New reference. */
+json_t *network_outline(const struct network *net);
 /* Initial parameters and statistics: a function of the seed and the layer only (SEMANTICS 2). */
 void network_init(const struct network *net, uint64_t seed, float *params, float *stats);
 /* Estimates for placement: bytes of activations per sample, floating-point operations per sample

@@ -50,6 +50,22 @@ json_t *network_json(const struct network *net)
                      net->loss == LOSS_MSE ? "mse" : "softmax_cross_entropy");
 }
 
+json_t *network_outline(const struct network *net)
+{
+    json_t *out = json_array();
+    for (int i = 0; i < net->n_layers; i++) {
+        const struct layer *l = &net->layers[i];
+        json_int_t parameters = 0;
+        for (int k = 0; k < l->n_tensors; k++) {
+            parameters += (json_int_t)net->tensors[l->first_tensor + k].count;
+        }
+        json_array_append_new(out, json_pack("{s:s, s:s, s:o, s:I}", "name", l->name, "type",
+                                             catalog_get(l->type)->name, "shape",
+                                             shape_json(&l->out), "parameters", parameters));
+    }
+    return out;
+}
+
 static uint64_t hash_text(uint64_t h, const char *text)
 {
     return hash_bytes(h, text, strlen(text) + 1);

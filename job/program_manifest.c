@@ -109,6 +109,69 @@ json_t *program_manifest_read(const json_t *given, const char *pointer,
     return full;
 }
 
+/* ---- what it says ---------------------------------------------------------------------------- */
+
+const json_t *program_manifest_command(const json_t *manifest)
+{
+    return json_object_get(manifest, "command");
+}
+
+const json_t *program_manifest_needs(const json_t *manifest)
+{
+    return json_object_get(manifest, "needs");
+}
+
+const char *program_manifest_device(const json_t *manifest)
+{
+    return json_string_value(json_object_get(manifest, "device"));
+}
+
+const char *program_manifest_interpreter(const json_t *manifest)
+{
+    return json_string_value(json_object_get(manifest, "interpreter"));
+}
+
+/* Is it a Python by its name, such as /srv/venv/bin/python or python3.12? */
+static bool is_interpreter(const char *command)
+{
+    const char *slash = strrchr(command, '/');
+    return strncmp(slash ? slash + 1 : command, "python", 6) == 0;
+}
+
+void program_manifest_command_needs(json_t *manifest, const json_t *command)
+{
+    const char *first = json_string_value(json_array_get(command, 0));
+    if (first && strcmp(first, "python3") == 0 && !program_manifest_needs(manifest)) {
+        json_object_set_new(manifest, "needs", json_pack("{s:s}", "python3", ""));
+    } else if (first && strcmp(first, "python3") != 0 && is_interpreter(first)) {
+        json_object_set_new(manifest, "interpreter", json_string(first));
+    }
+}
+
+void program_manifest_fill_in(json_t *program, const json_t *manifest)
+{
+    json_t *env = json_deep_copy(json_object_get(manifest, "env")),
+           *command = json_object_get(manifest, "command");
+    if (command && !json_object_get(program, "command")) {
+        json_object_set(program, "command", command);
+    }
+    if (env) {
+        json_object_update(env, json_object_get(program, "env"));
+        json_object_set_new(program, "env", env);
+    }
+}
+
+void program_manifest_tell(json_t *program, const json_t *manifest)
+{
+    static const char *const keys[] = {"description", "command", "arguments", "device", "needs"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        json_t *value = json_object_get(manifest, keys[i]);
+        if (value) {
+            json_object_set(program, keys[i], value);
+        }
+    }
+}
+
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 static bool is_of_type(const char *value, const char *type)

@@ -22,5 +22,17 @@ json_t *program_manifest_read(const json_t *given, const char *pointer,
  * one of them, and has a value of its type. `program`: its name, for messages. */
 void program_manifest_arguments(const json_t *manifest, const json_t *args, const char *program,
                                 struct jsonx_problems *problems);
+/* What one that was read says; NULL where it says nothing, or is NULL. Borrowed. */
+const json_t *program_manifest_command(const json_t *manifest);
+const json_t *program_manifest_needs(const json_t *manifest); /* least versions by name */
+const char *program_manifest_device(const json_t *manifest);
+/* Beyond the file: the interpreter that program_manifest_command_needs() adds. */
+const char *program_manifest_interpreter(const json_t *manifest);
+/* Adds what a program needs that this command starts: python3, or another Python by its path. */
+void program_manifest_command_needs(json_t *manifest, const json_t *command);
+/* Command and environment, where the job's `program` does not give its own. */
+void program_manifest_fill_in(json_t *program, const json_t *manifest);
+/* Adds what everybody may see of it: all but its environment. */
+void program_manifest_tell(json_t *program, const json_t *manifest);
 
 #endif

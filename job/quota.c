@@ -20,6 +20,7 @@ static const struct limit {
     {"disk", LIMIT_SIZE, offsetof(struct quota, disk_bytes)},
     {"seconds", LIMIT_SECONDS, offsetof(struct quota, seconds)},
     {"max_seconds", LIMIT_SECONDS, offsetof(struct quota, max_seconds)},
+    {"max_wall_seconds", LIMIT_SECONDS, offsetof(struct quota, max_wall_seconds)},
 };
 enum { LIMITS = sizeof limits / sizeof *limits };
 static const double most_count = 1e6, most_seconds = 1e9, usual_keep = 60;
@@ -199,8 +200,9 @@ static json_t *seconds_json(double seconds)
 
 json_t *quota_json(const struct quota *q)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "queued", count_json(q->queued), "running",
-                     count_json(q->running), "nodes", count_json(q->nodes), "disk_bytes",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queued", count_json(q->queued),
+                     "running", count_json(q->running), "nodes", count_json(q->nodes), "disk_bytes",
                      count_json(q->disk_bytes), "seconds", seconds_json(q->seconds), "max_seconds",
-                     seconds_json(q->max_seconds));
+                     seconds_json(q->max_seconds), "max_wall_seconds",
+                     seconds_json(q->max_wall_seconds));
 }

@@ -1,7 +1,8 @@
 /* Quotas: what an owner of jobs may have (docs/shares.md). The document, which an admin writes:
  *
  *   {"default": {"queued": 100, "running": 4, "nodes": 8, "disk": "50G",
- *                "seconds": 3600, "max_seconds": 86400},
+ *                "seconds": 3600, "max_seconds": 86400,
+ *                "max_wall_seconds": 172800},
  *    "owners": {"ada": {"nodes": 16, "disk": null}},
  *    "preemption": {"after": 30, "keep": 60}}
  *
@@ -18,6 +19,7 @@ struct quota {
     int64_t disk_bytes;         /* that folders of jobs take; at it, no further job is queued */
     double seconds;             /* max_seconds of a job whose spec gives none */
     double max_seconds;         /* the most that a spec may give */
+    double max_wall_seconds;    /* the same of max_wall_seconds, and what a spec gets */
 };
 
 /* Reports every mistake of the document. true: there is none. */

@@ -29,6 +29,9 @@ const struct catalog_param spec_top_params[] = {
     {"max_restarts", PARAM_INT, 0, 3, 0, 1000, NULL, NULL, "attempts after the first"},
     {"max_seconds", PARAM_REAL, 0, 0, 0, 1e9, NULL, NULL,
      "the job stops after this time; 0: never"},
+    {"max_wall_seconds", PARAM_REAL, 0, 0, 0, 1e9, NULL, NULL,
+     "it has failed so long after its first start by the wall clock, whatever it did meanwhile: "
+     "trained, waited for a restart or for nodes, was paused; 0: never"},
     {"precision", PARAM_ENUM, 0, 0, 0, 0, "fp32|tf32|bf16", "fp32",
      "arithmetic of the operations; tf32 needs GPUs, bf16 GPUs or CPUs with avx512_bf16; both keep "
      "weights and sums in fp32"},
@@ -221,6 +224,7 @@ static void read_top(struct jobspec *spec, struct fields *f)
     spec->priority = (int)fields_int(f->full, "priority");
     spec->max_restarts = (int)fields_int(f->full, "max_restarts");
     spec->max_seconds = fields_real(f->full, "max_seconds");
+    spec->max_wall_seconds = fields_real(f->full, "max_wall_seconds");
     const char *precision = json_string_value(json_object_get(f->full, "precision"));
     snprintf(spec->precision, sizeof spec->precision, "%s", precision ? precision : "fp32");
     spec_read_elastic(spec, f);

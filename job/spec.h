@@ -128,7 +128,8 @@ struct jobspec {
     bool epochs_open; /* a program's job that names none: its loop decides, if it has one */
     uint64_t seed;
     int priority, max_restarts;
-    double max_seconds;           /* 0: none */
+    double max_seconds;           /* of training; 0: none */
+    double max_wall_seconds;      /* from the first start, waiting included; 0: none */
     double evaluate_every_epochs; /* 1 by default; 0 if by steps */
     int64_t evaluate_every_steps;
     double checkpoint_every_seconds; /* 30 by default */

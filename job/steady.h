@@ -10,10 +10,10 @@
 struct steady {
     struct line made; /* the line that the present minibatch was made from; 0, 0: none */
     bool waiting;     /* for a new speed to hold; meanwhile `made` counts */
-    double held;      /* how long it has: steps at the speed before, no step less than one */
-    double hold;      /* how long it must */
-    int off;          /* its way: 1 slower, -1 faster than `made`, 0 about as fast */
-    int way;          /* that of the last turn that was followed, 0: none was */
+    double held;      /* for how long it has held, in steps at the speed before */
+    double hold;      /* for how long it must hold */
+    int off;          /* the new speed: 1 slower than `made`, -1 faster, 0 about as fast */
+    int way;          /* `off` of the last new speed that minibatches followed; 0: none yet */
     double at;        /* when that was, seconds of the job */
 };
 

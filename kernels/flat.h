@@ -15,6 +15,8 @@ void flat_add(float *sum, const float *other, size_t n);
 void flat_subtract(float *w, const float *d, size_t n);
 /* to[i] = share * from[i]; they may be the same. */
 void flat_scale(float *to, const float *from, float share, size_t n);
+/* sum[i] = share * from[i] + other[i], each rounded: the bits of flat_scale and flat_add. */
+void flat_scale_add(float *sum, const float *from, float share, const float *other, size_t n);
 
 /* to[i] = table[from[i]]: samples of bytes as floats. */
 void flat_look_up(float *to, const uint8_t *from, const float table[256], size_t n);

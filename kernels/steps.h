@@ -12,11 +12,11 @@
  * The device's answer. */
 typedef bool steps_keeps_shape_fn(int layer_type);
 
-/* How many inputs of other layers this layer's output is. */
+/* Counts the inputs of other layers that are this layer's output. */
 int steps_readers(const struct network *net, int layer);
 /* Does a flatten layer whose input is stored in this shape move nothing, so that it needs no step?
- * Where one channel or one pixel is, or where every reader can read an image as it is
- * stored, in place of the vector. */
+ * It moves nothing if the image has one channel or one pixel, or if every reader can read the image
+ * as it is stored in place of the vector. */
 bool steps_flatten_is_none(const struct network *net, int layer, const struct shape *stored,
                            steps_keeps_shape_fn *keeps_shape);
 

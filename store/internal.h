@@ -112,10 +112,11 @@ static inline int store_failed(const struct err *e)
  */
 int store_done(redisReply *r, const struct err *e);
 
+enum reply_text { REPLY_NIL, REPLY_TEXT };
 /* Readers: the value, or an error that says what was expected. */
 int reply_int(const redisReply *r, int64_t *out, struct err *e);
 int reply_text(const redisReply *r, const char **out, size_t *len,
-               struct err *e); /* 1; 0 for nil */
+               struct err *e); /* enum reply_text */
 int reply_array(const redisReply *r, size_t at_least,
                 struct err *e); /* 0 for nil or empty, else count */
 int reply_record(const redisReply *r, size_t at_least, struct err *e); /* count, never 0 */

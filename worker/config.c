@@ -11,7 +11,6 @@
 #include "worker/data/dataset.h"
 
 /* Of a node that has no agent; the agent's is --data-limit. */
-static const int64_t UNPACKED_BYTES = 20000000000;
 
 static const struct opt table[] = {
     {"job", "ID", OPT_STRING, NULL, 0, 0,
@@ -163,8 +162,9 @@ static int take_host(struct worker_config *c, struct err *e)
     }
     c->cache = getenv("EVENSTEP_NODE_CACHE");
     c->cache_bytes = bytes ? strtoll(bytes, NULL, 10) : 0;
-    c->unpacked = c->cache ? (struct received){c->cache, c->cache_bytes}
-                           : (struct received){getenv("EVENSTEP_NODE_UNPACKED"), UNPACKED_BYTES};
+    c->unpacked = c->cache
+                      ? (struct received){c->cache, c->cache_bytes}
+                      : (struct received){getenv("EVENSTEP_NODE_UNPACKED"), WORKER_UNPACKED_BYTES};
     if (roots && (size_t)snprintf(c->plan.roots, sizeof(c->plan.roots), "%s", roots) >=
                      sizeof(c->plan.roots)) {
         return err_set(e, ERR_INVALID, "the folders of data sets '%.100s…' are too many", roots);

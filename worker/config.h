@@ -8,6 +8,9 @@
 #include "job/documents/plan.h"
 #include "worker/data/received.h"
 
+/* At most so much stays unpacked on the coordinator's host. */
+#define WORKER_UNPACKED_BYTES INT64_C(20000000000)
+
 enum worker_mode {
     WORKER_JOB,
     WORKER_LOCAL,

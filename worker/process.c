@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/run_as.h"
 #include "job/seal.h"
 #include "worker/data/unpacked.h"
 #include "worker/exchange/transport/comm_mpi.h"
@@ -180,6 +182,7 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .folder = folder,
                                     .data = c->plan.roots,
                                     .output = w->results.folder[0] ? w->results.folder : NULL,
+                                    .device = device,
                                     .threads = threads > 0 ? threads : 1,
                                     .attempt = c->attempt};
     if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
@@ -299,6 +302,32 @@ static void say_goodbye(struct process *w, int rc, const struct err *e)
     pulse_stop(w->pulse, farewell_seconds);
 }
 
+/* A worker that the service starts on its own host becomes the user of --run-as once MPI, which
+ * compares users, has connected the ranks. From here on it is as on another host: what it keeps is
+ * in a folder of its user, and the keeper gets what it leaves. The keeper stays who it is. */
+static int become_user(struct worker_config *c, struct err *e)
+{
+    const char *name = getenv(RUN_AS_VARIABLE), *rank = getenv("OMPI_COMM_WORLD_RANK"),
+               *cache = getenv(RUN_AS_CACHE);
+    struct run_as *as = calloc(1, sizeof(*as));
+    int rc = as ? 0 : err_set(e, ERR_MEMORY, "cannot change the user: memory ran out");
+    bool works = rank && strtol(rank, NULL, 10) < c->plan.n_workers;
+    if (rc == 0 && name && cache && works && (rc = run_as_find(as, name, e)) == 0) {
+        rc = run_as_become(as) == 0
+                 ? 0
+                 : err_errno(e, ERR_FORBIDDEN, "this rank cannot run as '%s'", name);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the change of user has cleared it */
+        setenv("HOME", as->home, 1);
+        setenv("USER", as->name, 1);
+        setenv("LOGNAME", as->name, 1);
+        c->cache = cache;
+        c->cache_bytes = WORKER_UNPACKED_BYTES;
+        c->unpacked = (struct received){c->cache, c->cache_bytes};
+    }
+    free(as);
+    return rc;
+}
+
 int process_run(struct worker_config *c, struct err *e)
 {
     int provided = 0;
@@ -318,9 +347,10 @@ int process_run(struct worker_config *c, struct err *e)
     }
     struct sigaction term = {.sa_handler = on_term};
     sigaction(SIGTERM, &term, NULL);
-    w->transport = comm_mpi_open(e);
     w->copy.lock = -1;
-    int rc = w->transport ? run_rank(w, e) : -(int)e->code;
+    int rc = become_user(c, e);
+    w->transport = rc == 0 ? comm_mpi_open(e) : NULL;
+    rc = w->transport ? run_rank(w, e) : -(int)e->code;
     if (rc >= 0 && results_bring(&w->results, e) < 0) {
         rc = -(int)e->code;
     }

@@ -12,14 +12,19 @@
 #include "common/buf.h"
 #include "common/text.h"
 
-enum { LINE_BYTES = 4096, REST_BYTES = 1 << 20 };
+enum { LINE_BYTES = 4096, REST_BYTES = 1 << 20, RANKS_MOST = 16 };
+
+/* The log of one rank. */
+struct tail {
+    int64_t read;    /* bytes of it */
+    struct buf rest; /* the begin of a line */
+};
 
 struct follow {
     struct session *session;
     const char *id;
-    char *state;     /* [32] */
-    int64_t read;    /* bytes of the log */
-    struct buf rest; /* the begin of a line */
+    char *state; /* [32] */
+    struct tail tails[RANKS_MOST];
     bool terminal, cancelled;
 };
 
@@ -51,46 +56,54 @@ int follow_signal(void)
 
 /* ---- what the program prints ----------------------------------------------------------------- */
 
-static void print_line(const struct follow *f, const char *line)
+/* What a program prints, of rank 0; that one has ended and is started again, of each rank. */
+static void print_line(const struct follow *f, int rank, const char *line)
 {
-    char module[32], said[LINE_BYTES];
-    if (logline_value(line, "mod", module, sizeof module) && strcmp(module, "program") == 0 &&
-        logline_value(line, "line", said, sizeof said)) {
+    char module[32], what[64], said[LINE_BYTES];
+    if (!logline_value(line, "mod", module, sizeof module) || strcmp(module, "program") != 0) {
+        return;
+    }
+    bool again = logline_value(line, "msg", what, sizeof what) &&
+                 strcmp(what, "is started again") == 0 &&
+                 logline_value(line, "why", said, sizeof said);
+    if (again || (rank == 0 && logline_value(line, "line", said, sizeof said))) {
         fputs(f->terminal ? "\r\033[K" : "", stderr);
         text_print(stderr, said);
-        fputc('\n', stderr);
+        fputs(again ? "; it is started again\n" : "\n", stderr);
     }
 }
 
 /* Whole lines are printed; what has no end yet is kept. */
-static void print_lines(struct follow *f, const char *text, size_t n)
+static void print_lines(struct follow *f, int rank, const char *text, size_t n)
 {
-    buf_add(&f->rest, text, n);
-    char *line = f->rest.failed ? NULL : f->rest.data, *end = NULL;
+    struct buf *rest = &f->tails[rank].rest;
+    buf_add(rest, text, n);
+    char *line = rest->failed ? NULL : rest->data, *end = NULL;
     while (line && (end = strchr(line, '\n'))) {
         *end = '\0';
-        print_line(f, line);
+        print_line(f, rank, line);
         line = end + 1;
     }
     char *kept = line && *line ? strdup(line) : NULL;
-    buf_reset(&f->rest);
+    buf_reset(rest);
     if (kept) {
-        buf_adds(&f->rest, kept);
+        buf_adds(rest, kept);
     }
     free(kept);
 }
 
 /* Output is shown as far as it can be had: a log that cannot be read ends nothing. */
-static void show_output(struct follow *f)
+static void show_output(struct follow *f, int rank)
 {
     char path[256];
     struct err ignored = {0};
+    struct tail *t = &f->tails[rank];
     size_t n = 0;
-    snprintf(path, sizeof path, "/api/v1/jobs/%.64s/logs?rank=0", f->id);
-    char *text = client_text(&f->session->client, path, f->read, &n, &ignored);
+    snprintf(path, sizeof path, "/api/v1/jobs/%.64s/logs?rank=%d", f->id, rank);
+    char *text = client_text(&f->session->client, path, t->read, &n, &ignored);
     if (text && n > 0) {
-        f->read += (int64_t)n;
-        print_lines(f, text, n);
+        t->read += (int64_t)n;
+        print_lines(f, rank, text, n);
     }
     free(text);
 }
@@ -122,7 +135,11 @@ static int seen(void *ctx, const json_t *job)
     struct follow *f = ctx;
     const char *state = json_string_value(json_object_get(job, "state"));
     snprintf(f->state, 32, "%s", state ? state : "");
-    show_output(f);
+    json_int_t workers =
+        json_integer_value(json_object_get(json_object_get(job, "spec"), "workers"));
+    for (int rank = 0; rank < RANKS_MOST && (rank == 0 || rank < workers); rank++) {
+        show_output(f, rank);
+    }
     return obey_signals(f);
 }
 
@@ -132,8 +149,12 @@ int follow_job(struct session *s, const char *id, char state[32])
         .session = s, .id = id, .state = state, .terminal = isatty(STDERR_FILENO) != 0};
     const struct watch how = {.out = stderr, .seen = seen, .ctx = &f};
     state[0] = '\0';
-    buf_init(&f.rest, REST_BYTES);
+    for (int i = 0; i < RANKS_MOST; i++) {
+        buf_init(&f.tails[i].rest, REST_BYTES);
+    }
     int status = watch_job(s, id, &how);
-    buf_release(&f.rest);
+    for (int i = 0; i < RANKS_MOST; i++) {
+        buf_release(&f.tails[i].rest);
+    }
     return status;
 }

@@ -150,6 +150,11 @@ static int pack(struct run *r)
     const struct opt_values *o = r->session.options;
     const struct run_program *p = &r->program;
     const char *why = opt_string(o, "folder") ? NULL : files_no_project(p->folder);
+    if (why && p->module) {
+        err_set(err_of(r), ERR_INVALID, "%s is not taken for the folder of module '%s', since %s",
+                p->folder, p->module, why);
+        return err_hint(err_of(r), "--folder takes it all the same");
+    }
     int rc = why ? pack_file(&r->pack, p->folder, p->file, err_of(r))
                  : pack_folder(&r->pack, p->folder, p->file, opt_string(o, "output"), err_of(r));
     if (rc == 0 && why) {
@@ -171,8 +176,10 @@ static enum status prepare(struct run *r, const char *file)
         err_set(err_of(r), ERR_INVALID, "--output waits for the job's end, and --detach does not");
         return STATUS_USAGE;
     }
-    if (run_program_find(&r->program, file, opt_string(o, "folder"), err_of(r)) < 0 ||
-        !(r->spec = run_spec(&r->program, o, err_of(r))) || pack(r) < 0) {
+    const char *folder = opt_string(o, "folder");
+    int rc = r->program.module ? run_module_find(&r->program, file, folder, err_of(r))
+                               : run_program_find(&r->program, file, folder, err_of(r));
+    if (rc < 0 || !(r->spec = run_spec(&r->program, o, err_of(r))) || pack(r) < 0) {
         return STATUS_USAGE;
     }
     return STATUS_DONE;
@@ -254,9 +261,13 @@ static enum status run_file(struct run *r, int argc, char **argv)
         fprintf(stderr, "usage: %s\n", usage);
         return STATUS_USAGE;
     }
-    if (argv[0][0] == '-' || is_interpreter(argv[0])) {
+    if (strcmp(argv[0], "-m") == 0 && argc > 1) { /* as in `python3 -m package.train` */
+        r->program.module = *++argv;
+        argc--;
+    } else if (argv[0][0] == '-' || is_interpreter(argv[0])) {
         err_set(err_of(r), ERR_INVALID,
-                "'%.100s': a FILE follows the interpreter, whose own options are not passed on",
+                "'%.100s': FILE, or -m MODULE, follows the interpreter, whose own options are not "
+                "passed on",
                 argv[0]);
         return STATUS_USAGE;
     }

@@ -76,6 +76,30 @@ int run_program_find(struct run_program *p, const char *file, const char *folder
     return 0;
 }
 
+int run_module_find(struct run_program *p, const char *module, const char *folder, struct err *e)
+{
+    char path[PATH_MAX], file[PATH_MAX];
+    snprintf(path, sizeof path, "%s%s%s", folder ? folder : "", folder ? "/" : "", module);
+    for (char *c = path + (folder ? strlen(folder) + 1 : 0); *c; c++) {
+        *c = *c == '.' ? '/' : *c;
+    }
+    int n = snprintf(file, sizeof file, "%s.py", path);
+    if (access(file, F_OK) != 0) {
+        n = snprintf(file, sizeof file, "%s/__main__.py", path);
+    }
+    if (n >= (int)sizeof file || access(file, F_OK) != 0) {
+        return err_set(e, ERR_NOT_FOUND,
+                       "cannot find the module '%.200s' in the %s: neither %.200s.py nor "
+                       "%.200s/__main__.py is there",
+                       module, folder ? "folder of --folder" : "current folder", path, path);
+    }
+    p->module = module;
+    int rc = run_program_find(p, file, folder ? folder : ".", e);
+    const char *last = strrchr(module, '.');
+    snprintf(p->name, sizeof p->name, "%s", last ? last + 1 : module);
+    return rc;
+}
+
 /* ---- --set ----------------------------------------------------------------------------------- */
 
 /* The next key of a JSON pointer, unescaped; *at moves behind it. */
@@ -191,11 +215,13 @@ static int fill_program(json_t *program, const struct run_program *p, const char
     json_object_set_new(program, "args", args);
     snprintf(own, sizeof own, "%s%s", p->is_python ? "" : "./", p->file);
     int rc = p->is_python ? add_text(command, python, e) : 0;
-    if (ddp) {
+    if (ddp || p->module) {
         json_array_append_new(command, json_string("-m"));
+    }
+    if (ddp) {
         json_array_append_new(command, json_string("evenstep.ddp"));
     }
-    rc = rc == 0 ? add_text(command, own, e) : rc;
+    rc = rc == 0 ? add_text(command, p->module ? p->module : own, e) : rc;
     for (int i = 0; rc == 0 && i < p->n_args; i++) {
         rc = add_text(args, p->args[i], e);
     }
@@ -254,8 +280,8 @@ json_t *run_spec(const struct run_program *p, const struct opt_values *options, 
     if (run_bounds(options, &workers, e) < 0) {
         return NULL;
     }
-    if (ddp && !p->is_python) {
-        err_set(e, ERR_INVALID, "--ddp runs PyTorch programs, whose file ends in .py");
+    if (ddp && (!p->is_python || p->module)) {
+        err_set(e, ERR_INVALID, "--ddp runs PyTorch programs, as a file that ends in .py");
         return NULL;
     }
     json_t *spec = json_object();

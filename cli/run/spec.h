@@ -13,6 +13,7 @@ struct run_program {
     char file[PATH_MAX];   /* the program in it, relative */
     char name[64];         /* the job's, if none is given: the file's without its ending */
     bool is_python;        /* else the file is executed itself */
+    const char *module;    /* borrowed: it runs as `python -m MODULE`; NULL: as a file */
     char *const *args;     /* borrowed; n_args of them */
     int n_args;
 };
@@ -20,6 +21,9 @@ struct run_program {
 /* FILE as it was given, and the folder to pack (NULL: the one that it is in). ERR_INVALID if it is
  * neither Python nor executable, or is not in the folder. */
 int run_program_find(struct run_program *p, const char *file, const char *folder, struct err *e);
+/* The same for MODULE of `python -m MODULE`: a module or a package of the current folder, which is
+ * the folder to pack if none is given. */
+int run_module_find(struct run_program *p, const char *module, const char *folder, struct err *e);
 /* The interpreter that --python names: a name that the nodes look up, or a path. A path that does
  * not begin with / is of the current folder and must be there; links in it stay, since a virtual
  * environment is known by the path of its link. */

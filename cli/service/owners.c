@@ -36,6 +36,7 @@ static void print_owners(const json_t *answer)
         {"paused", "paused", COLUMN_COUNT},
         {"ended", "ended", COLUMN_COUNT},
         {"time limit", "quota.max_seconds", COLUMN_SECONDS},
+        {"by the clock", "quota.max_wall_seconds", COLUMN_SECONDS},
         COLUMNS_END,
     };
     static const char *const limited[] = {"queued", "running", "nodes", "disk_bytes"};

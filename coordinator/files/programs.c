@@ -44,10 +44,10 @@ static json_t *read_named(const char *data_dir, const char *name, struct err *e)
     if (problems.count > 0) {
         err_set(e, ERR_DATA, "the manifest of the program '%s' is not valid: %s", name,
                 problems.items[0].message);
-    } else if (!json_object_get(j, "command")) {
+    } else if (!program_manifest_command(j)) {
         err_set(e, ERR_DATA, "the manifest of the program '%s' has no 'command'", name);
     }
-    if (problems.count > 0 || !json_object_get(j, "command")) {
+    if (problems.count > 0 || !program_manifest_command(j)) {
         json_decref(j);
         j = NULL;
     }
@@ -60,7 +60,7 @@ static json_t *read_named(const char *data_dir, const char *name, struct err *e)
 static json_t *read_uploaded(const char *data_dir, const char *digest, struct err *e)
 {
     json_t *facts = uploads_get(data_dir, digest, e),
-           *manifest = json_incref(json_object_get(facts, "manifest"));
+           *manifest = json_incref(uploads_manifest(facts));
     json_decref(facts);
     return facts && !manifest ? json_null() : manifest;
 }
@@ -96,7 +96,7 @@ static void check_kept(const struct program_spec *p, const char *data_dir,
         jsonx_problem(problems, key, "%s", why.message);
     } else if (p->digest[0] && !rights.allowed) {
         jsonx_problem(problems, key, "%s", closed(p, rights));
-    } else if (!p->command && !json_object_get(manifest, "command")) {
+    } else if (!p->command && !program_manifest_command(manifest)) {
         jsonx_problem(
             problems, "/program/command",
             "this program has no manifest (evenstep.json) with a command, so the job must "
@@ -129,20 +129,6 @@ void programs_check(const struct jobspec *spec, const char *data_dir, struct pro
     }
 }
 
-/* Command and environment of the manifest, where the job does not give its own. */
-static void fill_in(json_t *program, const json_t *manifest)
-{
-    json_t *env = json_deep_copy(json_object_get(manifest, "env")),
-           *command = json_object_get(manifest, "command");
-    if (command && !json_object_get(program, "command")) {
-        json_object_set(program, "command", command);
-    }
-    if (env) {
-        json_object_update(env, json_object_get(program, "env"));
-        json_object_set_new(program, "env", env);
-    }
-}
-
 int programs_plan(struct plan *plan, const struct jobspec *spec, const char *data_dir,
                   struct err *e)
 {
@@ -156,7 +142,7 @@ int programs_plan(struct plan *plan, const struct jobspec *spec, const char *dat
         return -(int)e->code;
     }
     json_t *full = json_deep_copy(spec->json);
-    fill_in(json_object_get(full, "program"), manifest);
+    program_manifest_fill_in(json_object_get(full, "program"), manifest);
     json_decref(manifest);
     json_decref(plan->spec);
     plan->spec = full;
@@ -169,13 +155,6 @@ int programs_plan(struct plan *plan, const struct jobspec *spec, const char *dat
     return 0;
 }
 
-/* Is it a Python by its name, such as /srv/venv/bin/python or python3.12? */
-static bool is_interpreter(const char *command)
-{
-    const char *slash = strrchr(command, '/');
-    return strncmp(slash ? slash + 1 : command, "python", 6) == 0;
-}
-
 json_t *programs_manifest(const struct jobspec *spec, const char *data_dir)
 {
     const struct program_spec *p = &spec->program;
@@ -185,29 +164,12 @@ json_t *programs_manifest(const struct jobspec *spec, const char *data_dir)
         json_decref(manifest);
         manifest = p->given ? json_object() : NULL;
     }
-    const json_t *command = p->command ? p->command : json_object_get(manifest, "command");
-    const char *first = json_string_value(json_array_get(command, 0));
-    if (first && strcmp(first, "python3") == 0 && !json_object_get(manifest, "needs")) {
-        json_object_set_new(manifest, "needs", json_pack("{s:s}", "python3", ""));
-    } else if (first && strcmp(first, "python3") != 0 && is_interpreter(first)) {
-        json_object_set_new(manifest, "interpreter", json_string(first));
-    }
+    program_manifest_command_needs(manifest,
+                                   p->command ? p->command : program_manifest_command(manifest));
     return manifest;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
-
-/* What everybody may see of a manifest; not its environment. */
-static void tell_manifest(json_t *program, const json_t *manifest)
-{
-    static const char *const keys[] = {"description", "command", "arguments", "device", "needs"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        json_t *value = json_object_get(manifest, keys[i]);
-        if (value) {
-            json_object_set(program, keys[i], value);
-        }
-    }
-}
 
 static void list_named(json_t *list, const char *data_dir)
 {
@@ -219,7 +181,7 @@ static void list_named(json_t *list, const char *data_dir)
         json_t *manifest = read_named(data_dir, names[i]->d_name, NULL);
         if (manifest) {
             json_t *program = json_pack("{s:s, s:s}", "kind", "operator", "name", names[i]->d_name);
-            tell_manifest(program, manifest);
+            program_manifest_tell(program, manifest);
             json_array_append_new(list, program);
         }
         json_decref(manifest);
@@ -245,6 +207,6 @@ json_t *programs_describe(const json_t *upload)
     json_t *program = json_copy((json_t *)upload);
     json_object_set_new(program, "kind", json_string("uploaded"));
     json_object_del(program, "manifest");
-    tell_manifest(program, json_object_get(upload, "manifest"));
+    program_manifest_tell(program, uploads_manifest(upload));
     return program;
 }

@@ -29,7 +29,7 @@
 static const double turn_seconds = 5, sleep_seconds = 0.1;
 static const char *const goes[] = {"history", "checkpoints"};
 static const int64_t low_bytes = 32 << 20;
-enum { GOES = sizeof goes / sizeof *goes };
+enum { GOES = sizeof goes / sizeof *goes, PROPOSED = 10 };
 
 struct ended { /* a job that ended; its files do not grow any more */
     char id[STORE_ID], finished[32];
@@ -45,6 +45,9 @@ struct retention {
     struct ended *jobs; /* owned; sorted by `finished` once they are listed */
     int n, size;
     bool complained, told_full;
+    int64_t total; /* that jobs and programs take */
+    pthread_mutex_t lock;
+    json_t *disk; /* under `lock`: what retention_disk tells; owned */
     pthread_t thread;
     atomic_bool stopping;
 };
@@ -264,6 +267,7 @@ static int keep_within(struct retention *r, int64_t open_bytes, struct err *e)
         total -= before - r->jobs[i].bytes;
         done += rc == PRUNE_DONE;
     }
+    r->total = total;
     bool over = r->max_disk > 0 && total > r->max_disk;
     if (over && !r->complained) {
         log_warn(
@@ -288,6 +292,49 @@ static int finish_pruning(struct retention *r, struct err *e)
     return rc;
 }
 
+/* ---- what could go --------------------------------------------------------------------------- */
+
+/* Of the jobs that have ended, those that finished first: what pruning, and deleting, would give
+ * back. */
+static json_t *propose(const struct retention *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < r->n && json_array_size(list) < PROPOSED; i++) {
+        const struct ended *j = &r->jobs[i];
+        if (j->bytes > 0) {
+            json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "id", j->id, "finished",
+                                                  j->finished, "disk_bytes", (json_int_t)j->bytes,
+                                                  "can_go_bytes", (json_int_t)j->disposable));
+        }
+    }
+    return list;
+}
+
+static void keep_disk(struct retention *r, int64_t left, bool low, int64_t disposable)
+{
+    json_t *limit = r->max_disk > 0 ? json_integer((json_int_t)r->max_disk) : json_null();
+    json_t *now = json_pack("{s:b, s:I, s:I, s:o, s:I, s:o}", "low", low, "free_bytes",
+                            (json_int_t)left, "used_bytes", (json_int_t)r->total, "max_disk_bytes",
+                            limit, "can_go_bytes", (json_int_t)disposable, "jobs", propose(r));
+    pthread_mutex_lock(&r->lock);
+    json_decref(r->disk);
+    r->disk = now;
+    pthread_mutex_unlock(&r->lock);
+}
+
+json_t *retention_disk(struct retention *r)
+{
+    json_t *out = NULL;
+    if (r) {
+        pthread_mutex_lock(&r->lock);
+        out = json_deep_copy(r->disk);
+        pthread_mutex_unlock(&r->lock);
+    }
+    return out ? out
+               : json_pack("{s:b, s:n, s:n, s:n, s:i, s:[]}", "low", false, "free_bytes",
+                           "used_bytes", "max_disk_bytes", "can_go_bytes", 0, "jobs");
+}
+
 /* Says once that the disk is nearly full, and what could be removed. */
 static void watch_disk(struct retention *r)
 {
@@ -306,6 +353,7 @@ static void watch_disk(struct retention *r)
                  (long long)left, jobs, (long long)disposable);
     }
     r->told_full = low;
+    keep_disk(r, left, low, disposable);
 }
 
 int retention_turn(struct retention *r, struct err *e)
@@ -350,6 +398,7 @@ struct retention *retention_new(const struct retention_config *c, struct err *e)
         err_set(e, ERR_MEMORY, "cannot look after the files of jobs: memory ran out");
         return NULL;
     }
+    pthread_mutex_init(&r->lock, NULL);
     snprintf(r->data_dir, sizeof r->data_dir, "%s", c->data_dir);
     r->keep_jobs = c->keep_jobs;
     r->max_disk = c->max_disk;
@@ -367,6 +416,8 @@ void retention_free(struct retention *r)
     if (r) {
         store_close(r->store);
         free(r->jobs);
+        json_decref(r->disk);
+        pthread_mutex_destroy(&r->lock);
         free(r);
     }
 }

@@ -10,6 +10,8 @@
 #ifndef COORDINATOR_FILES_RETENTION_H
 #define COORDINATOR_FILES_RETENTION_H
 
+#include <jansson.h>
+
 #include "store/store.h"
 
 struct retention_config {
@@ -26,6 +28,10 @@ struct retention *retention_new(const struct retention_config *config, struct er
  * is away. */
 int retention_turn(struct retention *r, struct err *e);
 void retention_free(struct retention *r);
+
+/* The schema Disk as of the last turn: what is free, and what could go. Any thread. New reference.
+ * r NULL: nothing is known. */
+json_t *retention_disk(struct retention *r);
 
 /* The same with a thread that turns every few seconds. */
 struct retention *retention_start(const struct retention_config *config, struct err *e);

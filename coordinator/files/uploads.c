@@ -297,3 +297,8 @@ int64_t uploads_make_room(const char *data_dir, struct store *s, int64_t wanted,
     json_decref(list);
     return freed;
 }
+
+json_t *uploads_manifest(const json_t *facts)
+{
+    return json_object_get(facts, "manifest");
+}

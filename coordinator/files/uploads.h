@@ -25,6 +25,8 @@ void uploads_init(const char *data_dir);
  * problems. *fresh: it was not there before. */
 json_t *uploads_add(const char *data_dir, FILE *archive, const char *who, bool *fresh,
                     struct jsonx_problems *problems, struct err *e);
+/* Of one of them; JSON null where it has none. Borrowed. */
+json_t *uploads_manifest(const json_t *facts);
 /* {"digest", "files", "bytes", "uploaded", "used", "by", "manifest": {…} or null}: a new reference;
  * NULL with ERR_NOT_FOUND. */
 json_t *uploads_get(const char *data_dir, const char *digest, struct err *e);

@@ -267,10 +267,10 @@ static int read_id(struct hosts *h, struct err *e)
     if (text) {
         text[strcspn(text, "\n")] = 0;
     }
-    int rc = text && sign_unhex(text, &id, NULL) == 0 ? 0 : 1;
+    bool kept = text && sign_unhex(text, &id, NULL) == 0;
     free(text);
-    if (rc == 1) {
-        rc = sign_random(&id, e);
+    if (!kept) {
+        int rc = sign_random(&id, e);
         sign_hex(&id, h->id);
         if (rc < 0) {
             return rc;

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "common/run_as.h"
 #include "job/documents/plan.h"
 #include "job/seal.h"
 
@@ -38,10 +39,11 @@ struct launcher {
 struct launcher_config {
     const char *data_dir; /* absolute; jobs/ID/logs is beneath it */
     const char *store_url, *store_password;
-    const char *program;   /* evenstep-worker or evenstep-simulate: an absolute path */
-    const char *interface; /* network for Open MPI between hosts (--interface), or NULL: where the
+    const char *program;     /* evenstep-worker or evenstep-simulate: an absolute path */
+    const char *interface;   /* network for Open MPI between hosts (--interface), or NULL: where the
                               hosts are */
-    const char *ports;     /* FIRST-LAST that Open MPI may listen on, or NULL */
+    const char *ports;       /* FIRST-LAST that Open MPI may listen on, or NULL */
+    const struct run_as *as; /* whom the workers of this host become once they know each other */
 };
 
 /* mpirun.c: one mpirun per attempt, in a session of its own. Workers whose plan says

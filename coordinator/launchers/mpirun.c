@@ -237,6 +237,10 @@ static void program(struct command *c, const struct launcher_config *l, const st
     }
     pair(c, print(c, "EVENSTEP_STORE=%s", l->store_url));
     pair(c, print(c, "EVENSTEP_NODE_UNPACKED=%s/unpacked", l->data_dir));
+    if (run_as_given(l->as)) {
+        pair(c, print(c, RUN_AS_VARIABLE "=%s", l->as->name));
+        pair(c, print(c, RUN_AS_CACHE "=%s/received", l->data_dir));
+    }
     pair(c, print(c, "PATH=%.*s:%s", slash ? (int)(slash - l->program) : 1,
                   slash ? l->program : ".", path ? path : "/usr/bin:/bin"));
     pair(c, print(c, "EVENSTEP_JOB=%s", a->job));

@@ -331,8 +331,8 @@ static int on_fact(struct monitor *m, struct fact *f, bool old_attempt, bool dis
 /* The attempt and the rank that it claims pick the key that it must be sealed with. */
 static int open_fact(struct monitor *m, const json_t *claimed, struct fact *out, struct err *why)
 {
-    int64_t attempt = json_integer_value(json_object_get(claimed, "attempt")),
-            rank = json_integer_value(json_object_get(claimed, "rank"));
+    int64_t attempt, rank;
+    fact_claims(claimed, &attempt, &rank);
     bool possible = attempt >= 0 && attempt <= m->ours.attempt && rank >= 0 && rank <= INT16_MAX;
     const struct sign_key *key = possible ? seals_of(m->seals, (int)attempt, (int)rank) : NULL;
     memset(out, 0, sizeof *out);
@@ -341,10 +341,7 @@ static int open_fact(struct monitor *m, const json_t *claimed, struct fact *out,
     if (!key) {
         return err_set(why, ERR_NOT_FOUND, "there was no such rank in that attempt");
     }
-    json_t *j = sign_open(key, SEAL_FACT, jsonx_string_at(claimed, "sealed"), why);
-    int rc = j ? fact_read(out, j, why) : -(int)why->code;
-    json_decref(j);
-    return rc;
+    return fact_open(out, claimed, key, why);
 }
 
 /* Is it to be believed? Ranks of earlier attempts are not counted any more, so for them who the
@@ -411,10 +408,10 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
             rc = monitor_save(m, e);
         }
         if (rc < 0 || n == 0) {
-            return rc;
+            return rc < 0 ? rc : FACTS_NONE_WAIT;
         }
     }
-    return 1;
+    return FACTS_MAY_WAIT;
 }
 
 /* The keeper serves, and no fact "restored" came before that. A fact and a heartbeat of the same

@@ -84,7 +84,8 @@ static int read_all(struct monitor *m, double now, int fact_reads, struct err *e
     if ((rc = more) < 0 || (rc = monitor_watch_gate(m, e)) < 0) {
         return rc;
     }
-    return m->gate_open && more == 0 ? feed_read(&m->feed, READS_PER_TURN, NULL, e) : 0;
+    return m->gate_open && more == FACTS_NONE_WAIT ? feed_read(&m->feed, READS_PER_TURN, NULL, e)
+                                                   : 0;
 }
 
 static int publish(struct monitor *m, double now, struct err *e)

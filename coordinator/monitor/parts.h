@@ -51,8 +51,10 @@ struct monitor {
 /* monitor.c: writes the bookmark down. */
 int monitor_save(struct monitor *m, struct err *e);
 enum { FACTS_ALL = INT_MAX };
-/* facts.c: reads and follows the facts that wait, by `reads` reads of some at most: 1 if others may
- * wait. `old_attempt`: what attempts that are over left behind, of which only their results count.
+enum facts_read { FACTS_NONE_WAIT, FACTS_MAY_WAIT };
+/* facts.c: reads and follows the facts that wait, by `reads` reads of some at most; enum facts_read
+ * says whether others may wait. `old_attempt`: what attempts that are over left behind, of which
+ * only their results count.
  */
 int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct err *e);
 /* facts.c: minibatches follow what the program of this attempt has told, if one has. */

@@ -130,15 +130,11 @@ static int open_beat(struct ranks *r, int rank, const json_t *claimed, struct be
                      struct err *why)
 {
     const struct sign_key *key = seals_of(r->seals, r->ours.attempt, rank);
-    json_t *j = key ? sign_open(key, SEAL_BEAT, jsonx_string_at(claimed, "sealed"), why) : NULL;
-    memset(out, 0, sizeof *out);
-    if (!j) {
-        return key ? -(int)why->code : err_set(why, ERR_NOT_FOUND, "this rank has no key");
+    if (!key) {
+        memset(out, 0, sizeof *out);
+        return err_set(why, ERR_NOT_FOUND, "this rank has no key");
     }
-    json_object_set(j, "at", json_object_get(claimed, "at"));
-    json_object_set(j, "age", json_object_get(claimed, "age"));
-    int rc = beat_read(out, j, why);
-    json_decref(j);
+    int rc = beat_open(out, claimed, key, why);
     if (rc >= 0 && (!sender_is(&out->from, &r->ours) || out->from.rank != rank)) {
         rc = err_set(why, ERR_CONFLICT, "it is of another attempt");
     }
@@ -160,7 +156,7 @@ static void see_beat(struct ranks *r, int rank, const json_t *j)
         rc = err_set(&why, ERR_CONFLICT, "a newer one came before");
     }
     if (rc < 0) {
-        fresh.at = (int64_t)json_integer_value(json_object_get(j, "at"));
+        fresh.at = beat_came(j);
         drop_beat(r, w, &fresh, why.message);
         beat_release(&fresh);
         return;

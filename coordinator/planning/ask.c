@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/proc.h"
+#include "job/documents/scored.h"
 
 int ask_folder(char dir[64], struct err *e)
 {
@@ -38,7 +39,7 @@ json_t *ask_program(const char *const *argv, const char *dir, double seconds, st
         nap = nap < 0.02 ? nap * 1.5 : nap;
     }
     json_t *j = jsonx_load(out, 64 << 20, code == 0 ? e : NULL);
-    if (code != 0 && !json_object_get(j, "error")) {
+    if (code != 0 && !scored_is_refusal(j, ERR_DATA, NULL)) {
         json_decref(j);
         j = NULL;
         char *said = proc_read_file(err, 1 << 20, NULL, NULL);

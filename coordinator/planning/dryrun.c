@@ -18,9 +18,11 @@
 #include "coordinator/planning/planner.h"
 #include "coordinator/planning/profiles.h"
 #include "job/documents/checked.h"
+#include "job/documents/scored.h"
 #include "job/node.h"
 
 static const double limit_seconds = 5;
+static const double upload_seconds = 60;
 
 json_t *dryrun_datasets(void *ctx, struct err *e)
 {
@@ -33,22 +35,46 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     return j;
 }
 
-json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
+/* As datasets_show; reading an upload for the first time may take a while. */
+static json_t *show(const struct dryrun *d, const char *roots, const char *path, double seconds,
+                    struct err *e)
 {
-    const struct dryrun *d = ctx;
     char dir[64];
-    const char *argv[] = {d->worker, "--datasets", d->roots, "--show", path, NULL};
-    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limit_seconds, e);
-    const json_t *error = json_object_get(j, "error");
+    const char *argv[] = {d->worker, "--datasets", roots, "--show", path, NULL};
+    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, seconds, e);
     proc_remove_tree(dir, NULL);
-    if (error) {
-        bool broken = strcmp(jsonx_string_at(error, "code"), err_name(ERR_DATA)) == 0;
-        err_set(e, broken ? ERR_DATA : ERR_NOT_FOUND, "%s", jsonx_string_at(error, "message"));
-        err_hint(e, "%s", jsonx_string_at(error, "hint"));
+    if (scored_is_refusal(j, ERR_NOT_FOUND, e)) {
         json_decref(j);
         j = NULL;
     }
     return j;
+}
+
+json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    return show(d, d->roots, path, limit_seconds, e);
+}
+
+static json_t *show_upload(void *ctx, const char *roots, const char *name, struct err *e)
+{
+    return show(ctx, roots, name, upload_seconds, e);
+}
+
+json_t *dryrun_dataset_add(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,
+                           struct jsonx_problems *problems, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    return datasets_add(&d->uploaded, name, archive, who, show_upload, ctx, fresh, problems, e);
+}
+
+int dryrun_dataset_delete(void *ctx, const char *name, struct err *e)
+{
+    const struct dryrun *d = ctx;
+    struct store *store = store_open(d->store_url, d->store_password, e);
+    int rc = store ? datasets_delete(&d->uploaded, store, name, e) : -(int)e->code;
+    store_close(store);
+    return rc;
 }
 
 /* Asks the worker's program, or the simulator's, what is wrong with a spec. The worker's also
@@ -307,6 +333,12 @@ int dryrun_program_delete(void *ctx, const char *digest, struct err *e)
     int rc = store ? uploads_delete(d->data_dir, store, digest, e) : -(int)e->code;
     store_close(store);
     return rc;
+}
+
+json_t *dryrun_disk(void *ctx)
+{
+    const struct dryrun *d = ctx;
+    return retention_disk(d->retention);
 }
 
 void dryrun_quota(void *ctx, const char *owner, struct quota *out)

@@ -1,12 +1,13 @@
 /* What a program needs of a node: see needs.h. */
 #include "coordinator/planning/needs.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/jsonx.h"
 #include "common/packages.h"
 #include "job/node.h"
+#include "job/program_manifest.h"
 
 static bool is_device(const json_t *node, const char *kind)
 {
@@ -15,16 +16,10 @@ static bool is_device(const json_t *node, const char *kind)
     return strncmp(device, kind, n) == 0 && device[n] == ':';
 }
 
-/* What starts the program; "" and no other need: nothing of Python. */
-static const char *interpreter_of(const json_t *manifest)
-{
-    return jsonx_string_at(manifest, "interpreter");
-}
-
 static struct node_python python_of(const json_t *node, const json_t *manifest)
 {
-    const char *interpreter = interpreter_of(manifest);
-    return node_python(node, interpreter[0] ? interpreter : "python3");
+    const char *interpreter = program_manifest_interpreter(manifest);
+    return node_python(node, interpreter ? interpreter : "python3");
 }
 
 /* The name of the first package that the node lacks, with the least version; NULL: none. */
@@ -33,7 +28,7 @@ static const char *lacking(const struct node_python *python, const json_t *manif
 {
     const char *name;
     json_t *version;
-    json_object_foreach(json_object_get(manifest, "needs"), name, version) {
+    json_object_foreach((json_t *)(uintptr_t)program_manifest_needs(manifest), name, version) {
         const char *has = json_string_value(json_object_get(python->packages, name));
         *least = json_string_value(version);
         if (python->packages && (!has || !packages_at_least(has, *least))) {
@@ -45,9 +40,9 @@ static const char *lacking(const struct node_python *python, const json_t *manif
 
 enum needs_answer needs_answer(const json_t *node, const json_t *manifest)
 {
-    const char *device = json_string_value(json_object_get(manifest, "device")), *least;
+    const char *device = program_manifest_device(manifest), *least;
     struct node_python python = python_of(node, manifest);
-    bool of_python = interpreter_of(manifest)[0] || json_object_get(manifest, "needs");
+    bool of_python = program_manifest_interpreter(manifest) || program_manifest_needs(manifest);
     if ((device && !is_device(node, device)) || python.missing ||
         lacking(&python, manifest, &least)) {
         return NEEDS_LACKING;
@@ -87,12 +82,12 @@ static void tell_package(const json_t *node, const json_t *manifest, char out[NE
 
 const char *needs_sentence(const json_t *node, const json_t *manifest, char out[NEEDS_TEXT])
 {
-    const char *device = json_string_value(json_object_get(manifest, "device"));
+    const char *device = program_manifest_device(manifest);
     if (device && !is_device(node, device)) {
         snprintf(out, NEEDS_TEXT, "the program needs a device of the kind %s, and node '%s' is %s",
                  device, node_name(node), node_device(node));
     } else if (python_of(node, manifest).missing) {
-        list_interpreters(node, interpreter_of(manifest), out);
+        list_interpreters(node, program_manifest_interpreter(manifest), out);
     } else {
         tell_package(node, manifest, out);
     }
@@ -101,19 +96,19 @@ const char *needs_sentence(const json_t *node, const json_t *manifest, char out[
 
 const char *needs_list(const json_t *manifest, char out[NEEDS_TEXT])
 {
-    const char *device = json_string_value(json_object_get(manifest, "device")), *name,
-               *interpreter = interpreter_of(manifest);
+    const char *device = program_manifest_device(manifest), *name,
+               *interpreter = program_manifest_interpreter(manifest);
     json_t *version;
     size_t n = 0;
     out[0] = '\0';
     if (device) {
         n = (size_t)snprintf(out, NEEDS_TEXT, " with the device %s", device);
     }
-    if (interpreter[0]) {
+    if (interpreter) {
         n += (size_t)snprintf(out + n, NEEDS_TEXT - n, "%s%.100s", n ? " and " : " with ",
                               interpreter);
     }
-    json_object_foreach(json_object_get(manifest, "needs"), name, version) {
+    json_object_foreach((json_t *)(uintptr_t)program_manifest_needs(manifest), name, version) {
         const char *least = json_string_value(version);
         if (n + 1 < NEEDS_TEXT) {
             n += (size_t)snprintf(out + n, NEEDS_TEXT - n, "%s%s%s%s", n ? " and " : " with ", name,

@@ -286,24 +286,6 @@ static int by_rate(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a step of each worker takes. */
-static json_t *workers_of(const struct summary_read *run)
-{
-    static const char *const told[] = {"node", "batch", "compute_seconds", "exchange_seconds",
-                                       "wait_seconds"};
-    json_t *out = json_array();
-    size_t i;
-    json_t *one;
-    json_array_foreach(json_object_get(run->live, "workers"), i, one) {
-        json_t *worker = json_object();
-        for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
-            json_object_set(worker, told[k], json_object_get(one, told[k]));
-        }
-        json_array_append_new(out, worker);
-    }
-    return out;
-}
-
 /* `runs` in the order of their rates. */
 static json_t *row_of(const struct prediction *p, const struct summary_read runs[SEEDS],
                       const char *strategy, bool chosen)
@@ -320,7 +302,7 @@ static json_t *row_of(const struct prediction *p, const struct summary_read runs
         p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
         "staleness", median->staleness, "memory_bytes", (json_int_t)median->rank_memory_bytes);
     if (chosen) {
-        json_object_set_new(row, "workers", workers_of(median));
+        json_object_set(row, "workers", median->steps);
     }
     return row;
 }

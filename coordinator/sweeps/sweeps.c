@@ -154,7 +154,9 @@ static int turn(struct turn *t, struct err *e)
     enum sweep_state to = t->state;
     struct err why = {0};
     int rc = note(t, e);
-    rc = rc < 0 ? rc : advance_sweep(t, &to, e);
+    if (rc >= 0) {
+        rc = advance_sweep(t, &to, e);
+    }
     if (t->changed || to != t->state) {
         json_t *jobs = sweep_runs_json(&t->runs);
         int written = store_sweep_change(t->store, t->id, jobs, t->state, to, &why);

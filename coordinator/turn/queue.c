@@ -19,6 +19,7 @@
 #include "coordinator/turn/launch.h"
 #include "coordinator/turn/preempt.h"
 #include "coordinator/turn/resize.h"
+#include "coordinator/turn/wall.h"
 #include "job/node.h"
 
 enum { WINDOW = 64 };
@@ -146,13 +147,13 @@ static void wait_for_nodes(struct round *round, const char *job, const struct pl
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
-/* A job whose spec can never run fails. */
+/* A job whose spec can never run, or whose time is over, fails. */
 static void fail_queued(struct attempts *a, const char *job, const struct err *why)
 {
     char quoted[600];
     struct failure f = failure_of(why->code, why->message, COORDINATOR, NULL, 0);
     attempts_move(a, job, JOB_QUEUED, JOB_FAILED, &f, NULL);
-    log_warn("sched", "can never run", "job=%s why=%s", job,
+    log_warn("sched", "does not run any more", "job=%s why=%s", job,
              log_quote(quoted, sizeof quoted, why->message));
 }
 
@@ -261,12 +262,17 @@ static int try_start(struct round *round, const struct share_place *place, struc
 {
     struct attempts *a = round->attempts;
     const char *job = place->id;
-    if (attempts_find(a, job) ||
-        is_paused(round, job)) { /* its last attempt still holds its nodes */
+    struct err late = {0};
+    if (attempts_find(a, job)) { /* its last attempt still holds its nodes */
         return 0;
     }
     struct jobspec *spec = attempts_spec(a, job, e);
-    if (spec && is_over_quota(round, job, spec)) {
+    if (wall_is_over(a->store, job, spec, NULL, &late)) {
+        fail_queued(a, job, &late);
+        attempts_free_spec(spec);
+        return 0;
+    }
+    if (is_paused(round, job) || (spec && is_over_quota(round, job, spec))) {
         attempts_free_spec(spec);
         return 0;
     }

@@ -19,6 +19,7 @@
 #include "coordinator/monitor/seals.h"
 #include "coordinator/planning/planner.h"
 #include "coordinator/turn/run.h"
+#include "job/documents/evaluation.h"
 #include "job/documents/launched.h"
 #include "job/node.h"
 
@@ -147,8 +148,13 @@ static struct run *rebuild(struct attempts *a, const struct launched *l, struct 
         json_t *told = store_assignments(a->store, job, NULL);
         r->told_assignments = json_array_size(told);
         json_decref(told);
-        told = store_doc_get(a->store, job, "detail:evaluations", NULL);
-        r->told_evaluations = json_array_size(json_object_get(told, "evaluations"));
+        struct evaluations kept = {0};
+        struct err unread;
+        if ((told = store_doc_get(a->store, job, "detail:evaluations", NULL))) {
+            evaluations_read(&kept, told, &unread);
+        }
+        r->told_evaluations = (size_t)kept.count;
+        evaluations_release(&kept);
         json_decref(told);
     }
     r->spec = attempts_spec(a, job, e);

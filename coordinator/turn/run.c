@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "coordinator/turn/resize.h"
+#include "coordinator/turn/wall.h"
 
 static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10,
                     yield_patience = 60, stop_grace = 2, last_words_seconds = 3;
@@ -100,13 +101,18 @@ static void watch_ranks(struct run *r, double now)
     stop_process(r, 0.5);
 }
 
-static void watch_time(struct run *r, double now)
+static void watch_time(struct attempts *a, struct run *r, double now)
 {
     double limit = r->spec ? r->spec->max_seconds : 0;
     double spent = r->monitor ? monitor_seconds(r->monitor) : now - r->launched_at;
     if (limit > 0 && spent > limit && !r->expired) {
         r->expired = true;
         log_info("sched", "has used its time", "job=%s max_seconds=%g", r->attempt.job, limit);
+    }
+    if (!r->expired && wall_is_over(a->store, r->attempt.job, r->spec, &r->started_ms, &r->late)) {
+        r->expired = true;
+        log_info("sched", "has used its time by the wall clock", "job=%s max_wall_seconds=%g",
+                 r->attempt.job, r->spec->max_wall_seconds);
     }
 }
 
@@ -195,7 +201,7 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
         return -(int)trouble.code;
     }
     watch_ranks(r, now);
-    watch_time(r, now);
+    watch_time(a, r, now);
     watch_pace(a, r, now);
     watch_end(r, now);
     rc = follow_requests(a, r, state, now, e);

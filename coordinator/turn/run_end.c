@@ -212,7 +212,8 @@ static int time_is_up(struct attempts *a, struct run *r, enum job_state state, s
     char message[160];
     snprintf(message, sizeof message, "the job has used the %g s that its max_seconds allows",
              r->spec->max_seconds);
-    struct failure why = failure_of(ERR_TIMEOUT, message, COORDINATOR, NULL, r->attempt.number);
+    struct failure why = failure_of(ERR_TIMEOUT, r->late.code ? r->late.message : message,
+                                    COORDINATOR, NULL, r->attempt.number);
     return move(a, r->attempt.job, state, JOB_FAILED, &why, e);
 }
 

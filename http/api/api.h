@@ -28,10 +28,14 @@ api_handler api_nodes_list, api_node_get, api_node_drain, api_node_enable, api_n
 /* meta.c */
 api_handler api_catalog, api_datasets, api_dataset, api_events, api_session_get, api_session_start,
     api_session_end, api_link, api_healthz, api_readyz, api_static, api_vendor;
+/* datasets.c */
+api_handler api_dataset_upload, api_dataset_delete;
 /* programs.c */
 api_handler api_programs_list, api_program_get, api_program_upload, api_program_delete;
 /* tokens.c */
 api_handler api_tokens_list, api_token_make, api_token_revoke;
+/* disk.c */
+api_handler api_disk;
 /* owners.c */
 api_handler api_owners;
 /* webhooks.c */

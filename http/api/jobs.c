@@ -73,6 +73,11 @@ static int answer_dry_run(struct request *q, struct reply *out, const struct job
     json_t *prediction = ask_prediction(q, spec, plan);
     json_t *body = json_pack("{s:b, s:O, s:I}", "valid", 1, "spec", spec->json, "parameters",
                              (json_int_t)spec->network.n_params);
+    if (spec->network.n_layers > 0) {
+        json_object_set_new(body, "layers", network_outline(&spec->network));
+        json_object_set_new(body, "activation_bytes",
+                            json_integer((json_int_t)network_activation_bytes(&spec->network)));
+    }
     json_object_update_missing(body, plan);
     if (prediction) {
         json_object_set_new(body, "prediction", prediction);

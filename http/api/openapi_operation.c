@@ -304,7 +304,7 @@ static json_t *answers_json(const struct route *r)
         json_object_set_new(good, "links", job_links());
         json_object_set_new(all, "200", dry_run_json("DryRun"));
     }
-    if (r->way == ROUTE_UPLOADS) {
+    if (route_uploads(r)) {
         json_object_set_new(all, "200", success_json(r, "it was there already"));
     }
     if (strstr(r->pattern, "/artifacts/") || strstr(r->pattern, "/logs")) {

@@ -1,11 +1,7 @@
-/* Documents of the API and how their notation becomes JSON Schema; see schemas.h. Units are in the
- * names; what the words mean exactly is in docs/http-api.md.
+/* Documents of the API, in the notation of schemas.h. Units are in the names; what the words mean
+ * exactly is in docs/http-api.md.
  */
 #include "http/api/schemas.h"
-
-#include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "job/spec.h"
 #include "job/sweep/state.h"
@@ -89,10 +85,15 @@ const struct schema schemas[] = {
     {"JobPatch", "!~priority:priority ~tags:Tags ~note:Note",
      "What can be changed; what is left out stays."},
     {"DryRun",
-     "valid:boolean spec:JobSpec parameters:integer ~nodes:[PlannedNode] ~warnings:[string] "
+     "valid:boolean spec:JobSpec parameters:integer ~layers:[NetworkLayer] "
+     "~activation_bytes:integer ~nodes:[PlannedNode] ~warnings:[string] "
      "~starts:string ~samples:integer? "
      "~test_samples:integer? ~prediction:Prediction",
-     "What would become of a spec: with its defaults, where it would run, and when."},
+     "What would become of a spec: with its defaults, where it would run, and when. "
+     "`activation_bytes`: of one sample."},
+    {"NetworkLayer", "name:string type:string shape:[integer] parameters:integer",
+     "A layer of a network: `shape` is what it gives for a sample (height, width, channels, or a "
+     "length)."},
     {"Prediction",
      "approximate:boolean reason:string? cluster:object? strategies:[PredictedStrategy]",
      "What the job would be like by the measured profiles of its nodes, simulated without "
@@ -265,6 +266,11 @@ const struct schema schemas[] = {
      "path:string format:string samples:integer classes:[DatasetClass] examples:[DatasetExample]",
      "A data set's training samples: counts by class, and 16 of them. Targets that are no labels: "
      "no classes."},
+    {"UploadedDataset",
+     "path:string digest:sha256 files:integer bytes:integer uploaded:time by:string format:string "
+     "samples:integer classes:[DatasetClass] examples:[DatasetExample]",
+     "A data set that was uploaded, and what it shows. `digest`: SHA-256, in hex, of its files' "
+     "names and contents."},
     {"DatasetClass", "class:integer name:string? samples:integer", "How many samples it has."},
     {"DatasetExample", "sample:integer label:integer? ~picture:ScoredPicture", "One sample."},
     {"ProgramList", "programs:[Program]", "Programs that jobs can name."},
@@ -299,6 +305,15 @@ const struct schema schemas[] = {
      "id:id name:string role:Role source:TokenSource created:time expires:time? by:string "
      "expired:boolean token:string",
      "A token that was issued, the only time that it is shown."},
+    {"Disk",
+     "low:boolean free_bytes:integer? used_bytes:integer? max_disk_bytes:integer? "
+     "can_go_bytes:integer jobs:[DiskJob]",
+     "The data folder's disk, as seen within the last seconds. `low`: less than 32 MiB are free; "
+     "`used_bytes`: what all jobs, artifacts included, and uploaded programs take of "
+     "`max_disk_bytes` (`--max-disk`); `can_go_bytes`: history and checkpoints of jobs that have "
+     "ended; `jobs`: the ten that finished first."},
+    {"DiskJob", "id:id finished:string disk_bytes:integer can_go_bytes:integer",
+     "What deleting the job would give back, and what pruning it alone would."},
     {"OwnerList", "owners:[Owner]", "Owners of jobs, by name."},
     {"Owner",
      "name:string queued:integer running:integer paused:integer ended:integer nodes:integer "
@@ -307,9 +322,10 @@ const struct schema schemas[] = {
      "these hold now; what their folders take."},
     {"Quota",
      "queued:integer? running:integer? nodes:integer? disk_bytes:integer? seconds:number? "
-     "max_seconds:number?",
+     "max_seconds:number? max_wall_seconds:number?",
      "What an owner may have; null: no limit. `seconds`: the max_seconds of a job whose spec gives "
-     "none; `max_seconds`: the most that a spec may give."},
+     "none; `max_seconds`: the most that a spec may give; `max_wall_seconds`: the same of "
+     "max_wall_seconds, and what a spec gets that does not say."},
     {"WebhookList", "webhooks:[Webhook]", "Webhooks, in no order."},
     {"Webhook",
      "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
@@ -379,160 +395,3 @@ const struct schema schemas[] = {
      "parameter."},
     {NULL, NULL, NULL},
 };
-
-/* Strings of a form. */
-static const struct {
-    const char *name, *key, *value;
-} words[] = {{"time", "format", "date-time"},
-             {"id", "pattern", "^[0-9a-f]{16}$"},
-             {"sha256", "pattern", "^[0-9a-f]{64}$"}};
-
-/* "integer(1,16)": a number within bounds. */
-static json_t *bounded(const char *type)
-{
-    double least = 0, most = 0;
-    size_t n = strcspn(type, "(");
-    sscanf(type + n, "(%lf,%lf)", &least, &most);
-    bool whole = strncmp(type, "integer", n) == 0;
-    return json_pack("{s:o, s:o, s:o}", "type", json_stringn(type, n), "minimum",
-                     whole ? json_integer((json_int_t)least) : json_real(least), "maximum",
-                     whole ? json_integer((json_int_t)most) : json_real(most));
-}
-
-/* "[number?]" and so on, n characters. */
-static json_t *type_json(const char *type, size_t n)
-{
-    if (n > 1 && type[n - 1] == '?') {
-        json_t *inner = type_json(type, n - 1);
-        json_t *plain = json_object_get(inner, "type");
-        if (json_is_string(plain)) {
-            json_object_set_new(inner, "type", json_pack("[O, s]", plain, "null"));
-            return inner;
-        }
-        return json_pack("{s:[o, {s:s}]}", "anyOf", inner, "type", "null");
-    }
-    if (n > 2 && type[0] == '[') {
-        return json_pack("{s:s, s:o}", "type", "array", "items", type_json(type + 1, n - 2));
-    }
-    if (n > 2 && type[0] == '{') {
-        return json_pack("{s:s, s:o}", "type", "object", "additionalProperties",
-                         type_json(type + 1, n - 2));
-    }
-    if (n > 1 && type[n - 1] == ')') {
-        return bounded(type);
-    }
-    if (isupper((unsigned char)type[0])) {
-        char ref[96];
-        snprintf(ref, sizeof(ref), "#/components/schemas/%.*s", (int)n, type);
-        return json_pack("{s:s}", "$ref", ref);
-    }
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-        if (strlen(words[i].name) == n && strncmp(type, words[i].name, n) == 0) {
-            return json_pack("{s:s, s:s}", "type", "string", words[i].key, words[i].value);
-        }
-    }
-    if (n == 8 && strncmp(type, "priority", n) == 0) {
-        return json_pack("{s:s, s:i, s:i}", "type", "integer", "minimum", -SPEC_PRIORITY, "maximum",
-                         SPEC_PRIORITY);
-    }
-    return n == 3 && strncmp(type, "any", 3) == 0
-               ? json_object()
-               : json_pack("{s:o}", "type", json_stringn(type, n));
-}
-
-json_t *schema_choices(const char *choices)
-{
-    json_t *list = json_array();
-    for (const char *at = choices; *at;) {
-        size_t n = strcspn(at, "|");
-        json_array_append_new(list, json_stringn(at, n));
-        at += n + (at[n] == '|');
-    }
-    return json_pack("{s:s, s:o}", "type", "string", "enum", list);
-}
-
-static const struct schema *find_schema(const char *name)
-{
-    const struct schema *s = schemas;
-    while (s->name && strcmp(s->name, name) != 0) {
-        s++;
-    }
-    return s->name ? s : NULL;
-}
-
-int schema_fields(const char *name, struct schema_field *out, int most)
-{
-    const struct schema *s = find_schema(name);
-    int n = 0;
-    for (const char *at = s ? s->fields : ""; *at && n < most; at += strspn(at, " ")) {
-        at += strspn(at, "!~");
-        size_t key = strcspn(at, ":"), all = strcspn(at, " ");
-        if (key < all) {
-            snprintf(out[n].name, sizeof(out[n].name), "%.*s", (int)key, at);
-            snprintf(out[n].type, sizeof(out[n].type), "%.*s", (int)(all - key - 1), at + key + 1);
-            n++;
-        }
-        at += all;
-    }
-    return n;
-}
-
-bool schema_has(const char *name, const char *key)
-{
-    struct schema_field all[SCHEMA_FIELDS];
-    int n = schema_fields(name, all, SCHEMA_FIELDS), i = 0;
-    while (i < n && strcmp(all[i].name, key) != 0) {
-        i++;
-    }
-    return i < n;
-}
-
-/* "Job?": the fields of Job, of which all but the first may be missing. */
-static json_t *some_of(const struct schema *s)
-{
-    const struct schema *whole = schemas;
-    size_t n = strcspn(s->fields, "?");
-    while (strlen(whole->name) != n || strncmp(whole->name, s->fields, n) != 0) {
-        whole++;
-    }
-    json_t *j = schema_json(whole), *required = json_object_get(j, "required");
-    while (json_array_size(required) > 1) {
-        json_array_remove(required, 1);
-    }
-    json_object_set_new(j, "description", json_string(s->help));
-    return j;
-}
-
-json_t *schema_json(const struct schema *s)
-{
-    if (isupper((unsigned char)s->fields[0])) {
-        return some_of(s);
-    }
-    if (s->fields[0] == '=') {
-        json_t *choices = schema_choices(s->fields + 1);
-        json_object_set_new(choices, "description", json_string(s->help));
-        return choices;
-    }
-    json_t *properties = json_object(), *required = json_array();
-    bool closed = s->fields[0] == '!';
-    for (const char *at = s->fields + closed; *at; at += strspn(at, " ")) {
-        bool optional = *at == '~';
-        char name[64];
-        at += optional;
-        size_t n = strcspn(at, ":");
-        snprintf(name, sizeof(name), "%.*s", (int)n, at);
-        at += n + 1;
-        size_t len = strcspn(at, " ");
-        json_object_set_new(properties, name, type_json(at, len));
-        if (!optional) {
-            json_array_append_new(required, json_string(name));
-        }
-        at += len;
-    }
-    json_t *j = json_pack("{s:s, s:s, s:o, s:o}", "type", "object", "description", s->help,
-                          "properties", properties, "required", required);
-    if (closed) {
-        json_object_set_new(j, "additionalProperties", json_false());
-    }
-    return j;
-}

@@ -21,9 +21,9 @@ static int open_nameless(const char *dir)
     return fd;
 }
 
-int upload_open(struct upload *u, const char *dir, atomic_int *count, struct err *e)
+int upload_open(struct upload *u, const char *dir, int64_t most, atomic_int *count, struct err *e)
 {
-    *u = (struct upload){.count = count};
+    *u = (struct upload){.count = count, .most = most};
     if (atomic_fetch_add(count, 1) >= UPLOADS_MOST) {
         err_set(e, ERR_UNAVAILABLE, "%d uploads are under way", UPLOADS_MOST);
         return err_hint(e, "try again in some seconds");
@@ -43,8 +43,8 @@ int upload_open(struct upload *u, const char *dir, atomic_int *count, struct err
 int upload_add(struct upload *u, const void *bytes, size_t n, struct err *e)
 {
     u->bytes += (int64_t)n;
-    if (u->bytes > UPLOAD_BYTES) {
-        return err_set(e, ERR_TOO_LARGE, "the body is larger than %d bytes", UPLOAD_BYTES);
+    if (u->bytes > u->most) {
+        return err_set(e, ERR_TOO_LARGE, "the body is larger than %lld bytes", (long long)u->most);
     }
     return fwrite(bytes, 1, n, u->file) == n ? 0 : err_errno(e, ERR_IO, "cannot keep this upload");
 }

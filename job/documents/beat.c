@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "common/jsonx.h"
+#include "job/seal.h"
+
 static const double longest = 1e9; /* seconds */
 
 json_t *beat_json(const struct beat *b)
@@ -72,6 +75,25 @@ int beat_read(struct beat *out, const json_t *j, struct err *e)
     out->rows_dropped = document_integer(&d, "rows_dropped", 0, INT64_MAX);
     read_rest(&d, out);
     return document_close(&d, "the heartbeat", e);
+}
+
+int beat_open(struct beat *out, const json_t *claimed, const struct sign_key *key, struct err *e)
+{
+    json_t *j = sign_open(key, SEAL_BEAT, jsonx_string_at(claimed, SEAL_FIELD), e);
+    memset(out, 0, sizeof *out);
+    if (!j) {
+        return -(int)e->code;
+    }
+    json_object_set(j, "at", json_object_get(claimed, "at"));
+    json_object_set(j, "age", json_object_get(claimed, "age"));
+    int rc = beat_read(out, j, e);
+    json_decref(j);
+    return rc;
+}
+
+int64_t beat_came(const json_t *claimed)
+{
+    return json_integer_value(json_object_get(claimed, "at"));
 }
 
 void beat_release(struct beat *b)

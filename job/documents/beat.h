@@ -12,6 +12,7 @@
 #ifndef JOB_DOCUMENTS_BEAT_H
 #define JOB_DOCUMENTS_BEAT_H
 
+#include "common/sign.h"
 #include "job/documents/document.h"
 #include "job/documents/phase.h"
 #include "job/staleness.h"
@@ -41,6 +42,10 @@ struct beat {
 
 json_t *beat_json(const struct beat *b); /* new reference */
 int beat_read(struct beat *out, const json_t *j, struct err *e);
+/* The same of one as the store hands it out: sealed with the rank's key (job/seal.h), and what it
+ * claims with when it came. */
+int beat_open(struct beat *out, const json_t *claimed, const struct sign_key *key, struct err *e);
+int64_t beat_came(const json_t *claimed); /* ms by the clock of the store */
 void beat_release(struct beat *b);
 
 #endif

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/jsonx.h"
 #include "job/documents/failure.h"
+#include "job/seal.h"
 
 static const double longest = 1e12;
 
@@ -204,6 +206,23 @@ int fact_read(struct fact *out, const json_t *j, struct err *e)
         read_own(&d, out);
     }
     return document_close(&d, "the fact", e);
+}
+
+int fact_open(struct fact *out, const json_t *claimed, const struct sign_key *key, struct err *e)
+{
+    json_t *j = sign_open(key, SEAL_FACT, jsonx_string_at(claimed, SEAL_FIELD), e);
+    if (!j) {
+        return -(int)e->code;
+    }
+    int rc = fact_read(out, j, e);
+    json_decref(j);
+    return rc;
+}
+
+void fact_claims(const json_t *claimed, int64_t *attempt, int64_t *rank)
+{
+    *attempt = json_integer_value(json_object_get(claimed, "attempt"));
+    *rank = json_integer_value(json_object_get(claimed, "rank"));
 }
 
 void fact_release(struct fact *f)

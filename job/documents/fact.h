@@ -30,6 +30,7 @@
 #ifndef JOB_DOCUMENTS_FACT_H
 #define JOB_DOCUMENTS_FACT_H
 
+#include "common/sign.h"
 #include "job/documents/departure.h"
 #include "job/documents/document.h"
 #include "job/documents/evaluation.h"
@@ -98,6 +99,10 @@ struct fact {
 json_t *fact_json(const struct fact *f); /* new reference */
 /* Release it in any case. */
 int fact_read(struct fact *out, const json_t *j, struct err *e);
+/* The same of one as the store hands it out, sealed with the rank's key (job/seal.h). Which attempt
+ * and rank it claims to be of picks the key; 0 where it claims none. */
+int fact_open(struct fact *out, const json_t *claimed, const struct sign_key *key, struct err *e);
+void fact_claims(const json_t *claimed, int64_t *attempt, int64_t *rank);
 void fact_release(struct fact *f);
 /* Is it one that this rank of so many workers tells, by the table above? first: the lowest rank
  * that is not lost. */

@@ -168,10 +168,23 @@ static void read_worst(struct scored *out, const json_t *worst)
     }
 }
 
+bool scored_is_refusal(const json_t *j, enum err_code others, struct err *e)
+{
+    const json_t *error = json_object_get(j, "error");
+    if (!error) {
+        return false;
+    }
+    bool of_data = strcmp(jsonx_string_at(error, "code"), err_name(ERR_DATA)) == 0;
+    const char *message = jsonx_string_at(error, "message");
+    err_set(e, of_data ? ERR_DATA : others, "%s",
+            *message ? message : "the worker's program does not say why");
+    err_hint(e, "%s", jsonx_string_at(error, "hint"));
+    return true;
+}
+
 int scored_read(struct scored *out, const json_t *j, struct err *e)
 {
-    const json_t *error = json_object_get(j, "error"), *data = json_object_get(j, "data"),
-                 *matrix = json_object_get(j, "confusion");
+    const json_t *data = json_object_get(j, "data"), *matrix = json_object_get(j, "confusion");
     *out = (struct scored){.model = jsonx_string_at(j, "model"),
                            .format = jsonx_string_at(data, "format"),
                            .path = jsonx_string_at(data, "path"),
@@ -181,10 +194,8 @@ int scored_read(struct scored *out, const json_t *j, struct err *e)
                            .parameters = json_integer_value(json_object_get(j, "parameters")),
                            .samples = json_integer_value(json_object_get(j, "samples")),
                            .loss = json_number_value(json_object_get(j, "loss"))};
-    if (error) {
-        const char *message = jsonx_string_at(error, "message");
-        err_set(e, ERR_DATA, "%s", *message ? message : "the worker's program does not say why");
-        return err_hint(e, "%s", jsonx_string_at(error, "hint"));
+    if (scored_is_refusal(j, ERR_DATA, e)) {
+        return -ERR_DATA;
     }
     if (!json_is_array(matrix)) {
         return 0;

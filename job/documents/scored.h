@@ -53,6 +53,9 @@ void scored_add_worst(struct scored *s, int64_t sample, int label, int answer, d
 /* New references. `s` is left to the caller, with all it points to. */
 json_t *scored_json(const struct scored *s);
 json_t *scored_refusal(const struct err *why);
+/* Is an answer of the worker's program such a refusal? Then `e` gets it: ERR_DATA, or this code
+ * where it has another. */
+bool scored_is_refusal(const json_t *j, enum err_code others, struct err *e);
 /* Owns confusion, names and pictures: release it in any case. Fails with the program's own sentence
  * and hint where the program could not do it. */
 int scored_read(struct scored *out, const json_t *j, struct err *e);

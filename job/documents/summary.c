@@ -47,6 +47,22 @@ static json_t *nodes_of(const struct document *d)
     return json_pack("{s:o}", "nodes", nodes);
 }
 
+static json_t *steps_of(const struct document *d)
+{
+    static const char *const told[] = {"node", "batch", "compute_seconds", "exchange_seconds",
+                                       "wait_seconds"};
+    json_t *steps = json_array(), *one;
+    size_t i;
+    json_array_foreach(document_list(d, "workers", 0, MOST_WORKERS), i, one) {
+        json_t *worker = json_object();
+        for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
+            json_object_set(worker, told[k], json_object_get(one, told[k]));
+        }
+        json_array_append_new(steps, worker);
+    }
+    return steps;
+}
+
 /* The rest of it is the job's live document. */
 static json_t *live_of(const struct document *d)
 {
@@ -79,6 +95,7 @@ int summary_read(struct summary_read *out, const json_t *j, struct err *e)
     out->evaluations = json_incref((json_t *)document_list(&d, "evaluations", 0, MOST_EVALUATIONS));
     out->rank_memory_bytes = document_integer(&d, "rank_memory_bytes", 0, INT64_MAX);
     out->nodes = nodes_of(&d);
+    out->steps = steps_of(&d);
     out->live = d.j ? live_of(&d) : NULL;
     return document_close(&d, "the simulator's summary", e);
 }
@@ -87,6 +104,7 @@ void summary_release(struct summary_read *s)
 {
     json_decref(s->live);
     json_decref(s->nodes);
+    json_decref(s->steps);
     json_decref(s->assignments);
     json_decref(s->evaluations);
     json_decref(s->staleness);

@@ -41,6 +41,8 @@ struct summary_read {
     struct sender from;  /* attempt 0: of no attempt */
     json_t *live;        /* the job's live document (live.h) */
     json_t *nodes;       /* staleness of each node, as live_nodes_json() */
+    json_t *steps;       /* what a step of each worker takes: [{"node", "batch", "compute_seconds",
+                            "exchange_seconds", "wait_seconds"}] */
     json_t *assignments; /* array */
     json_t *evaluations; /* array, as evaluation_json() prints each */
     json_t *staleness;   /* of the job */

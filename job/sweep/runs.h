@@ -1,12 +1,12 @@
-/* The jobs of a sweep, in the order in which they were submitted, and what follows from them. Who
- * submits and watches them is the coordinator (coordinator/sweeps); who shows them, http/. The list
- * is the sweep's whole memory: which trial comes next, which go on to the next rung and which is
- * the best are computed from it, so nothing of that can be lost.
+/* The jobs of a sweep, in the order in which they were submitted, and what follows from them. The
+ * coordinator submits and watches them (coordinator/sweeps), and http/ shows them. A sweep keeps
+ * nothing but this list: the next trial, the trials of the next rung and the best one are computed
+ * from it, so none of them can be lost.
  *
  *   [{"job": ID, "state": "succeeded", "metric": 0.981}, …]
  *
- * Which trial, rung and seed a job has is its place in the list: all seeds of a trial follow each
- * other, the trials of a rung follow in their order, and a rung begins where the one below ends.
+ * The place of a job in the list says which trial, rung and seed it has: the seeds of a trial
+ * follow each other, so do the trials of a rung, and a rung begins where the one below ends.
  *
  *   trials 0 1 2 3, two seeds, eta 2:   0 0 1 1 2 2 3 3 │ 1 1 2 2 │ 2 2
  *                                       rung 0            rung 1    rung 2

@@ -27,6 +27,14 @@ CPU_CLONES void flat_scale(float *to, const float *from, float share, size_t n)
     }
 }
 
+CPU_CLONES void flat_scale_add(float *restrict sum, const float *restrict from, float share,
+                               const float *restrict other, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sum[i] = share * from[i] + other[i];
+    }
+}
+
 CPU_CLONES void flat_look_up(float *restrict to, const uint8_t *restrict from,
                              const float table[restrict 256], size_t n)
 {

@@ -139,6 +139,31 @@ export function post(path, body, options) {
   return request('POST', V1 + path, {...options, body});
 }
 
+/**
+ * A post whose way is told: a file of many bytes.
+ * @param {string} path
+ * @param {Params} params
+ * @param {Blob} body
+ * @param {(sent: number) => void} onSent bytes so far
+ * @returns {Promise<any>}
+ */
+export function upload(path, params, body, onSent) {
+  const request = new XMLHttpRequest(); /* fetch does not tell how far an upload is */
+  return new Promise((done, fail) => {
+    request.open('POST', V1 + path + query(params));
+    request.setRequestHeader('Content-Type', body.type);
+    request.setRequestHeader('Accept', 'application/json');
+    request.responseType = 'json';
+    request.upload.onprogress = (e) => onSent(e.loaded);
+    request.onerror = () => fail(new ApiError(0, {detail: 'the service does not answer'}));
+    request.onload = () => {
+      const {status, response} = request;
+      return status < 300 ? done(response) : fail(new ApiError(status, response || {}));
+    };
+    request.send(body);
+  });
+}
+
 /** @param {string} path */
 export const remove = (path) => request('DELETE', V1 + path);
 

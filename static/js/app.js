@@ -3,6 +3,7 @@
 import {signedOut} from './api.js';
 import {listen, stream} from './events.js';
 import {Banner} from './frame/banner.js';
+import {DiskNotice} from './frame/disk.js';
 import {bindKeys} from './frame/keys.js';
 import {Router} from './frame/router.js';
 import {TopBar} from './frame/topbar.js';
@@ -15,6 +16,7 @@ const place = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const main = place('main');
 const top = new TopBar(place('top'));
 const banner = new Banner(place('banner'), top.countNodes);
+const disk = new DiskNotice(place('banner'));
 const router = new Router(main, (tab) => top.setTab(tab));
 let signedIn = false;
 
@@ -31,6 +33,7 @@ function signOut(message) {
   stream.stop();
   router.leave();
   banner.clear();
+  disk.stop();
   showSignIn(main, message, start);
 }
 
@@ -45,6 +48,7 @@ async function start() {
   document.body.dataset.role = outcome.session.role || '';
   stream.start();
   top.countNodes();
+  disk.watch();
   await router.route();
 }
 

@@ -10,6 +10,7 @@ import {tookText} from './measures.js';
 import {failure} from './sentences/failure.js';
 import {judge} from './sentences/health.js';
 import {counted} from './sentences/words.js';
+import {classesOf} from './spec.js';
 
 /** @param {Api.Job} job */
 function result(job) {
@@ -20,7 +21,21 @@ function result(job) {
   return known(m.train_loss) ? 'a train loss of ' + three(m.train_loss) : 'its end';
 }
 
+/* Times the accuracy of guessing, which says that something was learned. */
+const BETTER = 2;
 const NOT_REACHED = ['diverged', 'chance'];
+
+/**
+ * Of a run that ended no better than guessing: whether it had been better.
+ * @param {Api.Job} job
+ */
+function whatIsLeft(job) {
+  const best = job.metrics?.best_test_accuracy;
+  const classes = classesOf(job.spec);
+  return known(best) && classes && best > BETTER / classes
+      ? 'lost what it had learned: ' + percent(best) + ' of the test set at best'
+      : 'learned nothing';
+}
 
 /**
  * @param {Api.Job} job
@@ -28,7 +43,7 @@ const NOT_REACHED = ['diverged', 'chance'];
  */
 function settled(job, was) {
   if (job.state === 'succeeded' && NOT_REACHED.includes(was?.key || '')) {
-    return 'The job ended after ' + tookText(job) + ' and learned nothing.';
+    return 'The job ended after ' + tookText(job) + ' and ' + whatIsLeft(job) + '.';
   }
   if (job.state === 'succeeded') {
     return 'The job reached ' + result(job) + ' in ' + tookText(job) + '.';

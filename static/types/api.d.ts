@@ -84,6 +84,7 @@ declare namespace Api {
     train_loss?: number|null;
     test_loss?: number|null;
     test_accuracy?: number|null;
+    best_test_accuracy?: number|null;
     samples_per_second?: number|null;
     step_seconds?: number|null;
   }
@@ -154,6 +155,8 @@ declare namespace Api {
     epochs?: number;
     seed?: number;
     max_restarts?: number;
+    max_seconds?: number;
+    tags?: string[];
   }
 
   /** A program that jobs can name: an operator's, or one that was uploaded. */
@@ -276,36 +279,21 @@ declare namespace Api {
     format: string;
     samples: number;
     test_samples: number;
+    /** Height, width, channels, or a length; not of pictures, which are resized. */
+    shape?: number[];
+    /** 0 or null: targets that are no labels. */
+    classes?: number|null;
+    digest?: string|null;
   }
 
-  interface Parameter {
-    name: string;
-    type: string;
-    help?: string;
-    min?: number;
-    max?: number;
-    choices?: string[];
-    default?: string|number|boolean;
-  }
-
-  interface CatalogEntry {
-    name: string;
-    help?: string;
-    parameters?: Parameter[];
-  }
-
-  interface Preset {
-    name: string;
-    parameters: number;
-  }
-
-  interface Catalog {
-    strategy?: CatalogEntry[];
-    optimizer?: CatalogEntry[];
-    schedule?: CatalogEntry[];
-    batching?: CatalogEntry[];
-    format?: CatalogEntry[];
-    preset?: Preset[];
+  /** What an upload of a data set is answered with. */
+  interface UploadedDataset {
+    path: string;
+    digest: string;
+    files: number;
+    bytes: number;
+    format: string;
+    samples: number;
   }
 
   /** A fault of a request at one place of its document. */

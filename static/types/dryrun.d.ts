@@ -8,9 +8,18 @@ declare namespace Api {
     memory_bytes?: number;
   }
 
+  interface OutlinedLayer {
+    name: string;
+    type: string;
+    shape: number[];
+    parameters: number;
+  }
+
   interface StrategyPrediction {
     strategy: string;
     chosen?: boolean;
+    /** By a trial on the cluster, not predicted. */
+    measured?: boolean;
     step_seconds: number;
     step_seconds_least?: number;
     step_seconds_most?: number;
@@ -55,6 +64,9 @@ declare namespace Api {
   interface DryRun {
     spec?: Spec;
     parameters?: number;
+    layers?: OutlinedLayer[];
+    /** Of one sample. */
+    activation_bytes?: number;
     nodes?: PlannedNode[];
     warnings?: string[];
     starts?: string;

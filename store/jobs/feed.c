@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "common/sign.h"
+#include "job/seal.h"
 
 enum { READ_MOST = 10000, RANK_KEY = 64 }; /* bytes of a key of a rank */
 
@@ -231,7 +232,7 @@ static json_t *claimed(const char *text)
 {
     json_t *j = sign_peek(text);
     if (j && json_is_object(j)) {
-        json_object_set_new(j, "sealed", json_string(text));
+        json_object_set_new(j, SEAL_FIELD, json_string(text));
         return j;
     }
     json_decref(j);

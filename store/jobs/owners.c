@@ -21,8 +21,9 @@ static int append(struct store *s, const json_t *ids, size_t from, size_t n, int
     for (size_t i = from; rc >= 0 && i < from + n; i++) {
         const char *argv[2 + OWNERS_FIELDS] = {"HMGET", key};
         memcpy(argv + 2, fields, sizeof *fields * (size_t)n_fields);
-        rc = key_of_job(key, KEY_JOB, json_string_value(json_array_get(ids, i)), e);
-        rc = rc < 0 ? rc : store_append_argv(s, 2 + n_fields, argv, e);
+        if ((rc = key_of_job(key, KEY_JOB, json_string_value(json_array_get(ids, i)), e)) >= 0) {
+            rc = store_append_argv(s, 2 + n_fields, argv, e);
+        }
     }
     return rc;
 }

@@ -259,9 +259,11 @@ static int ask_jobs(struct store *s, int n, const char **ids, const char *words,
         argv[2 + i] = wanted ? fields[i].name : "";
     }
     for (int i = 0; rc == 0 && i < n; i++) {
-        rc = key_of_job(key, KEY_JOB, ids[i], e);
-        rc = rc < 0 ? rc : store_append_argv(s, 2 + FIELDS, argv, e);
-        if (rc == 0 && live && (rc = key_of_job(key, KEY_JOB_LIVE, ids[i], e)) == 0) {
+        if ((rc = key_of_job(key, KEY_JOB, ids[i], e)) < 0 ||
+            (rc = store_append_argv(s, 2 + FIELDS, argv, e)) < 0) {
+            return rc;
+        }
+        if (live && (rc = key_of_job(key, KEY_JOB_LIVE, ids[i], e)) == 0) {
             rc = store_append(s, e, "GET %s", key);
         }
     }

@@ -32,7 +32,7 @@ int reply_int(const redisReply *r, int64_t *out, struct err *e)
 int reply_text(const redisReply *r, const char **out, size_t *len, struct err *e)
 {
     if (r && r->type == REDIS_REPLY_NIL) {
-        return 0;
+        return REPLY_NIL;
     }
     if (!r || (r->type != REDIS_REPLY_STRING && r->type != REDIS_REPLY_STATUS)) {
         return unexpected(r, "a text", e);
@@ -41,7 +41,7 @@ int reply_text(const redisReply *r, const char **out, size_t *len, struct err *e
     if (len) {
         *len = (size_t)r->len;
     }
-    return 1;
+    return REPLY_TEXT;
 }
 
 int reply_array(const redisReply *r, size_t at_least, struct err *e)
@@ -66,7 +66,7 @@ int reply_clock(const redisReply *r, double *ms, struct err *e)
 {
     const char *text = NULL;
     int rc = reply_text(r, &text, NULL, e);
-    if (rc == 0) {
+    if (rc == REPLY_NIL) {
         rc = unexpected(r, "its clock", e);
     }
     *ms = rc > 0 ? (double)strtoll(text, NULL, 10) : 0;

@@ -18,7 +18,6 @@
  * for us, because the device keeps its streams to itself. So a few microseconds of starting are in
  * them.
  */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,62 +26,11 @@
 #include "common/rng.h"
 #include "kernels/device.h"
 #include "kernels/samples.h"
-
-typedef unsigned long long address;
+#include "tests/bench/driver.h"
 
 static struct {
     struct device *dev;
-    void *driver;
-    int (*alloc)(address *, size_t);
-    int (*release)(address);
-    int (*copy)(address, address, size_t);
-    int (*clear)(address, unsigned char, size_t);
-    int (*upload)(address, const void *, size_t);
-    int (*wait)(void);
 } bench;
-
-static int find(const char *name, void *function)
-{
-    void *symbol = dlsym(bench.driver, name);
-    memcpy(function, &symbol, sizeof(symbol));
-    return symbol ? 0 : -1;
-}
-
-static int open_driver(void)
-{
-    const char *named = getenv("EVENSTEP_CUDA_DRIVER");
-    bench.driver = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    return bench.driver && find("cuMemAlloc_v2", &bench.alloc) == 0 &&
-                   find("cuMemFree_v2", &bench.release) == 0 &&
-                   find("cuMemcpyDtoD_v2", &bench.copy) == 0 &&
-                   find("cuMemsetD8_v2", &bench.clear) == 0 &&
-                   find("cuCtxSynchronize", &bench.wait) == 0 &&
-                   find("cuMemcpyHtoD_v2", &bench.upload) == 0
-               ? 0
-               : -1;
-}
-
-/* n arrays of `floats` zeros; 0, or -1 with nothing kept. */
-static int take(address *at, int n, size_t floats)
-{
-    for (int i = 0; i < n; i++) {
-        if (bench.alloc(&at[i], floats * sizeof(float)) != 0 ||
-            bench.clear(at[i], 0, floats * sizeof(float)) != 0) {
-            for (int k = 0; k < i; k++) {
-                bench.release(at[k]);
-            }
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static void give(const address *at, int n)
-{
-    for (int i = 0; i < n; i++) {
-        bench.release(at[i]);
-    }
-}
 
 static int copy(size_t floats, int times, struct err *e)
 {
@@ -90,13 +38,13 @@ static int copy(size_t floats, int times, struct err *e)
     if (take(at, 2, floats) < 0) {
         return err_set(e, ERR_MEMORY, "%zu floats do not fit twice", floats);
     }
-    bench.copy(at[1], at[0], floats * sizeof(float));
-    bench.wait();
+    driver.copy(at[1], at[0], floats * sizeof(float));
+    driver.wait();
     double begin = clock_now();
     for (int i = 0; i < times; i++) {
-        bench.copy(at[(i + 1) % 2], at[i % 2], floats * sizeof(float));
+        driver.copy(at[(i + 1) % 2], at[i % 2], floats * sizeof(float));
     }
-    bench.wait();
+    driver.wait();
     printf("%.9f %.0f\n", clock_now() - begin, 2.0 * (double)floats * sizeof(float) * times);
     give(at, 2);
     return 0;
@@ -187,8 +135,8 @@ static int fill(address at, size_t floats)
         part[i] = (drawn & 0x807f807fu) | 0x3f003f00u; /* ±0.5 to ±1 as float, and as two bf16 */
     }
     for (size_t done = 0; done < floats && rc == 0; done += PART) {
-        rc = bench.upload(at + done * sizeof(float), part,
-                          (floats - done < PART ? floats - done : PART) * sizeof(float));
+        rc = driver.upload(at + done * sizeof(float), part,
+                           (floats - done < PART ? floats - done : PART) * sizeof(float));
     }
     free(part);
     return rc;
@@ -225,14 +173,14 @@ static int matrix(size_t n, int times, int kind)
     int type = kind == 2 ? BF16 : FLOAT, rc = 0;
     for (int i = -1; i < times && rc == 0; i++) {
         if (i == 0) {
-            bench.wait();
+            driver.wait();
             begin = clock_now();
         }
         rc = product(handle, NO_TRANSPOSE, NO_TRANSPOSE, (int)n, (int)n, (int)n, &one,
                      pointer(at[0]), type, (int)n, pointer(at[1]), type, (int)n, &zero,
                      pointer(at[2]), type, (int)n, kind == 1 ? COMPUTE_TF32 : COMPUTE_32F, DEFAULT);
     }
-    bench.wait();
+    driver.wait();
     printf("%.9f %.0f\n", rc == 0 ? clock_now() - begin : 0.0,
            rc == 0 ? 2.0 * (double)n * (double)n * (double)n * times : 0.0);
     give(at, 3);
@@ -486,7 +434,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     char line[8000];
     bench.dev = dev_open(argc > 1 ? argv[1] : "cuda:0", &e);
-    if (!bench.dev || open_driver() < 0 || !bench.dev->ops->rules) {
+    if (!bench.dev || driver_open() < 0 || !bench.dev->ops->rules) {
         fprintf(stderr, "bench_gpu: %s\n",
                 bench.dev ? "this device is no GPU, or its driver lacks what is used here"
                           : e.message);

@@ -3,8 +3,8 @@
  *     bench_own_program OUTPUT PARAMETERS STEPS STEP_US
  *
  * A step sleeps STEP_US in place of computing, so both sides sleep and are woken in each of them.
- * OUTPUT gets a line: microseconds of CPU a step that the calls of libevenstep take (median), and
- * those of the rank's process with all its threads (mean).
+ * OUTPUT-RANK gets a line: microseconds of CPU a step that the calls of libevenstep take (median),
+ * and those of the rank's process with all its threads (mean).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,14 +31,16 @@ static int ascending(const void *a, const void *b)
 }
 
 /* CPU seconds of the calls in each step; how many steps there were, or -1. */
-static int run_steps(const struct es_about *about, int step_us, double *each, int64_t most)
+static int run_steps(const struct es_about *about, int step_us, double *each, int64_t most,
+                     int *rank)
 {
-    struct es_run run;
+    struct es_run run = {0};
     struct es_slice slice;
     const struct es_result result = {.samples = -1, .loss = 1, .correct = -1, .learning_rate = 1};
     struct timespec pause = {.tv_nsec = 1000L * step_us};
     int n = 0, rc = es_join(about, &run);
 
+    *rank = run.rank;
     while (rc >= 0) {
         double begin = seconds(CLOCK_THREAD_CPUTIME_ID), computing;
 
@@ -76,24 +78,26 @@ int main(int argc, char **argv)
         .optimizer = {.name = "none", .server = 0, .learning_rate = 1},
     };
     double *each = calloc((size_t)(steps > 0 ? steps : 1), sizeof(*each));
-    clockid_t rank;
+    char path[4096];
+    clockid_t clock;
     double before;
     FILE *out;
-    int n;
+    int n, rank;
 
     if (steps <= 0 || params <= 0 || !each || !initial ||
-        clock_getcpuclockid(getppid(), &rank) != 0) {
+        clock_getcpuclockid(getppid(), &clock) != 0) {
         fprintf(stderr, "usage: bench_own_program OUTPUT PARAMETERS STEPS STEP_US\n");
         return 2;
     }
-    before = seconds(rank);
-    n = run_steps(&about, (int)strtol(argv[4], NULL, 10), each, steps);
-    if (n <= 0 || !(out = fopen(argv[1], "w"))) {
+    before = seconds(clock);
+    n = run_steps(&about, (int)strtol(argv[4], NULL, 10), each, steps, &rank);
+    snprintf(path, sizeof(path), "%s-%d", argv[1], rank);
+    if (n <= 0 || !(out = fopen(path, "w"))) {
         fprintf(stderr, "bench_own_program: %s\n", n < 0 ? es_error() : "no step was made");
         return 1;
     }
     qsort(each, (size_t)n, sizeof(*each), ascending);
-    fprintf(out, "%.2f %.2f\n", 1e6 * each[n / 2], 1e6 * (seconds(rank) - before) / n);
+    fprintf(out, "%.2f %.2f\n", 1e6 * each[n / 2], 1e6 * (seconds(clock) - before) / n);
     fclose(out);
     free(each);
     free(initial);

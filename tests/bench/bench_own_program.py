@@ -3,7 +3,8 @@ DistributedDataParallel with gloo, and alone; all ranks on this machine, one thr
 
 Every program starts with the environment that a rank gives its program (threads, malloc), DDP's and
 the one alone too, so a ratio is what taking part costs; what that environment gains on a program
-that is started without it is a line of its own."""
+that is started without it is a column of its own. What is compared runs in turns, every second one
+in the other order: medians of five, some twelve minutes on two cores that do nothing else."""
 import json
 import os
 import pathlib
@@ -16,12 +17,13 @@ OWN = pathlib.Path(__file__).resolve().parents[2] / "run/own-program/bin/python"
 if OWN.exists() and not (OWN.parents[2] / "venv/bin/python").exists():
     os.environ.setdefault("EVENSTEP_TORCH", str(OWN))  # read by bench
 
+os.environ["TURNS"] = os.environ.get("TURNS") or ("3" if os.environ.get("QUICK") else "5")
+
 from bench import AT_ROOT, BUILD, PEERS, TORCH, TURNS, Report, median, spread  # noqa: E402
 from service import Service  # noqa: E402
 
 PROGRAM = PEERS / "own_program.py"
 PYTHON = TORCH
-QUICK = bool(os.environ.get("QUICK"))
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "4294967296"}
 SLOWDOWNS = (3, 3, 6, 12)  # speeds 1, 1, 1/2, 1/4, paced so that two cores carry four ranks
@@ -112,24 +114,28 @@ def over(ratios):
     return spread(ratios, "{:.3f}")
 
 
+def in_turns(**calls):
+    """What each call gives in each turn, as dicts by name."""
+    names = list(calls)
+    return [{name: calls[name]() for name in (names if turn % 2 == 0 else names[::-1])}
+            for turn in range(TURNS)]
+
+
 # ---- one rank -----------------------------------------------------------------------------------
 
 
 def one_rank(report):
     """The program alone and as the only rank of a run."""
     rows, memory = [], []
-    for network, steps, goal in (("lenet", 50, "0.98"), ("tiny", 3000, "0.8, goal 0.9")):
-        mine, theirs, bare = [], [], []
-        for _ in range(TURNS):
-            span = 64 * steps // 5, 64 * steps
-            theirs.append(alone(network, 64, steps))
-            run = ours(network, 64, steps, 1)
-            mine.append(run.rate(*span))
-            memory.append((network, run.memory[0]))
-            bare.append(alone(network, 64, steps, {}).rate(*span))
-        rate = [t.rate(*span) for t in theirs]
-        rows.append([network, f"{median([t.step_ms() for t in theirs]):.2f}",
-                     spread(mine, "{:.0f}"), over([a / b for a, b in zip(mine, rate)]), goal,
+    for network, steps, goal in (("lenet", 40, "0.98"), ("tiny", 2000, "0.8, goal 0.9")):
+        turns = in_turns(theirs=lambda: alone(network, 64, steps),
+                         mine=lambda: ours(network, 64, steps, 1),
+                         bare=lambda: alone(network, 64, steps, {}))
+        memory += [(network, turn["mine"].memory[0]) for turn in turns]
+        mine, theirs, bare = ([turn[name].rate(64 * steps // 5, 64 * steps) for turn in turns]
+                              for name in ("mine", "theirs", "bare"))
+        rows.append([network, f"{median([turn['theirs'].step_ms() for turn in turns]):.2f}",
+                     spread(mine, "{:.0f}"), over([a / b for a, b in zip(mine, theirs)]), goal,
                      over([a / b for a, b in zip(mine, bare)])])
     report.table("One rank against the program alone, 64 samples a step",
                  ["network", "ms a step alone", "samples/s", "over the program alone",
@@ -152,22 +158,25 @@ def memory_of_rank(report, memory):
 
 def waking(report):
     """A program in C that sleeps a millisecond in place of computing (bench_own_program.c)."""
-    program, rank = [], []
-    for _ in range(TURNS):
+
+    def cpu(ranks):
         with tempfile.TemporaryDirectory() as d:
             command = [str(BUILD / "tests/bench/bench_own_program")]
             args = [f"{d}/out", "1000", "2000", "1000"]
-            without_a_service(d, {"program": {"command": command, "args": args}, "workers": 1,
+            without_a_service(d, {"program": {"command": command, "args": args}, "workers": ranks,
                                   "strategy": {"type": "sync"}, "epochs": 1,
                                   "batching": {"policy": "equal", "global_batch": 64}})
-            mine, its = map(float, (pathlib.Path(d) / "out").read_text().split())
-            program.append(mine)
-            rank.append(its)
+            each = [[float(word) for word in f.read_text().split()]
+                    for f in pathlib.Path(d).glob("out-*")]
+            return [sum(side) / len(each) for side in zip(*each)]
+
+    turns = in_turns(**{str(ranks): lambda ranks=ranks: cpu(ranks) for ranks in (1, 2, 4)})
     report.table("CPU of a step's waiting and waking, a program in C that sleeps in place of "
-                 "computing, µs",
-                 ["side", "measured", "asked at most"],
-                 [["the program, in libevenstep", spread(program, "{:.1f}"), "20"],
-                  ["the rank, all its threads", spread(rank, "{:.1f}"), ""]])
+                 "computing, µs of each rank",
+                 ["ranks", "the program, in libevenstep", "asked at most",
+                  "the rank, all its threads"],
+                 [[ranks, spread([turn[ranks][0] for turn in turns], "{:.1f}"), "20",
+                   spread([turn[ranks][1] for turn in turns], "{:.1f}")] for ranks in turns[0]])
 
 
 # ---- beside DDP ---------------------------------------------------------------------------------
@@ -177,10 +186,9 @@ def equal(report):
     rows = []
     for ranks, steps in ((1, 40), (2, 60), (4, 60)):
         span = EQUAL_BATCH * steps // 4, EQUAL_BATCH * steps
-        mine, theirs = [], []
-        for _ in range(TURNS):
-            mine.append(ours("lenet", EQUAL_BATCH, steps, ranks).rate(*span))
-            theirs.append(ddp("lenet", EQUAL_BATCH, steps, ranks).rate(*span))
+        turns = in_turns(mine=lambda: ours("lenet", EQUAL_BATCH, steps, ranks).rate(*span),
+                         theirs=lambda: ddp("lenet", EQUAL_BATCH, steps, ranks).rate(*span))
+        mine, theirs = ([turn[name] for turn in turns] for name in ("mine", "theirs"))
         rows.append([ranks, spread(mine, "{:.0f}"), spread(theirs, "{:.0f}"),
                      over([a / b for a, b in zip(mine, theirs)]), "1.0"])
     report.table(f"Equal nodes, LeNet, global batch {EQUAL_BATCH}, sync, samples/s",
@@ -188,17 +196,18 @@ def equal(report):
 
 
 def unequal(report):
-    batch = UNEQUAL_BATCH
-    warm, steps = (22, 44) if QUICK else (30, 60)
+    batch, warm, steps = UNEQUAL_BATCH, 22, 44
     names = {"sync": "2.0", "asgd": "2.5"}
-    rates, theirs = {name: [] for name in names}, []
-    for _ in range(TURNS):
-        for name in names:
-            run = ours("lenet", batch, steps, 4, with_a_service, name, "dynamic")
-            rates[name].append(run.rate(batch * warm, batch * (steps - 2)))
-        theirs.append(ddp("lenet", batch, 12, 4, SLOWDOWNS).rate(batch * 4, batch * 12))
-    rows = [[name, spread(rates[name], "{:.0f}"),
-             over([a / b for a, b in zip(rates[name], theirs)]), goal]
+
+    def rate(name):
+        run = ours("lenet", batch, steps, 4, with_a_service, name, "dynamic")
+        return run.rate(batch * warm, batch * (steps - 2))
+
+    turns = in_turns(sync=lambda: rate("sync"), asgd=lambda: rate("asgd"),
+                     ddp=lambda: ddp("lenet", batch, 12, 4, SLOWDOWNS).rate(batch * 4, batch * 12))
+    theirs = [turn["ddp"] for turn in turns]
+    rows = [[name, spread([turn[name] for turn in turns], "{:.0f}"),
+             over([turn[name] / turn["ddp"] for turn in turns]), goal]
             for name, goal in names.items()]
     rows.append(["DDP, equal", spread(theirs, "{:.0f}"), "1", ""])
     report.table(f"Speeds 1, 1, 1/2, 1/4 (slowdowns {', '.join(map(str, SLOWDOWNS))}), LeNet, "

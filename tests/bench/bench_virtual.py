@@ -7,9 +7,9 @@ job on virtual nodes with the measured profiles.
 
 Rates, step times and staleness are compared with equal minibatches, minibatches under dynamic
 batching. The first fifth of each run is left out on both sides (start, and minibatches that still
-move). What a newcomer would get wrong: slowdowns are large on purpose, so that four workers, the
-keeper and the service fit on few cores; a step is then mostly a sleep, and what is tested is
-profile, clock, exchange and balancer, not the kernels."""
+move). Slowdowns are large, so that four workers, the keeper and the service fit on few cores; a
+step is then mostly a sleep, and what is tested is profile, clock, exchange and balancer, not the
+kernels."""
 import argparse
 import json
 import os

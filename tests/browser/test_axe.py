@@ -1,8 +1,10 @@
 """No page has a finding of axe-core, which others wrote: names, roles, order, and contrast, in both
 themes, on a desk and on a phone. `deploy/setup api-tools` installs it."""
+import json
 import os
 import pathlib
 import signal
+import urllib.parse
 
 import pytest
 
@@ -12,6 +14,8 @@ TOOLS = pathlib.Path(os.environ.get("EVENSTEP_API_TOOLS", ROOT / "run/api-tools"
 FOUND = list(TOOLS.glob("lib/python*/site-packages/axe_core_python/axe.min.js"))
 pytestmark = pytest.mark.skipif(not FOUND,
                                 reason=f"{TOOLS} has no axe-core (deploy/setup api-tools)")
+LAYERS = "/new?set=" + urllib.parse.quote(json.dumps({"/model": {"input": [28, 28, 1], "layers": [
+    {"type": "conv2d", "filters": 8, "kernel": 5}, {"type": "dense", "units": 10}]}}))
 FINDINGS = """
 const done = arguments[arguments.length - 1];
 axe.run(document, {resultTypes: ['violations']})
@@ -59,7 +63,8 @@ def test_no_page_has_a_finding(screen, jobs, theme):
     page.script("window.evenstepTheme.set(arguments[0])", theme)
     routes = {"/": "main .sheet", "/runs?fold=seeds": ".run-table tbody tr",
               f"/jobs/{one}": "#verdict", f"/jobs/{failed}": ".first-error",
-              f"/new?from={one}": "#recommendation", "/nodes?node=slow": "main .nodes-table",
+              f"/new?from={one}": "#recommendation",
+              LAYERS: ".layer .num", "/nodes?node=slow": "main .nodes-table",
               f"/compare?runs={one},{two}": ".run-card"}
     for route, shown in routes.items():
         page.open(route)

@@ -95,6 +95,8 @@ def test_on_a_log_axis_logarithms_are_averaged(page):
     ("m.niceRange([0, 10], {zero: true, pad: 0.1})", [0, 11]),
     ("m.niceRange([1e-9, 1, 2], {log: true})[0] > 1e-6", True),
     ("m.niceRange([1e13, 2000, 1900, 2100], {log: true})[0] < 1900", True),
+    ("m.niceRange([...Array(20).fill(0.5), ...Array(80).fill(460), 1e12], {log: true})[0] < 0.5",
+     True),
     ("m.xLabel('time', 300, 600)", f"5{NARROW}min"),
 ])
 def test_ticks_and_labels(page, expression, wanted):

@@ -131,7 +131,7 @@ def test_the_dry_run_predicts_every_strategy_once_the_nodes_are_measured(page, s
         "  const at = dot.left + dot.width / 2;"
         "  return range.left - 1 <= at && at <= range.right + 1; })")
     assert within, "the median is within its interval"
-    assert page.text("#recommendation").split()[0] in {r[0].split()[0] for r in rows}
+    assert page.text("#recommendation").split()[0].rstrip(",") in {r[0].split()[0] for r in rows}
     page.script("[...document.querySelectorAll('.prediction tbody tr')]"
                 ".find((r) => r.innerText.startsWith('asgd')).querySelector('input').click()")
     until("the strategy is chosen", lambda: spec_of(page)["strategy"] == {"type": "asgd"})

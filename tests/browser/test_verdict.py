@@ -53,6 +53,15 @@ def test_a_run_that_diverged_is_not_praised(page):
     }
 
 
+def test_a_run_that_diverged_late_says_what_it_had_learned(page):
+    document = at_rate(1, 0.103)
+    document["metrics"] = {**document.get("metrics", {}), "best_test_accuracy": 0.64}
+    document["spec"]["optimizer"]["schedule"] = {"type": "step", "at_epochs": [6], "factor": 1000}
+    got = verdict(page, document, RISES, evaluations([0.6] * 5 + [0.103] * 5))
+    assert f"lost what it had learned: 64.0{NARROW}% of the test set at best" in got["text"]
+    assert "The learning rate began at 1." in got["evidence"]
+
+
 def test_a_run_at_chance_is_not_praised(page):
     got = verdict(page, at_rate(0.5, 0.103), FLAT, evaluations([0.103] * 10))
     assert (
@@ -62,7 +71,9 @@ def test_a_run_at_chance_is_not_praised(page):
     )
     assert got["chart"] == "accuracy" and changes(got) == {"/optimizer/learning_rate": 0.05}
     too_low = verdict(page, at_rate(1e-5, 0.103), FLAT, evaluations([0.103] * 10))
-    assert changes(too_low) == {"/optimizer/learning_rate": 0.0001}
+    assert changes(too_low) == {"/optimizer/learning_rate": 0.01}, "ten times is too low"
+    low = verdict(page, at_rate(0.001, 0.103), FLAT, evaluations([0.103] * 10))
+    assert changes(low) == {"/optimizer/learning_rate": 0.01}
 
 
 def test_overfitting_names_the_epoch_to_stop_at(page):
@@ -76,6 +87,11 @@ def test_overfitting_names_the_epoch_to_stop_at(page):
     assert changes(got) == {"/epochs": 3} and got["chart"] == "loss"
     better = verdict(page, job(), FALLS, evaluations([*accuracies[:9], 0.83], losses))
     assert "overfit" not in better["text"], "the accuracy went on rising"
+    late = verdict(page, job(), FALLS, evaluations(
+        [0.70, 0.71, 0.72, 0.75, 0.78, 0.78, 0.779, 0.77, 0.77, 0.76],
+        [0.71, 0.75, 0.80, 0.90, 1.0, 1.2, 1.5, 1.9, 2.3, 2.8]))
+    assert "overfitted from epoch 5 on: the test loss rose from 1.00 to 2.80" in late["text"]
+    assert changes(late) == {"/epochs": 5}, "the accuracy still gained after the least test loss"
 
 
 def test_a_plateau_is_told_with_a_lower_rate_from_there_on(page):
@@ -124,6 +140,15 @@ def test_a_run_that_exchanges_most_of_the_time_hears_about_that_first_and_then_o
         and got["chart"] == "throughput"
         and got["straggler"] == "slow-1"
     )
+
+
+def test_an_exchange_that_a_larger_batch_cannot_hide_is_made_less_often(page):
+    def slow(**spec):
+        return verdict(page, job(workers=[worker(0, "a", compute=0.003, exchange=0.7),
+                                          worker(1, "b", compute=0.003, exchange=0.7)], **spec),
+                       FALLS)
+    got = slow()
+    assert changes(got) == {"/strategy": {"type": "local-sgd", "k": 16}}, got["text"]
 
 
 def test_a_run_that_waits_for_its_data_hears_so(page):

@@ -35,7 +35,8 @@ def schedule(seed, faults, kinds):
     moments = [Moment(kind, draw.random() < 0.2, draw.randint(1, 15), draw.randrange(10**6),
                       draw.uniform(0.2, 2.0)) for kind in names[:faults]]
     for moment in moments:  # a rank that stands still while it starts is missed after two minutes
-        moment.launching = moment.launching and not moment.kind.startswith("freeze")
+        moment.launching = moment.launching and not moment.kind.startswith("freeze") and (
+            moment.kind != "pause_job")  # a job that is being launched cannot be paused
     return moments
 
 

@@ -168,3 +168,16 @@ def batch_norm(output):
     import keras
 
     train(output, keras.optimizers.SGD(0.1), norm=True)
+
+
+def never_applies(output):
+    import keras
+    from torch.utils.data import DataLoader
+
+    import evenstep
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    data = DataLoader(np.ones((12, 3), np.float32), 4)
+    model, _, data = evenstep.prepare(model, keras.optimizers.SGD(), data)
+    for batch in data:
+        model(batch)

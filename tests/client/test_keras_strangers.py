@@ -11,6 +11,7 @@ from test_strangers import on_ranks
 # batch, and how far rounding may carry parameters
 PROGRAMS = {
     "keras_callbacks": (96, 2e-5),
+    "keras_loop": (24, 2e-5),
     "keras_sum": (32, 2e-5),
     "keras_two_inputs": (32, 2e-5),
 }
@@ -59,3 +60,9 @@ def test_callbacks_decide_alike_by_the_figures_of_all_ranks(keras_programs, run_
     assert len({rate for _, rate in alone.values()}) > 1, "a plateau was met"
     for epoch, told in alone.items():
         assert of[0][epoch] == pytest.approx(told, rel=1e-4)
+
+
+def test_a_loop_that_never_applies_gradients_is_told_so(keras_programs, run_programs):
+    job = run_programs(keras_programs, "keras_cases", "never_applies", [1], fails=True)
+    assert job.codes == [1]
+    assert "no gradients of 3 batches in a row reached optimizer.apply()" in job.logs[0]

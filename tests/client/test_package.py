@@ -85,3 +85,10 @@ def test_the_c_example_trains_on_two_unequal_ranks(tmp_path):
     assert shown[0] == shown[1] and float(shown[0].split()[1]) > 0.95
     assert [s["samples"] for s in ranks.sides[1].steps] == [20] * 500
     assert all(side.left for side in ranks.sides)
+
+
+def test_a_plain_make_leaves_what_evenstep_run_needs():
+    """The library that a rank puts on its program's path, too."""
+    told = subprocess.run(["make", "-C", ROOT, "-n", "-W", "client/lib/join.c", "all"],
+                          capture_output=True, text=True, check=True)
+    assert "libevenstep.so" in told.stdout

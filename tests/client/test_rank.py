@@ -135,6 +135,12 @@ def test_a_program_that_fails_names_rank_node_and_last_lines(python, tmp_path):
         on_ranks(python, tmp_path, "missing", [700, 500], {"type": "sync"})
 
 
+def test_a_loss_that_is_not_a_number_ends_the_job_with_rank_and_node(python, tmp_path):
+    with pytest.raises(AssertionError, match="the loss became NaN or infinite: the program of rank "
+                                             "1 on 'local-2', step 2, epoch 2, 500 samples"):
+        on_ranks(python, tmp_path, "diverges", [700, 500], {"type": "sync"})
+
+
 def test_a_second_loader_is_refused_in_a_sentence(python, tmp_path):
     with pytest.raises(AssertionError,
                        match=r"prepare\(\) takes one loader, that of the training data, and got 2"):

@@ -16,6 +16,7 @@ PROGRAMS = {
     "accumulate": (24, 5e-6),
     "amp": (96, 5e-3),
     "by_hand": (96, 2e-6),
+    "closure_step": (32, 2e-5),
     "early_stopping": (96, 2e-6),
     "gan": (96, 2e-5),
     "lbfgs": (96, 1e-3),
@@ -57,6 +58,7 @@ def test_a_server_trains_it(torch_programs, tmp_path, name):
     sizes = [batch * 5 // 8, batch * 3 // 8]
     done, results = on_ranks(torch_programs, name, tmp_path, sizes, {"type": "dbs-sgd"})
     assert all(np.isfinite(v).all() for r in results for v in r.values())
+    assert "changes between steps" not in done.stderr, "the program stepped beside the server"
     rows = [dict(zip(COLUMNS, row.split(","))) for row in rows_of(done)]
     # at least; of the epoch in which the first of them leaves, others may have begun a step
     assert sum(int(r["batch"]) for r in rows) >= 3 * SAMPLES.get(name, 96)

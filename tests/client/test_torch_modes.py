@@ -98,13 +98,15 @@ FAULTS = {
     "replaced": "parameter '0.weight' was replaced after prepare",
     "sparse": "parameter '0.weight' has sparse gradients",
     "unprepared_loader": "batches come from the loader that prepare() returned",
+    "no_backward": "no batch of the epoch had a backward pass",
+    "evaluates_with_gradients": "none of 100 batches had a backward pass",
     "crashes": "ValueError: the learning rate of layer 3 is a string",
 }
 
 
 @pytest.mark.parametrize("case", FAULTS)
 def test_what_cannot_work_is_told_in_a_sentence(torch_programs, run_programs, case):
-    job = run_programs(torch_programs, "torch_cases", case, [1], epochs=60, fails=True)
+    job = run_programs(torch_programs, "torch_cases", case, [1], epochs=200, fails=True)
     assert job.codes == [1]
     assert FAULTS[case] in job.logs[0]
     assert FAULTS[case] in job.sides[0].failure

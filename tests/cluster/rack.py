@@ -2,8 +2,8 @@
 namespace with its own address on a link of 1 Gbit/s, each host's programs under a CPU quota. What
 they know of each other they know over TCP: store, requests, MPI.
 
-What a newcomer would get wrong: the coordinator ends what it can see of a lost attempt (/proc), and
-on one machine it would see the ranks of all hosts. So every host has its own process numbers, name
+The coordinator ends what it can see of a lost attempt (/proc), and on one machine it would see the
+ranks of all hosts. So every host has its own process numbers, name
 and shared memory too (`isolated`); files in /tmp are shared, as in every test of agents."""
 import contextlib
 import os

@@ -9,7 +9,7 @@
 #ifndef TESTS_CUDA_JUDGE_H
 #define TESTS_CUDA_JUDGE_H
 
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 #include <dlfcn.h>
 

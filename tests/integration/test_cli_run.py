@@ -257,10 +257,39 @@ def test_an_interpreter_before_the_file_is_taken_for_its_own(service, program, i
     assert status == 0, err
     told = service.wait(id_of(out), "failed")["spec"]["program"]
     assert told["command"] == [interpreter, "none.py"] and told["args"] == ["--fast"]
-    _, err, status = run(interpreter, "-m", "counting", service=service)
-    assert status == 2 and "'-m': a FILE follows the interpreter" in err
+    _, err, status = run(interpreter, "-u", "none.py", service=service)
+    assert status == 2 and "'-u': FILE, or -m MODULE, follows the interpreter" in err
     _, err, status = run(interpreter, service=service)
-    assert status == 2 and f"'{interpreter}': a FILE follows the interpreter" in err
+    assert status == 2 and f"'{interpreter}': FILE, or -m MODULE, follows the interpreter" in err
+
+
+def test_a_program_that_is_started_again_is_told_whatever_its_rank(service, program):
+    _, err, status = run("--workers", "2", "--strategy", "sync", program / "counting.py",
+                         "--fault", "crash", "--after", 3, "--on", 1, "--times", 1, "--state",
+                         service=service)
+    told = [line for line in err.splitlines() if line.endswith("; it is started again")]
+    assert status == 0 and len(told) == 1, err
+    assert "rank 1 on" in told[0] and "signal 11" in told[0]
+
+
+def test_a_module_of_the_current_folder_runs_with_the_whole_of_it(service, program):
+    package = program / "lab" / "digits"
+    package.mkdir(parents=True)
+    (program / "shared.py").write_text("WORD = 'shared'\n")
+    (package / "__main__.py").write_text("import sys, shared\nfrom . import other\n"
+                                         "print(other.NAME, shared.WORD, sys.argv[1:])\n")
+    (package / "other.py").write_text("NAME = __name__\n")
+    out, err, status = run("python3", "-m", "lab.digits", "--lr", "1", service=service, cwd=program)
+    assert "lab.digits.other shared ['--lr', '1']" in err and status == 1, err
+    job = service.job(id_of(out))
+    assert job["name"] == "digits"
+    assert job["spec"]["program"]["command"] == ["python3", "-m", "lab.digits"]
+    _, err, status = run("python3", "-m", "lab.none", service=service, cwd=program)
+    assert status == 2 and "neither lab/none.py nor lab/none/__main__.py is there" in err
+    _, err, status = run("--ddp", "python3", "-m", "lab.digits", service=service, cwd=program)
+    assert status == 2 and "--ddp runs PyTorch programs, as a file" in err
+    _, err, status = run("--folder", program, "python3", "-m", "lab.digits", service=service)
+    assert "lab.digits.other shared []" in err, err
 
 
 def test_variables_of_the_program_come_from_its_caller(service, program):

@@ -22,7 +22,8 @@ STEP = re.compile(
     r"`(?P<new>[^`]+)`):\n(?P<indent> *)```(?:c|js)\n(?P<code>.*?)\n *```$", re.M | re.S)
 GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4, "figure": 8}
 CONFORMANCE = ["build/tests/kernels/test_layers", "build/tests/kernels/test_update"]
-ROW_TESTS = ["build/tests/unit/job/test_row", "build/tests/unit/store/test_history"]
+ROW_TESTS = ["build/tests/unit/job/test_row", "build/tests/unit/store/test_history",
+             "build/tests/unit/store/test_history_files"]
 
 
 def steps(guide):

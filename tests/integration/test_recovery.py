@@ -379,6 +379,7 @@ def test_a_full_disk_of_the_service_is_the_reason_in_the_503_and_in_the_log(tmp_
         with Service(nodes=NODES, folder=disk.path) as s:
             until("it is told before",
                   lambda: said(s, "the disk is nearly full", "bytes_that_can_go="))
+            assert s.get("disk").json()["low"]
 
             def refused():
                 answer = s.http.post(s.url + "/api/v1/jobs", json=job_spec(1, name="x" * 60),
@@ -391,6 +392,8 @@ def test_a_full_disk_of_the_service_is_the_reason_in_the_503_and_in_the_log(tmp_
             assert (f"the disk of '{disk.path}' is full" in answer.json()["detail"]
                     and "--max-disk" in answer.json()["hint"]), answer.text
             assert said(s, "is away", f"the disk of '{disk.path}' is full")
+            told = s.http.get(s.url + "/api/v1/disk", timeout=60)
+            assert told.status_code == 200 and told.json()["low"], "though the store is away"
             (disk.path / "filler").unlink()
             until("it goes on when there is room again",
                   lambda: s.http.get(s.url + "/api/v1/jobs").status_code == 200)

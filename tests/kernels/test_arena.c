@@ -1,7 +1,7 @@
 /* Working memory of programs (kernels/cpu/arena.c): shared by programs that run one after another,
  * never by two at once. */
 #include "kernels/cpu/cpu.h"
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 enum { SMALL = 10000, LARGE = 4 << 20 };
 

@@ -1,8 +1,8 @@
-/* bf16 on the CPU beyond single operators (those: check_model in reference.h): deep networks,
+/* bf16 on the CPU beyond single operators (those: check_model in bench.h): deep networks,
  * curves, threads, repeated runs, NaN, and that parameters stay fp32. Skipped where the CPU has no
  * avx512_bf16, except for the refusal of such a CPU.
  */
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 static const char lenet[] =
     "{\"input\": [12, 12, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 5, \"padding\": 2}, {\"type\": \"relu\"},"

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 static void devices_are_found_by_name_or_refused_with_a_reason(void **state)
 {

@@ -1,7 +1,7 @@
 /* Loops over flat blocks: at lengths that no register divides, bit for bit what a plain loop gives.
  */
 #include "kernels/flat.h"
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 enum { N = 1003 };
 static const size_t lengths[] = {0, 1, 7, 8, 16, 17, 63, N};

@@ -1,7 +1,7 @@
 /* Every layer type, in the networks of cases.h, against the reference in double precision and
- * finite differences. See reference.h. */
+ * finite differences. See reference.h and bench.h. */
 #include "tests/kernels/cases.h"
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 static void check_between(const char *layers, int batch)
 {

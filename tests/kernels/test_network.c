@@ -1,6 +1,6 @@
 /* Whole networks on the device against the plain reference: outputs, loss, and gradients against
  * finite differences. */
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 static void mlp_matches_the_reference(void **state)
 {

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "tests/kernels/cases.h"
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 static float *gradients(struct bench *b, struct dev_program *p, const struct dev_input *in,
                         float *logits)

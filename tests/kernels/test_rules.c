@@ -2,7 +2,7 @@
  * SEMANTICS.md 1 and ALGORITHMS.md, element by element in double.
  */
 #include "kernels/rules/dc_asgd.h"
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 enum { N = 1003 };
 

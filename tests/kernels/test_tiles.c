@@ -4,7 +4,7 @@
  * precisions; minibatches end within a tile or before one, and before a member's first sample.
  */
 #include "kernels/cpu/cpu.h"
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 enum { BATCH = 64, PRIME = 67 };
 

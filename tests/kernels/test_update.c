@@ -1,6 +1,6 @@
 /* Optimizers against the formulas in plain double loops (PyTorch's SGD, Adam, AdamW), clipping, and
  * bits that do not depend on threads. */
-#include "tests/kernels/reference.h"
+#include "tests/kernels/bench.h"
 
 static const char model[] =
     "{\"input\": [9, 9, 3], \"layers\": [{\"type\": \"conv2d\", \"filters\": 5, \"kernel\": 3}, {\"type\": \"relu\"},"

@@ -1,5 +1,6 @@
 /* Comm over real MPI: all-reduce, groups, messages, broadcast, meeting.   ranks: 2 3 4 5
  * The last rank is the keeper. Inputs are whole numbers, so sums are exact whatever the order. */
+#include <math.h>
 #include <stdatomic.h>
 
 #include "tests/mpi/mpi_test.h"
@@ -150,6 +151,51 @@ static void sums_come_in_parts(struct comm *c)
     check_all(some > 0 || comm.workers == 1 || comm.native, "a part is given before the end");
 }
 
+/* The part of a rank that is added from elsewhere, weighed on the way, with words behind it. */
+static bool sum_from_elsewhere(struct comm *c, size_t n, size_t words)
+{
+    const float share = 1.0f / (float)(3 + c->rank);
+    struct allreduce a, b;
+    struct err e;
+    float *part = malloc((n + 1) * sizeof(float)), *kept = malloc((n + 1) * sizeof(float)),
+          *there = malloc((n + words) * sizeof(float)),
+          *elsewhere = malloc((n + words) * sizeof(float));
+    for (size_t i = 0; i < n + words; i++) {
+        float x = 1.0f / (float)(1 + i % 89 + (size_t)c->rank * 29);
+        there[i] = i < n ? share * x : x;
+        elsewhere[i] = i < n ? NAN : x;
+        if (i < n) {
+            part[i] = x;
+        }
+    }
+    memcpy(kept, part, n * sizeof(float));
+    allreduce_init(&a, c, COMM_ALL, n + words);
+    allreduce_init(&b, c, COMM_ALL, n + words);
+    allreduce_start(&a, there, n + words, words);
+    allreduce_start_from(&b, elsewhere, n + words, words,
+                         &(struct allreduce_source){part, n, share});
+    bool ok = comm_wait(c, &a.op, &e) == 0 && comm_wait(c, &b.op, &e) == 0 &&
+              memcmp(there, elsewhere, (n + words) * sizeof(float)) == 0 &&
+              memcmp(kept, part, n * sizeof(float)) == 0;
+    allreduce_release(&a);
+    allreduce_release(&b);
+    free(elsewhere);
+    free(there);
+    free(kept);
+    free(part);
+    return ok;
+}
+
+static void a_part_may_stand_elsewhere(struct comm *c)
+{
+    static const size_t lengths[] = {0, 1, 100, 4095, 4096, 10007, 262147, 1663370};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        check_all(!is_worker() || (sum_from_elsewhere(c, lengths[i], 0) &&
+                                   sum_from_elsewhere(c, lengths[i], 13)),
+                  "a part that is added from elsewhere gives the same bits, and stays");
+    }
+}
+
 /* Between hosts a ring's chunks go in pieces. */
 static void pieces_do_not_change_a_bit(void)
 {
@@ -177,6 +223,7 @@ static void pieces_do_not_change_a_bit(void)
         free(pieces);
     }
     sums_come_in_parts(&hosts);
+    a_part_may_stand_elsewhere(&hosts);
     comm_release(&hosts);
 }
 
@@ -415,6 +462,7 @@ int main(int argc, char **argv)
     all_ranks_get_the_same_bits();
     pieces_do_not_change_a_bit();
     sums_come_in_parts(&comm);
+    a_part_may_stand_elsewhere(&comm);
     several_under_way_do_not_mix();
     groups_sum_among_themselves();
     messages_carry_header_and_body();

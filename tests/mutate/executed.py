@@ -6,7 +6,7 @@ import hashlib
 import json
 import subprocess
 
-from tree import tests_of
+from tree import ROOMS, tests_of
 
 
 def fingerprint(tree):
@@ -22,8 +22,10 @@ def fingerprint(tree):
 
 
 def lines_run(tree):
-    """{file: lines that ran since the counters were last removed}, and removes them."""
-    counters = [str(p) for p in (tree.path / "build-coverage").rglob("*.gcda")]
+    """{file: lines that ran since the counters were last removed}, of the rooms in which mutants
+    are made; removes the counters."""
+    counters = [str(p) for room in ROOMS
+                for p in (tree.path / "build-coverage" / room).rglob("*.gcda")]
     lines = {}
     if counters:
         said = subprocess.run(["gcov", "--json-format", "--stdout", *counters], cwd=tree.path,

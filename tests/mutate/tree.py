@@ -18,10 +18,12 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOMS = ("job", "store", "http", "worker/exchange")  # where mutants are made
 COVERAGE = ["BUILD=build-coverage", "SAN=--coverage", "OPT=-O0"]
 SANDBOX = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child",
            "--mount-proc", "sh", "-c",
            'mount -t tmpfs -o size=1g tmpfs /tmp && "$@"; exit $?', "sh"]
+LINKER = ["-fuse-ld=lld", "-Wl,-S"] if shutil.which("ld.lld") else []  # quick, and no debug info
 MEMORY_KB = 8 << 20  # a test may map so much
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none",
           "--mca", "btl_vader_single_copy_mechanism", "none"]
@@ -94,41 +96,57 @@ class Tree:
         self.make("BUILD=build", *[f"build/{p}" for p in programs])
         self.make(*COVERAGE, *[f"build-coverage/{p}" for p in programs])
 
+    def commands(self):
+        """{output: words}: every compiler and linker call that make would make for the tests. They
+        are asked of make, so that flags are never said twice."""
+        programs = sorted({t.program for t in tests_of(self.path)})
+        said = subprocess.run(["make", "-n", "-B", "CUDA=0", *[f"build/{p}" for p in programs]],
+                              cwd=self.path, check=True, text=True, capture_output=True,
+                              env=environment(self.path, "build")).stdout
+        found = {}
+        for line in said.replace("\\\n", " ").splitlines():
+            if line.startswith(("gcc ", "mpicc ")) and " -o " in line:
+                words = shlex.split(line)
+                found[words[words.index("-o") + 1]] = words
+        return found
+
     def run(self, test, build, seconds):
-        """(exit status, seconds); status None: it was ended at its time limit."""
+        """(exit status, seconds); status None: it was ended at its time limit. A test program of
+        many cases is ended at the first that fails."""
         begun = time.monotonic()
         limits = ["prlimit", f"--as={MEMORY_KB << 10}", "--core=0", *SANDBOX]
-        with open(self.work / "last-test.log", "wb") as log:
+        path = self.work / "last-test.log"
+        with open(path, "wb") as log:
             process = subprocess.Popen([*limits, *test.command(build)], cwd=self.path,
                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        env=environment(self.path, build))
             try:
-                status = process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                status = None
+                status = wait(process, path, begun + seconds)
             finally:
                 process.kill()  # the end of unshare ends all that the test started
                 process.wait()
         return status, time.monotonic() - begun
 
 
-class Builder:
-    """The commands that make would run for one file and the tests that link it, with the object
-    and the programs in `one` instead. They are asked of make, so that flags are never said twice.
-    """
+def wait(process, log, deadline):
+    """The exit status, 1 as soon as the log says that a case failed, None at the deadline."""
+    pause = 0.02
+    while time.monotonic() < deadline:
+        try:
+            return process.wait(pause)
+        except subprocess.TimeoutExpired:
+            if b"[  FAILED  ]" in log.read_bytes():
+                return 1
+            pause = min(2 * pause, 0.5)
+    return None
 
-    def __init__(self, tree, path):
-        self.tree, self.path = tree, path
-        self.commands = {}
-        programs = sorted({t.program for t in tests_of(tree.path)})
-        said = subprocess.run(["make", "-n", "CUDA=0", "-W", path,
-                               *[f"build/{p}" for p in programs]], cwd=tree.path, check=True,
-                              text=True, capture_output=True,
-                              env=environment(tree.path, "build")).stdout
-        for line in said.replace("\\\n", " ").splitlines():
-            words = shlex.split(line)
-            if "-o" in words and words[0] not in ("mkdir", "rm", "ar"):
-                self.commands[words[words.index("-o") + 1]] = words
+
+class Builder:
+    """Compiles one file and links the tests that have it, with the object and the programs in `one`
+    instead of where make puts them."""
+
+    def __init__(self, tree, path, commands):
+        self.tree, self.path, self.commands = tree, path, commands
         self.object = "build/" + path[:-2] + ".o"
         self.plain = self._compile((tree.path / path).read_text())
 
@@ -160,4 +178,5 @@ class Builder:
         out.parent.mkdir(parents=True, exist_ok=True)
         words[words.index("-o") + 1] = str(out)
         first = next(i for i, w in enumerate(words) if w.endswith(".a"))
-        return self._run(words[:first] + [str(self.tree.one / "mutant.o")] + words[first:])
+        mutant = [*LINKER, str(self.tree.one / "mutant.o")]
+        return self._run(words[:first] + mutant + words[first:])

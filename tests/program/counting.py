@@ -6,6 +6,7 @@ has seen, per epoch, beneath $EVENSTEP_OUTPUT.
                 [--fault NAME] [--after STEPS] …
 """
 import argparse
+import errno
 import json
 import os
 import signal
@@ -186,8 +187,21 @@ def seen_file(rank):
 def note(rank, s):
     """What all processes of this rank have given gradients of; of a slice that was computed again
     the last time holds."""
-    with open(seen_file(rank), "a") as f:
-        f.write(json.dumps([s.number, s.epoch, [int(i) for i in s.indices]]) + "\n")
+    line = (json.dumps([s.number, s.epoch, [int(i) for i in s.indices]]) + "\n").encode()
+    with open(seen_file(rank), "ab", buffering=0) as f:
+        length = f.tell()
+        while not written(f, line):  # on a full disk it waits for room, as a user's would have to
+            f.truncate(length)
+            time.sleep(0.1)
+
+
+def written(f, line):
+    try:
+        return f.write(line) == len(line)
+    except OSError as e:
+        if e.errno != errno.ENOSPC:
+            raise
+        return False
 
 
 def all_seen(rank):

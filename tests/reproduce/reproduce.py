@@ -38,7 +38,8 @@ def duration(text):
 
 def options():
     o = argparse.ArgumentParser(description="The tables of the papers (docs/results/README.md).")
-    o.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)} (all)")
+    o.add_argument("tables", nargs="*", metavar="TABLE[:SETTING]",
+                   help=f"of {', '.join(TABLES)} (all); with a setting, only runs of that one")
     o.add_argument("--size", choices=SIZES, default=os.environ.get("SIZE") or
                    ("quick" if os.environ.get("QUICK") else "full"))
     o.add_argument("--time", type=duration, default=os.environ.get("TIME") or None,
@@ -53,10 +54,7 @@ def options():
                    "not only time that nobody else wants")
     o.add_argument("--pages", action="store_true", help="make pages only, of what is there")
     o = o.parse_args()
-    unknown = set(o.tables) - set(TABLES)
-    if unknown:
-        give_up(f"there is no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
-    o.tables = o.tables or TABLES
+    o.tables = chosen(o.tables or TABLES, o.size)
     o.runs = o.runs or (os.path.join(ROOT, "docs", "results", "runs") if o.size in COMMITTED
                         else os.path.join(o.work, "runs", o.size))
     o.out = o.out or os.path.join(ROOT, "docs", "results", o.size)
@@ -66,6 +64,20 @@ def options():
 def configuration(name):
     with open(os.path.join(HERE, name + ".json")) as f:
         return json.load(f)
+
+
+def chosen(words, size):
+    """table → names of the settings whose runs are made, of words like TABLE and TABLE:SETTING."""
+    tables = {}
+    for word in words:
+        table, _, setting = word.partition(":")
+        if table not in TABLES:
+            give_up(f"there is no table {table}; there are {', '.join(TABLES)}")
+        there = [c["name"] for c in configuration(table)[size]]
+        if setting and setting not in there:
+            give_up(f"{table} has no {size} setting {setting}; there are {', '.join(there)}")
+        tables.setdefault(table, []).extend([setting] if setting else there)
+    return tables
 
 
 # ---- runs ---------------------------------------------------------------------------------------
@@ -157,15 +169,22 @@ def seeds(known):
             f"{sum(n > 0 for n in counts)} have one or more.")
 
 
+def begun(known):
+    return any(known.selected(row) for row in known.table.rows(known.setting))
+
+
 def write_page(name, settings, o):
     told = configuration(name)
     page = Page(name.replace("_", "-"), o.out)
     page.add(f"# {told['title']}\n\n{told['about']}")
-    for known in settings:
+    for known in filter(begun, settings):
         c = known.setting
         page.add(f"## {c['title']}\n\n{described(c)} {told['setting']} {seeds(known)}")
         known.table.fill(c, known, page)
     page.notes()
+    rest = [known.setting["title"] for known in settings if not begun(known)]
+    if rest:
+        page.add(f"No run has been made of: {'; '.join(rest)}.")
     size = {"quick": "QUICK=1 ", "full": ""}.get(o.size, f"SIZE={o.size} ")
     page.add(f"Command: `make reproduce {size}TABLES={name}`. Rates were chosen on a tenth of the "
              f"training samples, one seed each. Times are virtual.")
@@ -182,7 +201,8 @@ def main():
     settings = {name: [Known(tables[name], c, runs, roots) for c in configuration(name)[o.size]]
                 for name in o.tables}
     if not o.pages:
-        driver = Driver([k for some in settings.values() for k in some], sim, runs, o.at_once)
+        driver = Driver([known for name, some in settings.items() for known in some
+                         if known.setting["name"] in o.tables[name]], sim, runs, o.at_once)
         until_then(sim, o.time)
         driver.run()
         sim.stopped = False  # pages may need proofs

@@ -2,8 +2,8 @@
 program, reads what it left.
 
 The data are small (5 inputs, 4 classes) and either one sample over and over, so that the order of
-samples does not matter, or different ones visited in file order. A newcomer would get wrong: cases
-have no two events at one instant, because ties are nobody's rule to test here."""
+samples does not matter, or different ones visited in file order. Cases
+have no two events at one instant: no rule says which of them comes first."""
 import json
 import os
 import struct

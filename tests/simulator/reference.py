@@ -4,7 +4,7 @@ compared with.
 Written from SEMANTICS.md and ALGORITHMS.md alone, never from the C. A job and a cluster go in as
 the same JSON that the program reads; out come parameters, updates, staleness histograms and virtual
 seconds. Time is exact (no jitter) and events at one instant would go to the lower rank, but cases
-should have none. A newcomer would get wrong: the network is always dense, relu, dense, softmax;
+should have none. The network is always dense, relu, dense, softmax;
 minibatches never change (what dynamic batching did is replayed from the run's own history by
 `replay`); evaluation costs nothing and changes nothing. The job itself is in reference_job.py, the
 parameter server in reference_server.py; here are the strategies whose workers go in step."""

@@ -230,8 +230,10 @@ static int sync_rest(const struct incoming *in, struct err *e)
 
 int received_end(struct incoming *in, int rc, struct err *e)
 {
-    int closed = close_file(in, rc < 0 ? NULL : e);
-    rc = rc < 0 ? rc : closed < 0 ? closed : sync_rest(in, e);
+    int closed = close_file(in, rc < 0 ? NULL : e); /* whatever came before */
+    if (rc >= 0 && (rc = closed) >= 0) {
+        rc = sync_rest(in, e);
+    }
     if (in->writes) {
         if (rc == 0) {
             received_drop(in->home, in->key);

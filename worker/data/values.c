@@ -217,8 +217,9 @@ int dataset_hold_out(struct dataset *d, double share, uint64_t seed, bool peek, 
         return rc;
     }
     rc = part_pick(d, &test, first, held, e);
-    int other = part_pick(d, &train, rest, n - held, e);
-    rc = rc < 0 ? rc : other;
+    if (rc >= 0) {
+        rc = part_pick(d, &train, rest, n - held, e);
+    }
     if (rc < 0) {
         part_release(&train);
         part_release(&test);

@@ -91,12 +91,43 @@ static void tune(struct variables *v, int threads)
     add(v, "PYTHONFAULTHANDLER=1");
 }
 
+/* Of a list with commas the entry `index`, up to its end; NULL: there are fewer. */
+static const char *entry_of(const char *list, long index, int *length)
+{
+    for (; index > 0 && list; index--) {
+        list = strchr(list, ',');
+        list = list ? list + 1 : NULL;
+    }
+    *length = list ? (int)strcspn(list, ",") : 0;
+    return *length > 0 ? list : NULL;
+}
+
+/* The node's GPU alone, so that a program's cuda:0 is this one, whichever node it runs on. Its index
+ * counts those that this process may see. A node without one leaves it to the program. */
+static void show_gpu(struct variables *v, const char *device)
+{
+    const char *seen = getenv("CUDA_VISIBLE_DEVICES"), *mine = NULL;
+    int length = 0;
+    if (!device || strncmp(device, "cuda:", 5) != 0) {
+        return;
+    }
+    long index = strtol(device + 5, NULL, 10);
+    mine = seen ? entry_of(seen, index, &length) : NULL;
+    add(v, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    if (mine) {
+        add(v, "CUDA_VISIBLE_DEVICES=%.*s", length, mine);
+    } else {
+        add(v, "CUDA_VISIBLE_DEVICES=%ld", index);
+    }
+}
+
 static void make_environment(struct variables *v, const struct child_ask *ask)
 {
     const char *name, *path = getenv("PYTHONPATH");
     json_t *value;
     inherit(v);
     tune(v, ask->threads);
+    show_gpu(v, ask->device);
     json_object_foreach((json_t *)ask->program->env, name, value) {
         add(v, "%s=%s", name, json_string_value(value));
     }
@@ -279,6 +310,7 @@ int child_start(struct child *c, const struct child_ask *ask, struct err *e)
     }
     if (rc == 0) {
         c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+        c->timed = clock_getcpuclockid(c->pid, &c->clock) == 0;
         c->reading = pthread_create(&c->reader, NULL, read_output, c) == 0;
         rc = c->pidfd < 0 || !c->reading ? err_errno(e, ERR_IO, "cannot watch the program") : 0;
     }
@@ -302,9 +334,8 @@ bool child_ended(struct child *c)
 
 double child_cpu(const struct child *c)
 {
-    clockid_t clock;
     struct timespec t;
-    if (c->reaped || clock_getcpuclockid(c->pid, &clock) != 0 || clock_gettime(clock, &t) != 0) {
+    if (c->reaped || !c->timed || clock_gettime(c->clock, &t) != 0) {
         return -1;
     }
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;

@@ -24,6 +24,7 @@ struct child_ask {
     const char *socket, *job, *output, *library;
     const char *data;          /* this host's folders of data sets, with colons between */
     const char *python_path;   /* NULL: none */
+    const char *device;        /* of the node, as "cuda:1": the only GPU that it sees; NULL: any */
     const char *python;        /* runs a program whose command is `python3`; NULL: the PATH's */
     const struct peers *peers; /* told to it, and rank 0's inherits the listener; NULL: none */
     int rank, workers, threads;
@@ -34,7 +35,8 @@ struct child {
     pid_t pid;  /* 0: not started */
     int pidfd;  /* readable when it has ended */
     int output; /* the read end of stdout and stderr */
-    bool reaped;
+    clockid_t clock; /* of its CPU time, if `timed` */
+    bool timed, reaped;
     int status; /* as of waitpid, once reaped */
     bool reading;
     atomic_bool stop;     /* the reader's, once nothing more is read */

@@ -343,7 +343,8 @@ static int check_optimizer(const struct description *d, const struct strategy_op
         return err_set(
             e, ERR_INVALID,
             "'%s' compensates gradients for their delay, but the optimizer '%s' steps in the "
-            "program, which pushes differences of parameters",
+            "program, which pushes differences of parameters: train with one plain SGD, of one "
+            "rate and without dampening, or take another strategy, such as 'asgd'",
             name, d->optimizer_name);
     }
     if (p->momentum == MOMENTUM_OWN && d->optimizer.momentum > 0) {

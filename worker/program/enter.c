@@ -81,6 +81,7 @@ static int start(struct program *p, struct err *e)
                                     .library = library[0] ? library : NULL,
                                     .data = ask->data,
                                     .python_path = python[0] ? python : NULL,
+                                    .device = ask->device,
                                     .python = getenv("EVENSTEP_NODE_PYTHON"),
                                     .peers = &p->peers,
                                     .rank = rank,

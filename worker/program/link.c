@@ -275,10 +275,15 @@ void link_refuse(struct link *l, const char *why)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+/* Not where a wait began a moment ago: small steps wait thousands of times a second. */
 static void begin_wait(struct link *l)
 {
-    l->silent_since = clock_now();
-    l->cpu_then = child_cpu(l->child);
+    static const double moment = 0.1;
+    double now = clock_now();
+    if (now - l->silent_since > moment) {
+        l->silent_since = now;
+        l->cpu_then = child_cpu(l->child);
+    }
 }
 
 /* Looks at the process every second of a wait; negative: it hangs. */

@@ -237,6 +237,19 @@ static void take_result(struct program_engine *g, const struct wire_message *m, 
     out->finite = !(m->flags & WIRE_NOT_FINITE);
 }
 
+static int check_finite(const struct program_engine *g, const struct work *w,
+                        const struct dev_result *r, struct err *e)
+{
+    if (r->finite) {
+        return 0;
+    }
+    err_set(e, ERR_DATA, "the loss became NaN or infinite: %s, step %lld, epoch %lld, %lld samples",
+            g->p->link.who, (long long)g->number, (long long)w->slice.epoch,
+            (long long)w->slice.count);
+    err_hint(e, "a smaller learning rate, or gradient clipping");
+    return -ERR_DATA;
+}
+
 /* An epoch's end that comes while a step is due belongs to the step before. */
 static int check_previous_end(struct program_engine *g, struct err *e)
 {
@@ -244,7 +257,9 @@ static int check_previous_end(struct program_engine *g, struct err *e)
     return last && !g->begun ? 0 : talk_ended_early(g, e);
 }
 
-/* LEAVE in place of the step that is due: 1 if the program may. */
+enum answer { GAVE_GRADIENTS, HAS_LEFT };
+
+/* LEAVE in place of the step that is due: HAS_LEFT if the program may. */
 static int take_leave(struct program_engine *g, struct err *e)
 {
     int rc;
@@ -257,7 +272,7 @@ static int take_leave(struct program_engine *g, struct err *e)
     }
     g->doing = g->holding ? HELD : GONE;
     g->held_at = WIRE_LEAVE;
-    return 1;
+    return HAS_LEFT;
 }
 
 /* The program begins the slice; after an evaluation its computing time begins here. */
@@ -278,8 +293,8 @@ static int take_begin(struct program_engine *g, struct pass *pass, int64_t numbe
     return rc;
 }
 
-/* Until GRADIENTS. EPOCH_END may come first: the program evaluates then, which is no computing. 1:
- * the program has left. */
+/* Until GRADIENTS or LEAVE: enum answer. EPOCH_END may come first: the program evaluates then,
+ * which is no computing. */
 static int follow(struct program_engine *g, struct pass *pass, struct wire_message *m,
                   struct err *e)
 {
@@ -422,17 +437,17 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     }
     pass.cpu = child_cpu(&g->p->child); /* while the program goes on */
     if ((rc = follow(g, &pass, &m, e)) < 0 ||
-        (rc == 0 && (rc = check_gradients(g, &pass, &m, w, e)) < 0)) {
+        (rc == GAVE_GRADIENTS && (rc = check_gradients(g, &pass, &m, w, e)) < 0)) {
         return rc;
     }
-    if (rc == 1) {
+    if (rc == HAS_LEFT) {
         leave(g, &pass, w, out);
         return 0;
     }
     end_watch(g);
     marks_take(g);
     take_result(g, &m, w, out);
-    if ((rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
+    if ((rc = check_finite(g, w, out, e)) < 0 || (rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
         return rc;
     }
     g->made = m.flags & WIRE_MADE;

@@ -26,7 +26,8 @@ struct program_ask {
     const char *output;   /* what the program may write to; NULL: nothing is kept */
     const char *folder;   /* to run in; NULL: ours */
     const char *data;     /* this host's folders of data sets, which the program is told */
-    int threads;          /* of the node's device */
+    const char *device;   /* of the node */
+    int threads;          /* of that */
     int attempt;          /* of the job, from 1 */
 };
 

@@ -25,19 +25,20 @@ def prepare(*objects, **options):
     """Makes model, optimizer and loader part of the run; returns them in the order given.
 
     PyTorch: modules, optimizers, one DataLoader for training, schedulers. Keras: one model, before
-    `compile`. Options of PyTorch: `reduction="sum"` if the loss is a sum over samples; `shard`, a
-    function (dataset, rank, world_size) that gives an iterable data set's part, and `samples`, how
-    many samples an epoch of it has.
+    `compile`; or, for a loop of your own, model, optimizer and data. Options of PyTorch:
+    `reduction="sum"` if the loss is a sum over samples; `shard`, a function (dataset, rank,
+    world_size) that gives an iterable data set's part, and `samples`, how many samples an epoch of
+    it has.
     """
     global _program, _objects
     if not objects:
         raise TypeError("prepare() needs at least a model and a loader")
     if not alone():
         if any(_is_keras(o) for o in objects):
-            from . import keras
+            from . import keras, keras_loop
 
-            if len(objects) != 1:
-                raise Error("prepare() of a Keras program takes the model alone, before compile()")
+            if len(objects) > 1:
+                return keras_loop.prepare(objects)
             return keras.prepare(objects[0], **options)
         from . import torch
 

@@ -26,6 +26,7 @@ from .run import DIFFERENCE, STEP, Error, Run, alone
 from .stream import Stream
 
 GHOST = 2  # rows of a batch that weighs nothing
+IDLE_MOST = 100  # batches in a row without gradients
 
 
 def prepare(model):
@@ -75,6 +76,10 @@ def _describe_optimizer(optimizer):
     }
 
 
+def _scales(optimizer):
+    return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+
+
 def _is_sum(loss):
     """Whether what compile() was given as `loss` adds up the samples' losses. Keras takes the mean
     of a name's or a function's."""
@@ -107,7 +112,7 @@ class _Program:
         given.apply_defaults()
         told = dict(given.arguments)
         keras_pipeline.arrays(told)
-        rows = _Rows(told)
+        rows = Rows(told)
         if told["steps_per_epoch"]:
             raise Error("fit(steps_per_epoch=…) cuts epochs short: an epoch sees each sample once")
         if not self.model.built:
@@ -120,33 +125,39 @@ class _Program:
         return self._fit(**told)
 
     def _join(self, rows, told):
-        model, optimizer = self.model, self.model.optimizer
-        variables = list(model.trainable_variables)
-        params = [{"name": v.path, "shape": list(v.shape)} for v in variables]
-        norms = _norms(model)
-        stats = [{"name": v.path, "shape": list(v.shape), "mean_of": m} for _, v, m in norms]
-        about = {
-            "framework": "keras %s on %s" % (keras.__version__, keras.backend.backend()),
-            "samples": rows.count,
-            "global_batch": rows.batch,
-            "in_order": int(not told["shuffle"]),
-            "sums": int(_is_sum(getattr(model, "loss", None))),
-        }
-        self.run = Run(about, _describe_optimizer(optimizer), params, stats)
-        if about["sums"] and self.run.workers > 1 and model.losses:
+        model, sums = self.model, _is_sum(getattr(self.model, "loss", None))
+        self.run, self.steps = join(model, model.optimizer, rows, told, sums)
+        if sums and self.run.workers > 1 and model.losses:
             raise Error(
                 'with reduction="sum" each node would add the penalties of regularizers once more: '
                 "take a loss that is a mean"
             )
-        self.steps = _Steps(self.run, model, optimizer, variables, norms, about["sums"])
         self.run.on_start = self.steps.start
         self.run.epochs(told["epochs"])
         rows.steps = self.steps
         first = self.steps.stream.coming()
         if first is not None and first.number >= 0 and not first.step_count:
             rows.num_batches = _AsTheyCome(rows.count, self.steps)
-        object.__setattr__(optimizer, "apply", self.steps.shadow(optimizer.apply, self))
+        shadow = self.steps.shadow(model.optimizer.apply, self)
+        object.__setattr__(model.optimizer, "apply", shadow)
         model.jit_compile = False  # XLA cannot leave its graph for the exchange
+
+
+def join(model, optimizer, rows, told, sums):
+    """The run, and the steps of this model in it."""
+    variables = list(model.trainable_variables)
+    params = [{"name": v.path, "shape": list(v.shape)} for v in variables]
+    norms = _norms(model)
+    stats = [{"name": v.path, "shape": list(v.shape), "mean_of": m} for _, v, m in norms]
+    about = {
+        "framework": "keras %s on %s" % (keras.__version__, keras.backend.backend()),
+        "samples": rows.count,
+        "global_batch": rows.batch,
+        "in_order": int(not told["shuffle"]),
+        "sums": int(sums),
+    }
+    run = Run(about, _describe_optimizer(optimizer), params, stats)
+    return run, _Steps(run, model, optimizer, variables, norms, sums)
 
 
 class _Steps:
@@ -163,9 +174,11 @@ class _Steps:
         self.merged = None  # statistics as they were when the step began
         self.stream = Stream(run, self)
         self.begun = None  # the slice begun, until its gradients went out
+        self.idle = 0  # slices in a row without gradients
         self.training = False
         self.seen = 0  # samples of this rank in the epoch
         self.drained = False  # the epoch has no more slices
+        self.tells = False  # the loss is known, and NaN is not met by a smaller scale
         self.answer = STEP
         run.save, run.before_leave = self.save, self.stream.close
 
@@ -235,9 +248,11 @@ class _Steps:
         self.grads[:] = flat if piece.count else 0
         rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
         loss = float(loss) / max(piece.count, 1) if self.sums else float(loss)
+        if math.isnan(loss) and self.tells and piece.count:
+            loss = math.inf  # to the rank NaN is a loss that nobody knows
         self.seen += piece.count
         self.answer = self.kind = self.run.gradients(piece.count, loss, rate)
-        self.begun = None
+        self.begun, self.idle = None, 0
         if self.kind != STEP and self.model.steps_per_execution != 1:
             raise Error(
                 "under this strategy the parameters change after every step: compile() with "
@@ -256,6 +271,7 @@ class _Steps:
                     "the optimizer steps other variables than the model's: freeze layers before "
                     "fit()"
                 )
+            self.tells = program.loss is not None and not _scales(self.optimizer)
             backend = _tensorflow if keras.backend.backend() == "tensorflow" else _torch
             summed = backend(self.exchange, grads, variables, program.loss)
             back = [None if g is None else s for g, s in zip(grads, summed)]
@@ -280,10 +296,24 @@ class _Steps:
             means += [float(v) for v in self.grads[1 : 1 + len(part)] / self.grads[0]]
         return means
 
+    def untouched(self):
+        """The slice that has begun, if the optimizer has not stepped on it."""
+        return self.begun
+
+    def _count_idle(self):
+        self.idle += 1
+        never = self.kind is None and self.begun.epoch_last
+        if not self.run.over and (never or self.idle >= IDLE_MOST):
+            raise Error(
+                "no gradients of %d batches in a row reached optimizer.apply(): each step is to "
+                "have one, with the optimizer that was prepared" % self.idle
+            )
+
     def finish_step(self):
         """After the train function: the difference that the optimizer made, if the rank wants it,
         and what a server or other ranks' statistics change."""
         if self.begun is not None:
+            self._count_idle()
             self.run.abort()
             self.begun = None
         answer, self.answer = self.answer, STEP
@@ -379,7 +409,7 @@ class _AsTheyCome(int):
         return self.steps.drained
 
 
-class _Rows(DataAdapter):
+class Rows(DataAdapter):
     """The arrays of fit(), by the rows that the rank hands out."""
 
     def __init__(self, told):

@@ -37,6 +37,10 @@ def _kind(given):
     return None
 
 
+def is_pipeline(given):
+    return _kind(given) is not None
+
+
 def _shuffles(dataset):
     """Whether any step of the pipeline shuffles."""
     if "Shuffle" in type(dataset).__name__:

@@ -98,7 +98,7 @@ class Run:
         if not self.on_start or self._passed == self.epoch:
             return False
         if self._passed == 0:
-            self._say(
+            self.say(
                 "the run goes on in epoch %d, so the loop passes over %d without a batch: "
                 "`for epoch in evenstep.epochs(n)` begins there" % (self.epoch + 1, self.epoch)
             )
@@ -110,11 +110,11 @@ class Run:
         batches until it has some (`while True: for x in loader`) ends there."""
         self._empty += 1
         if self._empty > EMPTY_LOOPS_MOST:
-            self._say("the job is over, and the program asks for batches without end: it ends here")
+            self.say("the job is over, and the program asks for batches without end: it ends here")
             sys.exit(0)
         if self._open and self.rank == 0:
             self._open = False
-            self._say(
+            self.say(
                 "the job's epochs are over, and the program asks for more: `--set /epochs=N` says "
                 "how many there are, unless the job was stopped or has reached its target"
             )
@@ -224,7 +224,7 @@ class Run:
         atexit.register(on_exit)
 
     @staticmethod
-    def _say(sentence):
+    def say(sentence):
         print("evenstep: %s" % sentence, file=sys.stderr, flush=True)
 
     @classmethod
@@ -232,4 +232,4 @@ class Run:
         try:
             call(*args)
         except Error as e:
-            cls._say(e)
+            cls.say(e)

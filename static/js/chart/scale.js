@@ -1,7 +1,6 @@
 /* Axes: where ticks stand, and how far an axis reaches. Pure, tested in tests/browser/test_pure.py.
  */
 import {tick, timeTick} from '../format.js';
-import {median} from '../measures.js';
 
 /**
  * The next of 1, 2, 5 by a power of ten.
@@ -107,9 +106,12 @@ export function xLabel(axis, v, range) {
   return axis === 'time' ? timeTick(v, range) : tick(v);
 }
 
+/* Of the values on a log axis, the share that may lie below it. */
+const FEW = 0.05;
+
 /**
  * The range of a value axis around what is there. log: never below 1e-5 of the greatest, unless
- * half of the values would lie below the axis.
+ * more than a twentieth of the values would lie below the axis.
  * @param {number[]} values
  * @param {{zero?: boolean, log?: boolean, pad?: number, least?: number}} [options]
  */
@@ -127,8 +129,9 @@ export function niceRange(values, options = {}) {
     return log ? [0.1, 10] : [0, 1];
   }
   if (log) {
-    const middle = median(values.filter((v) => v > 0));
-    low = Math.max(low, Math.min(high / 1e5, middle / 10));
+    const sorted = values.filter((v) => v > 0).sort((a, b) => a - b);
+    const most = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * FEW) + 1)];
+    low = Math.max(low, Math.min(high / 1e5, most));
     const grow = Math.max(0.04, Math.log10(high / low) * pad);
     return [low / 10 ** grow, high * 10 ** grow];
   }

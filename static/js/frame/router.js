@@ -19,6 +19,7 @@ const PAGES = [
   {pattern: /^sweeps\/([^/]+)$/, tab: 'jobs', load: () => import('../views/sweeps/view.js')},
   {pattern: /^new$/, tab: 'jobs', load: () => import('../views/submit/view.js')},
   {pattern: /^nodes$/, tab: 'nodes', load: () => import('../views/nodes/view.js')},
+  {pattern: /^people$/, tab: 'people', load: () => import('../views/people/view.js')},
   {pattern: /^audit$/, tab: 'audit', load: () => import('../views/audit/view.js')},
   {pattern: /^compare$/, tab: 'compare', load: () => import('../views/compare/view.js')},
 ];

@@ -12,7 +12,9 @@ const TABS = {
   jobs: ['#/', 'Jobs'],
   nodes: ['#/nodes', 'Nodes'],
   compare: ['#/compare', 'Compare'],
-  audit: ['#/audit', 'Audit'] /* css shows it to admins alone */
+  /* css shows these to admins alone */
+  people: ['#/people', 'People'],
+  audit: ['#/audit', 'Audit']
 };
 /** @type {{[theme: string]: [string, string]}} icon, label */
 const THEMES = {

@@ -94,8 +94,8 @@ function stalenessNote({job, slow, say}) {
 function even({say, workers, spread, own, middle}) {
   return {
     parts: ['The ' + counted(workers.length) + ' nodes ' + say('are', 'were') +
-      ' about equally fast: they ' + say('finish', 'finished') + ' a step within ' +
-      percent(spread, 0) + ' of each other.'],
+      ' about equally fast: they ' + say('finish', 'finished') + ' a step ' +
+      (spread < 0.005 ? 'together' : 'within ' + percent(spread, 0) + ' of each other') + '.'],
     evidence: 'The slowest ' + say('needs ', 'needed ') + own + ' per sample; the median is ' +
         middle + '.' + say(' Nothing needs doing.', ''),
     key: 'even'

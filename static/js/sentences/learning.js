@@ -51,10 +51,35 @@ export function atRate(job, factor) {
                                  : undefined;
 }
 
+/**
+ * A clone with a rate at which optimizers of this kind usually learn.
+ * @param {Api.Job} job
+ * @param {number} rate
+ * @returns {Page.Action}
+ */
+const atUsual = (job, rate) => ({
+  text: 'Clone with a rate of ' + plain(rate),
+  href: cloneWith(job.id, {'/optimizer/learning_rate': rate})
+});
+
+/**
+ * Of a run that learned nothing: less where the rate is large, more where it is small, and the
+ * usual one where ten times as much would still be far from it.
+ * @param {Api.Job} job
+ */
+function anotherRate(job) {
+  const {learning_rate: rate = 0, type = 'sgd'} = job.spec?.optimizer || {};
+  const usual = type === 'sgd' ? 0.01 : 0.001;
+  return rate > 0 && 10 * rate < usual ? atUsual(job, usual) : atRate(job, rate > 0.001 ? 0.1 : 10);
+}
+
 /** @param {Api.Job} job */
 function rateNote(job) {
   const rate = job.spec?.optimizer?.learning_rate;
-  return known(rate) ? 'The learning rate is ' + plain(rate) + '. ' : '';
+  const {type = 'constant'} = job.spec?.optimizer?.schedule || {};
+  return known(rate)
+      ? 'The learning rate ' + (type === 'constant' ? 'is ' : 'began at ') + plain(rate) + '. '
+      : '';
 }
 
 /** @param {Run} run */
@@ -106,7 +131,6 @@ export function atChance(run) {
   const path = course(losses);
   const fell =
       path ? 'The train loss went from ' + loss(path.start) + ' to ' + loss(path.end) + '. ' : '';
-  const rate = job.spec?.optimizer?.learning_rate || 0;
   return {
     parts: ['The network ' + tense(past)('is', 'was') +
       ' no better than guessing: ' + percent(accuracy) + ' of the test set ' +
@@ -115,8 +139,21 @@ export function atChance(run) {
     evidence: fell + rateNote(job) + 'One that is far too high or far too low does this.',
     key: 'chance',
     chart: 'accuracy',
-    action: atRate(job, rate > 0.001 ? 0.1 : 10)
+    action: anotherRate(job)
   };
+}
+
+/**
+ * Where a run might as well have ended: at its least test loss, or later where the accuracy still
+ * gained by going on.
+ * @param {Api.Evaluation[]} tests
+ */
+function turningPoint(tests) {
+  const least = Math.min(...tests.map((t) => t.loss));
+  const at = tests.findIndex((t) => t.loss === least);
+  const most = Math.max(...tests.slice(at).map((t) => t.accuracy));
+  const there = most - (tests[at]?.accuracy ?? 0) <= MEANT;
+  return there ? at : tests.findIndex((t, i) => i >= at && t.accuracy >= most - MEANT);
 }
 
 /**
@@ -126,24 +163,18 @@ export function atChance(run) {
  */
 export function overfitting({job, losses, tests, past}) {
   const good = tests.filter((t) => known(t.loss));
-  const least = Math.min(...good.map((t) => t.loss));
-  const at = good.findIndex((t) => t.loss === least);
+  const at = turningPoint(good);
   const path = course(losses);
-  const now = good[good.length - 1];
-  if (good.length < 4 || at > good.length - 3 || !path || now.loss < OVERFIT * least ||
-      path.end >= least) {
-    return null;
-  }
-  const best = good[at];
-  const gained = Math.max(...good.slice(at + 1).map((t) => t.accuracy)) - best.accuracy;
-  if (gained > MEANT) {
+  const [best, now] = [good[at], good[good.length - 1]];
+  if (good.length < 4 || at > good.length - 3 || !path || now.loss < OVERFIT * best.loss ||
+      path.end >= best.loss) {
     return null;
   }
   const epoch = Math.max(1, Math.round(best.epoch));
   return {
     parts: ['The network ' +
       tense(past)('overfits since epoch ' + epoch, 'overfitted from epoch ' + epoch + ' on') +
-      ': the test loss rose from ' + loss(least) + ' to ' + loss(now.loss) +
+      ': the test loss rose from ' + loss(best.loss) + ' to ' + loss(now.loss) +
       ', while the train loss fell to ' + loss(path.end) + '.'],
     evidence: percent(best.accuracy) + ' were classified correctly at epoch ' + epoch + ', ' +
         percent(now.accuracy) + ' ' + tense(past)('are now', 'in the end') + '. Stopping there ' +

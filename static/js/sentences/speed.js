@@ -9,6 +9,33 @@ import {tense} from './words.js';
 
 const EXCHANGING = 0.4;
 const LOADING = 0.3;
+/* Beyond this many steps' computing, a larger batch alone does not help. */
+const BATCH_MOST = 4;
+const ROUND_MOST = 16;
+
+/**
+ * What makes an exchange that takes `ratio` times the computing worth it: a batch that computes as
+ * long, or where that would be too large, rounds of several steps between two exchanges.
+ * @param {Api.Job} job
+ * @param {number} ratio
+ * @returns {Page.Action | undefined}
+ */
+function lessExchange(job, ratio) {
+  const batch = job.spec?.batching?.global_batch;
+  const times = 2 ** Math.round(Math.log2(Math.min(Math.max(ratio, 2), ROUND_MOST)));
+  if (times > BATCH_MOST && (job.spec?.strategy?.type || 'sync') === 'sync') {
+    return {
+      text: 'Clone with local-sgd, an exchange every ' + times + ' steps',
+      href: cloneWith(job.id, {'/strategy': {type: 'local-sgd', k: times}})
+    };
+  }
+  const wanted = (batch || 0) * Math.min(times, BATCH_MOST);
+  return batch ? {
+    text: 'Clone with a global batch of ' + whole(wanted),
+    href: cloneWith(job.id, {'/batching/global_batch': wanted})
+  }
+               : undefined;
+}
 
 /**
  * A large part of each step goes into exchanging gradients.
@@ -23,7 +50,6 @@ export function exchangeBound({job, workers, past}) {
   }
   const [all, exchange, compute] = alike(mean(steps.map((s) => s.all)),
       mean(steps.map((s) => s.exchange)), mean(steps.map((s) => s.compute)));
-  const batch = job.spec?.batching?.global_batch;
   return {
     parts: ['The exchange of gradients ' + tense(past)('limits', 'limited') +
       ' this run: of a step of ' + all + ', ' + exchange + ' ' + tense(past)('are', 'were') +
@@ -34,11 +60,8 @@ export function exchangeBound({job, workers, past}) {
         'often.',
     key: 'exchange',
     chart: 'throughput',
-    action: batch ? {
-      text: 'Clone with a global batch of ' + whole(2 * batch),
-      href: cloneWith(job.id, {'/batching/global_batch': 2 * batch})
-    }
-                  : undefined
+    action:
+        lessExchange(job, mean(steps.map((s) => s.exchange)) / mean(steps.map((s) => s.compute)))
   };
 }
 

@@ -1,5 +1,6 @@
 """Cases of the program's own state: metrics, faults, processes that are killed and go on."""
 
+import math
 import os
 import random
 import signal
@@ -74,6 +75,38 @@ def unprepared_loader(output):
     model, opt, _ = evenstep.prepare(model, opt, mine)
     for x, y in mine:
         plain_step(model, opt, x, y)
+
+
+def no_backward(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    loop(output, model, opt, full(data()), lambda model, opt, x, y: F.cross_entropy(model(x), y))
+
+
+def evaluates_with_gradients(output):
+    """One epoch of training, then loops over the training data that only look."""
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    steps = []
+
+    def step(model, opt, x, y):
+        if not steps:
+            plain_step(model, opt, x, y)
+        steps.append(F.cross_entropy(model(x), y).item())
+
+    loop(output, model, opt, full(data()), step, epochs=200)
+
+
+def diverges(output):
+    """Alone with its fault: the other ranks' samples are as they should be."""
+    seen = []
+
+    def step(model, opt, x, y):
+        seen.append(1)
+        plain_step(model, opt, x * math.nan if last_rank() and len(seen) == 3 else x, y)
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), step)
 
 
 def two_loaders(output):

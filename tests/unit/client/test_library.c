@@ -1,48 +1,8 @@
-/* libevenstep against a stand-in rank: each test forks the program and plays the rank itself. */
-#include "tests/unit/client/standin.h"
+/* libevenstep against a stand-in rank: joining and steps. Each test forks the program and plays the
+ * rank itself. See test_library_ends.c. */
+#include "tests/unit/client/joining.h"
 
 #include <math.h>
-#include <signal.h>
-#include <sys/time.h>
-
-#define MUST(what)                                                                       \
-    do {                                                                                 \
-        if (!(what)) {                                                                   \
-            fprintf(stderr, "%s:%d: %s: '%s'\n", __FILE__, __LINE__, #what, es_error()); \
-            return 1;                                                                    \
-        }                                                                                \
-    } while (0)
-
-static const int64_t matrix[] = {2, 2}, three[] = {3};
-static const float first_matrix[] = {1, 2, 3, 4}, first_three[] = {5, 6, 7};
-
-/* A program of 8 parameters: tensors of 4, 3 and 1. */
-static int join(struct es_run *run, int has_state)
-{
-    const struct es_tensor params[] = {
-        {.name = "w \"quoted\"", .dims = 2, .shape = matrix, .initial = first_matrix},
-        {.name = "b", .dims = 1, .shape = three, .initial = first_three, .no_decay = 1},
-        {.name = "scale", .initial = first_matrix},
-    };
-    const struct es_about about = {.abi = ES_ABI,
-                                   .samples = 20,
-                                   .global_batch = BATCH,
-                                   .ahead = 2,
-                                   .has_state = has_state,
-                                   .epochs = 2,
-                                   .n_params = 3,
-                                   .params = params,
-                                   .optimizer = {.name = "SGD", .learning_rate = 0.5}};
-
-    return es_join(&about, run);
-}
-
-static void start(struct standin *r)
-{
-    standin_welcome(r, 8, WIRE_VERSION);
-    standin_get(r, WIRE_READY, NULL);
-    standin_say(r, WIRE_START, 0);
-}
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
@@ -374,142 +334,6 @@ static void test_a_hold_saves_the_programs_state_and_changes_parameters(void **s
     standin_end(&r);
 }
 
-/* ---- ends, forks, signals -------------------------------------------------------------------- */
-
-static int outlives_the_rank(void)
-{
-    struct es_run run;
-    struct es_slice a;
-
-    MUST(join(&run, 0) == 0);
-    MUST(es_next(&a) < 0 && strstr(es_error(), "has ended"));
-    MUST(es_log("{}") < 0);
-    return 0;
-}
-
-static void test_the_ranks_end_is_a_sentence(void **state)
-{
-    struct standin r;
-
-    standin_run(&r, outlives_the_rank);
-    start(&r);
-    close(r.fd);
-    r.fd = -1;
-    assert_int_equal(standin_exit(&r), 0);
-    standin_end(&r);
-}
-
-/* The child of the program says by its exit status whether it was refused, and lives on until the
- * test has seen the program's socket end. */
-static int forks(void)
-{
-    struct es_run run;
-    struct es_slice a;
-    pid_t child;
-
-    MUST(join(&run, 0) == 0);
-    child = fork();
-    if (child == 0) {
-        sleep(es_next(&a) < 0 && strstr(es_error(), "forked child") ? 20 : 0);
-        _exit(0);
-    }
-    MUST(es_next(&a) == 1);
-    printf("%d\n", (int)child);
-    run.params[0] = (float)child;
-    return 0;
-}
-
-static void test_a_forked_child_is_refused_and_holds_no_socket(void **state)
-{
-    struct wire_message m;
-    struct standin r;
-    pid_t child;
-
-    standin_run(&r, forks);
-    start(&r);
-    standin_slice(&r, 0, 1, 0);
-    assert_int_equal(recv(r.fd, &m, sizeof(m), 0), 0);
-    assert_int_equal(standin_exit(&r), 0);
-    child = (pid_t)r.params[0];
-    assert_int_equal(kill(child, 0), 0);
-    kill(child, SIGKILL);
-    standin_end(&r);
-}
-
-static volatile sig_atomic_t alarms;
-
-static void on_alarm(int signal)
-{
-    alarms++;
-}
-
-static int is_interrupted(void)
-{
-    const struct sigaction action = {.sa_handler = on_alarm}; /* without SA_RESTART */
-    const struct itimerval often = {{0, 500}, {0, 500}};
-    struct es_run run;
-    struct es_slice a;
-
-    MUST(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
-    MUST(join(&run, 0) == 0);
-    for (int64_t i = 0; i < 50; i++) {
-        MUST(es_next(&a) == 1 && a.number == i && es_begin(i) == 0 && es_gradients(NULL) == 0);
-    }
-    MUST(alarms > 5);
-    return es_leave();
-}
-
-static void test_signals_do_not_end_a_wait(void **state)
-{
-    struct standin r;
-
-    standin_run(&r, is_interrupted);
-    start(&r);
-    for (int64_t i = 0; i < 50; i++) {
-        usleep(1000);
-        standin_slice(&r, i, 1, 0);
-        standin_get(&r, WIRE_BEGIN, NULL);
-        for (int b = 0; b < 3; b++) {
-            standin_get(&r, WIRE_BUCKET, NULL);
-        }
-        standin_get(&r, WIRE_GRADIENTS, NULL);
-        standin_say(&r, WIRE_GO, 0);
-    }
-    standin_get(&r, WIRE_LEAVE, NULL);
-    assert_int_equal(standin_exit(&r), 0);
-    standin_end(&r);
-}
-
-/* ---- alone ----------------------------------------------------------------------------------- */
-
-static void test_alone_every_sample_of_an_epoch_comes_once(void **state)
-{
-    int seen[2][20] = {{0}}, steps = 0, rc;
-    struct es_run run;
-    struct es_slice s;
-
-    unsetenv("EVENSTEP_SOCKET");
-    assert_int_equal(es_alone(), 1);
-    assert_int_equal(join(&run, 0), 0);
-    assert_true(run.workers == 1 && run.params[5] == 6);
-    while ((rc = es_step(&s)) == 1) {
-        for (int64_t i = 0; i < s.count; i++) {
-            seen[s.epoch][s.indices[i]]++;
-        }
-        run.grads[0] = (float)++steps;
-        assert_int_equal(es_gradients(NULL), ES_GO_STEP);
-        assert_true(run.grads[0] == (float)steps);
-        assert_int_equal(s.epoch_last, steps % 3 == 0);
-    }
-    assert_int_equal(rc, 0);
-    assert_int_equal(steps, 6);
-    for (int i = 0; i < 40; i++) {
-        assert_int_equal(seen[i / 20][i % 20], 1);
-    }
-    assert_int_equal(es_leave(), 0);
-    assert_true(es_next(&s) < 0 && strstr(es_error(), "has left"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,11 +345,6 @@ int main(void)
         cmocka_unit_test(test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_one),
         cmocka_unit_test(test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket),
         cmocka_unit_test(test_a_hold_saves_the_programs_state_and_changes_parameters),
-        cmocka_unit_test(test_the_ranks_end_is_a_sentence),
-        cmocka_unit_test(test_a_forked_child_is_refused_and_holds_no_socket),
-        cmocka_unit_test(test_signals_do_not_end_a_wait),
-        /* last: this process then is the one that joined */
-        cmocka_unit_test(test_alone_every_sample_of_an_epoch_comes_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,12 +275,71 @@ static void a_job_that_has_used_its_time_is_told_to_stop_and_fails(void **state)
     assert_error(w, id, "timeout", "max_seconds");
 }
 
+/* Its first start lies so far back. */
+static void began(struct world *w, const char *id, double seconds_ago)
+{
+    char then[32];
+    clock_format(then, clock_wall_ms() - (int64_t)(1000 * seconds_ago));
+    OK(store_job_set(w->store, id, "started", then, &err_));
+}
+
+static void a_job_over_its_time_by_the_wall_clock_is_told_to_stop_and_fails(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 1, "{'max_wall_seconds': 3600}", id);
+    began(w, id, 3700);
+    ranks_step(w, id, 1, 2, 0.01);
+    tick(w, 0.5);
+    tick(w, 0.5);
+    assert_true(control_says(w, id, "stop"));
+    ended(w, id, "stopped");
+    assert_state(w, id, "failed");
+    assert_error(w, id, "timeout", "max_wall_seconds");
+}
+
+static void a_job_within_its_time_by_the_wall_clock_goes_on(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 1, "{'max_wall_seconds': 3600}", id);
+    began(w, id, 3000);
+    ranks_step(w, id, 1, 2, 0.01);
+    tick(w, 0.5);
+    tick(w, 0.5);
+    assert_false(control_says(w, id, "stop"));
+    assert_state(w, id, "running");
+}
+
+static void
+a_job_that_waits_for_its_next_attempt_cannot_pass_its_time_by_the_wall_clock(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 1, "{'max_wall_seconds': 3600, 'max_restarts': 9}", id);
+    began(w, id, 3700);
+    process_ends(w, id, 137, "");
+    tick(w, 0.5);
+    tick(w, 6);
+    assert_state(w, id, "failed");
+    assert_error(w, id, "timeout", "waiting included");
+}
+
+static void a_job_that_never_started_is_not_over_its_time(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 0, "{'max_wall_seconds': 0.001}", id);
+    tick(w, 6);
+    assert_state(w, id, "queued");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(a_late_end_of_an_attempt_does_not_end_the_next_one),
         IN_A_WORLD(progress_that_an_earlier_virtual_attempt_left_is_not_told),
         IN_A_WORLD(a_job_runs_once_every_worker_has_made_a_step),
+        IN_A_WORLD(a_job_over_its_time_by_the_wall_clock_is_told_to_stop_and_fails),
+        IN_A_WORLD(a_job_within_its_time_by_the_wall_clock_goes_on),
+        IN_A_WORLD(a_job_that_waits_for_its_next_attempt_cannot_pass_its_time_by_the_wall_clock),
+        IN_A_WORLD(a_job_that_never_started_is_not_over_its_time),
         IN_A_WORLD(an_exit_code_of_0_without_a_word_of_a_rank_is_a_lost_attempt),
         IN_A_WORLD(a_job_that_finished_has_succeeded_whatever_the_exit_code),
         IN_A_WORLD(a_job_that_ended_before_anybody_saw_it_step_has_succeeded_too),

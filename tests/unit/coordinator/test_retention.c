@@ -92,6 +92,30 @@ static void nothing_goes_unless_asked_for(void **state)
     retention_free(r);
 }
 
+static void what_could_go_is_proposed_with_its_bytes_artifacts_included(void **state)
+{
+    struct world *w = *state;
+    char id[2][STORE_ID];
+    ended_job(w, id[0]);
+    ended_job(w, id[1]);
+    struct retention *r = with(w, 0, 1000 * (ARTIFACT + HISTORY + CHECKPOINT));
+    assert_int_equal(turn(r), 0);
+    json_t *disk = retention_disk(r);
+    assert_int_equal(json_array_size(at(disk, "/jobs")), 2);
+    assert_string_equal(text_at(disk, "/jobs/0/id"), id[0]);
+    assert_in_range(number_at(disk, "/jobs/0/disk_bytes"), ARTIFACT + HISTORY + CHECKPOINT,
+                    ARTIFACT + HISTORY + CHECKPOINT + 65 * KB);
+    assert_in_range(number_at(disk, "/jobs/0/can_go_bytes"), HISTORY + CHECKPOINT,
+                    HISTORY + CHECKPOINT + 64 * KB);
+    assert_in_range(number_at(disk, "/can_go_bytes"), 2 * (HISTORY + CHECKPOINT),
+                    2 * (HISTORY + CHECKPOINT + 64 * KB));
+    assert_in_range(number_at(disk, "/used_bytes"), 2 * (ARTIFACT + HISTORY + CHECKPOINT),
+                    2 * (ARTIFACT + HISTORY + CHECKPOINT + 65 * KB));
+    assert_true(number_at(disk, "/max_disk_bytes") > 0 && number_at(disk, "/free_bytes") > 0);
+    json_decref(disk);
+    retention_free(r);
+}
+
 static void the_jobs_that_finished_last_keep_their_history(void **state)
 {
     struct world *w = *state;
@@ -206,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(nothing_goes_unless_asked_for),
+        IN_A_WORLD(what_could_go_is_proposed_with_its_bytes_artifacts_included),
         IN_A_WORLD(the_jobs_that_finished_last_keep_their_history),
         IN_A_WORLD(beyond_the_disk_the_oldest_go_until_the_rest_fits),
         IN_A_WORLD(a_job_that_has_not_ended_is_never_touched_but_counts),

@@ -68,6 +68,37 @@ static void every_route_is_described_and_nothing_else(void **state)
     assert_int_equal(described, expected);
 }
 
+static json_t *operation(const char *path, const char *method)
+{
+    return json_object_get(json_object_get(json_object_get(description, "paths"), path), method);
+}
+
+static json_t *answer_of(const char *path, const char *method, const char *status)
+{
+    return json_object_get(json_object_get(operation(path, method), "responses"), status);
+}
+
+static void what_is_made_has_a_location_and_what_is_named_may_be_missing(void **state)
+{
+    (void)state;
+    json_t *made = json_object_get(answer_of("/api/v1/jobs", "post", "201"), "headers"),
+           *session = json_object_get(answer_of("/api/v1/session", "post", "201"), "headers");
+    assert_non_null(json_object_get(made, "Location"));
+    assert_null(json_object_get(session, "Location"));
+    assert_non_null(answer_of("/api/v1/jobs/{id}", "get", "404"));
+    assert_non_null(answer_of("/api/v1/datasets/samples", "get", "404"));
+    assert_null(answer_of("/api/v1/jobs", "get", "404"));
+}
+
+static void a_body_that_is_a_file_is_described_as_one(void **state)
+{
+    (void)state;
+    json_t *body = json_object_get(operation("/api/v1/programs", "post"), "requestBody"),
+           *type = json_object_get(json_object_get(body, "content"), "application/x-tar");
+    assert_true(json_is_true(json_object_get(body, "required")));
+    assert_string_equal(text_at(type, "/schema/format"), "binary");
+}
+
 static void operation_names_are_unique(void **state)
 {
     json_t *seen = json_object();
@@ -375,6 +406,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_route_is_described_and_nothing_else),
+        cmocka_unit_test(what_is_made_has_a_location_and_what_is_named_may_be_missing),
+        cmocka_unit_test(a_body_that_is_a_file_is_described_as_one),
         cmocka_unit_test(operation_names_are_unique),
         cmocka_unit_test(every_reference_leads_somewhere),
         cmocka_unit_test(every_name_in_a_path_is_a_parameter),

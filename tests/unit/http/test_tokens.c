@@ -176,6 +176,7 @@ static void a_line_of_the_token_file_is_listed_and_not_revoked(void **state)
     json_array_foreach(json_object_get(a.json, "tokens"), i, one) {
         if (strcmp(text_at(one, "/source"), "file") == 0) {
             lines++;
+            assert_true(json_is_false(json_object_get(one, "expired")));
             withdraw(s, text_at(one, "/id"), 409);
         }
     }

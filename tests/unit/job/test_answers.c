@@ -228,6 +228,22 @@ static void a_model_that_cannot_be_scored_says_why(void **state)
     json_decref(j);
 }
 
+static void recent_staleness_is_of_the_last_hundred_gradients(void **state)
+{
+    struct staleness staleness = {0};
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        staleness_add(&staleness, i < 100 ? 6 : 2, 1);
+    }
+    struct live_worker w = {.node = "n", .device = "cpu", .state = "", .staleness = &staleness};
+    json_t *j = live_json(&(struct live){.workers = &w, .n_workers = 1});
+    assert_true(json_number_value(json_object_get(json_object_get(j, "staleness"), "max")) == 6);
+    json_t *recent = json_object_get(j, "staleness_recent");
+    assert_true(json_number_value(json_object_get(recent, "max")) == 2);
+    json_decref(j);
+    staleness_release(&staleness);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_score_without_labels_has_no_classes),
         cmocka_unit_test(a_model_that_cannot_be_scored_says_why),
         cmocka_unit_test(the_simulator_answers_with_what_the_whole_process_needs),
+        cmocka_unit_test(recent_staleness_is_of_the_last_hundred_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

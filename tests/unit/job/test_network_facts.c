@@ -141,6 +141,28 @@ static void work_and_memory_are_counted_per_sample(void **state)
     network_release(&net);
 }
 
+static void an_outline_says_what_each_layer_gives_and_has(void **state)
+{
+    struct network net;
+    make(&net, "mlp");
+    json_t *outline = network_outline(&net);
+    json_t *last = json_array_get(outline, json_array_size(outline) - 1);
+    json_int_t parameters = 0;
+    size_t i;
+    json_t *one, *shape = json_object_get(last, "shape");
+    json_array_foreach(outline, i, one) {
+        parameters += json_integer_value(json_object_get(one, "parameters"));
+    }
+    assert_int_equal(json_array_size(outline), net.n_layers);
+    assert_int_equal(parameters, net.n_params);
+    assert_string_equal(json_string_value(json_object_get(last, "type")), "dense");
+    assert_int_equal(json_array_size(shape), 1);
+    assert_int_equal(json_integer_value(json_array_get(shape, 0)), 10);
+    assert_int_equal(json_integer_value(json_object_get(last, "parameters")), 129 * 10);
+    json_decref(outline);
+    network_release(&net);
+}
+
 static void hash_of(const char *text, char out[17])
 {
     struct network net;
@@ -236,6 +258,7 @@ int main(void)
         cmocka_unit_test(norms_begin_as_the_identity),
         cmocka_unit_test(initial_values_depend_on_seed_and_tensor_name_alone),
         cmocka_unit_test(work_and_memory_are_counted_per_sample),
+        cmocka_unit_test(an_outline_says_what_each_layer_gives_and_has),
         cmocka_unit_test(the_hash_is_stable_across_versions),
         cmocka_unit_test(the_hash_tells_networks_of_different_step_times_apart),
         cmocka_unit_test(the_hash_does_not_depend_on_names),

@@ -58,11 +58,33 @@ static void precisions_of_the_host_are_those_of_its_cpus_alone(void **state)
     json_decref(precisions);
 }
 
+static void a_named_interpreter_is_told_and_the_usual_one_is_not(void **state)
+{
+    json_t *node = a_node("n=cpu:1"), *usual, *named;
+    (void)state;
+    usual = json_pack("[{s:s, s:{s:s}}]", "path", "python3", "packages", "python3", "3.11");
+    named = json_pack("[{s:s, s:{s:s}}]", "path", "/srv/python", "packages", "torch", "2.1");
+    node_set_interpreters(node, NULL);
+    assert_true(node_python(node, "python3").asked);
+    node_set_interpreters(node, usual);
+    assert_false(node_python(node, "python3").asked);
+    assert_null(node_interpreter(node, 0));
+    node_set_interpreters(node, named);
+    assert_string_equal(node_interpreter(node, 0), "/srv/python");
+    assert_null(node_interpreter(node, 1));
+    assert_non_null(json_object_get(node_python(node, "/srv/python").packages, "torch"));
+    assert_true(node_python(node, "/usr/bin/python3").missing);
+    json_decref(usual);
+    json_decref(named);
+    json_decref(node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_probed_is_in_the_nodes_document),
         cmocka_unit_test(precisions_of_the_host_are_those_of_its_cpus_alone),
+        cmocka_unit_test(a_named_interpreter_is_told_and_the_usual_one_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static void an_owner_has_what_their_entry_says_and_else_the_default(void **state
     (void)state;
     json_t *j = document(
         "{\"default\": {\"nodes\": 4, \"queued\": 10, \"disk\": \"2K\", "
-        "\"seconds\": 60, \"max_seconds\": 90.5},"
+        "\"seconds\": 60, \"max_seconds\": 90.5, \"max_wall_seconds\": 7},"
         " \"owners\": {\"ada\": {\"nodes\": 8, \"disk\": null}},"
         " \"preemption\": {\"after\": 30}}");
     quota_of(j, "bob", &q);
@@ -27,7 +27,8 @@ static void an_owner_has_what_their_entry_says_and_else_the_default(void **state
     assert_int_equal(q.queued, 10);
     assert_int_equal(q.running, -1);
     assert_int_equal(q.disk_bytes, 2048);
-    assert_true(q.seconds == 60 && fabs(q.max_seconds - 90.5) < 1e-9);
+    assert_true(q.seconds == 60 && fabs(q.max_seconds - 90.5) < 1e-9 &&
+                fabs(q.max_wall_seconds - 7) < 1e-9);
     quota_of(j, "ada", &q);
     assert_int_equal(q.nodes, 8);
     assert_int_equal(q.queued, 10);
@@ -42,11 +43,11 @@ static void without_a_document_nothing_is_limited(void **state)
     (void)state;
     quota_of(NULL, "ada", &q);
     assert_true(q.nodes < 0 && q.queued < 0 && q.running < 0 && q.disk_bytes < 0 && q.seconds < 0 &&
-                q.max_seconds < 0);
+                q.max_seconds < 0 && q.max_wall_seconds < 0);
     assert_true(quota_preemption(NULL).after < 0);
     json_t *j = quota_json(&q), *value;
     const char *key;
-    assert_int_equal(json_object_size(j), 6);
+    assert_int_equal(json_object_size(j), 7);
     json_object_foreach(j, key, value) {
         assert_true(json_is_null(value));
     }

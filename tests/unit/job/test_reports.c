@@ -247,6 +247,19 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
         {"path", NULL, "the fact is not valid: /path: is missing"}};
     static const struct wrong artifact[] = {
         {"name", "''", "the fact is not valid: /name: must be a text of 1 to 4095 bytes"}};
+    (void)state;
+    EACH_SAYS(some_fact_json(FACT_RESTORED), any, read_fact);
+    EACH_SAYS(some_fact_json(FACT_LOADED), loaded, read_fact);
+    EACH_SAYS(some_fact_json(FACT_EVALUATION), evaluation, read_fact);
+    EACH_SAYS(some_fact_json(FACT_JOINED), joined, read_fact);
+    EACH_SAYS(some_fact_json(FACT_PROFILE), profile, read_fact);
+    EACH_SAYS(some_fact_json(FACT_TUNING), tuning, read_fact);
+    EACH_SAYS(some_fact_json(FACT_CHECKPOINT), checkpoint, read_fact);
+    EACH_SAYS(some_fact_json(FACT_ARTIFACT), artifact, read_fact);
+}
+
+static void what_is_wrong_with_a_fact_about_an_end_is_said(void **state)
+{
     static const struct wrong crashed[] = {
         {"message", "5", "the fact is not valid: /message: must be a text"},
     };
@@ -266,15 +279,7 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
         {"message", "5", "the fact is not valid: /message: must be a text"},
     };
     (void)state;
-    EACH_SAYS(some_fact_json(FACT_RESTORED), any, read_fact);
-    EACH_SAYS(some_fact_json(FACT_LOADED), loaded, read_fact);
-    EACH_SAYS(some_fact_json(FACT_EVALUATION), evaluation, read_fact);
-    EACH_SAYS(some_fact_json(FACT_JOINED), joined, read_fact);
     EACH_SAYS(some_fact_json(FACT_CRASHED), crashed, read_fact);
-    EACH_SAYS(some_fact_json(FACT_PROFILE), profile, read_fact);
-    EACH_SAYS(some_fact_json(FACT_TUNING), tuning, read_fact);
-    EACH_SAYS(some_fact_json(FACT_CHECKPOINT), checkpoint, read_fact);
-    EACH_SAYS(some_fact_json(FACT_ARTIFACT), artifact, read_fact);
     EACH_SAYS(some_fact_json(FACT_LOST), lost, read_fact);
     EACH_SAYS(some_fact_json(FACT_LEFT), left, read_fact);
     EACH_SAYS(some_fact_json(FACT_ENDED), ended, read_fact);
@@ -350,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_figure_that_became_infinite_is_told_as_unknown),
         cmocka_unit_test(a_message_that_is_cut_within_a_letter_is_told_all_the_same),
         cmocka_unit_test(what_is_wrong_with_a_fact_is_said),
+        cmocka_unit_test(what_is_wrong_with_a_fact_about_an_end_is_said),
         cmocka_unit_test(people_are_told_a_file_without_its_folder),
         cmocka_unit_test(evaluations_are_kept_and_those_past_a_step_dropped),
         cmocka_unit_test(a_failure_is_told_as_the_api_prints_it),

@@ -59,11 +59,31 @@ static void what_was_written_is_read_again(void **state)
     json_decref(j);
 }
 
+static void a_refusal_says_why_and_of_what_kind_it_is(void **state)
+{
+    (void)state;
+    struct err why = {0}, e = {0};
+    err_set(&why, ERR_DATA, "the file is torn");
+    err_hint(&why, "fetch it again");
+    json_t *torn = scored_refusal(&why), *answer = json_pack("{s:i}", "samples", 3);
+    assert_true(scored_is_refusal(torn, ERR_NOT_FOUND, &e));
+    assert_true(e.code == ERR_DATA && strcmp(e.message, why.message) == 0);
+    assert_string_equal(e.hint, why.hint);
+    err_set(&why, ERR_IO, "the disk is gone");
+    json_t *gone = scored_refusal(&why);
+    assert_true(scored_is_refusal(gone, ERR_NOT_FOUND, &e) && e.code == ERR_NOT_FOUND);
+    assert_false(scored_is_refusal(answer, ERR_NOT_FOUND, &e));
+    json_decref(torn);
+    json_decref(gone);
+    json_decref(answer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_greatest_losses_are_kept_in_their_order),
         cmocka_unit_test(what_was_written_is_read_again),
+        cmocka_unit_test(a_refusal_says_why_and_of_what_kind_it_is),
     };
     return cmocka_run_group_tests_name("scored", tests, NULL, NULL);
 }

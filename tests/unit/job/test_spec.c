@@ -125,6 +125,17 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
          "/elastic", "'sizes' and 'elastic' exclude each other"},
         {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}",
          "/elastic", "virtual cluster"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        refused_with(parse_with(cases[i].patch), cases[i].patch, cases[i].pointer, cases[i].part);
+    }
+}
+
+static void values_outside_of_what_a_key_may_have_are_refused(void **state)
+{
+    static const struct {
+        const char *patch, *pointer, *part;
+    } cases[] = {
         {"{\"workers\": 2000}", "/workers", "from 1 to 1024"},
         {"{\"evaluate\": {\"every_epochs\": 1, \"every_steps\": 5}}", "/evaluate/every_steps",
          "exclude each other"},
@@ -171,10 +182,10 @@ static void other_kinds_than_an_object_are_refused(void **state)
 static void any_value_under_any_key_is_reported_and_nothing_breaks(void **state)
 {
     static const char *const keys[] = {
-        "name",        "model",       "data",       "optimizer", "strategy", "batching",
-        "workers",     "min_workers", "epochs",     "seed",      "priority", "max_restarts",
-        "max_seconds", "evaluate",    "checkpoint", "target",    "init",     "precision",
-        "exchange",    "nodes",       "cluster",    "elastic"};
+        "name",        "model",  "data", "optimizer", "strategy",         "batching",    "workers",
+        "min_workers", "epochs", "seed", "priority",  "max_restarts",     "max_seconds", "evaluate",
+        "checkpoint",  "target", "init", "precision", "max_wall_seconds", "exchange",    "nodes",
+        "cluster",     "elastic"};
     static const char *const values[] = {"[]",
                                          "{}",
                                          "\"\"",
@@ -329,6 +340,45 @@ static void every_default_is_a_value_that_its_schema_allows(void **state)
     json_decref(schemas);
 }
 
+static void a_value_that_is_told_is_cut_between_two_characters(void **state)
+{
+    (void)state;
+    struct parsed *p = parse_with(
+        "{\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": \"ääääääääääääääääääääääää\"}}");
+    assert_true(has(p, "/optimizer/learning_rate", "\"äääääääääääääääää..."));
+    done(p);
+}
+
+/* The first value of this key with choices, at any depth; NULL: none. */
+static const json_t *choice_of(const json_t *j, const char *key)
+{
+    const json_t *found = json_object_get(j, key);
+    json_t *value;
+    const char *name;
+    size_t i;
+    if (json_object_get(found, "enum")) {
+        return found;
+    }
+    found = NULL;
+    json_object_foreach((json_t *)(uintptr_t)j, name, value) {
+        found = found ? found : choice_of(value, key);
+    }
+    json_array_foreach(j, i, value) {
+        found = found ? found : choice_of(value, key);
+    }
+    return found;
+}
+
+static void a_choice_names_its_usual_value_in_the_schema(void **state)
+{
+    json_t *schemas = jobspec_schemas();
+    const json_t *labels = choice_of(schemas, "labels");
+    const char *usual = json_string_value(json_object_get(labels, "default"));
+    (void)state;
+    assert_true(usual && strcmp(usual, "fine") == 0);
+    json_decref(schemas);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +387,7 @@ int main(void)
         cmocka_unit_test(the_bounds_of_an_elastic_job_are_its_workers),
         cmocka_unit_test(every_mistake_is_reported_at_once_with_its_place),
         cmocka_unit_test(sizes_must_fit_the_global_batch_and_the_workers),
+        cmocka_unit_test(values_outside_of_what_a_key_may_have_are_refused),
         cmocka_unit_test(other_kinds_than_an_object_are_refused),
         cmocka_unit_test(any_value_under_any_key_is_reported_and_nothing_breaks),
         cmocka_unit_test(nodes_are_64_names_of_63_bytes_at_most),
@@ -345,6 +396,8 @@ int main(void)
         cmocka_unit_test(a_cluster_counts_its_nodes_and_gives_the_workers),
         cmocka_unit_test(the_schema_lists_every_key_that_is_accepted),
         cmocka_unit_test(every_default_is_a_value_that_its_schema_allows),
+        cmocka_unit_test(a_value_that_is_told_is_cut_between_two_characters),
+        cmocka_unit_test(a_choice_names_its_usual_value_in_the_schema),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

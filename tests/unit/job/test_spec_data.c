@@ -172,6 +172,16 @@ static void init_is_a_path_or_says_how_it_is_taken(void **state)
     refused("{\"init\": [\"a\"]}", "/init", "text");
 }
 
+static void a_network_without_data_is_refused(void **state)
+{
+    struct err e;
+    json_t *j = jsonx_parse(example, strlen(example), &e);
+    (void)state;
+    json_object_del(j, "data");
+    refused_with(parse_json(j), "no data", "/data", "needed");
+    json_decref(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +191,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused_with_its_place),
         cmocka_unit_test(pictures_are_brought_to_what_the_network_takes),
         cmocka_unit_test(init_is_a_path_or_says_how_it_is_taken),
+        cmocka_unit_test(a_network_without_data_is_refused),
     };
     return cmocka_run_group_tests_name("data and augment", tests, NULL, NULL);
 }

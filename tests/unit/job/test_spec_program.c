@@ -46,11 +46,39 @@ static void what_a_program_brings_itself_is_refused_with_its_place(void **state)
     refused("{\"program\": {\"comand\": [\"a\"]}}", "/program/comand", "command");
 }
 
+static void only_ddp_makes_programs_meet(void **state)
+{
+    static const struct {
+        const char *patch;
+        bool meet;
+    } cases[] = {
+        {"{}", false},
+        {"{\"program\": {\"command\": [\"python3\", \"-m\", \"evenstep.ddp\", \"a.py\"]}}", true},
+        {"{\"program\": {\"command\": [\"python3\", \"-m\", \"evenstep.ddp2\"]}}", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct parsed *p = parse_with(cases[i].patch);
+        assert_int_equal(p->rc, 0);
+        assert_int_equal(jobspec_programs_meet(&p->spec), cases[i].meet);
+        done(p);
+    }
+}
+
+static void a_word_in_place_of_a_number_is_auto_or_refused(void **state)
+{
+    static const char local[] = "{\"strategy\": {\"type\": \"hpsgd\", \"k\": \"often\"}}";
+    (void)state;
+    refused(local, "/strategy/k", "must be a whole number or \"auto\", not \"often\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_takes_the_place_of_model_data_and_global_batch),
         cmocka_unit_test(what_a_program_brings_itself_is_refused_with_its_place),
+        cmocka_unit_test(only_ddp_makes_programs_meet),
+        cmocka_unit_test(a_word_in_place_of_a_number_is_auto_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -466,6 +466,14 @@ static void counters_say_how_many_jobs_are_in_each_state(void **state)
     json_decref(after);
 }
 
+static void a_fact_of_a_job_that_is_not_there_is_refused(void **state)
+{
+    struct place *p = *state;
+    json_t *fact = json_pack("{s:s}", "type", "ended");
+    assert_int_equal(store_fact_add(p->store, "00000000000000aa", fact, &err_), -ERR_NOT_FOUND);
+    json_decref(fact);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +494,7 @@ int main(void)
         cmocka_unit_test(a_node_without_heartbeat_is_lost),
         cmocka_unit_test(profiles_and_secrets_are_kept_and_a_secret_is_taken_once),
         cmocka_unit_test(counters_say_how_many_jobs_are_in_each_state),
+        cmocka_unit_test(a_fact_of_a_job_that_is_not_there_is_refused),
     };
     return cmocka_run_group_tests(tests, place_open, place_close);
 }

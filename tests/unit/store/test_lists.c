@@ -273,6 +273,22 @@ static void tags_and_notes_change_only_what_was_seen(void **state)
     json_decref(no);
 }
 
+static void more_jobs_than_a_page_has_are_refused(void **state)
+{
+    struct place *p = *state;
+    json_t *many = json_array();
+    for (int i = 0; i < 501; i++) {
+        json_array_append_new(many, json_string(ids[0]));
+    }
+    assert_null(store_jobs_of(p->store, many, "id", &err_));
+    assert_int_equal(err_.code, ERR_INVALID);
+    json_array_remove(many, 0);
+    json_t *list = store_jobs_of(p->store, many, "id", &err_);
+    assert_non_null(list);
+    json_decref(list);
+    json_decref(many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +296,7 @@ int main(void)
         cmocka_unit_test(sorted_by_name_or_priority_pages_give_every_job_once_in_order),
         cmocka_unit_test(state_and_part_of_the_name_filter),
         cmocka_unit_test(what_is_no_state_sort_or_cursor_is_said),
+        cmocka_unit_test(more_jobs_than_a_page_has_are_refused),
     };
     const struct CMUnitTest labelled[] = {
         cmocka_unit_test(a_job_is_listed_if_it_has_all_of_the_tags),

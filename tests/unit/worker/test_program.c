@@ -163,6 +163,39 @@ static void await_end(struct child *c)
     }
 }
 
+/* What the program of a node with this device sees, where this process sees `seen`. */
+static void sees(const char *device, const char *seen, const char *want)
+{
+    struct program_spec p;
+    struct child_ask ask = ask_of(&p, "echo gpus ${CUDA_VISIBLE_DEVICES-any}");
+    struct child c;
+    char text[400];
+    ask.device = device;
+    if (seen) {
+        setenv("CUDA_VISIBLE_DEVICES", seen, 1);
+    } else {
+        unsetenv("CUDA_VISIBLE_DEVICES");
+    }
+    OK(child_start(&c, &ask, &err_));
+    await_end(&c);
+    child_epitaph(&c, text, sizeof(text));
+    child_stop(&c, 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    const char *line = strstr(text, "gpus ");
+    assert_non_null(line);
+    assert_string_equal(line, want);
+}
+
+static void a_program_sees_the_gpu_of_its_node_alone(void **state)
+{
+    sees("cuda:1", NULL, "gpus 1");
+    sees("cuda:1", "5,7,8", "gpus 7");
+    sees("cuda:0", "GPU-4f1c", "gpus GPU-4f1c");
+    sees("cuda:2", "3", "gpus 2"); /* the node was offered by another count */
+    sees("cpu:2", NULL, "gpus any");
+    sees("cpu:2", "3", "gpus 3");
+}
+
 static void how_a_program_ended_is_said_with_its_last_lines(void **state)
 {
     struct program_spec p;
@@ -217,6 +250,7 @@ int main(void)
         cmocka_unit_test(the_block_is_sealed_and_its_parts_do_not_overlap),
         cmocka_unit_test(buckets_begin_with_the_last_tensors_and_hold_every_float_once),
         cmocka_unit_test(how_a_program_ended_is_said_with_its_last_lines),
+        cmocka_unit_test(a_program_sees_the_gpu_of_its_node_alone),
         cmocka_unit_test(what_a_program_started_ends_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 #include "worker/exchange/footprint.h"
 #include "worker/exchange/gradients/ways.h"
-#include "worker/exchange/moments.h"
+#include "worker/exchange/norm_stats.h"
 
 bool gradients_are_alone(const struct comm *c)
 {
@@ -137,7 +137,7 @@ static int weigh_statistics(struct gradients *g, double share, struct err *e)
     size_t n = g->env->n_stats;
     int rc = n > 0 ? r->dev->ops->fetch(r, DEV_STATS, 0, n, e) : 0;
     if (rc >= 0) {
-        moments_weigh(g->written, r->host[DEV_STATS], g->env->mean_of, n, (float)share);
+        norm_stats_weigh(g->written, r->host[DEV_STATS], g->env->mean_of, n, (float)share);
     }
     return rc;
 }
@@ -146,7 +146,7 @@ int gradients_settle_statistics(struct gradients *g, struct err *e)
 {
     struct dev_replica *r = g->env->replica;
     size_t n = g->env->n_stats;
-    moments_settle(r->host[DEV_STATS], g->sums, g->env->mean_of, n);
+    norm_stats_settle(r->host[DEV_STATS], g->sums, g->env->mean_of, n);
     gradients_keep_stats(g);
     return n > 0 ? r->dev->ops->store(r, DEV_STATS, 0, n, e) : 0;
 }

@@ -1,17 +1,19 @@
-/* Gradients that are summed in memory of the sums' own, and copied to the replica once all sums
+/* Gradients that are summed into memory of the sums' own, and copied to the replica once all sums
  * have ended. For a device that cannot compute a gradient twice, as a user's program: this rank's
  * stays in the replica until the sum takes its place. So the sum can be made again by the workers
  * that are left after one was lost (docs/decisions/0029), and a rank can join late (late.c).
  *
- *      replica    [ this rank's gradients ] ─ x share ─► [ step s     | trailer ]    by turns
- *                           ▲────────── copied ────────  [ step s - 1 | trailer ]
+ *      replica    [ this rank's gradients ] ─ x share, ring ─► [ step s     | trailer ]    by turns
+ *                           ▲────────────── copied ─────────── [ step s - 1 | trailer ]
+ *
+ * The way into the sum is no copy of its own: the ring reads the replica as it first adds to a
+ * chunk. The way back is the one that PyTorch's DDP makes too (docs/own-program.md).
  *
  * The last sum that ended stays until the one after the next begins. In lockstep all ranks have it
  * by then, so a rank that lacks it can still get it from one that has it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/flat.h"
 #include "worker/exchange/gradients/ways.h"
 
 static void begin_turn(struct gradients *g, int turn)
@@ -54,16 +56,24 @@ static int add(struct gradients *g, struct bucket *b, float share, struct err *e
 {
     struct dev_replica *r = g->env->replica;
     bool last = b == gradients_last(g);
-    float *sum = last ? g->last : g->kept[g->turn].rest + b->first;
     int rc = r->dev->ops->fetch(r, DEV_GRADS, b->first, b->floats, e);
+    struct allreduce_source mine = {r->host[DEV_GRADS] + b->first, b->floats, share};
     if (rc < 0) {
         return rc;
     }
-    flat_scale(sum, r->host[DEV_GRADS] + b->first, share, b->floats);
-    if (!last) {
-        allreduce_start(&b->sum, sum, b->floats, 0);
+    if (last) {
+        g->last_share = share;
+    } else {
+        allreduce_start_from(&b->sum, g->kept[g->turn].rest + b->first, b->floats, 0, &mine);
     }
     return 0;
+}
+
+static void send_last(struct gradients *g)
+{
+    struct bucket *b = gradients_last(g);
+    struct allreduce_source mine = {g->env->replica->host[DEV_GRADS], b->floats, g->last_share};
+    allreduce_start_from(&b->sum, g->last, b->floats + g->trailer, g->words, &mine);
 }
 
 /* The sum of this turn takes the place of the replica's gradients. */
@@ -82,7 +92,7 @@ static int use(struct gradients *g, double learning_rate, struct err *e)
 static int update(struct gradients *g, double learning_rate, struct err *e)
 {
     int rc;
-    gradients_host_send_last(g);
+    send_last(g);
     if ((rc = gradients_wait(g, e)) < 0 ||
         (g->late && (rc = g->late(g->late_ctx, g->written + g->env->n_stats, e)) < 0)) {
         return rc;

@@ -10,7 +10,7 @@
 
 #include "kernels/flat.h"
 #include "worker/exchange/gradients/ways.h"
-#include "worker/exchange/moments.h"
+#include "worker/exchange/norm_stats.h"
 
 void gradients_set_late(struct gradients *g, gradients_late_fn *late, void *ctx)
 {
@@ -45,8 +45,8 @@ static void add_mine(struct gradients *g, const struct late_part *mine)
     const struct dev_replica *r = g->env->replica;
     size_t n = g->env->n_params, floats = mine->given > 0 ? g->buckets[mine->given - 1].first : n;
     flat_scale(g->joining, r->host[DEV_GRADS], (float)mine->share, floats);
-    moments_weigh(g->joining + n, r->host[DEV_STATS], g->env->mean_of, g->env->n_stats,
-                  (float)mine->stats_share);
+    norm_stats_weigh(g->joining + n, r->host[DEV_STATS], g->env->mean_of, g->env->n_stats,
+                     (float)mine->stats_share);
 }
 
 int gradients_join(struct gradients *g, const struct late_part *mine, struct err *e)

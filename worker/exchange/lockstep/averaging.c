@@ -17,7 +17,7 @@
 
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/survival.h"
-#include "worker/exchange/moments.h"
+#include "worker/exchange/norm_stats.h"
 
 /* What was taken since an average. */
 struct interval {
@@ -153,7 +153,7 @@ static int gather(struct averaging *s, bool optim, const struct interval *since,
         flat_scale(s->sum + n, r->host[DEV_OPTIM], share, s->n_optim);
         n += s->n_optim;
     }
-    moments_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, by_samples);
+    norm_stats_weigh(s->sum + n, r->host[DEV_STATS], s->l.env->mean_of, s->n_stats, by_samples);
     *floats = n + s->n_stats;
     return 0;
 }
@@ -172,7 +172,7 @@ static int load(struct averaging *s, bool optim, struct err *e)
         n += s->n_optim;
     }
     if (rc >= 0 && s->n_stats > 0) {
-        moments_settle(r->host[DEV_STATS], s->sum + n, s->l.env->mean_of, s->n_stats);
+        norm_stats_settle(r->host[DEV_STATS], s->sum + n, s->l.env->mean_of, s->n_stats);
         rc = ops->store(r, DEV_STATS, 0, s->n_stats, e);
     }
     return rc;

@@ -32,7 +32,7 @@
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/lockstep.h"
 #include "worker/exchange/lockstep/round_length.h"
-#include "worker/exchange/moments.h"
+#include "worker/exchange/norm_stats.h"
 
 struct hpsgd {
     struct strategy base;
@@ -138,8 +138,8 @@ static int launch(struct hpsgd *s, struct err *e)
             return rc;
         }
         memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
-        moments_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
-                      (float)(l->step > 0 ? lockstep_share(l) : 1.0 / W));
+        norm_stats_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
+                         (float)(l->step > 0 ? lockstep_share(l) : 1.0 / W));
     }
     memcpy(s->flying, s->g, s->n * sizeof(float));
     memset(s->g, 0, s->n * sizeof(float));
@@ -208,7 +208,7 @@ static int merge_stats(struct hpsgd *s, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    moments_settle(merged, merged, mean_of, s->n_stats);
+    norm_stats_settle(merged, merged, mean_of, s->n_stats);
     for (size_t i = 0; i < s->n_stats; i++) {
         own[i] += merged[i] - s->launched[i];
         own[i] = mean_of[i] >= 0 && own[i] < 0 ? 0 : own[i];

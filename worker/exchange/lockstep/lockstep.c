@@ -33,7 +33,7 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     l->best = state->best;
     agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
                 comm_now(env->comm));
-    allreduce_init(&l->sums, env->comm, COMM_ALL, env->open ? 5 : 3);
+    allreduce_init(&l->sums, env->comm, COMM_ALL, env->open ? 6 : 3);
     BUG_ON(advance_init(l) < 0);
 }
 
@@ -228,16 +228,27 @@ bool lockstep_evaluates(const struct lockstep *l, struct work *out)
     return true;
 }
 
+void lockstep_say_left(char out[LEFT_TEXT], int n, float who)
+{
+    if (n == 1) {
+        snprintf(out, LEFT_TEXT, "the program of rank %d has", (int)who - 1);
+    } else {
+        snprintf(out, LEFT_TEXT, "%d programs have", n);
+    }
+}
+
 /* Programs that are open go on, or all leave; of one that has ended meanwhile nobody knows. */
 static int agree_to_leave(struct lockstep *l, struct err *e)
 {
     int leave = (int)l->sum_words[3], stay = (int)l->sum_words[4];
     if (leave > 0 && stay > 0) {
+        char who[LEFT_TEXT];
+        lockstep_say_left(who, leave, l->sum_words[5]);
         return err_set(
             e, ERR_PEER,
-            "%d programs have left after epoch %lld and %d go on: the loops of all ranks "
-            "make the same number of epochs",
-            leave, (long long)l->cursor.epoch, stay);
+            "%s left after epoch %lld and %d go on: the loops of all ranks make the same "
+            "number of epochs",
+            who, (long long)l->cursor.epoch, stay);
     }
     l->left = l->left || leave > 0;
     return 0;
@@ -247,12 +258,13 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
                        struct err *e)
 {
     struct rank_env *env = l->env;
-    size_t words = env->open ? 5 : 3;
+    size_t words = env->open ? 6 : 3;
     l->sum_words[0] = (float)r->loss;
     l->sum_words[1] = (float)r->correct;
     l->sum_words[2] = (float)w->eval_count;
     l->sum_words[3] = r->leaves;
     l->sum_words[4] = !r->leaves && !r->absent;
+    l->sum_words[5] = (float)(r->leaves ? env->comm->rank + 1 : 0);
     allreduce_start(&l->sums, l->sum_words, words, words);
     env->comm->watches = true;
     int rc = comm_wait(env->comm, &l->sums.op, e);

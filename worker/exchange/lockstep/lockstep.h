@@ -32,9 +32,9 @@ enum {
 };
 
 /* Behind those, where rank_env.weighed: what this rank's gradient weighs, whether its backward pass
- * failed, whether it is one more pass over a step, and whether its program has left in place of the
- * step or is there. */
-enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WORD_LEFT, WORD_THERE, WEIGHED_WORDS };
+ * failed, whether it is one more pass over a step, whether its program has left in place of the
+ * step, its rank + 1 then, and whether it is there. */
+enum { WORD_WEIGHT, WORD_VOIDED, WORD_FURTHER, WORD_LEFT, WORD_WHO, WORD_THERE, WEIGHED_WORDS };
 
 /* Steps that were cut in advance (rank_env.ahead): their samples do not change with later
  * assignments. */
@@ -72,7 +72,7 @@ struct lockstep {
     double done_share;          /* and this rank's part of them */
     struct advance advance;     /* where slices are announced in advance */
     struct allreduce sums;      /* of an evaluation */
-    float sum_words[5];
+    float sum_words[6];
     double last_loss, last_accuracy, best;
     int64_t last_samples; /* of the last evaluation; 0: a user's program has measured nothing */
     bool evaluated_here;  /* this very version was evaluated */
@@ -126,6 +126,9 @@ void lockstep_undo(struct lockstep *l);
 /* Notes where `l` stands; it goes back there. Not with rank_env.ahead. */
 void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out);
 void lockstep_return(struct lockstep *l, const struct lockstep_mark *to);
+/* "the program of rank 1 has", "2 programs have". who: the sum of their ranks + 1. */
+enum { LEFT_TEXT = 48 };
+void lockstep_say_left(char out[LEFT_TEXT], int n, float who);
 /* The worker that speaks for all of them: the lowest rank that is left. */
 bool lockstep_is_first(const struct lockstep *l);
 /* Takes the sums of an evaluation of this version, as lockstep_evaluated() does. samples 0: nothing

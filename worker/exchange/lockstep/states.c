@@ -102,8 +102,9 @@ static int send_own(struct lockstep *l, struct err *e)
         return rc;
     }
     env->aside(env->ctx, true);
-    rc = announce_own(l, e);
-    rc = rc < 0 ? rc : own_state_send(env->comm, env->comm->workers, &own, e);
+    if ((rc = announce_own(l, e)) >= 0) {
+        rc = own_state_send(env->comm, env->comm->workers, &own, e);
+    }
     env->aside(env->ctx, false);
     own_state_release(&own);
     return rc;

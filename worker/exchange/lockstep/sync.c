@@ -151,7 +151,7 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         (rc = weighing_left(&s->weighing, sums, e)) < 0) {
         return rc;
     }
-    if (rc == 1) {
+    if (rc == WEIGHING_ALL_LEFT) {
         l->left = true;
         return 0;
     }

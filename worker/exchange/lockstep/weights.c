@@ -55,6 +55,7 @@ void weighing_leave(const struct weighing *g, const struct dev_result *r, float 
     if (g->l) {
         float *mine = words + lockstep_words(g->l) - WEIGHED_WORDS;
         mine[WORD_LEFT] = r->leaves;
+        mine[WORD_WHO] = (float)(r->leaves ? g->l->env->comm->rank + 1 : 0);
         mine[WORD_THERE] = !r->leaves && !r->absent;
     }
 }
@@ -64,12 +65,14 @@ int weighing_left(const struct weighing *g, const float *sums, struct err *e)
     int left = g->l ? (int)lockstep_weighed(g->l, sums)[WORD_LEFT] : 0;
     int there = left > 0 ? (int)lockstep_weighed(g->l, sums)[WORD_THERE] : 0;
     if (there == 0) {
-        return left > 0;
+        return left > 0 ? WEIGHING_ALL_LEFT : WEIGHING_GOES_ON;
     }
+    char who[LEFT_TEXT];
+    lockstep_say_left(who, left, lockstep_weighed(g->l, sums)[WORD_WHO]);
     return err_set(e, ERR_PEER,
-                   "%d programs have left before step %lld and %d go on: the loops of all ranks "
-                   "make the same number of steps",
-                   left, (long long)g->step, there);
+                   "%s left before step %lld and %d go on: the loops of all ranks make the same "
+                   "number of steps",
+                   who, (long long)g->step, there);
 }
 
 bool weighing_judge(void *ctx, const float *sums, double *scale)

@@ -27,7 +27,8 @@ struct weighing {             /* of one sum of gradients */
 void weighing_begin(struct weighing *g, const struct work *w, float *words);
 /* Whether this rank's program has left in place of the step. */
 void weighing_leave(const struct weighing *g, const struct dev_result *r, float *words);
-/* 1: all programs have left, and there is no step; 0: none has. ERR_PEER if some have. */
+enum weighing_outcome { WEIGHING_GOES_ON, WEIGHING_ALL_LEFT /* there is no step */ };
+/* enum weighing_outcome; ERR_PEER if some programs have left and others not. */
 int weighing_left(const struct weighing *g, const float *sums, struct err *e);
 /* For gradients_set_judge: ctx is a struct weighing with l. */
 bool weighing_judge(void *ctx, const float *sums, double *scale);

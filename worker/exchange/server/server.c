@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/exchange/moments.h"
+#include "worker/exchange/norm_stats.h"
 #include "worker/exchange/server/parts.h"
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -55,8 +55,8 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
     }
     if (s->n_stats > 0) {
         double share = (double)push->slice.count / env->spec->batching.global_batch;
-        moments_blend(s->stats, s->arrival->stats_of, env->mean_of, s->n_stats,
-                      share < 1 ? (float)share : 1);
+        norm_stats_blend(s->stats, s->arrival->stats_of, env->mean_of, s->n_stats,
+                         share < 1 ? (float)share : 1);
     }
     struct order further = {.kind = ORDER_APPLY, .rank = push->rank, .tau = tau, .push = *push};
     int rc = shard_order(env->comm, &further, e);

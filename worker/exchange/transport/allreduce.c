@@ -61,13 +61,32 @@ int allreduce_failed(struct allreduce *a)
                    a->comm->rank);
 }
 
-int allreduce_add(struct allreduce *a, float *sum, const float *other, size_t n)
+/* How many of `n` floats from `begin` on are the source's. */
+static size_t in_source(const struct allreduce *a, size_t begin, size_t n)
+{
+    size_t left = a->source.floats && begin < a->source.n ? a->source.n - begin : 0;
+    return left < n ? left : n;
+}
+
+void allreduce_take(struct allreduce *a, size_t begin, size_t n)
+{
+    size_t taken = in_source(a, begin, n);
+    if (taken > 0) {
+        flat_scale(a->data + begin, a->source.floats + begin, a->source.share, taken);
+    }
+}
+
+int allreduce_add(struct allreduce *a, size_t begin, const float *other, size_t n)
 {
     struct device *dev = a->scratch.dev;
+    size_t taken = in_source(a, begin, n);
     if (dev) {
-        return dev->ops->memory->add(dev, sum, other, n, &a->op.err);
+        return dev->ops->memory->add(dev, a->data + begin, other, n, &a->op.err);
     }
-    flat_add(sum, other, n);
+    if (taken > 0) {
+        flat_scale_add(a->data + begin, a->source.floats + begin, a->source.share, other, taken);
+    }
+    flat_add(a->data + begin + taken, other + taken, n - taken);
     return 0;
 }
 
@@ -199,9 +218,22 @@ bool allreduce_on_device(const struct allreduce *a)
     return a->scratch.dev != NULL;
 }
 
+/* A ring takes a source as it goes. */
+static bool takes_as_it_goes(const struct allreduce *a)
+{
+    return way_of(a) == WAY_RING && !a->comm->t->ops->ring;
+}
+
 void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
 {
+    allreduce_start_from(a, data, n, light, &(struct allreduce_source){0});
+}
+
+void allreduce_start_from(struct allreduce *a, float *data, size_t n, size_t light,
+                          const struct allreduce_source *source)
+{
     struct comm *c = a->comm;
+    BUG_ON(source->floats && (a->scratch.dev || source->n > n));
     BUG_ON(n > a->scratch.most || light > n || light > most_words(c));
     if (!a->scratch.floats) {
         a->scratch.floats = malloc(scratch_floats(a) * sizeof(float));
@@ -210,6 +242,7 @@ void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
     memset(&a->op, 0, sizeof a->op);
     a->op.step = step;
     a->data = a->sum = data;
+    a->source = *source;
     a->n = n;
     a->light = light;
     a->hollow = c->hollow[a->group];
@@ -218,6 +251,10 @@ void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light)
     a->serial = c->serials[a->group]++;
     a->taken = 0;
     a->begun = false;
+    if (!takes_as_it_goes(a)) {
+        allreduce_take(a, 0, n);
+        a->source.floats = NULL;
+    }
     if (way_of(a) == WAY_RING) {
         ring_begin(a);
     } else {

@@ -1,4 +1,5 @@
-/* All-reduce: the sum of a vector over a group of workers, in place. Works on any transport.
+/* All-reduce: the sum of a vector over a group of workers, in place, or of one that stays as it is.
+ * Works on any transport.
  *
  * One ring with fixed chunks (ring.c), recursive doubling for short vectors (doubling.c): the order
  * of additions depends on rank numbers and n alone, so every rank and every transport gets the same
@@ -28,7 +29,13 @@ struct allreduce {
 
     /* Of the sum under way. */
     float *data; /* [n] the caller's; belongs to the op until it ended */
-    float *sum;  /* once done: data, or for a `lent` one perhaps memory of the transport, read-only
+    struct allreduce_source {
+        const float
+            *floats; /* [n] of which `data` begins with `share` times; NULL: `data` has it */
+        size_t n;
+        float share;
+    } source;
+    float *sum; /* once done: data, or for a `lent` one perhaps memory of the transport, read-only
                   */
     size_t n;
     size_t light;   /* the last floats, which are words: on a virtual link they cost nothing, as a
@@ -72,6 +79,12 @@ int allreduce_place(struct allreduce *a, struct device *dev, struct err *e);
 /* `data` is in this device's memory (allreduce_place), not the host's. */
 bool allreduce_on_device(const struct allreduce *a);
 void allreduce_start(struct allreduce *a, float *data, size_t n, size_t light);
+/* The same where this rank's part is not in `data` yet: its first floats are `source`'s, times a
+ * share. They are read as they are first sent or added to, so no pass over them is made for it; the
+ * caller leaves them as they are until the op has ended. The same bits as if they had been there.
+ * Not on a device. */
+void allreduce_start_from(struct allreduce *a, float *data, size_t n, size_t light,
+                          const struct allreduce_source *source);
 /* Gives up the sum, if it is under way (comm_cancel); it may be started again, by other members
  * too. `data` has neither the sum nor what it was. Not with comm.native, nor on a device. */
 int allreduce_cancel(struct allreduce *a, struct err *e);

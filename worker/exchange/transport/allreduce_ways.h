@@ -13,8 +13,10 @@ int allreduce_tag(const struct allreduce *a);
 /* data[begin, begin + n) to rank `to`; `hollow` floats more cost time. */
 int allreduce_send(struct allreduce *a, struct transport *t, int to, int tag, size_t begin,
                    size_t n, size_t hollow, struct transport_req *r);
-/* sum[n] += other[n], where they are. */
-int allreduce_add(struct allreduce *a, float *sum, const float *other, size_t n);
+/* data[begin, begin + n) gets this rank's part, if that is elsewhere. */
+void allreduce_take(struct allreduce *a, size_t begin, size_t n);
+/* data[begin, begin + n) gets the sum of this rank's part, wherever that is, and other[n]. */
+int allreduce_add(struct allreduce *a, size_t begin, const float *other, size_t n);
 /* The transport refused a message: says so in the op, returns the code. */
 int allreduce_failed(struct allreduce *a);
 

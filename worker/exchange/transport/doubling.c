@@ -103,7 +103,7 @@ int doubling_step(struct allreduce *a, struct transport *t)
         if ((rc = test_round(a, t, &busy)) < 0 || busy) {
             return rc;
         }
-        if (d->adds && (rc = allreduce_add(a, a->data, a->scratch.floats, a->n)) < 0) {
+        if (d->adds && (rc = allreduce_add(a, 0, a->scratch.floats, a->n)) < 0) {
             return rc;
         }
         a->begun = false;

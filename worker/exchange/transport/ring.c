@@ -6,7 +6,8 @@
  *      round 1        member 0 ──c2──► 1 ──c0──► 2 ──c1──► 0
  *
  * Chunk c of member m at the end of the first half is ((g[c] + g[c+1]) + g[c+2]) …, always in this
- * order.
+ * order. In that half a member comes once upon each chunk of its own part: it sends one, and to the
+ * others it adds what came; so that part may stand elsewhere, and is weighed on the way.
  *
  * Between hosts a chunk goes in pieces: a piece that came is added and passed on while the next
  * ones are under way, so the link never rests between two rounds. A message that is too large to be
@@ -99,6 +100,9 @@ static int send_pieces(struct allreduce *a, struct transport *t, int last)
     while (r->sent < last && r->sent < r->sent_done + r->window &&
            r->sent < r->got_done + r->ahead) {
         struct piece p = piece_of(a, r->sent, false);
+        if (r->sent < r->pieces) {
+            allreduce_take(a, p.begin, p.n); /* of the first round: this rank's own */
+        }
         if (allreduce_send(a, t, allreduce_member(a, a->mine + 1), tag_of(a, &p), p.begin, p.n,
                            p.hollow, &a->outs[r->sent % r->window]) < 0) {
             return allreduce_failed(a);
@@ -129,7 +133,7 @@ static int add_piece(struct allreduce *a, int k)
 {
     struct piece p = piece_of(a, k, true);
     const float *came = a->ins[k % a->ring.window].at;
-    return p.adds ? allreduce_add(a, a->data + p.begin, came, p.n) : 0;
+    return p.adds ? allreduce_add(a, p.begin, came, p.n) : 0;
 }
 
 /* The sum of a chunk stands here at the end of the first half, and that of one more after each

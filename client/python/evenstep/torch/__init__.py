@@ -2,6 +2,7 @@
 
 blocks.py     parameters and running statistics stand in the shared block
 passes.py     a backward pass: gradients go out as they are ready, and come back summed
+streams.py    the same for a GPU's gradients, on a stream of their own
 optimizer.py  steps that are left out, or of which the difference is sent
 loss.py       where a backward begins, and the loss for display
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)

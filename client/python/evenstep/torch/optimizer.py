@@ -55,8 +55,9 @@ class _Watch:
         return False
 
     def before(self, optimizer, args, kwargs):
+        """May give other arguments for the step."""
         if not self.mine(optimizer):
-            return
+            return None
         passes = self.passes
         closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
         if not passes.stepped and closure is None:
@@ -65,9 +66,23 @@ class _Watch:
                 "from the loader that prepare() returned, each with a backward pass, and the last "
                 "pass before a step stands outside no_sync()"
             )
-        if passes.answer in (SKIP, VOID):
+        self.leave_out(optimizer)
+        if closure is None:
+            return None
+
+        def closure_and_leave_out():  # the answer comes with the closure's backward pass
+            loss = closure()
+            self.leave_out(optimizer)
+            return loss
+
+        if len(args) > 1:
+            return (args[0], closure_and_leave_out, *args[2:]), kwargs
+        return args, {**kwargs, "closure": closure_and_leave_out}
+
+    def leave_out(self, optimizer):
+        if self.passes.answer in (SKIP, VOID):
             params = [p for g in optimizer.param_groups for p in g["params"]]
-            self.hidden = [(p, p.grad) for p in params]
+            self.hidden += [(p, p.grad) for p in params if p.grad is not None]
             for p in params:
                 p.grad = None
 

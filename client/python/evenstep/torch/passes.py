@@ -33,7 +33,9 @@ import math
 import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
+from .streams import on_gpu, streams_of
 
+IDLE_MOST = 100  # batches in a row without a backward pass
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
 
 
@@ -45,6 +47,8 @@ class Passes:
         self.samples = 0  # that the batch really had
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
+        self.idle = 0  # slices in a row without a pass, up to the one before
+        self._trained = False  # there has been a pass
         self.answer = STEP
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
@@ -57,6 +61,7 @@ class Passes:
         self._at = [view.data_ptr() for view in blocks.gradients]
         self._quiet = False  # gradients of this pass are not copied out
         self._own = False  # nor in: the rank takes none
+        self._gpu = None  # streams.py, if the parameters are there
         self._local = False  # a further pass of which the rank does not hear
         self._fired = [False] * len(blocks.slots)
         self._unhooked = list(range(len(blocks.slots)))
@@ -80,6 +85,10 @@ class Passes:
             self.abandon()
         if self.slice is None:
             return
+        if not self.touched and not self.run.over:
+            self._count_idle()
+        if self._gpu is not None:
+            self._gpu.claim()
         if self.answer == DIFFERENCE:
             self.blocks.difference()
             self.run.difference()
@@ -90,6 +99,17 @@ class Passes:
             self.run.abort()  # its pass failed, or there was none
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
+
+    def _count_idle(self):
+        """A program may pass over a batch, but not over all of them: its run would end well, and
+        nothing would be learned."""
+        self.idle += 1
+        if self.idle >= IDLE_MOST or (self.slice.epoch_last and not self._trained):
+            raise Error(
+                "%s had a backward pass: each is to have one, loss.backward(); a loop that "
+                "evaluates the training data stands within torch.no_grad()"
+                % ("none of %d batches" % self.idle if self.idle > 1 else "no batch of the epoch")
+            )
 
     def untouched(self):
         """The slice that has begun, if no pass was made over it."""
@@ -148,12 +168,15 @@ class Passes:
     def begin(self, loss=None):
         if self.slice is None:
             return
-        self.touched = True
+        self.touched = self._trained = True
+        self.idle = 0
         further = self.settled and not self.keeping
         self._local = further and self.answer == DIFFERENCE and not self.sums
         if further and not self._local:
             self._begin_further()
         self.open = True
+        if self.blocks.outside:
+            self._claim()
         if loss is not None:  # a GPU's is read when its backward pass is under way
             self.loss = loss.item() if loss.is_cpu else loss.detach()
         else:
@@ -167,6 +190,12 @@ class Passes:
                 slot.tensor.grad = None
         elif self.kept:
             self._rescale(self.kept / self._share())
+
+    def _claim(self):
+        if self._gpu is None:
+            self._gpu = streams_of(self.run, self.blocks.outside)
+        else:
+            self._gpu.claim()
 
     def _ready(self, i):
         """The hook of a parameter."""
@@ -187,8 +216,12 @@ class Passes:
             self._fired[i] = True
             if self._quiet:
                 return
+            values = grad.detach() if grad.requires_grad else grad
+            if self._gpu is not None and on_gpu(grad):
+                self._gpu.take(i, values, view)
+                return
             if grad.data_ptr() != at:
-                view.copy_(grad.detach() if grad.requires_grad else grad)
+                view.copy_(values)
             tell(i)
 
         return ready
@@ -203,6 +236,8 @@ class Passes:
         if not self.open:
             return
         self.open = False
+        if self._gpu is not None:
+            self._gpu.finish()
         if self._stash is not None:
             self._put_back()
         if self._local:
@@ -248,6 +283,8 @@ class Passes:
         """An exception ended the pass: no rank makes the step of this slice, unless the rank knows
         nothing of the pass."""
         self._unstash()
+        if self._gpu is not None:
+            self._gpu.drop()
         self.open, self._before = False, None
         if not self._local:
             self.settled, self.kept = False, 0.0
@@ -315,17 +352,23 @@ class Passes:
             param, sum_ = slot.tensor, self.blocks.gradients[i]
             if not self._fired[i] and not (param.requires_grad and sum_.any()):
                 continue
-            if not slot.inside:
+            if self._gpu is not None and on_gpu(param):
+                self._gpu.give(param, sum_)
+            elif not slot.inside:
                 param.grad = sum_.to(param.device, param.dtype)
             elif (grad := param.grad) is None or grad.data_ptr() != self._at[i]:
                 param.grad = sum_.detach()
+        if self._gpu is not None:
+            self._gpu.given()
 
     def _loss(self):
         if self.loss is None:
             return math.nan
         loss = float(self.loss)
         if self.scaler is not None:
-            loss /= self.scaler.get_scale()
+            loss /= self.scaler.get_scale()  # NaN is met by leaving the step out
+        elif math.isnan(loss) and self.samples:
+            loss = math.inf  # to the rank NaN is a loss that nobody knows
         return loss / self.samples if self.sums and self.samples else loss
 
     def _rate(self):

@@ -5,6 +5,7 @@ import {bytes, known, plural, sentence, whole} from '../../format.js';
 import {notice, scroller, table} from '../../widgets.js';
 
 import {predictionOf} from './prediction.js';
+import {Trials} from './trials.js';
 
 /** @param {Api.PlannedNode} n */
 function planRow(n) {
@@ -33,16 +34,25 @@ function samplesOf(answer, spec) {
 }
 
 export class Expectation {
-  /** @param {(strategy: string) => void} choose */
-  constructor(choose) {
+  /**
+   * @param {(strategy: string) => void} choose
+   * @param {string[]} strategies that there are
+   * @param {() => Api.Spec} current the job as it is written now
+   */
+  constructor(choose, strategies, current) {
     this.choose = choose;
+    this.trials = new Trials(strategies, current, () => this.drawPrediction());
+    this.prediction = h('div');
+    /** @type {Api.DryRun} */
+    this.answer = {};
     this.body = h('div', {class: 'expect-body'});
     this.note = h('span', {class: 'note'});
     this.foot = h('span', {class: 'quiet', text: ''});
     /** Whether a valid version was shown. */
     this.shown = false;
     this.node = h('section', {class: 'expect', 'aria-label': 'What to expect'},
-        h('div', {class: 'row-title'}, h('h2', {text: 'What to expect'}), this.note), this.body);
+        h('div', {class: 'row-title'}, h('h2', {text: 'What to expect'}), this.note), this.body,
+        this.prediction, this.trials.node);
   }
 
   /**
@@ -52,10 +62,17 @@ export class Expectation {
   show(answer, spec) {
     const {starts, nodes = [], warnings = []} = answer;
     this.shown = true;
+    this.answer = answer;
+    this.trials.show(answer, spec, samplesOf(answer, spec));
     say(this.note, starts && starts !== 'now' ? starts : 'starts as soon as it is submitted');
     fill(this.body, warnings.map((w) => notice('warn', sentence(w))),
-        nodes.length > 0 && plan(nodes), predictionOf(answer.prediction, this.choose));
+        nodes.length > 0 && plan(nodes));
+    this.drawPrediction();
     this.drawFoot(answer, samplesOf(answer, spec));
+  }
+
+  drawPrediction() {
+    fill(this.prediction, predictionOf(this.trials.instead(this.answer.prediction), this.choose));
   }
 
   /**

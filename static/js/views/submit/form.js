@@ -7,10 +7,11 @@ import {FieldSet, part} from '../../draft/fieldset.js';
 import {getAt} from '../../draft/json.js';
 import {bytes, whole} from '../../format.js';
 
+import {Layers} from './layers.js';
 import {NodeChips} from './nodechips.js';
 import {Parameters} from './parameters.js';
 import {Samples} from './samples.js';
-
+import {DataUpload} from './upload.js';
 
 /** @typedef {import('../../draft/fields.js').OnChange} OnChange */
 /** @typedef {import('../../draft/fieldset.js').AnyField} AnyField */
@@ -38,6 +39,7 @@ const TOP = [
   ['/max_restarts', 'Restarts', 'attempts after the first', '3'],
   ['/min_workers', 'Least nodes', 'a restart goes on with at least so many', '1'],
   ['/max_seconds', 'Time limit, seconds', 'the job stops after this time', 'none'],
+  ['/max_wall_seconds', 'By the clock, seconds', 'from its first start, waiting included', 'none'],
   ['/evaluate/every_epochs', 'Evaluate every, epochs', 'on the test set', '1'],
   [
     '/checkpoint/every_seconds', 'Checkpoint every, seconds', 'a restart goes on from the last',
@@ -54,12 +56,15 @@ export class Form extends FieldSet {
    * @param {Api.Node[]} nodes
    * @param {OnChange} onChange
    * @param {AnyField[]} program the fields of a program
+   * @param {(path: string) => Promise<void>} onUpload a data set was uploaded
    */
-  constructor(catalog, datasets, nodes, onChange, program) {
+  constructor(catalog, datasets, nodes, onChange, program, onUpload) {
     super(onChange);
     this.catalog = catalog;
     this.datasets = datasets;
     this.samples = new Samples();
+    this.upload = new DataUpload(onUpload);
+    this.layers = new Layers(catalog, this);
     this.program = program;
     this.what = this.makeWhat();
     this.how = this.makeHow();
@@ -150,7 +155,10 @@ export class Form extends FieldSet {
         this.input('/epochs', 'Epochs', {kind: 'number', help: 'passes over the training set'});
     const {model, format, path} = this.what;
     const program = this.program.map((f) => this.own(f));
-    return [...program, name, model, format, epochs, path, this.samples, this.parameters.format];
+    return [
+      ...program, name, model, format, epochs, path, this.upload, this.samples,
+      this.parameters.format, this.layers
+    ];
   }
 
   whereNodes() {
@@ -178,6 +186,7 @@ export class Form extends FieldSet {
     parameters.strategy.show(at('/strategy/type'));
     parameters.optimizer.show(own('/optimizer/type'));
     parameters.schedule.show(own('/optimizer/schedule/type'));
+    this.layers.show(spec);
     this.showModel(spec);
     this.showData(spec);
     this.showNotes(at);
@@ -206,6 +215,7 @@ export class Form extends FieldSet {
     const chosen = datasets.find((d) => d.path === data?.path);
     const found = datasets.length ? 'found: ' + datasets.map((d) => d.path).join(', ') : NO_DATA;
     path.node.hidden = !data?.format || data.format === 'glyphs';
+    this.upload.node.hidden = !data;
     this.samples.show(chosen ? chosen.path : '');
     path.note.textContent = chosen
         ? whole(chosen.samples) + ' training and ' + whole(chosen.test_samples) + ' test samples'

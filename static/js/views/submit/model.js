@@ -3,6 +3,7 @@
 import {get, job as path} from '../../api.js';
 import {Draft} from '../../draft/draft.js';
 import {getAt, setAt} from '../../draft/json.js';
+import {firstNetwork} from '../../network.js';
 
 const MOST_WORKERS = 4;
 
@@ -74,6 +75,20 @@ export class SubmitModel extends Draft {
     const first = earlier ? earlier.spec : firstSpec(datasets, nodes);
     this.changes = changes.map(([at, value]) => ({at, was: getAt(first, at), value}));
     this.begin(changes.reduce((spec, [at, value]) => setAt(spec, at, value), first));
+  }
+
+  /**
+   * A data set was uploaded: the job trains on it, a small network to begin with.
+   * @param {string} path
+   */
+  async uploaded(path) {
+    const {datasets} = await get('datasets');
+    const found = datasets.find((/** @type {Api.Dataset} */ d) => d.path === path);
+    if (found) {
+      this.datasets.push(found);
+      const {augment: ignored, ...rest} = this.spec;
+      this.replace({...rest, model: firstNetwork(found), data: {format: found.format, path}});
+    }
   }
 
   /**

@@ -15,6 +15,8 @@ const COLUMNS =
 /* Of the scale beyond the longest step. */
 const MARGIN = 1.05;
 const NOTE = 'simulated with what these nodes measured; dot: median, line: all runs';
+const MEASURED = 'measured on these nodes; dot: mean, line: eight of ten moments';
+const MIXED = 'rows say which are measured; the others are simulated';
 
 /**
  * Dot and interval on a scale that ends at `end`.
@@ -52,11 +54,18 @@ function row(p, end, best, choose) {
     on: {change: () => choose(p.strategy)}
   });
   const name = p.strategy + (p.chosen ? ' (chosen)' : '');
+  const measured = p.measured && h('span', {class: 'tag', text: 'measured'});
   const tag = best && h('span', {class: 'tag', data: {tone: 'ok'}, text: 'recommended'});
   return h('tr', {class: p.chosen ? 'chosen' : null, data: {chosen: p.chosen ? 'yes' : 'no'}},
       h('td', null, h('label', {class: 'choice'}, radio, h('span', {class: 'strong', text: name}))),
       cells.map((text) => h('td', {class: 'num', text})),
-      h('td', {class: 'interval-cell'}, interval(p, end)), h('td', null, tag));
+      h('td', {class: 'interval-cell'}, interval(p, end)), h('td', null, tag, measured));
+}
+
+/** @param {Strategy[]} rows */
+function noteOf(rows) {
+  const measured = rows.filter((p) => p.measured).length;
+  return measured === rows.length ? MEASURED : measured ? MIXED : NOTE;
 }
 
 /**
@@ -76,7 +85,7 @@ export function predictionOf(prediction, choose) {
   const best = recommended(rows);
   const end = MARGIN * Math.max(...rows.map((p) => p.step_seconds_most ?? p.step_seconds));
   const head = h('div', {class: 'row-title'}, h('h2', {text: 'Which strategy?'}),
-      h('span', {class: 'note', text: NOTE}));
+      h('span', {class: 'note', text: noteOf(rows)}));
   const why =
       best && h('p', {class: 'sub', id: 'recommendation', text: whyRecommended(best, rows)});
   const scale = h('th', {class: 'interval-cell', scope: 'col'}, h('span', {text: '0'}),

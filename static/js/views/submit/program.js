@@ -4,10 +4,9 @@ import {ApiError, post} from '../../api.js';
 import {fill, h} from '../../dom.js';
 import {Input, Select} from '../../draft/fields.js';
 import {plural, sentence} from '../../format.js';
-import {button} from '../../widgets.js';
 
+import {chooser} from './chooser.js';
 import {archive, belongs} from './tar.js';
-
 
 /** @typedef {import('../../draft/fields.js').OnChange} OnChange */
 /** @typedef {import('./model.js').SubmitModel} SubmitModel */
@@ -36,30 +35,6 @@ async function packed(chosen) {
   const read = await Promise.all(
       files.map(async ({file, name}) => ({name, bytes: new Uint8Array(await file.arrayBuffer())})));
   return new Blob(archive(read), {type: TAR});
-}
-
-/**
- * A button that lets somebody choose files.
- * @param {string} text
- * @param {{[name: string]: unknown}} attributes of the input
- * @param {(chosen: FileList) => void} onFiles
- */
-function chooser(text, attributes, onFiles) {
-  /** @type {HTMLInputElement} */
-  const input = h('input', {
-    type: 'file',
-    hidden: true,
-    'aria-label': text,
-    ...attributes,
-    on: {
-      change() {
-        if (input.files?.length) {
-          onFiles(input.files);
-        }
-      }
-    }
-  });
-  return [button(text, () => input.click(), {class: 'btn small'}), input];
 }
 
 /* Which program: none means a network of ours. */

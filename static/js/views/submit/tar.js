@@ -5,7 +5,7 @@ const NAME_BYTES = 100;
 const CHECKSUM_AT = 148;
 const MAGIC_AT = 257;
 
-/** @typedef {{name: string, bytes: Uint8Array}} PlainFile */
+/** @typedef {{name: string, bytes: Uint8Array | Blob}} PlainFile  a Blob is not read here */
 
 /**
  * @param {number} value
@@ -59,11 +59,12 @@ function pathRecord(name) {
 
 /**
  * @param {PlainFile} file
- * @returns {Uint8Array[]}
+ * @returns {(Uint8Array | Blob)[]}
  */
 function entry({name, bytes}) {
   const full = new TextEncoder().encode(name);
-  const own = [header(full.slice(0, NAME_BYTES), '0', bytes.length), bytes, filling(bytes.length)];
+  const size = bytes instanceof Blob ? bytes.size : bytes.length;
+  const own = [header(full.slice(0, NAME_BYTES), '0', size), bytes, filling(size)];
   if (full.length <= NAME_BYTES) {
     return own;
   }

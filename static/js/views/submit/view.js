@@ -34,9 +34,11 @@ class SubmitView extends DraftView {
     const change = (/** @type {string} */ at, /** @type {unknown} */ value) =>
         data.change(at, value);
     this.parts = {
-      form: new Form(data.catalog, data.datasets, data.nodes, change, programFields(data, change)),
+      form: new Form(data.catalog, data.datasets, data.nodes, change, programFields(data, change),
+          (path) => data.uploaded(path)),
       understood: new Understood(),
-      expectation: new Expectation((type) => data.change('/strategy', {type}))
+      expectation: new Expectation((type) => data.change('/strategy', {type}),
+          (data.catalog.strategy || []).map((s) => s.name), () => data.spec)
     };
     this.layout();
     this.showSpec();
@@ -81,6 +83,7 @@ class SubmitView extends DraftView {
     const {form, understood, expectation} = this.parts;
     super.showValid(answer);
     form.faults([]);
+    form.layers.outline(answer);
     understood.show(this.data.text, answer);
     expectation.show(answer, this.data.spec);
   }
@@ -90,6 +93,12 @@ class SubmitView extends DraftView {
     const {form, expectation} = this.parts;
     super.showErrors(e, form.faults(e.errors || []));
     expectation.outdate();
+    form.layers.outdate();
+  }
+
+  close() {
+    super.close();
+    this.parts.expectation.trials.close();
   }
 }
 

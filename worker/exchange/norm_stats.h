@@ -7,17 +7,19 @@
  *
  * `mean_of` [n] tells them apart: for a variance the index of its mean, for a mean -1. Inside
  * worker/exchange only. */
-#ifndef WORKER_EXCHANGE_MOMENTS_H
-#define WORKER_EXCHANGE_MOMENTS_H
+#ifndef WORKER_EXCHANGE_NORM_STATS_H
+#define WORKER_EXCHANGE_NORM_STATS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* out[n] = share times the moments of stats[n]. */
-void moments_weigh(float *out, const float *stats, const int32_t *mean_of, size_t n, float share);
+void norm_stats_weigh(float *out, const float *stats, const int32_t *mean_of, size_t n,
+                      float share);
 /* stats[n] from moments[n] that were summed. `moments` may be `stats`. */
-void moments_settle(float *stats, const float *moments, const int32_t *mean_of, size_t n);
+void norm_stats_settle(float *stats, const float *moments, const int32_t *mean_of, size_t n);
 /* into[n] <- (1 - share)*into + share*from, by moments. */
-void moments_blend(float *into, const float *from, const int32_t *mean_of, size_t n, float share);
+void norm_stats_blend(float *into, const float *from, const int32_t *mean_of, size_t n,
+                      float share);
 
 #endif

@@ -1,6 +1,6 @@
 /* Merging of running statistics: see moments.h. A variance is clipped at 0: a difference of sums
  * may fall below by rounding. */
-#include "worker/exchange/moments.h"
+#include "worker/exchange/norm_stats.h"
 
 static float moment(const float *stats, const int32_t *mean_of, size_t i)
 {
@@ -8,14 +8,14 @@ static float moment(const float *stats, const int32_t *mean_of, size_t i)
     return stats[i] + mean * mean;
 }
 
-void moments_weigh(float *out, const float *stats, const int32_t *mean_of, size_t n, float share)
+void norm_stats_weigh(float *out, const float *stats, const int32_t *mean_of, size_t n, float share)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = share * moment(stats, mean_of, i);
     }
 }
 
-void moments_settle(float *stats, const float *moments, const int32_t *mean_of, size_t n)
+void norm_stats_settle(float *stats, const float *moments, const int32_t *mean_of, size_t n)
 {
     for (size_t i = 0; i < n;
          i++) { /* a mean is its own moment, so it may be taken from either array */
@@ -24,7 +24,7 @@ void moments_settle(float *stats, const float *moments, const int32_t *mean_of, 
     }
 }
 
-void moments_blend(float *into, const float *from, const int32_t *mean_of, size_t n, float share)
+void norm_stats_blend(float *into, const float *from, const int32_t *mean_of, size_t n, float share)
 {
     for (size_t i = 0; i < n; i++) { /* variances first: they need the means as they were */
         if (mean_of[i] >= 0) {

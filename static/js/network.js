@@ -1,0 +1,38 @@
+/* A network to begin with, for a data set of this shape. Pure. */
+
+/* What pictures are resized to where nothing says it. */
+const PICTURE = [32, 32, 3];
+/* Below this side a convolution's picture is not halved any more. */
+const HALVED_FROM = 8;
+
+const relu = {
+  type: 'relu'
+};
+
+/**
+ * @param {number} filters
+ * @param {boolean} halved
+ * @returns {Api.Layer[]}
+ */
+const block = (filters, halved) => [{type: 'conv2d', filters, kernel: 3, padding: 1}, relu,
+    ...(halved ? [{type: 'max_pool', size: 2}] : [])];
+
+/**
+ * Two convolutions for pictures, a hidden layer for numbers.
+ * @param {{shape?: number[], classes?: number | null, format: string}} dataset
+ * @returns {Api.Network}
+ */
+export function firstNetwork({shape, classes, format}) {
+  const given = shape?.length ? shape : [];
+  const picture = format === 'images' && !given.every((n) => n > 0);
+  const usual = picture || !given.length ? PICTURE : given;
+  const input = usual.length === 2 ? [...usual, 1] : usual;
+  const side = input.length === 3 ? Math.min(input[0], input[1]) : 0;
+  /** @type {Api.Layer[]} */
+  const before = side >= 3 ? [...block(16, side >= HALVED_FROM),
+    ...block(32, side >= 2 * HALVED_FROM), {type: 'flatten'}]
+                           : input.length === 3 ? [{type: 'flatten'}] : [];
+  const layers =
+      [...before, {type: 'dense', units: 64}, relu, {type: 'dense', units: classes || 1}];
+  return classes ? {input, layers} : {input, layers, loss: 'mse'};
+}

@@ -1,0 +1,93 @@
+/* The tokens that there are, each with a button that revokes it, and a form that issues one. Lines
+   of the token file are listed too; only who edits the file takes them out. */
+import {fill, h} from '../../dom.js';
+import {when} from '../../format.js';
+import {button, copyButton, question, scroller, table} from '../../widgets.js';
+
+const HEADS = ['Holder', 'Role', 'From', 'Made', 'Ends', ''];
+const ROLES = ['viewer', 'operator', 'programs', 'admin'];
+const USUAL_DAYS = 90;
+
+/** @param {Api.Token} t */
+function endText(t) {
+  return t.expired ? 'ended ' + when(t.expires || '') : t.expires ? when(t.expires) : 'never';
+}
+
+/** @param {Api.Token} t */
+function sourceText(t) {
+  return t.source === 'file' ? 'token file' : 'issued by ' + (t.by || 'nobody known');
+}
+
+export class Tokens {
+  /**
+   * @param {import('./model.js').PeopleModel} data
+   * @param {(ask: () => Promise<unknown>) => Promise<boolean>} run does it, says what went wrong
+   */
+  constructor(data, run) {
+    this.data = data;
+    this.run = run;
+    this.body = h('tbody');
+    this.made = h('p', {class: 'made', role: 'status'});
+    /** The token whose revocation is asked about. */
+    this.asked = '';
+    this.name = h('input', {id: 'token-name', autocomplete: 'off', maxlength: '64'});
+    this.role = h('select', {id: 'token-role'}, ROLES.map((r) => h('option', {value: r, text: r})));
+    this.days = h('input', {id: 'token-days', type: 'number', min: '0', value: String(USUAL_DAYS)});
+    this.node = h('section', null, h('h2', {text: 'Tokens'}),
+        h('div', {class: 'sheet'},
+            scroller('Tokens', table('Tokens', HEADS, this.body, 'tokens-table'))),
+        this.makeForm(), this.made);
+  }
+
+  makeForm() {
+    const submit = (/** @type {Event} */ e) => {
+      e.preventDefault();
+      this.issue();
+    };
+    return h('form', {class: 'issue', on: {submit}},
+        h('label', {'for': 'token-name', text: 'Holder'}), this.name,
+        h('label', {'for': 'token-role', text: 'Role'}), this.role,
+        h('label', {'for': 'token-days', text: 'Days, 0 for no end'}), this.days,
+        h('button', {class: 'btn', type: 'submit', text: 'Issue a token'}));
+  }
+
+  async issue() {
+    const name = this.name.value.trim();
+    let text = '';
+    fill(this.made);
+    const done = await this.run(async () => {
+      text = await this.data.issue(name, this.role.value, Number(this.days.value));
+    });
+    if (done) {
+      fill(this.made,
+          'The token of ' + name + ', shown this one time: ', h('code', {class: 'mono', text}),
+          copyButton('Copy', () => text, {class: 'btn small'}));
+      this.name.value = '';
+    }
+  }
+
+  /** @param {Api.Token} t */
+  revoking(t) {
+    if (t.source === 'file') {
+      return '';
+    }
+    const ask = (/** @type {string} */ id) => {
+      this.asked = id;
+      this.update();
+    };
+    if (this.asked !== t.id) {
+      return button('Revoke', () => ask(t.id), {class: 'btn small'});
+    }
+    const yes =
+        button('Revoke', () => this.run(() => this.data.revoke(t.id)), {class: 'btn small danger'});
+    return question('End it with its sessions and links?', [yes], 'Keep', () => ask(''));
+  }
+
+  update() {
+    fill(this.body,
+        this.data.tokens.map(
+            (t) => h('tr', null, h('td', {text: t.name}), h('td', {text: t.role}),
+                h('td', {text: sourceText(t)}), h('td', {text: t.created ? when(t.created) : ''}),
+                h('td', {text: endText(t)}), h('td', null, this.revoking(t)))));
+  }
+}

@@ -1,0 +1,101 @@
+"""Data of one's own from the form: a folder is uploaded, its samples are shown, a network to begin
+with is edited layer by layer, and the job trains; what is refused stands at the upload."""
+import sys
+import pathlib
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+from service import Service, until  # noqa: E402
+
+from test_submit import open_form, spec_of  # noqa: E402
+
+np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
+SHAPES = ("return [...document.querySelectorAll('.layer > .num:not(.quiet)')]"
+          ".map(x => x.textContent)")
+
+
+def stripes(folder):
+    """A data set of three classes whose label is the bright row."""
+    folder.mkdir()
+    for prefix, n in (("", 60), ("test_", 12)):
+        y = np.arange(n) % 3
+        x = np.zeros((n, 8, 8), np.uint8)
+        x[np.arange(n), 2 * y] = 255
+        np.save(folder / (prefix + "x.npy"), x)
+        np.save(folder / (prefix + "y.npy"), y)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with Service(nodes=("a=cpu:1",), data=tmp_path_factory.mktemp("roots")) as s:
+        yield s
+
+
+def test_an_uploaded_folder_is_shown_given_a_network_and_trained_on(page, service, tmp_path):
+    open_form(page)
+    page.find("#data-folder").send_keys(str(stripes(tmp_path / "my stripes")))
+    page.wait_text(".upload [role=status]", "as my-stripes: 60 samples in 4 files, SHA-256")
+    until("the spec names it",
+          lambda: spec_of(page)["data"] == {"format": "npy", "path": "my-stripes"})
+    spec = spec_of(page)
+    assert spec["model"]["input"] == [8, 8, 1] and spec["model"]["layers"][-1]["units"] == 3
+    page.script("document.querySelector('.samples').open = true")
+    page.wait_text(".samples", "0 20, 1 20, 2 20")
+    page.wait_text(".json-state", "^valid")
+    until("the shape of each layer is there", lambda: page.script(SHAPES)[0] == "8 × 8 × 16")
+    assert page.script(SHAPES)[-1] == "3"
+
+    field = '.field[data-pointer="/model/layers/0/filters"]'
+    page.type(field + " input", "5")
+    until("the shape follows", lambda: page.script(SHAPES)[0] == "8 × 8 × 5")
+    page.type(field + " input", "many")
+    page.wait_text(field + " .fault", "whole number")
+    assert page.find(".layer-part").get_attribute("class").endswith("old")
+    page.console()  # Chromium reports each answer that is an error
+    page.type(field + " input", "4")
+    page.click("#add-layer")
+    page.wait_text(".layer:last-child .num", "^3$")
+    n = len(spec_of(page)["model"]["layers"])
+    page.click(".layer:last-child .actions button:last-child")
+    until("it is gone", lambda: len(spec_of(page)["model"]["layers"]) == n - 1)
+    page.wait_text("#layers-sum", "parameters .* a sample")
+    page.wait_text(".json-state", "^valid")
+    page.click("#submit")
+    page.wait_text(".job-head .pill", "Succeeded", 120)
+
+
+def test_a_preset_is_written_out_before_its_layers_are_edited(page):
+    open_form(page)
+    page.choose("/model", "mlp")
+    assert not page.visible("#add-layer")
+    page.click("#edit-layers")
+    until("its layers are there", lambda: isinstance(spec_of(page)["model"], dict))
+    page.wait_text("#layers-sum", "101,770 parameters")
+    assert page.script(SHAPES)[-3:] == ["128", "128", "10"]
+
+
+def test_what_no_job_could_read_says_why(page, tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("nothing")
+    open_form(page)
+    page.find("#data-folder").send_keys(str(folder))
+    page.wait_text(".upload .fault", "no data set that a job could read.*docs/data.md")
+    assert page.text(".upload [role=status]") == "not uploaded"
+    page.console()  # Chromium reports each answer that is an error
+
+
+def test_a_network_to_begin_with_fits_the_data(page):
+    made = page.script(
+        "return import('/js/network.js').then((m) => arguments[0].map(m.firstNetwork))",
+        [{"format": "npy", "shape": [4], "classes": 3},
+         {"format": "npy", "shape": [5], "classes": 0},
+         {"format": "images", "shape": [], "classes": 2},
+         {"format": "npy", "shape": [2, 2, 1], "classes": 2}])
+    numbers, targets, pictures, tiny = made
+    assert [x["type"] for x in numbers["layers"]] == ["dense", "relu", "dense"]
+    assert targets["loss"] == "mse" and targets["layers"][-1]["units"] == 1
+    assert pictures["input"] == [32, 32, 3] and pictures["layers"][0]["type"] == "conv2d"
+    assert tiny["layers"][0]["type"] == "flatten"

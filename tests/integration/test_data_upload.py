@@ -1,0 +1,133 @@
+"""Uploaded data sets: what is taken and what is refused, who may, what is kept, and that a job
+trains on one until it may be deleted."""
+import io
+import os
+
+import pytest
+
+from service import Service
+from test_program_upload import MIB, TOKENS, digest_of, errors, packed
+
+np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
+
+
+def npy(array):
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def stripes(samples=30, **more):
+    """A data set whose label is the bright row."""
+    files = {}
+    for prefix, n in (("", samples), ("test_", 6)):
+        y = np.arange(n) % 3
+        x = np.zeros((n, 8, 8), np.uint8)
+        x[np.arange(n), 2 * y] = 255
+        files |= {prefix + "x.npy": npy(x), prefix + "y.npy": npy(y)}
+    return files | more
+
+
+def upload(service, name, archive, role="operator", kind="application/x-tar"):
+    return service.http.post(
+        f"{service.url}/api/v1/datasets", params={"name": name}, data=archive, timeout=120,
+        headers={"Content-Type": kind, "Authorization": "Bearer " + TOKENS[role]})
+
+
+def delete(service, name):
+    return service.http.delete(f"{service.url}/api/v1/datasets/{name}", timeout=60)
+
+
+def listed(service):
+    return {d["path"]: d for d in service.get("datasets").json()["datasets"]}
+
+
+def left_behind(service):
+    return sorted(p.name for p in (service.dir / "datasets").glob(".part-*"))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("service")
+    root = tmp_path_factory.mktemp("roots")
+    (root / "ours").mkdir()
+    (folder / "token").write_text("admin-0123456789abcdef\n"
+                                  + "".join(f"{token} {role} {role}-name\n"
+                                            for role, token in TOKENS.items()))
+    (folder / "token").chmod(0o600)
+    with Service(folder=folder, data=root, options=["--data-uploads", "4M"]) as s:
+        s.http.headers["Authorization"] = "Bearer admin-0123456789abcdef"
+        yield s
+
+
+def test_an_upload_is_read_listed_trained_on_and_deleted(service):
+    files = stripes()
+    answer = upload(service, "stripes", packed(files))
+    assert answer.status_code == 201, answer.text
+    kept = answer.json()
+    assert (kept["path"], kept["format"], kept["samples"]) == ("stripes", "npy", 30)
+    assert (kept["digest"], kept["by"], kept["files"]) == (digest_of(files), "operator-name", 4)
+    assert [c["samples"] for c in kept["classes"]] == [10, 10, 10] and len(kept["examples"]) == 16
+    assert service.http.get(service.url + answer.headers["Location"]).json()["samples"] == 30
+    assert listed(service)["stripes"]["samples"] == 30
+    again = upload(service, "stripes", packed(dict(reversed(files.items()))))
+    assert (again.status_code, again.json()["uploaded"]) == (200, kept["uploaded"])
+    other = upload(service, "stripes", packed(stripes(33)))
+    assert other.status_code == 409 and "another data set" in other.json()["detail"]
+
+    network = {"input": [8, 8, 1], "layers": [{"type": "flatten"}, {"type": "dense", "units": 3}]}
+    job = service.submit({"model": network, "data": {"format": "npy", "path": "stripes"},
+                          "workers": 1, "epochs": 20, "batching": {"global_batch": 10},
+                          "optimizer": {"type": "sgd", "learning_rate": 0.5}})
+    service.wait(job, "succeeded")
+    assert service.job(job)["metrics"]["test_accuracy"] == 1.0
+    assert delete(service, "stripes").status_code == 204
+    assert "stripes" not in listed(service)
+    assert delete(service, "stripes").status_code == 404
+    assert left_behind(service) == []
+
+
+def test_what_no_job_could_read_is_refused_by_name_and_leaves_nothing(service):
+    torn = stripes()
+    torn["x.npy"] = torn["x.npy"][:-9]
+    answer = upload(service, "torn", packed(torn))
+    assert answer.status_code == 422 and "x.npy" in answer.json()["detail"], answer.text
+    answer = upload(service, "notes", packed({"notes.txt": "nothing"}))
+    assert answer.status_code == 422 and "no data set" in answer.json()["detail"], answer.text
+    assert "docs/data.md" in answer.json()["hint"]
+    answer = upload(service, "cut", packed(stripes())[:700])
+    assert answer.status_code == 400 and "byte 700" in answer.json()["detail"], answer.text
+    answer = upload(service, "outside", packed({"../x.npy": b"1", **stripes()}))
+    assert answer.status_code == 422 and any("'../x.npy'" in m for m in errors(answer).values())
+    for name in ("", "..", "a/b", ".hidden", "-x", "x" * 65, "a:b", "é"):
+        answer = upload(service, name, packed(stripes()))
+        assert answer.status_code == 422, (name, answer.text)
+    assert set(listed(service)) & {"torn", "notes", "cut", "outside"} == set()
+    assert left_behind(service) == [] and not list((service.dir / "datasets").glob("[a-z]*"))
+
+
+def test_a_name_that_the_operator_gave_is_refused(service):
+    answer = upload(service, "ours", packed(stripes()))
+    assert answer.status_code == 409 and "operator" in answer.json()["detail"]
+    assert delete(service, "ours").status_code == 404
+
+
+def test_what_is_kept_has_a_limit_and_the_role_operator(service):
+    assert upload(service, "viewed", packed(stripes()), "viewer").status_code == 403
+    noise = os.urandom(5 * MIB)
+    answer = upload(service, "large", packed(stripes(**{"noise.bin": noise})))
+    assert answer.status_code == 413 and "--data-uploads" in answer.json()["hint"]
+    assert upload(service, "text", b"x", kind="text/plain").status_code == 415
+    assert left_behind(service) == []
+
+
+def test_a_data_set_that_a_waiting_job_needs_is_not_deleted(service):
+    assert upload(service, "needed", packed(stripes())).status_code == 201
+    network = {"input": [8, 8, 1], "layers": [{"type": "flatten"}, {"type": "dense", "units": 3}]}
+    job = service.submit({"model": network, "data": {"format": "npy", "path": "needed"},
+                          "workers": 1, "epochs": 100000, "batching": {"global_batch": 10}})
+    answer = delete(service, "needed")
+    assert answer.status_code == 409 and job in answer.json()["detail"]
+    service.http.post(f"{service.url}/api/v1/jobs/{job}/cancel", timeout=60)
+    service.wait(job, "cancelled")
+    assert delete(service, "needed").status_code == 204
