@@ -255,11 +255,11 @@ static int live(struct agent *a, struct err *e)
         clock_wall_ms() - SIGN_WINDOW_MS; /* older ones were signed with another key */
     struct daemon_config dc = {c->host,  c->worker_store, c->worker_password,
                                c->roots, c->data_dir,     c->network,
-                               c->ports, c->cache_bytes,  NULL};
+                               c->ports, c->cache_bytes,  NULL,
+                               &c->as};
     if (opt_count(c->options, "python")) {
         dc.python = opt_item(c->options, "python", 0);
     }
-    dc.as = &c->as;
     tell_user(c);
     a->daemons = daemons_new(&dc, e);
     a->beat = a->daemons ? beat_start(c, a->gpus, a->interpreters, a->instance, e) : NULL;
