@@ -63,6 +63,9 @@ def test_files_come_from_another_host(service, strategy):
     assert {"rank-0.json", "run.sh", "plots/empty.txt", "plots/late/large.bin"} <= set(names), names
     large = service.get(f"jobs/{id}/artifacts/plots/late/large.bin")
     assert large.content == (folder / "plots/late/large.bin").read_bytes()
+    # as a client encodes it that was made from the API's description
+    encoded = service.get(f"jobs/{id}/artifacts/plots%2Flate%2flarge.bin")
+    assert encoded.content == large.content
     assert "link" not in names and "rank-1.json" not in names
     assert (folder / "plots/late/large.bin").read_bytes() == bytes(range(256)) * 4099 + b"end"
     assert (folder / "plots/empty.txt").read_bytes() == b""
