@@ -24,6 +24,7 @@ all: $(es_library) # `evenstep run` from the build folder needs it
 .PHONY: client wheel check-client install-client
 client: $(es_library) $(es_examples) ## libevenstep.so and the C example
 wheel: $(es_library) ## the Python package, into build/dist
+	@rm -f $(BUILD)/dist/evenstep-*.whl
 	$(PYTHON) client/python/wheel --library $(es_library) --into $(BUILD)/dist
 check-client: client ## a user's own programs, PyTorch and Keras too (deploy/setup own-program)
 	tests/run client BUILD=$(BUILD)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/lib/session.h"
@@ -63,36 +62,42 @@ static int check_welcome(const struct wire_message *m, const struct es_about *ab
     return 0;
 }
 
+/* Bytes of a file; negative: there is none. Not by fstat, which ties the library to glibc 2.33. */
+static int64_t size_of(int fd)
+{
+    return fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+}
+
 static int map_block(struct session *s, const struct es_about *about, int fd)
 {
-    struct stat is = {0};
+    int64_t bytes = size_of(fd);
 
-    if (fd < 0 || fstat(fd, &is) < 0) {
+    if (bytes < 0) {
         return es_fail("cannot join: the rank sent no block");
     }
-    if (check_welcome(&s->welcome, about, is.st_size) < 0) {
+    if (check_welcome(&s->welcome, about, bytes) < 0) {
         return -1;
     }
-    s->block = mmap(NULL, (size_t)is.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    s->block = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return s->block != MAP_FAILED
                ? 0
-               : es_fail("cannot join: the block of %" PRId64 " bytes cannot be mapped: %s",
-                         (int64_t)is.st_size, strerror(errno));
+               : es_fail("cannot join: the block of %" PRId64 " bytes cannot be mapped: %s", bytes,
+                         strerror(errno));
 }
 
 static int read_state(struct session *s, int fd, size_t *n)
 {
-    struct stat is = {0};
+    int64_t bytes = size_of(fd);
 
     *n = 0;
     if (!(s->welcome.flags & WIRE_HAS_STATE)) {
         return 0;
     }
-    if (fd < 0 || fstat(fd, &is) < 0 || !(s->state = malloc((size_t)is.st_size + 1))) {
+    if (bytes < 0 || !(s->state = malloc((size_t)bytes + 1))) {
         return es_fail("cannot join: the rank sent no state to go on from");
     }
-    while (*n < (size_t)is.st_size) {
-        ssize_t got = pread(fd, (char *)s->state + *n, (size_t)is.st_size - *n, (off_t)*n);
+    while (*n < (size_t)bytes) {
+        ssize_t got = pread(fd, (char *)s->state + *n, (size_t)bytes - *n, (off_t)*n);
 
         if (got <= 0 && errno != EINTR) {
             return es_fail("cannot join: the state to go on from cannot be read");

@@ -1,6 +1,8 @@
 """The wheel, the C library's installation, and the C example: alone, and on two ranks."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -26,7 +28,9 @@ def wheel():
 def test_the_wheel_installs_without_compiler_and_dependencies(wheel, tmp_path):
     """An installer unpacks a wheel: that is all this one needs."""
     name = os.path.basename(wheel)
-    assert name.startswith("evenstep-") and "-py3-none-manylinux_2_" in name
+    glibc = re.fullmatch(r"evenstep-.*-py3-none-manylinux_2_(\d+)_\w+\.whl", name)
+    assert int(glibc[1]) <= 28, "systems of 2018 cannot install it"
+    assert os.listdir(os.path.dirname(wheel)) == [name]
     with zipfile.ZipFile(wheel) as f:
         f.extractall(tmp_path)
     (info,) = tmp_path.glob("*.dist-info")
@@ -45,26 +49,54 @@ def test_the_same_files_make_the_same_wheel(wheel):
     assert open(wheel, "rb").read() == first
 
 
-def test_a_program_builds_against_the_installed_library(tmp_path):
-    make("install-client", "PREFIX=" + str(tmp_path))
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "evenstep"],
-        env=dict(os.environ, PKG_CONFIG_PATH=str(tmp_path / "lib/pkgconfig")),
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
+def output_of(*command, **variables):
+    return subprocess.run(
+        command, env=dict(os.environ, **variables), check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("installed")
+    make("install-client", "PREFIX=" + str(folder))
+    return folder
+
+
+def build(installed, compiler, source, program):
+    if not shutil.which(compiler):
+        pytest.skip("%s is not installed" % compiler)
+    at = str(installed / "lib/pkgconfig")
+    flags = output_of("pkg-config", "--cflags", "--libs", "evenstep", PKG_CONFIG_PATH=at).split()
+    strict = ["-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"]
+    output_of(compiler, *strict, source, "-o", program, *flags, "-lm")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_program_builds_against_the_installed_library(installed, tmp_path, compiler):
     program = tmp_path / "digits"
-    source = os.path.join(ROOT, "client/examples/digits.c")
-    subprocess.run(["gcc", "-O2", source, "-o", program, *flags, "-lm"], check=True)
-    shown = subprocess.run(
-        [program],
-        env=dict(os.environ, LD_LIBRARY_PATH=str(tmp_path / "lib")),
-        check=True,
-        capture_output=True,
-        text=True,
+    build(installed, compiler, os.path.join(ROOT, "client/examples/digits.c"), program)
+    said = output_of(program, LD_LIBRARY_PATH=str(installed / "lib"))
+    assert float(said.split()[1]) > 0.95
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_program_in_cpp_builds_against_it(installed, tmp_path, compiler):
+    source, program = tmp_path / "alone.cpp", tmp_path / "alone"
+    source.write_text(
+        "#include <evenstep.h>\n#include <cstdio>\n"
+        'int main() { std::printf("%d %d\\n", es_abi() == ES_ABI, es_alone()); }\n'
     )
-    assert float(shown.stdout.split()[1]) > 0.95
+    build(installed, compiler, source, program)
+    assert output_of(program, LD_LIBRARY_PATH=str(installed / "lib")) == "1 1\n"
+
+
+def test_the_library_needs_libc_alone_and_its_calls_have_a_version(installed):
+    library = installed / "lib/libevenstep.so"
+    needed = re.findall(r"NEEDED\s+(\S+)", output_of("objdump", "-p", library))
+    assert [name for name in needed if not name.startswith("ld-linux")] == ["libc.so.6"]
+    defined = output_of("nm", "-D", "--defined-only", library)
+    calls = re.findall(r" T (\S+)", defined)
+    assert calls and all(re.fullmatch(r"es_\w+@@EVENSTEP_1", call) for call in calls)
 
 
 def test_the_c_example_trains_on_two_unequal_ranks(tmp_path):

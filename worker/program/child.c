@@ -102,8 +102,8 @@ static const char *entry_of(const char *list, long index, int *length)
     return *length > 0 ? list : NULL;
 }
 
-/* The node's GPU alone, so that a program's cuda:0 is this one, whichever node it runs on. Its index
- * counts those that this process may see. A node without one leaves it to the program. */
+/* The node's GPU alone, so that a program's cuda:0 is this one, whichever node it runs on. Its
+ * index counts those that this process may see. A node without one leaves it to the program. */
 static void show_gpu(struct variables *v, const char *device)
 {
     const char *seen = getenv("CUDA_VISIBLE_DEVICES"), *mine = NULL;

@@ -32,9 +32,9 @@ struct child_ask {
 };
 
 struct child {
-    pid_t pid;  /* 0: not started */
-    int pidfd;  /* readable when it has ended */
-    int output; /* the read end of stdout and stderr */
+    pid_t pid;       /* 0: not started */
+    int pidfd;       /* readable when it has ended */
+    int output;      /* the read end of stdout and stderr */
     clockid_t clock; /* of its CPU time, if `timed` */
     bool timed, reaped;
     int status; /* as of waitpid, once reaped */

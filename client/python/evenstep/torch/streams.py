@@ -5,8 +5,8 @@
     this thread              hook  hook  hook: what has come? tell the rank  … end: wait, tell
 
 A copy waits for the kernel that made the gradient, and for nothing after it. An event stands behind
-every megabyte or so of copies; the rank hears of their tensors when the event has passed, which each
-hook asks and only the pass's end waits for. Nothing of ours runs in a thread of its own.
+every megabyte or so of copies; the rank hears of their tensors when the event has passed, which
+each hook asks and only the pass's end waits for. Nothing of ours runs in a thread of its own.
 
 The sums come back on the program's stream, into the memory of its gradients. The block is not
 written again before they have left it: by copies, since the side stream waits for the backward pass
