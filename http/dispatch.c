@@ -79,12 +79,13 @@ static void run_item(struct work_item *item)
 /* ---- its first line -------------------------------------------------------------------------- */
 
 /* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that
- * was meant. */
+ * was meant, except for a slash within a file's name, which generated clients encode. */
 static bool is_ambiguous(const char *uri)
 {
-    for (const char *at = uri; *at && *at != '?'; at++) {
-        if (*at == '%' && (strncmp(at, "%00", 3) == 0 || strncasecmp(at, "%2f", 3) == 0 ||
-                           strncasecmp(at, "%5c", 3) == 0)) {
+    const char *path = form_path(uri);
+    for (const char *at = path; *at && *at != '?'; at++) {
+        if (strncmp(at, "%00", 3) == 0 || strncasecmp(at, "%5c", 3) == 0 ||
+            (strncasecmp(at, "%2f", 3) == 0 && !routes_take_slash(path, (size_t)(at - path)))) {
             return true;
         }
     }
