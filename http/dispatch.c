@@ -78,25 +78,14 @@ static void run_item(struct work_item *item)
 
 /* ---- its first line -------------------------------------------------------------------------- */
 
-/* The name of an artifact, which may have slashes; NULL: the path is another one. */
-static const char *artifact_name(const char *uri)
-{
-    static const char jobs[] = "/api/v1/jobs/", artifacts[] = "/artifacts/";
-    const char *end =
-        strncmp(uri, jobs, strlen(jobs)) == 0 ? strchr(uri + strlen(jobs), '/') : NULL;
-    bool named = end && strncmp(end, artifacts, strlen(artifacts)) == 0;
-    return named ? end + strlen(artifacts) : NULL;
-}
-
 /* An encoded slash, backslash or NUL: decoded it would be taken for another path than the one that
- * was meant. Clients that are made from the API's description encode the slashes of an artifact's
- * name, where they mean what they are. */
+ * was meant, except for a slash within a file's name, which generated clients encode. */
 static bool is_ambiguous(const char *uri)
 {
-    const char *name = artifact_name(uri);
-    for (const char *at = uri; *at && *at != '?'; at++) {
-        bool slash = strncasecmp(at, "%2f", 3) == 0 && (!name || at < name);
-        if (slash || strncmp(at, "%00", 3) == 0 || strncasecmp(at, "%5c", 3) == 0) {
+    const char *path = form_path(uri);
+    for (const char *at = path; *at && *at != '?'; at++) {
+        if (strncmp(at, "%00", 3) == 0 || strncasecmp(at, "%5c", 3) == 0 ||
+            (strncasecmp(at, "%2f", 3) == 0 && !routes_take_slash(path, (size_t)(at - path)))) {
             return true;
         }
     }

@@ -23,16 +23,25 @@ static int refuse_malformed(struct request *q, const char *detail)
 
 /* ---- target and id --------------------------------------------------------------------------- */
 
+/* The length of "http://", or 0. */
+static size_t scheme_of(const char *url)
+{
+    return strncasecmp(url, "http://", 7) == 0 ? 7 : strncasecmp(url, "https://", 8) == 0 ? 8 : 0;
+}
+
+const char *form_path(const char *url)
+{
+    size_t scheme = scheme_of(url), n = strcspn(url + scheme, "/");
+    return scheme == 0 ? url : url[scheme + n] ? url + scheme + n : "/";
+}
+
 void form_read_target(struct request *q, const char *url)
 {
-    size_t scheme = strncasecmp(url, "http://", 7) == 0    ? 7
-                    : strncasecmp(url, "https://", 8) == 0 ? 8
-                                                           : 0;
-    q->path = url;
+    size_t scheme = scheme_of(url);
+    q->path = form_path(url);
     q->host = request_header(q, "Host");
     if (scheme > 0) {
         size_t n = strcspn(url + scheme, "/");
-        q->path = url[scheme + n] ? url + scheme + n : "/";
         if (n < sizeof(q->authority)) { /* a longer one names no host of ours */
             memcpy(q->authority, url + scheme, n);
         }

@@ -14,6 +14,8 @@
 
 #include "http/request.h"
 
+/* Where the path of a target begins: "/path" of "http://HOST/path" too. Borrowed. */
+const char *form_path(const char *url);
 /* Sets q->path and q->host from libmicrohttpd's decoded target: "/path", or
  * "http://HOST/path", whose host replaces the Host header (RFC 9112, 3.2.2). */
 void form_read_target(struct request *q, const char *url);

@@ -148,7 +148,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs/{id}/confusion", ROLE_VIEWER, api_job_confusion, "Evaluates the job's model on its test set, once, and gives what it takes for what: the confusion matrix, and the samples with the greatest loss.", NULL, NULL, 200, "Scored", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/logs", ROLE_VIEWER, api_job_logs, "Gives a log as text; a Range header reads on from where one was. With all, every log: the last lines of each.", logs_params, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "Artifacts", ROUTE_WAITS},
-    {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact, by its name as the list has it, slashes as they are; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_FILES},
+    {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact, by its name as the list has it, a slash as it is or as %2F; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_FILES},
     {"GET", V1 "sweeps", ROLE_VIEWER, api_sweeps_list, "Lists sweeps, the newest first.", sweeps_params, NULL, 200, "SweepList", ROUTE_WAITS},
     {"POST", V1 "sweeps", ROLE_OPERATOR, api_sweep_start, "Starts a sweep: one job spec, tried with several settings within a budget. With an Idempotency-Key header a repeated request gives the sweep that the first one made.", sweep_params, "SweepStart", 201, "Sweep", ROUTE_WAITS},
     {"GET", V1 "sweeps/{id}", ROLE_VIEWER, api_sweep_get, "Shows a sweep: its trials with their settings, jobs and metric, and the best so far.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},
@@ -166,7 +166,7 @@ const struct route routes[] = {
     {"POST", V1 "datasets", ROLE_OPERATOR, api_dataset_upload, "Uploads a data set as a tar archive of its folder, at most 1 GiB, and reads it once; 422 says what is wrong with it.", upload_params, "application/x-tar", 201, "UploadedDataset", ROUTE_UPLOADS_DATA},
     {"DELETE", V1 "datasets/{name}", ROLE_OPERATOR, api_dataset_delete, "Deletes an uploaded data set; 409 while a job that has not ended uses it.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"GET", V1 "programs", ROLE_VIEWER, api_programs_list, "Lists the programs that jobs can name: those that an operator put there, and those that were uploaded.", NULL, NULL, 200, "ProgramList", ROUTE_WAITS},
-    {"POST", V1 "programs", ROLE_PROGRAMS, api_program_upload, "Uploads a program's folder as a tar archive, at most 64 MiB; needs `serve --allow-programs`.", NULL, "application/x-tar", 201, "Program", ROUTE_UPLOADS},
+    {"POST", V1 "programs", ROLE_PROGRAMS, api_program_upload, "Uploads a program's folder as a tar archive, at most 64 MiB; needs `serve --allow-programs`.", NULL, "application/octet-stream", 201, "Program", ROUTE_UPLOADS},
     {"GET", V1 "programs/{name}", ROLE_VIEWER, api_program_get, "Shows a program, by digest or by name.", NULL, NULL, 200, "Program", ROUTE_WAITS},
     {"DELETE", V1 "programs/{name}", ROLE_PROGRAMS, api_program_delete, "Deletes an uploaded program; 409 while a job that has not ended uses it.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"GET", V1 "events", ROLE_VIEWER, api_events, "Streams events (SSE); Last-Event-ID resumes, `gap` says that some were lost, a comment comes every 15 s.", events_params, NULL, 200, "text/event-stream", ROUTE_WAITS},
@@ -223,6 +223,22 @@ static bool fits(const struct route *r, const char *path, struct route_match *ou
         pattern += strcspn(pattern, "}") + 1;
     }
     return !*pattern && !*path;
+}
+
+bool routes_take_slash(const char *path, size_t n)
+{
+    char before[2 * ROUTE_ARG_BYTES]; /* id and name, with what stands around them */
+    struct route_match args;
+    if (n >= sizeof(before)) {
+        return false;
+    }
+    memcpy(before, path, n);
+    before[n] = '\0';
+    const struct route *r = routes;
+    while (r->method && (r->way != ROUTE_FILES || !fits(r, before, &args))) {
+        r++;
+    }
+    return r->method != NULL;
 }
 
 static bool fits_below(const char *pattern, const char *path)

@@ -46,7 +46,7 @@ struct route {
     int (*handle)(struct request *q, struct reply *out, struct err *e);
     const char *summary;
     const struct route_param *params; /* or NULL */
-    const char *request;              /* schema of the body; "application/x-tar", … for others;
+    const char *request;              /* schema of the body; "application/octet-stream" … ;
                                          NULL: none */
     int status;                       /* of success */
     const char *response; /* a schema's name; "text/plain", "text/event-stream", … for others;
@@ -78,5 +78,8 @@ struct route_match {
 };
 /* `path` is decoded. HEAD finds GET. */
 void routes_find(const char *method, const char *path, struct route_match *out);
+/* May an encoded slash follow this beginning of a path (n bytes, as they came)? Only within the
+ * name of a file, where "plots%2Floss.png" and "plots/loss.png" are the same. */
+bool routes_take_slash(const char *path, size_t n);
 
 #endif

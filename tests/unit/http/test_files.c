@@ -224,9 +224,11 @@ static void an_artifact_may_lie_in_a_folder(void **state)
 {
     struct site *s = *state;
     char id[STORE_ID], folder[200], path[300], below[256], link[256], value[256];
-    static const char *const bad[] = {"/plots",           "/plots/",          "/plots//loss.png",
-                                      "/plots/../a.txt",  "/elsewhere/token", "/.git/config",
-                                      "/plots%2floss.png"};
+    static const char *const bad[] = {
+        "/plots",           "/plots/",          "/plots//loss.png",    "/plots/../a.txt",
+        "/elsewhere/token", "/.git/config",     "/plots%2f..%2fa.txt", "/plots%2F%2Floss.png",
+        "%2Fa.txt",         "/%2Fa.txt",        "/plots%2f",           "/elsewhere%2ftoken",
+        "/.git%2fconfig",   "/plots%5closs.png"};
     job_with(s, "artifacts", id, folder);
     site_write(folder, "a.txt", "0");
     for (int i = 0; i < 3; i++) {
@@ -253,6 +255,8 @@ static void an_artifact_may_lie_in_a_folder(void **state)
     assert_true(header_of(&a, "Content-Disposition", value));
     assert_string_equal(value, "attachment; filename=\"a b.png\"");
     answer_release(&a);
+    ARTIFACTS(path, id, "/plots%2Flate%2fa%20b.png"); /* as generated clients write it */
+    expect_body(s, path, "012");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ARTIFACTS(path, id, bad[i]);
         a = get(s, path);
