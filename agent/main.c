@@ -253,10 +253,9 @@ static int live(struct agent *a, struct err *e)
     }
     a->seen.not_before =
         clock_wall_ms() - SIGN_WINDOW_MS; /* older ones were signed with another key */
-    struct daemon_config dc = {c->host,  c->worker_store, c->worker_password,
-                               c->roots, c->data_dir,     c->network,
-                               c->ports, c->cache_bytes,  NULL,
-                               &c->as};
+    struct daemon_config dc = {c->host,     c->worker_store, c->worker_password, c->roots,
+                               c->data_dir, c->network,      c->ports,           c->cache_bytes,
+                               NULL,        &c->as};
     if (opt_count(c->options, "python")) {
         dc.python = opt_item(c->options, "python", 0);
     }
