@@ -79,12 +79,23 @@ static void a_named_interpreter_is_told_and_the_usual_one_is_not(void **state)
     json_decref(node);
 }
 
+static void failures_are_those_that_the_store_counted(void **state)
+{
+    json_t *node = a_node("n=cpu:1");
+    (void)state;
+    assert_int_equal(node_failures(node), 0);
+    json_object_set_new(node, "failures", json_integer(2));
+    assert_int_equal(node_failures(node), 2);
+    json_decref(node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_probed_is_in_the_nodes_document),
         cmocka_unit_test(precisions_of_the_host_are_those_of_its_cpus_alone),
         cmocka_unit_test(a_named_interpreter_is_told_and_the_usual_one_is_not),
+        cmocka_unit_test(failures_are_those_that_the_store_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

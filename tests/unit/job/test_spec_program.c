@@ -65,6 +65,15 @@ static void only_ddp_makes_programs_meet(void **state)
     }
 }
 
+static void the_schema_asks_for_no_key_of_a_program(void **state)
+{
+    json_t *schemas = jobspec_schemas(), *program = json_object_get(schemas, "ProgramSpec");
+    (void)state;
+    assert_non_null(json_object_get(json_object_get(program, "properties"), "args"));
+    assert_int_equal(json_array_size(json_object_get(program, "required")), 0);
+    json_decref(schemas);
+}
+
 static void a_word_in_place_of_a_number_is_auto_or_refused(void **state)
 {
     static const char local[] = "{\"strategy\": {\"type\": \"hpsgd\", \"k\": \"often\"}}";
@@ -78,6 +87,7 @@ int main(void)
         cmocka_unit_test(a_program_takes_the_place_of_model_data_and_global_batch),
         cmocka_unit_test(what_a_program_brings_itself_is_refused_with_its_place),
         cmocka_unit_test(only_ddp_makes_programs_meet),
+        cmocka_unit_test(the_schema_asks_for_no_key_of_a_program),
         cmocka_unit_test(a_word_in_place_of_a_number_is_auto_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
