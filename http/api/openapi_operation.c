@@ -56,12 +56,12 @@ static json_t *param_schema(const struct route_param *p)
 }
 
 /* What stands for a name in braces: {id} is a job's. */
-static json_t *path_schema(const char *name)
+static json_t *path_schema(const struct route *r, const char *name)
 {
-    return strcmp(name, "id") == 0
-               ? json_pack("{s:s, s:s}", "type", "string", "pattern", "^[0-9a-f]{16}$")
-               : json_pack("{s:s, s:s}", "type", "string", "pattern",
-                           "^[^/\\\\\\x00-\\x1f]{1,255}$");
+    static const char id[] = "^[0-9a-f]{16}$", file[] = "^[^\\\\\\x00-\\x1f]{1,255}$",
+                      word[] = "^[^/\\\\\\x00-\\x1f]{1,255}$";
+    const char *pattern = strcmp(name, "id") == 0 ? id : r->way == ROUTE_FILES ? file : word;
+    return json_pack("{s:s, s:s}", "type", "string", "pattern", pattern);
 }
 
 static void add_param(json_t *list, const char *name, const char *in, const char *help,
@@ -101,7 +101,7 @@ static json_t *params_json(const struct route *r)
     for (const char *at = strchr(r->pattern, '{'); at; at = strchr(at, '{')) {
         char name[32];
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 1, "}"), at + 1);
-        add_param(list, name, "path", NULL, path_schema(name));
+        add_param(list, name, "path", NULL, path_schema(r, name));
         at++;
     }
     for (const struct route_param *p = r->params; p && p->name; p++) {

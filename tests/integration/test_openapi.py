@@ -4,6 +4,7 @@ environment of their own (deploy/setup api-tools)."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -81,6 +82,14 @@ for name, document in json.load(sys.stdin):
               for name, path in [("JobList", "jobs"), ("NodeList", "nodes"), ("Catalog", "catalog"),
                                  ("Datasets", "datasets"), ("ProgramList", "programs")]]
     run(TOOLS / "python", "-c", program, description, input=json.dumps(pairs))
+
+
+def test_the_name_of_a_file_may_have_slashes_and_that_of_a_node_may_not(description):
+    def fits(path, word):
+        schema = json.loads(description.read_text())["paths"][path]["get"]["parameters"]
+        return [re.search(p["schema"]["pattern"], word) for p in schema if p["name"] == "name"][0]
+    assert fits("/api/v1/jobs/{id}/artifacts/{name}", "plots/loss.png")
+    assert not fits("/api/v1/nodes/{name}", "plots/loss.png")
 
 
 def test_a_generated_client_submits_waits_and_downloads(service, description, tmp_path):
