@@ -14,6 +14,8 @@ import pytest
 from agents import Agent, ready
 from programs import BUILD, ROOT
 from service import Service, ranks_of, until
+from test_data_upload import stripes
+from test_program_upload import packed
 from test_users import Store
 
 OTHER = "nobody"
@@ -106,6 +108,19 @@ def test_a_program_reads_no_secret_as_another_user(cluster, place):
     until("no process of it is left", lambda: not ranks_of(id))
     warned = "ranks run as root" in agent.text()
     assert warned == (not other)
+
+
+def test_an_uploaded_data_set_trains_whoever_the_ranks_are(cluster):
+    service, *_ = cluster
+    answer = service.http.post(f"{service.url}/api/v1/datasets", params={"name": "stripes"},
+                               data=packed(stripes()), timeout=120,
+                               headers={"Content-Type": "application/x-tar"})
+    assert answer.status_code == 201, answer.text
+    id = service.submit({"model": {"input": [8, 8, 1], "layers": [{"type": "dense", "units": 3}]},
+                         "data": {"path": "stripes", "format": "npy"},
+                         "workers": 2, "epochs": 2, "strategy": {"type": "sync"},
+                         "batching": {"global_batch": 6, "policy": "equal"}})
+    assert service.wait(id, "succeeded")["progress"]["samples"] == 2 * 30
 
 
 @pytest.mark.parametrize("options,says", [
