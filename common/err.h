@@ -17,7 +17,7 @@
     X(INVALID, 422, "the request is not valid")          \
     X(SYNTAX, 400, "the document is malformed")          \
     X(UNAUTHORIZED, 401, "a token is needed")            \
-    X(FORBIDDEN, 403, "this token does not allow that")  \
+    X(FORBIDDEN, 403, "this is not allowed")             \
     X(NOT_FOUND, 404, "not found")                       \
     X(CONFLICT, 409, "the state does not allow that")    \
     X(TOO_LARGE, 413, "the request is too large")        \
