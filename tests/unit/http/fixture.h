@@ -118,6 +118,14 @@ static inline void site_write(const char *dir, const char *name, const char *tex
     OK(proc_write_file(path, text, strlen(text), 0644, &err_));
 }
 
+static inline json_t *site_disk(void *ctx)
+{
+    return json_pack("{s:b, s:I, s:I, s:n, s:i, s:[{s:s, s:s, s:i, s:i}]}", "low", 0, "free_bytes",
+                     (json_int_t)1 << 40, "used_bytes", (json_int_t)5000, "max_disk_bytes",
+                     "can_go_bytes", 700, "jobs", "id", "0123456789abcdef", "finished",
+                     "2026-01-02T03:04:05.678Z", "disk_bytes", 5000, "can_go_bytes", 700);
+}
+
 static inline int site_start(struct site *s, const char *listen, const char *const *allow)
 {
     char tokens[160];
@@ -133,6 +141,7 @@ static inline int site_start(struct site *s, const char *listen, const char *con
                                       .wake = site_wake,
                                       .datasets = site_datasets,
                                       .dataset = site_dataset,
+                                      .disk = site_disk,
                                       .programs = site_programs,
                                       .scored = site_scored}};
     s->http = http_start(&c, &err_);
