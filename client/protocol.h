@@ -109,8 +109,9 @@ enum wire_flags {
                                    reads and changes gradients only of a pass that weighs 0: no
                                    BUCKET need come */
     WIRE_MADE =
-        65536 /* GRADIENTS: the program makes this step by `granted` (struct wire_shared): no
+        65536, /* GRADIENTS: the program makes this step by `granted` (struct wire_shared): no
                          GO answers it. No other flag but WITH_BEGIN stands beside it */
+    WIRE_FINAL = 131072 /* FAILED: it would fail in the same way if it were started again */
 };
 
 struct wire_message {

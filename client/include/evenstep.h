@@ -222,8 +222,12 @@ int es_state(const void *bytes, size_t n);
  * stays mapped. Leaving twice is harmless; ending without it counts as a crash. */
 int es_leave(void);
 
-/* The program cannot go on, and says why; instead of es_leave. */
+/* The program cannot go on, and says why; instead of es_leave. It is started again, up to three
+ * times in a row. */
 int es_failed(const char *sentence);
+/* The same where another try would end in the same way (what the program wants cannot be done): it
+ * is not started again, and the job fails with this sentence. */
+int es_refused(const char *sentence);
 
 #ifdef __cplusplus
 }

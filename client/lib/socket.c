@@ -291,9 +291,9 @@ int talk_memfd(const void *bytes, size_t n)
     return fd;
 }
 
-int talk_text(struct session *s, int type, const char *text, size_t n)
+int talk_text(struct session *s, int type, uint32_t flags, const char *text, size_t n)
 {
-    struct wire_message m = {.type = (uint32_t)type};
+    struct wire_message m = {.type = (uint32_t)type, .flags = flags};
     int fd, rc;
 
     if (s->inside) {

@@ -58,7 +58,7 @@ PUBLIC int es_state(const void *bytes, size_t n)
         return es_fail("es_state: the rank has not asked for the program's state (ES_SAVE)");
     }
     s->saving = false;
-    return bytes && n ? talk_text(s, WIRE_STATE, bytes, n) : talk_send(s, &none, -1);
+    return bytes && n ? talk_text(s, WIRE_STATE, 0, bytes, n) : talk_send(s, &none, -1);
 }
 
 PUBLIC int es_epochs(double epochs)
@@ -105,7 +105,7 @@ PUBLIC int es_epoch_end(int64_t epoch)
 
 PUBLIC int es_log(const char *json)
 {
-    return es_usable("es_log") < 0 ? -1 : talk_text(&es_session, WIRE_LOG, json, strlen(json));
+    return es_usable("es_log") < 0 ? -1 : talk_text(&es_session, WIRE_LOG, 0, json, strlen(json));
 }
 
 static void part(struct session *s)
@@ -139,17 +139,27 @@ PUBLIC int es_leave(void)
     return rc;
 }
 
-PUBLIC int es_failed(const char *sentence)
+static int give_up(const char *call, uint32_t flags, const char *sentence)
 {
     struct session *s = &es_session;
 
-    if (es_usable("es_failed") < 0) {
+    if (es_usable(call) < 0) {
         return -1;
     }
     s->open = false;
-    if (talk_text(s, WIRE_FAILED, sentence, strlen(sentence)) < 0) {
+    if (talk_text(s, WIRE_FAILED, flags, sentence, strlen(sentence)) < 0) {
         return -1;
     }
     part(s);
     return 0;
+}
+
+PUBLIC int es_failed(const char *sentence)
+{
+    return give_up("es_failed", 0, sentence);
+}
+
+PUBLIC int es_refused(const char *sentence)
+{
+    return give_up("es_refused", WIRE_FINAL, sentence);
 }

@@ -46,6 +46,13 @@ def refused(service, spec, pointer):
     return messages[0]
 
 
+def crashes(service, id):
+    """The facts that tell of a program that was started again."""
+    store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
+    return [f for _, entry in store.xrange(f"es:job:{id}:facts")
+            if (f := json.loads(entry["j"].partition("\n")[2]))["type"] == "crashed"]
+
+
 def test_a_program_that_the_operator_put_there_runs_and_is_seen(service):
     id = service.submit(job(name="counting", args=["--rate", "0.25"]))
     done = service.wait(id, "succeeded")
@@ -128,13 +135,18 @@ def test_a_crash_of_the_program_is_the_jobs_error(service):
     assert error["node"] in ("a", "b") and error["rank"] in (0, 1)
 
 
+def test_what_would_fail_again_is_not_tried_again(service):
+    id = service.submit(job(name="counting", args=["--fault", "refused", "--on", "1"]))
+    done = service.wait(id, "failed")
+    assert "cannot go on: nothing to go on with" in done["error"]["message"]
+    assert done["error"]["rank"] == 1 and done["attempt"] == 1 and crashes(service, id) == []
+
+
 def test_a_program_that_is_started_again_is_told_and_the_job_succeeds_in_its_first_attempt(service):
     id = service.submit(job(name="counting", args=["--fault", "exit", "--times", "1", "--on", "1"]))
     done = service.wait(id, "succeeded")
     assert done["attempt"] == 1 and done["progress"]["samples"] == 2 * 256
-    store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
-    told = [f for _, entry in store.xrange(f"es:job:{id}:facts")
-            if (f := json.loads(entry["j"].partition("\n")[2]))["type"] == "crashed"]
+    told = crashes(service, id)
     assert [f["rank"] for f in told] == [1] and "ended with exit code 3" in told[0]["message"], told
 
 

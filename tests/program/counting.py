@@ -96,8 +96,8 @@ def fault(w, name, s):
     if name == "loop":
         while True:
             pass
-    if name == "failed":
-        w.send(wire.FAILED, text="nothing to go on with")
+    if name in ("failed", "refused"):
+        w.send(wire.FAILED, wire.FINAL if name == "refused" else 0, text="nothing to go on with")
         sys.exit(1)
     if name == "leave":
         w.leave()

@@ -14,7 +14,8 @@
  *         slice, and its gradients join before anybody makes the step (lockstep/absence.c).
  *
  * In each case a slice counts once. A program that ends three times without ten good steps in
- * between ends the job, as one does that ends before its first step.
+ * between ends the job, as does one that ends before its first step, or that says that it would
+ * fail again (es_refused).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     if (g->answered < 0) {
         program_judge(g->p, e);
     }
-    if (!g->p->link.gone || g->answered < 0 || g->doing == GONE) {
+    if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->p->refused) {
         return rc;
     }
     g->crashes = g->good >= GOOD_STEPS ? 1 : g->crashes + 1;

@@ -134,7 +134,9 @@ int program_aside(struct program *p, const struct wire_message *m, int fd, struc
     case WIRE_FAILED:
         text = link_read_text(fd, 1 << 16, &n);
         p->link.gone = true;
-        rc = err_set(e, ERR_PEER, "%s cannot go on: %.300s", p->link.who, text ? text : "");
+        p->refused = m->flags & WIRE_FINAL;
+        rc = err_set(e, p->refused ? ERR_INVALID : ERR_PEER, "%s cannot go on: %.300s", p->link.who,
+                     text ? text : "");
         break;
     default:
         return ASIDE_NOT;

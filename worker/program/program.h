@@ -46,6 +46,7 @@ struct program {
     int threads;              /* of the node, which its CPU time is divided by */
     int ahead, slots;         /* slices in advance; places for their indices */
     bool resumed;             /* a checkpoint is there */
+    bool refused;             /* it would fail again, and says so (es_refused) */
     struct own_state state;   /* that the program goes on from, until its first step is made */
     double epochs;            /* that the program told after its description; 0: none; infinite: as
                                  many as its loop makes */

@@ -15,7 +15,12 @@ STEP, SKIP, DIFFERENCE, VOID, GO_SAVE = 0, 1, 2, 3, 4
 
 
 class Error(RuntimeError):
-    """The program cannot go on with the run; the message says why."""
+    """What the program asks for cannot be done; the message says why. Another try would meet it
+    again."""
+
+
+class Lost(Error):
+    """A call failed, or another rank's program is gone: another try may go well."""
 
 
 class Tensor(Structure):
@@ -125,6 +130,7 @@ CALLS = {
     "es_state": [c_char_p, c_size_t],
     "es_leave": [],
     "es_failed": [c_char_p],
+    "es_refused": [c_char_p],
 }
 
 
@@ -162,7 +168,7 @@ class Library:
         def call(*args):
             result = function(*args)
             if result < 0:
-                raise Error(self._error().decode(errors="replace"))
+                raise Lost(self._error().decode(errors="replace"))
             return result
 
         return call
@@ -184,5 +190,5 @@ def tensors(entries):
     return array
 
 
-__all__ = ["About", "Error", "Library", "Optimizer", "Result", "RunInfo", "Slice", "byref"]
+__all__ = ["About", "Error", "Library", "Lost", "Optimizer", "Result", "RunInfo", "Slice", "byref"]
 __all__ += ["ctypes", "tensors", "SAVE", "OVER", "STEP", "SKIP", "DIFFERENCE", "VOID", "GO_SAVE"]

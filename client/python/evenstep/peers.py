@@ -16,7 +16,7 @@ import struct
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 
-from .run import Error, run
+from .run import Error, Lost, run
 
 HANDSHAKE_SECONDS = 20
 BEAT_SECONDS = 10
@@ -46,7 +46,7 @@ class Peers:
         self._send(there, 0, self._head(call) + part)
         answer = self._receive(there, 0, call)
         if answer[:1] == FAILED:
-            raise Error(answer[1:].decode())
+            raise Lost(answer[1:].decode())
         return answer[1:]
 
     def _head(self, call):
@@ -58,7 +58,7 @@ class Peers:
             for rank, there in self._others.items():
                 theirs, _, bytes_ = self._receive(there, rank, call).partition(b"\n")
                 if theirs + b"\n" != head:
-                    raise Error(
+                    raise Lost(
                         "rank 0 is at its exchange %s, and rank %d at %s: all ranks make the same "
                         "calls in the same order" % (head.decode().strip(), rank, theirs.decode())
                     )
@@ -79,7 +79,7 @@ class Peers:
         try:
             there.send_bytes(message)
         except OSError as e:
-            raise Error("the program of rank %d is gone: %s" % (rank, e)) from None
+            raise Lost("the program of rank %d is gone: %s" % (rank, e)) from None
 
     @staticmethod
     def _receive(there, rank, call):
@@ -91,7 +91,7 @@ class Peers:
                     run().log({})
             return there.recv_bytes()
         except (EOFError, OSError):
-            raise Error(
+            raise Lost(
                 "%s: the program of rank %d has ended, or makes fewer calls" % (call, rank)
             ) from None
 
@@ -100,9 +100,9 @@ class Peers:
     def _meet(self):
         where, key = os.environ.get("EVENSTEP_PEERS"), os.environ.get("EVENSTEP_PEERS_KEY", "")
         if not where:
-            raise Error("nobody has told this program where the others are (EVENSTEP_PEERS)")
+            raise Lost("nobody has told this program where the others are (EVENSTEP_PEERS)")
         if int(os.environ.get("EVENSTEP_INCARNATION", "0")):
-            raise Error(
+            raise Lost(
                 "this program was started again, and cannot make again what the ranks had "
                 "exchanged: all begin anew, from the last checkpoint"
             )
@@ -114,7 +114,7 @@ class Peers:
             answer_challenge(there, key.encode())
             deliver_challenge(there, key.encode())
         except (AuthenticationError, EOFError, OSError) as e:
-            raise Error("the program of rank 0 does not let rank %d in: %s" % (self.rank, e))
+            raise Lost("the program of rank 0 does not let rank %d in: %s" % (self.rank, e))
         there.send_bytes(struct.pack("!i", self.rank))
         return {0: there}
 

@@ -16,7 +16,7 @@ import traceback
 from collections import namedtuple
 
 from . import library
-from .library import DIFFERENCE, GO_SAVE, OVER, SAVE, SKIP, STEP, VOID, Error, byref, ctypes
+from .library import DIFFERENCE, GO_SAVE, OVER, SAVE, SKIP, STEP, VOID, Error, Lost, byref, ctypes
 
 __all__ = ["DIFFERENCE", "SKIP", "STEP", "VOID", "Error", "Run", "Slice", "alone", "run"]
 
@@ -199,8 +199,10 @@ class Run:
             self.before_leave()
         self._held(self._library.leave)
 
-    def failed(self, sentence):
-        self._library.failed(sentence.encode())
+    def failed(self, error, sentence):
+        """Ends with this exception. What we refuse ourselves is not tried again."""
+        final = isinstance(error, Error) and not isinstance(error, Lost)
+        (self._library.refused if final else self._library.failed)(sentence.encode())
 
     def _watch_end(self):
         """Leaves when the interpreter ends, and tells the rank of an exception that ends it."""
@@ -210,9 +212,8 @@ class Run:
         def on_exception(kind, value, trace):
             if os.getpid() == pid and not ended:
                 ended.append(True)
-                self._quietly(
-                    self.failed, "".join(traceback.format_exception_only(kind, value)).strip()
-                )
+                said = "".join(traceback.format_exception_only(kind, value)).strip()
+                self._quietly(self.failed, value, said)
             hook(kind, value, trace)
 
         def on_exit():
