@@ -129,9 +129,9 @@ static void without_the_keeper_nothing_goes_on(void **state)
     ends(state, three, 3, "keeper");
 }
 
-static void strategies_whose_workers_are_not_alike_need_all_of_them(void **state)
+static void hpsgd_whose_rounds_overlap_needs_all_workers(void **state)
 {
-    ends(state, "{'workers': 3, 'strategy': {'type': 'local-sgd', 'k': 4}}", 1, "n2");
+    ends(state, "{'workers': 3, 'strategy': {'type': 'hpsgd'}}", 1, "n2");
 }
 
 static void mpis_own_sum_needs_all_workers(void **state)
@@ -180,7 +180,7 @@ int main(void)
         IN_A_WORLD(what_the_server_counted_stands_for_it),
         IN_A_WORLD(another_coordinator_knows_it_too),
         IN_A_WORLD(without_the_keeper_nothing_goes_on),
-        IN_A_WORLD(strategies_whose_workers_are_not_alike_need_all_of_them),
+        IN_A_WORLD(hpsgd_whose_rounds_overlap_needs_all_workers),
         IN_A_WORLD(mpis_own_sum_needs_all_workers),
         IN_A_WORLD(in_lockstep_the_others_take_the_whole_batch),
         IN_A_WORLD(fewer_than_the_job_wants_do_not_go_on),
