@@ -177,7 +177,16 @@ def test_proofs_of_two_processes_add_up(tmp_path):
 def test_it_stops_when_its_time_is_over(tmp_path):
     said = make(tmp_path, TIME="0.1s")
     assert "wrote" in said
-    assert "0 of" in (tmp_path / "out" / "hpsgd.md").read_text()
+    assert "No run has been made of: " in (tmp_path / "out" / "hpsgd.md").read_text()
+
+
+def test_a_setting_can_be_named_with_its_table():
+    names = [c["name"] for c in reproduce.configuration("dbs_sgd")["full"]]
+    assert reproduce.chosen(["dbs_sgd:mnist"], "full") == {"dbs_sgd": ["mnist"]}
+    assert reproduce.chosen(["dbs_sgd"], "full") == {"dbs_sgd": names}
+    for wrong in ("nothing", "dbs_sgd:nothing"):
+        with pytest.raises(SystemExit):
+            reproduce.chosen([wrong], "full")
 
 
 @pytest.mark.parametrize("table", ROWS)
