@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "coordinator/sweeps/advance.h"
 #include "http/limits.h"
+#include "job/sweep/record.h"
 #include "store/sweeps.h"
 
 enum { AT_ONCE = 32 }; /* jobs that one sweep submits in a tick */
@@ -18,10 +19,8 @@ static const double tick_seconds = 0.5;
 struct turn {
     struct store *store;
     struct quotas *quotas;
-    const char *id, *owner; /* borrowed; "": nobody's */
-    struct sweep sweep;
-    struct sweep_runs runs;
-    enum sweep_state state;
+    const char *id; /* borrowed */
+    struct sweep_record kept;
     bool changed; /* runs are to be written */
     bool acted;   /* jobs were queued or cancelled */
 };
@@ -33,8 +32,8 @@ static json_t *full_spec(const struct turn *t, const struct advance *next, int *
                          struct err *e)
 {
     int failed;
-    const char *before = next->before >= 0 ? t->runs.all[next->before].job : NULL;
-    json_t *given = sweep_run_spec(&t->sweep, t->id, next->run, before, &failed), *full = NULL;
+    const char *before = next->before >= 0 ? t->kept.runs.all[next->before].job : NULL;
+    json_t *given = sweep_run_spec(&t->kept.sweep, t->id, next->run, before, &failed), *full = NULL;
     struct jobspec *spec = given ? calloc(1, sizeof *spec) : NULL;
     if (!spec) {
         err_set(e, given ? ERR_MEMORY : ERR_INVALID, "cannot make the spec of a trial");
@@ -55,12 +54,12 @@ static int queue_job(struct turn *t, const json_t *spec, int priority, char id[S
                      struct err *e)
 {
     char key[ADVANCE_KEY];
-    const char *owner = t->owner[0] ? t->owner : NULL;
+    const char *owner = t->kept.owner[0] ? t->kept.owner : NULL;
     struct limits_place place;
     struct quota quota;
-    quotas_find(owner ? t->quotas : NULL, t->owner, &quota);
-    advance_key(key, t->id, t->runs.n);
-    int rc = limits_enter_as(t->owner, &quota, t->store, key, &place, e);
+    quotas_find(owner ? t->quotas : NULL, t->kept.owner, &quota);
+    advance_key(key, t->id, t->kept.runs.n);
+    int rc = limits_enter_as(t->kept.owner, &quota, t->store, key, &place, e);
     if (rc == 0) {
         rc = store_job_create(t->store, spec, priority, key, owner, id, e);
         limits_leave(&place);
@@ -72,7 +71,7 @@ static int queue_job(struct turn *t, const json_t *spec, int priority, char id[S
 static int submit(struct turn *t, const struct advance *next, struct err *e)
 {
     int priority = 0, rc = -ERR_INVALID;
-    struct sweep_run *run = &t->runs.all[t->runs.n];
+    struct sweep_run *run = &t->kept.runs.all[t->kept.runs.n];
     json_t *spec = full_spec(t, next, &priority, e);
     *run = (struct sweep_run){.state = JOB_QUEUED, .metric = NAN};
     if (spec) {
@@ -84,7 +83,7 @@ static int submit(struct turn *t, const struct advance *next, struct err *e)
         rc = 0;
     }
     json_decref(spec);
-    t->runs.n += rc >= 0;
+    t->kept.runs.n += rc >= 0;
     t->changed |= rc >= 0;
     t->acted |= rc >= 0;
     return rc;
@@ -96,14 +95,14 @@ static int submit(struct turn *t, const struct advance *next, struct err *e)
 static int note(struct turn *t, struct err *e)
 {
     json_t *ids = json_array();
-    for (int i = 0; i < t->runs.n; i++) {
-        if (!jobstate_ended(t->runs.all[i].state)) {
-            json_array_append_new(ids, json_string(t->runs.all[i].job));
+    for (int i = 0; i < t->kept.runs.n; i++) {
+        if (!jobstate_ended(t->kept.runs.all[i].state)) {
+            json_array_append_new(ids, json_string(t->kept.runs.all[i].job));
         }
     }
     json_t *jobs = json_array_size(ids) ? store_jobs_of(t->store, ids, "state,metrics", e) : ids;
     if (jobs) {
-        t->changed |= advance_note(&t->sweep, &t->runs, jobs);
+        t->changed |= advance_note(&t->kept.sweep, &t->kept.runs, jobs);
     }
     if (jobs != ids) {
         json_decref(jobs);
@@ -115,12 +114,12 @@ static int note(struct turn *t, struct err *e)
 static int cancel_all(struct turn *t, struct err *e)
 {
     int rc = 0;
-    for (int i = 0; rc >= 0 && i < t->runs.n; i++) {
-        enum job_state state = t->runs.all[i].state;
+    for (int i = 0; rc >= 0 && i < t->kept.runs.n; i++) {
+        enum job_state state = t->kept.runs.all[i].state;
         if (jobstate_ended(state) || state == JOB_CANCELLING) {
             continue;
         }
-        rc = store_job_request(t->store, t->runs.all[i].job, "cancel", e);
+        rc = store_job_request(t->store, t->kept.runs.all[i].job, "cancel", e);
         t->acted = true;
         rc = rc == -ERR_NOT_FOUND || rc == -ERR_CONFLICT ? 0 : rc; /* it ended meanwhile */
     }
@@ -130,9 +129,10 @@ static int cancel_all(struct turn *t, struct err *e)
 static int advance_sweep(struct turn *t, enum sweep_state *to, struct err *e)
 {
     int rc = 0;
-    *to = t->state;
+    *to = t->kept.state;
     for (int i = 0; rc >= 0 && i < AT_ONCE; i++) {
-        struct advance next = advance_next(&t->sweep, &t->runs, t->state == SWEEP_CANCELLING);
+        struct advance next =
+            advance_next(&t->kept.sweep, &t->kept.runs, t->kept.state == SWEEP_CANCELLING);
         if (next.what == ADVANCE_WAIT) {
             break;
         }
@@ -151,24 +151,24 @@ static int advance_sweep(struct turn *t, enum sweep_state *to, struct err *e)
 /* What was submitted is written even if something failed then. */
 static int turn(struct turn *t, struct err *e)
 {
-    enum sweep_state to = t->state;
+    enum sweep_state to = t->kept.state;
     struct err why = {0};
     int rc = note(t, e);
     if (rc >= 0) {
         rc = advance_sweep(t, &to, e);
     }
-    if (t->changed || to != t->state) {
-        json_t *jobs = sweep_runs_json(&t->runs);
-        int written = store_sweep_change(t->store, t->id, jobs, t->state, to, &why);
+    if (t->changed || to != t->kept.state) {
+        json_t *jobs = sweep_runs_json(&t->kept.runs);
+        int written = store_sweep_change(t->store, t->id, jobs, t->kept.state, to, &why);
         json_decref(jobs);
         if (rc >= 0 && written < 0 && written != -ERR_NOT_FOUND) {
             *e = why;
             return written;
         }
     }
-    if (rc >= 0 && to != t->state) {
+    if (rc >= 0 && to != t->kept.state) {
         log_info("sweeps", "a sweep has ended", "sweep=%s state=%s jobs=%d", t->id,
-                 sweep_state_name(to), t->runs.n);
+                 sweep_state_name(to), t->kept.runs.n);
     }
     return rc;
 }
@@ -179,19 +179,14 @@ static int look_at(struct sweeps *s, const char *id, bool *acted, struct err *e)
     struct turn *t = kept ? calloc(1, sizeof *t) : NULL;
     int rc = t ? 0 : kept ? err_set(e, ERR_MEMORY, "memory ran out") : -(int)e->code;
     if (rc == 0) {
-        int state = sweep_state_find(jsonx_string_at(kept, "state"));
         t->store = s->store;
         t->quotas = s->quotas;
         t->id = id;
-        t->owner = jsonx_string_at(kept, "owner");
-        t->state = (enum sweep_state)state;
-        if ((rc = sweep_read(&t->sweep, json_object_get(kept, "document"), e)) >= 0 &&
-            (rc = sweep_runs_read(&t->runs, json_object_get(kept, "jobs"), e)) >= 0 &&
-            !sweep_state_ended(t->state)) {
+        if ((rc = sweep_record_read(&t->kept, kept, e)) >= 0 && !sweep_state_ended(t->kept.state)) {
             rc = turn(t, e);
         }
         *acted |= t->acted;
-        sweep_release(&t->sweep);
+        sweep_record_release(&t->kept);
     }
     free(t);
     json_decref(kept);

@@ -7,12 +7,10 @@
 
 #include "common/jsonx.h"
 #include "job/documents/document.h"
-#include "job/sweep/runs.h"
-#include "job/sweep/state.h"
+#include "job/sweep/record.h"
 
 struct view {
-    struct sweep sweep;
-    struct sweep_runs runs;
+    struct sweep_record kept;
     struct sweep_rung rungs[SWEEP_RUNGS];
     int n_rungs; /* that are known */
 };
@@ -31,7 +29,7 @@ static int place_of(const struct sweep_rung *rung, int trial)
 
 static json_t *job_json(const struct view *v, int rung, int seed, int at)
 {
-    const struct sweep_run *r = &v->runs.all[at];
+    const struct sweep_run *r = &v->kept.runs.all[at];
     return json_pack("{s:o, s:i, s:i, s:s, s:o}", "id",
                      r->job[0] ? json_string(r->job) : json_null(), "rung", rung + 1, "seed",
                      seed + 1, "state", jobstate_name(r->state), "metric",
@@ -42,9 +40,9 @@ static json_t *job_json(const struct view *v, int rung, int seed, int at)
 static int append_jobs(const struct view *v, int rung, int place, json_t *jobs)
 {
     int n = 0;
-    for (int seed = 0; seed < v->sweep.seeds; seed++) {
-        int at = v->rungs[rung].first + place * v->sweep.seeds + seed;
-        if (at < v->runs.n) {
+    for (int seed = 0; seed < v->kept.sweep.seeds; seed++) {
+        int at = v->rungs[rung].first + place * v->kept.sweep.seeds + seed;
+        if (at < v->kept.runs.n) {
             json_array_append_new(jobs, job_json(v, rung, seed, at));
             n++;
         }
@@ -60,23 +58,23 @@ static const char *state_of(const struct view *v, int rung, int place, bool ende
         return ended ? "cancelled" : "waiting";
     }
     bool failed = false;
-    for (int seed = 0; seed < v->sweep.seeds; seed++) {
-        int at = v->rungs[rung].first + place * v->sweep.seeds + seed;
-        if (at >= v->runs.n ? !ended : !jobstate_ended(v->runs.all[at].state)) {
+    for (int seed = 0; seed < v->kept.sweep.seeds; seed++) {
+        int at = v->rungs[rung].first + place * v->kept.sweep.seeds + seed;
+        if (at >= v->kept.runs.n ? !ended : !jobstate_ended(v->kept.runs.all[at].state)) {
             return "running";
         }
-        failed |= at < v->runs.n && v->runs.all[at].state == JOB_FAILED;
+        failed |= at < v->kept.runs.n && v->kept.runs.all[at].state == JOB_FAILED;
     }
     if (!score->counts) { /* one that succeeded without a metric failed as a trial */
-        for (int seed = 0; seed < v->sweep.seeds; seed++) {
-            int at = v->rungs[rung].first + place * v->sweep.seeds + seed;
-            if (at >= v->runs.n || v->runs.all[at].state == JOB_CANCELLED) {
+        for (int seed = 0; seed < v->kept.sweep.seeds; seed++) {
+            int at = v->rungs[rung].first + place * v->kept.sweep.seeds + seed;
+            if (at >= v->kept.runs.n || v->kept.runs.all[at].state == JOB_CANCELLED) {
                 return failed ? "failed" : "cancelled";
             }
         }
         return "failed";
     }
-    return rung < v->sweep.n_rungs - 1 && v->rungs[rung].closed ? "stopped" : "succeeded";
+    return rung < v->kept.sweep.n_rungs - 1 && v->rungs[rung].closed ? "stopped" : "succeeded";
 }
 
 static json_t *trial_json(const struct view *v, int trial, bool ended)
@@ -92,10 +90,10 @@ static json_t *trial_json(const struct view *v, int trial, bool ended)
         }
     }
     if (rung >= 0) {
-        score = sweep_score_of(&v->sweep, &v->runs, &v->rungs[rung], place);
+        score = sweep_score_of(&v->kept.sweep, &v->kept.runs, &v->rungs[rung], place);
     }
     return json_pack("{s:i, s:o, s:s, s:i, s:o, s:o, s:o}", "number", trial + 1, "settings",
-                     sweep_settings(&v->sweep, trial), "state",
+                     sweep_settings(&v->kept.sweep, trial), "state",
                      state_of(v, rung, place, ended, &score), "rung", rung + 1, "metric",
                      rung < 0 ? json_null() : document_real(score.mean), "spread",
                      rung < 0 ? json_null() : document_real(score.spread), "jobs", jobs);
@@ -106,44 +104,42 @@ static json_t *trial_json(const struct view *v, int trial, bool ended)
 static json_t *best_json(const struct view *v)
 {
     double score = 0;
-    int trial = sweep_best(&v->sweep, &v->runs, &score);
+    int trial = sweep_best(&v->kept.sweep, &v->kept.runs, &score);
     return trial < 0 ? json_null()
                      : json_pack("{s:i, s:f, s:o}", "trial", trial + 1, "metric", score, "settings",
-                                 sweep_settings(&v->sweep, trial));
+                                 sweep_settings(&v->kept.sweep, trial));
 }
 
 static json_t *counts_json(const struct view *v)
 {
     int ended = 0, failed = 0;
-    for (int i = 0; i < v->runs.n; i++) {
-        ended += jobstate_ended(v->runs.all[i].state);
-        failed += v->runs.all[i].state == JOB_FAILED;
+    for (int i = 0; i < v->kept.runs.n; i++) {
+        ended += jobstate_ended(v->kept.runs.all[i].state);
+        failed += v->kept.runs.all[i].state == JOB_FAILED;
     }
-    return json_pack("{s:i, s:i, s:i, s:i, s:i}", "trials", v->sweep.trials, "jobs", v->runs.n,
-                     "active", v->runs.n - ended, "ended", ended, "failed", failed);
+    return json_pack("{s:i, s:i, s:i, s:i, s:i}", "trials", v->kept.sweep.trials, "jobs",
+                     v->kept.runs.n, "active", v->kept.runs.n - ended, "ended", ended, "failed",
+                     failed);
 }
 
-static json_t *print(const struct view *v, const json_t *kept, bool whole, bool ended)
+static json_t *print(const struct view *v, const json_t *kept, bool whole)
 {
-    static const char *const facts[] = {"id", "owner", "state", "created", "finished"};
     static const char *const keys[] = {"parameters", "method", "metric",
                                        "parallel",   "nodes",  "seeds"};
     json_t *out = json_object();
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-        json_object_set(out, facts[i], json_object_get(kept, facts[i]));
-    }
-    json_object_set(out, "name", json_object_get(v->sweep.json, "name"));
+    sweep_record_show(kept, out);
+    json_object_set(out, "name", json_object_get(v->kept.sweep.json, "name"));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        json_object_set(out, keys[i], json_object_get(v->sweep.json, keys[i]));
+        json_object_set(out, keys[i], json_object_get(v->kept.sweep.json, keys[i]));
     }
     json_object_set_new(out, "counts", counts_json(v));
     json_object_set_new(out, "best", best_json(v));
     if (whole) {
         json_t *trials = json_array();
-        for (int i = 0; i < v->sweep.trials; i++) {
-            json_array_append_new(trials, trial_json(v, i, ended));
+        for (int i = 0; i < v->kept.sweep.trials; i++) {
+            json_array_append_new(trials, trial_json(v, i, sweep_state_ended(v->kept.state)));
         }
-        json_object_set(out, "spec", json_object_get(v->sweep.json, "spec"));
+        json_object_set(out, "spec", json_object_get(v->kept.sweep.json, "spec"));
         json_object_set_new(out, "trials", trials);
     }
     return out;
@@ -152,20 +148,18 @@ static json_t *print(const struct view *v, const json_t *kept, bool whole, bool 
 json_t *sweep_view(const json_t *kept, bool whole, struct err *e)
 {
     struct view *v = calloc(1, sizeof *v);
-    int state = sweep_state_find(jsonx_string_at(kept, "state"));
     json_t *out = NULL;
     if (!v) {
         err_set(e, ERR_MEMORY, "cannot show the sweep: memory ran out");
         return NULL;
     }
-    if (sweep_read(&v->sweep, json_object_get(kept, "document"), e) >= 0 &&
-        sweep_runs_read(&v->runs, json_object_get(kept, "jobs"), e) >= 0) {
-        while (sweep_rung_get(&v->sweep, &v->runs, v->n_rungs, &v->rungs[v->n_rungs])) {
+    if (sweep_record_read(&v->kept, kept, e) >= 0) {
+        while (sweep_rung_get(&v->kept.sweep, &v->kept.runs, v->n_rungs, &v->rungs[v->n_rungs])) {
             v->n_rungs++;
         }
-        out = print(v, kept, whole, sweep_state_ended((enum sweep_state)state));
+        out = print(v, kept, whole);
     }
-    sweep_release(&v->sweep);
+    sweep_record_release(&v->kept);
     free(v);
     return out;
 }

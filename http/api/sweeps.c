@@ -15,7 +15,7 @@
 #include "http/owner.h"
 #include "http/request.h"
 #include "http/trail.h"
-#include "job/sweep/sweep.h"
+#include "job/sweep/record.h"
 
 enum { LISTED = 100 };
 
@@ -138,8 +138,7 @@ int api_sweep_start(struct request *q, struct reply *out, struct err *e)
 static json_t *own_sweep(struct request *q, struct store **store, struct err *e)
 {
     json_t *kept = sweep_of(q, store, e);
-    if (kept && owner_check(q, "sweep", q->match.args[0],
-                            json_string_value(json_object_get(kept, "owner")), e) < 0) {
+    if (kept && owner_check(q, "sweep", q->match.args[0], sweep_record_owner(kept), e) < 0) {
         json_decref(kept);
         kept = NULL;
     }

@@ -3,6 +3,7 @@
 
 #include "tests/unit/job/parsed.h"
 
+#include "job/sweep/record.h"
 #include "job/sweep/runs.h"
 #include "job/sweep/state.h"
 
@@ -433,6 +434,36 @@ static void the_list_reads_back_as_it_was_written(void **state)
     assert_int_equal(sweep_state_find("flying"), -1);
 }
 
+static void a_kept_sweep_is_read_or_refused_as_a_whole(void **state)
+{
+    struct sweep s;
+    struct sweep_record r;
+    struct err e = {0};
+    (void)state;
+    read_text(&s, SWEEP(RATE, "{\"type\": \"random\", \"trials\": 2}"));
+    json_t *kept = json_pack("{s:s, s:s, s:s, s:n, s:O, s:[]}", "id", "0123456789abcdef", "owner",
+                             "ann", "state", "cancelling", "finished", "document", s.json, "jobs");
+    assert_int_equal(sweep_record_read(&r, kept, &e), 0);
+    assert_string_equal(r.owner, "ann");
+    assert_true(r.state == SWEEP_CANCELLING && r.runs.n == 0 && r.sweep.trials == s.trials);
+    sweep_record_release(&r);
+    json_t *shown = json_object();
+    sweep_record_show(kept, shown);
+    assert_string_equal(json_string_value(json_object_get(shown, "state")), "cancelling");
+    assert_true(json_is_null(json_object_get(shown, "finished")) &&
+                !json_object_get(shown, "document"));
+    json_object_set_new(kept, "state", json_string("flying"));
+    assert_int_equal(sweep_record_read(&r, kept, &e), -ERR_DATA);
+    sweep_record_release(&r);
+    json_object_set_new(kept, "state", json_string("running"));
+    json_object_set_new(kept, "jobs", json_string("none"));
+    assert_int_equal(sweep_record_read(&r, kept, &e), -ERR_DATA);
+    sweep_record_release(&r);
+    json_decref(shown);
+    json_decref(kept);
+    sweep_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_rung_of_which_nothing_succeeded_ends_the_sweep),
         cmocka_unit_test(the_least_loss_is_the_best),
         cmocka_unit_test(the_list_reads_back_as_it_was_written),
+        cmocka_unit_test(a_kept_sweep_is_read_or_refused_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
