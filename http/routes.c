@@ -163,7 +163,7 @@ const struct route routes[] = {
     {"GET", V1 "catalog", ROLE_VIEWER, api_catalog, "Gives everything a job can name, with parameters and ranges; the submit form is made of it.", NULL, NULL, 200, "Catalog", ROUTE_QUICK},
     {"GET", V1 "datasets", ROLE_VIEWER, api_datasets, "Lists the data sets that were found.", NULL, NULL, 200, "Datasets", ROUTE_WAITS},
     {"GET", V1 "datasets/samples", ROLE_VIEWER, api_dataset, "Shows a data set: how many samples each class has, and 16 of them, with pictures where they are pictures.", dataset_params, NULL, 200, "DatasetShown", ROUTE_WAITS},
-    {"POST", V1 "datasets", ROLE_OPERATOR, api_dataset_upload, "Uploads a data set as a tar archive of its folder, at most 1 GiB, and reads it once; 422 says what is wrong with it.", upload_params, "application/x-tar", 201, "UploadedDataset", ROUTE_UPLOADS_DATA},
+    {"POST", V1 "datasets", ROLE_OPERATOR, api_dataset_upload, "Uploads a data set as a tar archive of its folder, at most 1 GiB, and reads it once; 422 says what is wrong with it.", upload_params, "application/octet-stream", 201, "UploadedDataset", ROUTE_UPLOADS_DATA},
     {"DELETE", V1 "datasets/{name}", ROLE_OPERATOR, api_dataset_delete, "Deletes an uploaded data set; 409 while a job that has not ended uses it.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"GET", V1 "programs", ROLE_VIEWER, api_programs_list, "Lists the programs that jobs can name: those that an operator put there, and those that were uploaded.", NULL, NULL, 200, "ProgramList", ROUTE_WAITS},
     {"POST", V1 "programs", ROLE_PROGRAMS, api_program_upload, "Uploads a program's folder as a tar archive, at most 64 MiB; needs `serve --allow-programs`.", NULL, "application/octet-stream", 201, "Program", ROUTE_UPLOADS},
