@@ -281,14 +281,28 @@ static void allow(struct route_match *out, const char *method)
     }
 }
 
+/* A path that a route has word for word is no name in another route's pattern. */
+static bool is_literal(const char *path)
+{
+    const struct route *r = routes;
+    while (r->method && strcmp(r->pattern, path) != 0) {
+        r++;
+    }
+    return r->method != NULL;
+}
+
 void routes_find(const char *method, const char *path, struct route_match *out)
 {
     memset(out, 0, sizeof(*out));
+    bool literal = is_literal(path);
     const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
     for (int pass = 0; pass < 2 && !out->known_path; pass++) {
         for (const struct route *r = routes; r->method && !out->route; r++) {
             struct route_match args;
             if (pass ? !fits_below(r->pattern, path) : !fits(r, path, &args)) {
+                continue;
+            }
+            if (literal && strcmp(r->pattern, path) != 0) {
                 continue;
             }
             out->known_path = true;

@@ -55,6 +55,9 @@ static int check_name(const char *name, struct err *e)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
         "._-";
     size_t n = strlen(name);
+    if (strcmp(name, "samples") == 0) { /* its address shows those of any data set */
+        return err_set(e, ERR_INVALID, "a data set cannot be called 'samples': take another name");
+    }
     if (n == 0 || n > NAME_MOST || strspn(name, letters) != n || name[0] == '.' || name[0] == '-') {
         return err_set(e, ERR_INVALID,
                        "a data set cannot be called '%.80s': 1 to %d letters, digits, '.', '_' and "

@@ -106,6 +106,13 @@ def test_what_no_job_could_read_is_refused_by_name_and_leaves_nothing(service):
     assert left_behind(service) == [] and not list((service.dir / "datasets").glob("[a-z]*"))
 
 
+def test_the_word_of_an_address_is_no_name(service):
+    answer = upload(service, "samples", packed(stripes()))
+    assert answer.status_code == 422 and "cannot be called 'samples'" in answer.text
+    answer = delete(service, "samples")
+    assert answer.status_code == 405 and answer.headers["Allow"] == "GET, HEAD, OPTIONS"
+
+
 def test_a_name_that_the_operator_gave_is_refused(service):
     answer = upload(service, "ours", packed(stripes()))
     assert answer.status_code == 409 and "operator" in answer.json()["detail"]

@@ -25,10 +25,13 @@ expected-statuses = ["2xx", "304", "401", "403", "404", "409", "412", "416", "42
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "412", "415", "416", "422",
                      "429"]
+"""
+for upload in ("post_programs", "post_datasets"):  # most bytes are no archive
+    CONFIG += f"""
 [[operations]]
-include-operation-id = "post_programs"
+include-operation-id = "{upload}"
 [operations.checks.positive_data_acceptance]
-expected-statuses = ["2xx", "400", "401", "403", "422", "429", "503"]
+expected-statuses = ["2xx", "400", "401", "403", "409", "422", "429", "503"]
 """
 
 
