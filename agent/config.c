@@ -125,21 +125,11 @@ static int read_places(struct agent_config *c, struct err *e)
 /* The user must reach what its ranks run and what they keep; our secrets stay ours. */
 static int read_run_as(struct agent_config *c, struct err *e)
 {
-    char here[PATH_MAX], path[PATH_MAX + 32];
+    char here[PATH_MAX], worker[PATH_MAX + 32];
     int rc = run_as_find(&c->as, opt_string(c->options, "run-as"), e);
-    if (rc < 0 || !run_as_given(&c->as)) {
-        return rc;
-    }
     path_program_dir(here);
-    snprintf(path, sizeof path, "%s/evenstep-worker", here);
-    if ((rc = run_as_check(&c->as, path, e)) < 0) {
-        return rc;
-    }
-    snprintf(path, sizeof path, "%s/received", c->data_dir);
-    if ((rc = run_as_passage(c->data_dir, e)) < 0 || (rc = run_as_folder(&c->as, path, e)) < 0) {
-        return rc;
-    }
-    return run_as_reaches(&c->as, c->data_dir, e);
+    snprintf(worker, sizeof worker, "%s/evenstep-worker", here);
+    return rc < 0 ? rc : run_as_ready(&c->as, worker, c->data_dir, e);
 }
 
 static int read_ports(struct agent_config *c, struct err *e)

@@ -230,7 +230,6 @@ static void serve(struct agent *a)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* One membership: from joining until told to stop, or until there is another coordinator. */
 /* Whether what ranks and users' programs do can touch what is ours. */
 static void tell_user(const struct agent_config *c)
 {
@@ -244,6 +243,7 @@ static void tell_user(const struct agent_config *c)
     }
 }
 
+/* One membership: from joining until told to stop, or until there is another coordinator. */
 static int live(struct agent *a, struct err *e)
 {
     const struct agent_config *c = &a->config;

@@ -82,7 +82,8 @@ static bool may(const struct run_as *as, const char *path)
     return pid > 0 && status == 0;
 }
 
-int run_as_check(const struct run_as *as, const char *program, struct err *e)
+/* Folders above it count. */
+static int check(const struct run_as *as, const char *program, struct err *e)
 {
     return may(as, program)
                ? 0
@@ -90,7 +91,7 @@ int run_as_check(const struct run_as *as, const char *program, struct err *e)
                          as->name, program);
 }
 
-int run_as_reaches(const struct run_as *as, const char *folder, struct err *e)
+static int reaches(const struct run_as *as, const char *folder, struct err *e)
 {
     if (may(as, folder)) {
         return 0;
@@ -100,10 +101,23 @@ int run_as_reaches(const struct run_as *as, const char *folder, struct err *e)
     return err_hint(e, "a folder above it is closed to others: chmod o+x");
 }
 
-int run_as_passage(const char *folder, struct err *e)
+/* Others may pass through the folder, but not list it. */
+static int passage(const char *folder, struct err *e)
 {
     struct stat st;
     return stat(folder, &st) == 0 && chmod(folder, (st.st_mode & 07777) | S_IXGRP | S_IXOTH) == 0
                ? 0
                : err_errno(e, ERR_IO, "cannot let others pass through '%s'", folder);
+}
+
+int run_as_ready(const struct run_as *as, const char *program, const char *data_dir, struct err *e)
+{
+    char received[PATH_MAX + 16];
+    int rc = 0;
+    snprintf(received, sizeof received, "%s/received", data_dir);
+    if (run_as_given(as) && (rc = check(as, program, e)) == 0 && (rc = passage(data_dir, e)) == 0 &&
+        (rc = run_as_folder(as, received, e)) == 0) {
+        rc = reaches(as, data_dir, e);
+    }
+    return rc;
 }

@@ -40,11 +40,8 @@ bool run_as_given(const struct run_as *as); /* as NULL: no */
 int run_as_become(const struct run_as *as);
 /* A folder that this user owns and nobody else may enter. */
 int run_as_folder(const struct run_as *as, const char *path, struct err *e);
-/* May this user execute the file? Folders above it count. */
-int run_as_check(const struct run_as *as, const char *program, struct err *e);
-/* Can this user pass through the folder? */
-int run_as_reaches(const struct run_as *as, const char *folder, struct err *e);
-/* Others may pass through the folder, but not list it. */
-int run_as_passage(const char *folder, struct err *e);
+/* The user may execute `program` and pass through `data_dir`, which others may not list, and has
+ * `data_dir`/received for what its ranks receive. Nobody else: 0 at once. */
+int run_as_ready(const struct run_as *as, const char *program, const char *data_dir, struct err *e);
 
 #endif

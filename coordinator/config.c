@@ -173,25 +173,18 @@ static void read_keeper(struct serve_config *c, struct buf *bad)
 static void read_run_as(struct serve_config *c, struct buf *bad)
 {
     const char *given = opt_string(c->options, "run-as");
-    char path[PATH_MAX + 16];
     struct err e = {0};
     if (!c->store && !given) {
         return;
     }
-    snprintf(path, sizeof path, "%s/received", c->data_dir);
     int rc = run_as_find(&c->as, given, &e);
     if (rc == 0 && run_as_given(&c->as) && !c->store) {
         rc = err_set(&e, ERR_INVALID,
                      "--run-as needs --store: whoever reaches a private store may "
                      "change it");
     }
-    if (rc == 0 && run_as_given(&c->as) &&
-        ((rc = run_as_passage(c->data_dir, &e)) < 0 || (rc = run_as_folder(&c->as, path, &e)) < 0 ||
-         (rc = run_as_check(&c->as, c->worker, &e)) < 0)) {
-        c->as.name[0] = 0;
-    }
-    if (rc == 0 && run_as_given(&c->as)) {
-        rc = run_as_reaches(&c->as, c->data_dir, &e);
+    if (rc == 0) {
+        rc = run_as_ready(&c->as, c->worker, c->data_dir, &e);
     }
     if (rc < 0) {
         serve_config_complain(bad, "%s", e.message);
