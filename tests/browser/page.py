@@ -151,3 +151,15 @@ class Page:
     def check_console(self):
         wrong = [line["message"] for line in self.console() if not EXPECTED.search(line["message"])]
         assert not wrong, "the browser's console has errors:\n" + "\n".join(wrong)
+
+
+def as_operator(driver, service):
+    """The page as an operator sees it, once it knows that they are one."""
+    page = Page(driver, service)
+    driver.get("about:blank")
+    page.forget()
+    driver.get(service.post("link", {"role": "operator"}).json()["url"])
+    page.wait_for("#new-job")
+    until("the role is known", lambda: page.script("return document.body.dataset.role")
+          == "operator")
+    return page

@@ -1,6 +1,5 @@
 """The page of the audit: for admins alone, with what was done."""
-from page import Page
-from service import until
+from page import as_operator
 
 
 def test_an_admin_reads_what_was_changed_and_by_whom(page, service):
@@ -17,11 +16,4 @@ def test_an_admin_reads_what_was_changed_and_by_whom(page, service):
 
 
 def test_nobody_else_sees_it_in_the_menu(driver, service):
-    page = Page(driver, service)
-    driver.get("about:blank")
-    page.forget()
-    driver.get(service.post("link", {"role": "operator"}).json()["url"])
-    page.wait_for("#new-job")
-    until("the role is known", lambda: page.script("return document.body.dataset.role")
-          == "operator")
-    assert not page.visible(".to-audit")
+    assert not as_operator(driver, service).visible(".to-audit")

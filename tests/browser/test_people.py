@@ -1,5 +1,5 @@
 """The page of people: for admins alone, tokens and owners."""
-from page import Page
+from page import as_operator
 from service import spec, until
 
 
@@ -41,11 +41,4 @@ def test_what_owners_have_is_listed(page, service):
 
 
 def test_nobody_else_sees_it_in_the_menu(driver, service):
-    page = Page(driver, service)
-    driver.get("about:blank")
-    page.forget()
-    driver.get(service.post("link", {"role": "operator"}).json()["url"])
-    page.wait_for("#new-job")
-    until("the role is known", lambda: page.script("return document.body.dataset.role")
-          == "operator")
-    assert not page.visible(".to-people")
+    assert not as_operator(driver, service).visible(".to-people")
