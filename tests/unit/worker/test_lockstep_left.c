@@ -3,6 +3,7 @@
  * rank a rank can be at when it learns of the loss is drawn: in the step, or one further than
  * others, which get its sums. With real programs: tests/integration/test_lost_worker.py. */
 #include "fixture.h"
+#include "no_messages.h"
 
 #include "worker/exchange/lockstep/lockstep.h"
 
@@ -11,45 +12,18 @@ enum { W = 4, BATCH = 16, SAMPLES = 104, EPOCHS = 2, STEPS_MOST = 40 };
 /* ---- ranks without messages ------------------------------------------------------------------ */
 
 struct rank {
-    struct transport t;
-    int number;
+    struct silent wire;
     struct comm comm;
     struct rank_env env;
     struct lockstep l;
     struct work work;
 };
 
-static int number_of(struct transport *t)
-{
-    return ((struct rank *)t)->number;
-}
-
-static int size_of(struct transport *t)
-{
-    (void)t;
-    return W + 1;
-}
-
-static double now(struct transport *t)
-{
-    (void)t;
-    return 0;
-}
-
-static void weigh(struct transport *t, int64_t bytes)
-{
-    (void)t;
-    (void)bytes;
-}
-
-static const struct transport_ops no_messages = {
-    .rank = number_of, .size = size_of, .now = now, .weigh = weigh};
-
 static void begin(struct rank *r, int number, int ahead, const struct jobspec *spec)
 {
     struct run_state from = {.cursor = {.samples = SAMPLES, .epochs = EPOCHS}};
-    *r = (struct rank){.t = {&no_messages}, .number = number};
-    OK(comm_init(&r->comm, &r->t, W, 1, &err_));
+    *r = (struct rank){.wire = {{&no_messages}, number, W + 1}};
+    OK(comm_init(&r->comm, &r->wire.t, W, 1, &err_));
     r->env = (struct rank_env){.spec = spec,
                                .comm = &r->comm,
                                .train_samples = SAMPLES,

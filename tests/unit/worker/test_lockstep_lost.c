@@ -2,6 +2,7 @@
  * decision for every order in which ranks can stand, and a replica that is put back to the begin of
  * its step bit by bit. With real ranks and kill -9: tests/integration/test_lost_worker.py. */
 #include "fixture.h"
+#include "no_messages.h"
 
 #include "kernels/device.h"
 #include "worker/exchange/gradients/ways.h"
@@ -177,40 +178,13 @@ static void a_step_is_undone_bit_by_bit_however_far_it_came(void **state)
 
 /* ---- back to an average ---------------------------------------------------------------------- */
 
-static int number_of(struct transport *t)
-{
-    (void)t;
-    return 2;
-}
-
-static int size_of(struct transport *t)
-{
-    (void)t;
-    return W + 1;
-}
-
-static double now(struct transport *t)
-{
-    (void)t;
-    return 0;
-}
-
-static void weigh(struct transport *t, int64_t bytes)
-{
-    (void)t;
-    (void)bytes;
-}
-
-static const struct transport_ops no_messages = {
-    .rank = number_of, .size = size_of, .now = now, .weigh = weigh};
-
 static void a_lost_worker_leaves_its_group_and_a_lower_one_moves_the_others_up(void **state)
 {
     (void)state;
     static const int pairs[W] = {0, 0, 1, 1}, lost[] = {3, 0};
-    struct transport t = {&no_messages};
+    struct silent wire = {{&no_messages}, 2, W + 1};
     struct comm c;
-    OK(comm_init(&c, &t, W, 1, &err_));
+    OK(comm_init(&c, &wire.t, W, 1, &err_));
     OK(comm_set_groups(&c, pairs, &err_));
     c.serials[COMM_MINE] = 9;
     comm_drop(&c, lost, 1);
@@ -266,13 +240,13 @@ static void all_is_as_it_was_at_the_average(void **state)
         "\"learning_rate\": 0.1}, \"workers\": 4, \"epochs\": 2}");
     struct device *dev = dev_open("cpu:1", &err_);
     struct dev_replica r;
-    struct transport t = {&no_messages};
+    struct silent wire = {{&no_messages}, 2, W + 1};
     struct comm comm;
     struct lockstep l;
     struct run_state from = {.cursor = {.samples = 64, .epochs = 2}};
     assert_non_null(dev);
     OK(dev->ops->replica_init(dev, &r, &spec->network, &spec->optimizer, &err_));
-    OK(comm_init(&comm, &t, W, 1, &err_));
+    OK(comm_init(&comm, &wire.t, W, 1, &err_));
     struct rank_env env = {.spec = spec,
                            .comm = &comm,
                            .replica = &r,
