@@ -15,7 +15,7 @@
 
 #include "common/host.h"
 #include "common/log.h"
-#include "job/node.h"
+#include "job/node/node.h"
 #include "store/store.h"
 
 struct beat {

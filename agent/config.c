@@ -17,7 +17,7 @@
 #include "common/path.h"
 #include "common/probe.h"
 #include "common/proc.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 static const struct opt table[] = {
     {"store", "URL", OPT_STRING, NULL, 0, 0,
@@ -30,7 +30,7 @@ static const struct opt table[] = {
      "file with the cluster's secret; the coordinator's is DIR/secret"},
     {"node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
      "a node on this host: NAME="
-#include "job/device_forms.def"
+#include "job/node/device_forms.def"
      "or auto, then ,slowdown=F to emulate a slower one (default: one per GPU, else HOST=auto)"},
     {"label", "K=V", OPT_LIST, NULL, 0, 0,
      "a label of every node of this host, which a spec's `nodes` can name"},

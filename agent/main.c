@@ -25,7 +25,7 @@
 #include "common/notify.h"
 #include "job/documents/joining.h"
 #include "job/hostkey.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2,
                     stop_grace = 3;

@@ -21,7 +21,7 @@
 #include "common/proc.h"
 #include "common/sign.h"
 #include "job/hostkey.h"
-#include "job/node.h"
+#include "job/node/node.h"
 #include "store/store.h"
 
 static const char prefix[] = HOSTKEY_PREFIX;

@@ -31,7 +31,7 @@ const struct opt evaluate_options[] = {
     {"spec", "FILE", OPT_STRING, NULL, 0, 0,
      "job spec with 'model' and 'data', for files that do not say them"},
     {"device", "NAME", OPT_STRING, "auto", 0, 0,
-#include "job/device_forms.def"
+#include "job/node/device_forms.def"
      "or auto"},
     {"batch", "N", OPT_INT, "100", 1, 65536, "samples at a time"},
     {"outputs", "FILE", OPT_STRING, NULL, 0, 0,

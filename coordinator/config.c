@@ -41,7 +41,7 @@ const struct opt serve_options[] = {
      "--store"},
     {"local-node", "NAME=DEVICE", OPT_LIST, NULL, 0, 0,
      "a node on this host: NAME="
-#include "job/device_forms.def"
+#include "job/node/device_forms.def"
      "or auto, then ,slowdown=F to emulate a slower one"},
     {"no-local-node", NULL, OPT_FLAG, NULL, 0, 0,
      "this host offers no node; all nodes are those of agents"},

@@ -9,7 +9,7 @@
 
 #include "common/host.h"
 #include "common/probe.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 void serve_config_complain(struct buf *bad, const char *fmt, ...)
 {

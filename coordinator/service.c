@@ -11,7 +11,7 @@
 #include "coordinator/files/uploads.h"
 #include "coordinator/planning/predict.h"
 #include "coordinator/planning/scoring.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 static int start_store(struct service *s, struct err *e)
 {

@@ -10,7 +10,7 @@
 #define HTTP_LIMITS_H
 
 #include "job/quota.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "store/store.h"
 
 struct request;

@@ -1,5 +1,5 @@
-/* Devices by name: the rows of job/devices.def with the function that opens each, and what callers
- * of optional groups share.
+/* Devices by name: the rows of job/node/devices.def with the function that opens each, and what
+ * callers of optional groups share.
  *
  * The CPU is part of the program; CUDA is a plug-in that is loaded when a GPU is asked for
  * (plugin.c). `auto` never fails because there is no GPU: it logs in one line why, and takes the
@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "job/device_kind.h"
+#include "job/node/device_kind.h"
 
 /* In the order of the rows. */
 static struct device *(*const opens[])(const char *args, struct err *e) = {
 #define DEVICE(ident, name, argument, quantum, speed, precisions, help) name##_open,
-#include "job/devices.def"
+#include "job/node/devices.def"
 #undef DEVICE
 };
 enum { KINDS = sizeof(opens) / sizeof(*opens) };

@@ -12,9 +12,9 @@
  * group (`if (dev->ops->samples)`) and may then use all of it.
  *
  * Parameters, gradients, optimizer state and statistics are each ONE flat block of floats in the
- * network's tensor order (job/network.h); a device may keep another order inside. Activations are
- * NHWC. Every device passes the conformance suite in tests/kernels against the plain reference and
- * finite differences. docs/add-a-device.md adds one step by step.
+ * network's tensor order (job/network/network.h); a device may keep another order inside.
+ * Activations are NHWC. Every device passes the conformance suite in tests/kernels against the
+ * plain reference and finite differences. docs/add-a-device.md adds one step by step.
  *
  * Threads: one thread at a time runs programs; another thread may call program_new meanwhile.
  */
@@ -26,8 +26,8 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "job/network.h"
-#include "job/spec.h"
+#include "job/network/network.h"
+#include "job/spec/spec.h"
 #include "kernels/rule.h"
 
 struct dev_view; /* kernels/samples.h */
@@ -243,16 +243,16 @@ struct device {
     const struct device_ops *ops;
 };
 
-/* "cpu:2", "cuda:0"; "auto" is the fastest kind that opens (job/devices.def). Aborts if the device
- * has half a group. */
+/* "cpu:2", "cuda:0"; "auto" is the fastest kind that opens (job/node/devices.def). Aborts if the
+ * device has half a group. */
 struct device *dev_open(const char *name, struct err *e);
 /* dev_open("auto"), which also tells why the next faster kind did not open; ERR_NONE if the fastest
  * one did. */
 struct device *dev_open_fastest(struct err *why, struct err *e);
-/* What each row of job/devices.def has in its folder: opens "NAME:ARGS"; args may be "". */
+/* What each row of job/node/devices.def has in its folder: opens "NAME:ARGS"; args may be "". */
 #define DEVICE(ident, name, argument, quantum, speed, precisions, help) \
     struct device *name##_open(const char *args, struct err *e);
-#include "job/devices.def"
+#include "job/node/devices.def"
 #undef DEVICE
 void dev_close(struct device *dev); /* NULL is allowed */
 /* Aborts unless the core and every group that is there are complete. For devices that are not

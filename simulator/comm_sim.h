@@ -10,7 +10,7 @@
 #ifndef SIMULATOR_COMM_SIM_H
 #define SIMULATOR_COMM_SIM_H
 
-#include "job/cluster.h"
+#include "job/spec/cluster.h"
 #include "worker/exchange/transport/transport.h"
 
 struct world;

@@ -20,7 +20,7 @@
 #include "common/log.h"
 #include "common/opt.h"
 #include "common/proc.h"
-#include "job/cluster.h"
+#include "job/spec/cluster.h"
 #include "job/documents/checked.h"
 #include "simulator/comm_sim.h"
 #include "simulator/memory.h"

@@ -3,7 +3,7 @@
 #ifndef SIMULATOR_MEMORY_H
 #define SIMULATOR_MEMORY_H
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "worker/data/dataset.h"
 
 enum { MEMORY_ROWS = 16 };

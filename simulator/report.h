@@ -4,8 +4,8 @@
 #ifndef SIMULATOR_REPORT_H
 #define SIMULATOR_REPORT_H
 
-#include "job/balancer.h"
-#include "job/cluster.h"
+#include "job/minibatch/balancer.h"
+#include "job/spec/cluster.h"
 #include "simulator/comm_sim.h"
 #include "store/history.h"
 #include "worker/telemetry.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/probe.h"
-#include "job/assign.h"
-#include "job/device_kind.h"
+#include "job/minibatch/assign.h"
+#include "job/node/device_kind.h"
 #include "job/documents/checked.h"
 #include "job/documents/scored.h"
 #include "kernels/device.h"

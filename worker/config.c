@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/assign.h"
+#include "job/minibatch/assign.h"
 #include "worker/data/dataset.h"
 
 /* Of a node that has no agent; the agent's is --data-limit. */
@@ -28,7 +28,7 @@ static const struct opt table[] = {
      "with --check: the file that the spec's `init` is, checked too"},
     {"probe", "DEVICE", OPT_STRING, NULL, 0, 0,
      "prints as JSON what this device is ("
-#include "job/device_forms.def"
+#include "job/node/device_forms.def"
      "auto), or why it cannot be used"},
     {"datasets", "ROOTS", OPT_STRING, NULL, 0, 0,
      "prints the data sets beneath these folders as JSON"},

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/jsonx.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 enum { KEY_BYTES = 200 };
 

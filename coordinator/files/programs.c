@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "coordinator/files/uploads.h"
-#include "job/program_manifest.h"
+#include "job/node/program_manifest.h"
 
 enum { MANIFEST_BYTES = 1 << 20 };
 

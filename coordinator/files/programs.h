@@ -2,7 +2,7 @@
  * execution on the nodes as the agent's user, so it is the operator's choice:
  *
  *   DIR/programs/NAME/manifest.json   put there by an operator, on the nodes too (same path, or
- *                                     beneath EVENSTEP_PROGRAMS; job/program_manifest.h)
+ *                                     beneath EVENSTEP_PROGRAMS; job/node/program_manifest.h)
  *   DIR/uploads/DIGEST.tar            uploaded (uploads.h); nodes get it from the job's keeper
  *
  *                        without --allow-programs   with it               and the role programs

@@ -16,7 +16,7 @@
 #include "common/log.h"
 #include "common/proc.h"
 #include "coordinator/files/openjobs.h"
-#include "job/program_manifest.h"
+#include "job/node/program_manifest.h"
 
 static const char unfinished[] = ".part-";
 enum { FRESH_SECONDS = 3600, CHUNK = 64 << 10, FACTS_BYTES = 1 << 20 };

@@ -20,7 +20,7 @@
 #include "common/version.h"
 #include "job/documents/joining.h"
 #include "job/hostkey.h"
-#include "job/node.h"
+#include "job/node/node.h"
 #include "store/store.h"
 
 static const double away_seconds = 0.25;

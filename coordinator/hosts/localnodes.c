@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/gpu.h"
 #include "common/log.h"
-#include "job/node.h"
+#include "job/node/node.h"
 #include "store/store.h"
 
 static const double beat_seconds = 1, asked_seconds = 0.1; /* asked: while interpreters are */

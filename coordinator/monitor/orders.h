@@ -9,7 +9,7 @@
 
 #include "coordinator/monitor/ranks.h"
 #include "coordinator/planning/profiles.h"
-#include "job/balancer.h"
+#include "job/minibatch/balancer.h"
 
 struct orders {
     struct store *store;       /* borrowed */

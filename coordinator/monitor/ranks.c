@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "job/device_kind.h"
+#include "job/node/device_kind.h"
 
 enum { EVENT_POINTS = 32 };
 

@@ -11,7 +11,7 @@
 
 #include "coordinator/monitor/ranks.h"
 #include "job/documents/failure.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 struct watchdog {
     double launched_at;

@@ -19,7 +19,7 @@
 #include "coordinator/planning/profiles.h"
 #include "job/documents/checked.h"
 #include "job/documents/scored.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 static const double limit_seconds = 5;
 static const double upload_seconds = 60;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/packages.h"
-#include "job/node.h"
-#include "job/program_manifest.h"
+#include "job/node/node.h"
+#include "job/node/program_manifest.h"
 
 static bool is_device(const json_t *node, const char *kind)
 {

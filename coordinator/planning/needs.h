@@ -1,6 +1,6 @@
 /* What a program needs of a node: its manifest's `device` and `needs`, and the `interpreter` that
- * programs.h adds, against what the node tells of itself (job/node.h). A node that does not tell
- * which packages it has may have any; one that was given no --python may have any interpreter.
+ * programs.h adds, against what the node tells of itself (job/node/node.h). A node that does not
+ * tell which packages it has may have any; one that was given no --python may have any interpreter.
  * Pure. */
 #ifndef COORDINATOR_PLANNING_NEEDS_H
 #define COORDINATOR_PLANNING_NEEDS_H

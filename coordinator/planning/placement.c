@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "coordinator/planning/needs.h"
-#include "job/device_kind.h"
-#include "job/node.h"
+#include "job/node/device_kind.h"
+#include "job/node/node.h"
 
 /* "gpu=a100" matches a label, "gpu" a label's name or value, "node-3" a node. */
 static bool matches(const json_t *node, const char *wanted)

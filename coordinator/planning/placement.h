@@ -8,7 +8,7 @@
 #ifndef COORDINATOR_PLANNING_PLACEMENT_H
 #define COORDINATOR_PLANNING_PLACEMENT_H
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 struct placed {
     char name[64], host[256], device[64];

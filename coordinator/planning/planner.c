@@ -8,7 +8,7 @@
 
 #include "coordinator/files/programs.h"
 #include "coordinator/planning/profiles.h"
-#include "job/device_kind.h"
+#include "job/node/device_kind.h"
 
 /* Minibatches are multiples of the smallest quantum among the workers' devices. */
 static int quantum_of(const struct placement *p)

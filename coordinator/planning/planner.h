@@ -5,7 +5,7 @@
 #define COORDINATOR_PLANNING_PLANNER_H
 
 #include "coordinator/planning/placement.h"
-#include "job/assign.h"
+#include "job/minibatch/assign.h"
 #include "job/documents/plan.h"
 #include "store/store.h"
 

@@ -24,8 +24,8 @@
 #include "common/proc.h"
 #include "coordinator/planning/dryrun.h"
 #include "coordinator/planning/profiles.h"
-#include "job/assign.h"
-#include "job/cluster.h"
+#include "job/minibatch/assign.h"
+#include "job/spec/cluster.h"
 #include "job/documents/summary.h"
 
 enum { EVENTS = 250000, STEPS_LEAST = 20, STEPS_MOST = 480, ALTERNATIVES = 7, SEEDS = 3 };

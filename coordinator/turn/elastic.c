@@ -12,7 +12,7 @@
 #include "coordinator/files/programs.h"
 #include "coordinator/planning/placement.h"
 #include "coordinator/turn/resize.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 static const double look_seconds = 1;
 

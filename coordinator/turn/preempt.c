@@ -11,7 +11,7 @@
 
 #include "common/log.h"
 #include "coordinator/turn/resize.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 /* What an attempt may give. */
 struct offer {

@@ -20,7 +20,7 @@
 #include "coordinator/turn/preempt.h"
 #include "coordinator/turn/resize.h"
 #include "coordinator/turn/wall.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 enum { WINDOW = 64 };
 static const double queue_seconds = 5, patience_seconds = 60;

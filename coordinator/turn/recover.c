@@ -21,7 +21,7 @@
 #include "coordinator/turn/run.h"
 #include "job/documents/evaluation.h"
 #include "job/documents/launched.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 /* ---- one job --------------------------------------------------------------------------------- */
 

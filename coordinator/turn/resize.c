@@ -9,7 +9,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 enum { KEPT = 50 }; /* entries of `resizes`: the newest */
 

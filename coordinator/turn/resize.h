@@ -16,7 +16,7 @@
 #define COORDINATOR_TURN_RESIZE_H
 
 #include "coordinator/turn/attempts.h"
-#include "job/assign.h"
+#include "job/minibatch/assign.h"
 
 /* gives: an object of the nodes that it gives up (taken over), or NULL: it grows. why: for whom. */
 void resize_ask(struct run *r, json_t *gives, const char *why);

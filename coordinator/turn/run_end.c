@@ -11,7 +11,7 @@
 
 #include "common/log.h"
 #include "coordinator/turn/resize.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 /* How long the hosts of an attempt that ended badly are waited for: longer than an agent's silence
  * goes unnoticed (STORE_NODE_LOST_MS). */

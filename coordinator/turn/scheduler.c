@@ -17,7 +17,7 @@
 #include "coordinator/turn/queue.h"
 #include "coordinator/turn/recover.h"
 #include "coordinator/turn/run.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3,
                     complain_seconds = 30, leaving_seconds = 1, overview_seconds = 0.5;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/node.h"
+#include "job/node/node.h"
 
 int shares_init(struct shares *s, struct quotas *quotas, struct err *e)
 {

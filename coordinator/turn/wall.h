@@ -5,7 +5,7 @@
 #ifndef COORDINATOR_TURN_WALL_H
 #define COORDINATOR_TURN_WALL_H
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "store/store.h"
 
 /* Is the job over it? Then *why says so. Asks the store only if the spec has the limit; a job that

@@ -1,12 +1,12 @@
-/* Prints docs/catalog.md from the rows that parse a spec: the entries of job/catalog.def, the
- * networks that have a name, and the keys of a job (job/spec_parts.c). docs/generate writes the
+/* Prints docs/catalog.md from the rows that parse a spec: the entries of job/spec/catalog.def, the
+ * networks that have a name, and the keys of a job (job/spec/parts.c). docs/generate writes the
  * page or compares it, and so does tests/unit/job/test_docs.c.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "docs/print/fold.h"
-#include "job/spec_parts.h"
+#include "job/spec/parts.h"
 
 static void print_range(FILE *f, const struct catalog_param *p)
 {
@@ -112,9 +112,10 @@ static void print_section(FILE *f, const char *title, const struct catalog_param
 
 static void print_keys(FILE *f)
 {
-    fprintf(f,
-            "\n## Keys of a job spec beside those\n\nRead by `job/spec.c` and `job/spec_parts.c`; "
-            "`/openapi.json` has the whole as a schema.\n");
+    fprintf(
+        f,
+        "\n## Keys of a job spec beside those\n\nRead by `job/spec/spec.c` and `job/spec/parts.c`; "
+        "`/openapi.json` has the whole as a schema.\n");
     print_section(f, "At the top", spec_top_params);
     print_section(f, "`elastic`: `workers` is its `max` then, and `min_workers` its `min`",
                   spec_elastic_params);
@@ -147,8 +148,8 @@ int main(void)
     FILE *f = stdout;
     fold_print(
         "# The catalogue\n\n"
-        "Everything that a job can name, printed from `job/catalog.def` and the rows of "
-        "`job/spec_parts.c` by `make docs`. Do not edit: `make check-unit` compares this "
+        "Everything that a job can name, printed from `job/spec/catalog.def` and the rows of "
+        "`job/spec/parts.c` by `make docs`. Do not edit: `make check-unit` compares this "
         "page with the code.\n",
         f);
     for (int k = 0; k < CATALOG_KINDS; k++) {

@@ -7,7 +7,7 @@
 #include "common/words.h"
 #include "http/api/schemas.h"
 #include "http/request.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "job/tags.h"
 
 enum { KEYS_MOST = 64, KEY_BYTES = 64 };

@@ -1,6 +1,6 @@
 /* Jobs as a whole: submit, list, show, change, ask, delete. The store does the work. This file
- * turns a request into a spec that is checked twice: by job/spec.c for what needs no machine, by
- * the coordinator's hook for what does. Both add to one list of problems, so a user sees every
+ * turns a request into a spec that is checked twice: by job/spec/spec.c for what needs no machine,
+ * by the coordinator's hook for what does. Both add to one list of problems, so a user sees every
  * mistake at once.
  */
 #include <microhttpd.h>
@@ -16,7 +16,7 @@
 #include "http/limits.h"
 #include "http/request.h"
 #include "http/trail.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "job/tags.h"
 
 static void wake(struct request *q)

@@ -10,8 +10,8 @@
 #include "http/content/text.h"
 #include "http/events/stream.h"
 #include "http/request.h"
-#include "job/catalog.h"
-#include "job/network.h"
+#include "job/spec/catalog.h"
+#include "job/network/network.h"
 
 static const char vendor_dir[] = "/usr/share/javascript/dygraphs";
 

@@ -1,6 +1,6 @@
-/* GET /openapi.json; see openapi.h. The schemas of a job spec come from job/spec.h, which makes
- * them from the catalogue. The document never changes while the service runs: its text is made
- * once. */
+/* GET /openapi.json; see openapi.h. The schemas of a job spec come from job/spec/spec.h, which
+ * makes them from the catalogue. The document never changes while the service runs: its text is
+ * made once. */
 #include "http/api/openapi.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 #include "http/api/schemas.h"
 #include "http/content/text.h"
 #include "http/request.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 static json_t *paths_json(void)
 {

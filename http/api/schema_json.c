@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 /* Strings of a form. */
 static const struct {

@@ -3,7 +3,7 @@
  */
 #include "http/api/schemas.h"
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "job/sweep/state.h"
 #include "job/sweep/sweep.h"
 

@@ -10,7 +10,7 @@
 #define JOB_DOCUMENTS_CHECKED_H
 
 #include "job/documents/document.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 enum { CHECKED_FORMAT = 1 };
 

@@ -8,7 +8,7 @@
 #define JOB_DOCUMENTS_CONTROL_H
 
 #include "job/documents/document.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 enum { CONTROL_FORMAT = 1 };
 

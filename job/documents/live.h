@@ -15,7 +15,7 @@
 
 #include "job/documents/document.h"
 #include "job/documents/joined.h"
-#include "job/profile.h"
+#include "job/minibatch/profile.h"
 #include "job/staleness.h"
 
 struct live_progress {

@@ -12,7 +12,7 @@
 #define JOB_DOCUMENTS_MEASURED_H
 
 #include "job/documents/document.h"
-#include "job/profile.h"
+#include "job/minibatch/profile.h"
 
 enum { MEASURED_FORMAT = 1 };
 

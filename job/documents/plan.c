@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/catalog.h"
-#include "job/device_kind.h"
+#include "job/spec/catalog.h"
+#include "job/node/device_kind.h"
 
 static const double slowest = 1e6; /* an emulated slowdown or a relative speed beyond it is none */
 

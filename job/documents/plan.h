@@ -13,7 +13,7 @@
 #define JOB_DOCUMENTS_PLAN_H
 
 #include "job/documents/document.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 enum { PLAN_FORMAT = 1, PLAN_SERVERS = 1024, PLAN_HOST = 256, PLAN_PATH = 4096 };
 

@@ -75,7 +75,7 @@ bool jobspec_uses_server(const struct jobspec *spec)
 static strategy_check_fn *const checks[CAT_COUNT] = {
 #define ENTRY(kind, ident, name, help, params)
 #define CHECK(ident, function) [CAT_STRATEGY_##ident] = function,
-#include "job/catalog.def"
+#include "job/spec/catalog.def"
 #undef ENTRY
 };
 

@@ -1,17 +1,18 @@
 /* What strategies ask of the rest of a job spec, beyond the ranges of their parameters
  * (SEMANTICS.md 1, 6, 10). A strategy that asks for something has a file here with its check, which
- * the line CHECK of job/catalog.def names; a strategy that does not has none. Inside job/ only. */
+ * the line CHECK of job/spec/catalog.def names; a strategy that does not has none. Inside job/
+ * only. */
 #ifndef JOB_STRATEGIES_H
 #define JOB_STRATEGIES_H
 
-#include "job/spec_parts.h"
+#include "job/spec/parts.h"
 
 /* Reports every mistake. The spec's other sections have been read. */
 typedef void strategy_check_fn(const struct jobspec *spec, struct jsonx_problems *problems);
 
 #define ENTRY(kind, ident, name, help, params)
 #define CHECK(ident, function) strategy_check_fn function;
-#include "job/catalog.def"
+#include "job/spec/catalog.def"
 #undef ENTRY
 
 /* ---- what several checks ask for ------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Reads a sweep's document: see sweep.h. Nothing stops at the first mistake. The keys are read by
- * the same rows as those of a job spec (job/fields.h), so they are checked and reported alike.
+ * the same rows as those of a job spec (job/spec/fields.h), so they are checked and reported alike.
  */
 #include "job/sweep/sweep.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/fields.h"
+#include "job/spec/fields.h"
 
 enum { NAME_BYTES = 100 }; /* room for "-12-r3-s2" behind it */
 

@@ -22,7 +22,7 @@
 #ifndef JOB_SWEEP_SWEEP_H
 #define JOB_SWEEP_SWEEP_H
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 enum {
     SWEEP_PARAMETERS = 8,

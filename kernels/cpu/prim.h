@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "common/err.h"
-#include "job/network.h"
+#include "job/network/network.h"
 
 enum { PRIM_ARGS = 8 };
 

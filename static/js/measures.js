@@ -161,7 +161,7 @@ export function loadingShare(nodes) {
 }
 
 /**
- * The learning rate of an epoch, by schedule and warm-up, as job/spec.c has it.
+ * The learning rate of an epoch, by schedule and warm-up, as job/spec/spec.c has it.
  * @param {Api.Spec | undefined} spec
  * @param {number} epoch
  */

@@ -1,6 +1,6 @@
 /* The time of a node's step by its minibatch, t = a + k·b, fitted to what was measured. A constant
-   part below zero has no meaning, so that a is at least 0, as in job/profile.c: where least squares
-   would make it negative, the line goes through the origin. Pure, tested in
+   part below zero has no meaning, so that a is at least 0, as in job/minibatch/profile.c: where
+   least squares would make it negative, the line goes through the origin. Pure, tested in
    tests/browser/test_pure.py. */
 
 /**

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/node.h"
+#include "job/node/node.h"
 #include "store/internal.h"
 
 enum { OWNERS_CHUNK = 500, OWNERS_FIELDS = 3 };

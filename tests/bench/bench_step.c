@@ -19,7 +19,7 @@
 
 #include "common/clock.h"
 #include "common/rng.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "worker/model/model.h"
 
 enum { WARM = 5, INPUTS = 16, SAMPLES = 1024 };

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "job/cluster.h"
+#include "job/spec/cluster.h"
 
 static void check_link(const struct virtual_link *l)
 {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 static void check_network(const struct network *net)
 {

@@ -34,7 +34,7 @@ CHANGES = {
                                "enum dev_block { DEV_GRADS, DEV_PARAMS,"),
     "a field means something else": ("kernels/device.h", "/* sum over the samples;",
                                      "/* mean over the samples;"),
-    "a name of the catalogue moved": ("job/catalog.def", "ENTRY(LAYER, TANH, ",
+    "a name of the catalogue moved": ("job/spec/catalog.def", "ENTRY(LAYER, TANH, ",
                                       "ENTRY(LAYER, TANG, "),
     "random choices are drawn otherwise": ("kernels/mask.h", "#endif",
                                            "#define MASK_OTHER 1\n#endif"),

@@ -120,7 +120,7 @@ class Job:
         self.momentum, self.decay, self.clip = o.get("momentum", 0.0), o.get(
             "weight_decay", 0.0), o.get("clip_norm", 0.0)
         self.nesterov = o.get("nesterov", False)
-        self.decays = np.ones(self.net.count)   # every parameter: job/network.h
+        self.decays = np.ones(self.net.count)   # every parameter: job/network/network.h
 
     def cluster_groups(self):
         names = []

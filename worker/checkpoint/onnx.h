@@ -8,7 +8,7 @@
 #ifndef WORKER_CHECKPOINT_ONNX_H
 #define WORKER_CHECKPOINT_ONNX_H
 
-#include "job/network.h"
+#include "job/network/network.h"
 
 /* metadata: an object of strings that the file repeats. Fails where ONNX has no operator for a
  * layer, and names the layer. */

@@ -7,7 +7,7 @@
 #ifndef WORKER_DATA_DATASET_H
 #define WORKER_DATA_DATASET_H
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 struct stored;
 struct pictures;

@@ -4,7 +4,7 @@
 #ifndef WORKER_DATA_STORED_H
 #define WORKER_DATA_STORED_H
 
-#include "job/network.h"
+#include "job/network/network.h"
 #include "worker/data/mapped.h"
 
 /* A value, and where the next ones are. */

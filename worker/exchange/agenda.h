@@ -4,7 +4,7 @@
 #define WORKER_EXCHANGE_AGENDA_H
 
 #include "job/sample.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 struct agenda {
     const struct jobspec *spec; /* borrowed */

@@ -5,7 +5,7 @@
 #ifndef WORKER_EXCHANGE_FOOTPRINT_H
 #define WORKER_EXCHANGE_FOOTPRINT_H
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 enum { FOOTPRINT_BLOCKS = 8 };
 

@@ -9,7 +9,7 @@
 static const struct strategy_ops *const table[CAT_COUNT] = {
 #define ROW(ident) [CAT_STRATEGY_##ident] = &strategy_##ident,
 #define ENTRY(kind, ident, name, help, params) STRATEGIES_OF_##kind(ROW, ident)
-#include "job/catalog.def"
+#include "job/spec/catalog.def"
 #undef ENTRY
 #undef ROW
 };

@@ -1,5 +1,5 @@
 /* Strategy: how the gradients of all ranks become parameters. One file each; one line in
- * job/catalog.def.
+ * job/spec/catalog.def.
  *
  * A strategy sees flat blocks of floats, sample counts and times, never a network, a layer or a
  * data set. worker/trainer.c and simulator/timing.c drive it by this loop, the same on every
@@ -16,13 +16,13 @@
 #ifndef WORKER_EXCHANGE_STRATEGY_H
 #define WORKER_EXCHANGE_STRATEGY_H
 
-#include "job/assign.h"
+#include "job/minibatch/assign.h"
 #include "job/documents/control.h"
 #include "job/documents/departure.h"
 #include "job/documents/evaluation.h"
 #include "job/row.h"
 #include "job/sample.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "job/staleness.h"
 #include "kernels/device.h"
 #include "worker/exchange/own_state.h"

@@ -1,5 +1,5 @@
 /* The strategies of the catalogue, by their identifiers there: a line ENTRY(STRATEGY, ASGD, …) in
- * job/catalog.def names `strategy_ASGD`, which a file of lockstep/ or server/ defines. A line
+ * job/spec/catalog.def names `strategy_ASGD`, which a file of lockstep/ or server/ defines. A line
  * without such a file does not link. Inside worker/exchange only. */
 #ifndef WORKER_EXCHANGE_STRATEGY_TABLE_H
 #define WORKER_EXCHANGE_STRATEGY_TABLE_H
@@ -17,7 +17,7 @@
 
 #define DECLARE(ident) extern const struct strategy_ops strategy_##ident;
 #define ENTRY(kind, ident, name, help, params) STRATEGIES_OF_##kind(DECLARE, ident)
-#include "job/catalog.def"
+#include "job/spec/catalog.def"
 #undef ENTRY
 #undef DECLARE
 

@@ -10,7 +10,7 @@
 #define WORKER_PROGRAM_BLOCK_H
 
 #include "client/protocol.h"
-#include "job/network.h"
+#include "job/network/network.h"
 #include "kernels/device.h"
 
 struct block {

@@ -7,7 +7,7 @@
 #ifndef WORKER_PROGRAM_DESCRIBE_H
 #define WORKER_PROGRAM_DESCRIBE_H
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "worker/exchange/strategy.h"
 
 enum { DESCRIPTION_BYTES = 8 << 20, AHEAD_MOST = 64 }; /* at most */

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "job/assign.h"
+#include "job/minibatch/assign.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/program/enter.h"
 

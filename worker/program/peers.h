@@ -7,7 +7,7 @@
 #ifndef WORKER_PROGRAM_PEERS_H
 #define WORKER_PROGRAM_PEERS_H
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 #include "worker/exchange/transport/comm.h"
 
 struct peers {

@@ -19,7 +19,7 @@
 #include "common/buf.h"
 #include "common/log.h"
 #include "common/proc.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 enum { TAG_RESULT = 903, PIECE_FLOATS = 64 << 10, NAME_BYTES = 512, DEPTH_MOST = 32 };
 enum { NAMED_MOST = 8 };

@@ -2,7 +2,7 @@
  * next job begins with what was learned (coordinator/monitor, driven by sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
-#include "job/network.h"
+#include "job/network/network.h"
 
 /* Rows of both workers with these minibatches; rank 1 takes `factor` times as long per sample. */
 static void uneven_steps(struct world *w, const char *id, int from, int to, const int sizes[2],

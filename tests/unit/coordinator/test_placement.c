@@ -13,7 +13,7 @@
 #include "coordinator/config.h"
 #include "coordinator/planning/needs.h"
 #include "coordinator/planning/placement.h"
-#include "job/node.h"
+#include "job/node/node.h"
 
 static json_t *nodes_of(const char *text)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/rng.h"
-#include "job/balancer.h"
+#include "job/minibatch/balancer.h"
 
 /* One at a time: the next call gives the same storage. */
 static inline struct batching_spec *policy(enum batching_policy p, int B)

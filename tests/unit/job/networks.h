@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/network.h"
+#include "job/network/network.h"
 
 #define NET(layers) "{\"input\": [6, 6, 3], \"layers\": [" layers "]}"
 #define END "{\"type\": \"dense\", \"units\": 2}"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 struct parsed {
     struct jobspec spec;

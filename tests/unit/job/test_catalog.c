@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "job/catalog.h"
+#include "job/spec/catalog.h"
 
 static void every_entry_is_found_by_kind_and_name(void **state)
 {

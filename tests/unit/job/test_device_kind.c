@@ -1,4 +1,4 @@
-/* The table of devices: what job/devices.def says of a node's device, by its name. */
+/* The table of devices: what job/node/devices.def says of a node's device, by its name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "job/catalog.h"
-#include "job/device_kind.h"
+#include "job/spec/catalog.h"
+#include "job/node/device_kind.h"
 
 static void a_kind_is_found_by_the_name_before_the_colon(void **state)
 {

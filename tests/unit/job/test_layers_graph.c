@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/network.h"
+#include "job/network/network.h"
 
 static int build(struct network *net, const char *layers, struct jsonx_problems *problems)
 {

@@ -1,5 +1,5 @@
 /* What can be said of a network: initial values depend on seed and tensor name alone, size and work
- * are counted per sample, and the hash depends on what step time depends on (job/network_facts.c).
+ * are counted per sample, and the hash depends on what step time depends on (job/network/facts.c).
  */
 #include "tests/unit/job/networks.h"
 

@@ -1,4 +1,4 @@
-/* What the worker's program finds out about devices becomes part of nodes' documents (job/node.h). */
+/* What the worker's program finds out about devices becomes part of nodes' documents (job/node/node.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "job/node.h"
+#include "job/node/node.h"
 
 static const struct node_host here = {"host", 4, 1 << 30};
 

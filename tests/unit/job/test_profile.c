@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/rng.h"
-#include "job/profile.h"
+#include "job/minibatch/profile.h"
 
 static int near(double got, double want, double relative)
 {

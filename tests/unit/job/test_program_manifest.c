@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "job/program_manifest.h"
+#include "job/node/program_manifest.h"
 
 static json_t *parsed(const char *text)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "job/cluster.h"
+#include "job/spec/cluster.h"
 
 static const char example[] =
     "{\"name\": \"mnist-lenet\", \"model\": \"lenet5\", \"data\": {\"format\": \"idx\", \"path\": \"mnist\"},"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "common/rng.h"
-#include "job/balancer.h"
+#include "job/minibatch/balancer.h"
 
 enum { TRIAL_WORKERS = 16, TRIAL_SETTLE = 500, TRIAL_STEPS = 1000, TRIAL_AFTER = 100 };
 

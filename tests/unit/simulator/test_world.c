@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/cluster.h"
+#include "job/spec/cluster.h"
 #include "simulator/comm_sim.h"
 
 static int parse(struct cluster *c, const char *text, struct jsonx_problems *problems)

@@ -18,7 +18,7 @@
 
 #include "common/err.h"
 #include "common/proc.h"
-#include "job/spec.h"
+#include "job/spec/spec.h"
 
 static struct err err_;
 

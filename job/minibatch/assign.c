@@ -1,0 +1,275 @@
+/* Minibatches for the speeds of nodes: see assign.h and ALGORITHMS.md 2.3.
+ *
+ *      seconds │      slow      mid        fast         the line a + k*b of each node; a cut at
+ *            T ┼───────●─────────●──────────●           height T gives minibatches that finish
+ *              └───────┴─────────┴──────────┴── b       together, and T is where they sum to B
+ */
+#include "job/minibatch/assign.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HALVINGS = 200 };
+
+static const double LEAST_K = 1e-12;
+
+/* ---- equal finish ---------------------------------------------------------------------------- */
+
+static double clamp(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+static int upper(const int *max_batch, int i, int B)
+{
+    return max_batch && max_batch[i] > 0 && max_batch[i] < B ? max_batch[i] : B;
+}
+
+/* Gives `left` samples away (or takes them back) in steps of `unit`, always where the ideal is
+ * farthest off. Returns what could not be moved. */
+static int settle(int left, int unit, const double *ideal, int *sizes, const int *max_batch,
+                  int workers, int B, int min_batch)
+{
+    while (abs(left) >= unit) {
+        int best = -1, sign = left > 0 ? 1 : -1;
+        double most = -INFINITY;
+        for (int i = 0; i < workers; i++) {
+            int moved = sizes[i] + sign * unit;
+            double off = sign * (ideal[i] - sizes[i]);
+            if (moved >= min_batch && moved <= upper(max_batch, i, B) && off > most) {
+                best = i;
+                most = off;
+            }
+        }
+        if (best < 0) {
+            return left;
+        }
+        sizes[best] += sign * unit;
+        left -= sign * unit;
+    }
+    return left;
+}
+
+static bool flat(double k) /* its time does not grow with the minibatch */
+{
+    return !(k > LEAST_K);
+}
+
+/* What each gets at the cut `T`; flat nodes, whose line no cut finds, get up to `most`. Returns the
+ * sum. */
+static double cut_at(double T, double most, const double *a, const double *k, const int *max_batch,
+                     int workers, int B, int min_batch, double *ideal)
+{
+    double sum = 0;
+    for (int i = 0; i < workers; i++) {
+        ideal[i] = clamp(flat(k[i]) ? most : (T - a[i]) / k[i], min_batch, upper(max_batch, i, B));
+        sum += ideal[i];
+    }
+    return sum;
+}
+
+/* The exact split into fractions. Flat nodes first: they take their largest minibatches, or share
+ * what the others' least ones leave. */
+static void cut(const double *a, const double *k, const int *max_batch, int workers, int B,
+                int min_batch, double *ideal)
+{
+    double low = 0, high = 0;
+    bool full = cut_at(-INFINITY, B, a, k, max_batch, workers, B, min_batch, ideal) > B;
+    for (int i = 0; i < workers; i++) {
+        double end = flat(k[i]) ? 0 : a[i] + k[i] * upper(max_batch, i, B);
+        high = end > high ? end : high;
+    }
+    high = full ? B : high;
+    for (int n = 0; n < HALVINGS; n++) {
+        double middle = 0.5 * (low + high);
+        double sum = cut_at(full ? -INFINITY : middle, full ? middle : B, a, k, max_batch, workers,
+                            B, min_batch, ideal);
+        *(sum < B ? &low : &high) = middle;
+    }
+    cut_at(full ? -INFINITY : high, full ? high : B, a, k, max_batch, workers, B, min_batch, ideal);
+}
+
+double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers,
+                           int B, int min_batch, int quantum, int *sizes)
+{
+    double most = 0;
+    min_batch = min_batch < 1 ? 1 : min_batch;
+    for (int i = 0; i < workers; i++) {
+        if (upper(max_batch, i, B) < min_batch) {
+            return -1;
+        }
+        most += upper(max_batch, i, B);
+    }
+    if (most < B || (double)min_batch * workers > B) {
+        return -1;
+    }
+    double *ideal = calloc((size_t)workers, sizeof *ideal);
+    BUG_ON(!ideal);
+    cut(a, k, max_batch, workers, B, min_batch, ideal);
+    int unit = quantum > 1 && B >= workers * quantum ? quantum : 1, left = B, fastest = 0;
+    for (int i = 0; i < workers; i++) {
+        sizes[i] = (int)((ideal[i] + 1e-6) / unit) * unit;
+        if (sizes[i] < min_batch) {
+            int up = (min_batch + unit - 1) / unit * unit;
+            sizes[i] = up <= upper(max_batch, i, B) ? up : min_batch;
+        }
+        left -= sizes[i];
+        fastest = k[i] < k[fastest] ? i : fastest;
+    }
+    left = settle(left, unit, ideal, sizes, max_batch, workers, B, min_batch);
+    if (left < 0 && settle(-unit, unit, ideal, sizes, max_batch, workers, B, min_batch) == 0) {
+        left += unit;
+    }
+    if (left > 0 && sizes[fastest] + left <= upper(max_batch, fastest, B)) {
+        sizes[fastest] +=
+            left; /* B is no multiple of the quantum: the fastest takes the remainder */
+        left = 0;
+    }
+    left = settle(left, 1, ideal, sizes, max_batch, workers, B, min_batch);
+    BUG_ON(left != 0);
+    double T = 0;
+    for (int i = 0; i < workers; i++) {
+        double t = a[i] + k[i] * sizes[i];
+        T = t > T ? t : T;
+    }
+    free(ideal);
+    return T;
+}
+
+/* ---- the first assignment -------------------------------------------------------------------- */
+
+static void split_equally(int B, int workers, int *sizes)
+{
+    for (int i = 0; i < workers; i++) {
+        sizes[i] = B / workers + (i < B % workers);
+    }
+}
+
+/* In proportion of the weights within the bounds: the split of nodes whose speeds are the weights.
+ */
+static bool split_by_weights(const struct batching_spec *b, int workers, int *sizes)
+{
+    double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS], most = 0;
+    int max_batch[SPEC_WORKERS];
+    for (int i = 0; i < workers; i++) {
+        most = b->weights[i] > most ? b->weights[i] : most;
+    }
+    for (int i = 0; i < workers; i++) {
+        k[i] = b->weights[i] > 1e-9 * most ? most / b->weights[i] : 1e9;
+        max_batch[i] = b->max_batch;
+    }
+    return assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch, 1, sizes) >=
+           0;
+}
+
+int assign_limit(const struct batching_spec *b, const struct profile *p)
+{
+    int limit = p ? p->max_batch : 0;
+    return b->max_batch > 0 && (limit == 0 || b->max_batch < limit) ? b->max_batch : limit;
+}
+
+/* As equally as the memory allows of nodes of which nothing else is known. False: nobody has a
+ * limit that matters, or they are too small together. */
+static bool split_within_limits(const struct batching_spec *b, int workers,
+                                const struct profile *const *profiles, int *sizes)
+{
+    double a[SPEC_WORKERS] = {0}, k[SPEC_WORKERS];
+    int max_batch[SPEC_WORKERS];
+    bool limited = false;
+    for (int i = 0; i < workers; i++) {
+        k[i] = 1;
+        max_batch[i] = assign_limit(b, profiles ? profiles[i] : NULL);
+        limited = limited ||
+                  (max_batch[i] > 0 && max_batch[i] < (b->global_batch + workers - 1) / workers);
+    }
+    return limited && assign_equal_finish(a, k, max_batch, workers, b->global_batch, b->min_batch,
+                                          1, sizes) >= 0;
+}
+
+static bool split_by_profiles(const struct batching_spec *b, int workers,
+                              const struct profile *const *profiles, int quantum,
+                              struct assignment *out)
+{
+    double a[SPEC_WORKERS], k[SPEC_WORKERS];
+    int max_batch[SPEC_WORKERS];
+    for (int i = 0; i < workers; i++) {
+        if (!profiles || !profiles[i] || profiles[i]->count == 0) {
+            return false;
+        }
+        a[i] = profiles[i]->a;
+        k[i] = profiles[i]->k;
+        max_batch[i] = assign_limit(b, profiles[i]);
+    }
+    out->predicted_seconds = assign_equal_finish(a, k, max_batch, workers, b->global_batch,
+                                                 b->min_batch, quantum, out->sizes);
+    return out->predicted_seconds >= 0;
+}
+
+int assign_first(struct assignment *out, const struct batching_spec *b, int workers,
+                 const struct profile *const *profiles, int quantum, struct err *e)
+{
+    int least = b->min_batch < 1 ? 1 : b->min_batch;
+    memset(out, 0, sizeof *out);
+    out->version = 1;
+    out->workers = workers;
+    if (b->global_batch == 0) {
+        snprintf(out->reason, sizeof out->reason, "none, until the program has told its batch");
+        return 0;
+    }
+    if (workers < 1 || workers > SPEC_WORKERS || (int64_t)workers * least > b->global_batch) {
+        return err_set(e, ERR_INVALID,
+                       "a global batch of %d cannot give each of %d workers at least %d samples",
+                       b->global_batch, workers, least);
+    }
+    if (b->max_batch > 0 && (int64_t)workers * b->max_batch < b->global_batch) {
+        return err_set(e, ERR_INVALID,
+                       "%d workers with at most %d samples cannot hold a global batch of %d",
+                       workers, b->max_batch, b->global_batch);
+    }
+    int given = b->n_sizes > 0 ? b->n_sizes : b->n_weights;
+    if (b->policy == BATCH_STATIC &&
+        given != workers) { /* fewer nodes are left than the job was written for */
+        return err_set(e, ERR_INVALID, "the job gives minibatches for %d workers, and there are %d",
+                       given, workers);
+    }
+    if (b->policy == BATCH_STATIC && b->n_sizes == workers) {
+        memcpy(out->sizes, b->sizes, (size_t)workers * sizeof *out->sizes);
+        snprintf(out->reason, sizeof out->reason, "the minibatches that the job gives");
+    } else if (b->policy == BATCH_STATIC && split_by_weights(b, workers, out->sizes)) {
+        snprintf(out->reason, sizeof out->reason,
+                 "in proportion of the weights that the job gives");
+    } else if (b->policy == BATCH_DYNAMIC &&
+               split_by_profiles(b, workers, profiles, quantum, out)) {
+        snprintf(out->reason, sizeof out->reason,
+                 "from the profiles of earlier jobs: all finish together");
+    } else if (b->policy == BATCH_DYNAMIC &&
+               split_within_limits(b, workers, profiles, out->sizes)) {
+        snprintf(out->reason, sizeof out->reason,
+                 "equal as far as memory allows, until the nodes have been measured");
+    } else {
+        split_equally(b->global_batch, workers, out->sizes);
+        snprintf(out->reason, sizeof out->reason, "%s",
+                 b->policy == BATCH_DYNAMIC ? "equal, until the nodes have been measured"
+                                            : "equal");
+    }
+    return 0;
+}
+
+json_t *assignment_json(const struct assignment *a, const char *const *names, const char *time)
+{
+    json_t *batches = json_object();
+    for (int i = 0; i < a->workers; i++) {
+        json_object_set_new(batches, names[i], json_integer(a->sizes[i]));
+    }
+    return json_pack("{s:i, s:I, s:s?, s:s, s:o, s:f, s:f}", "version", a->version, "step",
+                     (json_int_t)a->step, "time", time, "reason", a->reason, "batches", batches,
+                     "predicted_step_seconds", a->predicted_seconds, "measured_step_seconds",
+                     a->measured_seconds);
+}
+
+int assignment_version(const json_t *assignment)
+{
+    return (int)json_integer_value(json_object_get(assignment, "version"));
+}

@@ -1,0 +1,39 @@
+/* Minibatches for the speeds of nodes (ALGORITHMS.md 2.3, DESIGN decision 7): the first ones of a
+ * job, and the split by which all nodes finish together. When they change is balancer.h. Pure.
+ */
+#ifndef JOB_MINIBATCH_ASSIGN_H
+#define JOB_MINIBATCH_ASSIGN_H
+
+#include "job/minibatch/profile.h"
+#include "job/spec/spec.h"
+
+struct assignment {
+    int version; /* 1 is the first */
+    int workers;
+    int sizes[SPEC_WORKERS]; /* sum to the global batch; all 0 while that is not known */
+    int64_t step;            /* at which it was decided */
+    char reason[240];        /* in words: "slow computes 3.9x slower than the median" */
+    double predicted_seconds, measured_seconds; /* of a step: with these sizes; before */
+};
+
+/* First sizes of a job: equal, static as given, dynamic from profiles where every worker has one,
+ * else equal within the memory that is known; all 0 if the global batch is 0, which a user's
+ * program has not told yet. B smaller than workers*min_batch, or more than
+ * workers*max_batch, is an error that says so, and so are static minibatches for another number of
+ * workers. profiles[workers] may be NULL; quantum: multiples (4 CPU, 8 GPU). */
+int assign_first(struct assignment *out, const struct batching_spec *b, int workers,
+                 const struct profile *const *profiles, int quantum, struct err *e);
+/* The largest minibatch of a node, by its memory and by the job; 0: there is no limit. The profile
+ * may be NULL. */
+int assign_limit(const struct batching_spec *b, const struct profile *p);
+/* Equal-finish split: T solves sum clamp((T-a)/k, min, max) = B; rounded to multiples of `quantum`
+ * (the fastest takes the remainder), sum B exactly. A node whose k is not positive gets its largest
+ * minibatch. max_batch[i]: 0 is none; NULL: no worker has a limit. Returns the time of the slowest,
+ * or a negative number if the bounds cannot hold B. */
+double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers,
+                           int B, int min_batch, int quantum, int *sizes);
+
+json_t *assignment_json(const struct assignment *a, const char *const *names, const char *time);
+int assignment_version(const json_t *assignment); /* of what assignment_json() gave; 0 for NULL */
+
+#endif

@@ -1,0 +1,308 @@
+/* When minibatches change: see balancer.h.
+ *
+ *      rows ─► profile ─► steady ─► the equal-finish split (assign.h) ─► is it worth it? ─► current
+ *              a + k*b    has it held?                                  gain, rows, noise
+ *
+ * The noise of a prediction is that of its lines: each has the deviation of its steps by the root
+ * of how many are remembered. Where nothing changes but the noise, the slowest of several nodes is
+ * one that was measured too slow, so that a few standard errors are asked for. */
+#include "job/minibatch/balancer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENOUGH_ROWS = 4 };
+
+static const double GAIN =
+    0.05; /* a change soon after another must promise at least this share of a step */
+static const double LEAST_GAIN =
+    0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
+static const double ERRORS = 3.5; /* of the gain: docs/results/bench-balance.md */
+
+int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers,
+                  int quantum, const struct profile *const *profiles, const char *const *names,
+                  struct err *e)
+{
+    memset(b, 0, sizeof *b);
+    b->batching = *batching;
+    b->workers = workers;
+    b->quantum = quantum;
+    b->gain = GAIN;
+    b->errors = ERRORS;
+    int rc = assign_first(&b->current, batching, workers, profiles, quantum, e);
+    if (rc < 0) {
+        return rc;
+    }
+    b->profiles = calloc((size_t)workers, sizeof *b->profiles);
+    b->rows_since = calloc((size_t)workers, sizeof *b->rows_since);
+    b->recent = calloc((size_t)workers, sizeof *b->recent);
+    b->steady = calloc((size_t)workers, sizeof *b->steady);
+    if (!b->profiles || !b->rows_since || !b->recent || !b->steady) {
+        balancer_release(b);
+        return err_set(e, ERR_MEMORY, "cannot balance %d workers: memory ran out", workers);
+    }
+    for (int i = 0; i < workers; i++) {
+        if (profiles && profiles[i]) {
+            b->profiles[i] = *profiles[i];
+        }
+        steady_init(&b->steady[i]);
+        snprintf(b->names[i], sizeof b->names[i], "%s", names && names[i] ? names[i] : "a node");
+    }
+    return 0;
+}
+
+int balancer_take_batch(struct balancer *b, int global_batch, struct err *e)
+{
+    const struct profile *profiles[SPEC_WORKERS];
+    struct assignment first;
+    int version = b->current.version;
+    int64_t sum = 0;
+    for (int i = 0; i < b->workers; i++) {
+        sum += b->current.sizes[i];
+        profiles[i] = b->profiles[i].count > 0 ? &b->profiles[i] : NULL;
+    }
+    b->batching.global_batch = global_batch;
+    if (sum == global_batch) {
+        return BALANCE_STANDS;
+    }
+    int rc = assign_first(&first, &b->batching, b->workers, profiles, b->quantum, e);
+    if (rc < 0) {
+        return rc;
+    }
+    first.version = version + 1;
+    b->current = first;
+    return BALANCE_CHANGED;
+}
+
+void balancer_release(struct balancer *b)
+{
+    free(b->profiles);
+    free(b->rows_since);
+    free(b->recent);
+    free(b->steady);
+    b->profiles = NULL;
+    b->rows_since = NULL;
+    b->recent = NULL;
+    b->steady = NULL;
+}
+
+void balancer_observe(struct balancer *b, int worker, int batch, double compute_seconds, double now)
+{
+    if (worker < 0 || worker >= b->workers || batch <= 0 || !(compute_seconds > 0)) {
+        return;
+    }
+    steady_observe(&b->steady[worker], &b->profiles[worker], batch, compute_seconds);
+    b->now = now;
+    if (batch == b->current.sizes[worker]) { /* steps of the old size still come in for a while */
+        double *r = &b->recent[worker];
+        *r = b->rows_since[worker]++ == 0 ? compute_seconds : 0.8 * *r + 0.2 * compute_seconds;
+    }
+}
+
+struct line balancer_line(const struct balancer *b, int worker)
+{
+    return steady_line(&b->steady[worker], &b->profiles[worker]);
+}
+
+/* A step's time by the line that counts, with the minibatch of now. */
+static double line_seconds(const struct balancer *b, int worker)
+{
+    struct line line = balancer_line(b, worker);
+    return line.a + line.k * b->current.sizes[worker];
+}
+
+static int compare_doubles(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+static double median_of(const double *values, int n)
+{
+    double sorted[SPEC_WORKERS];
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+}
+
+static double off(double x, double median)
+{
+    return x > median ? x / median : median / x;
+}
+
+/* Whether a worker's minibatch moves to where its step comes closer to the median one. */
+static bool follows(const struct balancer *b, const struct assignment *next, int worker,
+                    double seconds, double median)
+{
+    int change = next->sizes[worker] - b->current.sizes[worker];
+    return seconds > median ? change < 0 : change > 0;
+}
+
+/* In words: of the workers whose minibatch moves towards the median step, the one whose step ends
+ * farthest from it. What is said of its speed leads to the change: how fast it is per sample,
+ * unless that speaks for the opposite, as of a fast node whose minibatch has become too large even
+ * for it; then how long its step takes. */
+static void give_reason(const struct balancer *b, struct assignment *next)
+{
+    double seconds[SPEC_WORKERS], rate[SPEC_WORKERS];
+    int who = -1;
+    for (int i = 0; i < b->workers; i++) {
+        int batch = b->current.sizes[i] > 0 ? b->current.sizes[i] : 1;
+        seconds[i] = line_seconds(b, i);
+        rate[i] = seconds[i] / batch;
+    }
+    double median_step = median_of(seconds, b->workers), median = median_of(rate, b->workers);
+    for (int i = 0; i < b->workers; i++) {
+        if (follows(b, next, i, seconds[i], median_step) &&
+            (who < 0 || off(seconds[i], median_step) > off(seconds[who], median_step))) {
+            who = i;
+        }
+    }
+    if (who < 0) {
+        snprintf(next->reason, sizeof next->reason, "the nodes finish a step closer together");
+        return;
+    }
+    int from = b->current.sizes[who], to = next->sizes[who];
+    bool is_slower = rate[who] > median;
+    double times = off(rate[who], median);
+    char cause[64];
+    if (times < 1.05) {
+        snprintf(cause, sizeof cause, "computes as fast as the median");
+    } else if (is_slower == (to < from)) {
+        snprintf(cause, sizeof cause, "computes %.*f times %s than the median", times < 9.95, times,
+                 is_slower ? "slower" : "faster");
+    } else {
+        snprintf(cause, sizeof cause, "takes %.2f times as long as the median for a step",
+                 seconds[who] / median_step);
+    }
+    snprintf(next->reason, sizeof next->reason, "%s %s; its minibatch goes from %d to %d",
+             b->names[who], cause, from, to);
+}
+
+/* The first worker whose minibatch its memory does not hold, or -1. */
+static int find_overfull(const struct balancer *b)
+{
+    for (int i = 0; i < b->workers; i++) {
+        if (b->profiles[i].max_batch > 0 && b->current.sizes[i] > b->profiles[i].max_batch) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Standard error of the predicted gain, as a share of a step: a step is as long as that of the
+ * slowest now, and a new one as the mean of all, weighted by their minibatches. */
+static double gain_error(const struct balancer *b, const int *next, int slowest)
+{
+    double sum = 0;
+    for (int i = 0; i < b->workers; i++) {
+        double part = (double)next[i] / b->batching.global_batch,
+               error = profile_error(&b->profiles[i], b->current.sizes[i]) *
+                       (i == slowest ? 1 - part : part);
+        sum += error * error;
+    }
+    return sqrt(sum);
+}
+
+/* What a change must promise: less the more rows speak for it, but more than their noise can make
+ * up. There are enough of each. */
+static double gain_asked(const struct balancer *b, const int *next, int slowest)
+{
+    int64_t rows = INT64_MAX;
+    for (int i = 0; i < b->workers; i++) {
+        rows = b->rows_since[i] < rows ? b->rows_since[i] : rows;
+    }
+    double alone = fmax(b->gain * ENOUGH_ROWS / (double)rows, LEAST_GAIN);
+    return fmax(fmin(alone, b->gain), b->errors * gain_error(b, next, slowest));
+}
+
+/* What would be, by the lines that count; false: the bounds cannot hold the batch. */
+static bool predict(const struct balancer *b, struct assignment *next)
+{
+    double a[SPEC_WORKERS], k[SPEC_WORKERS];
+    int most[SPEC_WORKERS];
+    for (int i = 0; i < b->workers; i++) {
+        struct line line = balancer_line(b, i);
+        if (b->profiles[i].count == 0) {
+            return false;
+        }
+        a[i] = line.a;
+        k[i] = line.k;
+        most[i] = assign_limit(&b->batching, &b->profiles[i]);
+    }
+    next->predicted_seconds = assign_equal_finish(a, k, most, b->workers, b->batching.global_batch,
+                                                  b->batching.min_batch, b->quantum, next->sizes);
+    return next->predicted_seconds >= 0;
+}
+
+/* The worker whose step is the longest by its line. */
+static int find_slowest(const struct balancer *b, double *seconds)
+{
+    int slowest = 0;
+    *seconds = 0;
+    for (int i = 0; i < b->workers; i++) {
+        double t = line_seconds(b, i);
+        if (t > *seconds) {
+            *seconds = t;
+            slowest = i;
+        }
+    }
+    return slowest;
+}
+
+/* `next` is the assignment from now on. */
+static void take(struct balancer *b, struct assignment *next, int overfull, int64_t step)
+{
+    next->version = b->current.version + 1;
+    next->workers = b->workers;
+    next->step = step;
+    for (int i = 0; i < b->workers; i++) {
+        next->measured_seconds = fmax(next->measured_seconds, b->recent[i]);
+    }
+    if (overfull >= 0) {
+        snprintf(next->reason, sizeof next->reason, "%s has memory for a minibatch of at most %d",
+                 b->names[overfull], b->profiles[overfull].max_batch);
+    } else {
+        give_reason(b, next);
+    }
+    for (int i = 0; i < b->workers; i++) {
+        steady_follow(&b->steady[i], &b->profiles[i], b->current.sizes[i], next->predicted_seconds,
+                      b->now);
+    }
+    b->current = *next;
+    memset(b->rows_since, 0, (size_t)b->workers * sizeof *b->rows_since);
+    b->changes++;
+}
+
+static bool is_worth_it(const struct balancer *b, const struct assignment *next)
+{
+    double seconds;
+    int slowest = find_slowest(b, &seconds);
+    return next->predicted_seconds < (1 - gain_asked(b, next->sizes, slowest)) * seconds;
+}
+
+bool balancer_decide(struct balancer *b, int64_t step)
+{
+    if (b->batching.policy != BATCH_DYNAMIC || b->workers < 2 || b->batching.global_batch == 0) {
+        return false;
+    }
+    int overfull =
+        find_overfull(b); /* such an assignment never comes into force: no row of it is ever seen */
+    for (int i = 0; i < b->workers && overfull < 0; i++) {
+        if (b->rows_since[i] < ENOUGH_ROWS) {
+            return false;
+        }
+    }
+    struct assignment *next = calloc(1, sizeof *next);
+    BUG_ON(!next);
+    bool better = predict(b, next) && (overfull >= 0 || is_worth_it(b, next));
+    if (better) {
+        take(b, next, overfull, step);
+    } else {
+        b->kept++;
+    }
+    free(next);
+    return better;
+}

@@ -1,0 +1,46 @@
+/* When minibatches change (ALGORITHMS.md 2.3, DESIGN decision 7). Pure: rows in, assignments out;
+ * the coordinator drives it with rows from the store, the simulator with rows of virtual nodes.
+ *
+ * A change must be worth it (hysteresis), by more than the noise of what predicts it, and a node's
+ * new speed must have held (steady.h).
+ */
+#ifndef JOB_MINIBATCH_BALANCER_H
+#define JOB_MINIBATCH_BALANCER_H
+
+#include "job/minibatch/assign.h"
+#include "job/minibatch/steady.h"
+
+struct balancer {
+    struct batching_spec batching;
+    int workers, quantum;
+    struct assignment current;
+    struct profile *profiles; /* [workers], owned */
+    struct steady *steady;    /* [workers], what minibatches are made from; owned */
+    int64_t *rows_since;      /* [workers], observations since the last change; owned */
+    double *recent;           /* [workers], smoothed step seconds; owned */
+    int64_t changes, kept;    /* made; not made because the gain was too small */
+    double gain;   /* a change soon after another is made if it predicts at least this share, 0.05;
+                      later less is enough */
+    double now;    /* seconds of the job: of the newest row */
+    double errors; /* and as many of the prediction's standard errors, 3.5 */
+    char names[SPEC_WORKERS][48]; /* of nodes, for the reasons */
+};
+int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers,
+                  int quantum, const struct profile *const *profiles, const char *const *names,
+                  struct err *e);
+void balancer_release(struct balancer *b);
+/* One measured step of a worker: minibatch, seconds of computing (waits excluded), and when it
+ * ended, in seconds since the job's start. */
+void balancer_observe(struct balancer *b, int worker, int batch, double compute_seconds,
+                      double now);
+/* The line that a worker's minibatches are made from. */
+struct line balancer_line(const struct balancer *b, int worker);
+enum balance { BALANCE_STANDS, BALANCE_CHANGED };
+/* A user's program has told its global batch. BALANCE_CHANGED: `current` has first sizes for it,
+ * and a version of its own; BALANCE_STANDS: its sizes had that sum already; negative: the batch
+ * cannot be shared out. */
+int balancer_take_batch(struct balancer *b, int global_batch, struct err *e);
+/* true if a new assignment was made (in b->current). Only with `dynamic`. */
+bool balancer_decide(struct balancer *b, int64_t step);
+
+#endif

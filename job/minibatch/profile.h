@@ -1,0 +1,43 @@
+/* The fitted step time of a node for a network: t(b) = a + k*b, by recursive least squares with
+ * forgetting, so that it follows a node whose speed changes. Pure.
+ */
+#ifndef JOB_MINIBATCH_PROFILE_H
+#define JOB_MINIBATCH_PROFILE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct line {
+    double a, k; /* seconds, seconds per sample */
+};
+
+struct profile {
+    double a, k;                          /* seconds, seconds per sample; valid if count > 0 */
+    int64_t count;                        /* observations */
+    double weight, sb, st, sbb, sbt, stt; /* forgetting sums behind the fit */
+    double deviation;                     /* of recent residuals, seconds */
+    struct drift {
+        double sum;             /* deviations that speak for it */
+        double seconds, likely; /* of the steps since it began: measured, and by the line */
+        double deviation;       /* of a step before */
+        double lasted;          /* as many steps by the line, no step less than one */
+    } slower, faster;           /* does it change its speed? */
+    int64_t turns;              /* changes of speed that were seen */
+    double lasted;              /* the newest had lasted as many steps when it was seen */
+    bool known;    /* a and k were once told apart; until then the line goes through the origin */
+    int max_batch; /* memory limit, 0: none; known also of a node that was never measured, if a
+                      first minibatch did not fit */
+};
+
+void profile_init(struct profile *p);
+/* Adds one measured step. Robust: an outlier beyond 4 deviations counts little; steps that stay off
+ * the line are a new speed. */
+void profile_observe(struct profile *p, int batch, double seconds);
+double profile_seconds(const struct profile *p, int batch);
+/* Standard error of that time, relative to it: the noise of a step by how many are remembered. */
+double profile_error(const struct profile *p, int batch);
+json_t *profile_json(const struct profile *p);
+int profile_read(struct profile *p, const json_t *j); /* negative if malformed */
+
+#endif

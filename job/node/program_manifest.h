@@ -1,0 +1,38 @@
+/* A program's manifest: `manifest.json` in a folder that an operator put there, `evenstep.json` in
+ * one that was uploaded.
+ *
+ *   {"description": "digits", "command": ["python3", "train.py"],
+ *    "arguments": {"--lr": "number", "--fast": "flag"}, "env": {"NAME": "text"},
+ *    "device": "cpu", "needs": {"python3": "3.9", "torch": ""}}
+ *
+ * arguments: what a job may give, each with the type of its value: number, integer, text, or flag,
+ * which has none. device: the kind of node that it runs on. needs: what a node must have
+ * (common/packages.h), each with the least version ("" is any). Every key may be left out,
+ * `command` by an uploaded one alone. */
+#ifndef JOB_NODE_PROGRAM_MANIFEST_H
+#define JOB_NODE_PROGRAM_MANIFEST_H
+
+#include "common/jsonx.h"
+
+/* The manifest with only what was understood: a new reference; every mistake is a problem beneath
+ * `pointer`. */
+json_t *program_manifest_read(const json_t *given, const char *pointer,
+                              struct jsonx_problems *problems);
+/* The arguments "--lr", "0.1", "--fast" against the manifest's (which may be NULL): each option is
+ * one of them, and has a value of its type. `program`: its name, for messages. */
+void program_manifest_arguments(const json_t *manifest, const json_t *args, const char *program,
+                                struct jsonx_problems *problems);
+/* What one that was read says; NULL where it says nothing, or is NULL. Borrowed. */
+const json_t *program_manifest_command(const json_t *manifest);
+const json_t *program_manifest_needs(const json_t *manifest); /* least versions by name */
+const char *program_manifest_device(const json_t *manifest);
+/* Beyond the file: the interpreter that program_manifest_command_needs() adds. */
+const char *program_manifest_interpreter(const json_t *manifest);
+/* Adds what a program needs that this command starts: python3, or another Python by its path. */
+void program_manifest_command_needs(json_t *manifest, const json_t *command);
+/* Command and environment, where the job's `program` does not give its own. */
+void program_manifest_fill_in(json_t *program, const json_t *manifest);
+/* Adds what everybody may see of it: all but its environment. */
+void program_manifest_tell(json_t *program, const json_t *manifest);
+
+#endif

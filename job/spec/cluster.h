@@ -1,0 +1,39 @@
+/* A virtual cluster (DESIGN.md section 6): nodes with a + k*b and jitter, links with latency and
+ * bandwidth. Stands in job/ because the spec's `cluster` is checked where the spec is, and run by
+ * simulator/. */
+#ifndef JOB_SPEC_CLUSTER_H
+#define JOB_SPEC_CLUSTER_H
+
+#include "common/jsonx.h"
+#include "job/spec/catalog.h"
+
+enum { CLUSTER_NODES = 1024, CLUSTER_NAME = 48 };
+
+struct virtual_node {
+    char name[CLUSTER_NAME];
+    double fixed_seconds, seconds_per_sample, jitter;
+    int group; /* of cluster.groups; 0 if there are none */
+};
+struct virtual_link { /* 0 latency and 0 bandwidth: instant */
+    double latency_seconds, bytes_per_second;
+};
+struct cluster {
+    uint64_t seed;
+    struct virtual_node nodes[CLUSTER_NODES];
+    int n_nodes;
+    bool groups; /* were given */
+    struct virtual_link links,
+        group_links;            /* group_links: between nodes of one group, links if not given */
+    struct virtual_link server; /* the server's own link, shared by all its clients */
+};
+
+/* Every mistake is reported with its pointer beneath `pointer`; 0 or negative. A node with "count"
+ * N gives NAME-1 … NAME-N. About 80 KB: not for small stacks. */
+int cluster_parse(struct cluster *c, const json_t *j, const char *pointer,
+                  struct jsonx_problems *problems);
+
+/* What a node, a link and the whole may say beyond names, for job/spec/schema.c; a name of NULL
+ * ends a list. */
+extern const struct catalog_param cluster_node_params[], cluster_link_params[], cluster_seed_param;
+
+#endif

@@ -1,0 +1,184 @@
+/* A job spec, parsed and validated: DESIGN.md section 6, SEMANTICS.md 13. The only place that knows
+ * the keys of the JSON. Pure: files and nodes are checked where they are.
+ */
+#ifndef JOB_SPEC_SPEC_H
+#define JOB_SPEC_SPEC_H
+
+#include "job/network/network.h"
+
+enum {
+    SPEC_NAME = 128,
+    SPEC_PATH = 256,
+    SPEC_WORKERS = 1024,
+    SPEC_PRIORITY = 1000,
+    SPEC_EPOCHS_AT = 64,
+    SPEC_EPOCHS_MOST = 1000000
+};
+
+enum batching_policy { BATCH_EQUAL, BATCH_STATIC, BATCH_DYNAMIC };
+enum weighting { WEIGHT_SAMPLE, WEIGHT_PLAIN };
+enum scale { SCALE_GLOBAL, SCALE_PER_UPDATE };
+enum softsync_rate { RATE_FIXED, RATE_N, RATE_TAU };
+enum pull_mode { PULL_FREE, PULL_BLOCKING };
+
+enum { STRATEGY_PARAMS = 16 };
+
+struct strategy_spec {
+    int type;                       /* CAT_STRATEGY_… */
+    double values[STRATEGY_PARAMS]; /* of its parameters, in the catalogue's order: read by
+                                       strategy_param. The fields below are the parameters that are
+                                       texts, and those that several files ask for */
+    enum weighting weighting;
+    enum scale scale;
+    int n; /* softsync, dbs-sgd; 0: c counts */
+    enum softsync_rate rate;
+    enum pull_mode pull;
+    int c;          /* dbs-sgd: gradients of an update, unless n is given */
+    int group_size; /* hier-sgd */
+    int servers;    /* ranks behind the workers: at least 1, the keeper */
+};
+
+/* What a training sample's picture goes through, drawn from (seed, epoch, index of the sample). */
+struct augment_spec {
+    double flip;      /* probability; 0: never */
+    int shift;        /* pixels; 0: none */
+    bool shift_edge;  /* what comes in: the edge repeated, else zeros */
+    bool crop;        /* a window; the two below count */
+    int crop_size[2]; /* height, width: those of the network's input */
+    int crop_padding;
+};
+
+struct data_spec {
+    int format; /* CAT_FORMAT_… */
+    char path[SPEC_PATH];
+    int64_t samples, test_samples; /* glyphs */
+    bool shuffle;
+    bool normalize_unit; /* x/255; else mean and deviation below (n_normalize values each), or the
+                            picture's own */
+    int n_normalize;
+    float mean[16], deviation[16];
+    bool normalize_picture; /* each picture with its own mean and deviation taken out */
+    bool coarse;            /* cifar-100: the 20 groups are the labels */
+    int size[2];            /* images: height and width that pictures are brought to; 0: as the
+                               first has them (of a list only) */
+    int channels; /* images: 1 grey, 3 colour, as the network takes them; 0: as the first */
+    bool stretch; /* images: else the middle is cut out */
+    int threads;  /* images: that decode, of a rank */
+    struct augment_spec augment;
+    double validation; /* share split off, 0 */
+};
+
+struct optimizer_spec {
+    int type; /* CAT_OPTIMIZER_… */
+    double learning_rate, momentum, weight_decay, clip_norm, beta1, beta2, eps;
+    bool nesterov;
+    int schedule; /* CAT_SCHEDULE_… */
+    double at_epochs[SPEC_EPOCHS_AT];
+    int n_at_epochs;
+    double factor, warmup_epochs, floor;
+    double epochs; /* of the whole job: where a cosine ends */
+};
+
+/* How `init` is taken. */
+enum { SPEC_ALLOW = 16 };
+struct init_spec {
+    bool go_on;  /* the file is a checkpoint (or their folder): optimizer, cursor and steps go on
+                    from it too */
+    int n_allow; /* patterns of names, * for any text: tensors that may be missing, be left over or
+                    have another shape */
+    char allow[SPEC_ALLOW][NET_NAME + 24];
+};
+
+struct batching_spec {
+    int global_batch; /* 0, of a program only: what its loader asks for */
+    enum batching_policy policy;
+    int sizes[SPEC_WORKERS];      /* static; n_sizes may be 0 */
+    double weights[SPEC_WORKERS]; /* static */
+    int n_sizes, n_weights;
+    int min_batch, max_batch; /* 1; 0: no limit */
+};
+
+/* A user's own program in place of model and data. The arrays and the object are borrowed from
+ * jobspec.json; NULL: not given. */
+struct program_spec {
+    bool given;
+    char name[64], digest[72];    /* of a folder that the service has; "" */
+    const json_t *command, *args; /* arrays of texts */
+    const json_t *env;            /* texts by name */
+    double patience_seconds;
+};
+
+/* Bounds between which the number of nodes follows what is there; max 0: it stays `workers`. */
+struct elastic_spec {
+    int min, max;
+};
+
+struct jobspec {
+    char name[SPEC_NAME];
+    struct program_spec program; /* given: network, data and optimizer are the program's, and empty
+                                    until it has joined (worker/program) */
+    struct network network;
+    struct data_spec data;
+    struct optimizer_spec optimizer;
+    struct strategy_spec strategy;
+    struct batching_spec batching;
+    int workers, min_workers; /* elastic: its max and its min */
+    struct elastic_spec elastic;
+    double epochs;    /* whole numbers in fact, at most SPEC_EPOCHS_MOST */
+    bool epochs_open; /* a program's job that names none: its loop decides, if it has one */
+    uint64_t seed;
+    int priority, max_restarts;
+    double max_seconds;           /* of training; 0: none */
+    double max_wall_seconds;      /* from the first start, waiting included; 0: none */
+    double evaluate_every_epochs; /* 1 by default; 0 if by steps */
+    int64_t evaluate_every_steps;
+    double checkpoint_every_seconds; /* 30 by default */
+    int64_t checkpoint_every_steps;
+    int checkpoint_keep;
+    double target_accuracy; /* 0: none */
+    char init[SPEC_PATH];   /* or "" */
+    struct init_spec init_how;
+    char precision[8];   /* "fp32" */
+    char allreduce[8];   /* "ring" or "mpi" */
+    size_t bucket_bytes; /* 1 MiB by default */
+    char nodes[64][64];  /* names or labels */
+    int n_nodes;
+    json_t *cluster; /* or NULL; owned: a virtual cluster */
+    json_t *json;    /* the spec as given, with defaults filled in; owned */
+};
+
+/* Parses and checks everything that needs no machine. Every mistake goes into `problems`; 0 or
+ * negative. `spec` needs jobspec_release either way. It is about 15 KB: not for small stacks. */
+int jobspec_parse(struct jobspec *spec, const json_t *json, struct jsonx_problems *problems);
+/* As jobspec_parse, for callers that report one mistake only: the message has the place and the
+ * text of the first one. */
+int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e);
+void jobspec_release(struct jobspec *spec);
+/* Learning rate at an epoch (fraction allowed), schedule applied. */
+double jobspec_rate(const struct optimizer_spec *o, double epoch);
+/* Checks `batching` against the number of workers. jobspec_parse does so too; a caller that learns
+ * the global batch later, from a user's program, calls it then. */
+void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
+/* Nodes without which no attempt of it starts. */
+int jobspec_least_workers(const struct jobspec *spec);
+/* The spec for one attempt that has so many workers, from spec->json; new reference, NULL: memory
+ * ran out. */
+json_t *jobspec_resized(const json_t *json, int workers);
+bool jobspec_uses_server(const struct jobspec *spec);
+/* Does a user's program exchange anything but gradients (`python3 -m evenstep.ddp …`)? */
+bool jobspec_programs_meet(const struct jobspec *spec);
+/* May an attempt of this job go on when one of its workers dies, if its devices allow
+ * (plan_outlives_worker)? Where workers have no state of their own, and one server has all
+ * parameters (docs/decisions/0020), or all workers have, after each step (0022) or after an average
+ * (0036); also where users' programs all make the same step (0029), unless they have collectives of
+ * their own. */
+bool jobspec_outlives_worker(const struct jobspec *spec);
+/* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
+ * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */
+double strategy_param(const struct strategy_spec *s, const char *name);
+/* The JSON schemas of a spec and of its parts, made from the catalogue, for /openapi.json:
+ * {"JobSpec": {...}, "StrategySync": {...}, …}; they refer to each other as
+ * #/components/schemas/NAME. New reference. */
+json_t *jobspec_schemas(void);
+
+#endif
