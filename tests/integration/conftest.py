@@ -1,6 +1,6 @@
-"""Which tests tests/run may hand to different processes (pytest-xdist, --dist loadgroup): tests that
-share a fixture of their file stay together, in the order of the file, and come first; every other
-test goes by itself to whoever is free, so that no long file is left at the end."""
+"""Which tests tests/run may hand to different processes (pytest-xdist, --dist loadgroup): tests
+that share a fixture of their file stay together, in its order, and come first; every other test
+goes by itself to whoever is free, so that no long file is left at the end."""
 import pytest
 
 

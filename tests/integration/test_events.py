@@ -52,7 +52,7 @@ class Watcher:
     async def read(self, reader, most):
         id = None
         status = (await reader.readline()).decode()
-        if not status:  # a busy machine: it said nothing for so long that it was ended (http/guard.h)
+        if not status:  # on a busy machine it said nothing for too long (http/guard.h)
             return
         assert " 200 " in status, status
         while len(self.ids) < most and self.events not in self.priorities:

@@ -475,22 +475,6 @@ def test_the_program_gets_an_environment_of_its_own(tmp_path):
     assert not [k for k in env if k.startswith(("OMPI_COMM", "PMIX_"))]
 
 
-def test_what_is_installed_has_the_package_that_programs_import(tmp_path):
-    there = tmp_path / "usr"
-    subprocess.run(["make", "-s", "CUDA=0", f"BUILD={BUILD}", f"PREFIX={there}", "install"],
-                   cwd=ROOT, check=True, capture_output=True, text=True)
-    show = tmp_path / "show.py"
-    show.write_text("import evenstep, evenstep.library as l\n"
-                    "l.Library()\n"
-                    "open(__file__ + '.found', 'w').write(evenstep.__file__ + ' ' + l._path())\n")
-    spec = job({"type": "sync"}, sizes=(64,))
-    spec["program"] = {"command": ["/usr/bin/python3", str(show)]}
-    Run(tmp_path / "run", spec, program=there / "bin" / "evenstep-worker")
-    package, library = (tmp_path / "show.py.found").read_text().split()
-    assert package == f"{there}/share/evenstep/python/evenstep/__init__.py"
-    assert library == f"{there}/bin/../lib/libevenstep.so"
-
-
 def test_a_program_that_is_not_there_is_one_sentence(tmp_path):
     spec = job({"type": "sync"})
     spec["program"] = {"command": ["/no/such/program"]}
