@@ -60,7 +60,7 @@ bool jobspec_outlives_worker(const struct jobspec *spec)
     bool ours = strcmp(spec->allreduce, "mpi") != 0, alike = ours && type == CAT_STRATEGY_SYNC,
          averages = ours && (type == CAT_STRATEGY_LOCAL_SGD || type == CAT_STRATEGY_HIER_SGD),
          by_server = jobspec_uses_server(spec) && spec->strategy.servers <= 1;
-    return spec->program.given ? alike && !jobspec_programs_meet(spec)
+    return spec->program.given ? (alike || by_server) && !jobspec_programs_meet(spec)
                                : alike || averages || by_server;
 }
 

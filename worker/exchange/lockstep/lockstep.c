@@ -96,7 +96,7 @@ static void take_next(struct lockstep *l, struct work *out)
 
 static bool is_sure(const struct lockstep *l)
 {
-    return l->env->wants_sure && !l->asked && !cursor_done(&l->cursor) &&
+    return l->env->wants_sure && !l->asked && !cursor_done(&l->cursor) && !lockstep_may_end(l) &&
            !agenda_is_due(&l->agenda, l->applied + l->slice.count, l->step + 1, l->began);
 }
 
