@@ -180,6 +180,7 @@ class _Program:
     def _train(self, rows, told):
         rows.steps = self.steps
         self.steps.hand_over_all()
+        self.steps.drained = False  # Keras builds what was compiled from a first batch
         first = self.steps.stream.coming()
         served = first is not None and first.number >= 0 and not first.step_count
         rows.num_batches = AsTheyCome(rows.count, self.steps)

@@ -42,6 +42,7 @@ struct arrival {
 };
 
 struct server {
+    struct server *before; /* another one that was left behind */
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;

@@ -353,6 +353,15 @@ static int order_end(struct server *s, struct err *e)
     return shard_order(s->env->comm, &end, e);
 }
 
+/* What goes to lost workers, or comes from them, never ends, and others go on exchanging; so its
+ * memory stays until the process ends. */
+static void leave_behind(struct server *s)
+{
+    static struct server *last;
+    s->before = last;
+    last = s;
+}
+
 int server_serve(const struct server_policy *policy, struct rank_env *env,
                  const struct run_state *from, struct err *e)
 {
@@ -375,11 +384,12 @@ int server_serve(const struct server_policy *policy, struct rank_env *env,
     } else {
         rc = s->outcome;
     }
-    if (env->n_lost > 0) {
-        comm_abandon(env->comm); /* what goes to lost workers, or came from them, never ends */
-    }
     env->comm->deadline = deadline;
-    server_release(s);
-    free(s);
+    if (rc >= 0 && env->n_lost > 0) {
+        leave_behind(s);
+    } else {
+        server_release(s);
+        free(s);
+    }
     return rc;
 }
