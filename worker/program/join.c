@@ -61,6 +61,7 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     }
     if (p->there && (rc = description_compare(&p->about, &first, ask->comm->rank, e)) < 0) {
         link_refuse(&p->link, e->message);
+        err_prefix(e, "%s cannot take part", p->link.who);
         description_release(&first);
         return rc;
     }
