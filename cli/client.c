@@ -156,9 +156,10 @@ struct exchange {
     const char *etag;                 /* of what is changed, or NULL */
     const void *body;                 /* NULL: none */
     size_t bytes;
-    int64_t from; /* only what follows so many bytes is wanted; 0: all */
-    bool bulk;    /* it may take as long as it likes while bytes move */
-    FILE *file;   /* gets the content of a success; NULL: `text` does */
+    struct client_body *stream; /* in its place: made while it is sent; NULL: none */
+    int64_t from;               /* only what follows so many bytes is wanted; 0: all */
+    bool bulk;                  /* it may take as long as it likes while bytes move */
+    FILE *file;                 /* gets the content of a success; NULL: `text` does */
     CURL *curl;
     struct buf text;
     long status;
@@ -174,6 +175,26 @@ static size_t take(char *bytes, size_t size, size_t n, void *ctx)
     }
     buf_add(&x->text, bytes, size * n);
     return x->text.failed ? 0 : size * n;
+}
+
+static size_t give(char *to, size_t size, size_t n, void *ctx)
+{
+    struct client_body *body = ctx;
+    int64_t got = body->read(body->ctx, to, size * n, &body->err);
+    return got < 0 ? CURL_READFUNC_ABORT : (size_t)got;
+}
+
+static void set_body(const struct exchange *x)
+{
+    if (x->stream) {
+        curl_easy_setopt(x->curl, CURLOPT_POST, 1L);
+        curl_easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->stream->bytes);
+        curl_easy_setopt(x->curl, CURLOPT_READFUNCTION, give);
+        curl_easy_setopt(x->curl, CURLOPT_READDATA, x->stream);
+    } else if (x->body || strcmp(x->method, "POST") == 0) {
+        curl_easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->bytes);
+        curl_easy_setopt(x->curl, CURLOPT_POSTFIELDS, x->body ? x->body : "");
+    }
 }
 
 static void set_options(const struct client *c, const struct exchange *x, const char *url)
@@ -204,10 +225,7 @@ static void set_options(const struct client *c, const struct exchange *x, const 
         curl_easy_setopt(curl, CURLOPT_PROXY,
                          ""); /* whatever http_proxy says, nobody else reaches our loopback */
     }
-    if (x->body || strcmp(x->method, "POST") == 0) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->bytes);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, x->body ? x->body : "");
-    }
+    set_body(x);
 }
 
 static struct curl_slist *make_headers(const struct client *c, const struct exchange *x)
@@ -319,6 +337,18 @@ json_t *client_upload(struct client *c, const char *path, const char *type, cons
     struct exchange x = {
         .method = "POST", .path = path, .type = type, .body = bytes, .bytes = n, .bulk = true};
     return exchange_json(c, &x, e);
+}
+
+json_t *client_stream(struct client *c, const char *path, const char *type,
+                      struct client_body *body, struct err *e)
+{
+    struct exchange x = {
+        .method = "POST", .path = path, .type = type, .stream = body, .bulk = true};
+    json_t *answer = exchange_json(c, &x, e);
+    if (body->err.code && !answer && c->refusal == 0) { /* the service heard the begin of it */
+        *e = body->err;
+    }
+    return answer;
 }
 
 int client_download(struct client *c, const char *path, FILE *file, struct err *e)

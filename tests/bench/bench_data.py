@@ -147,7 +147,8 @@ def main():
         root = pathlib.Path(folder)
         make_set(root / "large")
         size = (root / "large" / "x.npy").stat().st_size
-        report = Report("bench-data", "A data set larger than memory", "\n\n".join(__doc__.strip().split("\n\n")[2:]))
+        told = "\n\n".join(__doc__.strip().split("\n\n")[2:])
+        report = Report("bench-data", "A data set larger than memory", told)
         rows = []
         for name, layers in NETWORKS.items():
             job(root / "job.json", layers)

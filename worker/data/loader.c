@@ -89,8 +89,8 @@ static int gather(struct loader *l, struct loader_slot *s, const struct slice *s
     return dataset_intact(l->data, e);
 }
 
-static int slot_fill(struct loader *l, struct loader_slot *s, const struct slice *slice,
-                     bool test, struct err *e)
+static int slot_fill(struct loader *l, struct loader_slot *s, const struct slice *slice, bool test,
+                     struct err *e)
 {
     const struct dataset_part *part = test ? &l->data->test : &l->data->train;
     if (slice->start < 0 || slice->count < 0 || slice->start > part->samples - slice->count) {

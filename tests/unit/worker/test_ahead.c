@@ -28,7 +28,6 @@ static void slices_that_come_as_told_are_asked_for_further_ahead_and_each_once(v
     struct ahead a = {0};
     struct slice out[AHEAD_SLICES];
     int64_t asked = 0;
-    (void)state;
     /* this rank's part of each step begins at 20: 9 whole steps, then those of the next epoch */
     for (int64_t step = 0; step < 40; step++) {
         int n = plan(&a, &from_, step / 10, 20 + step % 10 * STRIDE, COUNT, out);
@@ -44,7 +43,6 @@ static void a_slice_that_was_not_told_begins_with_one_again(void **state)
 {
     struct ahead a = {0};
     struct slice out[AHEAD_SLICES];
-    (void)state;
     for (int64_t step = 0; step < 5; step++) {
         plan(&a, &from_, 0, step * STRIDE, COUNT, out);
     }
@@ -63,7 +61,6 @@ static void large_samples_are_bounded_by_bytes(void **state)
     struct ahead a = {0};
     struct slice out[AHEAD_SLICES];
     struct ahead_from large = {.part = &part_, .bytes = AHEAD_BYTES / COUNT / 2 - 1};
-    (void)state;
     for (int64_t step = 0; step < 6; step++) {
         assert_int_equal(plan(&a, &large, 0, step * STRIDE, COUNT, out), step == 2 ? 2 : 1);
     }
@@ -78,7 +75,6 @@ static void an_evaluation_ends_with_its_part(void **state)
     struct slice out[AHEAD_SLICES];
     struct ahead_from test = {.part = &part_, .bytes = 100, .test = true};
     int64_t asked = 0;
-    (void)state;
     for (int64_t first = 0; first < SAMPLES; first += COUNT) {
         int n = plan(&a, &test, 0, first, COUNT, out);
         for (int i = 0; i < n; i++, asked += COUNT) {
