@@ -183,9 +183,17 @@ static char *spell_out(const struct command *c, const struct opt *options, char 
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* "evenstep token create|list|revoke [NAME…]" */
 static void usage_text(const struct command *c, char *out, size_t size)
 {
-    snprintf(out, size, "evenstep %s%s%s", c->name, *c->arguments ? " " : "", c->arguments);
+    const char *word = c->actions ? strstr(c->arguments, "ACTION") : NULL;
+    int before = word ? (int)(word - c->arguments) : 0;
+    int n = snprintf(out, size, "evenstep %s%s%.*s%s", c->name, *c->arguments ? " " : "", before,
+                     c->arguments, word ? c->actions : "");
+    for (char *p = out + n - (word ? strlen(c->actions) : 0); word && *p; p++) {
+        *p = *p == ' ' ? '|' : *p;
+    }
+    snprintf(out + n, size - (size_t)n, "%s", word ? word + strlen("ACTION") : c->arguments);
 }
 
 static int talk(const struct command *c, int argc, char **argv)

@@ -44,6 +44,7 @@ def test_help_names_every_command_and_every_command_has_its_own():
     for command in COMMANDS:
         own, _, status = run(command, "--help")
         assert status == 0 and own.startswith(f"usage: evenstep {command}") and "--help" in own
+    assert run("token", "--help")[0].startswith("usage: evenstep token create|list|revoke [NAME…]")
     assert re.match(r"evenstep \d+\.\d+", run("--version")[0])
 
 
