@@ -27,6 +27,18 @@ static int take_url(struct client *c, const char *url, struct err *e)
     return 0;
 }
 
+/* It becomes a line of the request's header. */
+static int check_token(const char *token, struct err *e)
+{
+    for (const char *p = token; *p; p++) {
+        if (*p <= ' ' || *p > '~') {
+            return err_set(e, ERR_UNAUTHORIZED,
+                           "the token has a space, a control character or one that is not ASCII");
+        }
+    }
+    return 0;
+}
+
 int client_open_at(struct client *c, const char *url, const char *token_file, struct err *e)
 {
     const char *token = getenv("EVENSTEP_TOKEN");
@@ -36,7 +48,7 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
     }
     if (token_file) {
         c->token = path_read_line(token_file, TOKEN_BYTES, e);
-    } else if (token) {
+    } else if (token && *token) {
         c->token = strdup(token);
     } else {
         c->token = path_read_line("evenstep-data/token", TOKEN_BYTES, e);
@@ -48,7 +60,7 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
                 "`evenstep serve`");
         }
     }
-    return c->token ? 0 : -(int)e->code;
+    return c->token ? check_token(c->token, e) : -(int)e->code;
 }
 
 /* Whom it takes for the service, where that speaks TLS. */
@@ -253,6 +265,24 @@ static void note_etag(struct client *c, CURL *curl)
     snprintf(c->etag, sizeof c->etag, "%s", there ? etag->value : "");
 }
 
+/* What may be wrong where no answer came. */
+static const char *advice(const struct client *c, CURLcode code)
+{
+    bool tls = strncmp(c->url, "https:", 6) == 0;
+    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
+        return "--cacert FILE or --pin KEY (the service's log has it) say whom to take for the "
+               "service";
+    }
+    if (tls && code == CURLE_SSL_CONNECT_ERROR) {
+        return "without --tls-cert a service speaks no TLS: its address begins with http://";
+    }
+    if (!tls && (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR ||
+                 code == CURLE_UNSUPPORTED_PROTOCOL)) {
+        return "where the service speaks TLS, its address begins with https://";
+    }
+    return "is `evenstep serve` running there? EVENSTEP_URL or --url names another address";
+}
+
 /* x->text needs release_exchange either way. */
 static int perform(struct client *c, struct exchange *x, struct err *e)
 {
@@ -277,12 +307,7 @@ static int perform(struct client *c, struct exchange *x, struct err *e)
     if (code != CURLE_OK && !(code == CURLE_SEND_ERROR && x->status >= 400)) {
         rc = err_set(e, ERR_UNAVAILABLE, "cannot reach %s: %s", c->url,
                      *why ? why : curl_easy_strerror(code));
-        bool stranger =
-            code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_PINNEDPUBKEYNOTMATCH;
-        err_hint(e, stranger ? "--cacert FILE or --pin KEY (the service's log has it) say whom to "
-                               "take for the service"
-                             : "is `evenstep serve` running there? EVENSTEP_URL or --url names "
-                               "another address");
+        err_hint(e, "%s", advice(c, code));
     }
 out:
     curl_slist_free_all(headers);
