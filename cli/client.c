@@ -21,7 +21,7 @@ static int take_url(struct client *c, const char *url, struct err *e)
     }
     if (n >= sizeof c->url ||
         (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)) {
-        return err_set(e, ERR_INVALID, "'%.80s' is no address: http://HOST:PORT is wanted", url);
+        return err_set(e, ERR_INVALID, "'%.80s' is no address: expected http://HOST:PORT", url);
     }
     memcpy(c->url, url, n);
     return 0;
@@ -261,8 +261,8 @@ static int perform(struct client *c, struct exchange *x, struct err *e)
                      *why ? why : curl_easy_strerror(code));
         bool stranger =
             code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_PINNEDPUBKEYNOTMATCH;
-        err_hint(e, stranger ? "--cacert FILE or --pin KEY (the service's log has it) say whom to "
-                               "take for the service"
+        err_hint(e, stranger ? "give the service's certificate (--cacert FILE) or its key (--pin "
+                               "KEY, from the service's log)"
                              : "is `evenstep serve` running there? EVENSTEP_URL or --url names "
                                "another address");
     }
