@@ -182,8 +182,8 @@ bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow
  * (plan_outlives_worker)? Where workers have no state of their own, and one server has all
  * parameters (docs/decisions/0020), or all workers have, after each step (0022) or after an average
- * (0036); also where users' programs all make the same step (0029), unless they have collectives of
- * their own. */
+ * (0036); also where users' programs all make the same step (0029), or where a server makes theirs
+ * (0040), unless they have collectives of their own. */
 bool jobspec_outlives_worker(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

@@ -86,7 +86,7 @@ bool jobspec_outlives_worker(const struct jobspec *spec)
     bool ours = strcmp(spec->allreduce, "mpi") != 0, alike = ours && replicas == REPLICAS_ALIKE,
          averages = ours && replicas == REPLICAS_AVERAGED,
          by_server = jobspec_uses_server(spec) && spec->strategy.servers <= 1;
-    return spec->program.given ? alike && !jobspec_programs_meet(spec)
+    return spec->program.given ? (alike || by_server) && !jobspec_programs_meet(spec)
                                : alike || averages || by_server;
 }
 

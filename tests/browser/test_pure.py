@@ -5,6 +5,12 @@ import json
 import pytest
 
 
+@pytest.fixture
+def page(loaded):
+    yield loaded
+    loaded.check_console()
+
+
 def call(page, module, expression):
     """The value of an expression over the module `m`."""
     return page.driver.execute_async_script(

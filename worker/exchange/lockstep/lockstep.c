@@ -96,7 +96,7 @@ static void take_next(struct lockstep *l, struct work *out)
 
 static bool is_sure(const struct lockstep *l)
 {
-    return l->env->wants_sure && !l->asked && !cursor_done(&l->at.cursor) &&
+    return l->env->wants_sure && !l->asked && !cursor_done(&l->at.cursor) && !lockstep_may_end(l) &&
            !agenda_is_due(&l->at.agenda, l->at.applied + l->slice.count, l->at.step + 1, l->began);
 }
 
