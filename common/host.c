@@ -282,7 +282,7 @@ static int read_wanted(const char *subnet, struct wanted *w, struct err *e)
     if (inet_pton(w->family, copy, w->bytes) != 1 || w->bits < 1 || w->bits > most) {
         return err_set(
             e, ERR_INVALID,
-            "--interface '%s': a subnet such as 10.0.0.0/24 or the name of an interface is wanted",
+            "--interface '%s': expected a subnet such as 10.0.0.0/24 or the name of an interface",
             subnet);
     }
     return 0;

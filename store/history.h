@@ -5,9 +5,9 @@
  * processes see whole rows only, and those after history_show (or 64 rows later). Rows that come
  * twice (same attempt, step and local step not beyond the rank's last) and rows of an attempt that
  * has been given up are left out without error. The same rows in the same order give the same
- * bytes; a folder that has a history already is gone on with, so the simulator empties it first.
- * A history of an older version is read, and gone on with in its own format; one of a newer version
- * is refused with ERR_DATA and a sentence that says so.
+ * bytes; where the folder has a history already, new rows are appended to it, so the simulator
+ * empties it first. A history of an older version is read, and continued in its own format; one of
+ * a newer version is refused with ERR_DATA and a sentence that says so.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H

@@ -59,10 +59,11 @@ static int check_name(const char *name, struct err *e)
         return err_set(e, ERR_INVALID, "a data set cannot be called 'samples': take another name");
     }
     if (n == 0 || n > NAME_MOST || strspn(name, letters) != n || name[0] == '.' || name[0] == '-') {
-        return err_set(e, ERR_INVALID,
-                       "a data set cannot be called '%.80s': 1 to %d letters, digits, '.', '_' and "
-                       "'-' are wanted, and one of the first two to begin with",
-                       name, NAME_MOST);
+        return err_set(
+            e, ERR_INVALID,
+            "a data set cannot be called '%.80s': expected 1 to %d letters, digits, '.', '_' "
+            "and '-', of which the first is a letter or a digit",
+            name, NAME_MOST);
     }
     return 0;
 }

@@ -350,11 +350,11 @@ static int check_fact(struct monitor *m, const struct fact *f, struct err *why)
 {
     bool own = sender_is(&f->from, &m->ours);
     if (own && !fact_is_its_own(f, ranks_first(&m->ranks), m->ranks.workers)) {
-        return err_set(why, ERR_FORBIDDEN, "this rank does not tell such facts");
+        return err_set(why, ERR_FORBIDDEN, "a rank of its kind sends no such facts");
     }
     return feed_is_new(&m->feed, f)
                ? 0
-               : err_set(why, ERR_CONFLICT, "its rank told it before, or a newer one");
+               : err_set(why, ERR_CONFLICT, "its rank has sent it before, or a newer one");
 }
 
 static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool disk, struct err *e)

@@ -323,6 +323,16 @@ def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
     assert call(page, "/js/views/compare/differences.js", asked) is wanted
 
 
+@pytest.mark.parametrize("strategy, servers, wanted",
+                         [({"type": "asgd", "servers": 1}, [{"rank": 2}], True),
+                          ({"type": "asgd", "servers": 1}, [], False),
+                          ({"type": "local-sgd", "k": 8}, [{"rank": 2}], False),
+                          (None, [{"rank": 2}], False)])
+def test_a_keeper_alone_is_no_parameter_server(page, strategy, servers, wanted):
+    job = {"servers": servers, "spec": {"strategy": strategy} if strategy else {}}
+    assert call(page, "/js/spec.js", f"m.hasServers({json.dumps(job)})") is wanted
+
+
 def predicted(strategy, step, staleness, within=0.0, worth=1, drift=False):
     return {"strategy": strategy, "sample_worth": worth, "step_seconds": step,
             "replicas_drift": drift,

@@ -180,7 +180,7 @@ def test_all_mistakes_of_job_and_cluster_come_at_once(tmp_path):
     refused(case, "/strategy/n", "/epochs", "/optimizer/learning_rate", "/nodes/0/fixed_seconds")
     case.cluster["nodes"][0]["fixed_seconds"] = 1
     case.write()
-    refused(case, "/strategy/n", "/epochs", "4 workers are wanted, the cluster has 1 nodes")
+    refused(case, "/strategy/n", "/epochs", "the job has 4 workers, the cluster 1 nodes")
 
 
 @pytest.mark.parametrize("text,said",
