@@ -3,7 +3,8 @@
 before."""
 import pytest
 
-from test_program import BATCH, SAMPLES, STRATEGIES, Run, expected, job, name_of, without_statistics
+from test_program import (BATCH, SAMPLES, STRATEGIES, Run, expected, in_turns, job, name_of,
+                          without_statistics)
 
 EPOCHS = 3
 
@@ -78,8 +79,9 @@ def test_under_a_server_the_others_take_its_samples(tmp_path):
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])
 def test_one_that_leaves_with_a_status_of_its_own_is_started_again(tmp_path, strategy):
-    run = Run(tmp_path / "run", looping({"type": strategy}, "--fault", "quit", "--after", 3, "--on",
-                                        1, "--times", 1, sizes=(32, 32)))
+    spec = looping({"type": strategy}, "--fault", "quit", "--after", 2, "--on", 1, "--times", 1,
+                   sizes=(32, 32))
+    run = Run(tmp_path / "run", spec, in_turns(tmp_path, spec["strategy"], 2))
     assert "rank 1 on 'local-2' ended with exit code 3; its last lines: " in run.log
     assert (without_statistics(run.model()) == expected(EPOCHS)).all()
 
