@@ -165,6 +165,18 @@ int jobspec_least_workers(const struct jobspec *spec);
  * ran out. */
 json_t *jobspec_resized(const json_t *json, int workers);
 bool jobspec_uses_server(const struct jobspec *spec);
+/* What the catalogue says of a strategy (CAT_STRATEGY_…). */
+enum strategy_replicas {
+    REPLICAS_OTHER,   /* a server has the parameters, or it is not told */
+    REPLICAS_ALIKE,   /* workers have the same ones after each step */
+    REPLICAS_AVERAGED /* workers' own drift apart, and are averaged now and then */
+};
+struct strategy_traits {
+    enum strategy_replicas replicas;
+    double worth;  /* of a sample, beside one of `sync`; 0: it was not measured */
+    bool compared; /* a dry run of any job compares it */
+};
+struct strategy_traits strategy_traits(int type);
 /* Does a user's program exchange anything but gradients (`python3 -m evenstep.ddp …`)? */
 bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow

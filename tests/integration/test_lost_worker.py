@@ -23,12 +23,12 @@ from agents import Agent, ready
 from service import Service, ranks_of, spec, until
 from test_program import COUNTING, first_parameters, gradient
 
-NODES = ("fast-1=cpu:1,slowdown=20", "fast-2=cpu:1,slowdown=20", "fast-3=cpu:1,slowdown=25",
-         "slow=cpu:1,slowdown=60")
+NODES = ("fast-1=cpu:1,slowdown=40", "fast-2=cpu:1,slowdown=40", "fast-3=cpu:1,slowdown=50",
+         "slow=cpu:1,slowdown=120")
 SAMPLES = 2560
-# Long enough that a job still runs when a busy machine gets around to killing a rank; servers that
-# wait for nobody take many more updates a second.
-EPOCHS, FREE_EPOCHS = 30, 120
+# Long enough that a job still runs when a busy machine gets around to killing a rank, by slow steps
+# and not by many, which compute; servers that wait for nobody take many more updates a second.
+EPOCHS, FREE_EPOCHS = 15, 60
 STRATEGIES = {
     "asgd": {"type": "asgd"},
     "softsync": {"type": "softsync", "n": 2},
@@ -160,8 +160,8 @@ def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service, st
 @pytest.mark.parametrize("strategy", ["asgd", "sync"])
 def test_a_worker_on_another_host_is_missed_as_fast(strategy):
     with Service(nodes=[], options=["--no-local-node"]) as service, Agent(
-            service, "alpha", "a1=cpu:1,slowdown=20", "a2=cpu:1,slowdown=20"), Agent(
-                service, "beta", "b1=cpu:1,slowdown=20"):
+            service, "alpha", "a1=cpu:1,slowdown=40", "a2=cpu:1,slowdown=40"), Agent(
+                service, "beta", "b1=cpu:1,slowdown=40"):
         ready(service, "a1", "a2", "b1")
         id = service.submit(job_spec({"type": strategy}, workers=3))
         service.steps(id, 40)
