@@ -49,22 +49,26 @@ int api_node_get(struct request *q, struct reply *out, struct err *e)
     return store ? answer_node(q, out, store, e) : -(int)e->code;
 }
 
+/* Of a node that is gone it is still kept. */
 int api_node_load(struct request *q, struct reply *out, struct err *e)
 {
     const char *name = q->match.args[0];
     struct store *store = request_store(q, e);
+    struct err gone = {0};
     if (!store) {
         return -(int)e->code;
     }
     double now = (double)clock_wall_ms() / 1000,
            seconds = (double)request_int(q, "seconds", LOAD_SECONDS);
-    json_t *body = store_loads(store, name, now - seconds, e), *node = NULL;
-    if (body && json_array_size(json_object_get(body, "at")) == 0 &&
-        !(node = store_node_get(store, name, e))) { /* of one that is gone it is kept */
+    json_t *node = store_node_get(store, name, &gone),
+           *body = store_loads(store, name, now - seconds, e);
+    bool there = node || json_array_size(json_object_get(body, "at")) > 0;
+    json_decref(node);
+    if (!there) {
         json_decref(body);
+        *e = gone;
         return -(int)e->code;
     }
-    json_decref(node);
     if (body) {
         json_object_set_new(body, "now", json_real(now));
     }

@@ -12,6 +12,7 @@
 
 #include "common/jsonx.h"
 #include "store/history.h"
+#include "store/history/meta.h"
 #include "store/history/parts.h"
 
 enum { POINTS_USUAL = 200, POINTS_MOST = 20000 };
