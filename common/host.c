@@ -109,6 +109,15 @@ static void read_cpu(long long *busy, long long *total)
     free(text);
 }
 
+void host_cpu_read(double *used, double *all)
+{
+    long long busy, total;
+    double ticks = (double)sysconf(_SC_CLK_TCK);
+    read_cpu(&busy, &total);
+    *used = (double)busy / ticks;
+    *all = (double)total / ticks;
+}
+
 json_t *host_load_read(struct host_load *l)
 {
     long long busy, total;

@@ -11,6 +11,7 @@
 
 #include "job/hostkey.h"
 #include "store/internal.h"
+#include "store/loads.h"
 #include "store/redis/keys.h"
 
 static const char *const spec_text = "{\"name\":\"keys\"}";
@@ -110,6 +111,7 @@ static void write_the_rest(struct store *s, const char *id)
     json_t *node = json_of("{\"name\":\"n\"}"), *refusal = json_of("{\"host\":\"h\"}");
     OK(store_node_put(s, node, &err_));
     OK(store_gpu_put(s, "n", node, &err_));
+    OK(store_load_put(s, "n", 0, &(struct load){.seconds = 2}, &err_));
     use_a_node(s, "n", id);
     assert_int_equal(store_node_claim(s, "n", id, &err_), CLAIM_OURS);
     OK(store_profile_put(s, "n", "0123", node, &err_));
