@@ -2,7 +2,8 @@
 -- Takes the coordinator's lease (token 0), or renews it. It is free when nobody holds it, after
 -- length_ms without renewal, and when its holder is `dead`, an instance known to have ended. The
 -- holder keeps its token however late it renews, unless another one has taken the lease meanwhile.
--- A store that was emptied forgets tokens; the next one is above the caller's.
+-- A store that was emptied forgets tokens; the next one is above the caller's. Where its clock was
+-- set back, a lease begins anew, and does not last until the clock is where it was.
 -- Gives {1, token}, or {0, token, instance, who, age in ms} of the holder.
 local lease = KEYS[1]
 local instance, who, mine, length, dead = unpack(ARGV)
@@ -10,6 +11,10 @@ local now = clock()
 local f = redis.call('HMGET', lease, 'instance', 'who', 'at', 'token')
 local holder, token = f[1], tonumber(f[4] or '0')
 local age = holder and now - tonumber(f[3]) or 0
+if age < 0 then
+  redis.call('HSET', lease, 'at', string.format('%d', now))
+  age = 0
+end
 local taken
 if tonumber(mine) > 0 then
   taken = holder ~= instance and (holder or token > tonumber(mine))
