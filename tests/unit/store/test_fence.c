@@ -9,7 +9,7 @@ static int take(struct place *p, const char *instance, struct store_fence *fence
                 bool patient, struct store_leader *leader)
 {
     json_t *who = json_pack("{s:s}", "host", instance[0] == '1' ? "one" : "two");
-    struct store_candidate c = {instance, who, dead, patient};
+    struct store_candidate c = {instance, who, dead, patient, NULL};
     int rc = store_leader_take(p->store, &c, fence, leader, &err_);
     json_decref(who);
     OK(rc);
