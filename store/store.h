@@ -230,8 +230,9 @@ int store_rows_trim(struct store *s, const char *id, const struct store_tail *ta
  * message as it was sent, whose seal tells whether that is true (sign_open). */
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count,
                          struct err *e);
-/* {"0": {...}}; each also has "at" in ms by Redis's clock, and "age" in s */
-json_t *store_beats(struct store *s, const char *id, struct err *e);
+/* {"0": {...}} of the ranks below `ranks`; each also has "at" in ms by Redis's clock, and "age" in
+ * s; one that is too large to be a heartbeat has nothing else. */
+json_t *store_beats(struct store *s, const char *id, int ranks, struct err *e);
 int store_beats_clear(struct store *s, const char *id, struct err *e);
 
 /* ---- events (events.c): what browsers receive ----------------------------------------------- */
