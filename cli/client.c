@@ -27,6 +27,18 @@ static int take_url(struct client *c, const char *url, struct err *e)
     return 0;
 }
 
+/* It becomes a line of the request's header. */
+static int check_token(const char *token, struct err *e)
+{
+    for (const char *p = token; *p; p++) {
+        if (*p <= ' ' || *p > '~') {
+            return err_set(e, ERR_UNAUTHORIZED,
+                           "the token has a space, a control character or one that is not ASCII");
+        }
+    }
+    return 0;
+}
+
 int client_open_at(struct client *c, const char *url, const char *token_file, struct err *e)
 {
     const char *token = getenv("EVENSTEP_TOKEN");
@@ -36,7 +48,7 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
     }
     if (token_file) {
         c->token = path_read_line(token_file, TOKEN_BYTES, e);
-    } else if (token) {
+    } else if (token && *token) {
         c->token = strdup(token);
     } else {
         c->token = path_read_line("evenstep-data/token", TOKEN_BYTES, e);
@@ -48,7 +60,7 @@ int client_open_at(struct client *c, const char *url, const char *token_file, st
                 "`evenstep serve`");
         }
     }
-    return c->token ? 0 : -(int)e->code;
+    return c->token ? check_token(c->token, e) : -(int)e->code;
 }
 
 /* Whom it takes for the service, where that speaks TLS. */
@@ -156,9 +168,10 @@ struct exchange {
     const char *etag;                 /* of what is changed, or NULL */
     const void *body;                 /* NULL: none */
     size_t bytes;
-    int64_t from; /* only what follows so many bytes is wanted; 0: all */
-    bool bulk;    /* it may take as long as it likes while bytes move */
-    FILE *file;   /* gets the content of a success; NULL: `text` does */
+    struct client_body *stream; /* in its place: made while it is sent; NULL: none */
+    int64_t from;               /* only what follows so many bytes is wanted; 0: all */
+    bool bulk;                  /* it may take as long as it likes while bytes move */
+    FILE *file;                 /* gets the content of a success; NULL: `text` does */
     CURL *curl;
     struct buf text;
     long status;
@@ -174,6 +187,26 @@ static size_t take(char *bytes, size_t size, size_t n, void *ctx)
     }
     buf_add(&x->text, bytes, size * n);
     return x->text.failed ? 0 : size * n;
+}
+
+static size_t give(char *to, size_t size, size_t n, void *ctx)
+{
+    struct client_body *body = ctx;
+    int64_t got = body->read(body->ctx, to, size * n, &body->err);
+    return got < 0 ? CURL_READFUNC_ABORT : (size_t)got;
+}
+
+static void set_body(const struct exchange *x)
+{
+    if (x->stream) {
+        curl_easy_setopt(x->curl, CURLOPT_POST, 1L);
+        curl_easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->stream->bytes);
+        curl_easy_setopt(x->curl, CURLOPT_READFUNCTION, give);
+        curl_easy_setopt(x->curl, CURLOPT_READDATA, x->stream);
+    } else if (x->body || strcmp(x->method, "POST") == 0) {
+        curl_easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->bytes);
+        curl_easy_setopt(x->curl, CURLOPT_POSTFIELDS, x->body ? x->body : "");
+    }
 }
 
 static void set_options(const struct client *c, const struct exchange *x, const char *url)
@@ -204,10 +237,7 @@ static void set_options(const struct client *c, const struct exchange *x, const 
         curl_easy_setopt(curl, CURLOPT_PROXY,
                          ""); /* whatever http_proxy says, nobody else reaches our loopback */
     }
-    if (x->body || strcmp(x->method, "POST") == 0) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->bytes);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, x->body ? x->body : "");
-    }
+    set_body(x);
 }
 
 static struct curl_slist *make_headers(const struct client *c, const struct exchange *x)
@@ -235,6 +265,24 @@ static void note_etag(struct client *c, CURL *curl)
     snprintf(c->etag, sizeof c->etag, "%s", there ? etag->value : "");
 }
 
+/* What may be wrong where no answer came. */
+static const char *advice(const struct client *c, CURLcode code)
+{
+    bool tls = strncmp(c->url, "https:", 6) == 0;
+    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
+        return "--cacert FILE or --pin KEY (the service's log has it) say whom to take for the "
+               "service";
+    }
+    if (tls && code == CURLE_SSL_CONNECT_ERROR) {
+        return "without --tls-cert a service speaks no TLS: its address begins with http://";
+    }
+    if (!tls && (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR ||
+                 code == CURLE_UNSUPPORTED_PROTOCOL)) {
+        return "where the service speaks TLS, its address begins with https://";
+    }
+    return "is `evenstep serve` running there? EVENSTEP_URL or --url names another address";
+}
+
 /* x->text needs release_exchange either way. */
 static int perform(struct client *c, struct exchange *x, struct err *e)
 {
@@ -259,12 +307,7 @@ static int perform(struct client *c, struct exchange *x, struct err *e)
     if (code != CURLE_OK && !(code == CURLE_SEND_ERROR && x->status >= 400)) {
         rc = err_set(e, ERR_UNAVAILABLE, "cannot reach %s: %s", c->url,
                      *why ? why : curl_easy_strerror(code));
-        bool stranger =
-            code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_PINNEDPUBKEYNOTMATCH;
-        err_hint(e, stranger ? "--cacert FILE or --pin KEY (the service's log has it) say whom to "
-                               "take for the service"
-                             : "is `evenstep serve` running there? EVENSTEP_URL or --url names "
-                               "another address");
+        err_hint(e, "%s", advice(c, code));
     }
 out:
     curl_slist_free_all(headers);
@@ -319,6 +362,18 @@ json_t *client_upload(struct client *c, const char *path, const char *type, cons
     struct exchange x = {
         .method = "POST", .path = path, .type = type, .body = bytes, .bytes = n, .bulk = true};
     return exchange_json(c, &x, e);
+}
+
+json_t *client_stream(struct client *c, const char *path, const char *type,
+                      struct client_body *body, struct err *e)
+{
+    struct exchange x = {
+        .method = "POST", .path = path, .type = type, .stream = body, .bulk = true};
+    json_t *answer = exchange_json(c, &x, e);
+    if (body->err.code && !answer && c->refusal == 0) { /* the service heard the begin of it */
+        *e = body->err;
+    }
+    return answer;
 }
 
 int client_download(struct client *c, const char *path, FILE *file, struct err *e)

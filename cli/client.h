@@ -69,6 +69,17 @@ json_t *client_change(struct client *c, const char *path, const char *etag, cons
 /* POST of n bytes of this type; the answer as client_call gives it. */
 json_t *client_upload(struct client *c, const char *path, const char *type, const void *bytes,
                       size_t n, struct err *e);
+/* A body that is made while it is sent. */
+struct client_body {
+    int64_t bytes;
+    /* Writes up to n bytes that follow to `to`; how many. Negative: it cannot, and *e says why. */
+    int64_t (*read)(void *ctx, char *to, size_t n, struct err *e);
+    void *ctx;
+    struct err err; /* what `read` said; used by client_stream */
+};
+/* The same for such a body. */
+json_t *client_stream(struct client *c, const char *path, const char *type,
+                      struct client_body *body, struct err *e);
 /* Appends what stands at `path` to an open file. */
 int client_download(struct client *c, const char *path, FILE *file, struct err *e);
 /* The text at `path` behind its first `from` bytes, "" if there is no more of it: NUL-terminated,

@@ -76,8 +76,9 @@ const struct command commands[] = {
     {"catalog", COMMANDS_SERVICE, "",
      "lists strategies, layers, optimizers, data formats with their parameters", NULL,
      .run = command_catalog},
-    {"datasets", COMMANDS_SERVICE, "", "lists the data sets that the service found", NULL,
-     .run = command_datasets},
+    {"datasets", COMMANDS_SERVICE, "[ACTION] [DATASET] [FILE…]",
+     "lists data sets, or shows, uploads, deletes some", datasets_options, .run = command_datasets,
+     .actions = "list show upload delete"},
     {"programs", COMMANDS_SERVICE, "[PROGRAM…]",
      "lists programs that jobs can name, or deletes uploaded ones", programs_options,
      .run = command_programs},
@@ -85,12 +86,12 @@ const struct command commands[] = {
      .run = command_link},
     {"token", COMMANDS_SERVICE, "ACTION [NAME…]",
      "`create NAME` issues and prints a token; `list`; `revoke ID…` (admins)", token_options,
-     .run = command_token},
+     .run = command_token, .actions = "create list revoke"},
     {"owners", COMMANDS_SERVICE, "", "lists owners of jobs: what they have, and may have", NULL,
      .run = command_owners},
     {"webhooks", COMMANDS_SERVICE, "[ACTION] [NAME…]",
      "lists addresses told of jobs' states; `create URL`, `show`, `delete`", webhook_options,
-     .run = command_webhooks},
+     .run = command_webhooks, .actions = "create list show delete"},
     {"accounting", COMMANDS_SERVICE, "", "lists node-hours by owner, job or day",
      accounting_options, .run = command_accounting},
     {"audit", COMMANDS_SERVICE, "", "lists who changed what, newest first (admins)", audit_options,
@@ -182,9 +183,17 @@ static char *spell_out(const struct command *c, const struct opt *options, char 
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* "evenstep token create|list|revoke [NAME…]" */
 static void usage_text(const struct command *c, char *out, size_t size)
 {
-    snprintf(out, size, "evenstep %s%s%s", c->name, *c->arguments ? " " : "", c->arguments);
+    const char *word = c->actions ? strstr(c->arguments, "ACTION") : NULL;
+    int before = word ? (int)(word - c->arguments) : 0;
+    int n = snprintf(out, size, "evenstep %s%s%.*s%s", c->name, *c->arguments ? " " : "", before,
+                     c->arguments, word ? c->actions : "");
+    for (char *p = out + n - (word ? strlen(c->actions) : 0); word && *p; p++) {
+        *p = *p == ' ' ? '|' : *p;
+    }
+    snprintf(out + n, size - (size_t)n, "%s", word ? word + strlen("ACTION") : c->arguments);
 }
 
 static int talk(const struct command *c, int argc, char **argv)

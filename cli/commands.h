@@ -15,14 +15,15 @@ enum command_group { COMMANDS_JOBS, COMMANDS_FIGURES, COMMANDS_NODES, COMMANDS_S
 struct command {
     const char *name;
     enum command_group group;
-    /* Words: ID, NODE, FILE, MODEL, PROGRAM, SWEEP, SHELL, TAG, ACTION, N or ARGS; [X] may be left
-     * out, "…" behind a word repeats it. They say how many arguments there may be, and what a shell
-     * completes. */
+    /* Words: ID, NODE, FILE, MODEL, PROGRAM, SWEEP, DATASET, SHELL, TAG, ACTION, N or ARGS; [X] may
+     * be left out, "…" behind a word repeats it. They say how many arguments there may be, and what
+     * a shell completes. */
     const char *arguments;
     const char *help;                   /* a phrase: "lists jobs" */
     const struct opt *options;          /* its own, or NULL */
     int (*run)(struct session *s);      /* talks to a service; the options of all such are added */
     int (*main)(int argc, char **argv); /* or: does all by itself; argv begins behind the name */
+    const char *actions;                /* what ACTION may be: "create list"; NULL: it has none */
 };
 
 extern const struct command commands[]; /* the last has no name */

@@ -54,8 +54,9 @@ enum wire_type {
     WIRE_EPOCH_END, /* .slice.epoch: the program's loop over that epoch's slices ended. Answered by
                        CONTINUE, so that what follows (evaluation) sees the averaged parameters */
     WIRE_EPOCHS,    /* .epochs: how many the program wants in all; before the first slice is asked.
-                    Infinite: it does not know. Where the job names none either, the program LEAVEs
-                    in place of the BEGIN that would follow its last epoch's end */
+                    Infinite: it does not know. Where the job names none either, or with WIRE_MORE,
+                    the program LEAVEs in place of the BEGIN that would follow its last epoch's
+                    end */
     WIRE_LOG,       /* fd: JSON object of metrics: numbers by name */
     WIRE_STATE,     /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
     WIRE_LEAVE,     /* training is done and nothing follows. Answered by CONTINUE if held */
@@ -111,7 +112,9 @@ enum wire_flags {
     WIRE_MADE =
         65536, /* GRADIENTS: the program makes this step by `granted` (struct wire_shared): no
                          GO answers it. No other flag but WITH_BEGIN stands beside it */
-    WIRE_FINAL = 131072 /* FAILED: it would fail in the same way if it were started again */
+    WIRE_FINAL = 131072, /* FAILED: it would fail in the same way if it were started again */
+    WIRE_MORE = 262144 /* EPOCHS: so many at least; more may follow, and then EPOCHS comes again,
+                          between two epochs, with their number */
 };
 
 struct wire_message {

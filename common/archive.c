@@ -1,4 +1,4 @@
-/* A program's folder as one file: see archive.h. One pass hashes and unpacks; the names are kept
+/* A user's folder as one file: see archive.h. One pass hashes and unpacks; the names are kept
  * until the end, because the digest goes by their order. */
 #include "common/archive.h"
 
@@ -15,18 +15,20 @@
 #include "common/proc.h"
 #include "common/tar.h"
 
+enum { HASH_BYTES = 32 }; /* SHA-256 */
+
 struct file {
     char *name; /* owned */
     bool executable;
     int64_t bytes;
-    char hash[ARCHIVE_HEX];
+    unsigned char hash[HASH_BYTES];
 };
 
 struct pass {
     const char *into; /* or NULL */
     struct archive *out;
-    struct file *files; /* [TAR_ENTRIES], `n` are there; owned */
-    int n;
+    struct file *files; /* [room], `n` are there; owned */
+    int n, room;
     EVP_MD_CTX *md;
     int fd;         /* of the file that is unpacked; -1: none */
     int64_t left;   /* bytes of the file that are still to come */
@@ -43,10 +45,8 @@ bool archive_is_digest(const char *text)
 
 static int end_file(struct pass *p, struct err *e)
 {
-    unsigned char hash[EVP_MAX_MD_SIZE];
     struct file *f = &p->files[p->n - 1];
-    EVP_DigestFinal_ex(p->md, hash, NULL);
-    hex_of(f->hash, hash, 32);
+    EVP_DigestFinal_ex(p->md, f->hash, NULL);
     p->manifests = false;
     int fd = p->fd;
     p->fd = -1;
@@ -84,13 +84,31 @@ static int begin_manifest(struct pass *p, int64_t bytes, struct err *e)
     return p->manifests ? 0 : err_set(e, ERR_MEMORY, "cannot read the archive: memory ran out");
 }
 
+/* Room for one more file. NULL: memory ran out. */
+static struct file *next_file(struct pass *p)
+{
+    if (p->n == p->room) {
+        int room = p->room ? 2 * p->room : 256;
+        struct file *files = realloc(p->files, (size_t)room * sizeof *files);
+        if (!files) {
+            return NULL;
+        }
+        p->files = files;
+        p->room = room;
+    }
+    return &p->files[p->n];
+}
+
 static int on_entry(void *ctx, const struct tar_entry *entry, struct err *e)
 {
     struct pass *p = ctx;
-    struct file *f = &p->files[p->n];
     int rc = 0;
     if (entry->folder) {
         return 0;
+    }
+    struct file *f = next_file(p);
+    if (!f) {
+        return err_set(e, ERR_MEMORY, "cannot read the archive: memory ran out");
     }
     *f = (struct file){
         .name = strdup(entry->name), .executable = entry->executable, .bytes = entry->bytes};
@@ -164,43 +182,43 @@ static void check_names(const struct pass *p, struct jsonx_problems *problems)
 
 static void sum_up(struct pass *p)
 {
-    char line[ARCHIVE_HEX + 32 + TAR_NAME];
-    unsigned char hash[EVP_MAX_MD_SIZE];
+    char line[ARCHIVE_HEX + 32 + TAR_NAME], hex[ARCHIVE_HEX];
+    unsigned char hash[HASH_BYTES];
     EVP_DigestInit_ex(p->md, EVP_sha256(), NULL);
     for (int i = 0; i < p->n; i++) {
         const struct file *f = &p->files[i];
-        int n = snprintf(line, sizeof line, "%s %c %lld %s\n", f->hash, f->executable ? 'x' : '-',
+        hex_of(hex, f->hash, HASH_BYTES);
+        int n = snprintf(line, sizeof line, "%s %c %lld %s\n", hex, f->executable ? 'x' : '-',
                          (long long)f->bytes, f->name);
         EVP_DigestUpdate(p->md, line, (size_t)n);
     }
     EVP_DigestFinal_ex(p->md, hash, NULL);
-    hex_of(p->out->digest, hash, 32);
+    hex_of(p->out->digest, hash, HASH_BYTES);
     p->out->files = p->n;
 }
 
 static int finish(struct pass *p, struct jsonx_problems *problems, struct err *e)
 {
+    if (p->n == 0) {
+        return problems->count > 0 ? 0 : err_set(e, ERR_DATA, "the archive has no file");
+    }
     qsort(p->files, (size_t)p->n, sizeof *p->files, by_name);
     check_names(p, problems);
-    if (p->n == 0 && problems->count == 0) {
-        return err_set(e, ERR_DATA, "the archive has no file");
-    }
     if (problems->count == 0) {
         sum_up(p);
     }
     return 0;
 }
 
-int archive_read(FILE *from, const char *into, struct archive *out, struct jsonx_problems *problems,
-                 struct err *e)
+int archive_read(FILE *from, const char *into, int most, struct archive *out,
+                 struct jsonx_problems *problems, struct err *e)
 {
     struct pass p = {.into = into, .out = out, .fd = -1};
     const struct tar_sink sink = {&p, on_entry, on_data};
     memset(out, 0, sizeof *out);
-    p.files = calloc(TAR_ENTRIES, sizeof *p.files);
     p.md = EVP_MD_CTX_new();
-    int rc = p.files && p.md ? tar_read(from, &sink, problems, e)
-                             : err_set(e, ERR_MEMORY, "cannot read the archive: memory ran out");
+    int rc = p.md ? tar_read(from, most, &sink, problems, e)
+                  : err_set(e, ERR_MEMORY, "cannot read the archive: memory ran out");
     if (rc == 0) {
         rc = finish(&p, problems, e);
     }
@@ -223,7 +241,7 @@ int archive_unpack(const char *path, const char *digest, const char *into, struc
     if (!from) {
         return err_errno(e, ERR_NOT_FOUND, "cannot open the program's archive '%s'", path);
     }
-    int rc = archive_read(from, into, &a, &problems, e);
+    int rc = archive_read(from, into, ARCHIVE_PROGRAM_FILES, &a, &problems, e);
     if (rc == 0 && strcmp(a.digest, digest) != 0) {
         rc = err_set(e, ERR_DATA, "the program's archive '%s' does not have the digest %.12s…",
                      path, digest);

@@ -1,4 +1,5 @@
-/* A program's folder as one file: a tar archive (common/tar.h) with a digest of what is in it.
+/* A folder of a user, a program's or a data set's, as one file: a tar archive (common/tar.h) with a
+ * digest of what is in it.
  *
  *   digest   SHA-256, in hex, over one line for each file in the order of names:
  *            SHA-256 of the file in hex, " x " if it is executable or " - ", its length, its name
@@ -16,7 +17,12 @@
 #include "common/err.h"
 #include "common/jsonx.h"
 
-enum { ARCHIVE_HEX = 65, ARCHIVE_MANIFEST_BYTES = 256 << 10 };
+enum {
+    ARCHIVE_HEX = 65,
+    ARCHIVE_MANIFEST_BYTES = 256 << 10,
+    ARCHIVE_PROGRAM_FILES = 10000,
+    ARCHIVE_DATA_FILES = 500000, /* pictures of 2 kB fill the largest upload */
+};
 #define ARCHIVE_MANIFEST "evenstep.json"
 
 struct archive {
@@ -26,12 +32,14 @@ struct archive {
     char *manifest; /* text of the file ARCHIVE_MANIFEST, or NULL: there is none; owned */
 };
 
-/* Reads an archive to its end, and unpacks it into the folder `into`, which is empty and in which
- * nobody else writes (NULL: only reads). Every entry that is refused is a problem; with one, out
- * has no digest. Release `out` in any case. Negative: malformed, or a file cannot be written. */
-int archive_read(FILE *from, const char *into, struct archive *out, struct jsonx_problems *problems,
-                 struct err *e);
-/* The same for an archive that was read before: it must have this digest, and no problem. */
+/* Reads an archive of at most `most` files and folders to its end, and unpacks it into the folder
+ * `into`, which is empty and in which nobody else writes (NULL: only reads). Every entry that is
+ * refused is a problem; with one, out has no digest. Release `out` in any case. Negative:
+ * malformed, or a file cannot be written. */
+int archive_read(FILE *from, const char *into, int most, struct archive *out,
+                 struct jsonx_problems *problems, struct err *e);
+/* The same for a program's archive that was read before: it must have this digest, and no problem.
+ */
 int archive_unpack(const char *path, const char *digest, const char *into, struct err *e);
 void archive_release(struct archive *a);
 /* 64 small hex digits? */

@@ -25,6 +25,7 @@ static bool is_local_v4(uint32_t a)
         {0xe0000000, 3},  /* multicast, reserved, broadcast */
         {0x646464c8, 32}, /* 100.100.100.200: metadata */
         {0xc00000c0, 32}, /* 192.0.0.192: metadata */
+        {0xa83f8110, 32}, /* 168.63.129.16: metadata */
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if ((a ^ ranges[i].address) >> (32 - ranges[i].bits) == 0) {
@@ -34,17 +35,24 @@ static bool is_local_v4(uint32_t a)
     return false;
 }
 
+static uint32_t v4_at(const unsigned char *a)
+{
+    return (uint32_t)a[0] << 24 | (uint32_t)a[1] << 16 | (uint32_t)a[2] << 8 | (uint32_t)a[3];
+}
+
 static bool is_local_v6(const unsigned char a[16])
 {
     static const unsigned char zeros[12] = {0}, mapped[12] = {[10] = 0xff, [11] = 0xff},
                                translated[12] = {0x00, 0x64, 0xff, 0x9b},
-                               metadata[16] = {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54};
+                               metadata[][16] = {
+                                   {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54},
+                                   {0xfd, 0x20, 0x00, 0xce, [14] = 0x02, [15] = 0x54}};
     bool holds_v4 =
         memcmp(a, zeros, 12) == 0 || memcmp(a, mapped, 12) == 0 || memcmp(a, translated, 12) == 0;
-    uint32_t last =
-        (uint32_t)a[12] << 24 | (uint32_t)a[13] << 16 | (uint32_t)a[14] << 8 | (uint32_t)a[15];
+    bool six_to_four = a[0] == 0x20 && a[1] == 0x02; /* the address of its router follows */
     return a[0] == 0xff || (a[0] == 0xfe && (a[1] & 0xc0) == 0x80) ||
-           memcmp(a, metadata, 16) == 0 || (holds_v4 && is_local_v4(last));
+           memcmp(a, metadata[0], 16) == 0 || memcmp(a, metadata[1], 16) == 0 ||
+           (holds_v4 && is_local_v4(v4_at(a + 12))) || (six_to_four && is_local_v4(v4_at(a + 2)));
 }
 
 bool netaddr_is_local(const struct sockaddr *at)

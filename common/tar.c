@@ -22,7 +22,7 @@ struct reading {
     const struct tar_sink *sink;
     struct jsonx_problems *problems;
     int64_t at; /* bytes that were read */
-    int entries;
+    int entries, most;
     char *longer; /* data of an x or L header that waits for its entry; owned, or NULL */
     bool pax;     /* `longer` are pax records */
     size_t longer_bytes;
@@ -271,8 +271,8 @@ static int take_entry(struct reading *r, const struct tar_header *h, int64_t byt
     if (folder && !*name) {
         return pass_data(r, bytes, false, e);
     }
-    if (++r->entries > TAR_ENTRIES) {
-        return err_set(e, ERR_TOO_LARGE, "the archive has more than %d entries", TAR_ENTRIES);
+    if (++r->entries > r->most) {
+        return err_set(e, ERR_TOO_LARGE, "the archive has more than %d entries", r->most);
     }
     if (!*name || (wrong = wrong_with(name, h))) {
         refuse(r, name, *name ? wrong : "has no name");
@@ -321,10 +321,10 @@ static int check_end(struct reading *r, struct err *e)
     return ferror(r->from) ? err_errno(e, ERR_IO, "cannot read the archive") : 0;
 }
 
-int tar_read(FILE *from, const struct tar_sink *sink, struct jsonx_problems *problems,
+int tar_read(FILE *from, int most, const struct tar_sink *sink, struct jsonx_problems *problems,
              struct err *e)
 {
-    struct reading r = {.from = from, .sink = sink, .problems = problems};
+    struct reading r = {.from = from, .most = most, .sink = sink, .problems = problems};
     struct tar_header h;
     int rc;
     while ((rc = read_block(&r, &h, e)) == 0 && !is_zero(&h) &&

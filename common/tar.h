@@ -19,7 +19,7 @@
 #include "common/err.h"
 #include "common/jsonx.h"
 
-enum { TAR_ENTRIES = 10000, TAR_NAME = 512 };
+enum { TAR_NAME = 512 };
 
 struct tar_entry {
     const char *name; /* valid during the call */
@@ -34,9 +34,9 @@ struct tar_sink { /* both return 0, or a negative code, with which reading ends 
     int (*data)(void *ctx, const void *bytes, size_t n, struct err *e);
 };
 
-/* Reads to the end of the archive. Entries that are refused are not told to the sink. 0 also where
- * there are problems: the caller checks problems->count. */
-int tar_read(FILE *from, const struct tar_sink *sink, struct jsonx_problems *problems,
+/* Reads to the end of the archive, which has at most `most` entries. Entries that are refused are
+ * not told to the sink. 0 also where there are problems: the caller checks problems->count. */
+int tar_read(FILE *from, int most, const struct tar_sink *sink, struct jsonx_problems *problems,
              struct err *e);
 
 #endif

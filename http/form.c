@@ -66,7 +66,7 @@ void form_read_id(struct request *q)
 /* ---- framing --------------------------------------------------------------------------------- */
 
 struct framing {
-    int lengths, codings, hosts, malformed;
+    int lengths, codings, hosts, credentials, malformed;
     const char *coding;
 };
 
@@ -100,6 +100,7 @@ static enum MHD_Result count_framing(void *ctx, enum MHD_ValueKind kind, const c
     f->malformed += !is_token(name, name_bytes) || !is_value(value, value_bytes);
     f->lengths += strcasecmp(name, "Content-Length") == 0;
     f->hosts += strcasecmp(name, "Host") == 0;
+    f->credentials += strcasecmp(name, "Authorization") == 0;
     if (strcasecmp(name, "Transfer-Encoding") == 0) {
         f->codings++;
         f->coding = value;
@@ -124,6 +125,8 @@ int form_check_framing(struct request *q)
                                    "control character in its value");
     } else if (f.lengths > 1) {
         refused = refuse_malformed(q, "this request has several Content-Length headers");
+    } else if (f.credentials > 1) { /* a proxy in front may have gone by the other */
+        refused = refuse_malformed(q, "this request has several Authorization headers");
     } else if (f.codings > 0 && f.lengths > 0) {
         refused = refuse_malformed(q, "this request has both Content-Length and Transfer-Encoding");
     } else if (f.codings > 0 && strcmp(q->version, "HTTP/1.0") == 0) {
@@ -203,6 +206,22 @@ static bool is_json(const char *type)
            (n > 5 && strncasecmp(type + n - 5, "+json", 5) == 0);
 }
 
+/* RFC 9110, 8.4 and 15.5.16. */
+static int check_content_coding(struct request *q)
+{
+    char detail[PROBLEM_BYTES];
+    const char *coding = request_header(q, "Content-Encoding");
+    if (!coding || !*coding || strcasecmp(coding, "identity") == 0) {
+        return 0;
+    }
+    snprintf(detail, sizeof(detail), "this service takes bodies as they are, not as '%.100s'",
+             coding);
+    int refused = form_refuse(q, 415, "content_coding", "this content coding is not taken here",
+                              detail, "send the body without Content-Encoding");
+    reply_header(&q->reply, "Accept-Encoding", "identity");
+    return refused;
+}
+
 static int check_content_type(struct request *q)
 {
     char detail[PROBLEM_BYTES];
@@ -210,6 +229,9 @@ static int check_content_type(struct request *q)
                *length = request_header(q, "Content-Length");
     const struct route *r = q->match.route;
     bool body = request_header(q, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
+    if (body && r->request && check_content_coding(q) < 0) {
+        return -1;
+    }
     if (!body || !type || !r->request || route_uploads(r) || is_json(type)) {
         return 0;
     }

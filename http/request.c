@@ -295,6 +295,9 @@ int request_idempotency_key(const struct request *q, const char *kind, char scop
     if (!key) {
         return 0;
     }
+    if (request_headers(q, "Idempotency-Key") > 1) {
+        return err_set(e, ERR_INVALID, "this request has several Idempotency-Key headers");
+    }
     if (n == 0 || n > REQUEST_KEY_MOST) {
         return err_set(e, ERR_INVALID, "the Idempotency-Key has %zu characters, expected 1 to %d",
                        n, (int)REQUEST_KEY_MOST);

@@ -181,6 +181,19 @@ json_t *row_json(const struct row *row, enum row_shown where)
     return j;
 }
 
+struct row row_read(const json_t *j)
+{
+    double numbers[ROW_COLUMNS];
+    struct row row = row_blank();
+    row_to_numbers(&row, numbers);
+    for (int c = 0; c < ROW_COLUMNS; c++) {
+        const json_t *v = json_object_get(j, row_columns[c].name);
+        numbers[c] = json_is_number(v) ? json_number_value(v) : numbers[c];
+    }
+    row_from_numbers(numbers, &row);
+    return row;
+}
+
 void row_csv(const struct row *row, char out[ROW_CSV_BYTES])
 {
     double numbers[ROW_COLUMNS];

@@ -111,6 +111,8 @@ double row_rounded(double v);
 
 /* The columns that are shown at `where` (ROW_STEPS or ROW_EVENTS), by name; a new reference. */
 json_t *row_json(const struct row *row, enum row_shown where);
+/* What row_json() wrote, whichever its columns; the others are as in row_blank(). */
+struct row row_read(const json_t *j);
 /* All columns, in order, with commas between them and nothing around them. */
 enum { ROW_CSV_BYTES = 32 * ROW_COLUMNS };
 void row_csv(const struct row *row, char out[ROW_CSV_BYTES]);

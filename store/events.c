@@ -5,6 +5,7 @@
  * emptied, or at another address). No event would ever follow it, so the reader starts anew, with a
  * gap. Both are checked once per connection, not with every read.
  */
+#include "job/documents/events.h"
 #include "store/internal.h"
 #include "store/lua.h"
 
@@ -97,8 +98,8 @@ static json_t *event_json(const struct stream_entry *at)
     const char *job = reply_field(at->fields, "job", NULL),
                *type = reply_field(at->fields, "type", NULL);
     const char *text = reply_field(at->fields, "j", NULL);
-    return json_pack("{s:s, s:s, s:s, s:s}", "id", at->id, "job", job ? job : "", "type",
-                     type ? type : "", "data", text ? text : "{}");
+    return event_entry_json(&(struct event_entry){
+        .id = at->id, .job = job ? job : "", .type = type ? type : "", .data = text ? text : "{}"});
 }
 
 /* "$" becomes the newest id, so that no event between two calls is missed; an id from the future

@@ -43,39 +43,28 @@ struct evaluate {
 
 /* ---- the job spec of it ---------------------------------------------------------------------- */
 
-static json_t *meta_json(const struct safetensors *s, const char *key)
-{
-    const char *text = safetensors_meta(s, key);
-    return text ? jsonx_parse(text, strlen(text), NULL) : NULL;
-}
-
 /* New reference; keys that neither the file nor --spec has are missing. */
-static json_t *base_spec(const struct evaluate_ask *ask, const struct safetensors *s, struct err *e)
+static json_t *base_spec(const struct evaluate_ask *ask, const struct artifact_about *about,
+                         struct err *e)
 {
     json_t *base = ask->spec ? jsonx_load(ask->spec, SPEC_MAX, e) : json_object();
     if (!base) {
         err_prefix(e, "cannot read the job spec");
         return NULL;
     }
-    json_t *network = meta_json(s, "network"), *data = meta_json(s, "data"),
-           *crop = meta_json(s, "crop"), *seed = meta_json(s, "seed");
-    if (network && !ask->spec) {
-        json_object_set(base, "model", network);
+    if (about->network && !ask->spec) {
+        json_object_set(base, "model", about->network);
     }
-    if (data && !ask->spec) {
-        json_object_set(base, "data", data);
+    if (about->data && !ask->spec) {
+        json_object_set(base, "data", about->data);
     }
     if (!ask->spec) { /* a file without windows has none, whatever its network's recipe */
-        json_object_set_new(base, "augment",
-                            crop ? json_pack("{s:{s:O}}", "crop", "size", crop) : json_object());
+        json_t *crop = about->crop ? json_pack("{s:{s:O}}", "crop", "size", about->crop) : NULL;
+        json_object_set_new(base, "augment", crop ? crop : json_object());
     }
-    if (json_is_integer(seed) && !ask->spec) {
-        json_object_set(base, "seed", seed);
+    if (json_is_integer(about->seed) && !ask->spec) {
+        json_object_set(base, "seed", about->seed);
     }
-    json_decref(network);
-    json_decref(data);
-    json_decref(crop);
-    json_decref(seed);
     if (json_object_get(base, "model")) {
         return base;
     }
@@ -160,26 +149,27 @@ static int parse_spec(struct evaluate *v, const json_t *base, struct err *e)
 static int read_spec(struct evaluate *v, struct err *e)
 {
     struct safetensors s;
+    struct artifact_about about;
     int rc = safetensors_open(&s, v->ask->model, false, e);
     if (rc < 0) {
         return rc;
     }
-    json_t *base = base_spec(v->ask, &s, e);
+    artifact_about(&s, &about);
+    json_t *base = base_spec(v->ask, &about, e);
     json_t *data = json_object_get(base, "data");
     if (base && !json_is_object(data)) {
         data = json_object();
         json_object_set_new(base, "data", data);
     }
-    const char *normalize = safetensors_meta(&s, "normalize");
-    if (base && normalize && !json_object_get(data, "normalize")) {
-        json_t *j = jsonx_parse(normalize, strlen(normalize), NULL);
-        json_object_set_new(data, "normalize", j ? j : json_string(normalize));
+    if (base && about.normalize && !json_object_get(data, "normalize")) {
+        json_object_set(data, "normalize", about.normalize);
     }
     rc = base ? choose_data(v, data, e) : -(int)e->code;
     if (rc >= 0) {
         rc = parse_spec(v, base, e);
     }
     json_decref(base);
+    artifact_about_release(&about);
     safetensors_close(&s);
     return rc;
 }

@@ -42,7 +42,9 @@ static void on_evaluated(void *ctx, const struct evaluation *v)
 static void on_joined(void *ctx, const struct joined *program, const int *first_sizes)
 {
     struct local *l = ctx;
-    memcpy(l->control.sizes, first_sizes, sizeof(int) * (size_t)l->workers);
+    if (first_sizes) {
+        memcpy(l->control.sizes, first_sizes, sizeof(int) * (size_t)l->workers);
+    }
     if (l->rank == 0) {
         print_line(l, "joined,%lld,%lld,%d,%g\n", (long long)program->parameters,
                    (long long)program->samples, program->global_batch, program->epochs);

@@ -330,6 +330,14 @@ static int become_user(struct worker_config *c, struct err *e)
     return rc;
 }
 
+/* Of the keeper: has a worker died, without which the attempt went on? */
+static bool has_lost(const struct process *w)
+{
+    int ranks[SPEC_WORKERS];
+    const struct telemetry *t = &w->telemetry;
+    return w->rank == w->c->spec->workers && t->lost && t->lost(t->ctx, ranks) > 0;
+}
+
 int process_run(struct worker_config *c, struct err *e)
 {
     int provided = 0;
@@ -358,6 +366,9 @@ int process_run(struct worker_config *c, struct err *e)
     }
     own_folder_remove(&w->copy);
     results_close(&w->results);
+    if (has_lost(w)) {
+        comm_abandon(&w->comm); /* what goes to a lost worker never ends */
+    }
     say_goodbye(w, rc, e);
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -24,7 +24,8 @@ struct telemetry {
     /* of the keeper's data set, so far; 0, 0: it is over. May be NULL */
     void (*received)(void *ctx, int64_t bytes, int64_t of_bytes);
     /* Programs have joined: what they bring, and the first minibatches [workers], which hold until
-     * the coordinator sends others; may be NULL */
+     * the coordinator sends others. Again, without minibatches (NULL), when rank 0's program has
+     * another number of epochs. May be NULL */
     void (*joined)(void *ctx, const struct joined *program, const int *first_sizes);
     void (*tuned)(void *ctx, json_t *tuning); /* what the device measured (dev_tuning); a reference
                                                  is taken over; may be NULL */

@@ -195,7 +195,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.marks = t->engine->marks;
     t->rank.mark = mark;
     t->rank.differs = differs;
-    t->rank.wants_sure = t->engine->wants_sure && !t->engine->open; /* open: any may be the last */
+    t->rank.wants_sure = t->engine->wants_sure;
     t->rank.ctx = t;
     t->rank.row = tell_row;
     t->rank.evaluated = tell_evaluated;
@@ -255,8 +255,9 @@ static int tell_measured(struct trainer *t, bool last, struct err *e)
     struct dev_result sum = {.finite = true};
     struct work w = {.action = DO_EVALUATE};
     int rc = ops->measured ? ops->measured(t->engine, last, &sum, &w.eval_count, e) : 0;
-    return rc < 0 || w.eval_count == 0 ? rc
-                                       : t->strategy->ops->on_evaluated(t->strategy, &w, &sum, e);
+    return rc < 0 || w.eval_count == 0 || !t->rank.measures
+               ? rc
+               : t->strategy->ops->on_evaluated(t->strategy, &w, &sum, e);
 }
 
 static int train(struct trainer *t, struct work *w, struct err *e)

@@ -5,10 +5,10 @@
 static const char head[] =
     "# bash completion for evenstep; made by `evenstep completion bash`.\n"
     "# options: all of a command; values: those that take one, with its kind;\n"
-    "# kinds: of its arguments; rest: of all that follow.\n"
+    "# kinds: of its arguments; rest: of all that follow; actions: what its first may be.\n"
     "_evenstep() {\n"
     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "    local options='' values='' kinds='' rest='' kind='' i\n"
+    "    local options='' values='' kinds='' rest='' actions='' kind='' i\n"
     "    COMPREPLY=()\n"
     "    case ${COMP_WORDS[1]} in\n";
 
@@ -38,7 +38,7 @@ static const char tail[] =
     "    case $kind in\n"
     "    file) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;\n"
     "    folder) mapfile -t COMPREPLY < <(compgen -d -- \"$word\") ;;\n"
-    "    jobs | nodes | programs | sweeps)\n"
+    "    jobs | nodes | programs | sweeps | datasets)\n"
     "        kind=$(\"${COMP_WORDS[0]}\" \"$kind\" -q 2>/dev/null)\n"
     "        mapfile -t COMPREPLY < <(compgen -W \"$kind\" -- \"$word\")\n"
     "        ;;\n"
@@ -46,17 +46,17 @@ static const char tail[] =
     "    role)\n"
     "        mapfile -t COMPREPLY < <(compgen -W 'viewer operator programs admin' -- \"$word\")\n"
     "        ;;\n"
-    "    token) mapfile -t COMPREPLY < <(compgen -W 'create list revoke' -- \"$word\") ;;\n"
+    "    action) mapfile -t COMPREPLY < <(compgen -W \"$actions\" -- \"$word\") ;;\n"
     "    esac\n"
     "    [[ $kind != file && $kind != folder ]] || compopt -o filenames 2>/dev/null\n"
     "}\n"
     "complete -F _evenstep evenstep\n";
 
 static const char *const names[] = {
-    [WORD_PLAIN] = "plain",  [WORD_FILE] = "file",  [WORD_FOLDER] = "folder",
-    [WORD_JOB] = "jobs",     [WORD_NODE] = "nodes", [WORD_PROGRAM] = "programs",
-    [WORD_SHELL] = "shell",  [WORD_ROLE] = "role",  [WORD_TOKEN_ACTION] = "token",
-    [WORD_SWEEP] = "sweeps",
+    [WORD_PLAIN] = "plain",  [WORD_FILE] = "file",        [WORD_FOLDER] = "folder",
+    [WORD_JOB] = "jobs",     [WORD_NODE] = "nodes",       [WORD_PROGRAM] = "programs",
+    [WORD_SHELL] = "shell",  [WORD_ROLE] = "role",        [WORD_ACTION] = "action",
+    [WORD_SWEEP] = "sweeps", [WORD_DATASET] = "datasets",
 };
 
 static void print_command(const struct command *c, FILE *out)
@@ -80,11 +80,15 @@ static void print_command(const struct command *c, FILE *out)
         }
     }
     fprintf(out, "'\n        kinds='");
-    for (int i = 0; i < least || i < most; i++) {
+    for (int i = 0; i < argument_places(c); i++) {
         fprintf(out, "%s%s", i ? " " : "", names[argument_kind(c, i)]);
     }
-    fprintf(out, "'\n        rest='%s'\n        ;;\n",
+    fprintf(out, "'\n        rest='%s'\n",
             most < 0 ? names[argument_kind(c, COMMAND_OPTIONS)] : "");
+    if (c->actions) {
+        fprintf(out, "        actions='%s'\n", c->actions);
+    }
+    fprintf(out, "        ;;\n");
 }
 
 void print_bash(FILE *out)

@@ -24,7 +24,8 @@ static const char *const offers[] = {
     [WORD_PROGRAM] = "-f -a '(evenstep programs -q 2>/dev/null)'",
     [WORD_SHELL] = "-f -a 'bash zsh fish'",
     [WORD_ROLE] = "-f -a 'viewer operator programs admin'",
-    [WORD_TOKEN_ACTION] = "-f -a 'create list revoke'",
+    [WORD_ACTION] = "-f", /* print_command */
+    [WORD_DATASET] = "-f -a '(evenstep datasets -q 2>/dev/null)'",
     [WORD_SWEEP] = "-f -a '(evenstep sweeps -q 2>/dev/null)'",
 };
 
@@ -52,8 +53,12 @@ static void print_command(const struct command *c, FILE *out)
         fputc('\n', out);
     }
     if (most != 0) { /* fish does not count arguments: the first one's kind is offered */
-        fprintf(out, "complete -c evenstep -n '__fish_seen_subcommand_from %s' %s\n", c->name,
+        fprintf(out, "complete -c evenstep -n '__fish_seen_subcommand_from %s' %s", c->name,
                 offers[argument_kind(c, 0)]);
+        if (argument_kind(c, 0) == WORD_ACTION && c->actions) {
+            fprintf(out, " -a '%s'", c->actions);
+        }
+        fputc('\n', out);
     }
 }
 

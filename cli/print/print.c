@@ -11,11 +11,11 @@ enum word_kind word_kind(const char *word)
     static const struct {
         const char *begin;
         enum word_kind kind;
-    } kinds[] = {{"FILE", WORD_FILE},  {"MODEL", WORD_FILE},      {"ARGS", WORD_FILE},
-                 {"DIR", WORD_FOLDER}, {"FOLDER", WORD_FOLDER},   {"ID", WORD_JOB},
-                 {"NODE", WORD_NODE},  {"PROGRAM", WORD_PROGRAM}, {"SHELL", WORD_SHELL},
-                 {"PATH", WORD_FILE},  {"ROLE", WORD_ROLE},       {"ACTION", WORD_TOKEN_ACTION},
-                 {"SWEEP", WORD_SWEEP}};
+    } kinds[] = {{"FILE", WORD_FILE},   {"MODEL", WORD_FILE},      {"ARGS", WORD_FILE},
+                 {"DIR", WORD_FOLDER},  {"FOLDER", WORD_FOLDER},   {"ID", WORD_JOB},
+                 {"NODE", WORD_NODE},   {"PROGRAM", WORD_PROGRAM}, {"SHELL", WORD_SHELL},
+                 {"PATH", WORD_FILE},   {"ROLE", WORD_ROLE},       {"ACTION", WORD_ACTION},
+                 {"SWEEP", WORD_SWEEP}, {"DATASET", WORD_DATASET}};
     word += *word == '[';
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strncmp(word, kinds[i].begin, strlen(kinds[i].begin)) == 0) {
@@ -38,6 +38,18 @@ enum word_kind argument_kind(const struct command *c, int i)
         }
     }
     return last && strstr(last, "…") ? word_kind(last) : WORD_PLAIN;
+}
+
+int argument_places(const struct command *c)
+{
+    int n = 0;
+    for (const char *word = c->arguments; *word; word += strspn(word, " ")) {
+        size_t length = strcspn(word, " ");
+        bool counts = strncmp(word, "[OPTIONS]", 9) != 0 && !memmem(word, length, "…", strlen("…"));
+        n += counts ? 1 : 0;
+        word += length;
+    }
+    return n;
 }
 
 static const struct opt options[] = {CLIENT_HELP, {0}};

@@ -17,14 +17,17 @@ enum word_kind {
     WORD_PROGRAM,
     WORD_SHELL,
     WORD_ROLE,
-    WORD_TOKEN_ACTION,
+    WORD_ACTION, /* of the command's actions */
     WORD_SWEEP,
+    WORD_DATASET,
 };
 
 /* The kind that a word of `arguments`, or an option's metavar, stands for. */
 enum word_kind word_kind(const char *word);
 /* The kind of a command's i-th argument: the last word holds for all that follow. */
 enum word_kind argument_kind(const struct command *c, int i);
+/* How many arguments stand before the one that may be repeated, or in all. */
+int argument_places(const struct command *c);
 
 void print_bash(FILE *out);   /* bash.c */
 void print_zsh(FILE *out);    /* zsh.c */

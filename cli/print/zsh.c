@@ -12,8 +12,9 @@ static const char *const actions[] = {
     [WORD_PROGRAM] = "_evenstep_names programs",
     [WORD_SHELL] = "(bash zsh fish)",
     [WORD_ROLE] = "(viewer operator programs admin)",
-    [WORD_TOKEN_ACTION] = "(create list revoke)",
+    [WORD_ACTION] = " ", /* print_argument */
     [WORD_SWEEP] = "_evenstep_names sweeps",
+    [WORD_DATASET] = "_evenstep_names datasets",
 };
 
 /* Help within a specification in single quotes: [ ] and : have a meaning there. */
@@ -45,6 +46,15 @@ static void print_option(const struct command *c, const struct opt *o, FILE *out
     fputs("'", out);
 }
 
+static void print_argument(const struct command *c, int i, FILE *out)
+{
+    if (argument_kind(c, i) == WORD_ACTION && c->actions) {
+        fprintf(out, "(%s)", c->actions);
+    } else {
+        fputs(actions[argument_kind(c, i)], out);
+    }
+}
+
 static void print_command(const struct command *c, FILE *out)
 {
     struct opt options[COMMAND_OPTIONS];
@@ -55,8 +65,10 @@ static void print_command(const struct command *c, FILE *out)
     for (const struct opt *o = options; o->name; o++) {
         print_option(c, o, out);
     }
-    for (int i = 0; i < least || i < most; i++) {
-        fprintf(out, " \\\n            '%d: :%s'", i + 1, actions[argument_kind(c, i)]);
+    for (int i = 0; i < argument_places(c); i++) {
+        fprintf(out, " \\\n            '%d: :", i + 1);
+        print_argument(c, i, out);
+        fputs("'", out);
     }
     if (most < 0) {
         fprintf(out, " \\\n            '*: :%s'", actions[argument_kind(c, COMMAND_OPTIONS)]);

@@ -48,7 +48,7 @@ static void add_header(struct buf *out, const char *prefix, size_t prefix_bytes,
     buf_add(out, &h, sizeof h);
 }
 
-static size_t fill(size_t n)
+size_t tar_fill(size_t n)
 {
     return (TAR_BLOCK - n % TAR_BLOCK) % TAR_BLOCK;
 }
@@ -57,7 +57,7 @@ static void add_content(struct buf *out, const void *bytes, size_t n)
 {
     static const char zeros[TAR_BLOCK];
     buf_add(out, bytes, n);
-    buf_add(out, zeros, fill(n));
+    buf_add(out, zeros, tar_fill(n));
 }
 
 /* The record "LENGTH path=PATH\n", whose length counts its own digits. */
@@ -73,7 +73,7 @@ static size_t path_record(const char *path, char *out, size_t size)
     return n;
 }
 
-void tar_add(struct buf *out, const char *path, bool executable, const void *bytes, size_t n)
+void tar_head(struct buf *out, const char *path, bool executable, size_t n)
 {
     char record[PATH_MAX + 32];
     long cut = find_cut(path);
@@ -84,6 +84,11 @@ void tar_add(struct buf *out, const char *path, bool executable, const void *byt
     }
     add_header(out, path, cut > 0 ? (size_t)cut : 0, cut > 0 ? path + cut + 1 : path, '0',
                executable, n);
+}
+
+void tar_add(struct buf *out, const char *path, bool executable, const void *bytes, size_t n)
+{
+    tar_head(out, path, executable, n);
     add_content(out, bytes, n);
 }
 
@@ -96,5 +101,5 @@ void tar_end(struct buf *out)
 size_t tar_bytes(const char *path, size_t n)
 {
     size_t record = find_cut(path) < 0 ? path_record(path, NULL, 0) : 0;
-    return (record ? TAR_BLOCK + record + fill(record) : 0) + TAR_BLOCK + n + fill(n);
+    return (record ? TAR_BLOCK + record + tar_fill(record) : 0) + TAR_BLOCK + n + tar_fill(n);
 }

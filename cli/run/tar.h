@@ -15,6 +15,10 @@ enum { TAR_END_BYTES = 2 * TAR_BLOCK };
 
 /* Appends one file of n bytes. path: relative, without "./". */
 void tar_add(struct buf *out, const char *path, bool executable, const void *bytes, size_t n);
+/* What stands before the content of a file of n bytes, for who writes that himself, and behind it
+ * tar_fill(n) zeros. */
+void tar_head(struct buf *out, const char *path, bool executable, size_t n);
+size_t tar_fill(size_t n);
 /* Two empty blocks. out->failed then says whether everything fitted. */
 void tar_end(struct buf *out);
 /* What tar_add appends for a file of n bytes. */

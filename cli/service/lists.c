@@ -1,30 +1,9 @@
-/* Data sets, programs, links for a browser, who asks, and the service's figures. */
+/* Programs, links for a browser, who asks, and the service's figures. */
 #include <stdlib.h>
 
 #include "cli/service/service.h"
 #include "common/jsonx.h"
 #include "common/text.h"
-
-/* ---- data sets ------------------------------------------------------------------------------- */
-
-static void print_datasets(const json_t *answer)
-{
-    static const struct column columns[] = {
-        {"path", "path", COLUMN_WHOLE},
-        {"format", "format", COLUMN_TEXT},
-        {"shape", "shape", COLUMN_TEXT},
-        {"classes", "classes", COLUMN_COUNT},
-        {"samples", "samples", COLUMN_COUNT},
-        {"test", "test_samples", COLUMN_COUNT},
-        COLUMNS_END,
-    };
-    columns_print(json_object_get(answer, "datasets"), columns, "", stdout);
-}
-
-int command_datasets(struct session *s)
-{
-    return session_show(s, "GET", "/api/v1/datasets", print_datasets);
-}
 
 /* ---- programs -------------------------------------------------------------------------------- */
 

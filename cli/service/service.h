@@ -6,11 +6,11 @@
 #include "cli/session.h"
 
 extern const struct opt link_options[], programs_options[], token_options[], audit_options[],
-    webhook_options[], accounting_options[];
+    webhook_options[], accounting_options[], datasets_options[];
 
 int command_catalog(struct session *s);  /* catalog.c */
-int command_datasets(struct session *s); /* lists.c */
-int command_programs(struct session *s);
+int command_datasets(struct session *s); /* datasets.c */
+int command_programs(struct session *s); /* lists.c */
 int command_link(struct session *s);
 int command_whoami(struct session *s);
 int command_metrics(struct session *s);

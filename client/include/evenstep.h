@@ -126,6 +126,11 @@ struct es_slice {
  * which it does at an epoch's end, and all ranks after the same one. */
 int es_epochs(double epochs);
 
+/* The same of a program that may make more epochs, in a second phase: it leaves (es_leave) at the
+ * end of its last one, and all ranks after the same. The number is for the job's page; it may be
+ * told again, between two epochs. */
+int es_epochs_at_least(double epochs);
+
 /* 1 and the next slice; 0: none comes any more, the job is done or stopped. Blocks until the rank
  * has one; up to run.ahead of them may be taken before es_begin of the first. */
 int es_next(struct es_slice *slice);

@@ -112,7 +112,7 @@ void alone_send(struct alone *a, const struct wire_message *m)
         a->answer = WIRE_CONTINUE;
         break;
     case WIRE_EPOCHS:
-        a->epochs = m->epochs;
+        a->epochs = m->flags & WIRE_MORE ? 0 : m->epochs;
         break;
     default:
         break;

@@ -1,4 +1,5 @@
 /* Around the steps: holds, the program's own state, metrics, the ends of epochs and of the run. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -73,6 +74,19 @@ PUBLIC int es_epochs(double epochs)
         return es_fail("es_epochs: the run has started; its length is told before es_start");
     }
     return epochs > 0 ? talk_send(s, &m, -1) : es_fail("es_epochs: %g epochs are none", epochs);
+}
+
+PUBLIC int es_epochs_at_least(double epochs)
+{
+    struct wire_message m = {.type = WIRE_EPOCHS, .flags = WIRE_MORE, .epochs = epochs};
+
+    if (es_usable("es_epochs_at_least") < 0) {
+        return -1;
+    }
+    return epochs > 0 && isfinite(epochs) ? talk_send(&es_session, &m, -1)
+                                          : es_fail("es_epochs_at_least: %g epochs are none or "
+                                                    "without end",
+                                                    epochs);
 }
 
 /* An open pass is given up before: nothing after it would sum its gradients. */

@@ -171,7 +171,8 @@ static json_t *try_out(const char *part, const char *name, FILE *archive, struct
 {
     char into[PATH_MAX];
     snprintf(into, sizeof into, "%.4000s/%.64s", part, name);
-    if (proc_mkdirs(into, 0700, e) < 0 || archive_read(archive, into, a, problems, e) < 0 ||
+    if (proc_mkdirs(into, 0700, e) < 0 ||
+        archive_read(archive, into, ARCHIVE_DATA_FILES, a, problems, e) < 0 ||
         problems->count > 0) {
         return NULL;
     }

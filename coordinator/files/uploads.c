@@ -186,7 +186,7 @@ json_t *uploads_add(const char *data_dir, FILE *archive, const char *who, bool *
     char path[PATH_MAX], quoted[300];
     json_t *facts = NULL;
     *fresh = false;
-    int rc = archive_read(archive, NULL, &a, problems, e);
+    int rc = archive_read(archive, NULL, ARCHIVE_PROGRAM_FILES, &a, problems, e);
     if (rc == 0 && (facts = facts_of(&a, who, problems)) && problems->count == 0) {
         uploads_use(data_dir, a.digest, path);
         *fresh = access(path, R_OK) != 0;

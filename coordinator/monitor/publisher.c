@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "job/documents/events.h"
 #include "job/documents/live.h"
 
 static const double live_seconds = 0.4, detail_seconds = 1.0, speed_seconds = 5.0,
@@ -146,14 +147,6 @@ static json_t *live_of(const struct publisher *p, const struct publisher_view *v
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static json_t *point_json(const struct ranks *r, const struct row *row)
-{
-    json_t *point = row_json(row, ROW_EVENTS);
-    json_object_set_new(point, "rank", json_integer(row->rank));
-    json_object_set_new(point, "node", json_string(r->all[row->rank].node));
-    return point;
-}
-
 /* Rows since the last event; NULL: there are none. */
 static json_t *take_points(struct ranks *r)
 {
@@ -161,12 +154,13 @@ static json_t *take_points(struct ranks *r)
     for (int i = 0; i < r->workers; i++) {
         struct thinned *points = &r->all[i].points;
         for (int k = 0; k < points->count; k++) {
-            json_array_append_new(rows, point_json(r, &points->rows[k]));
+            const struct row *row = &points->rows[k];
+            json_array_append_new(rows, rows_event_row(row, r->all[row->rank].node));
         }
         thin_reset(points, points->most);
     }
     if (json_array_size(rows) > 0) {
-        return json_pack("{s:o, s:f}", "rows", rows, "samples", (double)ranks_samples(r));
+        return rows_event_json(rows, ranks_samples(r));
     }
     json_decref(rows);
     return NULL;

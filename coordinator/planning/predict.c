@@ -28,26 +28,12 @@
 #include "job/spec/cluster.h"
 #include "job/documents/summary.h"
 
-enum { EVENTS = 250000, STEPS_LEAST = 20, STEPS_MOST = 480, ALTERNATIVES = 7, SEEDS = 3 };
+enum { EVENTS = 250000, STEPS_LEAST = 20, STEPS_MOST = 480, SEEDS = 3 };
 static const double most_jitter = 0.33; /* that a cluster may have */
 static const double limit_seconds = 3;
 /* of ranks on one host through shared memory (PLATFORM.md): a message's start, bytes a second of
  * one copy */
 static const double link_latency = 5e-5, link_bandwidth = 1.3e9;
-
-/* How much of a sample of `sync` one is worth on the way to an accuracy: medians over ten clusters
- * (docs/results/scouting/which-strategy.md). Late gradients and replicas that drift apart bear a
- * lower learning rate. dc-asgd and its kin, dbs-sgd and hier-sgd have what was measured of their
- * kind. */
-static const double sample_worth[CAT_COUNT] = {
-    [CAT_STRATEGY_SYNC] = 1,       [CAT_STRATEGY_ASGD] = 0.9,     [CAT_STRATEGY_SSP] = 0.9,
-    [CAT_STRATEGY_DBS_SGD] = 0.9,  [CAT_STRATEGY_DC_ASGD] = 0.9,  [CAT_STRATEGY_DC_ASGDK] = 0.9,
-    [CAT_STRATEGY_DDC_ASGD] = 0.9, [CAT_STRATEGY_SOFTSYNC] = 0.5, [CAT_STRATEGY_LOCAL_SGD] = 0.5,
-    [CAT_STRATEGY_HIER_SGD] = 0.5, [CAT_STRATEGY_HPSGD] = 0.5,
-};
-
-static const char *const alternatives[ALTERNATIVES] = {"sync",    "asgd",      "softsync", "ssp",
-                                                       "dbs-sgd", "local-sgd", "hpsgd"};
 
 struct prediction {
     const struct dryrun *d;
@@ -293,12 +279,14 @@ static json_t *row_of(const struct prediction *p, const struct summary_read runs
     const struct summary_read *median = &runs[SEEDS / 2];
     double rate = median->samples_per_second, batch = p->spec->batching.global_batch,
            slowest = runs[0].samples_per_second, fastest = runs[SEEDS - 1].samples_per_second;
+    struct strategy_traits traits = strategy_traits(catalog_find(CATALOG_STRATEGY, strategy)->id);
     json_t *row = json_pack(
-        "{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:o, s:O, s:I}", "strategy", strategy, "chosen",
+        "{s:s, s:b, s:f, s:f, s:f, s:f, s:o, s:b, s:o, s:O, s:I}", "strategy", strategy, "chosen",
         chosen, "step_seconds", rate > 0 ? batch / rate : 0, "step_seconds_least",
         fastest > 0 ? batch / fastest : 0, "step_seconds_most", slowest > 0 ? batch / slowest : 0,
         "samples_per_second", rate, "sample_worth",
-        sample_worth[catalog_find(CATALOG_STRATEGY, strategy)->id], "epoch_seconds",
+        traits.worth > 0 ? json_real(traits.worth) : json_null(), "replicas_drift",
+        traits.replicas == REPLICAS_AVERAGED, "epoch_seconds",
         p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
         "staleness", median->staleness, "memory_bytes", (json_int_t)median->rank_memory_bytes);
     if (chosen) {
@@ -361,8 +349,15 @@ static json_t *simulate(const struct prediction *p, const char *strategy, bool c
     return read_row(p, strategy, chosen, e);
 }
 
+static bool is_compared(const char *strategy)
+{
+    return strategy_traits(catalog_find(CATALOG_STRATEGY, strategy)->id).compared;
+}
+
 static json_t *simulate_all(struct prediction *p, struct err *e)
 {
+    int n;
+    const char *const *all = catalog_names(CATALOG_STRATEGY, &n);
     json_t *rows = json_array();
     const char *chosen = catalog_get(p->spec->strategy.type)->name;
     snprintf(p->dir, sizeof p->dir, "/tmp/evenstep-predict-XXXXXX");
@@ -372,12 +367,12 @@ static json_t *simulate_all(struct prediction *p, struct err *e)
         return NULL;
     }
     int rc = write_json(p->dir, "cluster.json", p->cluster, e);
-    for (int i = -1; i < ALTERNATIVES && rc >= 0; i++) {
-        if (i >= 0 && strcmp(alternatives[i], chosen) == 0) {
+    for (int i = -1; i < n && rc >= 0; i++) {
+        if (i >= 0 && (strcmp(all[i], chosen) == 0 || !is_compared(all[i]))) {
             continue;
         }
         struct err why = {0};
-        json_t *row = simulate(p, i < 0 ? chosen : alternatives[i], i < 0, i < 0 ? e : &why);
+        json_t *row = simulate(p, i < 0 ? chosen : all[i], i < 0, i < 0 ? e : &why);
         if (row) {
             json_array_append_new(rows, row);
         } else if (i < 0) {

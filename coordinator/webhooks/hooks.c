@@ -29,7 +29,6 @@ static void hook_free(struct hook *hook)
         hook->waiting = d->next;
         delivery_free(d);
     }
-    json_decref(hook->document);
     free(hook);
 }
 
@@ -94,7 +93,7 @@ static struct delivery *delivery_of(const json_t *j)
 static struct hook *find(const struct hooks *h, const char *id)
 {
     struct hook *hook = h->first;
-    while (hook && strcmp(hook->id, id) != 0) {
+    while (hook && strcmp(hook->about.id, id) != 0) {
         hook = hook->next;
     }
     return hook;
@@ -128,16 +127,14 @@ static int add_waiting(struct hook *hook, const json_t *waiting, struct err *e)
     return 0;
 }
 
-static int add(struct hooks *h, json_t *document, struct err *e)
+static int add(struct hooks *h, const struct webhook *about, struct err *e)
 {
     struct hook *hook = calloc(1, sizeof *hook);
     if (!hook) {
         return err_set(e, ERR_MEMORY, "cannot read webhooks: memory ran out");
     }
-    snprintf(hook->id, sizeof hook->id, "%s", jsonx_string_at(document, "id"));
-    snprintf(hook->since, sizeof hook->since, "%s", jsonx_string_at(document, "since"));
-    hook->document = json_incref(document);
-    json_t *waiting = store_webhook_waiting(h->store, hook->id, e);
+    hook->about = *about;
+    json_t *waiting = store_webhook_waiting(h->store, about->id, e);
     int rc = waiting ? add_waiting(hook, waiting, e) : -(int)e->code;
     json_decref(waiting);
     if (rc < 0) {
@@ -173,11 +170,18 @@ int hooks_load(struct hooks *h, struct err *e)
         hook->there = false;
     }
     json_array_foreach(all, i, one) {
-        struct hook *known = find(h, jsonx_string_at(one, "id"));
+        struct webhook about;
+        struct err why = {0};
+        if (webhook_read(&about, one, &why) < 0) {
+            log_warn("webhooks", "a webhook in the store is passed over", "why=\"%s\"",
+                     why.message);
+            continue;
+        }
+        struct hook *known = find(h, about.id);
         if (known) {
             known->there = true;
         } else if (rc == 0) {
-            rc = add(h, one, e);
+            rc = add(h, &about, e);
         }
     }
     json_decref(all);
@@ -193,7 +197,8 @@ bool hooks_since(const struct hooks *h, char out[STORE_PLACE])
 {
     const char *first = NULL;
     for (const struct hook *hook = h->first; hook; hook = hook->next) {
-        first = !first || store_stream_compare(hook->since, first) < 0 ? hook->since : first;
+        first = !first || store_stream_compare(hook->about.since, first) < 0 ? hook->about.since
+                                                                             : first;
     }
     snprintf(out, STORE_PLACE, "%s", first ? first : "0-0");
     return first != NULL;
@@ -201,33 +206,24 @@ bool hooks_since(const struct hooks *h, char out[STORE_PLACE])
 
 /* A change of a job's state, as it is told. */
 struct change {
-    const char *job, *state, *event; /* event: its id */
-    char *owner;                     /* or NULL: nobody, or the job is gone; owned */
-    char *body;                      /* owned */
+    const char *job, *event; /* event: its id */
+    enum job_state state;
+    char *owner; /* or NULL: nobody, or the job is gone; owned */
+    char *body;  /* owned */
     int64_t ms;
 };
 
 /* Whether it asks for this kind of change; whose job it is, is another question. */
 static bool wants_state(const struct hook *hook, const struct change *c)
 {
-    size_t i;
-    json_t *state;
-    if (!hook->there || store_stream_compare(c->event, hook->since) <= 0) {
-        return false;
-    }
-    json_array_foreach(json_object_get(hook->document, "states"), i, state) {
-        if (strcmp(json_string_value(state), c->state) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return hook->there && store_stream_compare(c->event, hook->about.since) > 0 &&
+           webhook_wants(&hook->about, c->state);
 }
 
 static bool wants(const struct hook *hook, const struct change *c)
 {
-    bool own = strcmp(jsonx_string_at(hook->document, "scope"), "own") == 0;
-    const char *owner = jsonx_string_at(hook->document, "owner");
-    return (!own || (c->owner && strcmp(c->owner, owner) == 0)) && wants_state(hook, c);
+    const struct webhook *w = &hook->about;
+    return (!w->own || (c->owner && strcmp(c->owner, w->owner) == 0)) && wants_state(hook, c);
 }
 
 /* {"type": "job.failed", "timestamp", "data": what the event says, and the owner}. NULL: memory ran
@@ -235,12 +231,10 @@ static bool wants(const struct hook *hook, const struct change *c)
 static char *body_of(const json_t *data, const struct change *c)
 {
     char type[HOOKS_TYPE], time[32];
-    snprintf(type, sizeof type, "job.%s", c->state);
-    json_t *owner = c->owner ? json_string(c->owner) : json_null();
-    json_t *told = json_copy((json_t *)data),
+    snprintf(type, sizeof type, "job.%s", jobstate_name(c->state));
+    json_t *told = job_event_told(data, c->owner),
            *all = json_pack("{s:s, s:s, s:O}", "type", type, "timestamp", clock_format(time, c->ms),
                             "data", told);
-    json_object_set_new(told, "owner", owner);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(told);
     json_decref(all);
@@ -255,12 +249,12 @@ static int queue(struct hooks *h, struct hook *hook, const struct change *c, str
         delivery_free(d);
         return err_set(e, ERR_MEMORY, "cannot queue a delivery: memory ran out");
     }
-    snprintf(d->id, sizeof d->id, "msg_%s_%s", hook->id, c->event);
+    snprintf(d->id, sizeof d->id, "msg_%s_%s", hook->about.id, c->event);
     snprintf(d->job, sizeof d->job, "%s", c->job);
-    snprintf(d->type, sizeof d->type, "job.%s", c->state);
+    snprintf(d->type, sizeof d->type, "job.%s", jobstate_name(c->state));
     d->created = d->due = c->ms;
     json_t *document = delivery_json(d);
-    int rc = store_webhook_queue(h->store, hook->id, d->id, document, e);
+    int rc = store_webhook_queue(h->store, hook->about.id, d->id, document, e);
     json_decref(document);
     for (const struct delivery *known = hook->waiting; known && rc == WEBHOOK_QUEUED;
          known = known->next) {
@@ -272,7 +266,7 @@ static int queue(struct hooks *h, struct hook *hook, const struct change *c, str
     }
     if (rc == WEBHOOK_FULL) {
         log_warn("webhooks", "too many deliveries wait for a webhook, so one is dropped",
-                 "webhook=%s job=%s type=%s", hook->id, d->job, d->type);
+                 "webhook=%s job=%s type=%s", hook->about.id, d->job, d->type);
     }
     delivery_free(d);
     return rc < 0 ? rc : 0;
@@ -306,15 +300,16 @@ static int tell_all(struct hooks *h, struct change *c, const json_t *data, struc
     return rc;
 }
 
-int hooks_event(struct hooks *h, const json_t *event, struct err *e)
+int hooks_event(struct hooks *h, const struct event_entry *entry, struct err *e)
 {
-    struct change c = {.job = jsonx_string_at(event, "job"), .event = jsonx_string_at(event, "id")};
-    json_t *data = json_loads(jsonx_string_at(event, "data"), 0, NULL);
-    const char *from = jsonx_string_at(data, "from");
-    c.state = jsonx_string_at(data, "state");
-    c.ms = strtoll(c.event, NULL, 10);
-    /* `from` equal to the state: only priority, tags or note changed */
-    int rc = *c.job && *c.state && strcmp(from, c.state) != 0 ? tell_all(h, &c, data, e) : 0;
+    struct job_event event;
+    json_t *data = event_entry_data(entry);
+    struct change c = {.job = entry->job, .event = entry->id, .ms = strtoll(entry->id, NULL, 10)};
+    int rc = 0;
+    if (*c.job && job_event_read(data, &event) && job_event_changes(&event)) {
+        c.state = event.state;
+        rc = tell_all(h, &c, data, e);
+    }
     json_decref(data);
     return rc;
 }
@@ -385,14 +380,14 @@ int hooks_answered(struct hooks *h, struct hook *hook, const struct hooks_answer
     d->tries++;
     d->due = now + (done ? 0 : delay_after(d->tries));
     json_t *tried = try_json(d, a, outcome, now), *left = done ? NULL : delivery_json(d);
-    int rc = store_webhook_tried(h->store, hook->id, d->id, left, tried, e);
+    int rc = store_webhook_tried(h->store, hook->about.id, d->id, left, tried, e);
     json_decref(tried);
     json_decref(left);
     hook->sending = NULL;
     if (!delivered) {
         log_write(late ? LOG_WARN : LOG_INFO, "webhooks",
                   late ? "a delivery is given up" : "a delivery failed, it is tried again",
-                  "webhook=%s delivery=%s try=%d why=\"%s\"", hook->id, d->id, d->tries,
+                  "webhook=%s delivery=%s try=%d why=\"%s\"", hook->about.id, d->id, d->tries,
                   a->message);
     }
     if (rc >= 0 && done) {

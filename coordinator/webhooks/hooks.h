@@ -7,10 +7,11 @@
 #ifndef COORDINATOR_WEBHOOKS_HOOKS_H
 #define COORDINATOR_WEBHOOKS_HOOKS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "job/documents/events.h"
+#include "job/documents/webhook.h"
 #include "store/webhooks.h"
 
 enum { HOOKS_DELIVERY = 72, HOOKS_TYPE = 32 };
@@ -26,9 +27,7 @@ struct delivery {
 
 struct hook {
     struct hook *next;
-    char id[STORE_ID];
-    char since[STORE_PLACE]; /* only what happened after this event */
-    json_t *document;        /* as store/webhooks.h has it; owned */
+    struct webhook about;
     struct delivery *waiting;
     struct delivery *sending; /* one of `waiting`, or NULL */
     bool there;               /* it is still in the store */
@@ -51,8 +50,8 @@ void hooks_release(struct hooks *h);
 int hooks_load(struct hooks *h, struct err *e);
 /* The earliest place in the events that any of them needs; false: there is none. */
 bool hooks_since(const struct hooks *h, char out[STORE_PLACE]);
-/* Queues an event of store_events_read() for those whom it concerns. */
-int hooks_event(struct hooks *h, const json_t *event, struct err *e);
+/* Queues an event of a job for those whom it concerns. */
+int hooks_event(struct hooks *h, const struct event_entry *entry, struct err *e);
 /* A hook with a delivery that is due now; it becomes `sending`. NULL: none is. */
 struct hook *hooks_due(struct hooks *h, int64_t now);
 /* What became of `sending`: done, waiting again, or given up. With the store away it waits. */

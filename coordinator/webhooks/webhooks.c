@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/jsonx.h"
 #include "common/log.h"
 #include "coordinator/webhooks/hooks.h"
 #include "coordinator/webhooks/send.h"
@@ -52,11 +51,6 @@ static int load(struct webhooks *w, struct err *e)
     return hooks_load(&w->hooks, e);
 }
 
-static bool is_of_job(const json_t *event)
-{
-    return strcmp(jsonx_string_at(event, "type"), "job") == 0;
-}
-
 /* A hook that was made before something happened is known when that is looked at: so the hooks are
  * read again before each batch that has a change. */
 static int queue_all(struct webhooks *w, const json_t *events, bool *changes, struct err *e)
@@ -65,14 +59,15 @@ static int queue_all(struct webhooks *w, const json_t *events, bool *changes, st
     json_t *event;
     int rc = 0;
     json_array_foreach((json_t *)events, i, event) {
-        if (!is_of_job(event)) {
+        struct event_entry entry;
+        if (!event_entry_read(event, &entry) || entry.kind != EVENT_JOB) {
             continue;
         }
         if (!*changes) {
             *changes = true;
             rc = load(w, e);
         }
-        if (rc < 0 || (rc = hooks_event(&w->hooks, event, e)) < 0) {
+        if (rc < 0 || (rc = hooks_event(&w->hooks, &entry, e)) < 0) {
             break;
         }
     }
@@ -119,8 +114,8 @@ static int note(struct webhooks *w, const struct sent *sent, struct err *e)
 static int begin(struct webhooks *w, struct hook *hook, struct err *e)
 {
     struct err why = {0};
-    struct send_wish wish = {.address = jsonx_string_at(hook->document, "address"),
-                             .secret = jsonx_string_at(hook->document, "secret"),
+    struct send_wish wish = {.address = hook->about.address,
+                             .secret = hook->about.secret,
                              .id = hook->sending->id,
                              .body = hook->sending->body,
                              .seconds = clock_wall_ms() / 1000,

@@ -1,6 +1,6 @@
 /* Prints the parts of docs and configuration that come from tables of the code: docs/print/tables
- * NAME. docs/generate puts a table between `<!-- table: NAME -->` and `<!-- end -->` of a page, and
- * rights into deploy/container/users.acl.
+ * NAME. docs/generate puts a table between `<!-- table: NAME -->` and `<!-- end -->` of a page,
+ * rights into deploy/container/users.acl, and the type of rows into static/types/row.d.ts.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +25,26 @@ static void print_rows(int unused)
                merged[column->merged], mark, column->series_name ? column->series_name : "", mark,
                whose[column->series]);
     }
+}
+
+static void print_row_type(int unused)
+{
+    (void)unused;
+    puts(
+        "/* What the API says of a step: the columns of job/row.def. `make docs` makes this file. */\n"
+        "declare namespace Api {\n"
+        "  /** One step of one worker (GET jobs/ID/steps, and events). */\n"
+        "  interface Row {\n"
+        "    node: string;");
+    for (int c = 0; c < ROW_COLUMNS; c++) {
+        const struct row_column *column = &row_columns[c];
+        if (column->shown != ROW_NOWHERE) {
+            printf("    /** %s */\n    %s%s: number%s;\n", column->help, column->name,
+                   column->shown == ROW_STEPS ? "?" : "",
+                   column->type == ROW_FLOAT_OR_NULL ? "|null" : "");
+        }
+    }
+    puts("  }\n}");
 }
 
 static bool is_in(enum key_group group, int wanted)
@@ -62,6 +82,7 @@ int main(int argc, char **argv)
         int which;
     } tables[] = {
         {"rows", print_rows, 0},
+        {"type of rows", print_row_type, 0},
         {"keys of jobs", print_keys, KEYS_JOBS},
         {"keys of events", print_keys, KEYS_EVENTS},
         {"keys of nodes", print_keys, KEYS_NODES},

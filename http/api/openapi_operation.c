@@ -89,6 +89,8 @@ static const struct {
     {"DELETE", "/api/v1/nodes/{name}", "If-Match", "ETags of which one must still hold; else 412",
      0},
     {"GET", "/api/v1/jobs/{id}/artifacts/{name}", "Range", "bytes=FIRST-LAST", 0},
+    {"GET", "/api/v1/jobs/{id}/artifacts/{name}", "If-Match",
+     "ETags of which one must still hold; else 412", 0},
     {"GET", "/api/v1/jobs/{id}/artifacts/{name}", "If-None-Match", "ETags that are there already",
      0},
     {"GET", "/api/v1/jobs/{id}/logs", "Range", "bytes=SEEN- reads on", 0},
@@ -213,7 +215,7 @@ static bool may_answer(const struct route *r, int status)
     case 409:
         return !reads;
     case 412:
-        return strcmp(r->method, "PATCH") == 0 || strcmp(r->method, "DELETE") == 0;
+        return files || strcmp(r->method, "PATCH") == 0 || strcmp(r->method, "DELETE") == 0;
     case 413:
     case 415:
         return r->request != NULL;

@@ -102,13 +102,14 @@ const struct schema schemas[] = {
      "tells what would be if a node left or joined."},
     {"PredictedStrategy",
      "strategy:string chosen:boolean step_seconds:number step_seconds_least:number "
-     "step_seconds_most:number samples_per_second:number sample_worth:number "
-     "epoch_seconds:number? staleness:StalenessFigures "
+     "step_seconds_most:number samples_per_second:number sample_worth:number? "
+     "replicas_drift:boolean epoch_seconds:number? staleness:StalenessFigures "
      "memory_bytes:integer ~workers:[PredictedWorker]",
      "The job under one strategy; one step is a whole global batch: the median of several "
      "simulated runs, the least and the greatest; memory is that of the node with the largest "
      "minibatch; `sample_worth`: how much of a sample under `sync` one is worth on the way to an "
-     "accuracy, as was measured on virtual clusters; the chosen strategy has its `workers`."},
+     "accuracy, as was measured on virtual clusters, null: it was not; `replicas_drift`: workers' "
+     "parameters drift apart between averages; the chosen strategy has its `workers`."},
     {"PredictedWorker",
      "node:string batch:integer compute_seconds:number exchange_seconds:number "
      "wait_seconds:number",

@@ -19,35 +19,31 @@
 #include "http/api/schemas.h"
 #include "http/request.h"
 #include "http/trail.h"
+#include "job/documents/webhook.h"
 
-enum { ADDRESS_BYTES = 500, HOST_BYTES = 256, SECRET_BYTES = 64 };
+enum { HOST_BYTES = 256 };
 
 static const char *const secret_prefix = "whsec_"; /* as Standard Webhooks has it */
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
-static bool is_theirs(const struct request *q, const json_t *webhook)
+static bool is_theirs(const struct request *q, const struct webhook *w)
 {
-    return q->who.role >= ROLE_ADMIN ||
-           (q->who.owner[0] && strcmp(jsonx_string_at(webhook, "owner"), q->who.owner) == 0);
+    return q->who.role >= ROLE_ADMIN || (q->who.owner[0] && strcmp(w->owner, q->who.owner) == 0);
 }
 
-/* Without what is nobody's business, with what waits and what became of the last deliveries. Takes
- * `webhook`. */
-static json_t *show(struct store *store, json_t *webhook, struct err *e)
+/* With what waits and what became of the last deliveries. */
+static json_t *show(struct store *store, const struct webhook *w, struct err *e)
 {
-    const char *id = jsonx_string_at(webhook, "id");
-    int64_t waiting = store_webhook_count(store, id, e);
-    json_t *tries = waiting < 0 ? NULL : store_webhook_tries(store, id, e);
-    json_object_del(webhook, "secret");
-    json_object_del(webhook, "since");
+    int64_t waiting = store_webhook_count(store, w->id, e);
+    json_t *tries = waiting < 0 ? NULL : store_webhook_tries(store, w->id, e);
     if (!tries) {
-        json_decref(webhook);
         return NULL;
     }
-    json_object_set_new(webhook, "waiting", json_integer(waiting));
-    json_object_set_new(webhook, "tries", tries);
-    return webhook;
+    json_t *shown = webhook_shown(w, false);
+    json_object_set_new(shown, "waiting", json_integer(waiting));
+    json_object_set_new(shown, "tries", tries);
+    return shown;
 }
 
 int api_webhooks_list(struct request *q, struct reply *out, struct err *e)
@@ -57,8 +53,9 @@ int api_webhooks_list(struct request *q, struct reply *out, struct err *e)
     size_t i;
     bool failed = !all;
     json_array_foreach(all, i, one) {
-        if (!failed && is_theirs(q, one)) {
-            failed = json_array_append_new(list, show(store, json_incref(one), e)) < 0;
+        struct webhook w;
+        if (!failed && !(failed = webhook_read(&w, one, e) < 0) && is_theirs(q, &w)) {
+            failed = json_array_append_new(list, show(store, &w, e)) < 0;
         }
     }
     json_decref(all);
@@ -69,35 +66,35 @@ int api_webhooks_list(struct request *q, struct reply *out, struct err *e)
     return reply_set_json(out, 200, json_pack("{s:o}", "webhooks", list), e);
 }
 
-/* The webhook of the path, if it is that of who asks. New reference; NULL with ERR_NOT_FOUND. */
-static json_t *webhook_of(struct request *q, struct store *store, struct err *e)
+/* The webhook of the path, if it is that of who asks; else ERR_NOT_FOUND. */
+static int webhook_of(struct request *q, struct store *store, struct webhook *out, struct err *e)
 {
     const char *id = q->match.args[0];
-    json_t *webhook = NULL;
     if (!request_is_job(id)) { /* ids have one form */
-        err_set(e, ERR_NOT_FOUND, "there is no webhook '%.60s'", id);
-    } else if ((webhook = store_webhook_get(store, id, e)) && !is_theirs(q, webhook)) {
-        json_decref(webhook);
-        webhook = NULL;
-        err_set(e, ERR_NOT_FOUND, "there is no webhook '%.60s' of yours", id);
+        return err_set(e, ERR_NOT_FOUND, "there is no webhook '%.60s'", id);
     }
-    return webhook;
+    json_t *kept = store_webhook_get(store, id, e);
+    int rc = kept ? webhook_read(out, kept, e) : -(int)e->code;
+    json_decref(kept);
+    return rc == 0 && !is_theirs(q, out)
+               ? err_set(e, ERR_NOT_FOUND, "there is no webhook '%.60s' of yours", id)
+               : rc;
 }
 
 int api_webhook_get(struct request *q, struct reply *out, struct err *e)
 {
+    struct webhook w;
     struct store *store = request_store(q, e);
-    json_t *webhook = store ? webhook_of(q, store, e) : NULL,
-           *shown = webhook ? show(store, webhook, e) : NULL;
+    json_t *shown = store && webhook_of(q, store, &w, e) == 0 ? show(store, &w, e) : NULL;
     return shown ? reply_set_json(out, 200, shown, e) : -(int)e->code;
 }
 
 int api_webhook_delete(struct request *q, struct reply *out, struct err *e)
 {
+    struct webhook w;
     struct store *store = request_store(q, e);
-    json_t *webhook = store ? webhook_of(q, store, e) : NULL;
-    int rc = webhook ? store_webhook_remove(store, q->match.args[0], e) : -(int)e->code;
-    json_decref(webhook);
+    int rc = store ? webhook_of(q, store, &w, e) : -(int)e->code;
+    rc = rc == 0 ? store_webhook_remove(store, w.id, e) : rc;
     return rc < 0 ? rc : reply_set_empty(out, 204, e);
 }
 
@@ -121,49 +118,39 @@ static bool read_host(const char *address, char out[HOST_BYTES])
     return true;
 }
 
-static const char *read_address(struct request *q, const json_t *body, char host[HOST_BYTES])
+static void read_address(struct request *q, const json_t *body, struct webhook *w,
+                         char host[HOST_BYTES])
 {
     const json_t *given = json_object_get(body, "address");
     const char *address = json_string_value(given);
     size_t n = json_string_length(given);
     host[0] = '\0';
-    if (!address || n > ADDRESS_BYTES || text_unsafe(address, n) < n || strchr(address, ' ') ||
-        !read_host(address, host)) {
+    if (!address || n >= sizeof(w->address) || text_unsafe(address, n) < n ||
+        strchr(address, ' ') || !read_host(address, host)) {
         jsonx_problem(&q->problems, "/address",
-                      "expected http://HOST/… or https://HOST/… of at most %d bytes, without a "
+                      "expected http://HOST/… or https://HOST/… of at most %zu bytes, without a "
                       "user's name",
-                      (int)ADDRESS_BYTES);
+                      sizeof(w->address) - 1);
     } else if (!q->server->local_webhooks && netaddr_names_local(host)) {
         jsonx_problem(&q->problems, "/address",
                       "'%.100s' is this host, its own link or a metadata service: start the "
                       "service with --allow-local-webhooks to allow that",
                       host);
+    } else {
+        memcpy(w->address, address, n + 1);
     }
-    return address;
 }
 
-static bool has_text(const json_t *list, const char *text)
-{
-    size_t i;
-    json_t *one;
-    json_array_foreach((json_t *)list, i, one) {
-        if (strcmp(json_string_value(one), text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* New reference. Left out: the ends of jobs. */
-static json_t *read_states(struct request *q, const json_t *body)
+/* Left out: the ends of jobs. */
+static void read_states(struct request *q, const json_t *body, struct webhook *w)
 {
     const json_t *given = json_object_get(body, "states");
-    json_t *list = json_array(), *one;
+    json_t *one;
     size_t i;
     char pointer[64];
     for (int state = 0; !given && state < JOB_STATE_COUNT; state++) {
         if (jobstate_ended((enum job_state)state)) {
-            json_array_append_new(list, json_string(jobstate_name((enum job_state)state)));
+            webhook_add_state(w, (enum job_state)state);
         }
     }
     if (given && (!json_is_array(given) || json_array_size(given) == 0)) {
@@ -171,94 +158,86 @@ static json_t *read_states(struct request *q, const json_t *body)
     }
     json_array_foreach((json_t *)given, i, one) {
         const char *name = json_string_value(one);
-        if (!name || jobstate_find(name) < 0) {
+        int state = name ? jobstate_find(name) : -1;
+        if (state < 0) {
             snprintf(pointer, sizeof(pointer), "/states/%zu", i);
             jsonx_problem(&q->problems, pointer, "expected one of %s", SCHEMA_JOB_STATES);
-        } else if (!has_text(list, name)) {
-            json_array_append(list, one);
+        } else {
+            webhook_add_state(w, (enum job_state)state);
         }
     }
-    return list;
 }
 
-static const char *read_scope(struct request *q, const json_t *body)
+static void read_scope(struct request *q, const json_t *body, struct webhook *w)
 {
     const json_t *given = json_object_get(body, "scope");
     bool admin = q->who.role >= ROLE_ADMIN;
     const char *scope = given ? json_string_value(given) : admin ? "all" : "own";
     if (!scope || (strcmp(scope, "own") != 0 && strcmp(scope, "all") != 0)) {
         jsonx_problem(&q->problems, "/scope", "expected own or all");
+        return;
     }
-    return scope;
+    w->own = strcmp(scope, "own") == 0;
 }
 
 /* "whsec_" and 32 random bytes in base 64. */
-static int make_secret(char out[SECRET_BYTES], struct err *e)
+static int make_secret(char out[WEBHOOK_SECRET], struct err *e)
 {
     struct sign_key key;
     size_t n = strlen(secret_prefix);
     int rc = sign_random(&key, e);
     if (rc >= 0) {
-        snprintf(out, SECRET_BYTES, "%s", secret_prefix);
+        snprintf(out, WEBHOOK_SECRET, "%s", secret_prefix);
         EVP_EncodeBlock((unsigned char *)out + n, key.bytes, sizeof(key.bytes));
     }
     OPENSSL_cleanse(&key, sizeof(key));
     return rc;
 }
 
-/* Takes `states`. */
-static json_t *make_webhook(struct request *q, const char *address, json_t *states,
-                            const char *scope, struct err *e)
+/* Gives it an id, a secret and a place in the events, and keeps it. */
+static int keep(struct request *q, struct webhook *w, struct err *e)
 {
-    char secret[SECRET_BYTES], hex[SIGN_HEX], id[STORE_ID], since[STORE_PLACE], now[32];
+    char hex[SIGN_HEX];
     struct sign_key random;
     struct store *store = request_store(q, e);
-    json_t *made = NULL;
-    if (store && sign_random(&random, e) >= 0 && make_secret(secret, e) >= 0 &&
-        store_events_newest(store, since, e) >= 0) {
-        sign_hex(&random, hex);
-        snprintf(id, sizeof(id), "%.*s", STORE_ID - 1, hex);
-        made = json_pack("{s:s, s:s, s:O, s:s, s:s, s:s, s:s, s:s}", "id", id, "address", address,
-                         "states", states, "scope", scope, "owner", q->who.owner, "created",
-                         clock_format(now, clock_wall_ms()), "since", since, "secret", secret);
-        if (!made) {
-            err_set(e, ERR_MEMORY, "cannot make a webhook: memory ran out");
-        } else if (store_webhook_put(store, id, made, e) < 0) {
-            json_decref(made);
-            made = NULL;
-        }
+    if (!store || sign_random(&random, e) < 0 || make_secret(w->secret, e) < 0 ||
+        store_events_newest(store, w->since, e) < 0) {
+        return -(int)e->code;
     }
-    OPENSSL_cleanse(secret, sizeof(secret));
-    json_decref(states);
-    return made;
+    sign_hex(&random, hex);
+    snprintf(w->id, sizeof(w->id), "%.*s", STORE_ID - 1, hex);
+    snprintf(w->owner, sizeof(w->owner), "%s", q->who.owner);
+    clock_format(w->created, clock_wall_ms());
+    json_t *kept = webhook_json(w);
+    int rc = kept ? store_webhook_put(store, w->id, kept, e)
+                  : err_set(e, ERR_MEMORY, "cannot make a webhook: memory ran out");
+    json_decref(kept);
+    return rc;
 }
 
 static int make(struct request *q, struct reply *out, const json_t *body, struct err *e)
 {
     char host[HOST_BYTES], location[64];
-    const char *address = read_address(q, body, host), *scope = read_scope(q, body);
-    json_t *states = read_states(q, body);
+    struct webhook w = {.n_states = 0};
+    read_address(q, body, &w, host);
+    read_scope(q, body, &w);
+    read_states(q, body, &w);
     if (q->problems.count > 0) {
-        json_decref(states);
         return request_not_valid(q, "the webhook", e);
     }
-    if (strcmp(scope, "all") == 0 && q->who.role < ROLE_ADMIN) {
-        json_decref(states);
+    if (!w.own && q->who.role < ROLE_ADMIN) {
         return err_set(e, ERR_FORBIDDEN,
                        "a webhook for everybody's jobs needs the role admin; one for your own has "
                        "the scope own");
     }
-    json_t *made = make_webhook(q, address, states, scope, e);
-    if (!made) {
-        return -(int)e->code;
+    int rc = keep(q, &w, e);
+    if (rc == 0) {
+        trail_note(q, "webhook %s to %s, of %s jobs", w.id, host, w.own ? "own" : "all");
+        snprintf(location, sizeof(location), "/api/v1/webhooks/%s", w.id);
+        rc = reply_set_json(out, 201, webhook_shown(&w, true), e);
+        reply_header(out, "Location", location);
     }
-    const char *id = jsonx_string_at(made, "id");
-    trail_note(q, "webhook %s to %s, of %s jobs", id, host,
-               strcmp(scope, "all") == 0 ? "all" : "own");
-    snprintf(location, sizeof(location), "/api/v1/webhooks/%s", id);
-    json_object_del(made, "since");
-    int rc = reply_set_json(out, 201, made, e);
-    reply_header(out, "Location", location);
+    OPENSSL_cleanse(w.secret, sizeof(w.secret));
     return rc;
 }
 

@@ -8,13 +8,16 @@ enum { CSV_BYTES = 64 << 20 };
 
 static const char line_end[] = "\r\n";
 
+/* Names are given by people. A spreadsheet takes text that begins like a formula for one, unless an
+ * apostrophe stands before it. */
 static void add_text(struct buf *out, const char *text)
 {
+    const char *guard = *text && strchr("=+-@\t\r", *text) ? "'" : "";
     if (text[strcspn(text, ",\"\r\n")] == '\0') {
-        buf_adds(out, text);
+        buf_addf(out, "%s%s", guard, text);
         return;
     }
-    buf_adds(out, "\"");
+    buf_addf(out, "\"%s", guard);
     for (; *text; text++) {
         buf_add(out, text, 1);
         if (*text == '"') {

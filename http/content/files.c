@@ -141,6 +141,10 @@ static int send_fd(struct request *q, int fd, const struct stat *st, struct repl
     uint64_t size = (uint64_t)st->st_size;
     struct byte_range part = {0, size};
     etag_of(st, etag);
+    if (!request_matches(q, etag, out)) {
+        close(fd);
+        return 0;
+    }
     if (accept_etag(request_header(q, "If-None-Match"), etag, true)) {
         close(fd);
         return reply_set_unchanged(out, etag, size, e);

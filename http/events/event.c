@@ -51,25 +51,21 @@ void event_drop(struct event *ev)
 
 static bool is_word(const char *text)
 {
-    return text &&
-           text[strspn(text,
+    return text[strspn(text,
                        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")] == 0;
 }
 
-bool event_print(struct buf *out, const json_t *event, struct event_id *id, char job[STORE_ID])
+bool event_print(struct buf *out, const struct event_entry *entry, struct event_id *id,
+                 char job[STORE_ID])
 {
-    const char *id_text = json_string_value(json_object_get(event, "id"));
-    const char *type = json_string_value(json_object_get(event, "type"));
-    const char *of = json_string_value(json_object_get(event, "job"));
-    const char *data = json_string_value(json_object_get(event, "data"));
-    if (!id_text || !is_word(type) || !is_word(of) || !event_id_parse(id_text, id) || !data ||
-        strpbrk(data, "\r\n")) {
+    if (!is_word(entry->type) || !is_word(entry->job) || !event_id_parse(entry->id, id) ||
+        strpbrk(entry->data, "\r\n")) {
         return false;
     }
-    snprintf(job, STORE_ID, "%s", of);
-    buf_addf(out, "id: %s\nevent: %s\ndata: {\"job\":\"%s\",\"type\":\"%s\",\"data\":", id_text,
-             type, of, type);
-    buf_adds(out, data);
+    snprintf(job, STORE_ID, "%s", entry->job);
+    buf_addf(out, "id: %s\nevent: %s\ndata: {\"job\":\"%s\",\"type\":\"%s\",\"data\":", entry->id,
+             entry->type, entry->job, entry->type);
+    buf_adds(out, entry->data);
     buf_adds(out, "}\n\n");
     return !out->failed;
 }

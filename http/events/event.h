@@ -1,4 +1,4 @@
-/* One event of the stream as text (SSE), made of what store_events_read() gives:
+/* One event of the stream as text (SSE), made of an entry of the store's stream:
  *
  *   id: 1700000000000-3
  *   event: live
@@ -10,12 +10,12 @@
 #ifndef HTTP_EVENTS_EVENT_H
 #define HTTP_EVENTS_EVENT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/buf.h"
+#include "job/documents/events.h"
 #include "store/store.h"
 
 struct event_id {
@@ -42,8 +42,9 @@ struct event *event_new_gap(const char *last);
 /* Gives a reference back; NULL is fine. */
 void event_drop(struct event *ev);
 
-/* Appends one event of store_events_read(); its id and job go into *id and job. Its data is passed
+/* Appends one event; its id and job go into *id and job. Its data is passed
  * on as it is: a line of JSON. false: it is malformed, or `out` is full. */
-bool event_print(struct buf *out, const json_t *event, struct event_id *id, char job[STORE_ID]);
+bool event_print(struct buf *out, const struct event_entry *entry, struct event_id *id,
+                 char job[STORE_ID]);
 
 #endif

@@ -156,12 +156,6 @@ static void publish(struct stream *s, struct event *ev)
     }
 }
 
-static bool is_of_state(const json_t *event)
-{
-    const char *type = json_string_value(json_object_get(event, "type"));
-    return type && (strcmp(type, "job") == 0 || strcmp(type, "deleted") == 0);
-}
-
 static void publish_all(struct stream *s, const json_t *events, bool gap)
 {
     struct buf text;
@@ -174,12 +168,16 @@ static void publish_all(struct stream *s, const json_t *events, bool gap)
     buf_init(&text, 16 << 20);
     json_array_foreach(events, i, item) {
         struct event_id id;
+        struct event_entry entry;
         char job[STORE_ID];
-        if (is_of_state(item)) {
+        if (!event_entry_read(item, &entry)) {
+            continue;
+        }
+        if (entry.kind == EVENT_JOB || entry.kind == EVENT_DELETED) {
             recent_changed(s->recent);
         }
         buf_reset(&text);
-        if (event_print(&text, item, &id, job) && (ev = event_new(text.data, text.len))) {
+        if (event_print(&text, &entry, &id, job) && (ev = event_new(text.data, text.len))) {
             ev->id = id;
             memcpy(ev->job, job, sizeof(job));
             publish(s, ev);
@@ -195,9 +193,9 @@ static void count_all(struct stream *s, const json_t *events)
     json_t *item;
     json_array_foreach(events, i, item) {
         struct event_id id;
-        const char *text = json_string_value(json_object_get(item, "id"));
-        if (text && event_id_parse(text, &id)) {
-            tally_event(s->tally, item, id.ms);
+        struct event_entry entry;
+        if (event_entry_read(item, &entry) && event_id_parse(entry.id, &id)) {
+            tally_event(s->tally, &entry, id.ms);
         }
     }
 }
@@ -360,9 +358,10 @@ static bool read_missed(struct client *c, struct store *store, const char *last_
         n = json_array_size(events);
         json_array_foreach(events, i, item) {
             struct event_id id;
+            struct event_entry entry;
             char job[STORE_ID];
             size_t before = out->len;
-            if (event_print(out, item, &id, job)) {
+            if (event_entry_read(item, &entry) && event_print(out, &entry, &id, job)) {
                 c->seen = id;
                 if (c->job[0] && strcmp(c->job, job) != 0) {
                     out->len = before;

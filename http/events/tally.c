@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
 #include "http/events/histogram.h"
-#include "job/state.h"
 #include "store/store.h"
 
 enum { WAITING_MOST = 1024, WORDS_MOST = 32, WORD = 40 };
@@ -63,10 +61,10 @@ void tally_free(struct tally *t)
 static void count_word(struct words *w, const char *word)
 {
     int i = 0;
-    while (word && i < w->n && strcmp(w->names[i], word) != 0) {
+    while (i < w->n && strcmp(w->names[i], word) != 0) {
         i++;
     }
-    if (!word || i == WORDS_MOST || strlen(word) >= WORD) {
+    if (i == WORDS_MOST || strlen(word) >= WORD) {
         return;
     }
     if (i == w->n) {
@@ -100,57 +98,51 @@ static void count_wait(struct tally *t, const char *job, int state, uint64_t ms)
     }
 }
 
-/* `from` equal to the state: only its priority changed. */
 static void count_job(struct tally *t, const char *job, const json_t *data, uint64_t ms)
 {
-    const char *to = jsonx_string_at(data, "state"), *from = jsonx_string_at(data, "from");
-    int state = to ? jobstate_find(to) : -1, before = from ? jobstate_find(from) : -1;
-    if (state < 0 || state == before) {
+    struct job_event event;
+    if (!job_event_read(data, &event) || !job_event_changes(&event)) {
         return;
     }
-    count_wait(t, job, state, ms);
-    if (jobstate_ended((enum job_state)state)) {
-        t->finished[state]++;
+    count_wait(t, job, event.state, ms);
+    if (jobstate_ended(event.state)) {
+        t->finished[event.state]++;
     }
-    if (state == JOB_QUEUED && (before == JOB_RUNNING || before == JOB_LAUNCHING)) {
+    if (event.state == JOB_QUEUED && (event.from == JOB_RUNNING || event.from == JOB_LAUNCHING)) {
         t->restarts++;
     }
-    if (state == JOB_FAILED) {
-        count_word(&t->failures, jsonx_string_at(json_object_get(data, "error"), "code"));
+    if (event.state == JOB_FAILED && event.code[0]) {
+        count_word(&t->failures, event.code);
     }
 }
 
 static void count_rows(struct tally *t, const json_t *data)
 {
-    size_t i;
-    json_t *row;
-    json_array_foreach(json_object_get(data, "rows"), i, row) {
-        double step = json_number_value(json_object_get(row, "compute_seconds")) +
-                      json_number_value(json_object_get(row, "exchange_seconds")) +
-                      json_number_value(json_object_get(row, "wait_seconds"));
-        histogram_add(&t->step, step);
-        histogram_add(&t->staleness, json_number_value(json_object_get(row, "staleness")));
+    struct row row;
+    for (size_t i = 0; rows_event_read(data, i, &row); i++) {
+        histogram_add(&t->step,
+                      (double)row.compute_seconds + row.exchange_seconds + row.wait_seconds);
+        histogram_add(&t->staleness, row.staleness);
     }
 }
 
-void tally_event(struct tally *t, const json_t *event, uint64_t ms)
+void tally_event(struct tally *t, const struct event_entry *entry, uint64_t ms)
 {
-    const char *type = jsonx_string_at(event, "type"), *job = jsonx_string_at(event, "job"),
-               *text = jsonx_string_at(event, "data");
-    bool of_job = type && strcmp(type, "job") == 0, of_node = type && strcmp(type, "node") == 0,
-         rows = type && strcmp(type, "rows") == 0;
-    json_t *data = text && (of_job || of_node || rows) ? json_loads(text, 0, NULL) : NULL;
+    struct node_event node;
+    bool counts =
+        entry->kind == EVENT_JOB || entry->kind == EVENT_NODE || entry->kind == EVENT_ROWS;
+    json_t *data = counts ? event_entry_data(entry) : NULL;
     if (!data) {
         return;
     }
-    if (rows) {
+    if (entry->kind == EVENT_ROWS) {
         count_rows(t, data);
     }
     pthread_mutex_lock(&t->lock);
-    if (of_job && job && *job) {
-        count_job(t, job, data, ms);
-    } else if (of_node) {
-        count_word(&t->nodes, jsonx_string_at(data, "change"));
+    if (entry->kind == EVENT_JOB && *entry->job) {
+        count_job(t, entry->job, data, ms);
+    } else if (entry->kind == EVENT_NODE && node_event_read(data, &node)) {
+        count_word(&t->nodes, node.change);
     }
     pthread_mutex_unlock(&t->lock);
     json_decref(data);

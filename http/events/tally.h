@@ -6,18 +6,18 @@
 #ifndef HTTP_EVENTS_TALLY_H
 #define HTTP_EVENTS_TALLY_H
 
-#include <jansson.h>
 #include <stdint.h>
 
 #include "common/buf.h"
 #include "common/err.h"
+#include "job/documents/events.h"
 
 struct tally;
 
 struct tally *tally_new(struct err *e);
 void tally_free(struct tally *t); /* NULL is fine */
-/* One event of store_events_read(), which came at `ms` by Redis's clock. By one thread. */
-void tally_event(struct tally *t, const json_t *event, uint64_t ms);
+/* One event, which came at `ms` by Redis's clock. By one thread. */
+void tally_event(struct tally *t, const struct event_entry *entry, uint64_t ms);
 /* Appends the metrics; any thread. */
 void tally_print(struct tally *t, struct buf *out);
 

@@ -6,9 +6,9 @@
  *    "assignment": {"version", "global_batch"}, "servers": […], "workers": […], "seconds": 12.5,
  *    "rows_dropped": 0, "program": {…}}        the last where a user's program has joined
  *
- * It is the API's own form, which no program of ours reads back: it has no format number and no
- * reader. What stands here is filled from measurements and printed; strings and arrays are
- * borrowed.
+ * It is the API's own form: it has no format number and no reader. What reads a job of the API (the
+ * page, the command line, /metrics, a sweep that compares its jobs) finds it there. What
+ * stands here is filled from measurements and printed; strings and arrays are borrowed.
  */
 #ifndef JOB_DOCUMENTS_LIVE_H
 #define JOB_DOCUMENTS_LIVE_H

@@ -165,13 +165,25 @@ int jobspec_least_workers(const struct jobspec *spec);
  * ran out. */
 json_t *jobspec_resized(const json_t *json, int workers);
 bool jobspec_uses_server(const struct jobspec *spec);
+/* What the catalogue says of a strategy (CAT_STRATEGY_…). */
+enum strategy_replicas {
+    REPLICAS_OTHER,   /* a server has the parameters, or it is not told */
+    REPLICAS_ALIKE,   /* workers have the same ones after each step */
+    REPLICAS_AVERAGED /* workers' own drift apart, and are averaged now and then */
+};
+struct strategy_traits {
+    enum strategy_replicas replicas;
+    double worth;  /* of a sample, beside one of `sync`; 0: it was not measured */
+    bool compared; /* a dry run of any job compares it */
+};
+struct strategy_traits strategy_traits(int type);
 /* Does a user's program exchange anything but gradients (`python3 -m evenstep.ddp …`)? */
 bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow
  * (plan_outlives_worker)? Where workers have no state of their own, and one server has all
  * parameters (docs/decisions/0020), or all workers have, after each step (0022) or after an average
- * (0036); also where users' programs all make the same step (0029), unless they have collectives of
- * their own. */
+ * (0036); also where users' programs all make the same step (0029), or where a server makes theirs
+ * (0040), unless they have collectives of their own. */
 bool jobspec_outlives_worker(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

@@ -67,12 +67,12 @@ export function broughtBy({program}) {
 }
 
 /**
- * Whether gradients go to parameter servers.
+ * Whether gradients go to parameter servers. Without any, a job's `servers` has its keeper alone;
+ * only strategies with servers have the setting.
  * @param {Api.Job} job
  */
 export function hasServers(job) {
-  return (job.servers || []).length > 0 && Boolean(job.spec?.strategy) &&
-      strategyOf(job.spec) !== 'sync';
+  return (job.servers || []).length > 0 && job.spec?.strategy?.servers !== undefined;
 }
 
 /** @param {unknown} v */

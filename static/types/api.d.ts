@@ -1,6 +1,7 @@
-/* What the service's API answers with, as far as the page reads it (docs/api.md, /openapi.json). A
-   field that may be missing or null is marked so here, and `make check-types` then demands that the
-   page asks before it reads. Times of day are ISO 8601 texts; `seconds` are seconds. */
+/* What the service's API answers with, as far as the page reads it (docs/http-api.md,
+   /openapi.json). A field that may be missing or null is marked so here, and `make check-types`
+   then demands that the page asks before it reads. Times of day are ISO 8601 texts; `seconds` are
+   seconds. */
 declare namespace Api {
   type State = 'queued'|'launching'|'running'|'pausing'|'paused'|'cancelling'|'cancelled'|
       'succeeded'|'failed';
@@ -141,7 +142,7 @@ declare namespace Api {
     program?: {name?: string, digest?: string, command?: string[], args?: string[]};
     data?: {format?: string, path?: string, samples?: number, test_samples?: number};
     optimizer?: {type?: string, learning_rate?: number, momentum?: number, schedule?: Schedule};
-    strategy?: {type?: string};
+    strategy?: {type?: string, servers?: number};
     batching?: {policy?: string, global_batch?: number, sizes?: number[], weights?: number[]};
     target?: {test_accuracy?: number};
     /** A virtual cluster; the job runs on the simulator. */
@@ -211,24 +212,6 @@ declare namespace Api {
     max: (number|null)[];
     mean: (number|null)[];
     total_points: number;
-  }
-
-  /** One step of one worker (GET jobs/ID/steps). */
-  interface Row {
-    node: string;
-    step: number;
-    local_step?: number;
-    attempt?: number;
-    time: number;
-    epoch?: number;
-    loss?: number|null;
-    accuracy?: number|null;
-    batch: number;
-    compute_seconds: number;
-    exchange_seconds: number;
-    wait_seconds: number;
-    staleness: number;
-    strategy_value?: number|null;
   }
 
   interface NodeRows {

@@ -25,7 +25,9 @@ declare namespace Api {
     step_seconds_most?: number;
     samples_per_second: number;
     /** Of one under sync. */
-    sample_worth?: number;
+    sample_worth?: number|null;
+    /** Workers' parameters drift apart between averages. */
+    replicas_drift?: boolean;
     epoch_seconds?: number;
     staleness?: {update_mean?: number, max?: number};
     memory_bytes?: number;

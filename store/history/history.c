@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/proc.h"
+#include "store/history/meta.h"
 #include "store/history/parts.h"
 #include "store/history/pyramid.h"
 
@@ -77,22 +78,13 @@ static void track_name(char out[32], int rank)
 /* Records which node each rank is from here on, if that changed. */
 static int add_layout(struct history *h, const char *const *nodes, struct err *e)
 {
-    json_t *layouts = json_object_get(h->meta, "layouts"), *names = json_array(),
-           *from = json_array();
-    size_t n = json_array_size(layouts);
+    json_t *layout = history_layout_new();
     for (int r = 0; r < h->workers; r++) {
         char name[32];
         snprintf(name, sizeof name, "rank-%d", r);
-        json_array_append_new(names, json_string(nodes && nodes[r] ? nodes[r] : name));
-        json_array_append_new(from, json_integer(h->ranks[r].rows.rows));
+        history_layout_add(layout, nodes && nodes[r] ? nodes[r] : name, h->ranks[r].rows.rows);
     }
-    if (n && json_equal(names, json_object_get(json_array_get(layouts, n - 1), "nodes"))) {
-        json_decref(names);
-        json_decref(from);
-        return 0;
-    }
-    json_array_append_new(layouts, json_pack("{s:o, s:o}", "nodes", names, "from", from));
-    return history_meta_save(h->dir, h->meta, e);
+    return history_meta_add_layout(h->meta, layout) ? history_meta_save(h->dir, h->meta, e) : 0;
 }
 
 /* The last row of a track that counts; 0: there is none. Rows before it that count and lie past
@@ -450,13 +442,13 @@ static int count_missing(struct history *h, int64_t version, struct err *e)
     int rc = history_meta_dead(h->meta, "steps", &dead, e);
     int64_t missing = rc == 0 ? version - (h->steps.rows - spans_total(&dead)) : 0;
     spans_release(&dead);
-    json_object_set_new(h->meta, "missing", json_integer(missing > 0 ? (json_int_t)missing : 0));
+    history_meta_set_missing(h->meta, missing > 0 ? missing : 0);
     return rc;
 }
 
 int64_t history_missing(const struct history *h)
 {
-    return (int64_t)json_integer_value(json_object_get(h->meta, "missing"));
+    return history_meta_missing(h->meta);
 }
 
 int history_supersede(struct history *h, int64_t version, struct err *e)

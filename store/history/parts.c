@@ -1,13 +1,8 @@
-/* Spans, step sums and meta.json of a history: see parts.h. */
+/* Spans and step sums of a history: see parts.h. */
 #include "store/history/parts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "common/jsonx.h"
-#include "common/proc.h"
 
 /* Room for one more item; the array may move. */
 static void *grow(void *items, int n, int *size, size_t bytes)
@@ -93,117 +88,6 @@ int64_t spans_total(const struct spans *s)
         n += s->items[i].b - s->items[i].a;
     }
     return n;
-}
-
-/* ---- meta.json ------------------------------------------------------------------------------- */
-
-static json_t *meta_new(void)
-{
-    json_t *meta = json_pack("{s:[], s:{}}", "layouts", "superseded");
-    if (ROW_BYTES != ROW_BYTES_FIRST) {
-        json_object_set_new(meta, "row_bytes", json_integer(ROW_BYTES));
-    }
-    return meta;
-}
-
-int history_meta_row_bytes(const json_t *meta)
-{
-    const json_t *bytes = json_object_get(meta, "row_bytes");
-    return bytes ? (int)json_integer_value(bytes) : ROW_BYTES_FIRST;
-}
-
-/* Can this version read the rows? */
-static int check_format(const json_t *meta, const char *path, struct err *e)
-{
-    int bytes = history_meta_row_bytes(meta);
-    if (bytes > ROW_BYTES && bytes <= ROW_BYTES_MOST) {
-        err_set(e, ERR_DATA,
-                "cannot read history '%s': a newer version of Evenstep wrote it, with rows of %d "
-                "bytes where this one knows %d",
-                path, bytes, (int)ROW_BYTES);
-        err_hint(e, "update Evenstep to at least the version that ran the job");
-        return -ERR_DATA;
-    }
-    return bytes >= ROW_BYTES_FIRST && bytes <= ROW_BYTES
-               ? 0
-               : err_set(e, ERR_DATA, "cannot read history '%s': its rows have %d bytes", path,
-                         bytes);
-}
-
-json_t *history_meta_load(const char *dir, struct err *e)
-{
-    char path[HISTORY_PATH + 32];
-    snprintf(path, sizeof path, "%s/meta.json", dir);
-    if (access(path, F_OK)) {
-        return meta_new();
-    }
-    json_t *meta = jsonx_load(path, HISTORY_META_BYTES, e);
-    if (!meta) {
-        return NULL;
-    }
-    if (!json_is_array(json_object_get(meta, "layouts")) ||
-        !json_is_object(json_object_get(meta, "superseded")) ||
-        history_meta_ranks(meta) > HISTORY_RANKS) {
-        err_set(e, ERR_DATA, "cannot read history '%s': its layouts are not as expected", path);
-        json_decref(meta);
-        return NULL;
-    }
-    if (check_format(meta, path, e) < 0) {
-        json_decref(meta);
-        return NULL;
-    }
-    return meta;
-}
-
-int history_meta_save(const char *dir, const json_t *meta, struct err *e)
-{
-    char path[HISTORY_PATH + 32];
-    size_t len = 0;
-    snprintf(path, sizeof path, "%s/meta.json", dir);
-    char *text = jsonx_dump(meta, false, &len);
-    int rc = text ? proc_write_file(path, text, len, 0644, e) : no_memory(e);
-    free(text);
-    return rc;
-}
-
-int history_meta_dead(const json_t *meta, const char *track, struct spans *out, struct err *e)
-{
-    size_t i;
-    json_t *pair;
-    json_array_foreach(json_object_get(json_object_get(meta, "superseded"), track), i, pair) {
-        json_int_t a = json_integer_value(json_array_get(pair, 0)),
-                   b = json_integer_value(json_array_get(pair, 1));
-        if (a < 0 || a >= b || (out->n && a < out->items[out->n - 1].b)) {
-            return err_set(e, ERR_DATA, "the history's list of superseded rows of '%s' is damaged",
-                           track);
-        }
-        int rc = spans_add(out, a, b, e);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    return 0;
-}
-
-int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < dead->n; i++) {
-        json_array_append_new(
-            list, json_pack("[I, I]", (json_int_t)dead->items[i].a, (json_int_t)dead->items[i].b));
-    }
-    return json_object_set_new(json_object_get(meta, "superseded"), track, list) ? no_memory(e) : 0;
-}
-
-int history_meta_ranks(const json_t *meta)
-{
-    size_t i, most = 0;
-    json_t *layout;
-    json_array_foreach(json_object_get(meta, "layouts"), i, layout) {
-        size_t n = json_array_size(json_object_get(layout, "nodes"));
-        most = n > most ? n : most;
-    }
-    return most > HISTORY_RANKS ? HISTORY_RANKS + 1 : (int)most;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */

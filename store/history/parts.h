@@ -1,30 +1,21 @@
-/* What the writer (history.c) and the reader (series.c) of a history share: spans of positions, the
- * merging of ranks' rows into steps, and meta.json. Inside store/ only.
+/* What the writer (history.c) and the reader (series.c) of a history share: its files, spans of
+ * positions, and the merging of ranks' rows into steps. Inside store/ only.
  *
  *   JOBDIR/history/
- *     meta.json        {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],   which node a rank
- *                                                                  was, from which row on
- *                       "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]},
- *                                                                  spans [a, b) that do not count
- *                       "row_bytes": 84}      the format: how long a row is (job/row.h). Left out
- *                                             where it is that of the first version
+ *     meta.json        which node a rank was, what does not count, how long a row is (meta.h)
  *     rows-R.bin       rows of rank R, with rows-R.v1 .v2 .v3 (pyramid.h)
  *     steps.bin        one row for each step of the job, merged from all ranks, with its levels
  *     evaluations.bin  struct history_evaluation
  *
- * A history keeps the format that it began with: after an update of Evenstep a job that goes on has
- * no curves of the figures that are new.
  * Nothing in these files comes from a clock: the same rows in the same order give the same bytes.
  */
 #ifndef STORE_HISTORY_PARTS_H
 #define STORE_HISTORY_PARTS_H
 
-#include <jansson.h>
-
 #include "common/err.h"
 #include "job/row.h"
 
-enum { HISTORY_META_BYTES = 64 << 20, HISTORY_RANKS = 4096, HISTORY_PATH = 1000 };
+enum { HISTORY_RANKS = 4096, HISTORY_PATH = 1000 };
 
 struct history_evaluation {
     int64_t step;
@@ -47,15 +38,6 @@ int spans_union(struct spans *s, const struct spans *more, struct err *e);
 /* [a, b) without `dead`. */
 int spans_alive(const struct spans *dead, int64_t a, int64_t b, struct spans *out, struct err *e);
 int64_t spans_total(const struct spans *s);
-
-/* ---- meta.json ------------------------------------------------------------------------------- */
-json_t *history_meta_load(const char *dir,
-                          struct err *e); /* an empty one if there is none; NULL if it is damaged */
-int history_meta_save(const char *dir, const json_t *meta, struct err *e);
-int history_meta_dead(const json_t *meta, const char *track, struct spans *out, struct err *e);
-int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e);
-int history_meta_ranks(const json_t *meta); /* the most any layout had */
-int history_meta_row_bytes(const json_t *meta);
 
 /* ---- rows of all ranks merged by step, ascending --------------------------------------------- */
 struct step_sum {

@@ -20,6 +20,7 @@
 #include "common/jsonx.h"
 #include "common/words.h"
 #include "store/history.h"
+#include "store/history/meta.h"
 #include "store/history/series_axis.h"
 #include "store/history/source.h"
 
@@ -269,24 +270,6 @@ out:
     return rc;
 }
 
-/* Every node of any layout, in order of appearance. Array of names, a new reference. */
-static json_t *all_nodes(const json_t *meta)
-{
-    json_t *seen = json_object(), *out = json_array(), *layout, *node;
-    size_t k, r;
-    json_array_foreach(json_object_get(meta, "layouts"), k, layout) {
-        json_array_foreach(json_object_get(layout, "nodes"), r, node) {
-            const char *name = json_string_value(node);
-            if (name && !json_object_get(seen, name)) {
-                json_object_set_new(seen, name, json_true());
-                json_array_append(out, node);
-            }
-        }
-    }
-    json_decref(seen);
-    return out;
-}
-
 /* How many buckets a node's series may have. */
 static int points_of_node(const struct query *q, size_t nodes)
 {
@@ -297,7 +280,7 @@ static int points_of_node(const struct query *q, size_t nodes)
 
 static int answer_nodes(struct query *q, struct err *e)
 {
-    json_t *nodes = all_nodes(q->meta), *node;
+    json_t *nodes = history_meta_nodes(q->meta), *node;
     size_t i;
     int rc = 0, points = points_of_node(q, json_array_size(nodes));
     json_array_foreach(nodes, i, node) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/history/meta.h"
+
 enum { TRACK_STEPS = -1, TRACK_TAIL = -2, TRACK_NONE = -3 };
 
 int source_init(struct source *s, const char *dir, const json_t *meta, struct err *e)
@@ -132,12 +134,12 @@ void source_range(struct source *s, int64_t a, int64_t b, struct pyramid_bucket 
 
 /* Where the rows of a rank begin in the first layout after k that has this rank; -1: they go on to
  * the end. */
-static int64_t layout_end(const json_t *layouts, size_t k, size_t rank)
+static int64_t layout_end(const json_t *meta, int k, int rank)
 {
-    while (++k < json_array_size(layouts)) {
-        const json_t *from = json_object_get(json_array_get(layouts, k), "from");
-        if (rank < json_array_size(from)) {
-            return (int64_t)json_integer_value(json_array_get(from, rank));
+    while (++k < history_meta_layouts(meta)) {
+        int64_t from = history_meta_from(meta, k, rank);
+        if (from >= 0) {
+            return from;
         }
     }
     return -1;
@@ -146,17 +148,12 @@ static int64_t layout_end(const json_t *layouts, size_t k, size_t rank)
 /* Every row of a node, under all ranks that it had. */
 int source_node(struct source *s, const char *node, struct err *e)
 {
-    const json_t *layouts = json_object_get(s->meta, "layouts");
     int rc = 0;
-    for (size_t k = 0; k < json_array_size(layouts) && rc == 0; k++) {
-        const json_t *layout = json_array_get(layouts, k),
-                     *nodes = json_object_get(layout, "nodes");
-        for (size_t r = 0; r < json_array_size(nodes) && rc == 0; r++) {
-            const char *name = json_string_value(json_array_get(nodes, r));
-            if (name && !strcmp(name, node)) {
-                int64_t from =
-                    (int64_t)json_integer_value(json_array_get(json_object_get(layout, "from"), r));
-                rc = source_add(s, (int)r, from < 0 ? 0 : from, layout_end(layouts, k, r), e);
+    for (int k = 0; k < history_meta_layouts(s->meta) && rc == 0; k++) {
+        for (int r = 0; r < history_meta_workers(s->meta, k) && rc == 0; r++) {
+            if (strcmp(history_meta_node(s->meta, k, r), node) == 0) {
+                int64_t from = history_meta_from(s->meta, k, r);
+                rc = source_add(s, r, from < 0 ? 0 : from, layout_end(s->meta, k, r), e);
             }
         }
     }

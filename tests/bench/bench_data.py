@@ -8,14 +8,22 @@ The set is one of random bytes, which neither disk nor file system can pack, rea
 order. The limit holds for all that the job uses, its own memory included, so less than half of the
 set can be in memory at a time. Before each limited run the file leaves the page cache, as pages
 that were there before would count against another group. Needs root and a memory controller
-(cgroup v1 or v2)."""
+(cgroup v1 or v2).
+
+Beside each run stands what the disk itself gives: the file read from its beginning, and its samples
+in a shuffled order, with as many reads under way as the job may have. The bound is the speed at
+which a job that computes nothing would run: that of shuffled reads, over the share of the samples
+that the job had to read again. A job's share of the speed from memory cannot be above the bound's.
+"""
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 
@@ -29,8 +37,10 @@ from rowtable import printed                                     # noqa: E402
 
 MB = 600 if os.environ.get("QUICK") else 1200
 SHAPE = (64, 64, 3)
-SAMPLES = MB * 1000 * 1000 // (64 * 64 * 3)
+SAMPLE = 64 * 64 * 3
+SAMPLES = MB * 1000 * 1000 // SAMPLE
 BATCH = 128
+UNDER_WAY = 8 * BATCH       # as AHEAD_SLICES of worker/data/ahead.h
 NETWORKS = {
     "small (5 x 5 convolution with stride 4, dense)": [
         {"type": "conv2d", "filters": 8, "kernel": 5, "stride": 4}, {"type": "relu"},
@@ -73,18 +83,61 @@ def train(root, spec, limit=None):
     return sum(r["batch"] for r in rows[1:]) / (rows[-1]["time"] - rows[0]["time"])
 
 
+def disk_rates(file):
+    """Bytes a second that the disk gives: in order, and samples in a shuffled order."""
+    size, rates = file.stat().st_size, []
+    head = size - SAMPLES * SAMPLE
+    order = np.random.default_rng(2).permutation(SAMPLES)[:SAMPLES // 3].tolist()
+    for advice, each, places in (
+            (os.POSIX_FADV_SEQUENTIAL, 1 << 20, range(0, size // 3, 1 << 20)),
+            (os.POSIX_FADV_RANDOM, SAMPLE, [head + i * SAMPLE for i in order])):
+        drop_from_cache(file)
+        fd = os.open(file, os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, advice)
+        began = time.monotonic()
+        for i, at in enumerate(places):
+            if advice == os.POSIX_FADV_RANDOM and i + UNDER_WAY < len(places):
+                os.posix_fadvise(fd, places[i + UNDER_WAY], each, os.POSIX_FADV_WILLNEED)
+            os.pread(fd, each, at)
+        rates.append(len(places) * each / (time.monotonic() - began))
+        os.close(fd)
+    return rates
+
+
+def bytes_read():
+    """From disks, by all children that have ended."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock * 512
+
+
 def turns(root, spec, limit_bytes):
-    """Turn by turn: samples a second from the page cache, and with the limit."""
+    """Turn by turn: the disk, samples a second from the page cache, and with the limit."""
     file = root / "large" / "x.npy"
+    size = file.stat().st_size
     for turn in range(TURNS):
+        in_order, shuffled = disk_rates(file)
         file.read_bytes()                   # it is in the page cache
         free = train(root, spec)
         drop_from_cache(file)
         limit = MemoryLimit(f"data-{turn}", limit_bytes)
+        before = bytes_read()
         try:
-            yield free, train(root, spec, limit), limit.peak()
+            limited = train(root, spec, limit)
+            again = (bytes_read() - before - size) / size   # but for the pass over all of it
+            yield {"free": free, "limited": limited, "peak": limit.peak(), "again": again,
+                   "in_order": in_order, "shuffled": shuffled,
+                   "bound": min(1, shuffled / SAMPLE / max(again, 1e-9) / free)}
         finally:
             limit.remove()
+
+
+def row(name, size, measured):
+    def of(key):
+        return [m[key] for m in measured]
+    return [name, f"{median(of('free')):.0f}", f"{median(of('limited')):.0f}",
+            spread([m["limited"] / m["free"] for m in measured]), spread(of("bound")),
+            f"{100 * median(of('again')):.0f} %",
+            f"{median(of('in_order')) / 1e6:.0f}", f"{median(of('shuffled')) / 1e6:.0f}",
+            f"{size / 1e6:.0f}", f"{max(of('peak')) / 1e6:.0f}"]
 
 
 def main():
@@ -94,19 +147,16 @@ def main():
         root = pathlib.Path(folder)
         make_set(root / "large")
         size = (root / "large" / "x.npy").stat().st_size
-        report = Report("bench-data", "A data set larger than memory", __doc__.split("\n\n")[2])
+        told = "\n\n".join(__doc__.strip().split("\n\n")[2:])
+        report = Report("bench-data", "A data set larger than memory", told)
         rows = []
         for name, layers in NETWORKS.items():
             job(root / "job.json", layers)
-            measured = list(turns(root, root / "job.json", size // 2))
-            free, limited, peak = zip(*measured)
-            rows.append([name, f"{median(free):.0f}", f"{median(limited):.0f}",
-                         f"{median(limited) * 12288 / 1e6:.0f}",
-                         spread([b / a for a, b, _ in measured]),
-                         f"{size / 1e6:.0f}", f"{max(peak) / 1e6:.0f}"])
+            rows.append(row(name, size, list(turns(root, root / "job.json", size // 2))))
         report.table("Samples a second of one worker (npy, bytes, 64 x 64 x 3, shuffled)",
-                     ["network", "from memory", "limited", "MB/s read", "limited / from memory",
-                      "set, MB", "most memory used, MB"], rows)
+                     ["network", "from memory", "limited", "limited / from memory", "the bound",
+                      "read again", "disk in order, MB/s", "disk shuffled, MB/s", "set, MB",
+                      "most memory used, MB"], rows)
         report.close()
 
 

@@ -38,6 +38,15 @@ def driver():
     shutil.rmtree(profile, ignore_errors=True)
 
 
+@pytest.fixture(scope="module")
+def loaded(driver, service):
+    """Signed in once, for tests that call functions of the page's modules and change nothing."""
+    p = Page(driver, service)
+    p.sign_in()
+    yield p
+    driver.get("about:blank")  # before its service ends
+
+
 @pytest.fixture
 def page(driver, service):
     """Signed in by a fresh link, on the list of jobs."""

@@ -5,6 +5,12 @@ import json
 import pytest
 
 
+@pytest.fixture
+def page(loaded):
+    yield loaded
+    loaded.check_console()
+
+
 def call(page, module, expression):
     """The value of an expression over the module `m`."""
     return page.driver.execute_async_script(
@@ -317,8 +323,9 @@ def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
     assert call(page, "/js/views/compare/differences.js", asked) is wanted
 
 
-def predicted(strategy, step, staleness, within=0.0, worth=1):
+def predicted(strategy, step, staleness, within=0.0, worth=1, drift=False):
     return {"strategy": strategy, "sample_worth": worth, "step_seconds": step,
+            "replicas_drift": drift,
             "staleness": {"update_mean": staleness}, "step_seconds_least": step - within,
             "step_seconds_most": step + within}
 
@@ -330,7 +337,8 @@ def predicted(strategy, step, staleness, within=0.0, worth=1):
     ([predicted("sync", 2, 0), predicted("asgd", 1, 3), predicted("softsync", 1.01, 1)],
      "softsync", "1.0 versions old"),
     ([predicted("sync", 1, 0), predicted("other", 0.5, 0)], "other", "is the fastest"),
-    ([predicted("sync", 2, 0), predicted("local-sgd", 1, 0)], "local-sgd", "replicas drift apart"),
+    ([predicted("sync", 2, 0), predicted("averaged", 1, 0, drift=True)], "averaged",
+     "replicas drift apart"),
     ([predicted("sync", 2, 0), predicted("hpsgd", 1.5, 1, worth=0.5)], "sync",
      "though hpsgd is 1.3× as fast: where both were measured, a sample there was worth "
      "50 % of one here"),

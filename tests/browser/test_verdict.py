@@ -7,7 +7,7 @@ import urllib.parse
 import pytest
 
 from canned import evaluations, job, worker
-from test_pure import NARROW, call
+from test_pure import NARROW, call, page  # noqa: F401  (a fixture)
 
 FALLS = [2.3 * 0.97**i for i in range(100)]  # to 0.11
 RISES = [2.3 + 0.12 * i for i in range(100)]  # to 14

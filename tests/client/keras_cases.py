@@ -58,13 +58,64 @@ def adam(output):
     train(output, keras.optimizers.Adam(1e-2, epsilon=1e-3))
 
 
-def fits_twice(output):
+def transfer(output):
+    """The head is trained, then all of it, by another optimizer; then once more as it stands, with
+    other labels."""
+    import keras
+
+    import evenstep
+
+    x, y = data()
+    model = evenstep.prepare(network(norm=True))
+    base = model.layers[:-1]
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    for layer in base:
+        layer.trainable = False
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss)
+    first = model.fit(x, y, batch_size=64, epochs=2, shuffle=False, verbose=0)
+    before = values(model)
+    base[0].trainable = True  # a batch norm that trains has statistics of its own
+    model.compile(keras.optimizers.Adam(1e-2, epsilon=1e-3), loss)
+    second = model.fit(x, y, batch_size=64, epochs=2, shuffle=False, verbose=0)
+    third = model.fit(x, 4 - y, batch_size=64, epochs=3, initial_epoch=2, shuffle=False, verbose=0)
+    told = [len(h.history["loss"]) for h in (first, second, third)]
+    assert len(before) == 2 and len(values(model)) == 4
+    np.savez(output + ".npz", **values(model), told=told)
+
+
+def fits_on_less(output):
     import evenstep
 
     model = evenstep.prepare(network())
     model.compile("sgd", "mse")
     x = data()[0]
-    for _ in range(2):
+    for part in x, x[:300]:
+        model.fit(part, part[:, :5], batch_size=64, epochs=1, verbose=0)
+
+
+def adds_a_layer(output):
+    """What a later fit() trains has to be there in the first one."""
+    import evenstep
+
+    x = data()[0]
+    model = network()
+    model.layers[0].trainable = False
+    model = evenstep.prepare(model, unfreezes=False)
+    for trainable in False, True:
+        model.layers[0].trainable = trainable
+        model.compile("sgd", "mse")
+        model.fit(x, x[:, :5], batch_size=64, epochs=1, verbose=0)
+
+
+def changes_the_rule(output):
+    import keras
+
+    import evenstep
+
+    x = data()[0]
+    model = evenstep.prepare(network())
+    for optimizer in keras.optimizers.SGD(0.1), keras.optimizers.SGD(0.01), "adam":
+        model.compile(optimizer, "mse")
         model.fit(x, x[:, :5], batch_size=64, epochs=1, verbose=0)
 
 

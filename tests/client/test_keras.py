@@ -77,14 +77,38 @@ def test_two_ranks_train_on_a_server_by_differences(keras_programs, run_programs
     assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
 
 
+def test_a_second_fit_goes_on_in_the_same_run(keras_programs, run_programs):
+    """Frozen weights are unfrozen, and another optimizer steps: as when the program runs alone."""
+    alone = run_programs(keras_programs, "keras_cases", "transfer")
+    job = run_programs(keras_programs, "keras_cases", "transfer", SHARES, epochs=5)
+    assert all((r.pop("told") == [2, 2, 1]).all() for r in [alone.results[0], *job.results])
+    assert bit_identical(job.results)
+    assert difference(job.results[0], alone.results[0]) < 2e-6
+    assert samples(job.sides[1]) == ([19] * 9 + [7]) * 5
+    assert {side.epochs for side in job.sides} == {5}
+    assert len(job.ranks.about["parameters"]) == 6
+
+
+def test_a_second_fit_goes_on_where_a_server_takes_differences(keras_programs, run_programs):
+    """Of frozen weights there is none."""
+    job = run_programs(
+        keras_programs, "keras_cases", "transfer", SHARES, epochs=5, mode="difference"
+    )
+    assert sum(s["samples"] for side in job.sides for s in side.steps) == 2 * 5 * 600
+
+
 @pytest.mark.parametrize(
     "case, mode, sentence",
     [
-        ("fits_twice", "sync", "fit() is called once in a run: all epochs in one call"),
+        ("fits_on_less", "sync", "fit() was called once more with 300 samples in batches of 64"),
+        ("adds_a_layer", "sync", "train now and were not in the first fit()"),
+        ("changes_the_rule", "server", "the server makes the steps by the rule of the first fit()"),
         ("executes_two_steps_at_once", "difference", "steps_per_execution"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(keras_programs, run_programs, case, mode, sentence):
-    job = run_programs(keras_programs, "keras_cases", case, [1], fails=True, mode=mode)
+    job = run_programs(
+        keras_programs, "keras_cases", case, [1], epochs=3, fails=True, mode=mode
+    )
     assert job.codes == [1]
     assert sentence in job.sides[0].failure

@@ -96,6 +96,7 @@ def test_a_stopped_job_ends_the_loop(torch_programs, run_programs):
 
 FAULTS = {
     "replaced": "parameter '0.weight' was replaced after prepare",
+    "second_phase_with_less": "prepare() was called once more with a loader of 600 samples",
     "sparse": "parameter '0.weight' has sparse gradients",
     "unprepared_loader": "batches come from the loader that prepare() returned",
     "no_backward": "no batch of the epoch had a backward pass",

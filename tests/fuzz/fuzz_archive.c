@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(into, sizeof into, "%s/into", fuzz_folder());
     FILE *f = fmemopen(copy, size, "rb");
     BUG_ON(!f);
-    int rc = archive_read(f, into, &a, &problems, &e);
+    int rc = archive_read(f, into, ARCHIVE_PROGRAM_FILES, &a, &problems, &e);
     fuzz_error(rc, &e);
     BUG_ON((rc == 0 && problems.count == 0) != (a.digest[0] != '\0'));
     BUG_ON(a.digest[0] && a.files == 0);

@@ -7,6 +7,7 @@
 #include "job/documents/bookmark.h"
 #include "job/documents/checked.h"
 #include "job/documents/control.h"
+#include "job/documents/events.h"
 #include "job/documents/fact.h"
 #include "job/documents/host_beat.h"
 #include "job/documents/joining.h"
@@ -16,6 +17,7 @@
 #include "job/documents/plan.h"
 #include "job/documents/scored.h"
 #include "job/documents/summary.h"
+#include "job/documents/webhook.h"
 #include "worker/checkpoint/progress.h"
 
 /* Reads `j`; NULL: it is not valid, and *rc and *e say why. Else what was read, written again. */
@@ -42,6 +44,7 @@ AGAIN(checked, checked_read(&x, j, e), checked_release(&x))
 AGAIN(offer, offer_read(&x, j, e), offer_release(&x))
 AGAIN(evaluations, evaluations_read(&x, j, e), evaluations_release(&x))
 
+AGAIN(webhook, webhook_read(&x, j, e), (void)0)
 AGAIN(scored, scored_read(&x, j, e), scored_release(&x))
 AGAIN(host_beat, (host_beat_read(&x, j), 0), (void)0)
 AGAIN(joining_ask, (joining_ask_read(&x, j), 0), (void)0)
@@ -70,13 +73,29 @@ static json_t *again_summary(const json_t *j, int *rc, struct err *e)
     return NULL;
 }
 
+/* The data of an event, of whichever type. */
+static json_t *again_events(const json_t *j, int *rc, struct err *e)
+{
+    struct job_event job;
+    struct node_event node;
+    struct row row;
+    (void)e;
+    *rc = 0;
+    BUG_ON(job_event_read(j, &job) && (int)job.state >= JOB_STATE_COUNT);
+    BUG_ON(node_event_read(j, &node) && (!node.name || !node.change));
+    for (size_t i = 0; rows_event_read(j, i, &row); i++) {
+        BUG_ON(isinf(row.time));
+    }
+    return NULL;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static again_fn *const all[] = {
-        again_control,     again_plan,        again_beat,           again_fact,
-        again_launched,    again_bookmark,    again_measured,       again_checked,
-        again_evaluations, again_summary,     again_offer,          again_scored,
-        again_host_beat,   again_joining_ask, again_joining_answer, again_progress};
+        again_control,  again_plan,     again_beat,      again_fact,        again_launched,
+        again_bookmark, again_measured, again_checked,   again_evaluations, again_summary,
+        again_offer,    again_scored,   again_host_beat, again_joining_ask, again_joining_answer,
+        again_progress, again_webhook,  again_events};
     json_t *j = size > 0 ? fuzz_json(data + 1, size - 1) : NULL;
     struct err e = {0};
     int rc;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "store/history.h"
-#include "store/history/parts.h"
+#include "store/history/meta.h"
 
 static const char *const tracks[] = {"rows-0", "rows-1", "rows-2", "steps"};
 

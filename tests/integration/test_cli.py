@@ -44,6 +44,7 @@ def test_help_names_every_command_and_every_command_has_its_own():
     for command in COMMANDS:
         own, _, status = run(command, "--help")
         assert status == 0 and own.startswith(f"usage: evenstep {command}") and "--help" in own
+    assert run("token", "--help")[0].startswith("usage: evenstep token create|list|revoke [NAME…]")
     assert re.match(r"evenstep \d+\.\d+", run("--version")[0])
 
 
@@ -59,8 +60,22 @@ def test_a_command_that_is_used_wrongly_ends_with_status_2_and_says_how_it_is_us
 def test_without_a_token_or_a_service_it_says_what_to_do(tmp_path):
     out, err, status = run("jobs", cwd=tmp_path)
     assert status == 3 and "there is no token" in err and "EVENSTEP_TOKEN" in err
+    out, err, status = run("jobs", cwd=tmp_path, EVENSTEP_TOKEN="")
+    assert status == 3 and "there is no token" in err
+    _, err, status = run("jobs", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x\nX-Y: z")
+    assert status == 3 and "the token has a space, a control character" in err
     _, err, status = run("jobs", EVENSTEP_URL="http://127.0.0.1:9", EVENSTEP_TOKEN="x")
     assert status == 3 and "cannot reach http://127.0.0.1:9" in err and "evenstep serve" in err
+
+
+def test_an_answer_that_cannot_be_written_is_no_success(service):
+    for words in (["jobs"], ["jobs", "--json"], ["catalog"], ["--help"], ["completion", "bash"]):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([EVENSTEP, *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  env={**os.environ, "EVENSTEP_URL": service.url,
+                                       "EVENSTEP_TOKEN": service.token}, timeout=60, check=False)
+        assert done.returncode == 5, words
+        assert "cannot write the answer" in done.stderr and done.stderr.count("\n") == 1, words
 
 
 def test_a_wrong_token_is_refused_and_a_file_with_the_right_one_is_enough(service, tmp_path):

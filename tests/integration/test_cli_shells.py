@@ -63,6 +63,9 @@ def test_bash_completes_commands_options_and_words(script):
     assert complete(script, "submit", "--w") == {"--watch"}
     assert complete(script, "completion", "") == {"bash", "zsh", "fish"}
     assert complete(script, "jobs", "") == set()
+    assert complete(script, "token", "") == {"create", "list", "revoke"}
+    assert complete(script, "webhooks", "") == {"create", "list", "show", "delete"}
+    assert complete(script, "datasets", "u") == {"upload"}
 
 
 def test_bash_completes_files_and_folders_where_they_are_meant(script, tmp_path):

@@ -55,7 +55,7 @@ def service(tmp_path_factory):
                                   + "".join(f"{token} {role} {role}-name\n"
                                             for role, token in TOKENS.items()))
     (folder / "token").chmod(0o600)
-    with Service(folder=folder, data=root, options=["--data-uploads", "4M"]) as s:
+    with Service(folder=folder, data=root, options=["--data-uploads", "8M"]) as s:
         s.http.headers["Authorization"] = "Bearer admin-0123456789abcdef"
         yield s
 
@@ -85,6 +85,13 @@ def test_an_upload_is_read_listed_trained_on_and_deleted(service):
     assert "stripes" not in listed(service)
     assert delete(service, "stripes").status_code == 404
     assert left_behind(service) == []
+
+
+def test_a_data_set_may_have_more_files_than_a_program(service):
+    many = {f"notes/{i}": b"" for i in range(10001)}
+    answer = upload(service, "many", packed(stripes(**many)))
+    assert answer.status_code == 201 and answer.json()["files"] == 10005, answer.text
+    assert delete(service, "many").status_code == 204
 
 
 def test_what_no_job_could_read_is_refused_by_name_and_leaves_nothing(service):
@@ -121,7 +128,7 @@ def test_a_name_that_the_operator_gave_is_refused(service):
 
 def test_what_is_kept_has_a_limit_and_the_role_operator(service):
     assert upload(service, "viewed", packed(stripes()), "viewer").status_code == 403
-    noise = os.urandom(5 * MIB)
+    noise = os.urandom(9 * MIB)
     answer = upload(service, "large", packed(stripes(**{"noise.bin": noise})))
     assert answer.status_code == 413 and "--data-uploads" in answer.json()["hint"]
     assert upload(service, "text", b"x", kind="text/plain").status_code == 415

@@ -1,5 +1,6 @@
 """A worker that dies under a parameter server (docs/decisions/0020), in `sync` (0022), in `sync` of
-users' programs (0029), or where workers average (0036): the attempt goes on.
+users' programs (0029), under a server of theirs (0040), or where workers average (0036): the
+attempt goes on.
 
 Real processes and kill -9, on four nodes of unequal speed. Each epoch's samples count once: the
 server's updates, the counters and the points of the charts are compared. That the survivors of
@@ -22,12 +23,12 @@ from agents import Agent, ready
 from service import Service, ranks_of, spec, until
 from test_program import COUNTING, first_parameters, gradient
 
-NODES = ("fast-1=cpu:1,slowdown=20", "fast-2=cpu:1,slowdown=20", "fast-3=cpu:1,slowdown=25",
-         "slow=cpu:1,slowdown=60")
+NODES = ("fast-1=cpu:1,slowdown=40", "fast-2=cpu:1,slowdown=40", "fast-3=cpu:1,slowdown=50",
+         "slow=cpu:1,slowdown=120")
 SAMPLES = 2560
-# Long enough that a job still runs when a busy machine gets around to killing a rank; servers that
-# wait for nobody take many more updates a second.
-EPOCHS, FREE_EPOCHS = 30, 120
+# Long enough that a job still runs when a busy machine gets around to killing a rank, by slow steps
+# and not by many, which compute; servers that wait for nobody take many more updates a second.
+EPOCHS, FREE_EPOCHS = 15, 60
 STRATEGIES = {
     "asgd": {"type": "asgd"},
     "softsync": {"type": "softsync", "n": 2},
@@ -159,8 +160,8 @@ def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service, st
 @pytest.mark.parametrize("strategy", ["asgd", "sync"])
 def test_a_worker_on_another_host_is_missed_as_fast(strategy):
     with Service(nodes=[], options=["--no-local-node"]) as service, Agent(
-            service, "alpha", "a1=cpu:1,slowdown=20", "a2=cpu:1,slowdown=20"), Agent(
-                service, "beta", "b1=cpu:1,slowdown=20"):
+            service, "alpha", "a1=cpu:1,slowdown=40", "a2=cpu:1,slowdown=40"), Agent(
+                service, "beta", "b1=cpu:1,slowdown=40"):
         ready(service, "a1", "a2", "b1")
         id = service.submit(job_spec({"type": strategy}, workers=3))
         service.steps(id, 40)
@@ -316,7 +317,7 @@ def programs():
         yield s
 
 
-def run_program(service, ahead, after, point, *whom):
+def run_program(service, ahead, after, point, *whom, strategy=None):
     """Two epochs of a program whose slices come `ahead` of their step; in slice `after`, at
     `point`, that of the ranks whom ("--on", 1: rank 1; "--but", 1: all others) kills its worker,
     once the gate, a file, is there. The optimizer has no state, the program gives one, and a step
@@ -327,7 +328,7 @@ def run_program(service, ahead, after, point, *whom):
             "--everyone", "--state"]
     id = service.submit({
         "program": {"command": ["/usr/bin/python3", str(COUNTING)], "args": [str(a) for a in args]},
-        "workers": 4, "epochs": 2, "strategy": {"type": "sync"},
+        "workers": 4, "epochs": 2, "strategy": strategy or {"type": "sync"},
         "batching": {"global_batch": 64, "policy": "equal"}, "checkpoint": {"every_steps": 3}})
     return id, gate
 
@@ -377,3 +378,29 @@ def test_the_last_program_computes_what_three_that_are_killed_at_once_have_left(
     assert job["attempt"] == 1
     assert [w["state"] for w in job["workers"]] == ["left", "left", "left", "done"]
     assert_exact(programs, id, job, {3})
+
+
+# ---- servers of users' programs ------------------------------------------------------------------
+
+@pytest.mark.parametrize("rank,point,strategy", [
+    (0, "half", {"type": "asgd"}), (2, "begun", {"type": "softsync", "n": 1, "pull": "blocking"}),
+    (3, "after", {"type": "dbs-sgd"})], ids=lambda v: v["type"] if isinstance(v, dict) else v)
+def test_a_server_hands_the_slices_of_a_killed_worker_to_the_other_programs(programs, draw, rank,
+                                                                            point, strategy):
+    """The order of updates does not matter to gradients that do not look at the parameters, so
+    these are those of each sample once an epoch, to rounding; one sample too many is 0.01."""
+    after = draw.randrange(2, 8)
+    id, gate = run_program(programs, 1, after, point, "--on", rank, strategy=strategy)
+    stream = listen(programs, id)
+    open_gate(programs, id, gate)
+    event = told(stream, "left")
+    stream.close()
+    assert (event["rank"], event["others"]) == (rank, 3)
+    job = programs.wait(id, "succeeded")
+    assert job["attempt"] == 1 and job["workers"][rank]["state"] == "left"
+    assert job["progress"]["samples"] == sum(w["samples"] for w in job["workers"]) == 2 * SAMPLES
+    left = min({0, 1, 2, 3} - {rank})
+    params = json.loads(programs.artifact(id, f"rank-{left}.json"))["params"]
+    assert np.array(params, "f4") == pytest.approx(TWO_EPOCHS, abs=1e-3)
+    pause = longest_pause(programs, id, job["workers"][rank]["node"])
+    print(f"in slice {after}, {point}: {event['message']}; no step for {pause:.3f} s")

@@ -3,7 +3,8 @@
 before."""
 import pytest
 
-from test_program import BATCH, SAMPLES, STRATEGIES, Run, expected, job, name_of, without_statistics
+from test_program import (BATCH, SAMPLES, STRATEGIES, Run, expected, in_turns, job, name_of,
+                          without_statistics)
 
 EPOCHS = 3
 
@@ -17,7 +18,7 @@ def looping(strategy, *args, **more):
 @pytest.mark.parametrize("strategy", [*STRATEGIES, {"type": "softsync", "n": 1, "pull": "blocking"},
                                       {"type": "hpsgd", "k": 3}], ids=name_of)
 def test_the_run_has_the_epochs_that_the_programs_loop_makes(tmp_path, strategy):
-    run = Run(tmp_path / "run", looping(strategy))
+    run = Run(tmp_path / "run", looping(strategy), in_turns(tmp_path, strategy, rounds=9))
     assert (without_statistics(run.model()) == expected(EPOCHS)).all()
     for epoch in range(EPOCHS):
         assert run.seen(epoch) == list(range(SAMPLES))

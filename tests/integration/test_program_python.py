@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from agents import Agent, ready
-from programs import BUILD
+import test_program
+from programs import BUILD, ROOT
 from service import Service, until
 from test_program_upload import counting, errors, job, taken
 
@@ -97,3 +98,19 @@ def test_an_interpreter_that_is_not_there_is_told_at_the_start(tmp_path):
         [BUILD / "evenstep", "serve", "--data-dir", tmp_path, "--listen", "127.0.0.1:0",
          "--python", "/nowhere/python"], capture_output=True, text=True, timeout=60)
     assert answer.returncode != 0 and "--python '/nowhere/python'" in answer.stderr, answer.stderr
+
+
+def test_what_is_installed_has_the_package_that_programs_import(tmp_path):
+    there = tmp_path / "usr"
+    subprocess.run(["make", "-s", "CUDA=0", f"BUILD={BUILD}", f"PREFIX={there}", "install"],
+                   cwd=ROOT, check=True, capture_output=True, text=True)
+    show = tmp_path / "show.py"
+    show.write_text("import evenstep, evenstep.library as l\n"
+                    "l.Library()\n"
+                    "open(__file__ + '.found', 'w').write(evenstep.__file__ + ' ' + l._path())\n")
+    spec = test_program.job({"type": "sync"}, sizes=(64,))
+    spec["program"] = {"command": ["/usr/bin/python3", str(show)]}
+    test_program.Run(tmp_path / "run", spec, program=there / "bin" / "evenstep-worker")
+    package, library = (tmp_path / "show.py.found").read_text().split()
+    assert package == f"{there}/share/evenstep/python/evenstep/__init__.py"
+    assert library == f"{there}/bin/../lib/libevenstep.so"

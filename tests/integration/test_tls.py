@@ -86,6 +86,9 @@ def test_the_command_line_takes_nobody_unknown_for_the_service(site):
     assert status == 3 and "certificate" in err and "--cacert" in err
     assert ask(site, "nodes", "--cacert", str(site.authority.file))[2] == 0
     assert ask(site, "nodes", EVENSTEP_CACERT=str(site.authority.file))[2] == 0
+    _, err, status = run("nodes", EVENSTEP_URL=site.url.replace("https:", "http:"),
+                         EVENSTEP_TOKEN="x")
+    assert status == 3 and "begins with https://" in err
 
 
 def test_a_pin_is_the_services_key_and_no_other(site, tmp_path):

@@ -134,7 +134,7 @@ def worth(c, known, cell, strategy):
 
 
 def add_worth(c, known, page):
-    """What the dry run's `sample_worth` is taken from (coordinator/planning/predict.c)."""
+    """What the dry run's `sample_worth` is taken from (job/spec/catalog.def)."""
     others = STRATEGIES[1:]
     found = {cell: [worth(c, known, cell, s) for s in others] for cell in cells(c)}
     def text(values):

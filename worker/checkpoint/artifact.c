@@ -72,6 +72,34 @@ json_t *artifact_describe(const char *kind, const struct jobspec *spec)
     return meta;
 }
 
+static json_t *said(const struct safetensors *file, const char *key)
+{
+    const char *text = safetensors_meta(file, key);
+    return text ? jsonx_parse(text, strlen(text), NULL) : NULL;
+}
+
+void artifact_about(const struct safetensors *file, struct artifact_about *out)
+{
+    *out = (struct artifact_about){.network = said(file, "network"),
+                                   .data = said(file, "data"),
+                                   .normalize = said(file, "normalize"),
+                                   .crop = said(file, "crop"),
+                                   .seed = said(file, "seed")};
+    const char *word = safetensors_meta(file, "normalize");
+    if (word && !out->normalize) {
+        out->normalize = json_string(word);
+    }
+}
+
+void artifact_about_release(struct artifact_about *about)
+{
+    json_decref(about->network);
+    json_decref(about->data);
+    json_decref(about->normalize);
+    json_decref(about->crop);
+    json_decref(about->seed);
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static int add_tensors(struct safetensor *out, int n, const struct tensor *from, int count,

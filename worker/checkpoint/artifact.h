@@ -31,6 +31,12 @@ void artifact_check(const char *path, const struct network *net, const struct in
 /* The network, and the origin and normalisation of its samples: enough to evaluate the file. New
  * reference. */
 json_t *artifact_describe(const char *kind, const struct jobspec *spec);
+/* What artifact_describe() wrote, as a spec has it; NULL: the file does not say it. */
+struct artifact_about {
+    json_t *network, *data, *normalize, *crop, *seed; /* owned */
+};
+void artifact_about(const struct safetensors *file, struct artifact_about *out);
+void artifact_about_release(struct artifact_about *about);
 /* Puts a value into metadata as JSON text; takes the reference. */
 void artifact_set(json_t *meta, const char *key, json_t *value);
 /* Writes parameters, statistics where there are some, and with `optim` the optimizer's state. */

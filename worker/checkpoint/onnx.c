@@ -329,15 +329,15 @@ int onnx_write(const char *path, const struct network *net, const float *params,
 static int build_network(struct network *net, const struct safetensors *s, struct err *e)
 {
     struct jsonx_problems problems = {0};
-    const char *text = safetensors_meta(s, "network");
-    json_t *model = text ? jsonx_parse(text, strlen(text), e) : NULL;
-    int rc = model ? network_build(net, model, "", &problems)
-                   : err_set(e, ERR_DATA, "the file does not say what its network is");
-    if (model && rc < 0) {
+    struct artifact_about about;
+    artifact_about(s, &about);
+    int rc = about.network ? network_build(net, about.network, "", &problems)
+                           : err_set(e, ERR_DATA, "the file does not say what its network is");
+    if (about.network && rc < 0) {
         rc = err_set(e, ERR_DATA, "the file's network cannot be built");
     }
     jsonx_problems_release(&problems);
-    json_decref(model);
+    artifact_about_release(&about);
     return rc;
 }
 

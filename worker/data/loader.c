@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "kernels/samples.h"
 
-enum { AHEAD_SLICES = 64 }; /* slices for which it holds that samples come from the disk */
+enum { FROM_DISK = 256 }; /* slices for which it holds that samples come from the disk */
 
 static void slot_release(const struct loader *l, struct loader_slot *s)
 {
@@ -68,25 +68,29 @@ static long pages_read(void)
 }
 
 /* Gathers the slot's samples. A data set larger than memory is partly on disk: once gathering had
- * to wait for a page, the pages of a slice are asked for all at once, before the first is touched.
- */
-static int gather(const struct loader *l, struct loader_slot *s, const struct dataset_part *part,
-                  const struct slice *slice, const struct visit *visit, struct err *e)
+ * to wait for a page, the pages of a slice and of those that follow are asked for all at once,
+ * before the first is touched. */
+static int gather(struct loader *l, struct loader_slot *s, const struct slice *slice, bool test,
+                  struct err *e)
 {
-    if (s->ahead > 0) {
-        s->ahead--;
-        dataset_ahead(part, s->index, slice->count);
+    const struct dataset_part *part = test ? &l->data->test : &l->data->train;
+    struct visit visit = {!test, l->seed, slice->epoch};
+    struct ahead_from from = {part, dataset_x_bytes(l->data), l->seed, l->spec->shuffle, test};
+    ahead_next(&l->ahead[test], &from, slice);
+    if (l->from_disk > 0) {
+        l->from_disk--;
+        ahead_ask(&l->ahead[test], &from);
     }
     long before = pages_read();
-    dataset_gather(l->data, part, l->spec, visit, s->index, slice->count, s->x, s->y);
+    dataset_gather(l->data, part, l->spec, &visit, s->index, slice->count, s->x, s->y);
     if (pages_read() > before) {
-        s->ahead = AHEAD_SLICES;
+        l->from_disk = FROM_DISK;
     }
     return dataset_intact(l->data, e);
 }
 
-static int slot_fill(const struct loader *l, struct loader_slot *s, const struct slice *slice,
-                     bool test, struct err *e)
+static int slot_fill(struct loader *l, struct loader_slot *s, const struct slice *slice, bool test,
+                     struct err *e)
 {
     const struct dataset_part *part = test ? &l->data->test : &l->data->train;
     if (slice->start < 0 || slice->count < 0 || slice->start > part->samples - slice->count) {
@@ -102,12 +106,12 @@ static int slot_fill(const struct loader *l, struct loader_slot *s, const struct
         s->index[i] =
             test ? at : sample_index(l->seed, slice->epoch, at, part->samples, l->spec->shuffle);
     }
-    struct visit visit = {!test, l->seed, slice->epoch};
     if (l->dev) {
+        struct visit visit = {!test, l->seed, slice->epoch};
         s->viewed = dataset_views(l->data, l->spec, &visit, s->index, slice->count, s->view);
         dataset_targets(l->data, part, s->index, slice->count, s->y);
     } else {
-        rc = gather(l, s, part, slice, &visit, e);
+        rc = gather(l, s, slice, test, e);
     }
     if (rc == 0 && s->feed) {
         struct shape shape = dataset_shape(l->data, l->spec);

@@ -14,6 +14,7 @@
 
 #include "job/sample.h"
 #include "kernels/device.h"
+#include "worker/data/ahead.h"
 #include "worker/data/dataset.h"
 
 struct loader_slot {
@@ -25,7 +26,6 @@ struct loader_slot {
     struct dev_feed *feed; /* whose x is, or NULL: x is ours */
     struct dev_view *view;
     bool viewed; /* `view` holds; else samples are whole */
-    int ahead;   /* slices whose pages will be asked for before they are gathered */
     void *y;
 };
 
@@ -36,6 +36,9 @@ struct loader {
     struct device *dev;               /* keeps the samples (loader_keep), or NULL */
     struct dev_samples *train, *test; /* test: NULL if there are none */
     struct device *feeds;             /* takes samples through feeds (loader_feed), or NULL */
+    /* used by whoever fills a slot: the thread, or loader_get while the thread is idle */
+    struct ahead ahead[2]; /* of the training and of the test part */
+    int from_disk;         /* slices whose pages will be asked for before they are gathered */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */

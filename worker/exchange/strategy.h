@@ -158,6 +158,7 @@ struct rank_env {
     bool wants_sure;  /* work.sure is of use: what is asked in a sure step waits for the next */
     bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
     bool open;        /* programs say at each epoch's end whether another one follows */
+    bool measures;    /* worker: what its program measured counts for all (the strategy sets it) */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* servers: after an update; may be NULL */

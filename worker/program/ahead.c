@@ -16,6 +16,17 @@ static int send(struct program_engine *g, const struct wire_message *m, struct e
     return rc < 0 ? again_survive(g, rc, e) : rc;
 }
 
+/* The epoch that slice `number` belongs to in the program's loops, which go on only: one that a
+ * lost worker had may be of an epoch that this program has ended (struct slice has that one). */
+static int64_t epoch_shown(struct program_engine *g, int64_t number, const struct part *part)
+{
+    int64_t before = number > 0 ? g->slices[(number - 1) % g->p->slots].slice.epoch : 0,
+            own = part->slice.epoch;
+    return number < g->sent ? g->slices[number % g->p->slots].slice.epoch
+           : own > before   ? own
+                            : before;
+}
+
 static int send_slice(struct program_engine *g, const struct part *part, uint32_t flags,
                       struct err *e)
 {
@@ -30,7 +41,7 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
         indices[i] =
             sample_index(spec->seed, part->slice.epoch, at, g->p->about.whole, spec->data.shuffle);
     }
-    m.slice.epoch = part->slice.epoch;
+    m.slice.epoch = epoch_shown(g, g->sent, part);
     m.slice.number = g->sent++;
     m.slice.start = part->slice.start;
     m.slice.count = part->slice.count;
@@ -61,14 +72,13 @@ int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
     g->number += !same;
     for (int i = 0; i < w->n_parts && rc >= 0; i++) {
         const struct part *part = &w->parts[i], *next = i + 1 < w->n_parts ? part + 1 : NULL;
-        bool last = part->last || (next && next->slice.epoch != part->slice.epoch),
-             end = over && !next;
+        int64_t number = g->number + i, epoch = epoch_shown(g, number, part);
+        bool last = part->last || (next && next->slice.epoch > epoch), end = over && !next;
         uint32_t flags = (last ? WIRE_EPOCH_LAST : 0) | (end ? WIRE_EPOCH_LAST | WIRE_RUN_LAST : 0);
-        int64_t number = g->number + i;
         if (number >= g->sent) {
             rc = send_slice(g, part, flags, e);
         } else if (number == g->sent - 1 && (flags & ~*ahead_told(g, number))) {
-            rc = ahead_send_end(g, flags, part->slice.epoch, e);
+            rc = ahead_send_end(g, flags, epoch, e);
         }
     }
     return rc;

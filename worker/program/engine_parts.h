@@ -96,6 +96,8 @@ int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
 /* An error if it may not leave yet, after slice `last` (-1: before any). g->early gets whether it
  * leaves before its epochs are over. */
 int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
+/* A program that left early and ends with a status other than 0 (`sys.exit(1)`) has failed. */
+int talk_check_status(struct program_engine *g, struct err *e);
 /* Both make the error and return it. */
 int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e);
 int talk_ended_early(const struct program_engine *g, struct err *e);

@@ -122,6 +122,19 @@ int enter_start(struct program *p, struct description *about, struct err *e)
 
 /* ---- welcome --------------------------------------------------------------------------------- */
 
+/* A program that goes on after the epochs that it told says how many there are now. */
+static void take_epochs(struct program *p, const struct wire_message *m)
+{
+    struct joined now;
+    bool tells = p->runs && p->open && p->epochs != m->epochs;
+    p->epochs = m->epochs;
+    p->more = m->flags & WIRE_MORE;
+    if (tells) {
+        program_joined(p, p->ask.spec, &now);
+        p->telemetry->joined(p->telemetry->ctx, &now, NULL);
+    }
+}
+
 int program_aside(struct program *p, const struct wire_message *m, int fd, struct err *e)
 {
     char *text = NULL;
@@ -129,7 +142,7 @@ int program_aside(struct program *p, const struct wire_message *m, int fd, struc
     int rc = ASIDE_DONE;
     switch (m->type) {
     case WIRE_EPOCHS:
-        p->epochs = m->epochs;
+        take_epochs(p, m);
         break;
     case WIRE_FAILED:
         text = link_read_text(fd, 1 << 16, &n);

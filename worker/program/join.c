@@ -61,6 +61,7 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     }
     if (p->there && (rc = description_compare(&p->about, &first, ask->comm->rank, e)) < 0) {
         link_refuse(&p->link, e->message);
+        err_prefix(e, "%s cannot take part", p->link.who);
         description_release(&first);
         return rc;
     }
@@ -166,19 +167,24 @@ static int check_finite(const struct program *p, const struct network *net, stru
     return 0;
 }
 
-/* How many epochs: what rank 0's program says; where it does not know, what the job says; else as
- * many as the program's loop makes. */
-static void settle_epochs(struct program *p, double told)
+struct told { /* from rank 0's program to all */
+    double epochs;
+    int32_t more;
+};
+
+/* How many epochs: what rank 0's program says; where it does not know, what the job says; else, and
+ * where it says that more may follow, as many as it makes. */
+static void settle_epochs(struct program *p, const struct told *told)
 {
     struct jobspec *spec = p->ask.spec;
-    p->open = isinf(told) && spec->epochs_open;
-    double epochs = p->open ? SPEC_EPOCHS_MOST : isinf(told) ? 0 : told;
+    p->open = told->more || (isinf(told->epochs) && spec->epochs_open);
+    double epochs = p->open ? SPEC_EPOCHS_MOST : isinf(told->epochs) ? 0 : told->epochs;
     if (epochs < 1) {
         return;
     }
-    if (p->ask.comm->rank == 0 && !spec->epochs_open && epochs != spec->epochs) {
-        log_warn("program", "the program's epochs hold, not the job's", "program=%g job=%g", epochs,
-                 spec->epochs);
+    if (p->ask.comm->rank == 0 && !spec->epochs_open && told->epochs != spec->epochs) {
+        log_warn("program", "the program's epochs hold, not the job's", "program=%g job=%g",
+                 told->epochs, spec->epochs);
     }
     spec->epochs = spec->optimizer.epochs = epochs;
 }
@@ -188,7 +194,7 @@ static int share_start(struct program *p, const struct program_ask *ask, struct 
 {
     const struct network *net = &ask->spec->network;
     struct comm *c = ask->comm;
-    double epochs = p->epochs;
+    struct told told = {.epochs = p->epochs, .more = p->more};
     int rc;
     if (!p->there) {
         p->params = malloc(net->n_params * sizeof(float));
@@ -199,14 +205,20 @@ static int share_start(struct program *p, const struct program_ask *ask, struct 
     }
     float *params = p->there ? p->block.params : p->params,
           *stats = p->there ? p->block.stats : p->stats;
-    if ((rc = comm_broadcast(c, 0, &epochs, sizeof(epochs), e)) < 0 ||
+    if ((rc = comm_broadcast(c, 0, &told, sizeof(told), e)) < 0 ||
         (rc = comm_broadcast(c, 0, params, net->n_params * sizeof(float), e)) < 0 ||
         (net->n_stat_floats > 0 &&
          (rc = comm_broadcast(c, 0, stats, net->n_stat_floats * sizeof(float), e)) < 0)) {
         return rc;
     }
-    settle_epochs(p, epochs);
+    settle_epochs(p, &told);
     return 0;
+}
+
+/* As far as it is known; 0: its loop decides. */
+static double epochs_of(const struct program *p)
+{
+    return !p->open ? p->ask.spec->epochs : isfinite(p->epochs) ? p->epochs : 0;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -233,9 +245,9 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
         log_info("program", "all have joined",
                  "framework=\"%s\" parameters=%zu samples=%lld batch=%d epochs=%g optimizer=%s",
                  p->about.framework, ask->spec->network.n_params, (long long)p->about.samples,
-                 ask->spec->batching.global_batch, p->open ? 0 : ask->spec->epochs,
-                 p->about.optimizer_name);
+                 ask->spec->batching.global_batch, epochs_of(p), p->about.optimizer_name);
     }
+    p->runs = true;
     return 0;
 }
 
@@ -267,7 +279,7 @@ void program_joined(const struct program *p, const struct jobspec *spec, struct 
                            .tensors = spec->network.n_tensors,
                            .samples = p->about.samples,
                            .global_batch = spec->batching.global_batch,
-                           .epochs = p->open ? 0 : spec->epochs};
+                           .epochs = epochs_of(p)};
     snprintf(out->framework, sizeof(out->framework), "%s", p->about.framework);
     snprintf(out->optimizer, sizeof(out->optimizer), "%s", p->about.optimizer_name);
 }

@@ -267,7 +267,8 @@ static int take_leave(struct program_engine *g, struct err *e)
         struct wire_message m = program_message(WIRE_LEAVE, 0);
         return (rc = talk_check_leave(g, g->number, e)) < 0 ? rc : talk_unexpected(g, &m, e);
     }
-    if ((rc = talk_check_leave(g, g->number - 1, e)) < 0) {
+    if ((rc = talk_check_leave(g, g->number - 1, e)) < 0 ||
+        (g->early && !g->holding && (rc = talk_check_status(g, e)) < 0)) {
         return rc;
     }
     g->doing = g->holding ? HELD : GONE;

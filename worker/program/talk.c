@@ -9,6 +9,7 @@
  */
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "worker/program/engine_parts.h"
 
 int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e)
@@ -103,6 +104,22 @@ int talk_check_leave(struct program_engine *g, int64_t last, struct err *e)
             g->p->link.who, (long long)g->number, g->base.env->spec->epochs);
     err_hint(e, "its loop over epochs and the job's 'epochs' must agree: evenstep.epochs(n)");
     return -ERR_PEER;
+}
+
+int talk_check_status(struct program_engine *g, struct err *e)
+{
+    static const double moment = 3; /* for its last words; one that goes on after it may do so */
+    struct child *c = &g->p->child;
+    char how[400];
+    for (double until = clock_now() + moment; !child_ended(c) && clock_now() < until;) {
+        clock_sleep(0.005);
+    }
+    if (!child_ended(c) || c->status == 0) {
+        return 0;
+    }
+    g->early = false;
+    g->p->link.gone = true;
+    return err_set(e, ERR_PEER, "%s %s", g->p->link.who, child_epitaph(c, how, sizeof(how)));
 }
 
 /* What a program says when it has settled: BEGIN of the next step, an epoch's end, or that it

@@ -117,7 +117,7 @@ static void on_joined(void *ctx, const struct joined *program, const int *first_
     struct pulse *p = ctx;
     struct fact f = fact_of(p, FACT_JOINED);
     pthread_mutex_lock(&p->lock);
-    if (p->control.version == p->first_version) {
+    if (first_sizes && p->control.version == p->first_version) {
         memcpy(p->control.sizes, first_sizes, sizeof(int) * (size_t)p->workers);
     }
     pthread_mutex_unlock(&p->lock);

@@ -28,7 +28,8 @@ def prepare(*objects, **options):
     `compile`; or, for a loop of your own, model, optimizer and data. Options of PyTorch:
     `reduction="sum"` if the loss is a sum over samples; `shard`, a function (dataset, rank,
     world_size) that gives an iterable data set's part, and `samples`, how many samples an epoch of
-    it has.
+    it has. A program of two phases calls it once more, with the second optimizer and loader.
+    Of Keras: `unfreezes=False` if no later fit() trains weights that are frozen in the first.
     """
     global _program, _objects
     if not objects:
@@ -42,7 +43,10 @@ def prepare(*objects, **options):
             return keras.prepare(objects[0], **options)
         from . import torch
 
-        _program = torch.Program(objects, **options)
+        if _program is None:
+            _program = torch.Program(objects, **options)
+        else:
+            _program.go_on_with(objects, **options)
         objects = _program.objects
     _objects = objects
     return objects[0] if len(objects) == 1 else objects
@@ -53,13 +57,13 @@ def _is_keras(model):
 
 
 def epochs(n):
-    """range(n), from where a restart left off; ends early when the job does."""
+    """range(n), from where a restart left off; ends early when the job does. A program may have
+    several such loops, one after the other."""
     joined = run()
     if joined is None:
         yield from range(n)
         return
-    joined.epochs(n)
-    for epoch in range(joined.epoch, n):
+    for epoch in range(joined.epochs(n), n):
         if joined.over:
             return
         yield epoch

@@ -23,6 +23,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from .bundle import bundle
 from .pack import pack
 
 ENDED = ("succeeded", "failed", "cancelled")
@@ -34,7 +35,11 @@ class ServiceError(RuntimeError):
     def __init__(self, status, problem):
         self.status, self.problem = status, problem
         told = [problem.get("detail") or problem.get("title") or "HTTP status %d" % status]
-        told += ["%(pointer)s: %(message)s" % e for e in problem.get("errors") or ()]
+        told += [
+            ": ".join(filter(None, (e["pointer"], e["message"])))
+            for e in problem.get("errors") or ()
+            if e["message"] not in told[0]
+        ]
         super().__init__("; ".join(told))
 
 
@@ -51,14 +56,15 @@ class Client:
         self.url = (url or os.environ.get("EVENSTEP_URL") or "http://127.0.0.1:8080").rstrip("/")
         self.token, self.timeout = token or os.environ.get("EVENSTEP_TOKEN"), timeout
 
-    def ask(self, method, path, body=None, **query):
+    def ask(self, method, path, /, body=None, **query):
         """Any route beneath /api/v1; what it answers as JSON (None: nothing)."""
         data = None if body is None else json.dumps(body).encode()
         with self._open(method, path, data, "application/json", query) as answer:
             content = answer.read()
         return json.loads(content) if content else None
 
-    def _open(self, method, path, data=None, kind=None, query=None):
+    def _open(self, method, path, data=None, kind=None, query=None, size=None):
+        """size: of data that come in pieces."""
         url = "%s/api/v1%s" % (self.url, path)
         if query:
             url += "?" + urllib.parse.urlencode(query)
@@ -67,6 +73,8 @@ class Client:
             request.add_header("Authorization", "Bearer " + self.token)
         if data is not None:
             request.add_header("Content-Type", kind)
+        if size is not None:
+            request.add_header("Content-Length", str(size))
         try:
             return urllib.request.urlopen(request, timeout=self.timeout)
         except urllib.error.HTTPError as e:
@@ -109,6 +117,34 @@ class Client:
         }
         spec.setdefault("name", os.path.basename(file).removesuffix(".py"))
         return self.submit({**spec, "program": program})
+
+    def datasets(self):
+        """The data sets that the service found; "path" names one in a spec."""
+        return self.ask("GET", "/datasets")["datasets"]
+
+    def dataset(self, name):
+        """How many samples each class has, and some of them."""
+        return self.ask("GET", "/datasets/samples", path=name)
+
+    def upload_dataset(self, name, path, sent=None):
+        """Uploads the files of a folder, or a tar archive, piece by piece. sent(bytes, of) is
+        called with each piece. What the service read; spec: {"data": {"path": name, ...}}."""
+        size, pieces = bundle(path)
+
+        def told():
+            so_far = 0
+            for piece in pieces:
+                yield piece
+                so_far += len(piece)
+                if sent:
+                    sent(so_far, size)
+
+        query = {"name": name}
+        with self._open("POST", "/datasets", told(), "application/x-tar", query, size) as answer:
+            return json.load(answer)
+
+    def delete_dataset(self, name):
+        self.ask("DELETE", "/datasets/" + urllib.parse.quote(name, safe=""))
 
     def fetch(self, id, folder):
         """Writes the job's artifacts into a folder, those of folders into such ones; their

@@ -14,7 +14,8 @@ import numpy as np
 from keras import tree
 
 from . import keras_pipeline
-from .keras import GHOST, Rows, join
+from .keras import join
+from .keras_rows import GHOST, Rows
 from .run import Error
 
 
@@ -45,7 +46,9 @@ class _Data:
         self.given, self.rows = given, Rows(told)
         if not model.built:
             model(tree.map_structure(lambda a: a[:1], self.rows.arrays[0]))
-        self.run, self.steps = join(model, optimizer, self.rows, told, sums=False)
+        self.run, self.steps = join(
+            model, optimizer, list(model.trainable_variables), self.rows, told, sums=False
+        )
         self.run.on_start = self.steps.start
         self.stream = self.steps.stream
         object.__setattr__(optimizer, "apply", self.steps.shadow(optimizer.apply, self))

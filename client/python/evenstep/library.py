@@ -115,6 +115,7 @@ CALLS = {
     "es_join": [POINTER(About), POINTER(RunInfo)],
     "es_start": [],
     "es_epochs": [c_double],
+    "es_epochs_at_least": [c_double],
     "es_next": [POINTER(Slice)],
     "es_holds": [],
     "es_begin": [c_int64],

@@ -162,7 +162,7 @@ def _header(prefix, name, kind, executable, size):
     return block[:148] + b"%06o\0 " % sum(block) + block[156:]
 
 
-def _entry(path, executable, content):
+def head(path, executable, size):
     prefix, name, long = b"", path, b""
     if len(path) > 100:
         cut = path.find(b"/", len(path) - 101)
@@ -170,12 +170,16 @@ def _entry(path, executable, content):
             prefix, name = path[:cut], path[cut + 1 :]
         else:
             rest = len(b" path=\n") + len(path)
-            size = rest + 1
-            while size != rest + len(str(size)):
-                size += 1
-            record = b"%d path=%s\n" % (size, path)
-            long = _header(b"", b"PaxHeader", b"x", False, size) + _filled(record)
-    return long + _header(prefix, name, b"0", executable, len(content)) + _filled(content)
+            length = rest + 1
+            while length != rest + len(str(length)):
+                length += 1
+            record = b"%d path=%s\n" % (length, path)
+            long = _header(b"", b"PaxHeader", b"x", False, length) + _filled(record)
+    return long + _header(prefix, name, b"0", executable, size)
+
+
+def _entry(path, executable, content):
+    return head(path, executable, len(content)) + _filled(content)
 
 
 def pack(folder, leave_out=None):

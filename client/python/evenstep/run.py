@@ -47,7 +47,8 @@ class Run:
         self.before_leave = None  # what is still to be told
         self.on_start = None  # called once, before the first slice; calls start()
         self._open = True  # the program's loop says how many epochs there are
-        self._passed = 0  # epochs that this loop has passed over
+        self._passed = 0  # epochs that the program's loops have passed over
+        self._ended = 0  # epochs that this process has made
         self._empty = 0  # loops that began behind the run's last epoch
         self._join(about, optimizer, params, stats)
         info = self._info
@@ -122,11 +123,17 @@ class Run:
     # ---- slices and steps
 
     def epochs(self, n):
-        if not self.on_start:
-            raise Error("epochs() is called once, before the first batch")
-        self._library.epochs(n)
+        """A loop makes n more epochs; how many of them the run had made before this process began.
+        Where it had made all, the loop is passed over, and the run starts in one that follows."""
+        behind = self._passed + self._ended
+        if behind + n > 0:
+            self._library.epochs_at_least(behind + n)
         self._open = False
-        self.ensure_started()
+        made = min(max(self.epoch - behind, 0), n) if self.on_start else 0
+        self._passed += made
+        if made < n:
+            self.ensure_started()
+        return made
 
     def next(self):
         """The next slice, or None: the job is done or stopped."""
@@ -175,6 +182,7 @@ class Run:
 
     def epoch_end(self, epoch):
         self._held(self._library.epoch_end, epoch)
+        self._ended += 1
 
     def _held(self, call, *args):
         return self._asked(SAVE, call, *args)

@@ -8,14 +8,9 @@ import {times} from '../format.js';
 /* A difference in speed below this share is no reason to take staler gradients. */
 const ALIKE = 0.05;
 
-/* Replicas that are averaged now and then drift apart in between: as good as a version of age. */
-const DRIFTING = ['local-sgd', 'hier-sgd'];
-
+/* Replicas that drift apart between averages are as bad as gradients that are a version old. */
 /** @param {Strategy} s */
-const drifts = (s) => DRIFTING.includes(s.strategy);
-
-/** @param {Strategy} s */
-const staleness = (s) => Math.max(s.staleness?.update_mean ?? 0, drifts(s) ? 1 : 0);
+const staleness = (s) => Math.max(s.staleness?.update_mean ?? 0, s.replicas_drift ? 1 : 0);
 
 /** @param {Strategy} s */
 const worth = (s) => s.sample_worth ?? 1;
@@ -61,7 +56,7 @@ export function recommended(all) {
  * @param {Strategy} best
  */
 function price(best) {
-  return drifts(best) ? 'its replicas drift apart between averages'
+  return best.replicas_drift ? 'its replicas drift apart between averages'
                       : 'its own are ' + staleness(best).toFixed(1) + ' versions old on average';
 }
 

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import evenstep
 
-from .parts import FULL, data, full, last_rank, leave, loop, mlp, plain_step
+from .parts import FULL, crash, data, full, last_rank, leave, loop, mlp, plain_step
 
 
 def with_state(output):
@@ -179,6 +179,43 @@ def _goes_on(output, model, opt, scheduler):
             right = sum(int((model(x).argmax(1) == y).sum()) for x, y in test)
         evenstep.log(test_accuracy=right / 64)
     leave(output, model, rate=opt.param_groups[0]["lr"], steps=steps)
+
+
+def two_phases(output):
+    """Three epochs of six steps with a frozen layer; then all layers, other data, another optimizer
+    and a schedule. Dies as `crash` and `_goes_on` say."""
+    kill, steps = int(os.environ.get("TEST_KILL", 0)), 0
+    model = mlp()
+    for phase in range(2):
+        for p in model[0].parameters():
+            p.requires_grad = phase == 1
+        mine = [p for p in model.parameters() if p.requires_grad]
+        opt = torch.optim.AdamW(mine, 1e-3) if phase else torch.optim.SGD(mine, 0.05, momentum=0.9)
+        scheduler = torch.optim.lr_scheduler.StepLR(opt, 2, 0.5)
+        x, y = data().tensors
+        loader = DataLoader(TensorDataset(x + phase, y), batch_size=200)
+        model, opt, loader, scheduler = evenstep.prepare(model, opt, loader, scheduler)
+        for _ in evenstep.epochs(3):
+            for x, y in loader:
+                steps += 1
+                crash(steps, opt)
+                if steps == kill and last_rank():
+                    os.kill(os.getppid(), signal.SIGKILL)
+                    signal.pause()
+                plain_step(model, opt, x, y)
+            scheduler.step()
+    leave(output, model, rate=opt.param_groups[0]["lr"], steps=steps)
+
+
+def second_phase_with_less(output):
+    model = mlp()
+    for n in FULL, 600:
+        loader = DataLoader(data(n), batch_size=200)
+        opt = torch.optim.SGD(model.parameters(), 0.05)
+        _, _, loader = evenstep.prepare(model, opt, loader)
+        for _ in evenstep.epochs(1):
+            for x, y in loader:
+                plain_step(model, opt, x, y)
 
 
 def goes_on_sgd(output):

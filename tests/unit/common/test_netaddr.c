@@ -27,6 +27,10 @@ static void addresses_of_this_host_and_its_link_are_local(void **state)
                                         "febf::1",
                                         "ff02::1",
                                         "fd00:ec2::254",
+                                        "fd20:ce::254",
+                                        "168.63.129.16",
+                                        "2002:a9fe:a9fe::1",
+                                        "2002:7f00:1::",
                                         "::ffff:127.0.0.1",
                                         "[::ffff:169.254.169.254]",
                                         "::127.0.0.1",
@@ -44,23 +48,15 @@ static void addresses_of_this_host_and_its_link_are_local(void **state)
 
 static void other_addresses_and_names_are_not(void **state)
 {
-    static const char *const others[] = {"10.0.0.1",
-                                         "192.168.1.7",
-                                         "172.16.0.1",
-                                         "8.8.8.8",
-                                         "126.255.255.255",
-                                         "128.0.0.1",
-                                         "100.100.100.201",
-                                         "169.253.0.1",
-                                         "223.255.255.255",
-                                         "2001:db8::1",
-                                         "fd00::1",
-                                         "fec0::1",
-                                         "::ffff:8.8.8.8",
-                                         "example.org",
-                                         "localhost.example.org",
-                                         "notlocalhost",
-                                         ""};
+    static const char *const others[] = {"10.0.0.1",        "192.168.1.7",
+                                         "172.16.0.1",      "8.8.8.8",
+                                         "126.255.255.255", "128.0.0.1",
+                                         "100.100.100.201", "169.253.0.1",
+                                         "223.255.255.255", "2001:db8::1",
+                                         "fd00::1",         "2002:808:808::1",
+                                         "fec0::1",         "::ffff:8.8.8.8",
+                                         "example.org",     "localhost.example.org",
+                                         "notlocalhost",    ""};
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (netaddr_names_local(others[i])) {

@@ -8,34 +8,34 @@ static const int64_t day = (int64_t)86400 * 1000;
 static void put(struct store *s, const char *id, const char *scope, const char *owner,
                 const char *since)
 {
-    json_t *hook = json_pack("{s:s, s:s, s:[s, s], s:s, s:s, s:s, s:s}", "id", id, "address",
-                             "https://a.example", "states", "failed", "queued", "scope", scope,
-                             "owner", owner, "since", since, "secret", "whsec_AAAA");
+    struct webhook w = {.address = "https://a.example",
+                        .states = {JOB_FAILED, JOB_QUEUED},
+                        .n_states = 2,
+                        .own = strcmp(scope, "own") == 0,
+                        .secret = "whsec_AAAA"};
+    snprintf(w.id, sizeof w.id, "%s", id);
+    snprintf(w.owner, sizeof w.owner, "%s", owner);
+    snprintf(w.since, sizeof w.since, "%s", since);
+    json_t *hook = webhook_json(&w);
     OK(store_webhook_put(s, id, hook, &err_));
     json_decref(hook);
-}
-
-static json_t *event(const char *id, const char *job, const char *from, const char *state)
-{
-    char data[300];
-    snprintf(data, sizeof data, "{\"id\":\"%s\",\"name\":\"n\",\"from\":\"%s\",\"state\":\"%s\"}",
-             job, from, state);
-    return json_pack("{s:s, s:s, s:s, s:s}", "id", id, "job", job, "type", "job", "data", data);
 }
 
 static void tell(struct hooks *h, const char *id, const char *job, const char *from,
                  const char *state)
 {
-    json_t *told = event(id, job, from, state);
-    OK(hooks_event(h, told, &err_));
-    json_decref(told);
+    char data[300];
+    snprintf(data, sizeof data, "{\"id\":\"%s\",\"name\":\"n\",\"from\":\"%s\",\"state\":\"%s\"}",
+             job, from, state);
+    struct event_entry told = {.id = id, .job = job, .type = "job", .data = data};
+    OK(hooks_event(h, &told, &err_));
 }
 
 static int waiting(const struct hooks *h, const char *id)
 {
     int n = 0;
     for (const struct hook *hook = h->first; hook; hook = hook->next) {
-        for (const struct delivery *d = strcmp(hook->id, id) ? NULL : hook->waiting; d;
+        for (const struct delivery *d = strcmp(hook->about.id, id) ? NULL : hook->waiting; d;
              d = d->next) {
             n++;
         }

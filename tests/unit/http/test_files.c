@@ -166,6 +166,16 @@ static void an_artifact_is_listed_with_its_digest_and_sent_in_parts(void **state
     assert_true(header_of(&a, "Content-Disposition", value));
     assert_true(header_of(&a, "ETag", etag));
     answer_release(&a);
+    snprintf(header, sizeof header, "If-Match: \"x\", %s", etag);
+    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {header}});
+    expect_status(&a, 200);
+    answer_release(&a);
+    a = ask(s, (struct ask){.method = "GET",
+                            .path = path,
+                            .token = s->token,
+                            .headers = {"Range: bytes=0-", "If-Match: \"old\""}});
+    expect_problem(&a, 412, NULL);
+    answer_release(&a);
     snprintf(header, sizeof header, "If-Range: %s", etag);
     a = ask(s, (struct ask){.method = "GET",
                             .path = path,

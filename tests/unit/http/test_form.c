@@ -73,6 +73,7 @@ static void a_body_whose_end_is_uncertain_is_refused_and_nothing_after_it_answer
         {400,
          POST_HEAD "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" SMUGGLED},
         {400, POST_HEAD "Content-Length : 38\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n" SMUGGLED},
         {400, POST_HEAD "Transfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n" SMUGGLED},
         {400, "POST /api/v1/jobs HTTP/1.1\r\n X: y\r\nHost: HOST\r\n\r\n" SMUGGLED},
         {400, POST_HEAD "X-\"Quoted\": 1\r\n\r\n" SMUGGLED},
@@ -273,6 +274,10 @@ static void what_no_answer_can_be_is_406_and_what_is_no_json_415(void **state)
     assert_int_equal(status_with(s, "POST", "/api/v1/jobs",
                                  "Content-Type: application/x-www-form-urlencoded", SPEC("curl")),
                      201);
+    assert_int_equal(
+        status_with(s, "POST", "/api/v1/jobs", "Content-Encoding: gzip", SPEC("packed")), 415);
+    assert_int_equal(
+        status_with(s, "POST", "/api/v1/jobs", "Content-Encoding: identity", SPEC("same")), 201);
 }
 
 static void a_large_answer_is_compressed_for_who_takes_that(void **state)

@@ -149,6 +149,10 @@ static void an_idempotency_key_makes_one_job(void **state)
     answer_release(&a);
     answer_release(&b);
     answer_release(&c);
+    first.headers[1] = "Idempotency-Key: k-2"; /* which of the two? */
+    a = ask(s, first);
+    expect_problem(&a, 422, NULL);
+    answer_release(&a);
 }
 
 static void a_list_has_only_the_fields_and_states_that_are_asked_for(void **state)

@@ -241,7 +241,8 @@ static void put_webhook(struct site *s, const char *id)
 {
     json_t *hook = json_of(
         "{\"address\": \"https://a.example\", \"states\": [\"failed\"], \"scope\": \"own\", "
-        "\"owner\": \"olga\", \"created\": \"2026-01-02T03:04:05.678Z\"}");
+        "\"owner\": \"olga\", \"created\": \"2026-01-02T03:04:05.678Z\", \"since\": \"0-0\", "
+        "\"secret\": \"whsec_AAAA\"}");
     json_t *tried = json_of(
         "{\"id\": \"msg_1\", \"type\": \"job.failed\", \"job\": \"0123456789abcdef\", \"time\": "
         "\"2026-01-02T03:04:05.678Z\", \"try\": 1, \"status\": 500, \"message\": \"it answered 500\", "

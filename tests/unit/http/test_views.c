@@ -1,5 +1,6 @@
 /* What the charts read: series with the contract of DESIGN.md section 9, last steps, workers,
  * staleness, assignments, evaluations. */
+#include "http/content/csv.h"
 #include "store/history.h"
 #include "tests/unit/http/fixture.h"
 
@@ -117,6 +118,20 @@ static void curves_and_results_come_as_tables_too(void **state)
     a = ask(s, table);
     assert_int_equal((int)number_at(a.json, "/evaluations/0/step"), 100);
     answer_release(&a);
+}
+
+static void a_name_is_no_formula_in_a_table(void **state)
+{
+    json_t *rows = json_of(
+        "[{\"owner\": \"@ann\", \"name\": \"=HYPERLINK(\\\"x\\\")\", \"jobs\": -1},"
+        " {\"owner\": \"a=b\", \"name\": \"-1+2\", \"jobs\": 2}]");
+    struct buf table = csv_of_accounting(rows);
+    assert_string_equal(table.data,
+                        "owner,job,name,day,jobs,node_seconds,node_hours\r\n"
+                        "'@ann,,\"'=HYPERLINK(\"\"x\"\")\",,-1,,\r\n"
+                        "a=b,,'-1+2,,2,,\r\n");
+    buf_release(&table);
+    json_decref(rows);
 }
 
 static void a_wrong_series_is_422_with_the_nearest_name(void **state)
@@ -240,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(series_are_as_the_contract_says),
         cmocka_unit_test(curves_and_results_come_as_tables_too),
+        cmocka_unit_test(a_name_is_no_formula_in_a_table),
         cmocka_unit_test(a_wrong_series_is_422_with_the_nearest_name),
         cmocka_unit_test(a_job_that_has_not_begun_has_empty_views),
         cmocka_unit_test(the_last_steps_are_rows_of_each_rank),

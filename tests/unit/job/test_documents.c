@@ -233,7 +233,10 @@ static void a_plan_tells_whether_a_lost_worker_ends_it(void **state)
     snprintf(p->workers[0].device, sizeof p->workers[0].device, "cuda:0");
     assert_true(plan_outlives_worker(p, &spec));
     spec.program.given = true;
+    assert_true(plan_outlives_worker(p, &spec));
+    spec.strategy.servers = 2;
     assert_false(plan_outlives_worker(p, &spec));
+    spec.strategy.servers = 1;
     spec.program.given = false;
     p->n_workers = 1;
     assert_false(plan_outlives_worker(p, &spec));

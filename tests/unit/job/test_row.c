@@ -69,6 +69,32 @@ static void columns_of_later_versions_come_last(void **state)
     assert_int_equal(row_values_in(ROW_BYTES_FIRST), 8);
 }
 
+/* An event has some of the columns only. */
+static void a_row_is_read_from_what_is_shown_of_it(void **state)
+{
+    struct row row = numbered(), expected = row_blank(), back;
+    double numbers[ROW_COLUMNS], shown[ROW_COLUMNS];
+    (void)state;
+    json_t *j = row_json(&row, ROW_EVENTS);
+    row_to_numbers(&row, numbers);
+    row_to_numbers(&expected, shown);
+    for (int c = 0; c < ROW_COLUMNS; c++) {
+        shown[c] = row_columns[c].shown == ROW_EVENTS ? numbers[c] : shown[c];
+    }
+    row_from_numbers(shown, &expected);
+    back = row_read(j);
+    assert_same(&expected, &back);
+    json_object_set_new(j, "loss", json_null());
+    json_object_set_new(j, "batch", json_string("many"));
+    back = row_read(j);
+    assert_true(isnan(back.loss));
+    assert_int_equal(back.batch, 0);
+    json_decref(j);
+    back = row_read(NULL);
+    expected = row_blank();
+    assert_same(&expected, &back);
+}
+
 static void a_row_comes_back_as_it_was_packed(void **state)
 {
     char packed[ROW_BYTES];
@@ -208,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_have_bytes_and_names_of_their_own),
         cmocka_unit_test(columns_of_later_versions_come_last),
+        cmocka_unit_test(a_row_is_read_from_what_is_shown_of_it),
         cmocka_unit_test(a_row_comes_back_as_it_was_packed),
         cmocka_unit_test(the_bytes_of_the_first_version_stand),
         cmocka_unit_test(rows_of_other_versions_are_read),

@@ -129,7 +129,7 @@ static void check_alike(const struct run *x)
         if (!x->gone[i] && x->ranks[i].work.action == DO_TRAIN) {
             first = first ? first : l;
             assert_int_equal(l->slice.count, first->slice.count);
-            assert_int_equal(l->cursor.position, first->cursor.position);
+            assert_int_equal(l->at.cursor.position, first->at.cursor.position);
             sum += x->ranks[i].work.slice.count;
         }
     }
@@ -192,7 +192,7 @@ static void run(const struct jobspec *spec, int ahead, int at, int dead, unsigne
         check_each_once(x);
         bool little = at % EPOCH_STEPS + ahead < 2; /* is left over for each of the later steps */
         int64_t most = EPOCHS * EPOCH_STEPS + (little ? 0 : 2);
-        assert_in_range(x->ranks[dead == 0].l.step, EPOCHS * EPOCH_STEPS, most);
+        assert_in_range(x->ranks[dead == 0].l.at.step, EPOCHS * EPOCH_STEPS, most);
     }
     for (int i = 0; i < W; i++) {
         lockstep_release(&x->ranks[i].l);

@@ -262,13 +262,13 @@ static void all_is_as_it_was_at_the_average(void **state)
     struct rollback *back = rollback_new(&l, &err_);
     assert_non_null(back);
     struct slice first = make_three_steps(&l, back, &r);
-    assert_true(l.evaluate);
+    assert_true(l.at.evaluate);
     OK(rollback_return(back, &err_));
     struct work w = {0};
     lockstep_train(&l, &w);
-    assert_int_equal(l.step, 0);
-    assert_int_equal(l.applied, 0);
-    assert_false(l.evaluate);
+    assert_int_equal(l.at.step, 0);
+    assert_int_equal(l.at.applied, 0);
+    assert_false(l.at.evaluate);
     assert_memory_equal(&w.slice, &first, sizeof first);
     assert_int_equal(undone[0], 1);
     assert_int_equal(undone[1], 4);
@@ -278,7 +278,7 @@ static void all_is_as_it_was_at_the_average(void **state)
         assert_true(b == DEV_GRADS || memcmp(before[b], r.host[b], r.count[b] * 4) == 0);
     }
     lockstep_done(&l);
-    assert_true(l.evaluate); /* the boundary is passed once more */
+    assert_true(l.at.evaluate); /* the boundary is passed once more */
     for (int b = 0; b < DEV_BLOCKS; b++) {
         free(before[b]);
     }

@@ -32,6 +32,9 @@ struct script {
     uint8_t applied[EPOCHS][SAMPLES], tested[TEST_SAMPLES];
     int evaluations;
     struct push_head coming;
+    bool programs;             /* users' own: their next slice is announced */
+    struct slice announced[W]; /* count 0: nothing follows */
+    bool begun[W];
 };
 
 static struct script *of(struct transport *t)
@@ -87,16 +90,49 @@ static void kill_some(struct script *s)
     }
 }
 
+/* A program's loader has read the slice that was announced: it gets that one and no other. */
+static void take_announced(struct script *s, int r)
+{
+    const struct slice *due = &s->announced[r], *is = &s->replies[r].slice;
+    if (s->begun[r] && (due->epoch != is->epoch || due->start != is->start ||
+                        due->count != is->count || is->count == 0)) {
+        fail_msg("worker %d was told of slice %lld of epoch %lld and got %lld of %lld", r,
+                 (long long)due->start, (long long)due->epoch, (long long)is->start,
+                 (long long)is->epoch);
+    }
+    s->begun[r] = true;
+    s->announced[r] = s->replies[r].hint;
+}
+
+/* After its end a program gives its state. */
+static bool gives_state(struct script *s)
+{
+    for (int r = 0; r < W && s->programs; r++) {
+        if (s->busy[r] && s->replies[r].action == DO_END) {
+            s->coming = (struct push_head){.kind = PUSH_OWN_STATE, .rank = r};
+            s->busy[r] = false;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The next push of a worker that computes; false: none does. */
 static bool next_push(struct script *s)
 {
     kill_some(s);
+    if (gives_state(s)) {
+        return true;
+    }
     for (int i = 0; i < W; i++) {
         int r = (s->next + i) % W;
         if (!s->busy[r] || s->replies[r].action > DO_EVALUATE) {
             continue;
         }
         bool trains = s->replies[r].action == DO_TRAIN;
+        if (trains && s->programs) {
+            take_announced(s, r);
+        }
         s->coming = (struct push_head){.kind = trains ? PUSH_GRADIENT : PUSH_EVALUATION,
                                        .rank = r,
                                        .version = s->replies[r].version,
@@ -161,7 +197,7 @@ static int test_one(struct transport *t, struct transport_req *r)
     if (r->impl[0] == HEAD && next_push(s)) {
         memcpy(r->at, &s->coming, sizeof s->coming);
         r->from = s->coming.rank;
-        if (s->coming.kind != PUSH_GRADIENT) {
+        if (s->coming.kind == PUSH_EVALUATION) {
             apply(s);
         }
         r->impl[0] = DONE;
@@ -336,6 +372,51 @@ static void every_sample_counts_once_whatever_the_worker_had_when_it_died(void *
     }
 }
 
+static struct script *make_programs(const char *strategy)
+{
+    struct script *s = make_script(strategy);
+    s->programs = s->env.keeps_own = true;
+    s->env.ahead = 1;
+    s->env.test_samples = 0;
+    return s;
+}
+
+/* Does it end well, and has each sample counted once? Else the reason is that nobody asks for more.
+ */
+static bool serve_programs(struct script *s)
+{
+    int rc = strategy_find(s->spec->strategy.type)->serve(&s->env, &s->state, &err_);
+    if (rc < 0) {
+        assert_non_null(strstr(err_.message, "cannot come again in this attempt"));
+        err_clear(&err_);
+        return false;
+    }
+    for (int e = 0; e < EPOCHS; e++) {
+        for (int i = 0; i < SAMPLES; i++) {
+            assert_int_equal(s->applied[e][i], 1);
+        }
+    }
+    return true;
+}
+
+static void users_programs_get_what_they_were_told_of_and_each_sample_counts_once(void **state)
+{
+    enum { LAST = SAMPLES / 4 * EPOCHS - 3 * W }; /* pushes after which some know the end */
+    (void)state;
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        for (enum death how = COMPUTING; how < EVALUATING; how++) {
+            for (int when = 0; when < LAST + 2 * W; when++) {
+                struct script *s = make_programs(strategies[i]);
+                s->how[1] = how;
+                s->when[1] = when;
+                bool well = serve_programs(s);
+                assert_true(well || when > LAST);
+                free_script(s);
+            }
+        }
+    }
+}
+
 static void the_last_one_goes_on_alone(void **state)
 {
     (void)state;
@@ -369,6 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_counts_once_whatever_the_worker_had_when_it_died),
+        cmocka_unit_test(users_programs_get_what_they_were_told_of_and_each_sample_counts_once),
         cmocka_unit_test(the_last_one_goes_on_alone),
         cmocka_unit_test(a_departure_counts_what_the_server_took),
     };

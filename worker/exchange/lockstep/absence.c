@@ -113,7 +113,7 @@ int absence_end(void *ctx, float *words, struct err *e)
     }
     if (rank == giver) {
         log_info("sync", "the step waits for a program that is started again",
-                 "step=%lld absent=%d", (long long)(l->step + 1), absent);
+                 "step=%lld absent=%d", (long long)(l->at.step + 1), absent);
     }
     a->under_way = true;
     if ((rc = gradients_join_begin(a->gradients, e)) < 0 ||

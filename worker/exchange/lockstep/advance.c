@@ -14,7 +14,7 @@
 int advance_init(struct lockstep *l)
 {
     const struct rank_env *env = l->env;
-    const struct cursor *from = &l->cursor;
+    const struct cursor *from = &l->at.cursor;
     struct advance *a = &l->advance;
     size_t room = 1 + (size_t)env->ahead;
     int64_t B = env->spec->batching.global_batch;
@@ -123,7 +123,7 @@ void advance_take(struct lockstep *l, struct work *out)
     move_on(l);
     a->fresh = false;
     l->slice = a->wholes[a->first];
-    l->cursor = a->behind[a->first];
+    l->at.cursor = a->behind[a->first];
     l->counts = a->counts + (size_t)a->first * (size_t)l->env->comm->workers;
     out->slice = a->parts[0].slice;
     out->parts = a->parts;
@@ -169,7 +169,7 @@ static int check_room(const struct lockstep *l, const struct slice *left, int n,
 int lockstep_lose(struct lockstep *l, const int *lost, int n, struct err *e)
 {
     struct advance *a = &l->advance;
-    if (!l->under_way && (l->stop || l->pause || lockstep_over(l))) {
+    if (!l->under_way && (l->at.stop || l->at.pause || lockstep_over(l))) {
         return 0; /* no step follows */
     }
     struct slice *left = calloc((size_t)a->room * (size_t)n, sizeof *left);
@@ -195,7 +195,7 @@ int lockstep_lose(struct lockstep *l, const int *lost, int n, struct err *e)
 
 bool lockstep_place(const struct lockstep *l, struct cursor *out)
 {
-    *out = l->cursor;
+    *out = l->at.cursor;
     return l->advance.room == 0 ||
-           leftovers_settle(&l->advance.left, &l->cursor, l->advance.samples, out);
+           leftovers_settle(&l->advance.left, &l->at.cursor, l->advance.samples, out);
 }

@@ -37,7 +37,7 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
             words[WORD_PAUSE] = control.pause;
             l->asked_checkpoint =
                 l->asked_checkpoint ||
-                agenda_checkpoint(&l->agenda, l->step + ahead, comm_now(env->comm));
+                agenda_checkpoint(&l->at.agenda, l->at.step + ahead, comm_now(env->comm));
             words[WORD_CHECKPOINT] = l->asked_checkpoint;
         }
         for (int i = 0; i < W; i++) {
@@ -78,8 +78,8 @@ void lockstep_agree(struct lockstep *l, const float *words)
             l->next_sizes[i] = (int)words[WORDS + i];
         }
     }
-    l->stop = words[WORD_STOP] > 0;
-    l->pause = words[WORD_PAUSE] > 0;
-    l->checkpoint = words[WORD_CHECKPOINT] > 0;
-    l->asked_checkpoint = l->asked_checkpoint && !l->checkpoint;
+    l->at.stop = words[WORD_STOP] > 0;
+    l->at.pause = words[WORD_PAUSE] > 0;
+    l->at.checkpoint = words[WORD_CHECKPOINT] > 0;
+    l->asked_checkpoint = l->asked_checkpoint && !l->at.checkpoint;
 }

@@ -259,7 +259,7 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
         const float *own = s->l.env->replica->host[DEV_PARAMS];
         s->distance = (float)flat_distance(own, s->sum, s->n_params);
     }
-    s->l.evaluated_here = false;
+    s->l.at.evaluated_here = false;
     if ((rc = load(s, true, e)) >= 0) {
         survival_averaged(s->survival, words);
     }
@@ -407,9 +407,9 @@ static int update(struct averaging *s, const struct work *w, struct err *e)
 static int average(struct averaging *s, double step_seconds, size_t *floats, struct err *e)
 {
     const struct lockstep *l = &s->l;
-    double epoch = (double)l->applied / (double)l->env->train_samples;
-    bool last = cursor_done(&l->cursor);
-    switch (last ? AVERAGE_ALL : s->policy->after(l->env->spec, l->step, epoch)) {
+    double epoch = (double)l->at.applied / (double)l->env->train_samples;
+    bool last = cursor_done(&l->at.cursor);
+    switch (last ? AVERAGE_ALL : s->policy->after(l->env->spec, l->at.step, epoch)) {
     case AVERAGE_ALL:
         *floats = s->n_params + s->n_optim + s->n_stats;
         return average_all(s, step_seconds, e);
@@ -438,9 +438,9 @@ int averaging_gradients(struct strategy *base, const struct work *w, const struc
     survival_count(s->survival);
     s->distance = NAN;
     lockstep_done(l);
-    int64_t step = l->step;
+    int64_t step = l->at.step;
     if ((rc = average(s, compute_s, &floats, e)) < 0 &&
-        ((rc = recover(s, rc, e)) < 0 || l->step < step)) {
+        ((rc = recover(s, rc, e)) < 0 || l->at.step < step)) {
         return rc; /* the step is undone */
     }
     struct row row = lockstep_row(l, w, r, compute_s, begin);

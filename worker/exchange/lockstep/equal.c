@@ -62,12 +62,12 @@ static int judge(const struct equal *q, struct err *e)
 
 int equal_check(struct equal *q, struct err *e)
 {
-    if (!q->l || (q->l->step - q->compared < STEPS_BETWEEN && !lockstep_over(q->l))) {
+    if (!q->l || (q->l->at.step - q->compared < STEPS_BETWEEN && !lockstep_over(q->l))) {
         return 0;
     }
     const struct rank_env *env = q->l->env;
     size_t floats = 2 * q->n + 1;
-    q->compared = q->l->step;
+    q->compared = q->l->at.step;
     bool known = env->mark(env->ctx, q->own);
     write_sums(q, known);
     allreduce_start(&q->all, q->sums, floats, 0);
@@ -83,5 +83,5 @@ int equal_check(struct equal *q, struct err *e)
 
 void equal_pass_over(struct equal *q)
 {
-    q->compared = q->l ? q->l->step : 0;
+    q->compared = q->l ? q->l->at.step : 0;
 }

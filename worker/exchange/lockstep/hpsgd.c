@@ -95,7 +95,7 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     s->given_k = (int)strategy_param(&env->spec->strategy, "k");
     s->k = s->given_k > 0 ? s->given_k : 1;
     s->length.most = steps_of_epoch(env);
-    s->first_step = s->l.step;
+    s->first_step = s->l.at.step;
     if (state->n_optim == n && state->optim) { /* under way when the checkpoint was written */
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
@@ -139,7 +139,7 @@ static int launch(struct hpsgd *s, struct err *e)
         }
         memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
         norm_stats_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
-                         (float)(l->step > 0 ? lockstep_share(l) : 1.0 / W));
+                         (float)(l->at.step > 0 ? lockstep_share(l) : 1.0 / W));
     }
     memcpy(s->flying, s->g, s->n * sizeof(float));
     memset(s->g, 0, s->n * sizeof(float));
@@ -258,7 +258,7 @@ static int end_round(struct hpsgd *s, struct err *e)
 static int drain(struct hpsgd *s, struct err *e)
 {
     int rc = launch(s, e);
-    s->l.evaluated_here = false;
+    s->l.at.evaluated_here = false;
     if (rc < 0) {
         return rc;
     }
@@ -322,7 +322,7 @@ static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
     if (lockstep_evaluates(l, out)) {
         return 0;
     }
-    if (!over && l->checkpoint && (rc = checkpoint(s, e)) < 0) {
+    if (!over && l->at.checkpoint && (rc = checkpoint(s, e)) < 0) {
         return rc;
     }
     if (!over && !s->in_flight && s->gathered && (rc = launch(s, e)) < 0) {
@@ -386,11 +386,11 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     s->samples += (double)l->slice.count;
     s->done++;
     lockstep_done(l);
-    bool last = cursor_done(&l->cursor);
+    bool last = cursor_done(&l->at.cursor);
     if ((s->done == s->k || last || lockstep_may_end(l)) && (rc = end_round(s, e)) < 0) {
         return rc;
     }
-    if (last && !l->stop && !l->pause && (rc = drain(s, e)) < 0) {
+    if (last && !l->at.stop && !l->at.pause && (rc = drain(s, e)) < 0) {
         return rc;
     }
     struct row row = lockstep_row(l, w, r, compute_s, begin);
@@ -412,10 +412,10 @@ static int on_evaluated(struct strategy *base, const struct work *w, const struc
 static void warn_of_few_rounds(const struct hpsgd *s)
 {
     const struct lockstep *l = &s->l;
-    int64_t steps = l->step - s->first_step,
-            every = agenda_shortest(&l->agenda, l->env->spec->batching.global_batch),
+    int64_t steps = l->at.step - s->first_step,
+            every = agenda_shortest(&l->at.agenda, l->env->spec->batching.global_batch),
             planned = steps / every;
-    if (l->env->comm->rank == 0 && !l->stop && !l->pause && s->round < planned) {
+    if (l->env->comm->rank == 0 && !l->at.stop && !l->at.pause && s->round < planned) {
         log_warn("exchange", "the job ends with fewer synchronisations than its plan",
                  "rounds=%lld planned=%lld steps=%lld", (long long)s->round, (long long)planned,
                  (long long)steps);

@@ -25,13 +25,13 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
 {
     memset(l, 0, sizeof *l);
     l->env = env;
-    l->cursor = state->cursor;
-    l->step = state->version;
-    l->applied = state->applied_samples;
+    l->at.cursor = state->cursor;
+    l->at.step = state->version;
+    l->at.applied = state->applied_samples;
     lockstep_adopt(l, env->first_version, env->first_sizes);
     l->counts = l->full;
     l->best = state->best;
-    agenda_init(&l->agenda, env->spec, env->train_samples, l->applied, l->step,
+    agenda_init(&l->at.agenda, env->spec, env->train_samples, l->at.applied, l->at.step,
                 comm_now(env->comm));
     allreduce_init(&l->sums, env->comm, COMM_ALL, env->open ? 6 : 3);
     BUG_ON(advance_init(l) < 0);
@@ -45,20 +45,20 @@ void lockstep_release(struct lockstep *l)
 
 bool lockstep_leaves(const struct lockstep *l, struct work *out)
 {
-    if (l->stop || l->pause) {
-        out->action = l->stop ? DO_STOP : DO_PAUSE;
+    if (l->at.stop || l->at.pause) {
+        out->action = l->at.stop ? DO_STOP : DO_PAUSE;
     }
-    return l->stop || l->pause;
+    return l->at.stop || l->at.pause;
 }
 
 bool lockstep_over(const struct lockstep *l)
 {
-    return cursor_done(&l->cursor) || l->target_reached || l->left;
+    return cursor_done(&l->at.cursor) || l->at.target_reached || l->at.left;
 }
 
 bool lockstep_may_end(const struct lockstep *l)
 {
-    return l->env->open && l->cursor.position == 0;
+    return l->env->open && l->at.cursor.position == 0;
 }
 
 struct slice lockstep_part(struct lockstep *l, const struct slice *whole, const int64_t **counts)
@@ -83,9 +83,9 @@ struct slice lockstep_part(struct lockstep *l, const struct slice *whole, const 
 static void take_next(struct lockstep *l, struct work *out)
 {
     int B = l->env->spec->batching.global_batch;
-    l->before = l->cursor;
-    BUG_ON(!cursor_take(&l->cursor, B, &l->slice));
-    struct cursor ahead = l->cursor; /* the probable next slice, for the loader */
+    l->before = l->at.cursor;
+    BUG_ON(!cursor_take(&l->at.cursor, B, &l->slice));
+    struct cursor ahead = l->at.cursor; /* the probable next slice, for the loader */
     struct slice next;
     if (cursor_take(&ahead, B, &next)) {
         out->hint = lockstep_part(l, &next, &l->counts);
@@ -96,8 +96,8 @@ static void take_next(struct lockstep *l, struct work *out)
 
 static bool is_sure(const struct lockstep *l)
 {
-    return l->env->wants_sure && !l->asked && !cursor_done(&l->cursor) &&
-           !agenda_is_due(&l->agenda, l->applied + l->slice.count, l->step + 1, l->began);
+    return l->env->wants_sure && !l->asked && !cursor_done(&l->at.cursor) && !lockstep_may_end(l) &&
+           !agenda_is_due(&l->at.agenda, l->at.applied + l->slice.count, l->at.step + 1, l->began);
 }
 
 void lockstep_train(struct lockstep *l, struct work *out)
@@ -133,60 +133,27 @@ double lockstep_share(const struct lockstep *l)
 
 void lockstep_done(struct lockstep *l)
 {
-    l->step++;
+    l->at.step++;
     l->under_way = false;
     l->done_count = l->slice.count;
     l->done_share = lockstep_share(l);
-    l->local_step += l->counts[l->env->comm->rank] > 0;
-    l->applied += l->slice.count;
-    l->evaluated_here = false;
-    l->evaluate = agenda_evaluate(&l->agenda, l->applied, l->step) || l->evaluate;
+    l->at.local_step += l->counts[l->env->comm->rank] > 0;
+    l->at.applied += l->slice.count;
+    l->at.evaluated_here = false;
+    l->at.evaluate = agenda_evaluate(&l->at.agenda, l->at.applied, l->at.step) || l->at.evaluate;
 }
 
 void lockstep_undo(struct lockstep *l)
 {
     BUG_ON(l->advance.room > 0);
-    l->cursor = l->under_way ? l->before : l->cursor;
+    l->at.cursor = l->under_way ? l->before : l->at.cursor;
     l->under_way = false;
-}
-
-void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out)
-{
-    *out = (struct lockstep_mark){.cursor = l->cursor,
-                                  .step = l->step,
-                                  .applied = l->applied,
-                                  .local_step = l->local_step,
-                                  .evaluations = l->agenda.evaluations,
-                                  .evaluate = l->evaluate,
-                                  .evaluated_here = l->evaluated_here,
-                                  .stop = l->stop,
-                                  .pause = l->pause,
-                                  .checkpoint = l->checkpoint,
-                                  .target_reached = l->target_reached,
-                                  .left = l->left,
-                                  .last_loss = l->last_loss,
-                                  .last_accuracy = l->last_accuracy,
-                                  .last_samples = l->last_samples};
 }
 
 void lockstep_return(struct lockstep *l, const struct lockstep_mark *to)
 {
     BUG_ON(l->advance.room > 0);
-    l->cursor = to->cursor;
-    l->step = to->step;
-    l->applied = to->applied;
-    l->local_step = to->local_step;
-    l->agenda.evaluations = to->evaluations;
-    l->evaluate = to->evaluate;
-    l->evaluated_here = to->evaluated_here;
-    l->stop = to->stop;
-    l->pause = to->pause;
-    l->checkpoint = to->checkpoint;
-    l->target_reached = to->target_reached;
-    l->left = to->left;
-    l->last_loss = to->last_loss;
-    l->last_accuracy = to->last_accuracy;
-    l->last_samples = to->last_samples;
+    l->at = *to;
     l->under_way = false;
 }
 
@@ -220,7 +187,7 @@ static void test_part(const struct lockstep *l, struct work *out)
 
 bool lockstep_evaluates(const struct lockstep *l, struct work *out)
 {
-    bool due = l->evaluate || (lockstep_over(l) && !l->evaluated_here);
+    bool due = l->at.evaluate || (lockstep_over(l) && !l->at.evaluated_here);
     if (!due || l->env->test_samples <= 0) {
         return false;
     }
@@ -248,9 +215,9 @@ static int agree_to_leave(struct lockstep *l, struct err *e)
             e, ERR_PEER,
             "%s left after epoch %lld and %d go on: the loops of all ranks make the same "
             "number of epochs",
-            who, (long long)l->cursor.epoch, stay);
+            who, (long long)l->at.cursor.epoch, stay);
     }
-    l->left = l->left || leave > 0;
+    l->at.left = l->at.left || leave > 0;
     return 0;
 }
 
@@ -280,28 +247,29 @@ int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, i
                              struct err *e)
 {
     struct rank_env *env = l->env;
-    l->evaluate = false;
-    l->evaluated_here = true;
-    l->last_samples = samples;
+    l->at.evaluate = false;
+    l->at.evaluated_here = true;
+    l->at.last_samples = samples;
     if (samples <= 0) {
         return 0; /* a user's program has measured nothing */
     }
-    l->last_loss = loss;
-    l->last_accuracy = accuracy;
-    l->target_reached = l->target_reached || (env->spec->target_accuracy > 0 &&
-                                              l->last_accuracy >= env->spec->target_accuracy);
-    struct evaluation ev = {.step = l->step,
-                            .epoch = (double)l->applied / (double)env->train_samples,
+    l->at.last_loss = loss;
+    l->at.last_accuracy = accuracy;
+    l->at.target_reached =
+        l->at.target_reached ||
+        (env->spec->target_accuracy > 0 && l->at.last_accuracy >= env->spec->target_accuracy);
+    struct evaluation ev = {.step = l->at.step,
+                            .epoch = (double)l->at.applied / (double)env->train_samples,
                             .time = comm_now(env->comm) - env->job_start,
-                            .loss = l->last_loss,
-                            .accuracy = l->last_accuracy,
+                            .loss = l->at.last_loss,
+                            .accuracy = l->at.last_accuracy,
                             .samples = samples,
                             .final = lockstep_over(l)};
     if (lockstep_is_first(l)) {
         env->evaluated(env->ctx, &ev);
     }
-    if (l->last_accuracy > l->best) {
-        l->best = l->last_accuracy;
+    if (l->at.last_accuracy > l->best) {
+        l->best = l->at.last_accuracy;
         return lockstep_send_state(l, NULL, 0, SAVE_BEST, RUN_GOES_ON, e);
     }
     return 0;
@@ -314,9 +282,9 @@ struct row lockstep_row(const struct lockstep *l, const struct work *w, const st
     double now = comm_now(env->comm), n = w->slice.count > 0 ? (double)w->slice.count : 1;
     struct row row = row_blank();
     row.rank = (int16_t)env->comm->rank;
-    row.step = l->step;
-    row.local_step = l->local_step;
-    row.epoch = env->train_samples > 0 ? (double)l->applied / (double)env->train_samples : 0;
+    row.step = l->at.step;
+    row.local_step = l->at.local_step;
+    row.epoch = env->train_samples > 0 ? (double)l->at.applied / (double)env->train_samples : 0;
     row.batch = (int)w->slice.count;
     row.loss = r ? (float)(r->loss / n) : 0;
     row.accuracy = r ? strategy_accuracy((double)r->correct, n) : 0;

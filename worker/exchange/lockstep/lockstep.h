@@ -52,13 +52,25 @@ struct advance {
     struct leftovers left; /* of workers that are lost */
 };
 
-struct lockstep {
-    struct rank_env *env;         /* borrowed */
-    struct cursor cursor, before; /* behind the step under way; as it was before that step */
+/* Where a rank stands between two steps: what goes back when steps are undone. */
+struct lockstep_mark {
+    struct cursor cursor; /* behind the step under way */
     struct agenda agenda;
     int64_t step, applied; /* steps done, samples they took */
     int64_t local_step;    /* steps in which this rank had samples */
-    double began;          /* comm_now() when the step under way was taken */
+    double last_loss, last_accuracy;
+    int64_t last_samples; /* of the last evaluation; 0: a user's program has measured nothing */
+    bool evaluated_here;  /* this very version was evaluated */
+    bool evaluate;        /* an evaluation is due */
+    bool stop, pause, checkpoint, target_reached;
+    bool left; /* the programs have made their last step, or epoch */
+};
+
+struct lockstep {
+    struct rank_env *env; /* borrowed */
+    struct lockstep_mark at;
+    struct cursor before; /* the cursor as it was before the step under way */
+    double began;         /* comm_now() when the step under way was taken */
     int version, sizes[SPEC_WORKERS];
     int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
     bool known;                 /* the announced one was known when the words were written */
@@ -73,25 +85,11 @@ struct lockstep {
     struct advance advance;     /* where slices are announced in advance */
     struct allreduce sums;      /* of an evaluation */
     float sum_words[6];
-    double last_loss, last_accuracy, best;
-    int64_t last_samples; /* of the last evaluation; 0: a user's program has measured nothing */
-    bool evaluated_here;  /* this very version was evaluated */
-    bool evaluate;        /* an evaluation is due */
-    bool stop, pause, checkpoint, target_reached;
-    bool left; /* the programs have made their last step, or epoch */
-    bool sure; /* work.sure of the step under way */
+    double best; /* the greatest accuracy of an evaluation */
+    bool sure;   /* work.sure of the step under way */
     bool asked,
         asked_checkpoint; /* stop, pause or checkpoint in a sure step; the last of them, which
                                      is not agreed yet */
-};
-
-/* Where it stands between two steps. */
-struct lockstep_mark {
-    struct cursor cursor;
-    int64_t step, applied, local_step, evaluations;
-    bool evaluate, evaluated_here, stop, pause, checkpoint, target_reached, left;
-    double last_loss, last_accuracy;
-    int64_t last_samples;
 };
 
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state);
@@ -123,8 +121,7 @@ void lockstep_done(struct lockstep *l);
 /* The step under way is not made: the next lockstep_train() cuts it anew. Not with rank_env.ahead.
  */
 void lockstep_undo(struct lockstep *l);
-/* Notes where `l` stands; it goes back there. Not with rank_env.ahead. */
-void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out);
+/* Goes back to where `l` stood when its `at` was copied to *to. Not with rank_env.ahead. */
 void lockstep_return(struct lockstep *l, const struct lockstep_mark *to);
 /* "the program of rank 1 has", "2 programs have". who: the sum of their ranks + 1. */
 enum { LEFT_TEXT = 48 };

@@ -57,15 +57,15 @@ void rollback_keep(struct rollback *b)
     for (int i = 0; i < BLOCKS; i++) {
         memcpy(kept(b, i), r->host[blocks[i]], r->count[blocks[i]] * sizeof(float));
     }
-    lockstep_stand(b->l, &b->mark);
+    b->mark = b->l->at;
     b->averages++;
     b->told_steps = b->told_samples = 0;
 }
 
 void rollback_evaluated(struct rollback *b)
 {
-    if (b && b->mark.step == b->l->step) {
-        lockstep_stand(b->l, &b->mark);
+    if (b && b->mark.step == b->l->at.step) {
+        b->mark = b->l->at;
     }
 }
 

@@ -59,14 +59,14 @@ static int send_blocks(struct lockstep *l, float *optim, size_t n_optim, enum sa
     struct worker_word word = {
         .saying = SAYS_STATE,
         .rank = env->comm->rank,
-        .state = {.version = l->step,
-                  .applied = l->applied,
+        .state = {.version = l->at.step,
+                  .applied = l->at.applied,
                   .cursor = place,
                   .n_params = (int64_t)r->count[DEV_PARAMS],
                   .n_optim = (int64_t)(optim ? n_optim : r->count[DEV_OPTIM]),
                   .n_stats = (int64_t)r->count[DEV_STATS],
-                  .accuracy = l->evaluated_here ? l->last_accuracy : -1,
-                  .loss = l->last_loss,
+                  .accuracy = l->at.evaluated_here ? l->at.last_accuracy : -1,
+                  .loss = l->at.last_loss,
                   .why = why,
                   .outcome = outcome}};
     int rc = fetch_blocks(r, e);
@@ -88,7 +88,7 @@ static int announce_own(const struct lockstep *l, enum save_why why, struct err 
 {
     struct comm *c = l->env->comm;
     struct worker_word word = {
-        .saying = SAYS_OWN, .rank = c->rank, .own = {.version = l->step, .why = why}};
+        .saying = SAYS_OWN, .rank = c->rank, .own = {.version = l->at.step, .why = why}};
     struct message m;
     message_send(&m, c, c->workers, TAG_STATE, &word, sizeof word, NULL, 0);
     return comm_wait(c, &m.op, e);
@@ -120,19 +120,19 @@ int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum s
 
 int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct err *e)
 {
-    if (!l->checkpoint) {
+    if (!l->at.checkpoint) {
         return 0;
     }
-    l->checkpoint = false;
+    l->at.checkpoint = false;
     return lockstep_send_state(l, optim, n_optim, SAVE_CHECKPOINT, RUN_GOES_ON, e);
 }
 
 int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err *e)
 {
-    if (l->stop) {
+    if (l->at.stop) {
         return lockstep_send_state(l, optim, n_optim, SAVE_CHECKPOINT, RUN_STOPPED, e);
     }
-    if (l->pause) {
+    if (l->at.pause) {
         return lockstep_send_state(l, optim, n_optim, SAVE_PAUSE, RUN_PAUSED, e);
     }
     return lockstep_send_state(l, optim, n_optim, SAVE_FINAL, RUN_ENDED, e);

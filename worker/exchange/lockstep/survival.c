@@ -101,9 +101,9 @@ static void note(struct survival *s, const float *words)
 {
     s->said = (struct gift){.loss = words[WORD_LOSS],
                             .correct = words[WORD_CORRECT],
-                            .stop = s->l->stop,
-                            .pause = s->l->pause,
-                            .checkpoint = s->l->checkpoint};
+                            .stop = s->l->at.stop,
+                            .pause = s->l->at.pause,
+                            .checkpoint = s->l->at.checkpoint};
 }
 
 void survival_note(struct survival *s, const float *words)
@@ -186,10 +186,10 @@ static int use_sums(struct survival *s, const struct survival_step *step, struct
 static void take_words(struct survival *s)
 {
     struct lockstep *l = s->l;
-    l->stop = s->said.stop;
-    l->pause = s->said.pause;
-    l->checkpoint = s->said.checkpoint;
-    l->asked_checkpoint = l->asked_checkpoint && !l->checkpoint;
+    l->at.stop = s->said.stop;
+    l->at.pause = s->said.pause;
+    l->at.checkpoint = s->said.checkpoint;
+    l->asked_checkpoint = l->asked_checkpoint && !l->at.checkpoint;
 }
 
 /* The step that others have ended: this rank's gradient is in it. */
@@ -225,9 +225,10 @@ static int take_evaluation(struct survival *s, const struct verdict *v, bool beh
     l->best =
         v->best; /* as the keeper has it: the first worker may not have told of a better one */
     if (!behind) {
-        return lockstep_take_evaluation(l, l->last_loss, l->last_accuracy, l->last_samples, e);
+        return lockstep_take_evaluation(l, l->at.last_loss, l->at.last_accuracy, l->at.last_samples,
+                                        e);
     }
-    l->left = s->said.left;
+    l->at.left = s->said.left;
     return lockstep_take_evaluation(l, s->said.test_loss, s->said.test_accuracy,
                                     s->said.test_samples, e);
 }
@@ -236,12 +237,12 @@ static int take_evaluation(struct survival *s, const struct verdict *v, bool beh
 static int end_interval(struct survival *s, const struct verdict *v, struct err *e)
 {
     struct lockstep *l = s->l;
-    if (v->step != l->step) {
+    if (v->step != l->at.step) {
         return err_set(e, ERR_PEER,
                        "this worker is behind step %lld, and others have averaged %lld",
-                       (long long)l->step, (long long)v->step);
+                       (long long)l->at.step, (long long)v->step);
     }
-    l->evaluated_here = false;
+    l->at.evaluated_here = false;
     take_words(s);
     forget_interval(s, true);
     rollback_keep(s->back);
@@ -266,7 +267,7 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
     int rc = 0;
     if (s->back) {
         rc = go_back(s, v, e);
-    } else if (v->step > l->step) {
+    } else if (v->step > l->at.step) {
         BUG_ON(!behind || !step);
         rc = end_step(s, step, e);
     }
@@ -284,7 +285,7 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
     l->next_version = 0;
     if (lockstep_is_first(l)) {
         log_info("survival", "goes on without the workers that are lost",
-                 "step=%lld lost=%d left=%d", (long long)l->step, v->round,
+                 "step=%lld lost=%d left=%d", (long long)l->at.step, v->round,
                  l->env->comm->n_members[COMM_ALL]);
     }
     rc = take_evaluation(s, v, behind, e);
@@ -328,7 +329,7 @@ static int follow(struct survival *s, const struct survival_step *step, struct e
 /* What is left to do of the exchange that was given up, which began at step `at`. */
 static int recovered(const struct survival *s, const struct survival_step *step, int64_t at)
 {
-    bool made = step ? s->l->step > at : s->l->evaluated_here;
+    bool made = step ? s->l->at.step > at : s->l->at.evaluated_here;
     return s->sums && !made ? RECOVERED_ONCE_MORE : RECOVERED;
 }
 
@@ -337,7 +338,7 @@ int survival_recover(struct survival *s, int rc, const struct survival_step *ste
     if (!s || rc != -ERR_CANCELLED || !one_is_lost(s)) {
         return rc;
     }
-    int64_t at = s->l->step;
+    int64_t at = s->l->at.step;
     err_clear(e);
     rc = s->back ? s->give_up(s->give_up_ctx, e) : gradients_undo(s->g, e);
     if (rc < 0 || (rc = allreduce_cancel(&s->l->sums, e)) < 0 || (rc = follow(s, step, e)) < 0) {

@@ -45,10 +45,10 @@ int survival_answer(struct survival *s, struct err *e)
     struct standing *mine = &s->word.standing;
     *mine = (struct standing){.round = s->heard.round,
                               .torn = s->torn,
-                              .step = s->back ? s->back->mark.step : s->l->step,
+                              .step = s->back ? s->back->mark.step : s->l->at.step,
                               .averages = s->back ? s->back->averages : 0,
                               .evaluated =
-                                  s->back ? s->back->mark.evaluated_here : s->l->evaluated_here};
+                                  s->back ? s->back->mark.evaluated_here : s->l->at.evaluated_here};
     for (int i = 0; i < s->heard.round; i++) {
         mine->lost[i] = s->made[s->heard.lost[i]];
     }
@@ -73,8 +73,8 @@ int survival_say_finished(struct survival *s, struct err *e)
 {
     s->word.standing = (struct standing){
         .round = s->round,
-        .step = s->l->step,
-        .evaluated = s->l->evaluated_here,
+        .step = s->l->at.step,
+        .evaluated = s->l->at.evaluated_here,
         .digest = s->round > 0 && !s->sums ? digest_of(s->l->env->replica) : 0,
     };
     return say(s, SAYS_FINISHED, e);
@@ -151,10 +151,10 @@ int survival_give(struct survival *s, const struct verdict *v, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    gift.test_loss = s->l->last_loss;
-    gift.test_accuracy = s->l->last_accuracy;
-    gift.test_samples = s->l->last_samples;
-    gift.left = s->l->left;
+    gift.test_loss = s->l->at.last_loss;
+    gift.test_accuracy = s->l->at.last_accuracy;
+    gift.test_samples = s->l->at.last_samples;
+    gift.left = s->l->at.left;
     rc = s->back ? 0 : move_replica(s, true, e);
     for (int to = 0; to < s->l->env->comm->workers && rc >= 0; to++) {
         if (v->behind[to]) {

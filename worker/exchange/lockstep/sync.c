@@ -152,12 +152,12 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
         return rc;
     }
     if (rc == WEIGHING_ALL_LEFT) {
-        l->left = true;
+        l->at.left = true;
         return 0;
     }
     if (!isfinite(sums[WORD_LOSS]) && !(l->env->weighed && isnan(sums[WORD_LOSS]))) {
         return err_set(e, ERR_DATA, "the loss became NaN or infinite at step %lld",
-                       (long long)(l->step + 1));
+                       (long long)(l->at.step + 1));
     }
     lockstep_done(l);
     lockstep_agree(l, sums);

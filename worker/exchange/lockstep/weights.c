@@ -46,7 +46,7 @@ void weighing_begin(struct weighing *g, const struct work *w, float *words)
     if (g->l) {
         lockstep_weigh(g->l, words, w->weight, w->voided, w->further);
         g->planned = planned(g->l, w);
-        g->step = w->further ? g->l->step : g->l->step + 1;
+        g->step = w->further ? g->l->at.step : g->l->at.step + 1;
     }
 }
 
@@ -109,7 +109,7 @@ int weighing_check(const struct weighing *g, const struct work *w, const float *
     }
     err_set(e, ERR_DATA,
             "%d of %d nodes made one more backward pass in step %lld, and the others none", n, W,
-            (long long)g->l->step);
+            (long long)g->l->at.step);
     err_hint(e, "each node's program makes the same number of backward passes in a step");
     return -ERR_DATA;
 }

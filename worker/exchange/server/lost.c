@@ -75,6 +75,8 @@ static void drop(struct server *s, int rank)
             (struct slice){.start = k->reply.eval_first, .count = k->reply.eval_count};
         server_set_evaluating(s, k, 0);
     }
+    own_state_release(&s->own[rank]);
+    k->gave = true; /* nothing: a later attempt gives this rank another one's */
     unpark(s, rank);
     s->n_ended += !k->ended;
     k->ended = true;

@@ -14,6 +14,7 @@ struct client {        /* a worker as the server sees it */
     bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
     bool parked, ended;
+    bool told_last; /* its program knows that nothing follows `out` */
     bool left;    /* its program has made its last epoch */
     bool lost;    /* its process died: nothing is sent to it or awaited of it any more, */
     bool dropped; /* and the run goes on without it */
@@ -41,6 +42,7 @@ struct arrival {
 };
 
 struct server {
+    struct server *before; /* another one that was left behind */
     const struct server_policy *policy;
     struct rank_env *env;
     struct updates updates;
@@ -77,6 +79,7 @@ struct server {
     int64_t evaluated_version; /* -1: none */
     double last_accuracy, last_loss, best;
     bool target_reached;
+    bool quits;  /* a program has left before its epochs were over, whose samples may be left */
     double busy; /* share of time */
     enum run_outcome outcome;
     /* where workers keep states of their own: */
@@ -101,11 +104,15 @@ int server_checkpoint(struct server *s, struct err *e);
 int server_save_last(struct server *s, enum save_why why, struct err *e);
 /* A worker's own state comes; the checkpoint that waited for it may be complete. */
 int server_take_own_state(struct server *s, int rank, struct err *e);
+/* Saves the checkpoint that waits for workers' own states, if all that are left have given theirs.
+ */
+int server_complete_checkpoint(struct server *s, struct err *e);
 /* Has every worker given its own state for the state under way? */
 bool server_has_own_states(const struct server *s);
 
 /* slices.c */
-/* Is nothing left to be handed out? Slices are kept for workers that evaluate. */
+/* Is nothing left to be handed out, or nobody there that takes it? Slices are kept for workers that
+ * evaluate. */
 bool server_nothing_left(const struct server *s);
 bool server_slices_kept(const struct server *s);
 /* A client's slice that is out, that is kept, its test slice; NULL and 0: none any more. */

@@ -49,6 +49,7 @@ struct reply_head { /* server → worker; weights (and statistics) follow unless
     int32_t action; /* enum action */
     int32_t batch, next_batch;
     int32_t own_state;  /* give it before the next gradient */
+    int32_t measures;   /* what its program measures counts: the first of those that are left */
     int32_t staleness;  /* of the gradient that this answers, -1: it answers none */
     int64_t version;    /* of the weights that follow */
     int64_t step;       /* version after that gradient was applied */

@@ -164,7 +164,7 @@ static void tell_parts(struct push_worker *s, struct work *out)
         return;
     }
     bool more = next->count > 0;
-    s->parts[0] = (struct part){.slice = *now, .last = !more || next->epoch != now->epoch};
+    s->parts[0] = (struct part){.slice = *now, .last = !more};
     s->parts[1] = (struct part){.slice = *next};
     out->parts = s->parts;
     out->n_parts = 1 + more;
@@ -206,6 +206,7 @@ int push_worker_next(struct strategy *base, struct work *out, struct err *e)
     if ((rc = receive_reply(s, e)) < 0) {
         return rc;
     }
+    s->env->measures = reply->measures;
     bool more = reply->action == DO_TRAIN || reply->action == DO_EVALUATE || s->env->keeps_own;
     if (more && (rc = pull(s, e)) < 0) {
         return rc;

@@ -91,6 +91,12 @@ static int take_gradient(struct server *s, const struct push_head *push, const f
 static int end_job(struct server *s, struct err *e)
 {
     int rc;
+    if (s->n_redo > 0 && s->env->n_lost > 0 && !s->quits && !s->target_reached) {
+        return err_set(e, ERR_PEER,
+                       "a worker was lost with slices of epoch %lld, and every other program knows "
+                       "by now that no slice follows: they cannot come again in this attempt",
+                       (long long)s->redo[0].epoch);
+    }
     if (updates_flush(&s->updates)) {
         settle(s); /* no other gradient will come to complete the group */
         if ((rc = server_order(s, ORDER_FLUSH, 0, e)) < 0) {
@@ -297,7 +303,9 @@ static int go_on_without(struct server *s, struct err *e)
     if (updates_regroup(&s->updates)) {
         settle(s);
     }
-    return (rc = decide(s, e)) < 0 ? rc : server_serve_parked(s, e);
+    return (rc = server_complete_checkpoint(s, e)) < 0 || (rc = decide(s, e)) < 0
+               ? rc
+               : server_serve_parked(s, e);
 }
 
 static int serve_pushes(struct server *s, struct err *e)
@@ -327,7 +335,9 @@ static int hear_last(struct server *s, struct err *e)
         return 0;
     }
     while (rc >= 0 && !server_has_own_states(s)) {
-        if ((rc = receive(s, e)) >= 0) {
+        if ((rc = receive(s, e)) == COMM_UNDER_WAY) {
+            server_drop_lost(s);
+        } else if (rc == COMM_DONE) {
             const struct push_head *push = &s->arrival->push;
             rc = is_beside(s, push)
                      ? take_beside(s, push, e)
@@ -341,6 +351,15 @@ static int order_end(struct server *s, struct err *e)
 {
     struct order end = {.kind = ORDER_END, .outcome = s->outcome};
     return shard_order(s->env->comm, &end, e);
+}
+
+/* What goes to lost workers, or comes from them, never ends, and others go on exchanging; so its
+ * memory stays until the process ends. */
+static void leave_behind(struct server *s)
+{
+    static struct server *last;
+    s->before = last;
+    last = s;
 }
 
 int server_serve(const struct server_policy *policy, struct rank_env *env,
@@ -365,11 +384,12 @@ int server_serve(const struct server_policy *policy, struct rank_env *env,
     } else {
         rc = s->outcome;
     }
-    if (env->n_lost > 0) {
-        comm_abandon(env->comm); /* what goes to lost workers, or came from them, never ends */
-    }
     env->comm->deadline = deadline;
-    server_release(s);
-    free(s);
+    if (rc >= 0 && env->n_lost > 0) {
+        leave_behind(s);
+    } else {
+        server_release(s);
+        free(s);
+    }
     return rc;
 }

@@ -188,7 +188,7 @@ int server_save(struct server *s, enum save_why why, struct err *e)
 static void ask_all(struct server *s)
 {
     for (int i = 0; i < s->env->comm->workers; i++) {
-        s->clients[i].gave = false;
+        s->clients[i].gave = s->clients[i].dropped;
     }
 }
 
@@ -224,14 +224,38 @@ int server_save_last(struct server *s, enum save_why why, struct err *e)
     return s->env->keeps_own ? 0 : server_save(s, why, e);
 }
 
-int server_take_own_state(struct server *s, int rank, struct err *e)
+int server_complete_checkpoint(struct server *s, struct err *e)
 {
-    own_state_release(&s->own[rank]);
-    int rc = own_state_receive(s->env->comm, rank, &s->own[rank], e);
-    s->clients[rank].gave = true;
-    if (rc < 0 || !s->collecting || !server_has_own_states(s)) {
-        return rc;
+    if (!s->collecting || !server_has_own_states(s)) {
+        return 0;
     }
     s->collecting = false;
     return server_save(s, SAVE_CHECKPOINT, e);
+}
+
+enum taken { TAKEN, SENDER_LOST };
+
+/* As own_state_wait_fn. */
+static int wait_own(void *ctx, struct message *m, struct err *e)
+{
+    struct server *s = ctx;
+    int rc = server_wait(s, &m->op, m->peer, e);
+    if (rc == COMM_UNDER_WAY) {
+        return (rc = comm_cancel(s->env->comm, &m->op, e)) < 0 ? rc : SENDER_LOST;
+    }
+    if (rc < 0) {
+        comm_abandon(s->env->comm); /* a piece may still be coming into what goes now */
+    }
+    return rc < 0 ? rc : TAKEN;
+}
+
+int server_take_own_state(struct server *s, int rank, struct err *e)
+{
+    own_state_release(&s->own[rank]);
+    int rc = own_state_receive_by(s->env->comm, rank, &s->own[rank], wait_own, s, e);
+    if (rc == SENDER_LOST) {
+        return 0; /* it is dropped next */
+    }
+    s->clients[rank].gave = true;
+    return rc < 0 ? rc : server_complete_checkpoint(s, e);
 }

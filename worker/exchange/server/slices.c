@@ -29,17 +29,29 @@ static bool take_slice(struct server *s, int64_t want, struct slice *out)
     return cursor_take(&s->cursor, want, out);
 }
 
+/* Programs that were told that nothing follows begin no other slice. */
+static bool nobody_asks(const struct server *s)
+{
+    int W = s->env->comm->workers, i = 0;
+    while (i < W && s->env->ahead > 0) {
+        const struct client *k = &s->clients[i++];
+        if (!k->ended && !k->left && (!k->told_last || k->again)) {
+            return false;
+        }
+    }
+    return s->env->ahead > 0;
+}
+
 bool server_nothing_left(const struct server *s)
 {
-    return s->target_reached || s->n_left == s->env->comm->workers ||
-           (s->n_redo == 0 && cursor_done(&s->cursor));
+    return s->target_reached || (s->n_redo == 0 && cursor_done(&s->cursor)) || nobody_asks(s);
 }
 
 /* For one worker: its kept slice stays its own. */
 static bool nothing_left_for(const struct server *s, int rank)
 {
     const struct client *k = &s->clients[rank];
-    return s->target_reached || k->left ||
+    return s->target_reached || k->left || (k->told_last && !k->again) ||
            (k->kept.count == 0 && !k->again && server_nothing_left(s));
 }
 
@@ -104,10 +116,22 @@ static void let_leave(struct server *s, struct client *gone)
 void server_let_quit(struct server *s, int rank)
 {
     struct client *gone = &s->clients[rank];
+    s->quits = true;
     server_redo(s, &gone->out);
     server_redo(s, &gone->kept);
     server_set_kept(s, gone, NULL);
     let_leave(s, gone);
+}
+
+static void forget_later(struct server *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_redo; i++) {
+        if (s->redo[i].epoch < s->cursor.epochs) {
+            s->redo[n++] = s->redo[i];
+        }
+    }
+    s->n_redo = n;
 }
 
 /* Slices of later epochs that were announced are taken back. Those that are out are the programs'
@@ -124,10 +148,12 @@ void server_let_go(struct server *s, int rank)
     let_leave(s, gone);
     for (int i = 0; i < s->env->comm->workers; i++) {
         struct client *k = &s->clients[i];
-        if (k->kept.epoch >= s->cursor.epochs) {
+        if (k->kept.count > 0 && k->kept.epoch >= s->cursor.epochs) {
             server_set_kept(s, k, NULL);
+            k->told_last = true; /* another slice would not be the announced one */
         }
     }
+    forget_later(s);
 }
 
 void server_set_evaluating(struct server *s, struct client *k, int64_t samples)
@@ -150,6 +176,15 @@ int server_settle_reply(struct server *s, int rank, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
+static bool is_first(const struct server *s, int rank)
+{
+    int first = 0;
+    while (first < rank && s->clients[first].lost) {
+        first++;
+    }
+    return first == rank;
+}
+
 /* Starts sending an answer with these weights, which the client holds from now on; NULL: the header
  * alone. */
 static int send_reply(struct server *s, int rank, struct version *weights, const float *stats,
@@ -163,6 +198,7 @@ static int send_reply(struct server *s, int rank, struct version *weights, const
         return rc;
     }
     k->reply.own_state = s->collecting && !k->gave && k->reply.action == DO_TRAIN;
+    k->reply.measures = is_first(s, rank);
     k->reply.parked_s = k->parked ? comm_now(c) - k->parked_at : 0;
     k->parked = false;
     k->sending = true;
@@ -227,6 +263,7 @@ static void keep_next(struct server *s, struct client *k, int size)
         server_set_kept(s, k, &next);
     }
     k->reply.hint = k->kept;
+    k->told_last = k->kept.count == 0;
 }
 
 static int hand_slice(struct server *s, int rank, struct err *e)

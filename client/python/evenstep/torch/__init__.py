@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from ..run import Error, Run
 from ..stream import Stream
 from . import loss, optimizer, state
-from .blocks import Blocks, describe
+from .blocks import Blocks, describe, named_parameters
 from .loader import Loader, about_loader
 from .passes import Passes
 
@@ -61,11 +61,13 @@ class Program:
         if reduction not in ("mean", "sum"):
             raise Error("reduction is 'mean' or 'sum', not '%s'" % reduction)
         models, optimizers, loader, schedulers = _sort(objects)
+        self.reduction, self.shard = reduction, shard
         tensors = describe(models, optimizers)
         about = about_loader(loader, shard, samples)
         about["sums"] = reduction == "sum"
         about["framework"] = "torch " + torch.__version__
         known = about["samples"]
+        self.about = dict(about)
         self.run = Run(
             about, optimizer.describe(optimizers), tensors.parameters, tensors.statistics
         )
@@ -80,6 +82,38 @@ class Program:
         made = Loader(loader, self.stream, shard, known)
         self.objects = tuple(made if o is loader else o for o in objects)
         self.run.on_start = self._start
+
+    def go_on_with(self, objects, reduction=None, shard=None, samples=None):
+        """prepare() once more: a second phase of the same run, of the same parameters."""
+        models, optimizers, loader, schedulers = _sort(objects)
+        for name, p in named_parameters(models):
+            if id(p) not in self.blocks.by_id:
+                raise Error(
+                    "prepare() was called once more with the parameter '%s', which the first call "
+                    "did not have: one run trains one set of parameters, so give the first call "
+                    "the whole model, frozen or not" % name
+                )
+        self._check_like_the_first(about_loader(loader, shard or self.shard, samples), reduction)
+        self.passes.take_optimizers(optimizers)
+        self.state.begin_phase(optimizers, schedulers)
+        made = Loader(loader, self.stream, shard or self.shard, self.about["samples"])
+        self.objects = tuple(made if o is loader else o for o in objects)
+
+    def _check_like_the_first(self, about, reduction):
+        names = "samples", "global_batch", "drop_last", "in_order"
+        if any(about[k] != self.about[k] for k in names):
+            of = "%d samples in batches of %d (drop_last %d, in an order of its own %d)"
+            raise Error(
+                ("prepare() was called once more with a loader of " + of + ", and the first had "
+                 + of + ": in one run all loaders have as many samples, the same batch_size and "
+                 "kind of order. Train on other data in a job of its own, which loads what this "
+                 "one saves") % (*(about[k] for k in names), *(self.about[k] for k in names))
+            )
+        if reduction not in (None, self.reduction):
+            raise Error(
+                "prepare() was called once more with reduction='%s' in place of '%s'"
+                % (reduction, self.reduction)
+            )
 
     def _start(self):
         self.blocks.fill()

@@ -33,6 +33,7 @@ import math
 import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
+from .optimizer import describe
 from .streams import on_gpu, streams_of
 
 IDLE_MOST = 100  # batches in a row without a backward pass
@@ -50,6 +51,8 @@ class Passes:
         self.idle = 0  # slices in a row without a pass, up to the one before
         self._trained = False  # there has been a pass
         self.answer = STEP
+        self.served = False  # a server makes the steps, by the rule of the first optimizer
+        self._rule = describe(optimizers)
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.mine = 0.0  # weight of this slice
@@ -65,6 +68,23 @@ class Passes:
         self._local = False  # a further pass of which the rank does not hear
         self._fired = [False] * len(blocks.slots)
         self._unhooked = list(range(len(blocks.slots)))
+        self.hook()
+
+    def take_optimizers(self, optimizers):
+        """Those of a second phase. A server that makes the steps knows the first one's rule; of
+        another it needs no more than its rate, which comes with each step."""
+        rule = describe(optimizers)
+        alike = all(
+            rule.get(key) == self._rule.get(key)
+            for key in ("server", "momentum", "nesterov", "weight_decay")
+        )
+        if self.served and not alike:
+            raise Error(
+                "under this strategy the server makes the steps by the rule of the first "
+                "optimizer, %s: take the same but for its rate in the second phase, or the "
+                "strategy sync" % self._rule["name"]
+            )
+        self.optimizers = optimizers
         self.hook()
 
     def hook(self):
@@ -248,6 +268,7 @@ class Passes:
         if not self._own:
             self._zero_unused()
         self.answer = self.run.gradients(self.samples, self._loss(), self._rate())
+        self.served |= self.answer == SKIP and self.samples > 0
         self.settled = self.stepped = True
         self.kept = 0.0
         self._follow()

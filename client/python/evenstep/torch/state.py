@@ -84,13 +84,18 @@ class State:
     def __init__(self, run, stream, models, optimizers, schedulers):
         self.run, self.stream, self.models = run, stream, models
         self.optimizers, self.schedulers = optimizers, schedulers
+        self.phase = 0  # of the program: calls of prepare() before this one
+
+    def begin_phase(self, optimizers, schedulers):
+        self.optimizers, self.schedulers = optimizers, schedulers
+        self.phase += 1
 
     def _own(self):
         return {
             "optimizer": _one_or_all([o.state_dict() for o in self.optimizers]),
             "scheduler": _one_or_all([s.state_dict() for s in self.schedulers]),
             "random": random_numbers(),
-            "place": {"epoch": self.stream.epoch, "rank": self.run.rank},
+            "place": {"epoch": self.stream.epoch, "rank": self.run.rank, "phase": self.phase},
         }
 
     def _buffers(self):
@@ -119,15 +124,19 @@ class State:
         if not self.run.state:
             return
         own = torch.load(io.BytesIO(self.run.state), map_location="cpu", weights_only=False)
-        for o, state in zip(self.optimizers, _each(own["optimizer"], len(self.optimizers))):
-            o.load_state_dict(state)
-        for s, state in zip(self.schedulers, _each(own["scheduler"], len(self.schedulers))):
-            s.load_state_dict(state)
+        if own["place"].get("phase", 0) == self.phase:
+            self._load_optimizers(own)
         for model, buffers in zip(self.models, own["buffers"]):
             mine = dict(model.named_buffers())
             for name, value in buffers.items():
                 if name in mine:
                     mine[name].copy_(value)
+        self.stream.on_begin = lambda: restore_random_numbers(own["random"])
+
+    def _load_optimizers(self, own):
+        for o, state in zip(self.optimizers, _each(own["optimizer"], len(self.optimizers))):
+            o.load_state_dict(state)
+        for s, state in zip(self.schedulers, _each(own["scheduler"], len(self.schedulers))):
+            s.load_state_dict(state)
         if "kept" in own:
             self.stream.steps.keep_gradients(own["kept"])
-        self.stream.on_begin = lambda: restore_random_numbers(own["random"])

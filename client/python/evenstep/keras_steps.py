@@ -1,0 +1,346 @@
+"""A step of a Keras program: values into the block and out of it, and what the rank answers.
+
+The block has all weights that a fit() may train, those of frozen layers too, since a later fit()
+may unfreeze them; their gradients are zero. What trains now are ranges of it:
+
+    block   | base: frozen      | head: trains |      ranges  [(first, floats), …]
+    flat                        | head         |      what the train function gives and gets
+"""
+
+import math
+import pickle
+
+import keras
+import numpy as np
+
+from .run import DIFFERENCE, SKIP, STEP, Error
+from .stream import Stream
+
+IDLE_MOST = 100  # batches in a row without gradients
+
+
+def _numpy(variable):
+    return keras.ops.convert_to_numpy(variable).astype(np.float32, copy=False)
+
+
+def _sizes(variables):
+    return [int(np.prod(v.shape)) for v in variables]
+
+
+class Steps:
+    """weights: all that the block has; optimizer: the one that steps now."""
+
+    def __init__(self, run, model, optimizer, weights, norms, sums):
+        self.run, self.model, self.optimizer, self.sums = run, model, optimizer, sums
+        self.weights, self.norms = weights, norms
+        ends = np.cumsum([0, *_sizes(weights)])
+        self.first = {id(v): int(at) for v, at in zip(weights, ends)}
+        self.variables, self.ranges = [], []  # what trains, and where that stands in the block
+        self.rule = None  # the optimizer as the rank knows it
+        self.served = False  # a server makes the steps by that
+        self.params = np.frombuffer(run.params, np.float32)
+        self.grads = np.frombuffer(run.grads, np.float32)
+        self.stats = np.frombuffer(run.stats, np.float32)
+        self.kind = None  # what the rank answered last; None: nothing yet
+        self.before = np.zeros_like(self.params)  # parameters before a step that sends differences
+        self.merged = None  # statistics as they were when the step began
+        self.stream = Stream(run, self)
+        self.begun = None  # the slice begun, until its gradients went out
+        self.idle = 0  # slices in a row without gradients
+        self.training = False
+        self.seen = 0  # samples of this rank in the epoch
+        self.drained = False  # the epoch has no more slices
+        self.tells = False  # the loss is known, and NaN is not met by a smaller scale
+        self.answer = STEP
+        self.histories = []  # of the calls of fit() that have ended
+        self.recalled = pickle.loads(run.state)["histories"] if run.state else []
+        run.save, run.before_leave = self.save, self.stream.close
+        self.choose(optimizer)
+
+    def start(self):
+        self.hand_over_all()
+        _gather(self.stats, [v for _, v, _ in self.norms])
+        self.run.start()
+        self._scatter(self.weights)
+        at = 0
+        for _, v, _ in self.norms:
+            n = int(np.prod(v.shape))
+            v.assign(self.stats[at : at + n].reshape(v.shape).copy())
+            at += n
+        if self.run.state:
+            self.load(pickle.loads(self.run.state))
+
+    # ---- what trains
+
+    def choose(self, optimizer, rule=None):
+        """The weights that are not frozen train from now on, by this optimizer; rule: as the rank
+        knows it."""
+        for v in self.model.trainable_variables:
+            if id(v) not in self.first:
+                raise Error(
+                    "the weights '%s' train now and were not in the first fit(): a model has all "
+                    "its layers by then, and prepare(model, unfreezes=False) is for one that keeps "
+                    "frozen what is frozen" % v.path
+                )
+        self._check_rule(rule)
+        self.optimizer, self.rule = optimizer, self.rule or rule
+        self.variables = list(self.model.trainable_variables)
+        self.ranges = []
+        for v, n in zip(self.variables, _sizes(self.variables)):
+            if self.ranges and sum(self.ranges[-1]) == self.first[id(v)]:
+                self.ranges[-1] = self.ranges[-1][0], self.ranges[-1][1] + n
+            else:
+                self.ranges.append((self.first[id(v)], n))
+        self.grads[:] = 0
+
+    def _check_rule(self, rule):
+        """A server that makes the steps knows the first optimizer; of another one it needs no more
+        than its rate, which comes with each step."""
+        if not self.served or not self.rule:
+            return
+        if any(rule[key] != self.rule[key] for key in ("server", "momentum", "nesterov")):
+            raise Error(
+                "under this strategy the server makes the steps by the rule of the first fit()'s "
+                "optimizer, %s with momentum %g: compile() again with the same but for its rate, "
+                "or take the strategy sync" % (self.rule["name"], self.rule["momentum"])
+            )
+
+    # ---- block and variables
+
+    def hand_over_all(self):
+        """The frozen ones too: the program may have changed them before."""
+        _gather(self.params, self.weights)
+
+    def hand_over(self):
+        for v, n in zip(self.variables, _sizes(self.variables)):
+            self.params[self.first[id(v)] :][:n] = _numpy(v).reshape(-1)
+
+    def _scatter(self, variables):
+        for v, n in zip(variables, _sizes(variables)):
+            v.assign(self.params[self.first[id(v)] :][:n].reshape(v.shape).copy())
+
+    def take_over(self):
+        self._scatter(self.variables)
+
+    # ---- the step
+
+    def begin_slice(self, piece):
+        held = self.run.holds()
+        if held:
+            self.hand_over()
+        if not self.run.begin(piece.number):
+            return False
+        if held:
+            self.take_over()
+        if self.norms:
+            _gather(self.stats, [v for _, v, _ in self.norms])
+            self.merged = self.stats.copy()
+        if self.kind in (None, DIFFERENCE):
+            for v, n in zip(self.variables, _sizes(self.variables)):
+                self.before[self.first[id(v)] :][:n] = _numpy(v).reshape(-1)
+        self.begun = piece
+        return True
+
+    def next(self):
+        """The slice of this step, begun once, whoever asks first: callback or data. None, until the
+        next epoch begins: this one has no more."""
+        if self.drained:
+            return None
+        piece = self.begun or self.stream.begin()
+        self.drained = piece is None
+        return piece
+
+    def exchange(self, flat, loss):
+        """Gradients of this rank; returns what the optimizer steps with."""
+        piece = self.begun
+        if piece is None:
+            raise Error("optimizer.apply() outside fit(): only fit() takes part in a run")
+        at = 0
+        for first, n in self.ranges:
+            self.grads[first : first + n] = flat[at : at + n] if piece.count else 0
+            at += n
+        rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
+        loss = float(loss) / max(piece.count, 1) if self.sums else float(loss)
+        if math.isnan(loss) and self.tells and piece.count:
+            loss = math.inf  # to the rank NaN is a loss that nobody knows
+        self.seen += piece.count
+        self.answer = self.kind = self.run.gradients(piece.count, loss, rate)
+        self.served |= self.kind == SKIP and piece.count > 0
+        self.begun, self.idle = None, 0
+        if self.kind != STEP and self.model.steps_per_execution != 1:
+            raise Error(
+                "under this strategy the parameters change after every step: compile() with "
+                "steps_per_execution=1"
+            )
+        # TensorFlow keeps the array that it is given, and the rank writes to the block
+        if self.answer != STEP:
+            return np.array(flat, np.float32)
+        return np.concatenate([self.grads[first : first + n] for first, n in self.ranges])
+
+    def shadow(self, apply, program):
+        """In place of optimizer.apply."""
+
+        def apply_summed(grads, trainable_variables=None):
+            variables = self.variables if trainable_variables is None else trainable_variables
+            if [id(v) for v in variables] != [id(v) for v in self.variables]:
+                raise Error(
+                    "the optimizer steps other variables than the model's: freeze and unfreeze "
+                    "layers before compile()"
+                )
+            self.tells = program.loss is not None and not _scales(self.optimizer)
+            backend = _tensorflow if keras.backend.backend() == "tensorflow" else _torch
+            summed = backend(self.exchange, grads, variables, program.loss)
+            back = [None if g is None else s for g, s in zip(grads, summed)]
+            return apply(back, trainable_variables)
+
+        return apply_summed
+
+    def mean_over_ranks(self, figures):
+        """What this rank's samples of the epoch gave, as a mean over those of all ranks: the same
+        numbers on each of them. Where gradients are summed only, before the epoch's end; elsewhere
+        the figures stay this rank's."""
+        each, means = len(self.grads) - 1, []
+        if self.kind != STEP or self.run.workers == 1 or each == 0:
+            return figures
+        for first in range(0, len(figures), each):
+            part = figures[first : first + each]
+            self.run.again()
+            self.run.weight(self.seen)
+            self.grads[:] = 0
+            self.grads[0], self.grads[1 : 1 + len(part)] = 1, part
+            self.run.gradients()
+            means += [float(v) for v in self.grads[1 : 1 + len(part)] / self.grads[0]]
+            self.grads[:] = 0
+        return means
+
+    def untouched(self):
+        """The slice that has begun, if the optimizer has not stepped on it."""
+        return self.begun
+
+    def _count_idle(self):
+        self.idle += 1
+        never = self.kind is None and self.begun.epoch_last
+        if not self.run.over and (never or self.idle >= IDLE_MOST):
+            raise Error(
+                "no gradients of %d batches in a row reached optimizer.apply(): each step is to "
+                "have one, with the optimizer that was prepared" % self.idle
+            )
+
+    def finish_step(self):
+        """After the train function: the difference that the optimizer made, if the rank wants it,
+        and what a server or other ranks' statistics change."""
+        if self.begun is not None:
+            self._count_idle()
+            self.run.abort()
+            self.begun = None
+        answer, self.answer = self.answer, STEP
+        if answer == DIFFERENCE:
+            for v, n in zip(self.variables, _sizes(self.variables)):
+                at = slice(self.first[id(v)], self.first[id(v)] + n)
+                self.grads[at] = self.before[at] - _numpy(v).reshape(-1)
+            self.run.difference()
+        if answer != STEP:
+            self.take_over()
+        if self.merged is not None:
+            self._merge_statistics()
+
+    def _merge_statistics(self):
+        """A moving mean m became k m + …; the other ranks' part of m comes after, as k (merged -
+        m)."""
+        at, merged = 0, self.stats - self.merged
+        for layer, v, _ in self.norms:
+            n = int(np.prod(v.shape))
+            correction = layer.momentum * merged[at : at + n].reshape(v.shape)
+            if np.any(correction):
+                v.assign(keras.ops.convert_to_numpy(v) + correction)
+            at += n
+        self.merged = None
+
+    # ---- state
+
+    def remember(self, history):
+        """A call of fit() has ended: a process that passes over it has its figures."""
+        self.histories.append({k: [float(v) for v in values if np.ndim(v) == 0]
+                               for k, values in history.items()})
+
+    def recall(self):
+        """The figures of a call that is passed over."""
+        told = self.recalled.pop(0) if self.recalled else {}
+        self.histories.append(told)
+        return told
+
+    def _others(self):
+        """Variables beside the block: seeds, counters."""
+        return [v for v in self.model.non_trainable_variables if id(v) not in self.first]
+
+    def save(self):
+        return pickle.dumps(
+            {
+                "optimizer": [_any(v) for v in self.optimizer.variables],
+                "variables": [_any(v) for v in self._others()],
+                "histories": self.histories,
+            }
+        )
+
+    def load(self, state):
+        if not self.optimizer.built:
+            self.optimizer.build(self.variables)
+        for variables, kept in (
+            (self.optimizer.variables, state["optimizer"]),
+            (self._others(), state["variables"]),
+        ):
+            shapes = [tuple(v.shape) for v in variables]
+            if shapes == [value.shape for value in kept]:  # else it is of the fit() before
+                for v, value in zip(variables, kept):
+                    v.assign(value)
+
+
+def _any(variable):
+    return np.asarray(keras.ops.convert_to_numpy(variable))
+
+
+def _scales(optimizer):
+    return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+
+
+def _gather(block, variables):
+    """One after the other."""
+    at = 0
+    for v, n in zip(variables, _sizes(variables)):
+        block[at : at + n] = _numpy(v).reshape(-1)
+        at += n
+
+
+def _tensorflow(exchange, grads, variables, loss):
+    import tensorflow as tf
+
+    dense = [
+        tf.zeros(v.shape, tf.float32) if g is None else tf.cast(tf.convert_to_tensor(g), tf.float32)
+        for g, v in zip(grads, variables)
+    ]
+    flat = tf.concat([tf.reshape(g, [-1]) for g in dense], 0)
+    told = math.nan if loss is None else loss  # a train_step of the user's tells none
+    summed = tf.numpy_function(exchange, [flat, tf.cast(told, tf.float32)], tf.float32)
+    summed.set_shape(flat.shape)
+    parts = tf.split(summed, _sizes(variables))
+    return [tf.cast(tf.reshape(p, v.shape), v.dtype) for p, v in zip(parts, variables)]
+
+
+def _torch(exchange, grads, variables, loss):
+    import torch
+
+    flat = np.concatenate(
+        [
+            np.zeros(n, np.float32) if g is None else g.detach().float().cpu().numpy().reshape(-1)
+            for g, n in zip(grads, _sizes(variables))
+        ]
+    )
+    told = math.nan if loss is None else float(loss.detach())  # a train_step may tell none
+    summed = torch.from_numpy(exchange(flat, told))
+    parts = torch.split(summed, _sizes(variables))
+    return [
+        p.reshape(tuple(v.shape)).to(v.value.device, v.value.dtype)
+        for p, v in zip(parts, variables)
+    ]
+
+

@@ -1,0 +1,57 @@
+/* meta.json: what a history says of its rows. It is written by who keeps the rows (the coordinator,
+ * or the simulator of a virtual job) and read by who draws them; no other file knows a key of it.
+ * Inside store/ only.
+ *
+ *   {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],   which node a rank was, and the first
+ *                                                             of its rows; one for each change
+ *    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]},
+ *                                                             spans [a, b) that do not count
+ *    "missing": 3,                                            steps without any row
+ *    "row_bytes": 84}      the format: how long a row is (job/row.h). Left out where it is that of
+ *                          the first version
+ *
+ * A history keeps the format that it began with: after an update of Evenstep a job that goes on has
+ * no curves of the figures that are new.
+ */
+#ifndef STORE_HISTORY_META_H
+#define STORE_HISTORY_META_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "store/history/parts.h"
+
+enum { HISTORY_META_BYTES = 64 << 20 };
+
+/* A new reference: an empty one if there is none. NULL: it is damaged, or a newer version wrote
+ * the rows. */
+json_t *history_meta_load(const char *dir, struct err *e);
+int history_meta_save(const char *dir, const json_t *meta, struct err *e);
+int history_meta_row_bytes(const json_t *meta);
+
+/* ---- which node a rank was ------------------------------------------------------------------- */
+
+int history_meta_layouts(const json_t *meta); /* how many; the last one holds */
+/* Ranks of a layout; -1, which is none before the first row: 0. */
+int history_meta_workers(const json_t *meta, int layout);
+const char *history_meta_node(const json_t *meta, int layout, int rank); /* "": not told */
+/* The first row of the rank in this layout; -1: the layout has no such rank. */
+int64_t history_meta_from(const json_t *meta, int layout, int rank);
+/* A new layout: first without ranks, then with one after another, then put behind the others. */
+json_t *history_layout_new(void);
+void history_layout_add(json_t *layout, const char *node, int64_t from);
+/* Takes `layout`. false: its nodes are those of the last one, and nothing changed. */
+bool history_meta_add_layout(json_t *meta, json_t *layout);
+int history_meta_ranks(const json_t *meta); /* the most that any layout has */
+/* Every node of any layout, in order of appearance. Array of names, a new reference. */
+json_t *history_meta_nodes(const json_t *meta);
+
+/* ---- what does not count --------------------------------------------------------------------- */
+
+/* Appends the spans of a track ("rows-0", "steps", "evaluations") that are superseded. */
+int history_meta_dead(const json_t *meta, const char *track, struct spans *out, struct err *e);
+int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e);
+int64_t history_meta_missing(const json_t *meta); /* steps without any row */
+void history_meta_set_missing(json_t *meta, int64_t steps);
+
+#endif
