@@ -85,12 +85,17 @@ static bool is_taken(const struct datasets *d, const char *name)
     return false;
 }
 
+int64_t datasets_bytes(const char *data_dir)
+{
+    char path[PATH_MAX];
+    path_of(data_dir, "", "", "", path);
+    return proc_tree_bytes(path);
+}
+
 /* For `bytes` more than there are now. */
 static int check_room(const struct datasets *d, int64_t bytes, struct err *e)
 {
-    char path[PATH_MAX];
-    path_of(d->data_dir, "", "", "", path);
-    int64_t taken = proc_tree_bytes(path) + bytes;
+    int64_t taken = datasets_bytes(d->data_dir) + bytes;
     if (taken <= d->most_bytes) {
         return 0;
     }

@@ -234,7 +234,11 @@ static void on_lost(struct monitor *m, const struct fact *f)
 {
     struct rank *w = &m->ranks.all[f->from.rank];
     struct err why = {0};
-    if (w->lost || m->results.has_ended) {
+    if (w->lost) {
+        return;
+    }
+    if (m->results.has_ended) { /* nobody is to go on, or waits for its last word */
+        w->lost = true;
         return;
     }
     if (!can_go_on_without(m, f->from.rank)) {

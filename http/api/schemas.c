@@ -325,10 +325,11 @@ const struct schema schemas[] = {
      "A token that was issued, the only time that it is shown."},
     {"Disk",
      "low:boolean free_bytes:integer? used_bytes:integer? max_disk_bytes:integer? "
-     "can_go_bytes:integer jobs:[DiskJob]",
+     "data_bytes:integer? can_go_bytes:integer jobs:[DiskJob]",
      "The data folder's disk, as seen within the last seconds. `low`: less than 32 MiB are free; "
      "`used_bytes`: what all jobs, artifacts included, and uploaded programs take of "
-     "`max_disk_bytes` (`--max-disk`); `can_go_bytes`: history and checkpoints of jobs that have "
+     "`max_disk_bytes` (`--max-disk`); `data_bytes`: what uploaded data sets take besides "
+     "(`--data-uploads`); `can_go_bytes`: history and checkpoints of jobs that have "
      "ended; `jobs`: the ten that finished first."},
     {"DiskJob", "id:id finished:string disk_bytes:integer can_go_bytes:integer",
      "What deleting the job would give back, and what pruning it alone would."},

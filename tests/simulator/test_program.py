@@ -258,6 +258,19 @@ def test_more_memory_than_there_is_is_refused_before_anything_is_made_naming_eve
     assert answer["memory"]["parameters"] == 1000 * 4 * (785 * 100000 + 100001 * 10)
 
 
+def test_the_memory_of_a_real_rank_has_the_average_that_it_goes_back_to(tmp_path):
+    """A worker that may have to go on without another one keeps its replica as all averaged it."""
+    told = {}
+    for workers in (1, 2):
+        job = wide(workers, {"type": "local-sgd", "k": 2}, optimizer={"momentum": 0.9})
+        assert ask(tmp_path, job, "--out", f"run-{workers}", "--timing-only").returncode == 0
+        told[workers] = json.loads((tmp_path / f"run-{workers}" / "summary.json").read_text())[
+            "rank_memory_bytes"]
+    parameters = 4 * (785 * 126 + 127 * 10)
+    # two chunks of a ring, and the copy: parameters and momentum
+    assert told[2] - told[1] >= parameters + 2 * parameters
+
+
 def sanitized():
     with open(PROGRAM, "rb") as f:
         return b"__asan_init" in f.read()

@@ -120,7 +120,7 @@ static void write_the_rest(struct store *s, const char *id)
     OK(store_lease_set(s, "launch.1", 60, &err_));
     json_t *who = json_object();
     struct store_fence fence = {0};
-    struct store_candidate me = {"0123456789abcdef0123456789abcdef", who, NULL, false};
+    struct store_candidate me = {"0123456789abcdef0123456789abcdef", who, NULL, false, NULL};
     OK(store_leader_take(s, &me, &fence, NULL, &err_));
     json_decref(who);
     OK(store_refused_add(s, "join.forged", &err_));
