@@ -106,50 +106,6 @@ static const struct visit quiet = {.training = false};
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static void a_path_is_found_beneath_the_first_root_that_has_it(void **state)
-{
-    struct place *p = *state;
-    char roots[8200], out[4096], want[4096];
-    snprintf(roots, sizeof roots, "/nowhere:%s:%s", p->outside, p->root);
-    OK(dataset_find(roots, "set", out, &err_));
-    in_set(p, want);
-    assert_string_equal(out, want);
-}
-
-static void a_path_that_leads_outside_is_refused_symbolic_links_included(void **state)
-{
-    struct place *p = *state;
-    char out[4096], link[4096], up[4096];
-    snprintf(link, sizeof link, "%s/set/link", p->root);
-    assert_int_equal(symlink(p->outside, link), 0);
-    FAILS(dataset_find(p->root, "set/link", out, &err_), ERR_FORBIDDEN, "leads outside");
-    snprintf(up, sizeof up, "../%s", strrchr(p->outside, '/') + 1);
-    FAILS(dataset_find(p->root, up, out, &err_), ERR_FORBIDDEN, "leads outside");
-    FAILS(dataset_find(p->root, "/etc/passwd", out, &err_), ERR_NOT_FOUND,
-          "cannot find '/etc/passwd'");
-}
-
-/* Usual for large disks. */
-static void an_operators_link_directly_beneath_a_root_leads_where_it_does(void **state)
-{
-    struct place *p = *state;
-    char out[4096], link[4096], up[4096], above[4096];
-    snprintf(link, sizeof link, "%s/large", p->root);
-    assert_int_equal(symlink(p->outside, link), 0);
-    OK(dataset_find(p->root, "large", out, &err_));
-    assert_string_equal(out, p->outside);
-    snprintf(above, sizeof above, "%s/up", p->outside); /* from there no link leads on */
-    assert_int_equal(symlink("/etc", above), 0);
-    FAILS(dataset_find(p->root, "large/up", out, &err_), ERR_FORBIDDEN, "leads outside");
-    FAILS(dataset_find(p->root, "large/..", out, &err_), ERR_FORBIDDEN, "leads outside");
-    snprintf(up, sizeof up, "large/../%s", strrchr(p->root, '/') + 1);
-    OK(dataset_find(p->root, up, out, &err_));
-    if (geteuid() == 0) { /* another user made it */
-        assert_int_equal(lchown(link, 65534, 65534), 0);
-        FAILS(dataset_find(p->root, "large", out, &err_), ERR_FORBIDDEN, "leads outside");
-    }
-}
-
 static void a_single_file_that_links_outside_is_refused_too(void **state)
 {
     struct place *p = *state;
@@ -491,9 +447,6 @@ int main(void)
 {
 #define TEST_(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST_(a_path_is_found_beneath_the_first_root_that_has_it),
-        TEST_(a_path_that_leads_outside_is_refused_symbolic_links_included),
-        TEST_(an_operators_link_directly_beneath_a_root_leads_where_it_does),
         TEST_(a_single_file_that_links_outside_is_refused_too),
         TEST_(a_missing_data_set_is_named_with_a_way_out),
         TEST_(every_data_set_beneath_the_roots_is_listed),
