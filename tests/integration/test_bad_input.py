@@ -19,8 +19,9 @@ def service(tmp_path_factory):
     root = tmp_path_factory.mktemp("data")
     secret = tmp_path_factory.mktemp("elsewhere")
     (secret / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
-    (root / "link").symlink_to(secret)
-    (root / "link.safetensors").symlink_to(secret / "model.safetensors")
+    (root / "below").mkdir()
+    (root / "below" / "link").symlink_to(secret)
+    (root / "below" / "link.safetensors").symlink_to(secret / "model.safetensors")
     (root / "loop").symlink_to(root / "loop")
     with Service(nodes=("a=cpu:1", "b=cpu:1"), data=root) as s:
         yield s
@@ -80,13 +81,13 @@ DENSE = {"type": "dense", "units": 10}
      "/model/layers"),
     ("/data", {"format": "idx", "path": "../../etc"}, "/data/path"),
     ("/data", {"format": "idx", "path": "/etc"}, "/data/path"),
-    ("/data", {"format": "idx", "path": "link"}, "outside the data folders"),
+    ("/data", {"format": "idx", "path": "below/link"}, "outside the data folders"),
     ("/data", {"format": "npy", "path": "loop"}, "/data/path"),
     ("/data", {"format": "idx", "path": ""}, "/data/path"),
     ("/data", {"format": "idx", "path": "a" * 5000}, "/data/path"),
     ("/data", {"format": "exe", "path": "x"}, "/data/format"), ("/data", [], "/data"),
     ("/init", "../../../etc/passwd", "/init"), ("/init", "/etc/passwd", "/init"),
-    ("/init", "link.safetensors", "/init"),
+    ("/init", "below/link.safetensors", "/init"),
     ("/init", {"path": "jobs/../../../etc", "continue": True}, "/init"), ("/nodes", "a", "/nodes"),
     ("/cluster", {"nodes": [{"name": "x", "count": 10**9, "seconds_per_sample": 1}]},
      "/cluster/nodes/0/count"),

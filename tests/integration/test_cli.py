@@ -71,9 +71,9 @@ def test_without_a_token_or_a_service_it_says_what_to_do(tmp_path):
 def test_an_answer_that_cannot_be_written_is_no_success(service):
     for words in (["jobs"], ["jobs", "--json"], ["catalog"], ["--help"], ["completion", "bash"]):
         with open("/dev/full", "w", encoding="ascii") as full:
-            done = subprocess.run([EVENSTEP, *words], stdout=full, stderr=subprocess.PIPE, text=True,
-                                  env={**os.environ, "EVENSTEP_URL": service.url,
-                                       "EVENSTEP_TOKEN": service.token}, timeout=60, check=False)
+            env = {**os.environ, "EVENSTEP_URL": service.url, "EVENSTEP_TOKEN": service.token}
+            done = subprocess.run([EVENSTEP, *words], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, env=env, timeout=60, check=False)
         assert done.returncode == 5, words
         assert "cannot write the answer" in done.stderr and done.stderr.count("\n") == 1, words
 
