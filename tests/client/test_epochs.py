@@ -11,7 +11,7 @@ from conftest import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "client/python"))
 
-from evenstep.run import EMPTY_LOOPS_MOST, Run  # noqa: E402
+from evenstep.run import EMPTY_LOOPS_MOST, Run, asked_by_call  # noqa: E402
 
 
 class Library:
@@ -27,7 +27,8 @@ def joined(epoch):
     run = Run.__new__(Run)
     run._library, run._open, run._passed, run._empty = Library(), True, 0, 0
     run.epoch, run.rank, run.over, run.save, run.before_leave = epoch, 0, False, None, None
-    run.on_start = run.start
+    run.on_start, run.reload, run.passing = run.start, None, epoch > 0
+    run._ended = 0
     return run
 
 
@@ -41,7 +42,7 @@ def test_a_program_that_does_not_know_says_so_and_one_that_does_says_how_many():
     plain.ensure_started()
     assert plain._library.calls == [("epochs", math.inf), ("start",)]
     counted.epochs(7)
-    assert counted._library.calls == [("epochs", 7), ("start",)]
+    assert counted._library.calls == [("epochs_at_least", 7), ("start",)]
 
 
 def test_after_a_restart_a_loop_passes_over_what_was_made_before_and_logs_nothing_of_it(capsys):
@@ -68,6 +69,34 @@ def test_a_program_that_knows_where_it_goes_on_passes_over_nothing():
     run = joined(2)
     run.epochs(5)
     assert not run.passes_over()
+
+
+def test_after_a_look_at_a_batch_epochs_are_counted_from_where_the_run_goes_on():
+    run, loaded = joined(2), []
+    run.reload = lambda: loaded.append(True)
+    run.ensure_started()  # next(iter(loader))
+    assert run.epochs(5) == 2 and not run.passes_over() and loaded == [True]
+
+
+def test_a_loop_is_told_from_a_call():
+    """Whether `for` or next() asks, also through what stands between."""
+
+    class Asked:
+        def __iter__(self):
+            self.said = asked_by_call(sys._getframe(1))
+            yield self.said
+
+    asked = Asked()
+
+    def between():
+        for _ in asked:
+            yield
+
+    for _ in enumerate(asked):
+        assert not asked.said
+    for _ in zip(range(1), between()):
+        assert not asked.said
+    assert next(iter(asked)) and next(enumerate(asked))[1]
 
 
 def test_a_loop_behind_the_jobs_epochs_is_told_once(capsys):

@@ -12,9 +12,14 @@ from test_strangers import on_ranks
 PROGRAMS = {
     "keras_callbacks": (96, 2e-5),
     "keras_loop": (24, 2e-5),
+    "keras_masked": (32, 2e-5),
+    "keras_mixed": (96, 1e-2),
     "keras_sum": (32, 2e-5),
     "keras_two_inputs": (32, 2e-5),
+    "keras_usual": (32, 5e-5),
+    "keras_weighted_mean": (32, 2e-5),
 }
+WEIGHED = {"keras_masked", "keras_mixed", "keras_weighted_mean"}  # what they are for is in `sync`
 
 
 def sizes_of(name):
@@ -34,7 +39,7 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(keras_programs, run_prog
     assert found < PROGRAMS[name][1] and rows_of(done)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - WEIGHED))
 @pytest.mark.parametrize("strategy", ["dbs-sgd", "local-sgd"])
 def test_other_strategies_train_it(keras_programs, tmp_path, name, strategy):
     if strategy == "local-sgd" and name == "keras_callbacks":

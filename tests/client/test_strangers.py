@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from compare import bit_identical, difference
+from conftest import environment, python_with
+from nursery import Nursery
 from real_rank import COLUMNS, rows_of, run_local
 
 # batch, and how far rounding may carry parameters
@@ -20,20 +22,30 @@ PROGRAMS = {
     "early_stopping": (96, 2e-6),
     "gan": (96, 2e-5),
     "lbfgs": (96, 1e-3),
+    "look_first": (32, 2e-5),
     "lstm_packed": (32, 2e-5),
     "mnist_argparse": (192, 2e-6),
+    "numpy_mlp": (32, 2e-5),
+    "padded": (96, 2e-5),
+    "sam": (32, 2e-5),
+    "steps_next": (16, 2e-5),
     "steps_not_epochs": (32, 2e-5),
     "tied_lm": (32, 2e-5),
     "trainer": (96, 2e-5),
+    "transfer": (96, 2e-5),
+    "vae_sum": (32, 2e-5),
+    "wgan_gp": (32, 5e-5),
 }
-SAMPLES = {"mnist_argparse": 192}  # of an epoch
+SAMPLES = {"mnist_argparse": 192, "look_first": 64, "steps_next": 48}  # of an epoch
+BY_STEPS = {"steps_next", "steps_not_epochs"}
 
 
-def on_ranks(nursery, name, folder, sizes, strategy):
+def on_ranks(nursery, name, folder, sizes, strategy, **more):
     """The finished process, and what each program ended with."""
     folder.mkdir(exist_ok=True)
     command = nursery.command("strangers.run", name, folder / "rank")
-    done = run_local(command, sizes, strategy, folder, ["--out", str(folder / "job")])
+    done = run_local(command, sizes, strategy, folder, ["--out", str(folder / "job")],
+                     **more)
     assert done.returncode == 0, done.stderr[-4000:]
     return done, [dict(np.load(folder / f"rank-{i}.npz")) for i in range(len(sizes))]
 
@@ -52,7 +64,7 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(torch_programs, run_prog
 
 
 # a loop over steps that ends with an epoch ends the run there, and other nodes have fewer steps
-@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"steps_not_epochs"}))
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - BY_STEPS))
 def test_a_server_trains_it(torch_programs, tmp_path, name):
     batch, _ = PROGRAMS[name]
     sizes = [batch * 5 // 8, batch * 3 // 8]
@@ -71,3 +83,27 @@ def test_it_ends_where_it_likes_on_one_rank_too(torch_programs, run_programs, tm
     _, results = on_ranks(torch_programs, name, tmp_path / "one", [PROGRAMS[name][0]],
                           {"type": "sync"})
     assert difference(results[0], alone) < PROGRAMS[name][1]
+
+
+def test_a_jax_program_ends_where_it_ends_alone(run_programs, tmp_path):
+    nursery = Nursery(python_with("jax", "numpy"), "numpy", environment())
+    try:
+        alone = run_programs(nursery, "strangers.run", "jax_mlp").results[0]
+        _, results = on_ranks(nursery, "jax_mlp", tmp_path / "sync", [20, 12], {"type": "sync"})
+        assert bit_identical(results) and difference(results[0], alone) < 2e-5
+        on_ranks(nursery, "jax_mlp", tmp_path / "asgd", [20, 12], {"type": "asgd"})
+    finally:
+        nursery.close()
+
+
+@pytest.mark.parametrize("step", [5, 6])
+def test_a_look_at_a_batch_is_no_epoch_that_is_passed_over(torch_programs, run_programs, tmp_path,
+                                                           step):
+    """One rank's program is killed in the third epoch, at its first or last step, and looks at a
+    batch once more."""
+    name = "looks_then_range"
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    done, results = on_ranks(torch_programs, name, tmp_path / "sync", [20, 12], {"type": "sync"},
+                             variables={"TEST_KILL": str(step)})
+    assert 'msg="goes on"' in done.stderr and "the loop passes over" in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < 2e-5

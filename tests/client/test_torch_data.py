@@ -68,3 +68,54 @@ def test_a_loop_that_is_left_early_loses_no_sample(torch_programs, run_programs)
     job = run_programs(torch_programs, "torch_cases", "left_early", SHARES, epochs=1)
     seen = Counter(np.concatenate([r["seen"] for r in job.results]).tolist())
     assert seen == {float(i): 1 for i in range(200)}
+
+
+def test_a_sampler_that_takes_a_part_draws_from_the_whole_set(torch_programs, run_programs):
+    job = run_programs(torch_programs, "torch_cases", "part_of_the_set", SHARES, epochs=3)
+    seen = np.concatenate([r["seen"] for r in job.results])
+    assert len(seen) == 3 * 64 and len(set(seen)) > 100 and max(seen) > 150
+    assert job.results[0]["length"] == 2
+
+
+def test_a_batch_sampler_of_pytorchs_says_whether_the_last_batch_is_dropped(torch_programs,
+                                                                           run_programs):
+    job = run_programs(torch_programs, "torch_cases", "batches_given", SHARES, epochs=3)
+    assert [r["sizes"].tolist() for r in job.results] == [[20] * 18, [12] * 18]
+    assert job.results[0]["length"] == 6
+
+
+def test_a_batch_norm_bears_a_slice_of_one_sample(torch_programs, run_programs):
+    """It comes twice, and counts once."""
+    case = "batch_norm_of_one"
+    job = run_programs(torch_programs, "torch_cases", case, [31, 1], epochs=2)
+    assert job.results[1]["sizes"].tolist() == [2] * 4
+    assert [s["weight"] for s in job.sides[1].steps][0] == 3
+    assert [s["samples"] for s in job.sides[1].steps][0] == 1
+
+
+def test_a_loader_that_cannot_be_shared_out_is_refused(torch_programs, run_programs):
+    said = run_programs(torch_programs, "torch_cases", "refused_loaders").logs[0].splitlines()
+    sentences = [
+        "the loader's class Iterates iterates in a way of its own",
+        "the loader makes no batches (batch_size=None)",
+        "the loader has a batch sampler of its own (Buckets), which knows no global batch",
+        "the data set is iterable: prepare(…, shard=function) says",
+    ]
+    assert [a.startswith(b) for a, b in zip(said, sentences)] == [True] * 4
+
+
+def test_a_sampler_that_gives_less_than_it_says_is_told_so(torch_programs, run_programs):
+    job = run_programs(torch_programs, "torch_cases", "short_sampler", [1], epochs=1, fails=True)
+    assert job.codes == [1]
+    assert "ShortSampler says that it has 200 samples and gives 150" in job.logs[0]
+
+
+def test_the_prepared_loader_is_a_loader_to_whoever_asks(torch_programs, run_programs):
+    """isinstance(), a look before the epochs and one behind their end."""
+    job = run_programs(torch_programs, "torch_cases", "is_a_loader", SHARES, epochs=1)
+    assert job.results[0]["shown"] == 32
+
+
+def test_a_loop_over_steps_ends_with_the_job(torch_programs, run_programs):
+    job = run_programs(torch_programs, "torch_cases", "steps_behind_the_end", SHARES, epochs=2)
+    assert all("the program's loop over steps is not: it ends here" in log for log in job.logs)

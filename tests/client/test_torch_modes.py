@@ -118,3 +118,16 @@ def test_a_backward_pass_that_raises_voids_the_step_everywhere(torch_programs, r
     assert [s["flags"] for s in job.sides[0].steps] == [0, 4096, 0, 0]
     assert bit_identical(job.results)
     assert all(np.isfinite(v).all() for v in job.results[0].values())
+
+
+def test_a_schedule_by_batches_is_where_the_run_is_however_many_a_node_makes(torch_programs,
+                                                                             run_programs):
+    """Under a server. A fast node makes 8 steps where the schedule has 4, a slow one 2."""
+    told = run_programs(torch_programs, "torch_cases", "paced_schedules").logs[0].splitlines()
+    assert told == [
+        "fast [0, 1, 1, 2, 2, 3, 3, 4]",
+        "slow [0, 2]",
+        "every second [0, 1, 1, 2]",
+        "one after the other [0, 1, 1, 2, 2, 3, 3, 4]",
+        "after the loop 5",
+    ]

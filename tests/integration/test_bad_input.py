@@ -165,7 +165,7 @@ def test_where_hosts_may_join_a_job_waits_for_them_and_says_so(tmp_path):
 @pytest.mark.parametrize("query, pointer, words",
                          [("limit=1&limit=2", "limit", "given twice"),
                           ("limit=1%00", "limit", "zero byte"),
-                          ("limit=1&%00=2", "", "zero byte")])
+                          ("limit=1&%00=2", "", "zero byte"), ("name=%c0%af", "name", "UTF-8")])
 def test_a_query_that_says_two_things_is_refused(service, query, pointer, words):
     answer = service.get("jobs?" + query)
     assert (answer.status_code == 422 and answer.json()["errors"][0]["pointer"] == pointer

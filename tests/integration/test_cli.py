@@ -191,7 +191,7 @@ def test_an_unknown_job_is_named_and_a_word_never_becomes_another_path(service):
         assert status == 6 and odd in err, err
     for odd in ("", "x" * 200):
         _, err, status = run("show", odd, service=service)
-        assert status == 2 and "is no id and no name of a job" in err
+        assert status == 2 and "is neither the id nor the name of a job" in err
 
 
 def test_a_job_is_found_by_its_name_or_the_beginning_of_its_id(service, draining):

@@ -31,7 +31,7 @@ def prepare(*objects, **options):
     it has. A program of two phases calls it once more, with the second optimizer and loader.
     Of Keras: `unfreezes=False` if no later fit() trains weights that are frozen in the first.
     """
-    global _program, _objects
+    global _objects
     if not objects:
         raise TypeError("prepare() needs at least a model and a loader")
     if not alone():
@@ -44,12 +44,18 @@ def prepare(*objects, **options):
         from . import torch
 
         if _program is None:
-            _program = torch.Program(objects, **options)
+            take_part(torch.Program(objects, **options))
         else:
             _program.go_on_with(objects, **options)
         objects = _program.objects
     _objects = objects
     return objects[0] if len(objects) == 1 else objects
+
+
+def take_part(program):
+    """What prepare() made of this process' program: no_sync, weight and state_dict are its."""
+    global _program
+    _program = program
 
 
 def _is_keras(model):
@@ -112,6 +118,10 @@ def state_dict():
         return _program.state_dict()
     if not _objects:
         raise Error("state_dict() needs what prepare() was given")
+    if any(_is_keras(o) for o in _objects):
+        from .keras_weight import Calls
+
+        return Calls().state_dict()
     from .torch import state
 
     return state.alone(_objects)

@@ -21,7 +21,7 @@ import math
 import keras
 from keras import tree
 
-from . import keras_pipeline
+from . import keras_pipeline, keras_weight, take_part
 from .keras_between import Between
 from .keras_rows import AsTheyCome, Rows
 from .keras_steps import Steps
@@ -34,6 +34,7 @@ def prepare(model, unfreezes=True):
     prepared = isinstance(getattr(model.fit, "__self__", None), _Program)
     if not alone() and not prepared:
         _Program(model, unfreezes)
+        take_part(keras_weight.Calls())
     return model
 
 
@@ -62,7 +63,8 @@ def _describe_optimizer(optimizer):
         return float(value) if isinstance(value, (int, float)) else 0.0
 
     changed = "clipnorm clipvalue global_clipnorm use_ema gradient_accumulation_steps".split()
-    plain = type(optimizer) is keras.optimizers.SGD
+    kind = type(optimizer)  # on PyTorch a class of Keras' own beneath SGD
+    plain = issubclass(kind, keras.optimizers.SGD) and kind.__module__.startswith("keras.")
     return {
         "name": type(optimizer).__name__,
         "learning_rate": float(keras.ops.convert_to_numpy(optimizer.learning_rate)),
@@ -93,7 +95,7 @@ def _is_sum(loss):
 class _Program:
     def __init__(self, model, unfreezes):
         self.model, self.run, self.unfreezes = model, None, unfreezes
-        self.loss = None
+        self.loss = self.weight = None
         self._shadowed = None  # the optimizer whose apply() is ours
         self._fit, self._compute_loss = model.fit, model.compute_loss
         object.__setattr__(model, "fit", self.fit)
@@ -101,6 +103,7 @@ class _Program:
 
     def compute_loss(self, *args, **kwargs):
         self.loss = self._compute_loss(*args, **kwargs)
+        self.weight = keras_weight.of_batch(self.model, self._compute_loss, args, kwargs)
         return self.loss
 
     def fit(self, *args, **kwargs):

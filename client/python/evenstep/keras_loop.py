@@ -13,9 +13,10 @@ import keras
 import numpy as np
 from keras import tree
 
-from . import keras_pipeline
+from . import keras_pipeline, take_part
 from .keras import join
 from .keras_rows import GHOST, Rows
+from .keras_weight import Calls
 from .run import Error
 
 
@@ -31,13 +32,14 @@ def prepare(objects):
             "PyDataset or a DataLoader), one of each"
         )
     made = _Data(models[0], optimizers[0], data[0])
+    take_part(Calls(made.steps))
     return tuple(made if o is data[0] else o for o in objects)
 
 
 class _Data:
     """In place of the user's data; what it does not have itself is that one's."""
 
-    loss = None  # nobody knows it
+    loss = weight = None  # nobody knows them
 
     def __init__(self, model, optimizer, given):
         told = dict(x=given, y=None, sample_weight=None, class_weight=None, validation_split=0,
@@ -60,13 +62,7 @@ class _Data:
         return getattr(self.__dict__["given"], name)
 
     def __iter__(self):
-        if self.run.passes_over():
-            return
-        self.run.ensure_started()
-        self.stream.reopen()
-        if self.stream.is_over():
-            self.run.tell_over()
-        while (piece := self.stream.begin()) is not None:
+        for piece in self.stream.loop():
             rows = self.rows.rows(np.array(piece.indices or [0] * GHOST))
             batch = tree.map_structure(keras.ops.convert_to_tensor, rows)
             yield batch if len(batch) > 1 else batch[0]

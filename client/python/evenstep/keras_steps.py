@@ -50,6 +50,7 @@ class Steps:
         self.training = False
         self.seen = 0  # samples of this rank in the epoch
         self.drained = False  # the epoch has no more slices
+        self.told_weight = None  # what evenstep.weight() said of this batch
         self.tells = False  # the loss is known, and NaN is not met by a smaller scale
         self.answer = STEP
         self.histories = []  # of the calls of fit() that have ended
@@ -150,8 +151,9 @@ class Steps:
         self.drained = piece is None
         return piece
 
-    def exchange(self, flat, loss):
-        """Gradients of this rank; returns what the optimizer steps with."""
+    def exchange(self, flat, loss, weight):
+        """Gradients of this rank, and what they count in the mean if not their samples (else NaN);
+        returns what the optimizer steps with."""
         piece = self.begun
         if piece is None:
             raise Error("optimizer.apply() outside fit(): only fit() takes part in a run")
@@ -159,6 +161,10 @@ class Steps:
         for first, n in self.ranges:
             self.grads[first : first + n] = flat[at : at + n] if piece.count else 0
             at += n
+        told, self.told_weight = self.told_weight, None
+        weight = float(weight) if told is None else told
+        if piece.count and not math.isnan(weight):
+            self.run.weight(weight)
         rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
         loss = float(loss) / max(piece.count, 1) if self.sums else float(loss)
         if math.isnan(loss) and self.tells and piece.count:
@@ -189,7 +195,7 @@ class Steps:
                 )
             self.tells = program.loss is not None and not _scales(self.optimizer)
             backend = _tensorflow if keras.backend.backend() == "tensorflow" else _torch
-            summed = backend(self.exchange, grads, variables, program.loss)
+            summed = backend(self.exchange, grads, variables, program.loss, program.weight)
             back = [None if g is None else s for g, s in zip(grads, summed)]
             return apply(back, trainable_variables)
 
@@ -311,7 +317,7 @@ def _gather(block, variables):
         at += n
 
 
-def _tensorflow(exchange, grads, variables, loss):
+def _tensorflow(exchange, grads, variables, *told):
     import tensorflow as tf
 
     dense = [
@@ -319,14 +325,15 @@ def _tensorflow(exchange, grads, variables, loss):
         for g, v in zip(grads, variables)
     ]
     flat = tf.concat([tf.reshape(g, [-1]) for g in dense], 0)
-    told = math.nan if loss is None else loss  # a train_step of the user's tells none
-    summed = tf.numpy_function(exchange, [flat, tf.cast(told, tf.float32)], tf.float32)
+    told = [math.nan if t is None else t for t in told]  # a train_step of the user's tells none
+    told = [tf.cast(t, tf.float32) for t in told]
+    summed = tf.numpy_function(exchange, [flat, *told], tf.float32)
     summed.set_shape(flat.shape)
     parts = tf.split(summed, _sizes(variables))
     return [tf.cast(tf.reshape(p, v.shape), v.dtype) for p, v in zip(parts, variables)]
 
 
-def _torch(exchange, grads, variables, loss):
+def _torch(exchange, grads, variables, *told):
     import torch
 
     flat = np.concatenate(
@@ -335,8 +342,8 @@ def _torch(exchange, grads, variables, loss):
             for g, n in zip(grads, _sizes(variables))
         ]
     )
-    told = math.nan if loss is None else float(loss.detach())  # a train_step may tell none
-    summed = torch.from_numpy(exchange(flat, told))
+    told = [math.nan if t is None else float(t.detach()) for t in told]  # a train_step may not
+    summed = torch.from_numpy(exchange(flat, *told))
     parts = torch.split(summed, _sizes(variables))
     return [
         p.reshape(tuple(v.shape)).to(v.value.device, v.value.dtype)

@@ -6,6 +6,7 @@ joined, which is always so for a program that runs alone.
 """
 
 import atexit
+import dis
 import faulthandler
 import json
 import math
@@ -31,9 +32,14 @@ def run():
     return _run
 
 
+def asked_by_call(frame):
+    """Whether this frame asks an iterator for one value, `next(it)`, where a `for` would stand."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(("CALL", "PRECALL"))
+
+
 def alone():
     """No rank started this program: nothing is distributed."""
-    return _run is None and not os.environ.get("EVENSTEP_SOCKET")
+    return _run.alone if _run else not os.environ.get("EVENSTEP_SOCKET")
 
 
 class Run:
@@ -48,12 +54,14 @@ class Run:
         self.on_start = None  # called once, before the first slice; calls start()
         self._open = True  # the program's loop says how many epochs there are
         self._passed = 0  # epochs that the program's loops have passed over
+        self.reload = None  # called when they have, if the run started before
         self._ended = 0  # epochs that this process has made
         self._empty = 0  # loops that began behind the run's last epoch
         self._join(about, optimizer, params, stats)
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
         self.epoch, self.step, self.seed = info.epoch, info.step, info.seed
+        self.passing = info.epoch > 0  # loops pass over epochs that were made before
         self.global_batch, self.resumed = info.global_batch, bool(info.resumed)
         self.state = ctypes.string_at(info.state, info.state_bytes) if info.state else None
         self.params = (ctypes.c_float * info.n_params).from_address(info.params)
@@ -79,6 +87,7 @@ class Run:
         told.optimizer = library.Optimizer(**optimizer)
         told.n_params, told.n_stats = len(params), len(stats)
         told.params, told.stats = library.tensors(params), library.tensors(stats)
+        self.alone = bool(self._library.alone())
         self._library.join(byref(told), byref(self._info))
         _run = self
 
@@ -96,7 +105,10 @@ class Run:
     def passes_over(self):
         """A loop begins over an epoch that was made before the run was started again: it has no
         batch. So a loop that knows nothing of the restart ends where it would have ended."""
-        if not self.on_start or self._passed == self.epoch:
+        if not self.passing:
+            return False
+        if self._passed == self.epoch:
+            self._pass_no_more()
             return False
         if self._passed == 0:
             self.say(
@@ -105,6 +117,11 @@ class Run:
             )
         self._passed += 1
         return True
+
+    def _pass_no_more(self):
+        if self.passing and not self.on_start and self.reload:
+            self.reload()  # a batch was looked at before the loops
+        self.passing = False
 
     def tell_over(self):
         """A loop begins behind the run's last epoch, so it has no batch. A program that asks for
@@ -129,9 +146,10 @@ class Run:
         if behind + n > 0:
             self._library.epochs_at_least(behind + n)
         self._open = False
-        made = min(max(self.epoch - behind, 0), n) if self.on_start else 0
+        made = min(max(self.epoch - behind, 0), n) if self.on_start or self.passing else 0
         self._passed += made
         if made < n:
+            self._pass_no_more()
             self.ensure_started()
         return made
 
@@ -171,7 +189,7 @@ class Run:
         self._asked(GO_SAVE, self._library.held_back, self._at_result)
 
     def _tell(self, samples, loss, learning_rate):
-        result = self._result
+        result, self.passing = self._result, False
         result.samples, result.loss, result.learning_rate = samples, loss, learning_rate
 
     def difference(self):
@@ -197,7 +215,7 @@ class Run:
     # ---- metrics and the end
 
     def log(self, metrics):
-        if not self._passed or not self.on_start:  # else they are of an epoch that is passed over
+        if not self.passing or not self._passed:  # else they are of an epoch that is passed over
             self._library.log(json.dumps(metrics).encode())
 
     def leave(self):

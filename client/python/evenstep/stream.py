@@ -13,7 +13,10 @@ take_over() what the rank has changed out of it. untouched() is for reopen() alo
 has begun, if no backward pass was made over it.
 """
 
+import sys
 from collections import deque
+
+from .run import asked_by_call
 
 
 class Stream:
@@ -76,6 +79,18 @@ class Stream:
                 return piece
         self._close_epoch()
         return None
+
+    def loop(self):
+        """The slices of an epoch, for the generator that a program's own loop goes over."""
+        by_call = asked_by_call(sys._getframe(2))
+        if self.run.passing and not by_call and self.run.passes_over():
+            return
+        self.run.ensure_started()
+        self.reopen()
+        if self.is_over():
+            self.run.tell_over()
+        while (piece := self.begin()) is not None:
+            yield piece
 
     def coming(self):
         """The slice that begins next; None: there is none."""

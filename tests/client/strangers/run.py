@@ -3,11 +3,13 @@ module `strangers.run` is a program's name, with arguments of that test after it
 
 import os
 import runpy
+import signal
 import sys
 
 import numpy as np
 
 import evenstep
+from evenstep import arrays
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ARGUMENTS = {"mnist_argparse": ["--batch-size", "192"]}
@@ -25,17 +27,40 @@ def _values(models):
     return values
 
 
+def _kill_at(step):
+    """TEST_KILL=N: the last rank's first process is killed at its Nth step."""
+    last = evenstep.rank() == evenstep.world_size() - 1
+    if not step or not last or os.environ.get("EVENSTEP_INCARNATION") != "0":
+        return
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    steps = iter(range(1, step + 1))
+
+    def kill(*_):
+        if next(steps) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    register_optimizer_step_pre_hook(kill)
+
+
 def _run(name, output):
-    models, prepare = [], evenstep.prepare
+    models, runs, prepare, join = [], [], evenstep.prepare, arrays.join
+
+    def join_and_keep(*params, **options):
+        runs.append(join(*params, **options))
+        return runs[-1]
 
     def prepare_and_keep(*objects, **options):
         models.extend(o for o in objects if hasattr(o, "named_modules") or hasattr(o, "fit"))
         return prepare(*objects, **options)
 
-    evenstep.prepare = prepare_and_keep
+    _kill_at(int(os.environ.get("TEST_KILL", 0)))
+    evenstep.prepare, arrays.join = prepare_and_keep, join_and_keep
     sys.argv = [name + ".py", *ARGUMENTS.get(name, [])]
     runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")
-    np.savez(output + ".npz", **_values(models))
+    values = _values(models)
+    values.update((name, a) for run in runs for name, a in arrays._leaves(run.params))
+    np.savez(output + ".npz", **values)
 
 
 def __getattr__(name):

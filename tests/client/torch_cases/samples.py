@@ -76,3 +76,120 @@ def left_early(output):
             if i == 2:
                 break
     leave(output, model, seen=np.concatenate(seen))
+
+
+def part_of_the_set(output):
+    """A RandomSampler that takes 64 of 200 samples an epoch, others in each."""
+    sampler = torch.utils.data.RandomSampler(numbers(), num_samples=64)
+    _tell_batches(output, DataLoader(numbers(), batch_size=32, sampler=sampler))
+
+
+def batches_given(output):
+    """PyTorch's own BatchSampler, which drops the last batch; the loader does not say so."""
+    sampler = torch.utils.data.RandomSampler(numbers())
+    batches = torch.utils.data.BatchSampler(sampler, 32, drop_last=True)
+    _tell_batches(output, DataLoader(numbers(), batch_sampler=batches))
+
+
+def batch_norm_of_one(output):
+    """A batch norm over features refuses one sample, which is all that a node has of the last
+    batch: samples, weights told by the program."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(1, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    opt, sizes = torch.optim.SGD(model.parameters(), 1e-3), []
+    loader = DataLoader(numbers(34), batch_size=32)
+    model, opt, loader = evenstep.prepare(model, opt, loader)
+    for _ in evenstep.epochs(2):
+        for (x,) in loader:
+            opt.zero_grad()
+            evenstep.weight(3 * len(x))
+            model(x).mean().backward()
+            opt.step()
+            sizes.append(len(x))
+    leave(output, model, sizes=sizes)
+
+
+class Iterates(DataLoader):
+    def __iter__(self):
+        for (x,) in super().__iter__():
+            yield (x / 200,)
+
+
+class ShortSampler(torch.utils.data.Sampler):
+    def __len__(self):
+        return 200
+
+    def __iter__(self):
+        return iter(range(150))
+
+
+class Buckets(torch.utils.data.Sampler):
+    def __len__(self):
+        return 2
+
+    def __iter__(self):
+        return iter([[0, 1], [2, 3]])
+
+
+def short_sampler(output):
+    _tell_batches(output, DataLoader(numbers(), batch_size=32, sampler=ShortSampler()))
+
+
+def refused_loaders(output):
+    """What the rank would be told of each; the sentences go to the log."""
+    from evenstep.torch.loader import about_loader
+
+    own = [
+        Iterates(numbers(), batch_size=32),
+        DataLoader(numbers(), batch_size=None),
+        DataLoader(numbers(), batch_sampler=Buckets()),
+        DataLoader(Lines(), batch_size=32),
+    ]
+    for loader in own:
+        try:
+            about_loader(loader, None, None)
+        except evenstep.Error as e:
+            print(e)
+
+
+def is_a_loader(output):
+    """What programs and their libraries ask of a loader."""
+    loader = DataLoader(numbers(), batch_size=32)
+    model = nn.Linear(1, 1)
+    model, opt, loader = evenstep.prepare(
+        model, torch.optim.SGD(model.parameters(), 1e-4), loader
+    )
+    assert isinstance(loader, DataLoader) and len(loader.dataset) == 200
+    first = next(iter(loader))[0]
+    for _ in evenstep.epochs(1):
+        for i, (x,) in enumerate(loader):
+            assert i or torch.equal(first, x)
+            opt.zero_grad()
+            model(x).sum().backward()
+            opt.step()
+    shown = next(iter(loader))[0]  # to look at, when the run is over
+    model(shown).sum().backward()
+    before = model.weight.clone()
+    opt.step()
+    assert torch.equal(before, model.weight)
+    leave(output, model, shown=len(shown))
+
+
+def steps_behind_the_end(output):
+    """A loop over steps that goes on when the job has no more epochs."""
+    model = nn.Linear(1, 1)
+    loader = DataLoader(numbers(), batch_size=100)
+    model, opt, loader = evenstep.prepare(
+        model, torch.optim.SGD(model.parameters(), 1e-4), loader
+    )
+    it = iter(loader)
+    for step in range(100_000):
+        try:
+            (x,) = next(it)
+        except StopIteration:
+            it = iter(loader)
+            (x,) = next(it)
+        opt.zero_grad()
+        model(x).sum().backward()
+        opt.step()
+    raise AssertionError("the loop went on behind the end")

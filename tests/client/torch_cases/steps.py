@@ -197,3 +197,43 @@ def bfloat16(output):
 
     model = mlp().bfloat16()
     loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), step)
+
+
+def paced_schedules(output):
+    """Schedules by batches under a server, of a fast node and of a slow one: two epochs of 64
+    samples, in global batches of 32. Prints where each schedule is after every call."""
+    from types import SimpleNamespace
+
+    from evenstep.torch import schedules
+
+    param = nn.Parameter(torch.zeros(1))
+    passes = SimpleNamespace(slice=None, batches=0, spare=False)
+    passes.blocks = SimpleNamespace(by_id={id(param): 0})
+    passes.run = SimpleNamespace(workers=2, global_batch=32)
+    schedules.watch(passes, 2)
+
+    def told(starts, every=1, count=16, made=None):
+        opt = torch.optim.SGD([param], 0.1)
+        make = made or (lambda: torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=4))
+        schedule, at = make() if made is None else made(opt), []
+        for n, (epoch, start) in enumerate(starts):
+            passes.slice = SimpleNamespace(epoch=epoch, start=start, count=count, step_count=0)
+            passes.batches += 1
+            if (n + 1) % every == 0:
+                opt.step()
+                schedule.step()
+                at.append(schedule.last_epoch)
+        passes.slice = None
+        return at, schedule
+
+    fast = [(epoch, start) for epoch in (0, 1) for start in (0, 16, 32, 48)]
+    print("fast", told(fast)[0])
+    print("slow", told([(0, 48), (1, 48)])[0])
+    print("every second", told(fast, every=2)[0])
+    warm = lambda opt: torch.optim.lr_scheduler.SequentialLR(opt, [
+        torch.optim.lr_scheduler.LinearLR(opt, 0.1, total_iters=2),
+        torch.optim.lr_scheduler.CosineAnnealingLR(opt, 2)], [2])
+    at, schedule = told(fast, made=warm)
+    print("one after the other", at)
+    schedule.step()
+    print("after the loop", schedule.last_epoch)

@@ -5,6 +5,7 @@ passes.py     a backward pass: gradients go out as they are ready, and come back
 streams.py    the same for a GPU's gradients, on a stream of their own
 optimizer.py  steps that are left out, or of which the difference is sent
 loss.py       where a backward begins, and the loss for display
+schedules.py  schedules by batches, where each node has a number of its own
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 state.py      the program's own state, and state_dict()
 """
@@ -17,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from ..run import Error, Run
 from ..stream import Stream
-from . import loss, optimizer, state
+from . import loss, optimizer, schedules, state
 from .blocks import Blocks, describe, named_parameters
 from .loader import Loader, about_loader
 from .passes import Passes
@@ -80,8 +81,9 @@ class Program:
         optimizer.watch(self.passes, self.blocks)
         loss.watch(self.passes)
         made = Loader(loader, self.stream, shard, known)
+        schedules.watch(self.passes, len(made) if known else 0)
         self.objects = tuple(made if o is loader else o for o in objects)
-        self.run.on_start = self._start
+        self.run.on_start, self.run.reload = self._start, self.state.load
 
     def go_on_with(self, objects, reduction=None, shard=None, samples=None):
         """prepare() once more: a second phase of the same run, of the same parameters."""

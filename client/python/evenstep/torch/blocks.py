@@ -30,15 +30,26 @@ def plain(name):
     return name.replace("_orig_mod.", "")
 
 
+def may_train(param):
+    """A constant that is kept as a parameter (numbers of classes, a mask) is none."""
+    return param.requires_grad or param.is_floating_point()
+
+
 def named_parameters(models):
     """Each parameter once, with its name; tied ones under their first name."""
     seen = set()
     for i, model in enumerate(models):
         prefix = "%d." % i if len(models) > 1 else ""
         for name, param in model.named_parameters():
-            if id(param) not in seen:
+            if id(param) not in seen and may_train(param):
                 seen.add(id(param))
                 yield plain(prefix + name), param
+
+
+def has_batch_norm(models):
+    """PyTorch's refuse to train on one sample, which a node's share of a batch may be."""
+    norm = torch.nn.modules.batchnorm._BatchNorm
+    return any(isinstance(m, norm) for model in models for m in model.modules())
 
 
 def _named_statistics(models):

@@ -14,12 +14,12 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 from torch.utils.data import RandomSampler, SequentialSampler
 
-from ..run import Error
+from ..run import Error, asked_by_call
 
 # what a DataLoader is made of, beside its sampler
 KEPT = "collate_fn pin_memory timeout worker_init_fn multiprocessing_context generator".split()
 KEPT += "persistent_workers pin_memory_device in_order".split()
-GHOST = 2  # samples of a batch that weighs nothing (batch norm needs more than one)
+GHOST = 2  # samples of a batch that weighs nothing, or has one alone: batch norm needs more
 
 
 def _prefetches(loader):
@@ -27,18 +27,40 @@ def _prefetches(loader):
 
 
 def _sampler(loader):
+    """The global batch, and what samples it comes from."""
     batches = loader.batch_sampler
-    if loader.batch_size is None and type(batches) is not BatchSampler:
+    if batches is None:
+        raise Error(
+            "the loader makes no batches (batch_size=None): give it a batch_size, which is the "
+            "global batch"
+        )
+    if type(batches) is not BatchSampler:
         raise Error(
             "the loader has a batch sampler of its own (%s), which knows no global batch: give "
             "batch_size, and a sampler if the order matters" % type(batches).__name__
         )
-    return loader.batch_size or batches.batch_size, batches
+    return batches.batch_size, batches.sampler
+
+
+def _is_permutation(sampler):
+    """Each sample of the data set once, in any order: the service draws it."""
+    plain = type(sampler) is RandomSampler and not sampler.replacement
+    return plain and sampler.num_samples == len(sampler.data_source)
+
+
+def _drops_last(loader):
+    return bool(getattr(loader.batch_sampler, "drop_last", loader.drop_last))
 
 
 def about_loader(loader, shard, samples):
     """What the rank is told of the data; see evenstep.h's struct es_about."""
     about = {"ahead": _prefetches(loader) + 1}
+    if type(loader).__iter__ is not DataLoader.__iter__:
+        raise Error(
+            "the loader's class %s iterates in a way of its own, which the loader that takes its "
+            "place would not: give a plain DataLoader, and do the rest in the loop or in "
+            "collate_fn" % type(loader).__name__
+        )
     if isinstance(loader.dataset, IterableDataset):
         if shard is None:
             raise Error(
@@ -50,13 +72,10 @@ def about_loader(loader, shard, samples):
         known = samples or (len(loader.dataset) if hasattr(loader.dataset, "__len__") else 0)
         about.update(samples=known, global_batch=loader.batch_size, in_order=1)
     else:
-        batch, batches = _sampler(loader)
-        sampler = batches.sampler
-        drawn = not isinstance(sampler, (RandomSampler, SequentialSampler))
-        plain = isinstance(sampler, RandomSampler) and not sampler.replacement
+        batch, sampler = _sampler(loader)
         about.update(samples=len(sampler), global_batch=batch)
-        about["in_order"] = int(drawn or not plain)
-    about["drop_last"] = int(bool(loader.drop_last))
+        about["in_order"] = int(not _is_permutation(sampler))
+    about["drop_last"] = int(_drops_last(loader))
     return about
 
 
@@ -66,8 +85,8 @@ class SliceSampler:
 
     def __init__(self, stream, sampler, length):
         self.stream, self.length = stream, length
-        shuffled = isinstance(sampler, RandomSampler) and not sampler.replacement
-        self.sampler = None if shuffled or isinstance(sampler, SequentialSampler) else sampler
+        plain = _is_permutation(sampler) or type(sampler) is SequentialSampler
+        self.sampler = None if plain else sampler
         self._epoch = self._order = None
         self._last = [0]
 
@@ -82,7 +101,8 @@ class SliceSampler:
                 indices = [order[i] for i in indices]
             if indices:
                 self._last = indices
-            yield indices or (self._last * GHOST)[:GHOST]
+            few = not indices or (len(indices) == 1 and self.stream.steps.doubles)
+            yield (self._last * GHOST)[:GHOST] if few else indices
 
     def _order_of(self, epoch):
         """The sampler's order of this epoch: drawn from the same seed, so alike on every rank."""
@@ -94,6 +114,11 @@ class SliceSampler:
                 if isinstance(generator, torch.Generator):
                     generator.manual_seed((self.stream.run.seed + epoch) % 2**63)
                 self._order, self._epoch = list(self.sampler), epoch
+            if len(self._order) < len(self.sampler):
+                raise Error(
+                    "the sampler %s says that it has %d samples and gives %d"
+                    % (type(self.sampler).__name__, len(self.sampler), len(self._order))
+                )
         return self._order
 
 
@@ -162,7 +187,7 @@ class Loader:
             self.inner = DataLoader(data, batch_size=None, collate_fn=_same, **arguments)
             self._samples = None
         else:
-            sampler = SliceSampler(stream, _sampler(given)[1].sampler, len(self))
+            sampler = SliceSampler(stream, _sampler(given)[1], len(self))
             self.inner = DataLoader(given.dataset, batch_sampler=sampler, **arguments)
 
     def _granted(self, given):
@@ -183,7 +208,12 @@ class Loader:
         if not self.samples:
             return len(self.given)
         batch = self.run.global_batch
-        return self.samples // batch if self.given.drop_last else -(-self.samples // batch)
+        return self.samples // batch if _drops_last(self.given) else -(-self.samples // batch)
+
+    @property
+    def __class__(self):
+        """isinstance(loader, DataLoader), which programs ask, stays true."""
+        return type(self.given)
 
     def __getattr__(self, name):
         return getattr(self.__dict__["given"], name)
@@ -191,13 +221,37 @@ class Loader:
     def __iter__(self):
         if not torch.is_grad_enabled():
             return iter(self.given)  # an evaluation of the training data: no step is made of it
-        if self.run.passes_over():
-            return iter(())
+        return self._going_on() if self.run.passing else self._batches()
+
+    def _going_on(self):
+        """After a restart. A loop passes over what was made before; `next(iter(loader))` is a look
+        at a batch, or a loop over steps, which knows no epochs."""
+        if asked_by_call(sys._getframe(1)) or not self.run.passes_over():
+            yield from self._batches()
+
+    def _batches(self):
         self.run.ensure_started()
         self.stream.reopen()
         if self.stream.is_over():
             self.run.tell_over()
+            return self._behind_end()
         return self._streamed() if self._collate else self._sampled()
+
+    def _behind_end(self):
+        """No loop has a batch any more; `next(iter(loader))` has one to look at, without a step."""
+        if asked_by_call(sys._getframe(1)):
+            yield from self._spare(self.given.batch_size or self.run.global_batch)
+
+    def _spare(self, samples):
+        """A batch that no step is made of."""
+        data = self.given.dataset
+        if self._collate:
+            batch = next(iter(self.given))
+        else:
+            batch = self.given.collate_fn([data[i] for i in range(min(samples, len(data)))])
+        self.stream.steps.spare = True
+        yield batch
+        self.stream.steps.spare = False
 
     def _iterator(self, epoch):
         if self._generator:
@@ -207,6 +261,14 @@ class Loader:
 
     def _sampled(self):
         piece, batches = self.stream.begin(), None
+        if piece is None and not self.run.over:
+            if self.run.passing:  # a look, where the epoch ended with the process before this one
+                self.run.epoch = self.stream.epoch
+                piece = self.stream.begin()
+            elif not self.stream.on_begin:
+                # a server's other nodes had all of the epoch; what follows a loop may need its
+                # last batch or loss
+                yield from self._spare(GHOST)
         while piece is not None:
             if batches is None:
                 batches = self._iterator(piece.epoch)
@@ -217,4 +279,6 @@ class Loader:
         if self._samples is None:
             self._samples = self._iterator(0)
         while (piece := self.stream.begin()) is not None:
-            yield self._collate([next(self._samples) for _ in range(piece.count or GHOST)])
+            samples = [next(self._samples) for _ in range(piece.count or GHOST)]
+            doubled = len(samples) == 1 and self.stream.steps.doubles
+            yield self._collate(samples * GHOST if doubled else samples)

@@ -8,6 +8,7 @@ import torch
 import torch.optim.optimizer as optim
 
 from ..run import SKIP, VOID, Error
+from .blocks import may_train
 
 
 def describe(optimizers):
@@ -43,7 +44,10 @@ class _Watch:
 
     def mine(self, optimizer):
         """Whether it steps the model; a mixture with parameters that nobody sums is refused."""
-        known = [id(p) in self.blocks.by_id for g in optimizer.param_groups for p in g["params"]]
+        params = [p for g in optimizer.param_groups for p in g["params"]]
+        known = [id(p) in self.blocks.by_id for p in params]
+        if not all(known):
+            known = [k for k, p in zip(known, params) if may_train(p)]
         if all(known):
             return bool(known)
         self.blocks.check_replaced()
@@ -60,7 +64,7 @@ class _Watch:
             return None
         passes = self.passes
         closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
-        if not passes.stepped and closure is None:
+        if not passes.stepped and not passes.spare and closure is None:
             raise Error(
                 "optimizer.step() on gradients that were not summed over the ranks: batches come "
                 "from the loader that prepare() returned, each with a backward pass, and the last "
@@ -80,7 +84,7 @@ class _Watch:
         return args, {**kwargs, "closure": closure_and_leave_out}
 
     def leave_out(self, optimizer):
-        if self.passes.answer in (SKIP, VOID):
+        if self.passes.spare or self.passes.answer in (SKIP, VOID):
             params = [p for g in optimizer.param_groups for p in g["params"]]
             self.hidden += [(p, p.grad) for p in params if p.grad is not None]
             for p in params:

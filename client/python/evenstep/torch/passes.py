@@ -29,14 +29,17 @@ program a batch, so that its loop makes the same calls as everybody's; that batc
 """
 
 import math
+import sys
 
 import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
+from .blocks import has_batch_norm
 from .optimizer import describe
 from .streams import on_gpu, streams_of
 
 IDLE_MOST = 100  # batches in a row without a backward pass
+SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
 
 
@@ -44,7 +47,9 @@ class Passes:
     def __init__(self, run, blocks, optimizers, reduction):
         self.run, self.blocks, self.optimizers = run, blocks, optimizers
         self.sums = reduction == "sum"
+        self.doubles = has_batch_norm(blocks.models)  # a slice of one sample comes twice
         self.slice = None  # begun, and not yet followed by another
+        self.batches = 0  # slices begun
         self.samples = 0  # that the batch really had
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
@@ -57,6 +62,8 @@ class Passes:
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.mine = 0.0  # weight of this slice
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
+        self.spare = False  # the loop has a batch of no slice: no step is made of it
+        self.spared = 0  # passes over such batches in a row
         self.open = False
         self.loss = self.scaler = None
         self._stash = None
@@ -147,10 +154,17 @@ class Passes:
         if held:
             self.blocks.refresh()
         self.slice, self.samples, self.settled = piece, piece.count, False
-        self.touched = False
+        self.batches += 1
+        self.touched = self.spare = False
+        self.spared = 0
         self.mine = float(piece.count > 0) if self.sums else float(piece.count)
+        if self.sums and self._is_doubled():
+            self.weigh(1.0)
         self.loss = None
         return True
+
+    def _is_doubled(self):
+        return self.doubles and self.slice.count == 1
 
     def hand_over(self):
         self.blocks.check()
@@ -160,18 +174,21 @@ class Passes:
         self.blocks.check_replaced()
 
     def weigh(self, weight):
+        if self.spare:
+            return
         if self.slice is None or self.open or self.settled:
             raise Error("weight() belongs between a batch and its backward pass")
+        if self._is_doubled():
+            weight /= 2  # of what the batch has twice
         if self.slice.count:
             self.mine = weight
             self.run.weight(weight)
 
-    def had(self, samples):
-        """A stream gave this many samples in place of the slice's count."""
-        if samples != self.samples:
-            self.samples = samples
-            self.mine = float(samples > 0) if self.sums else float(samples)
-            self.run.weight(self.mine)
+    def _count_spare(self):
+        self.spared += 1
+        if self.spared > SPARE_MOST and self.run.over:
+            self.run.say("the job is over, and the program's loop over steps is not: it ends here")
+            sys.exit(0)
 
     # ---- what a state holds of an accumulation that is not complete
 
@@ -187,6 +204,8 @@ class Passes:
 
     def begin(self, loss=None):
         if self.slice is None:
+            if self.spare:
+                self._count_spare()
             return
         self.touched = self._trained = True
         self.idle = 0
@@ -390,7 +409,8 @@ class Passes:
             loss /= self.scaler.get_scale()  # NaN is met by leaving the step out
         elif math.isnan(loss) and self.samples:
             loss = math.inf  # to the rank NaN is a loss that nobody knows
-        return loss / self.samples if self.sums and self.samples else loss
+        samples = self.samples * 2 if self._is_doubled() else self.samples
+        return loss / samples if self.sums and samples else loss
 
     def _rate(self):
         return float(self.optimizers[0].param_groups[0]["lr"]) if self.optimizers else math.nan

@@ -1,0 +1,81 @@
+"""Schedules that step after every batch, where nodes make numbers of steps of their own.
+
+Under a parameter server a fast node makes more steps in an epoch than `len(loader)` says and a slow
+one fewer, since each takes what samples there are. OneCycleLR(total_steps=epochs * len(loader))
+would end the fast node's program, a cosine would rise again there, and a slow node's would never
+reach its end. So `scheduler.step()` between two batches moves the schedule to where the run is: to
+as many steps as a run on one machine would have made by then, none, one or several. A program that
+steps it every second batch gets half of these.
+
+A step after the loop, for each epoch, is what it always was; so is one with an argument, and every
+one where all nodes make their steps together.
+"""
+
+import functools
+import weakref
+
+from torch.optim import lr_scheduler
+
+
+class _Pace:
+    """One schedule's: calls, and batches of this node, since the call that was the first."""
+
+    def __init__(self, piece, batches, batch, length):
+        self.calls = self.made = 0
+        self.first, self.batches = piece.epoch * length + piece.start / batch, batches - 1
+
+    def due(self, piece, batches, batch, length):
+        """Steps to make now."""
+        self.calls += 1
+        at = piece.epoch * length + min(length, (piece.start + piece.count) / batch)
+        share = self.calls / (batches - self.batches)
+        due = int(share * (at - self.first) + 1e-6) - self.made
+        self.made += max(due, 0)
+        return max(due, 0)
+
+
+class _Watch:
+    def __init__(self, passes, length):
+        self.passes, self.length = passes, length
+        self.paces = weakref.WeakKeyDictionary()
+        self.inside = False
+
+    def steps(self, scheduler):
+        """How often the schedule steps for this call."""
+        piece, run = self.passes.slice, self.passes.run
+        if self.passes.spare:
+            return 0
+        paced = piece is not None and not piece.step_count and run.workers > 1 and self.length
+        if not paced or self.inside or not self._is_mine(scheduler):
+            return 1
+        now = piece, self.passes.batches, run.global_batch, self.length
+        if scheduler not in self.paces:
+            self.paces[scheduler] = _Pace(*now)
+        return self.paces[scheduler].due(*now)
+
+    def _is_mine(self, scheduler):
+        """Whether its optimizer steps the model."""
+        groups = getattr(scheduler.optimizer, "param_groups", ())
+        return any(id(p) in self.passes.blocks.by_id for g in groups for p in g["params"][:1])
+
+    def stepper(self, step):
+        @functools.wraps(step)
+        def step_at_pace(scheduler, *args, **kwargs):
+            count = 1 if args or kwargs else self.steps(scheduler)
+            was, self.inside = self.inside, True
+            try:
+                for _ in range(count):
+                    step(scheduler, *args, **kwargs)
+            finally:
+                self.inside = was
+
+        return step_at_pace
+
+
+def watch(passes, length):
+    """length: global batches of an epoch; 0: nobody knows."""
+    watching = _Watch(passes, length)
+    for kind in [k for k in vars(lr_scheduler).values() if isinstance(k, type)]:
+        is_one = issubclass(kind, lr_scheduler.LRScheduler)
+        if is_one and kind is not lr_scheduler.ReduceLROnPlateau and "step" in vars(kind):
+            kind.step = watching.stepper(kind.step)
