@@ -16,7 +16,7 @@
 #include "common/host.h"
 #include "common/log.h"
 #include "job/node/node.h"
-#include "store/store.h"
+#include "store/loads.h"
 
 struct beat {
     const struct agent_config *config;
@@ -25,6 +25,7 @@ struct beat {
     const char *instance;
     struct store *store; /* the thread's, after the first heartbeat */
     struct host_load load;
+    struct loads *loads;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
@@ -87,13 +88,17 @@ static json_t *node_document(struct beat *b, const json_t *node, const json_t *i
     return out;
 }
 
-static int send_node(struct beat *b, const json_t *node, const json_t *interpreters, struct err *e)
+static int send_node(struct beat *b, int i, const json_t *interpreters, struct err *e)
 {
+    const json_t *node = json_array_get(b->config->nodes, (size_t)i);
     json_t *document = node_document(b, node, interpreters),
            *gpu = gpus_of_device(b->gpus, node_device(node));
     int rc = store_node_put(b->store, document, e);
     if (rc >= 0 && gpu) {
         rc = store_gpu_put(b->store, node_name(node), gpu, e);
+    }
+    if (rc >= 0) {
+        loads_put(b->loads, b->store, i, node_name(node), gpu);
     }
     json_decref(document);
     json_decref(gpu);
@@ -113,13 +118,11 @@ static void touch_alive(const struct beat *b)
 
 static int send_beat(struct beat *b, struct err *e)
 {
-    size_t i;
-    json_t *node, *interpreters = interpreters_tell(b->interpreters);
+    json_t *interpreters = interpreters_tell(b->interpreters);
     int rc = send_host(b, e);
-    json_array_foreach(b->config->nodes, i, node) {
-        if (rc >= 0) {
-            rc = send_node(b, node, interpreters, e);
-        }
+    loads_read(b->loads);
+    for (int i = 0; rc >= 0 && i < (int)json_array_size(b->config->nodes); i++) {
+        rc = send_node(b, i, interpreters, e);
     }
     json_decref(interpreters);
     if (rc == 0) {
@@ -174,6 +177,7 @@ struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus,
     b->interpreters = interpreters;
     b->instance = instance;
     b->refused = json_object();
+    b->loads = loads_new((int)json_array_size(c->nodes));
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->wake, NULL);
     b->store = store_open(c->store, c->password, e);
@@ -188,6 +192,7 @@ struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus,
 fail:
     store_close(b->store);
     json_decref(b->refused);
+    loads_free(b->loads);
     free(b);
     return NULL;
 }
@@ -236,6 +241,7 @@ void beat_stop(struct beat *b)
     unlink(alive);
     store_close(b->store);
     json_decref(b->refused);
+    loads_free(b->loads);
     pthread_cond_destroy(&b->wake);
     pthread_mutex_destroy(&b->lock);
     free(b);

@@ -60,8 +60,7 @@ static int read_host(struct agent_config *c, struct err *e)
     }
     if (!node_valid_name(given, strlen(given), 40, false)) {
         return err_set(e, ERR_INVALID,
-                       "--host '%s': a name of letters, digits and '-' is wanted, at most 40",
-                       given);
+                       "--host '%s': expected a name of at most 40 letters, digits and '-'", given);
     }
     snprintf(c->host, sizeof c->host, "%s", given);
     return 0;
@@ -114,7 +113,7 @@ static int read_places(struct agent_config *c, struct err *e)
     }
     if (rc == 0 && !secret) {
         rc = err_set(e, ERR_INVALID,
-                     "--secret-file is wanted: the agent joins with the cluster's secret");
+                     "--secret-file is missing: the agent joins with the cluster's secret");
         err_hint(e, "copy the coordinator's DIR/secret to this host");
     }
     snprintf(data, sizeof data, "%s/data", c->data_dir);
@@ -143,7 +142,7 @@ static int read_ports(struct agent_config *c, struct err *e)
     return first >= 1024 && last <= 65535 && last - first >= 7 && !*end
                ? 0
                : err_set(e, ERR_INVALID,
-                         "--mpi-ports '%s': FIRST-LAST is wanted, at least 8 ports between 1024 "
+                         "--mpi-ports '%s': expected FIRST-LAST, at least 8 ports between 1024 "
                          "and 65535",
                          c->ports);
 }
@@ -158,9 +157,10 @@ static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
     }
     int index = (int)strtol(device + 5, NULL, 10), count = gpus_count(gpus);
     if (index >= count) {
-        err_set(e, ERR_DEVICE, "--node '%s=%s': this host has %d GPU%s that its driver tells of",
+        err_set(e, ERR_DEVICE, "--node '%s=%s': this host has %d GPU%s by its driver",
                 node_name(node), device, count, count == 1 ? "" : "s");
-        return err_hint(e, "GPUs are counted from 0; in a container they must be handed in");
+        return err_hint(e,
+                        "GPUs are counted from 0; a container must be started with access to them");
     }
     int64_t bytes = gpus_memory(gpus, index);
     if (bytes > 0) {
@@ -243,7 +243,7 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
     if (opt_positionals(c->options) || !c->store) {
         return err_set(e, ERR_INVALID,
                        c->store ? "evenstep-agent takes options only, not '%s'"
-                                : "--store is wanted: the coordinator's store",
+                                : "--store is missing: the coordinator's store",
                        opt_positional(c->options, 0));
     }
     rc = log_level_of(opt_string(c->options, "log-level"), &c->log_level, e);

@@ -61,7 +61,7 @@ struct daemons *daemons_new(const struct daemon_config *config, struct err *e)
 {
     struct daemons *d = calloc(1, sizeof *d);
     if (!d) {
-        err_set(e, ERR_MEMORY, "cannot look after daemons: memory ran out");
+        err_set(e, ERR_MEMORY, "cannot start daemons: memory ran out");
         return NULL;
     }
     d->config = *config;

@@ -21,7 +21,7 @@ static int take_url(struct client *c, const char *url, struct err *e)
     }
     if (n >= sizeof c->url ||
         (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)) {
-        return err_set(e, ERR_INVALID, "'%.80s' is no address: http://HOST:PORT is wanted", url);
+        return err_set(e, ERR_INVALID, "'%.80s' is no address: expected http://HOST:PORT", url);
     }
     memcpy(c->url, url, n);
     return 0;
@@ -270,8 +270,8 @@ static const char *advice(const struct client *c, CURLcode code)
 {
     bool tls = strncmp(c->url, "https:", 6) == 0;
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
-        return "--cacert FILE or --pin KEY (the service's log has it) say whom to take for the "
-               "service";
+        return "give the service's certificate (--cacert FILE) or its key (--pin KEY, from the "
+               "service's log)";
     }
     if (tls && code == CURLE_SSL_CONNECT_ERROR) {
         return "without --tls-cert a service speaks no TLS: its address begins with http://";

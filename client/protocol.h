@@ -113,7 +113,7 @@ enum wire_flags {
         65536, /* GRADIENTS: the program makes this step by `granted` (struct wire_shared): no
                          GO answers it. No other flag but WITH_BEGIN stands beside it */
     WIRE_FINAL = 131072, /* FAILED: it would fail in the same way if it were started again */
-    WIRE_MORE = 262144 /* EPOCHS: so many at least; more may follow, and then EPOCHS comes again,
+    WIRE_MORE = 262144   /* EPOCHS: so many at least; more may follow, and then EPOCHS comes again,
                           between two epochs, with their number */
 };
 

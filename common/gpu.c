@@ -6,6 +6,7 @@
 #include "common/gpu.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,4 +137,17 @@ json_t *gpus_of_device(const struct gpus *g, const char *device)
     return g && device && strncmp(device, "cuda:", 5) == 0
                ? gpus_json(g, (int)strtol(device + 5, NULL, 10))
                : NULL;
+}
+
+static double figure(const json_t *gpu, const char *key)
+{
+    const json_t *v = json_object_get(gpu, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+void gpus_figures(const json_t *gpu, double *busy, double *memory_used, double *memory)
+{
+    *busy = figure(gpu, "busy");
+    *memory_used = figure(gpu, "memory_used_bytes");
+    *memory = figure(gpu, "memory_bytes");
 }

@@ -16,5 +16,7 @@ int64_t gpus_memory(const struct gpus *g, int index); /* bytes; 0: unknown */
 json_t *gpus_json(const struct gpus *g, int index);
 /* The same by a node's device, "cuda:INDEX"; NULL for other devices. */
 json_t *gpus_of_device(const struct gpus *g, const char *device);
+/* What such a document tells; NaN: it does not. NULL tells nothing. */
+void gpus_figures(const json_t *gpu, double *busy, double *memory_used, double *memory);
 
 #endif

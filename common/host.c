@@ -109,6 +109,15 @@ static void read_cpu(long long *busy, long long *total)
     free(text);
 }
 
+void host_cpu_read(double *used, double *all)
+{
+    long long busy, total;
+    double ticks = (double)sysconf(_SC_CLK_TCK);
+    read_cpu(&busy, &total);
+    *used = (double)busy / ticks;
+    *all = (double)total / ticks;
+}
+
 json_t *host_load_read(struct host_load *l)
 {
     long long busy, total;
@@ -282,7 +291,7 @@ static int read_wanted(const char *subnet, struct wanted *w, struct err *e)
     if (inet_pton(w->family, copy, w->bytes) != 1 || w->bits < 1 || w->bits > most) {
         return err_set(
             e, ERR_INVALID,
-            "--interface '%s': a subnet such as 10.0.0.0/24 or the name of an interface is wanted",
+            "--interface '%s': expected a subnet such as 10.0.0.0/24 or the name of an interface",
             subnet);
     }
     return 0;

@@ -26,6 +26,8 @@ int host_address(const char *subnet, const char *store_url, char address[64], ch
 int host_towards(const char *host, const char *port, char address[64], char network[72],
                  struct err *e);
 
+/* Seconds of processors of the machine that were used since it runs, and all that there were. */
+void host_cpu_read(double *used, double *all);
 /* Load since the last call: {"cpu", "load1", "cores", "quota", "memory_bytes",
  * "memory_free_bytes"}. */
 struct host_load {

@@ -36,7 +36,7 @@ int log_level_of(const char *name, enum log_level *out, struct err *e)
             return 0;
         }
     }
-    return err_set(e, ERR_INVALID, "--log-level '%s': debug, info, warn or error is wanted", name);
+    return err_set(e, ERR_INVALID, "--log-level '%s': expected debug, info, warn or error", name);
 }
 
 void log_set_context(const char *pairs)

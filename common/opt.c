@@ -74,7 +74,7 @@ static void check_number(const struct opt *o, const char *text, struct buf *bad)
     } else if (o->max > o->min && (x < o->min || x > o->max)) {
         char range[80];
         snprintf(range, sizeof range, "%g to %g", o->min, o->max);
-        complain(bad, "--%s: a value from %s is wanted", o->name, range);
+        complain(bad, "--%s: expected a value from %s", o->name, range);
     }
 }
 
@@ -211,7 +211,7 @@ static void read_file(struct opt_values *v, const char *path, struct buf *bad)
         char *equals = strchr(s, '=');
         if (!equals) {
             snprintf(place, sizeof place, "%s line %d", path, line);
-            complain(bad, "%s: 'name = value' is wanted%s", place, "");
+            complain(bad, "%s: expected 'name = value'%s", place, "");
             continue;
         }
         *equals = 0;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,10 @@
 /* The signal of a parent's death is forgotten where the user changes. */
 static int become(const struct proc_spec *spec)
 {
+    const struct rlimit memory = {(rlim_t)spec->memory_bytes, (rlim_t)spec->memory_bytes};
+    if (spec->memory_bytes > 0 && setrlimit(RLIMIT_DATA, &memory) != 0) {
+        return -1;
+    }
     if (run_as_given(spec->as) && run_as_become(spec->as) != 0) {
         return -1;
     }

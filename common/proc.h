@@ -19,6 +19,8 @@ struct proc_spec {
     const char *stdout_path; /* appended to; NULL: /dev/null */
     const char *stderr_path; /* may equal stdout_path */
     const char *cwd;         /* NULL: ours */
+    int64_t memory_bytes;    /* the most that it may allocate (files that it maps are not counted);
+                                0: as we */
     const struct run_as *as; /* as this user (run_as.h); files of its output are opened before */
     bool new_session;        /* setsid: it survives our terminal and our death */
     bool die_with_parent;    /* PR_SET_PDEATHSIG (fires when the *thread* that forked ends) */

@@ -46,12 +46,11 @@ int sign_unhex(const char *text, struct sign_key *out, struct err *e)
     for (size_t i = 0; i < SIGN_KEY; i++) {
         int high = digit(text[2 * i]), low = high < 0 ? -1 : digit(text[2 * i + 1]);
         if (low < 0) {
-            return err_set(e, ERR_SYNTAX, "64 hex digits are wanted");
+            return err_set(e, ERR_SYNTAX, "expected 64 hex digits");
         }
         out->bytes[i] = (unsigned char)(high << 4 | low);
     }
-    return text[SIGN_HEX - 1] == 0 ? 0
-                                   : err_set(e, ERR_SYNTAX, "64 hex digits are wanted, not more");
+    return text[SIGN_HEX - 1] == 0 ? 0 : err_set(e, ERR_SYNTAX, "expected 64 hex digits, not more");
 }
 
 static void mac(const void *key, size_t key_bytes, const void *text, size_t n, struct sign_key *out)

@@ -197,13 +197,13 @@ static void read_sizes(struct serve_config *c, struct buf *bad)
     if (given && !size_parse(given, &c->max_disk)) {
         serve_config_complain(
             bad,
-            "--max-disk '%s': a number of bytes is wanted, with K, M, G or T for more, such as 20G",
+            "--max-disk '%s': expected a number of bytes, with K, M, G or T for more, such as 20G",
             given);
     }
     given = opt_string(c->options, "data-uploads");
     if (strcmp(given, "0") != 0 && !size_parse(given, &c->data_uploads)) {
         serve_config_complain(bad,
-                              "--data-uploads '%s': a number of bytes is wanted, with K, M, G or T "
+                              "--data-uploads '%s': expected a number of bytes, with K, M, G or T "
                               "for more, such as 20G, or 0",
                               given);
     }

@@ -12,8 +12,9 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "http/server.h"
 
-enum { HEADER_SECONDS = 10, BODY_SECONDS = 60, IDLE_SECONDS = 60 };
+static const struct http_deadlines usual = {.header = 10, .body = 60, .idle = 60};
 
 struct guarded {
     struct guarded *next, **back;
@@ -22,6 +23,7 @@ struct guarded {
 };
 
 struct guard {
+    struct http_deadlines limits;
     pthread_mutex_t lock; /* of everything below */
     pthread_cond_t wake;
     pthread_t thread;
@@ -54,13 +56,17 @@ static void *guard_main(void *ctx)
     return NULL;
 }
 
-struct guard *guard_start(struct err *e)
+struct guard *guard_start(const struct http_deadlines *wanted, struct err *e)
 {
     struct guard *g = calloc(1, sizeof(*g));
     if (!g) {
         err_set(e, ERR_MEMORY, "cannot start the guard of connections: memory ran out");
         return NULL;
     }
+    g->limits =
+        (struct http_deadlines){.header = wanted->header > 0 ? wanted->header : usual.header,
+                                .body = wanted->body > 0 ? wanted->body : usual.body,
+                                .idle = wanted->idle > 0 ? wanted->idle : usual.idle};
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -99,7 +105,7 @@ struct guarded *guard_enter(struct guard *g, int fd)
         return NULL;
     }
     c->fd = fd;
-    c->deadline = clock_now() + HEADER_SECONDS;
+    c->deadline = clock_now() + g->limits.header;
     pthread_mutex_lock(&g->lock);
     c->next = g->first;
     c->back = &g->first;
@@ -136,7 +142,7 @@ static void set_deadline(struct guard *g, struct guarded *c, double deadline)
 
 void guard_header_done(struct guard *g, struct guarded *c)
 {
-    set_deadline(g, c, clock_now() + BODY_SECONDS);
+    set_deadline(g, c, clock_now() + g->limits.body);
 }
 
 void guard_upload(struct guard *g, struct guarded *c, double seconds)
@@ -151,5 +157,5 @@ void guard_body_done(struct guard *g, struct guarded *c)
 
 void guard_answered(struct guard *g, struct guarded *c)
 {
-    set_deadline(g, c, clock_now() + IDLE_SECONDS);
+    set_deadline(g, c, clock_now() + g->limits.idle);
 }

@@ -14,7 +14,9 @@
 struct guard;
 struct guarded; /* one connection */
 
-struct guard *guard_start(struct err *e);
+struct http_deadlines; /* http/server.h */
+
+struct guard *guard_start(const struct http_deadlines *wanted, struct err *e);
 void guard_stop(struct guard *g);                     /* every connection must have left */
 struct guarded *guard_enter(struct guard *g, int fd); /* accepted; NULL if memory ran out */
 void guard_leave(struct guard *g,

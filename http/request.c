@@ -141,6 +141,13 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
     }
 }
 
+static bool is_text(const char *value)
+{
+    json_t *j = json_string(value);
+    json_decref(j);
+    return j != NULL;
+}
+
 static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const char *key,
                                    size_t key_bytes, const char *value, size_t value_bytes)
 {
@@ -150,6 +157,10 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
     if (memchr(key, 0, key_bytes) ||
         (value && memchr(value, 0, value_bytes))) { /* what follows would not be seen */
         jsonx_problem(&q->problems, key, "query parameter '%.60s' contains a zero byte", key);
+        return MHD_YES;
+    }
+    if (value && !is_text(value)) {
+        jsonx_problem(&q->problems, key, "query parameter '%.60s' is not UTF-8", key);
         return MHD_YES;
     }
     for (const struct route_param *p = q->match.route->params; p && p->name; p++) {

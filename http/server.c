@@ -174,7 +174,7 @@ static unsigned allowed_connections(void)
                                                     : (unsigned)files.rlim_cur / 2;
 }
 
-static int start_daemon(struct http_server *s, struct err *e)
+static int start_daemon(struct http_server *s, unsigned unread, struct err *e)
 {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     char versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
@@ -185,10 +185,11 @@ static int start_daemon(struct http_server *s, struct err *e)
         flags | (s->tls ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, s,
         MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET, s->listen_fd,
         MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT,
-        allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WRITE_SECONDS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
-        dispatch_uri, s, MHD_OPTION_NOTIFY_COMPLETED, on_done, s, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, s, MHD_OPTION_ARRAY, s->tls ? tls : tls + 2, MHD_OPTION_END);
+        allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT,
+        unread ? unread : (unsigned)WRITE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)HTTP_POOL_BYTES, MHD_OPTION_URI_LOG_CALLBACK, dispatch_uri, s,
+        MHD_OPTION_NOTIFY_COMPLETED, on_done, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+        MHD_OPTION_ARRAY, s->tls ? tls : tls + 2, MHD_OPTION_END);
     return s->daemon
                ? 0
                : err_errno(e, ERR_INTERNAL, "cannot start the HTTP server on port %d", s->port);
@@ -268,9 +269,11 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         hosts_init(&s->hosts, config->listen, s->port, config->allow_hosts, e) < 0 ||
         open_tls(s, config, e) < 0 || open_access(s, config, e) < 0 ||
         !(s->digests = digests_new()) || !(s->pages = pages_new()) ||
-        !(s->guard = guard_start(e)) || !(s->recent = recent_new()) || start_counting(s, e) < 0 ||
+        !(s->guard = guard_start(&config->deadlines, e)) || !(s->recent = recent_new()) ||
+        start_counting(s, e) < 0 ||
         !(s->stream = stream_start(url, password, s->recent, s->auth, s->tally, e)) ||
-        !(s->work = work_start(HTTP_WORKERS, e)) || start_daemon(s, e) < 0) {
+        !(s->work = work_start(HTTP_WORKERS, e)) ||
+        start_daemon(s, config->deadlines.unread, e) < 0) {
         http_stop(s);
         return NULL;
     }

@@ -52,6 +52,12 @@ struct http_hooks { /* may be called from any HTTP thread */
     bool uploads; /* program_add is offered; else it is refused with a sentence */
 };
 
+/* How long a connection may take, in seconds; 0: as docs/security.md says. */
+struct http_deadlines {
+    double header, body, idle; /* until they are complete (http/guard.h) */
+    unsigned unread;           /* without taking a byte of an answer */
+};
+
 struct http_config {
     const char *listen;     /* "127.0.0.1:8080"; port 0: any free one */
     const char *data_dir;   /* jobs/ID/{logs,history,checkpoints,artifacts} are beneath it */
@@ -65,6 +71,7 @@ struct http_config {
         const char *const *addresses; /* NULL-terminated, or NULL */
     } proxy;
     bool local_webhooks; /* webhooks may lead to this host and its link */
+    struct http_deadlines deadlines;
     struct http_hooks hooks;
 };
 

@@ -33,5 +33,7 @@ void flat_descend(float *x, float *sum, const float *g, const uint8_t *decays,
  * FLAT_LANES), which are added up in order. */
 enum { FLAT_LANES = 8 };
 double flat_distance(const float *a, const float *b, size_t n);
+/* The length of a, summed in the same way. */
+double flat_length(const float *a, size_t n);
 
 #endif

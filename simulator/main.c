@@ -130,10 +130,9 @@ static int read_inputs(struct simulation *s, const struct opt_values *v, struct 
         rc = -ERR_INVALID;
     }
     if (file && parsed == 0 && s->spec.workers > s->cluster.n_nodes) {
-        fprintf(
-            stderr,
-            "evenstep-simulate: job: /workers: %d workers are wanted, the cluster has %d nodes\n",
-            s->spec.workers, s->cluster.n_nodes);
+        fprintf(stderr,
+                "evenstep-simulate: job: /workers: the job has %d workers, the cluster %d nodes\n",
+                s->spec.workers, s->cluster.n_nodes);
         rc = -ERR_INVALID;
     }
     bool good = rc >= 0 && parsed >= 0 && check_groups(s) >= 0;

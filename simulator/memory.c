@@ -54,6 +54,7 @@ static void add_strategy(struct counting *c, const struct jobspec *spec)
         add(c, b->name, b->floats, b->times);
         c->out->node_bytes += b->of_workers ? b->floats * sizeof(float) : 0;
     }
+    c->out->rank_bytes += f.survivors * sizeof(float);
 }
 
 /* Kernels' copies of the weights, activations and gradients of one minibatch: what
@@ -100,7 +101,7 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
     out->node_bytes += node_books;
     double blocks =
         (2 * c.n + c.optim + c.stats) * sizeof(float); /* that dev_memory_needed counts as well */
-    out->rank_bytes =
+    out->rank_bytes +=
         out->node_bytes - blocks + (double)dev_memory_needed(net, &spec->optimizer, largest);
 }
 

@@ -139,6 +139,14 @@ static void on_evaluated(void *ctx, const struct evaluation *ev)
                        ev->accuracy, w->err.code ? NULL : &w->err);
 }
 
+static void on_norms(void *ctx, const struct norms *n)
+{
+    struct report *w = ((struct rank_report *)ctx)->report;
+    if (w->history) {
+        history_norms(w->history, n, w->err.code ? NULL : &w->err);
+    }
+}
+
 static void on_profile(void *ctx, const struct profile *p)
 {
     (void)ctx;
@@ -209,6 +217,7 @@ struct report *report_new(const struct jobspec *spec, const struct cluster *clus
                                           .phase = on_phase,
                                           .row = on_row,
                                           .evaluated = on_evaluated,
+                                          .norms = on_norms,
                                           .profile = on_profile,
                                           .saved = on_saved,
                                           .control = on_control};

@@ -5,9 +5,9 @@
  * processes see whole rows only, and those after history_show (or 64 rows later). Rows that come
  * twice (same attempt, step and local step not beyond the rank's last) and rows of an attempt that
  * has been given up are left out without error. The same rows in the same order give the same
- * bytes; a folder that has a history already is gone on with, so the simulator empties it first.
- * A history of an older version is read, and gone on with in its own format; one of a newer version
- * is refused with ERR_DATA and a sentence that says so.
+ * bytes; where the folder has a history already, new rows are appended to it, so the simulator
+ * empties it first. A history of an older version is read, and continued in its own format; one of
+ * a newer version is refused with ERR_DATA and a sentence that says so.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "common/err.h"
+#include "job/documents/norms.h"
 #include "job/row.h"
 
 struct history;
@@ -34,6 +35,9 @@ int64_t history_missing(const struct history *h);
  * is left out without error. */
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples,
                        double loss, double accuracy, struct err *e);
+/* Norms of the model's tensors at a step, kept as evaluations are. Of the tensors that the first
+ * ones named; others are refused with ERR_DATA. */
+int history_norms(struct history *h, const struct norms *n, struct err *e);
 int history_show(struct history *h,
                  struct err *e); /* to the files: readers see it, and it outlives this process */
 int history_flush(struct history *h,
@@ -53,6 +57,11 @@ struct series_ask {
  * {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. A figure that is newer
  * than the history has no points. Unknown names: ERR_INVALID with the nearest. */
 json_t *history_series(const char *job_dir, const struct series_ask *ask, struct err *e);
+/* The answer of GET …/norms: the norms that count, in at most `points` buckets (below 1: 200), each
+ * with its last step and the greatest norms within it. A bucket in which one became NaN or infinite
+ * has null there. {"tensors": [{"name","elements"}], "left_out", "total_points", "x": [steps],
+ * "epoch", "time", "weights": [[…] for each tensor], "gradients"}. */
+json_t *history_norms_read(const char *job_dir, int points, struct err *e);
 /* The last n rows of every rank (timeline of the last steps): [{"node","rank","rows":[…]}]. */
 json_t *history_last(const char *job_dir, int n, struct err *e);
 

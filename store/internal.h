@@ -98,7 +98,7 @@ redisReply *store_change(struct store *s, int argc, const char **argv, struct er
 /* functions.c: scripts with by_name, each in the file of its call. */
 enum { STORE_FUNCTION = 48 }; /* bytes of a name */
 extern struct script report_script, fact_script, node_put_script, node_gpu_script,
-    node_remove_script, host_put_script, host_remove_script, mail_put_script;
+    node_remove_script, host_put_script, host_remove_script, mail_put_script, node_load_script;
 char *store_function_name(const struct script *script, char out[STORE_FUNCTION]);
 /* Loads one; 0 where it is there already. */
 int store_function_load(struct store *s, const struct script *script, struct err *e);

@@ -66,6 +66,7 @@ struct store_candidate {
     const json_t *who;    /* what others are told of it */
     const char *dead;     /* a holder known to have ended, whose lease is free; or NULL */
     bool patient;         /* not even a lease that was not renewed in time is taken */
+    const char *store;    /* what the store is called from now on, if it has no name; or NULL */
 };
 /* Who has it. */
 struct store_leader {
@@ -80,6 +81,8 @@ enum store_leading { LEADER_OTHER, LEADER_SELF };
  * holder that could not renew in time still has it, as long as nobody else took it. */
 int store_leader_take(struct store *s, const struct store_candidate *c, struct store_fence *fence,
                       struct store_leader *leader, struct err *e);
+/* What the store is called by its coordinators; "" if none has had the lease yet. */
+int store_leader_store(struct store *s, char out[STORE_INSTANCE], struct err *e);
 /* Gives it back, so that the next one need not wait. */
 int store_leader_give(struct store *s, const char *instance, struct err *e);
 
@@ -227,8 +230,9 @@ int store_rows_trim(struct store *s, const char *id, const struct store_tail *ta
  * message as it was sent, whose seal tells whether that is true (sign_open). */
 json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE], int count,
                          struct err *e);
-/* {"0": {...}}; each also has "at" in ms by Redis's clock, and "age" in s */
-json_t *store_beats(struct store *s, const char *id, struct err *e);
+/* {"0": {...}} of the ranks below `ranks`; each also has "at" in ms by Redis's clock, and "age" in
+ * s; one that is too large to be a heartbeat has nothing else. */
+json_t *store_beats(struct store *s, const char *id, int ranks, struct err *e);
 int store_beats_clear(struct store *s, const char *id, struct err *e);
 
 /* ---- events (events.c): what browsers receive ----------------------------------------------- */

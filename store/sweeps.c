@@ -10,7 +10,7 @@
 #include "store/internal.h"
 #include "store/lua.h"
 
-static struct script create_script = {.text = LUA_SWEEP_CREATE};
+static struct script create_script = {.text = LUA_IDEMPOTENT LUA_SWEEP_CREATE};
 static struct script change_script = {.text = LUA_SWEEP_CHANGE};
 static struct script remove_script = {.text = LUA_SWEEP_REMOVE};
 

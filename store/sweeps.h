@@ -1,10 +1,10 @@
-/* Sweeps in the store: the document of each, what became of it so far, and which have not ended.
- * Documents and lists of jobs are the caller's (job/sweep); this file gives them a place.
+/* Sweeps in the store: the document of each, its jobs and state so far, and which have not ended.
+ * The store keeps documents and lists of jobs as they are; job/sweep says what is in them.
  *
  *   sweep   {"id", "document": {…}, "owner", "state", "created", "finished", "jobs": […]}
  *
- * HTTP puts a sweep here and asks it to end; everything else is written by the coordinator, behind
- * its fence. As in store.h: 0 or more, or a negative code.
+ * HTTP creates a sweep and asks it to end; the coordinator writes everything else, behind its
+ * fence. As in store.h: 0 or more, or a negative code.
  */
 #ifndef STORE_SWEEPS_H
 #define STORE_SWEEPS_H

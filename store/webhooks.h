@@ -1,13 +1,14 @@
-/* Webhooks in the store: addresses that are told of changes of jobs, and what they are still to be
- * told. Documents are the caller's; this file gives them a place.
+/* Webhooks in the store: addresses that get changes of jobs, and the deliveries that wait for them.
+ * The store keeps these documents as they are.
  *
- *   webhook    {"id", "address", "states": […], "scope", "owner", "created", "since", "secret"}
- *   delivery   what is to be sent once; waits in the webhook's queue
- *   try        what became of sending one; the last STORE_WEBHOOK_TRIES of each webhook are kept
+ *   webhook    job/documents/webhook.h
+ *   delivery   what is to be sent once; it waits in the webhook's queue
+ *   try        the result of one attempt to send it; the last STORE_WEBHOOK_TRIES of each webhook
  *
- * A delivery is queued before the place behind its event is written, and under an id that is made
- * of the event: a coordinator that ends in between queues the same delivery once more, not another.
- * All of a webhook goes with it. As in store.h: 0 or more, or a negative code.
+ * A delivery is queued before the position behind its event is written, and its id is made of the
+ * event's: a coordinator that dies in between queues the same delivery again, not a second one.
+ * When a webhook is removed, its deliveries and tries are removed with it. As in store.h: 0 or
+ * more, or a negative code.
  */
 #ifndef STORE_WEBHOOKS_H
 #define STORE_WEBHOOKS_H

@@ -22,7 +22,9 @@
 #include "worker/pulse/pulse.h"
 #include "worker/trainer.h"
 
-static const double farewell_seconds = 5;
+/* What a rank says last is tried for so long: where the store is away just then, all that the
+ * attempt did since its checkpoint would be made again. The end of one that failed is no loss. */
+static const double farewell_seconds = 60, failed_farewell_seconds = 5;
 
 static volatile sig_atomic_t terminated;
 
@@ -299,7 +301,7 @@ static void say_goodbye(struct process *w, int rc, const struct err *e)
     if (w->pulse && (rc < 0 || w->rank == w->c->spec->workers)) {
         pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL);
     }
-    pulse_stop(w->pulse, farewell_seconds);
+    pulse_stop(w->pulse, rc < 0 ? failed_farewell_seconds : farewell_seconds);
 }
 
 /* A worker that the service starts on its own host becomes the user of --run-as once MPI, which

@@ -4,6 +4,7 @@
 #define WORKER_TELEMETRY_H
 
 #include "job/documents/joined.h"
+#include "job/documents/norms.h"
 #include "job/documents/phase.h"
 #include "worker/exchange/strategy.h"
 
@@ -14,6 +15,8 @@ struct telemetry {
     /* of the keeper: the data set is there, with so many training samples; may be NULL */
     void (*loaded)(void *ctx, int64_t samples);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
+    /* lengths of the model's tensors and gradients, now and then; may be NULL */
+    void (*norms)(void *ctx, const struct norms *n);
     void (*profile)(void *ctx,
                     const struct profile *p); /* step time of this node, calibrated at start */
     void (*saved)(void *ctx, const char *kind, const char *path, int64_t step,

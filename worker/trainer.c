@@ -18,6 +18,7 @@
 
 #include "common/log.h"
 #include "worker/engine.h"
+#include "worker/layer_norms.h"
 #include "worker/start.h"
 
 struct trainer {
@@ -26,13 +27,15 @@ struct trainer {
     struct start *start; /* NULL once the strategy has begun: its blocks are copies by then */
     struct engine *engine;
     struct strategy *strategy;
+    struct layer_norms *norms; /* NULL: this run does not measure them */
     uint8_t *decay;
     int32_t *mean_of;
     int64_t local_step;
     bool left; /* a user's program has: no step comes, though the strategy has some */
     /* of the step under way */
     const struct work *work;
-    double handing; /* seconds spent in on_bucket */
+    double handing;        /* seconds spent in on_bucket, and in measuring what goes there */
+    struct err unmeasured; /* why a bucket's gradients could not be read */
 };
 
 /* ---- what the strategy may ask --------------------------------------------------------------- */
@@ -41,6 +44,7 @@ static void tell_row(void *ctx, const struct row *row)
 {
     struct telemetry *t = ((struct trainer *)ctx)->env->telemetry;
     t->row(t->ctx, row);
+    layer_norms_tell(((struct trainer *)ctx)->norms, row, t);
 }
 
 static void tell_evaluated(void *ctx, const struct evaluation *ev)
@@ -129,6 +133,9 @@ static int prepare(struct trainer *t, struct err *e)
     set_phase(t, PHASE_PREPARE);
     if ((rc = t->engine->ops->prepare(t->engine, &t->start->from.state, e)) < 0) {
         return rc;
+    }
+    if (env->telemetry->norms && !(t->norms = layer_norms_new(t->engine, e))) {
+        return -(int)e->code;
     }
     t->decay = start_decay(net, e);
     t->mean_of = start_mean_of(net, e);
@@ -230,6 +237,9 @@ static void hand_over(void *ctx, int bucket)
     const struct dev_bucket *b = &t->engine->buckets[bucket];
     comm_pace(t->env->comm, b->work_done, (int)t->work->slice.count);
     double begin = comm_now(t->env->comm);
+    if (t->norms && t->unmeasured.code == ERR_NONE) {
+        layer_norms_bucket(t->norms, b, &t->unmeasured);
+    }
     t->strategy->ops->on_bucket(t->strategy, t->work, b, bucket, t->engine->n_buckets);
     t->handing += comm_now(t->env->comm) - begin;
 }
@@ -260,6 +270,26 @@ static int tell_measured(struct trainer *t, bool last, struct err *e)
                : t->strategy->ops->on_evaluated(t->strategy, &w, &sum, e);
 }
 
+/* Is this the lowest rank that is left? */
+static bool is_first(struct trainer *t)
+{
+    int lost[SPEC_WORKERS], rank = t->env->comm->rank, below = 0,
+                            n = rank > 0 && t->rank.lost ? ask_lost(t, lost) : 0;
+    for (int i = 0; i < n; i++) {
+        below += lost[i] < rank;
+    }
+    return below == rank;
+}
+
+static int check_measured(struct trainer *t, const struct dev_result *r, struct err *e)
+{
+    if (t->unmeasured.code != ERR_NONE) {
+        *e = t->unmeasured;
+        return -(int)e->code;
+    }
+    return t->norms && !r->absent ? layer_norms_end(t->norms, e) : 0;
+}
+
 static int train(struct trainer *t, struct work *w, struct err *e)
 {
     struct trainer_env *env = t->env;
@@ -274,6 +304,9 @@ static int train(struct trainer *t, struct work *w, struct err *e)
     t->handing = 0;
     t->local_step++;
     g->idle = 0;
+    if (t->norms) {
+        layer_norms_begin(t->norms, t->local_step, w->slice.count > 0 && is_first(t));
+    }
     set_phase(t, PHASE_COMPUTE);
     double begin = comm_now(env->comm);
     if (env->step_begin) {
@@ -282,7 +315,7 @@ static int train(struct trainer *t, struct work *w, struct err *e)
     rc = g->ops->compute(g, w, &result, hand_over, t, e);
     double seconds = comm_now(env->comm) - begin - t->handing - g->idle;
     if (rc < 0 || (rc = check_handed(t, e)) < 0 || (rc = check_finite(t, w, &result, e)) < 0 ||
-        (rc = tell_measured(t, false, e)) < 0) {
+        (rc = check_measured(t, &result, e)) < 0 || (rc = tell_measured(t, false, e)) < 0) {
         return rc;
     }
     /* in lockstep all ranks' programs do: those of a run that was restarted from its very end */
@@ -371,6 +404,7 @@ int trainer_run(struct trainer_env *env, struct err *e)
     if (t->strategy) {
         t->strategy->ops->free(t->strategy);
     }
+    layer_norms_free(t->norms);
     if (t->engine) {
         t->engine->ops->free(t->engine);
     }

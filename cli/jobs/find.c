@@ -78,7 +78,8 @@ int job_find(struct session *s, const char *word, char id[JOB_ID_BYTES])
         return 0;
     }
     if (!*word || strlen(word) > 127) {
-        return err_set(&s->err, ERR_INVALID, "'%.40s' is no id and no name of a job", word);
+        return err_set(&s->err, ERR_INVALID, "'%.40s' is neither the id nor the name of a job",
+                       word);
     }
     json_t *found = json_array();
     int rc = collect(s, word, found);

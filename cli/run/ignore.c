@@ -30,8 +30,8 @@ static int add_line(struct ignore *g, char *line, const char *path, struct err *
         line[--n] = '\0';
     }
     if (line[0] == '!') {
-        return err_set(e, ERR_INVALID, "%s: '%.60s': a pattern cannot take others back", path,
-                       line);
+        return err_set(e, ERR_INVALID, "%s: '%.60s': patterns that begin with ! are not supported",
+                       path, line);
     }
     if (n > 0 && line[0] != '#') {
         ignore_add(g, line);

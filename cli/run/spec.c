@@ -157,7 +157,7 @@ static int set_one(json_t *spec, const char *text, struct err *e)
 {
     const char *equals = strchr(text, '=');
     if (!equals) {
-        return err_set(e, ERR_INVALID, "--set '%.100s': POINTER=VALUE is wanted", text);
+        return err_set(e, ERR_INVALID, "--set '%.100s': expected POINTER=VALUE", text);
     }
     char pointer[512];
     snprintf(pointer, sizeof pointer, "%.*s", (int)(equals - text), text);
@@ -258,7 +258,7 @@ int run_bounds(const struct opt_values *options, struct run_bounds *out, struct 
     return end > 0 && !text[end] && least >= 1 && least <= most && most <= SPEC_WORKERS
                ? 0
                : err_set(e, ERR_INVALID,
-                         "--workers '%.40s': a number from 1 to %d is wanted, or two such as 2..4",
+                         "--workers '%.40s': expected a number from 1 to %d, or two such as 2..4",
                          text, SPEC_WORKERS);
 }
 

@@ -84,9 +84,10 @@ PUBLIC int es_epochs_at_least(double epochs)
         return -1;
     }
     return epochs > 0 && isfinite(epochs) ? talk_send(&es_session, &m, -1)
-                                          : es_fail("es_epochs_at_least: %g epochs are none or "
-                                                    "without end",
-                                                    epochs);
+                                          : es_fail(
+                                                "es_epochs_at_least: %g epochs are none or "
+                                                "without end",
+                                                epochs);
 }
 
 /* An open pass is given up before: nothing after it would sum its gradients. */

@@ -59,10 +59,11 @@ static int check_name(const char *name, struct err *e)
         return err_set(e, ERR_INVALID, "a data set cannot be called 'samples': take another name");
     }
     if (n == 0 || n > NAME_MOST || strspn(name, letters) != n || name[0] == '.' || name[0] == '-') {
-        return err_set(e, ERR_INVALID,
-                       "a data set cannot be called '%.80s': 1 to %d letters, digits, '.', '_' and "
-                       "'-' are wanted, and one of the first two to begin with",
-                       name, NAME_MOST);
+        return err_set(
+            e, ERR_INVALID,
+            "a data set cannot be called '%.80s': expected 1 to %d letters, digits, '.', '_' "
+            "and '-', of which the first is a letter or a digit",
+            name, NAME_MOST);
     }
     return 0;
 }
@@ -84,12 +85,17 @@ static bool is_taken(const struct datasets *d, const char *name)
     return false;
 }
 
+int64_t datasets_bytes(const char *data_dir)
+{
+    char path[PATH_MAX];
+    path_of(data_dir, "", "", "", path);
+    return proc_tree_bytes(path);
+}
+
 /* For `bytes` more than there are now. */
 static int check_room(const struct datasets *d, int64_t bytes, struct err *e)
 {
-    char path[PATH_MAX];
-    path_of(d->data_dir, "", "", "", path);
-    int64_t taken = proc_tree_bytes(path) + bytes;
+    int64_t taken = datasets_bytes(d->data_dir) + bytes;
     if (taken <= d->most_bytes) {
         return 0;
     }

@@ -38,5 +38,7 @@ json_t *datasets_add(const struct datasets *d, const char *name, FILE *archive, 
                      struct err *e);
 /* ERR_CONFLICT while a job that has not ended names it; ERR_NOT_FOUND: none was uploaded. */
 int datasets_delete(const struct datasets *d, struct store *s, const char *name, struct err *e);
+/* What all of them take. */
+int64_t datasets_bytes(const char *data_dir);
 
 #endif

@@ -1,4 +1,4 @@
-/* Jobs and sweeps that have not ended, asked for what they need. */
+/* Which jobs and sweeps that have not ended need a program or a data set. */
 #ifndef COORDINATOR_FILES_OPENJOBS_H
 #define COORDINATOR_FILES_OPENJOBS_H
 

@@ -22,6 +22,7 @@
 #include "common/disk.h"
 #include "common/log.h"
 #include "common/proc.h"
+#include "coordinator/files/datasets.h"
 #include "coordinator/files/openjobs.h"
 #include "coordinator/files/uploads.h"
 #include "store/store.h"
@@ -313,9 +314,10 @@ static json_t *propose(const struct retention *r)
 static void keep_disk(struct retention *r, int64_t left, bool low, int64_t disposable)
 {
     json_t *limit = r->max_disk > 0 ? json_integer((json_int_t)r->max_disk) : json_null();
-    json_t *now = json_pack("{s:b, s:I, s:I, s:o, s:I, s:o}", "low", low, "free_bytes",
+    json_t *now = json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:o}", "low", low, "free_bytes",
                             (json_int_t)left, "used_bytes", (json_int_t)r->total, "max_disk_bytes",
-                            limit, "can_go_bytes", (json_int_t)disposable, "jobs", propose(r));
+                            limit, "data_bytes", (json_int_t)datasets_bytes(r->data_dir),
+                            "can_go_bytes", (json_int_t)disposable, "jobs", propose(r));
     pthread_mutex_lock(&r->lock);
     json_decref(r->disk);
     r->disk = now;
@@ -331,8 +333,8 @@ json_t *retention_disk(struct retention *r)
         pthread_mutex_unlock(&r->lock);
     }
     return out ? out
-               : json_pack("{s:b, s:n, s:n, s:n, s:i, s:[]}", "low", false, "free_bytes",
-                           "used_bytes", "max_disk_bytes", "can_go_bytes", 0, "jobs");
+               : json_pack("{s:b, s:n, s:n, s:n, s:n, s:i, s:[]}", "low", false, "free_bytes",
+                           "used_bytes", "max_disk_bytes", "data_bytes", "can_go_bytes", 0, "jobs");
 }
 
 /* Says once that the disk is nearly full, and what could be removed. */

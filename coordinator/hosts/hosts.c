@@ -169,9 +169,10 @@ static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e
                                     .network = ask->network,
                                     .versions = ask->versions,
                                     .nodes = ask->nodes};
-    int rc = first.versions && first.nodes
-                 ? store_host_put(h->store, &first, e)
-                 : err_set(e, ERR_SYNTAX, "the host '%s' says too little of itself", host);
+    int rc =
+        first.versions && first.nodes
+            ? store_host_put(h->store, &first, e)
+            : err_set(e, ERR_SYNTAX, "the host '%s' did not send its versions and nodes", host);
     if (rc < 0 || (rc = sign_random(&key, e)) < 0 || (rc = sign_random(&salt, e)) < 0 ||
         (rc = write_key(h, host, &key, e)) < 0) {
         return rc;

@@ -9,14 +9,15 @@
 #include "common/gpu.h"
 #include "common/log.h"
 #include "job/node/node.h"
-#include "store/store.h"
+#include "store/loads.h"
 
 static const double beat_seconds = 1, asked_seconds = 0.1; /* asked: while interpreters are */
 
 struct localnodes {
     struct store *store; /* the thread's, after the first heartbeat */
     json_t *nodes;
-    struct gpus *gpus;                 /* NULL: none */
+    struct gpus *gpus; /* NULL: none */
+    struct loads *loads;
     struct interpreters *interpreters; /* borrowed; NULL: none */
     bool asked;                        /* they have not all answered yet */
     pthread_t thread;
@@ -43,11 +44,15 @@ static int beat(struct localnodes *l, struct err *e)
     size_t i;
     json_t *node;
     set_interpreters(l);
+    loads_read(l->loads);
     int rc = store_nodes_put(l->store, l->nodes, e);
     json_array_foreach(l->nodes, i, node) {
         json_t *gpu = gpus_of_device(l->gpus, node_device(node));
         if (rc >= 0 && gpu) {
             rc = store_gpu_put(l->store, node_name(node), gpu, e);
+        }
+        if (rc >= 0) {
+            loads_put(l->loads, l->store, (int)i, node_name(node), gpu);
         }
         json_decref(gpu);
     }
@@ -91,6 +96,7 @@ struct localnodes *localnodes_start(const char *store_url, const char *password,
     l->store = store_open(store_url, password, e);
     l->nodes = json_deep_copy(nodes);
     l->gpus = gpus_open();
+    l->loads = loads_new((int)json_array_size(nodes));
     l->interpreters = interpreters;
     pthread_mutex_init(&l->lock, NULL);
     pthread_condattr_t monotonic;
@@ -108,6 +114,7 @@ struct localnodes *localnodes_start(const char *store_url, const char *password,
     return l;
 fail:
     gpus_close(l->gpus);
+    loads_free(l->loads);
     store_close(l->store);
     json_decref(l->nodes);
     free(l);
@@ -132,6 +139,7 @@ void localnodes_stop(struct localnodes *l, int remove)
         }
     }
     gpus_close(l->gpus);
+    loads_free(l->loads);
     store_close(l->store);
     json_decref(l->nodes);
     pthread_cond_destroy(&l->wake);

@@ -107,8 +107,28 @@ static int open_gate(struct monitor *m, struct err *e)
         }
         memmove(early->items, early->items + 1, (size_t)(early->count - 1) * sizeof *early->items);
     }
+    for (; m->n_early_norms > 0; m->n_early_norms--) {
+        struct norms *first = &m->early_norms[0];
+        int rc = history_norms(m->feed.history, first, e);
+        if (rc < 0) {
+            return rc;
+        }
+        norms_release(first);
+        memmove(first, first + 1, (size_t)(m->n_early_norms - 1) * sizeof *first);
+    }
     m->gate_open = true;
     return 0;
+}
+
+/* A keeper's word of where the attempt began may come later. */
+static void keep_early(struct monitor *m, struct fact *f)
+{
+    if (f->type == FACT_EVALUATION) {
+        evaluations_add(&m->early, &f->evaluation, 0);
+    } else if (m->n_early_norms < NORMS_EARLY) {
+        m->early_norms[m->n_early_norms++] = f->norms;
+        f->norms = (struct norms){0};
+    }
 }
 
 /* What earlier attempts did after the checkpoint is superseded. A first attempt that begins with
@@ -214,7 +234,11 @@ static void on_lost(struct monitor *m, const struct fact *f)
 {
     struct rank *w = &m->ranks.all[f->from.rank];
     struct err why = {0};
-    if (w->lost || m->results.has_ended) {
+    if (w->lost) {
+        return;
+    }
+    if (m->results.has_ended) { /* nobody is to go on, or waits for its last word */
+        w->lost = true;
         return;
     }
     if (!can_go_on_without(m, f->from.rank)) {
@@ -259,6 +283,8 @@ static int on_old(struct monitor *m, const struct fact *f, struct err *e)
     switch (f->type) {
     case FACT_EVALUATION:
         return on_evaluation(m, &f->evaluation, e);
+    case FACT_NORMS:
+        return history_norms(m->feed.history, &f->norms, e);
     case FACT_CHECKPOINT:
     case FACT_ARTIFACT:
         return on_saved(m, f, e);
@@ -279,8 +305,8 @@ static int begin_anew(struct monitor *m, struct err *e)
 
 static int on_own(struct monitor *m, struct fact *f, struct err *e)
 {
-    if (!m->gate_open && f->type == FACT_EVALUATION) { /* its keeper's "restored" may come later */
-        evaluations_add(&m->early, &f->evaluation, 0);
+    if (!m->gate_open && (f->type == FACT_EVALUATION || f->type == FACT_NORMS)) {
+        keep_early(m, f);
         return 0;
     }
     switch (f->type) {
@@ -350,11 +376,11 @@ static int check_fact(struct monitor *m, const struct fact *f, struct err *why)
 {
     bool own = sender_is(&f->from, &m->ours);
     if (own && !fact_is_its_own(f, ranks_first(&m->ranks), m->ranks.workers)) {
-        return err_set(why, ERR_FORBIDDEN, "this rank does not tell such facts");
+        return err_set(why, ERR_FORBIDDEN, "a rank of its kind sends no such facts");
     }
     return feed_is_new(&m->feed, f)
                ? 0
-               : err_set(why, ERR_CONFLICT, "its rank told it before, or a newer one");
+               : err_set(why, ERR_CONFLICT, "its rank has sent it before, or a newer one");
 }
 
 static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool disk, struct err *e)

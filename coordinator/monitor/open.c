@@ -154,6 +154,9 @@ void monitor_close(struct monitor *m)
     orders_close(&m->orders);
     results_close(&m->results);
     evaluations_release(&m->early);
+    while (m->n_early_norms > 0) {
+        norms_release(&m->early_norms[--m->n_early_norms]);
+    }
     ranks_close(&m->ranks);
     seals_close(m->seals);
     free(m);

@@ -1,8 +1,8 @@
 /* Orders: what the monitor tells the workers (the document "control": minibatches, stop, pause),
  * and what it learns of their speed (profiles, kept across jobs).
  *
- * The balancer decides once. The store may be away when the decision is to be written down; then it
- * is owed, and the next turn pays it before anything else is decided.
+ * The balancer decides once. If the store is away when the decision must be written, the next turn
+ * writes it before the balancer decides again.
  */
 #ifndef COORDINATOR_MONITOR_ORDERS_H
 #define COORDINATOR_MONITOR_ORDERS_H

@@ -21,6 +21,8 @@
 #include "coordinator/monitor/publisher.h"
 #include "coordinator/monitor/watchdog.h"
 
+enum { NORMS_EARLY = 16 };
+
 struct monitor {
     struct store *store;
     const struct jobspec *spec;
@@ -43,8 +45,10 @@ struct monitor {
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
      * started, because older rows past that are superseded first. */
     bool gate_open;
-    struct evaluations early; /* evaluations that came before the gate opened; owned */
-    int64_t keeper_seen_at;   /* `at` of the first heartbeat that says it serves; 0: none */
+    struct evaluations early;              /* evaluations that came before the gate opened; owned */
+    struct norms early_norms[NORMS_EARLY]; /* the same of norms, the first of them; owned */
+    int n_early_norms;
+    int64_t keeper_seen_at; /* `at` of the first heartbeat that says it serves; 0: none */
     double beats_at, show_at, flush_at, profile_at; /* when each was last done */
 };
 

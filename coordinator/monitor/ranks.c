@@ -170,7 +170,7 @@ static void see_beat(struct ranks *r, int rank, const json_t *j)
 
 int ranks_read_beats(struct ranks *r, struct store *store, struct err *e)
 {
-    json_t *beats = store_beats(store, r->ours.job, e), *j;
+    json_t *beats = store_beats(store, r->ours.job, ranks_count(r), e), *j;
     const char *key;
     if (!beats) {
         return -(e && e->code ? (int)e->code : ERR_UNAVAILABLE);

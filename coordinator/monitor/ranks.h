@@ -1,5 +1,4 @@
-/* The ranks of an attempt as they tell of themselves: rows of steps and heartbeats. Facts are in
- * facts.c.
+/* The ranks of an attempt by what they report: rows of steps and heartbeats. Facts are in facts.c.
  *
  * Accounting never depends on rows, which may be dropped: samples, updates and staleness come from
  * the cumulative counters in the heartbeats. Rows feed the charts, the loss and the balancer.

@@ -1,5 +1,4 @@
-/* Results: what ranks told of the job itself, and stays: evaluations, and how the attempt ended.
- */
+/* Results that stay with the job: evaluations, and how the attempt ended. */
 #ifndef COORDINATOR_MONITOR_RESULTS_H
 #define COORDINATOR_MONITOR_RESULTS_H
 

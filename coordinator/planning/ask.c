@@ -16,23 +16,25 @@ int ask_folder(char dir[64], struct err *e)
     return mkdtemp(dir) ? 0 : err_errno(e, ERR_IO, "cannot make a folder in /tmp");
 }
 
-json_t *ask_program(const char *const *argv, const char *dir, double seconds, struct err *e)
+json_t *ask_program(const char *const *argv, const char *dir, const struct ask_limits *limits,
+                    struct err *e)
 {
     char out[PATH_MAX], err[PATH_MAX];
     snprintf(out, sizeof out, "%s/out", dir);
     snprintf(err, sizeof err, "%s/err", dir);
-    struct proc_spec spec = {.argv = argv, .stdout_path = out, .stderr_path = err};
+    struct proc_spec spec = {
+        .argv = argv, .stdout_path = out, .stderr_path = err, .memory_bytes = limits->memory_bytes};
     pid_t pid = proc_start(&spec, e);
     int code = 0;
     if (pid < 0) {
         return NULL;
     }
-    double until = clock_now() + seconds, nap = 0.002;
+    double until = clock_now() + limits->seconds, nap = 0.002;
     while (!proc_poll(pid, &code)) {
         if (clock_now() > until) {
             proc_stop(pid, 0);
             err_set(e, ERR_TIMEOUT, "'%s %s' did not answer within %g s", argv[0], argv[1],
-                    seconds);
+                    limits->seconds);
             return NULL;
         }
         clock_sleep(nap);

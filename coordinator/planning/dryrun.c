@@ -21,8 +21,9 @@
 #include "job/documents/scored.h"
 #include "job/node/node.h"
 
-static const double limit_seconds = 5;
+static const struct ask_limits usual = {.seconds = 5};
 static const double upload_seconds = 60;
+static const int64_t upload_memory = (int64_t)4 << 30;
 
 json_t *dryrun_datasets(void *ctx, struct err *e)
 {
@@ -30,18 +31,18 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     char dir[64], cache[PATH_MAX];
     const char *argv[] = {d->worker, "--datasets", d->roots, "--cache", cache, NULL};
     snprintf(cache, sizeof cache, "%s/datasets.json", d->data_dir);
-    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limit_seconds, e);
+    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, &usual, e);
     proc_remove_tree(dir, NULL);
     return j;
 }
 
-/* As datasets_show; reading an upload for the first time may take a while. */
-static json_t *show(const struct dryrun *d, const char *roots, const char *path, double seconds,
-                    struct err *e)
+/* As datasets_show. */
+static json_t *show(const struct dryrun *d, const char *roots, const char *path,
+                    const struct ask_limits *limits, struct err *e)
 {
     char dir[64];
     const char *argv[] = {d->worker, "--datasets", roots, "--show", path, NULL};
-    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, seconds, e);
+    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limits, e);
     proc_remove_tree(dir, NULL);
     if (scored_is_refusal(j, ERR_NOT_FOUND, e)) {
         json_decref(j);
@@ -53,12 +54,17 @@ static json_t *show(const struct dryrun *d, const char *roots, const char *path,
 json_t *dryrun_dataset(void *ctx, const char *path, struct err *e)
 {
     const struct dryrun *d = ctx;
-    return show(d, d->roots, path, limit_seconds, e);
+    return show(d, d->roots, path, &usual, e);
 }
 
+/* Reading an upload for the first time may take a while, and a packed file of a few megabytes may
+ * unpack to gigabytes in this host's memory. */
 static json_t *show_upload(void *ctx, const char *roots, const char *name, struct err *e)
 {
-    return show(ctx, roots, name, upload_seconds, e);
+    int64_t half = (int64_t)sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
+    const struct ask_limits limits = {.seconds = upload_seconds,
+                                      .memory_bytes = half < upload_memory ? half : upload_memory};
+    return show(ctx, roots, name, &limits, e);
 }
 
 json_t *dryrun_dataset_add(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,
@@ -97,7 +103,7 @@ static int check_spec(const struct dryrun *d, const json_t *spec, const char *in
     const char *virtual[] = {d->simulator, "--check", "--job", file, "--data", d->roots, NULL};
     rc = text ? proc_write_file(file, text, n, 0600, e)
               : err_set(e, ERR_MEMORY, "cannot check the spec: memory ran out");
-    json_t *j = rc < 0 ? NULL : ask_program(simulator ? virtual : worker, dir, limit_seconds, e);
+    json_t *j = rc < 0 ? NULL : ask_program(simulator ? virtual : worker, dir, &usual, e);
     rc = j ? checked_read(out, j, e) : -(int)e->code;
     json_decref(j);
     free(text);

@@ -1,5 +1,5 @@
-/* Is it worth it that an elastic job grows now? A change of its size costs some seconds without a
- * step, so nodes that come and go must not make it change all the time. Pure. */
+/* Whether an elastic job should grow now. Each change of its size costs some seconds without a
+ * step, so it must not change with every node that comes and goes. Pure. */
 #ifndef COORDINATOR_PLANNING_GROWTH_H
 #define COORDINATOR_PLANNING_GROWTH_H
 

@@ -1,4 +1,4 @@
-/* What a job would be like, for a dry run: step time, samples/s, time of an epoch and staleness,
+/* The prediction of a dry run: step time, samples/s, time of an epoch and staleness,
  * for its strategy and for the others. */
 #ifndef COORDINATOR_PLANNING_PREDICT_H
 #define COORDINATOR_PLANNING_PREDICT_H

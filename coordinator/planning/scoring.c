@@ -22,7 +22,7 @@
 #include "job/documents/scored.h"
 
 enum { CLASSES_MOST = 100, KEPT_BYTES = 16 << 20 };
-static const double limit_seconds = 120;
+static const struct ask_limits limits = {.seconds = 120};
 static const char *const model_name = "model.safetensors";
 
 static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER; /* while one evaluates */
@@ -100,7 +100,7 @@ static json_t *evaluate(const struct scoring *s, struct err *e)
     if (ask_folder(dir, e) < 0) {
         return NULL;
     }
-    json_t *scored = ask_program(argv, dir, limit_seconds, e);
+    json_t *scored = ask_program(argv, dir, &limits, e);
     proc_remove_tree(dir, NULL);
     if (scored && check(scored, e) < 0) {
         json_decref(scored);

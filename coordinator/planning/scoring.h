@@ -1,5 +1,5 @@
-/* What a job's model takes for what: its confusion matrix and the samples with the greatest loss,
- * on the test set, with pictures of them. */
+/* The confusion matrix of a job's model on the test set, and the samples with the greatest loss,
+ * with pictures of them. */
 #ifndef COORDINATOR_PLANNING_SCORING_H
 #define COORDINATOR_PLANNING_SCORING_H
 

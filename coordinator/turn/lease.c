@@ -31,7 +31,8 @@ static const double settle_seconds = 6;
 
 struct lease {
     char data_dir[PATH_MAX], lock_name[LOCK_BYTES], instance[STORE_INSTANCE];
-    bool standby, locked;
+    char store_name[STORE_INSTANCE];
+    bool standby, locked, told_elsewhere;
     int lock; /* descriptor of DIR/serve.lock */
     json_t *who;
     void (*on_lost)(void);
@@ -156,13 +157,48 @@ static int take(struct lease *l, const char *dead, bool patient, struct store_le
     /* the lock is named by who has it alone: one that leads while a stopped one still has the lock
      * must not be taken for dead when that one ends */
     json_object_set_new(l->who, "lock", json_string(l->locked ? l->lock_name : ""));
-    const struct store_candidate c = {l->instance, l->who, dead, patient};
+    const struct store_candidate c = {l->instance, l->who, dead, patient, l->store_name};
     double before = boot_now();
     int rc = store_leader_take(l->store, &c, &l->fence, leader, e);
     if (rc == LEADER_SELF) {
         atomic_store(&l->renewed_at, before);
     }
     return rc;
+}
+
+/* Does who has the folder's lock work on another store? The lock's file has the name of its store.
+ * Whoever leads here without the lock would be a second one in the folder, not a successor. */
+static bool works_elsewhere(struct lease *l)
+{
+    char other[STORE_INSTANCE] = "";
+    ssize_t n = l->locked ? 0 : pread(l->lock, other, sizeof other - 1, 0);
+    bool elsewhere = n > 0 && strcmp(other, l->store_name) != 0;
+    if (elsewhere && !l->told_elsewhere) {
+        log_error("lease", "the coordinator of this data folder works on another store; waits",
+                  "data_dir=%s", l->data_dir);
+    }
+    l->told_elsewhere = elsewhere;
+    return elsewhere;
+}
+
+/* A store without a name gets one by who takes its lease first. */
+static int learn_store(struct lease *l, struct err *e)
+{
+    int rc = store_leader_store(l->store, l->store_name, e);
+    if (rc >= 0 && !l->store_name[0]) {
+        memcpy(l->store_name, l->instance, sizeof l->store_name);
+    }
+    return rc;
+}
+
+static void note_store(const struct lease *l)
+{
+    size_t n = strlen(l->store_name);
+    if (l->locked &&
+        (pwrite(l->lock, l->store_name, n, 0) != (ssize_t)n || ftruncate(l->lock, (off_t)n) != 0)) {
+        log_warn("lease", "cannot write into the lock of the data folder", "data_dir=%s",
+                 l->data_dir);
+    }
 }
 
 /* What a coordinator that waits has seen. */
@@ -199,7 +235,11 @@ static int try_once(struct lease *l, struct wait *w, struct err *e)
     bool patient =
         l->standby && (w->reached_at == 0 || boot_now() - w->reached_at < settle_seconds);
     try_lock(l);
-    int rc = take(l, NULL, patient, &leader, e);
+    int rc = learn_store(l, e);
+    if (rc >= 0 && works_elsewhere(l)) {
+        return LEADER_OTHER;
+    }
+    rc = rc < 0 ? rc : take(l, NULL, patient, &leader, e);
     if (rc == LEADER_OTHER && has_ended(l, &leader)) {
         char dead[STORE_INSTANCE];
         snprintf(dead, sizeof dead, "%s", leader.instance);
@@ -240,6 +280,7 @@ int lease_take(struct lease *l, const char *store_url, const char *password,
     if (rc < 0) {
         return rc;
     }
+    note_store(l);
     if (!l->locked) {
         log_warn("lease", "the lock of the data folder is still held; its holder's lease ran out",
                  "data_dir=%s", l->data_dir);

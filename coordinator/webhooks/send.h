@@ -1,11 +1,11 @@
-/* Sends what webhooks are told: POST over http or https, several at a time on the caller's thread.
- * Signed as Standard Webhooks has it (standardwebhooks.com):
+/* Sends deliveries: POST over http or https, several at a time on the caller's thread, signed as
+ * Standard Webhooks defines it (standardwebhooks.com):
  *
  *   webhook-id: ID     webhook-timestamp: SECONDS
  *   webhook-signature: v1,BASE64(HMAC-SHA256(secret, "ID.SECONDS.BODY"))
  *
- * A redirect is not followed, no proxy is asked, and the address to which a connection would go is
- * checked after names were looked up, so no name leads to where it must not (common/netaddr.h).
+ * No redirect is followed and no proxy is used. The address of each connection is checked after its
+ * name was looked up, so that no name leads to a forbidden address (common/netaddr.h).
  */
 #ifndef COORDINATOR_WEBHOOKS_SEND_H
 #define COORDINATOR_WEBHOOKS_SEND_H

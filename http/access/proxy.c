@@ -40,8 +40,8 @@ int proxy_init(struct proxy *p, const char *header, const char *role, const char
         return 0;
     }
     if (!is_header(header)) {
-        return err_set(e, ERR_INVALID,
-                       "'%.80s' cannot be the header in which a proxy says who asks", header);
+        return err_set(e, ERR_INVALID, "'%.80s' cannot be the header that has the user's name",
+                       header);
     }
     if (p->role == ROLE_NONE) {
         return err_set(e, ERR_INVALID,
@@ -58,8 +58,9 @@ int proxy_init(struct proxy *p, const char *header, const char *role, const char
         }
     }
     if (p->n_addresses == 0) {
-        return err_set(e, ERR_INVALID,
-                       "a header says who asks, and no address is named from which it is believed");
+        return err_set(
+            e, ERR_INVALID,
+            "--proxy-user-header needs --proxy-address: only requests from there are believed");
     }
     snprintf(p->header, sizeof p->header, "%s", header);
     return 0;

@@ -66,8 +66,9 @@ static int read_asked(struct request *q, struct asked *a, struct err *e)
         return request_not_valid(q, "the query of this request", e);
     }
     if (!all && strcmp(a->owner, q->who.owner) != 0) {
-        err_set(e, ERR_FORBIDDEN, "what '%.60s' used is shown to them and to admins", a->owner);
-        return err_hint(e, "without owner= it is what you used yourself");
+        err_set(e, ERR_FORBIDDEN, "only '%.60s' and admins may see what '%.60s' used", a->owner,
+                a->owner);
+        return err_hint(e, "without owner= the answer is your own use");
     }
     return 0;
 }
@@ -179,8 +180,9 @@ int api_accounting(struct request *q, struct reply *out, struct err *e)
     struct store *store = request_store(q, e);
     json_t *uses = store ? store_accounting(store, a.first, a.last, e) : NULL,
            *body = uses ? sum_up(uses, &a) : NULL;
-    int rc = uses && !body ? err_set(e, ERR_MEMORY, "cannot sum up what was used: memory ran out")
-                           : -(int)e->code;
+    int rc = uses && !body
+                 ? err_set(e, ERR_MEMORY, "cannot add up the use of nodes: memory ran out")
+                 : -(int)e->code;
     json_decref(uses);
     if (!body) {
         return rc;

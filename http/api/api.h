@@ -21,10 +21,10 @@ api_handler api_job_workers, api_job_staleness, api_job_assignments, api_job_eva
 /* logs.c */
 api_handler api_job_logs;
 /* series.c */
-api_handler api_job_series, api_job_steps;
+api_handler api_job_series, api_job_norms, api_job_steps;
 /* nodes.c */
-api_handler api_nodes_list, api_node_get, api_node_drain, api_node_enable, api_node_disable,
-    api_node_delete;
+api_handler api_nodes_list, api_node_get, api_node_load, api_node_drain, api_node_enable,
+    api_node_disable, api_node_delete;
 /* meta.c */
 api_handler api_catalog, api_datasets, api_dataset, api_events, api_session_get, api_session_start,
     api_session_end, api_link, api_healthz, api_readyz, api_static, api_vendor;

@@ -194,7 +194,7 @@ int api_link(struct request *q, struct reply *out, struct err *e)
     static const char *const keys[] = {"role", NULL};
     char code[AUTH_TOKEN], address[HOSTS_NAME + 16], url[512];
     if (q->who.by_proxy) { /* its session would outlive what the proxy says */
-        return err_set(e, ERR_FORBIDDEN, "who comes through the proxy signs in there");
+        return err_set(e, ERR_FORBIDDEN, "people who come through the proxy sign in there");
     }
     json_t *body = q->body.len > 0 ? request_object(q, keys, e) : json_object();
     if (!body) {

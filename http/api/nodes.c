@@ -3,10 +3,12 @@
  */
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "http/api/api.h"
 #include "http/request.h"
+#include "store/loads.h"
 
-enum { ETAG = 64 };
+enum { ETAG = 64, LOAD_SECONDS = 1800 };
 
 /* A node's version: its state and its job. Figures that its heartbeat brings are no part of it. */
 static void etag_of(const json_t *node, char out[ETAG])
@@ -45,6 +47,32 @@ int api_node_get(struct request *q, struct reply *out, struct err *e)
 {
     struct store *store = request_store(q, e);
     return store ? answer_node(q, out, store, e) : -(int)e->code;
+}
+
+/* Of a node that is gone it is still kept. */
+int api_node_load(struct request *q, struct reply *out, struct err *e)
+{
+    const char *name = q->match.args[0];
+    struct store *store = request_store(q, e);
+    struct err gone = {0};
+    if (!store) {
+        return -(int)e->code;
+    }
+    double now = (double)clock_wall_ms() / 1000,
+           seconds = (double)request_int(q, "seconds", LOAD_SECONDS);
+    json_t *node = store_node_get(store, name, &gone),
+           *body = store_loads(store, name, now - seconds, e);
+    bool there = node || json_array_size(json_object_get(body, "at")) > 0;
+    json_decref(node);
+    if (!there) {
+        json_decref(body);
+        *e = gone;
+        return -(int)e->code;
+    }
+    if (body) {
+        json_object_set_new(body, "now", json_real(now));
+    }
+    return body ? reply_set_json(out, 200, body, e) : -(int)e->code;
 }
 
 /* Sets both marks; NULL takes one away. */

@@ -122,6 +122,14 @@ const struct schema schemas[] = {
      "name:string node:string? total_points:integer x:[number] min:[number?] max:[number?] "
      "mean:[number?]",
      "One curve, of a node or (null) of the job; bucket i begins at x[i]."},
+    {"Norms",
+     "tensors:[Tensor] left_out:integer total_points:integer x:[integer] epoch:[number] "
+     "time:[number] weights:[[number?]] gradients:[[number?]]",
+     "L2 norms of each tensor and of its gradient, measured now and then: a list for each of "
+     "`tensors`, a value for each step of `x`, the greatest since the step before. The gradient is "
+     "that of one worker's minibatch before any exchange, clipping and weight decay. null: it "
+     "became NaN or infinite. `left_out`: tensors beyond the first 1024, which are not measured."},
+    {"Tensor", "name:string elements:integer", "A tensor of the model's parameters."},
     {"Steps", "nodes:[NodeSteps]", "The last rows of each rank."},
     {"NodeSteps", "node:string rank:integer rows:[StepRow]",
      "The last rows of one rank, oldest first."},
@@ -234,6 +242,15 @@ const struct schema schemas[] = {
      "python3 and of the packages that programs may need. `interpreters`: what --python names on "
      "its host; the first is what runs programs that ask for python3. `asking`: the host's "
      "interpreters have not answered yet."},
+    {"NodeLoad",
+     "now:number at:[number] seconds:[number] cpu:[number?] memory_used_bytes:[number?] "
+     "memory_bytes:[number?] received_bytes_per_second:[number?] "
+     "sent_bytes_per_second:[number?] gpu_busy:[number?] gpu_memory_used_bytes:[number?] "
+     "gpu_memory_bytes:[number?]",
+     "How busy a node's host was: means over `seconds` that ended `at` (seconds since 1970, as "
+     "`now`), oldest first: 2 s of the last half hour, a minute of the last day, 10 minutes of the "
+     "last week. `cpu`: share of the processors that the host may use. Bytes are those of its "
+     "network without loopback. null: not known, or the node has no GPU."},
     {"Interpreter", "path:string ~packages:{string} ~broken:{string}",
      "A Python for programs: versions of what can be imported, and why the rest cannot."},
     {"NodeState", "=ready|busy|resting|draining|disabled|lost",
@@ -308,10 +325,11 @@ const struct schema schemas[] = {
      "A token that was issued, the only time that it is shown."},
     {"Disk",
      "low:boolean free_bytes:integer? used_bytes:integer? max_disk_bytes:integer? "
-     "can_go_bytes:integer jobs:[DiskJob]",
+     "data_bytes:integer? can_go_bytes:integer jobs:[DiskJob]",
      "The data folder's disk, as seen within the last seconds. `low`: less than 32 MiB are free; "
      "`used_bytes`: what all jobs, artifacts included, and uploaded programs take of "
-     "`max_disk_bytes` (`--max-disk`); `can_go_bytes`: history and checkpoints of jobs that have "
+     "`max_disk_bytes` (`--max-disk`); `data_bytes`: what uploaded data sets take besides "
+     "(`--data-uploads`); `can_go_bytes`: history and checkpoints of jobs that have "
      "ended; `jobs`: the ten that finished first."},
     {"DiskJob", "id:id finished:string disk_bytes:integer can_go_bytes:integer",
      "What deleting the job would give back, and what pruning it alone would."},

@@ -1,4 +1,4 @@
-/* Curves and the last steps of a job, read from its history on disk (store/history.h); neither
+/* Curves, norms and the last steps of a job, read from its history on disk (store/history.h). None
  * needs the store, so charts are available while it is away. A job that is known but has no history
  * yet has empty series, not an error.
  */
@@ -35,6 +35,16 @@ int api_job_series(struct request *q, struct reply *out, struct err *e)
     return request_wants_csv(q)
                ? csv_reply(out, csv_of_series(json_object_get(body, "series")), body, e)
                : reply_set_json(out, 200, body, e);
+}
+
+int api_job_norms(struct request *q, struct reply *out, struct err *e)
+{
+    char folder[PATH_BYTES];
+    if (request_job_folder(q, "", folder, sizeof(folder), e) < 0) {
+        return -(int)e->code;
+    }
+    json_t *body = history_norms_read(folder, (int)request_int(q, "points", 0), e);
+    return body ? reply_set_json(out, 200, body, e) : -(int)e->code;
 }
 
 int api_job_steps(struct request *q, struct reply *out, struct err *e)

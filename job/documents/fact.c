@@ -11,17 +11,12 @@
 static const double longest = 1e12;
 
 static const char *const types[FACT_TYPES] = {
-    [FACT_LOADED] = "loaded",
-    [FACT_EVALUATION] = "evaluation",
-    [FACT_JOINED] = "joined",
-    [FACT_CRASHED] = "crashed",
-    [FACT_PROFILE] = "profile",
-    [FACT_TUNING] = "tuning",
-    [FACT_CHECKPOINT] = "checkpoint",
-    [FACT_ARTIFACT] = "artifact",
-    [FACT_RESTORED] = "restored",
-    [FACT_LOST] = "lost",
-    [FACT_LEFT] = "left",
+    [FACT_LOADED] = "loaded",     [FACT_EVALUATION] = "evaluation",
+    [FACT_NORMS] = "norms",       [FACT_JOINED] = "joined",
+    [FACT_CRASHED] = "crashed",   [FACT_PROFILE] = "profile",
+    [FACT_TUNING] = "tuning",     [FACT_CHECKPOINT] = "checkpoint",
+    [FACT_ARTIFACT] = "artifact", [FACT_RESTORED] = "restored",
+    [FACT_LOST] = "lost",         [FACT_LEFT] = "left",
     [FACT_ENDED] = "ended",
 };
 static const char *const outcomes[OUTCOMES] = {
@@ -64,6 +59,9 @@ json_t *fact_json(const struct fact *f)
         break;
     case FACT_EVALUATION:
         evaluation_write(j, &f->evaluation);
+        break;
+    case FACT_NORMS:
+        norms_write(j, &f->norms);
         break;
     case FACT_CRASHED:
         json_object_set_new(j, "message", jsonx_text(f->crashed));
@@ -153,6 +151,9 @@ static void read_own(const struct document *d, struct fact *f)
     case FACT_EVALUATION:
         evaluation_parse(d, &f->evaluation);
         break;
+    case FACT_NORMS:
+        norms_parse(d, &f->norms);
+        break;
     case FACT_CRASHED:
         document_sentence(d, "message", f->crashed, sizeof f->crashed);
         break;
@@ -231,6 +232,8 @@ void fact_release(struct fact *f)
         json_decref(f->tuning);
     } else if (f->type == FACT_LEFT) {
         departure_release(&f->left);
+    } else if (f->type == FACT_NORMS) {
+        norms_release(&f->norms);
     }
     memset(f, 0, sizeof *f);
 }
@@ -242,6 +245,8 @@ bool fact_is_its_own(const struct fact *f, int first, int workers)
     switch (f->type) {
     case FACT_EVALUATION:
         return rank <= first || keeper;
+    case FACT_NORMS:
+        return worker && rank <= first;
     case FACT_JOINED:
         return rank == 0;
     case FACT_CRASHED:

@@ -10,6 +10,8 @@
  *                                                                    training samples
  *   evaluation  rank 0*,    step epoch time loss accuracy            figures of the test set
  *               keeper      samples final
+ *   norms       rank 0*     step epoch time names elements           lengths of the tensors and of
+ *                           weights gradients left_out               their gradients
  *   joined      rank 0      program                                  what a user's program brings
  *   crashed     worker      message                                  its program ended, and is
  *                                                                    started again
@@ -35,6 +37,7 @@
 #include "job/documents/document.h"
 #include "job/documents/evaluation.h"
 #include "job/documents/joined.h"
+#include "job/documents/norms.h"
 
 enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
 /* The number of the fact "lost", which is a rank's last word: above all that it gave itself. */
@@ -43,6 +46,7 @@ static const int64_t FACT_LAST = (int64_t)1 << 62;
 enum fact_type {
     FACT_LOADED,
     FACT_EVALUATION,
+    FACT_NORMS,
     FACT_JOINED,
     FACT_CRASHED,
     FACT_PROFILE,
@@ -77,6 +81,7 @@ struct fact {
     union {
         int64_t loaded; /* training samples */
         struct evaluation evaluation;
+        struct norms norms; /* owned by a fact that was read, else borrowed */
         struct joined joined;
         struct {
             double a, k;   /* seconds; k 0: its memory is too small for its first minibatch */

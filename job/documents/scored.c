@@ -109,8 +109,8 @@ json_t *scored_json(const struct scored *s)
 
 json_t *scored_refusal(const struct err *why)
 {
-    return json_pack("{s:{s:s, s:s, s:s}}", "error", "code", err_name(why->code), "message",
-                     why->message, "hint", why->hint);
+    return json_pack("{s:{s:s, s:o, s:o}}", "error", "code", err_name(why->code), "message",
+                     jsonx_text(why->message), "hint", jsonx_text(why->hint));
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

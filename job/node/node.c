@@ -44,7 +44,7 @@ static int read_device(const char *text, size_t n, int cores, char device[64], i
     if (number < (of_threads ? 1 : 0) || number > INDEX_MOST || *end) {
         char forms[200];
         device_kind_forms(forms, sizeof forms);
-        return err_set(e, ERR_INVALID, "'%s' is no device: %s or auto is wanted", copy, forms);
+        return err_set(e, ERR_INVALID, "'%s' is no device: expected %s or auto", copy, forms);
     }
     *threads = of_threads ? (int)number : 1;
     snprintf(device, 64, "%s", copy);
@@ -75,7 +75,7 @@ json_t *node_parse(const char *option, const char *text, const struct node_host 
     int threads = 1;
     if (!equals || !node_valid_name(text, name_len, NODE_NAME, true)) {
         err_set(e, ERR_INVALID,
-                "%s '%s': NAME=DEVICE is wanted, the name of letters, digits, '-' and '.'", option,
+                "%s '%s': expected NAME=DEVICE with a name of letters, digits, '-' and '.'", option,
                 text);
         return NULL;
     }
@@ -162,7 +162,7 @@ int node_label(json_t *nodes, const char *text, struct err *e)
     size_t i;
     json_t *node;
     if (!equals || equals == text || (size_t)(equals - text) >= sizeof key) {
-        return err_set(e, ERR_INVALID, "--label '%s': K=V is wanted", text);
+        return err_set(e, ERR_INVALID, "--label '%s': expected K=V", text);
     }
     snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
     json_array_foreach(nodes, i, node) {

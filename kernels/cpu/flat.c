@@ -54,6 +54,24 @@ CPU_CLONES void flat_descend(float *restrict x, float *restrict sum, const float
     }
 }
 
+CPU_CLONES double flat_length(const float *a, size_t n)
+{
+    double lane[FLAT_LANES] = {0}, sum = 0;
+    size_t whole = n / FLAT_LANES * FLAT_LANES;
+    for (size_t i = 0; i < whole; i += FLAT_LANES) {
+        for (size_t k = 0; k < FLAT_LANES; k++) {
+            lane[k] += (double)a[i + k] * (double)a[i + k];
+        }
+    }
+    for (size_t i = whole; i < n; i++) {
+        lane[i - whole] += (double)a[i] * (double)a[i];
+    }
+    for (size_t k = 0; k < FLAT_LANES; k++) {
+        sum += lane[k];
+    }
+    return sqrt(sum);
+}
+
 CPU_CLONES double flat_distance(const float *restrict a, const float *restrict b, size_t n)
 {
     double lane[FLAT_LANES] = {0}, sum = 0;

@@ -60,7 +60,7 @@ endif
 host_tests   := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/cuda/test_*.c))
 host_standin := $(patsubst %.cpp,$(BUILD)/host/%.o,$(wildcard tests/cuda/standin/*.cpp))
 host_objects := $(cuda_sources:%.cu=$(BUILD)/host/%.o) $(host_standin)
-HOST_FLAGS   := -std=c++20 -g -O1 -fPIC -fvisibility=hidden -ffp-contract=off -I. \
+HOST_FLAGS   := -std=c++20 $(SYMBOLS) -O1 -fPIC -fvisibility=hidden -ffp-contract=off -I. \
                 -Itests/cuda/include -Wall -Wextra -Wno-unused-parameter -Wno-unused-function \
                 -Wno-missing-field-initializers $(if $(DEVELOPER),-Werror) -MMD -MP
 $(BUILD)/host/kernels/cuda/%.o: kernels/cuda/%.cu
@@ -87,7 +87,7 @@ $(BUILD)/tests/cuda/test_%: $(BUILD)/tests/cuda/test_%.o $(call libs,kernels)
 cuda-host-parts: $(BUILD)/evenstep-cuda-host.so $(host_tests) $(standin_test)
 cuda-host:
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/cuda-host SANITIZE=address,undefined CUDA=0 \
-	    OPT=-O1 cuda-host-parts
+	    OPT=-O1 SYMBOLS=-g1 cuda-host-parts
 check-gpu: all $(host_tests) ## the CUDA device on this machine's GPU against the CPU
 	tests/run cuda-gpu BUILD=$(BUILD)
 gpu-kit: $(BUILD)/tests/bench/bench_gpu $(BUILD)/tests/bench/bench_step

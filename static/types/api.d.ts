@@ -214,6 +214,18 @@ declare namespace Api {
     total_points: number;
   }
 
+  /** Norms of the model's tensors and their gradients: lists by tensor, values by step. */
+  interface Norms {
+    tensors: {name: string, elements: number}[];
+    left_out: number;
+    total_points: number;
+    x: number[];
+    epoch: number[];
+    time: number[];
+    weights: (number|null)[][];
+    gradients: (number|null)[][];
+  }
+
   interface NodeRows {
     node: string;
     rows: Row[];
@@ -239,6 +251,21 @@ declare namespace Api {
     gpu?: Gpu|null;
     /** Versions of its python3 and of what programs may need. */
     packages?: {[name: string]: string};
+  }
+
+  /** How busy a node's host was: means over `seconds` that ended `at`, oldest first. */
+  interface NodeLoad {
+    now: number;
+    at: number[];
+    seconds: number[];
+    cpu: (number|null)[];
+    memory_used_bytes: (number|null)[];
+    memory_bytes: (number|null)[];
+    received_bytes_per_second: (number|null)[];
+    sent_bytes_per_second: (number|null)[];
+    gpu_busy: (number|null)[];
+    gpu_memory_used_bytes: (number|null)[];
+    gpu_memory_bytes: (number|null)[];
   }
 
   interface Gpu {

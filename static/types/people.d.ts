@@ -4,6 +4,7 @@ declare namespace Api {
   interface Disk {
     low: boolean;
     free_bytes?: number|null;
+    data_bytes?: number|null;
     can_go_bytes: number;
     jobs: {id: string, finished: string, disk_bytes: number, can_go_bytes: number}[];
   }

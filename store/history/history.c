@@ -20,6 +20,7 @@
 
 #include "common/proc.h"
 #include "store/history/meta.h"
+#include "store/history/norms.h"
 #include "store/history/parts.h"
 #include "store/history/pyramid.h"
 
@@ -50,6 +51,7 @@ struct history {
     int64_t evaluations, evaluated; /* how many; the step of the last one that counts, -1: none */
     int evaluations_fd;
     bool evaluations_dirty;
+    struct norm_track norms;
     int attempt;        /* the newest seen */
     int64_t version;    /* of the last restart, -1: none */
     bool since_restart; /* rows were taken after it */
@@ -210,7 +212,7 @@ struct history *history_open(const char *job_dir, int workers, const char *const
     char base[PYRAMID_PATH];
     snprintf(h->dir, sizeof h->dir, "%s/history", job_dir);
     h->workers = workers;
-    h->evaluations_fd = -1;
+    h->evaluations_fd = h->norms.fd = -1;
     h->version = -1;
     int rc = proc_mkdirs(h->dir, 0755, e);
     if (rc == 0 && !(h->meta = history_meta_load(h->dir, e))) {
@@ -222,7 +224,8 @@ struct history *history_open(const char *job_dir, int workers, const char *const
         struct pyramid_writer *track = r < 0 ? &h->steps : &h->ranks[r].rows;
         rc = pyramid_writer_open(track, base, h->row_bytes, e);
     }
-    if (rc < 0 || (rc = open_evaluations(h, e)) < 0 || (rc = recall(h, e)) < 0 ||
+    if (rc < 0 || (rc = open_evaluations(h, e)) < 0 ||
+        (rc = norm_track_open(&h->norms, h->dir, h->meta, e)) < 0 || (rc = recall(h, e)) < 0 ||
         (rc = add_layout(h, nodes, e)) < 0) {
         history_close(h);
         return NULL;
@@ -241,6 +244,7 @@ void history_close(struct history *h)
     if (h->evaluations_fd >= 0) {
         close(h->evaluations_fd);
     }
+    norm_track_close(&h->norms);
     step_merge_release(&h->pending);
     json_decref(h->meta);
     free(h->ranks);
@@ -333,6 +337,11 @@ static int write_out(struct history *h, bool sync, struct err *e)
                    : rc; /* made again from the rows if it is lost */
 }
 
+int history_norms(struct history *h, const struct norms *n, struct err *e)
+{
+    return norm_track_append(&h->norms, h->dir, h->meta, n, e);
+}
+
 int history_show(struct history *h, struct err *e)
 {
     return write_out(h, false, e);
@@ -347,7 +356,7 @@ int history_flush(struct history *h, struct err *e)
         }
         h->evaluations_dirty = false;
     }
-    return rc;
+    return rc == 0 ? norm_track_sync(&h->norms, h->dir, e) : rc;
 }
 
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples,
@@ -465,6 +474,7 @@ int history_supersede(struct history *h, int64_t version, struct err *e)
     }
     if (rc < 0 || (rc = count_missing(h, version, e)) < 0 ||
         (rc = supersede_evaluations(h, version, e)) < 0 || (rc = find_evaluated(h, e)) < 0 ||
+        (rc = norm_track_supersede(&h->norms, h->meta, version, e)) < 0 ||
         (rc = history_meta_save(h->dir, h->meta, e)) < 0) {
         return rc;
     }

@@ -1,5 +1,6 @@
-/* meta.json: what a history says of its rows. It is written by who keeps the rows (the coordinator,
- * or the simulator of a virtual job) and read by who draws them; no other file knows a key of it.
+/* meta.json: what a history says of its rows. Whoever keeps the rows writes it (the
+ * coordinator, or the simulator of a virtual job); readers of series read it. No other file knows a
+ * key of it.
  * Inside store/ only.
  *
  *   {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],   which node a rank was, and the first

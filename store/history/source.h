@@ -1,5 +1,5 @@
-/* What a series is made of: the rows of one node, or the steps of the job, that count. Inside
- * store/ only.
+/* The source of a series: those rows of one node, or steps of the job, that count. Inside store/
+ * only.
  *
  *   source = parts of tracks, one after the other:   rows-1 [0, 80)  rows-0 [100, 190)  …
  * A node may have been another rank before a restart, and superseded rows are left out; a reader of

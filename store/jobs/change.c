@@ -22,7 +22,8 @@
 
 /* ---- creating -------------------------------------------------------------------------------- */
 
-static struct script create_script = {.text = LUA_SCORE LUA_JOB_EVENT LUA_JOB_CREATE};
+static struct script create_script = {.text =
+                                          LUA_SCORE LUA_JOB_EVENT LUA_IDEMPOTENT LUA_JOB_CREATE};
 
 static int check_priority(int priority, struct err *e)
 {

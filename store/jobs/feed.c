@@ -273,6 +273,8 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
 
 /* ---- heartbeats ------------------------------------------------------------------------------ */
 
+enum { BEAT_BYTES = 256 << 10 }; /* many times what a rank has to say */
+
 static struct script beats_script = {.text = LUA_CLOCK LUA_BEATS};
 
 /* "AT MESSAGE" */
@@ -288,15 +290,17 @@ static json_t *beat_of(const char *text, double now)
     return beat;
 }
 
-json_t *store_beats(struct store *s, const char *id, struct err *e)
+json_t *store_beats(struct store *s, const char *id, int ranks, struct err *e)
 {
-    char key[STORE_KEY];
-    const char *keys[] = {key};
+    char key[STORE_KEY], count[16], most[16];
+    const char *keys[] = {key}, *args[] = {count, most};
     double now;
+    snprintf(count, sizeof count, "%d", ranks);
+    snprintf(most, sizeof most, "%d", (int)BEAT_BYTES);
     if (key_of_job(key, KEY_JOB_BEATS, id, e) < 0) {
         return NULL;
     }
-    redisReply *r = store_script(s, &beats_script, 1, keys, 0, NULL, NULL, e);
+    redisReply *r = store_script(s, &beats_script, 1, keys, 2, args, NULL, e);
     json_t *out = NULL;
     if (!r || reply_record(r, 2, e) < 0 || reply_clock(r->element[0], &now, e) < 0) {
         goto out;

@@ -1,7 +1,7 @@
-/* Which jobs of an index a query wants, and by what they are sorted. Inside store/ only.
+/* Which jobs of an index match a query, and how they are sorted. Inside store/ only.
  *
- * Only what the query looks at is read: no field at all for the newest jobs of a state, the spec
- * for a strategy, the live document for an accuracy.
+ * Only fields that the query compares are read: none for the newest jobs of a state, the spec for a
+ * strategy, the live document for an accuracy.
  */
 #ifndef STORE_JOBS_MATCH_H
 #define STORE_JOBS_MATCH_H

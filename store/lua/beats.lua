@@ -1,2 +1,13 @@
--- KEYS beats. Gives {clock, heartbeats}.
-return {string.format('%d', clock()), redis.call('HGETALL', KEYS[1])}
+-- KEYS beats; ARGV ranks most. Gives {clock, {rank, heartbeat, …}} of the ranks below `ranks`.
+-- Whoever may write heartbeats can write any field, of any size: no other is read, and one of more
+-- than `most` bytes is given as ''.
+local beats, out = KEYS[1], {}
+for r = 0, tonumber(ARGV[1]) - 1 do
+  local rank = string.format('%d', r)
+  local bytes = redis.call('HSTRLEN', beats, rank)
+  if bytes > 0 then
+    out[#out + 1] = rank
+    out[#out + 1] = bytes <= tonumber(ARGV[2]) and redis.call('HGET', beats, rank) or ''
+  end
+end
+return {string.format('%d', clock()), out}

@@ -6,14 +6,8 @@
 local job, jobs, queue, queued, events, numbers, idempotency = unpack(KEYS)
 local id, spec, name, state, priority, created, digest, lifetime, cap = unpack(ARGV, 1, 9)
 local tags, note, owner = unpack(ARGV, 10)
-if idempotency then
-  local old = redis.call('GET', idempotency)
-  if old then
-    local before, its_digest = string.match(old, '^(%S+) (%S+)$')
-    if its_digest == digest then return {1, before} end
-    return {2, before or ''}
-  end
-end
+local answered = used_before(idempotency, digest)
+if answered then return answered end
 if redis.call('EXISTS', job) == 1 then return {3, ''} end
 if idempotency then
   redis.call('SET', idempotency, id .. ' ' .. digest, 'NX', 'EX', lifetime)

@@ -4,14 +4,8 @@
 -- that was used with another; {3} if the id is taken.
 local sweep, sweeps, open, idempotency = unpack(KEYS)
 local id, document, owner, state, created, score, digest, lifetime = unpack(ARGV)
-if idempotency then
-  local old = redis.call('GET', idempotency)
-  if old then
-    local before, its_digest = string.match(old, '^(%S+) (%S+)$')
-    if its_digest == digest then return {1, before} end
-    return {2, before or ''}
-  end
-end
+local answered = used_before(idempotency, digest)
+if answered then return answered end
 if redis.call('EXISTS', sweep) == 1 then return {3, ''} end
 if idempotency then
   redis.call('SET', idempotency, id .. ' ' .. digest, 'NX', 'EX', lifetime)

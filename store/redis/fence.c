@@ -91,9 +91,13 @@ int store_leader_take(struct store *s, const struct store_candidate *c, struct s
     snprintf(token, sizeof token, "%lld", (long long)atomic_load(&fence->token));
     snprintf(length, sizeof length, "%lld",
              c->patient ? (long long)INT32_MAX : (long long)STORE_LEADER_MS);
-    const char *keys[] = {key_text(KEY_LEADER)},
-               *args[] = {c->instance, who, token, length, c->dead ? c->dead : ""};
-    redisReply *r = store_script(s, &take_script, 1, keys, 5, args, NULL, e);
+    const char *keys[] = {key_text(KEY_LEADER)}, *args[] = {c->instance,
+                                                            who,
+                                                            token,
+                                                            length,
+                                                            c->dead ? c->dead : "",
+                                                            c->store ? c->store : ""};
+    redisReply *r = store_script(s, &take_script, 1, keys, 6, args, NULL, e);
     free(who);
     int rc = r ? reply_record(r, 2, e) : store_failed(e);
     if (rc >= 0 && ((rc = reply_int(r->element[0], &taken, e)) < 0 ||
@@ -109,6 +113,20 @@ int store_leader_take(struct store *s, const struct store_candidate *c, struct s
         freeReplyObject(r);
     }
     return rc < 0 ? rc : taken ? LEADER_SELF : LEADER_OTHER;
+}
+
+int store_leader_store(struct store *s, char out[STORE_INSTANCE], struct err *e)
+{
+    const char *text = "";
+    redisReply *r = store_commandf(s, e, "HGET %s store", key_text(KEY_LEADER));
+    int rc = r ? reply_text(r, &text, NULL, e) : store_failed(e);
+    if (rc >= 0) {
+        snprintf(out, STORE_INSTANCE, "%s", rc == REPLY_TEXT ? text : "");
+    }
+    if (r) {
+        freeReplyObject(r);
+    }
+    return rc < 0 ? rc : 0;
 }
 
 static struct script release_script = {.text = LUA_LEADER_RELEASE};

@@ -20,8 +20,8 @@
 #include "common/host.h"
 
 static struct script *const functions[] = {
-    &report_script,      &fact_script,     &node_put_script,    &node_gpu_script,
-    &node_remove_script, &host_put_script, &host_remove_script, &mail_put_script,
+    &report_script,   &fact_script,        &node_put_script, &node_gpu_script,  &node_remove_script,
+    &host_put_script, &host_remove_script, &mail_put_script, &node_load_script,
 };
 
 char *store_function_name(const struct script *script, char out[STORE_FUNCTION])

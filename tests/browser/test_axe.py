@@ -69,6 +69,7 @@ def test_no_page_has_a_finding(screen, jobs, theme):
     for route, shown in routes.items():
         page.open(route)
         page.wait_for(shown)
+        page.script("document.querySelectorAll('#layers, #load').forEach(d => { d.open = true; })")
         assert findings(page) == [], route
     page.keys("?")
     page.wait_for("dialog[open]")

@@ -102,6 +102,22 @@ def test_each_node_has_its_staleness_and_its_minibatch(page, running):
                       for n in ("fast-1", "fast-2", "mid", "slow"))[1] == "slow")
 
 
+def test_layers_and_load_fill_while_the_job_runs(page, running):
+    page.open_job(running)
+    page.click("#layers summary")
+    page.wait_text("#layers .norm-line .norm-end", r"\d")
+    assert page.script("return [...document.querySelectorAll('.norm-name')].map(n => n.textContent)"
+                       ) == ["dense1.weight", "dense1.bias", "dense2.weight", "dense2.bias"]
+    page.click("#layers .seg button:nth-child(2)")
+    page.wait_text("#layers .fold-body", "gradient of one worker")
+    page.click("#layers .tool[title=Table]")
+    page.wait_text("#layers .chart-table", r"dense1\.weight\s+100,352\s+\d")
+    page.click("#load summary")
+    page.wait_text("#load .load-host h3", "fast-1")
+    assert len(page.all("#load .load-host")) == 1  # they share a host
+    page.wait_text("#load .load-plot .load-value", r"\d")
+
+
 def test_axes_marks_and_tables(page, running):
     page.open_job(running)
     until("loss has points", lambda: points(page, "loss") > 2)
@@ -175,6 +191,9 @@ def test_nodes_page_shows_who_is_busy_and_drains_after_asking(page, running, ser
     page.open("/nodes")
     page.wait_text('.nodes-table tr[data-node="slow"]', "busy")
     page.wait_for(".fit .fit-line")
+    page.click('.nodes-table tr[data-node="slow"] td:nth-child(2)')
+    page.wait_text("#node-load", r"(?s)Load of slow.*CPU\s*\d")
+    page.click('.nodes-table tr[data-node="slow"] td:nth-child(2)')
     page.click('.nodes-table tr[data-node="slow"] .btn')
     page.wait_text(".ask", "Drain slow")
     page.click(".ask .danger")
@@ -214,12 +233,14 @@ def test_nothing_is_wider_than_the_screen(page, running, width):
                                 {"width": width, "height": 844, "deviceScaleFactor": 1,
                                  "mobile": width < 600})
     try:
-        for route in ("/", "/jobs/" + running, "/nodes", "/new", "/compare?runs=" + running):
+        for route in ("/", "/jobs/" + running, "/nodes?node=slow", "/new",
+                      "/compare?runs=" + running):
             page.open(route)
             page.wait_for("main h1, main .lead")
             page.wait_for("main .sheet")
-            fits = "return document.documentElement.scrollWidth <= window.innerWidth"
-            until(f"{route} fits {width}", lambda: page.script(fits))
+            # a phone's own innerWidth grows with what is too wide
+            fits = "return document.documentElement.scrollWidth <= arguments[0]"
+            until(f"{route} fits {width}", lambda: page.script(fits, width))
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

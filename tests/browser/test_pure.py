@@ -323,6 +323,16 @@ def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
     assert call(page, "/js/views/compare/differences.js", asked) is wanted
 
 
+@pytest.mark.parametrize("strategy, servers, wanted",
+                         [({"type": "asgd", "servers": 1}, [{"rank": 2}], True),
+                          ({"type": "asgd", "servers": 1}, [], False),
+                          ({"type": "local-sgd", "k": 8}, [{"rank": 2}], False),
+                          (None, [{"rank": 2}], False)])
+def test_a_keeper_alone_is_no_parameter_server(page, strategy, servers, wanted):
+    job = {"servers": servers, "spec": {"strategy": strategy} if strategy else {}}
+    assert call(page, "/js/spec.js", f"m.hasServers({json.dumps(job)})") is wanted
+
+
 def predicted(strategy, step, staleness, within=0.0, worth=1, drift=False):
     return {"strategy": strategy, "sample_worth": worth, "step_seconds": step,
             "replicas_drift": drift,
@@ -383,3 +393,76 @@ def test_what_if_is_asked_of_an_elastic_job_as_it_runs_now(page):
                 "m.specNow({spec: {elastic: {min: 1, max: 4}, workers: 4, min_workers: 1}, "
                 "workers: [{node: 'a'}, {node: 'b'}]})")
     assert spec == {"workers": 2, "min_workers": 1, "nodes": ["a", "b"]}
+
+
+NORMS = """{tensors: [{name: 'a.weight', elements: 4}, {name: 'a.bias', elements: 2}],
+  weights: [[2, 4], [0, 1]], gradients: [[1, null], [0.5, 0.25]], x: [1, 11], epoch: [0.5, 1],
+  time: [2, 3]}"""
+
+
+@pytest.mark.parametrize("expression, wanted", [
+    (f"m.normRows({NORMS}, 'ratio', true).map(r => r.values)", [[0.5, None], [None, 0.25]]),
+    ("m.normRange([{values: [0, null, 0.5, 8]}])", [0.5, 8]),
+    ("m.normRange([{values: [0, null]}])", None), ("m.normRange([{values: [3]}])", [1.5, 6]),
+    ("m.normRange([{values: [1e-30, 1e8]}])", [1, 1e8]),
+    ("[1, 10, 100, 0, 1e9].map(v => m.shade(v, [1, 100]))", [0, 0.5, 1, 0, 1]),
+    ("[null, Infinity].map(v => Number.isNaN(m.shade(v, [1, 100])))", [True, True]),
+    ("m.between(['#000000', '#ff0000', '#ffffff'], 0.5)", "rgb(255,0,0)"),
+    ("m.between(['#000000', '#ff0000', '#ffffff'], 1)", "rgb(255,255,255)"),
+    (f"m.normPlaces({NORMS}, 'samples', 100)", [50, 100]),
+    (f"m.normPlaces({NORMS}, 'time', 100)", [2, 3]),
+    ("[0, 1, 5, 99].map(x => m.normAt([1, 11], x))", [0, 0, 1, 1]),
+])
+def test_norms_of_layers(page, expression, wanted):
+    assert call(page, "/js/views/job/normrows.js", expression) == wanted
+
+
+def test_a_network_of_many_layers_hides_its_biases(page):
+    deep = """{tensors: Array.from({length: 60}, (_, i) => ({name: 'l' + (i >> 1) +
+        (i % 2 ? '.bias' : '.weight'), elements: 4})), weights: Array(60).fill([1]),
+        gradients: Array(60).fill([1])}"""
+    rows = [f"m.normRows({deep}, 'weights', {all}).length" for all in ("false", "true")]
+    assert call(page, "/js/views/job/normrows.js", f"[{','.join(rows)}]") == [30, 60]
+    assert call(page, "/js/views/job/normrows.js", f"[m.hidesSmall({deep}), m.hidesSmall({NORMS})]"
+                ) == [True, False]
+
+
+def test_a_line_of_load_has_a_gap_where_nothing_was_told(page):
+    load = "{at: [2, 4, 10, 12], seconds: [2, 2, 2, 2]}"
+    path = call(page, "/js/loadplots.js", f"m.loadPath({load}, [0.5, 1, null, 2], [0, 20], 1)")
+    assert path == ("M0.0000 0.5000L0.1000 0.5000L0.2000 0.0000"
+                    "M0.5000 0.0000L0.6000 0.0000")
+
+
+def test_nodes_of_one_host_share_its_load_and_gpus_do_not(page):
+    nodes = ("[{name: 'a', host: 'h'}, {name: 'b', host: 'h'}, {name: 'g', host: 'h', gpu: {}}, "
+             "{name: 'c'}]")
+    hosts = call(page, "/js/views/job/load.js", f"m.byHost(['a', 'g', 'b', 'c', 'gone'], {nodes})")
+    assert [h["nodes"] for h in hosts] == [["a", "b"], ["g"], ["c"], ["gone"]]
+
+
+DEEP = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 10 + i} for i in range(20)]}
+WIDE = {**DEEP, "layers": [{"type": "dense", "units": 90 + i} for i in range(20)]}
+
+
+@pytest.mark.parametrize("models, wanted", [
+    (["mlp", DEEP], ["mlp", "network of 20 layers"]), (["mlp", "lenet5"], ["mlp", "lenet5"]),
+    ([DEEP, WIDE, DEEP], ["network of 20 layers (A’s)", "network of 20 layers (B’s)",
+                          "network of 20 layers (A’s)"]),
+    ([DEEP, {**DEEP, "input": [1, 2, 3]}], [None, None]),
+])
+def test_a_network_that_is_written_out_is_one_difference(page, models, wanted):
+    """It was a line for each of its layers' settings."""
+    specs = json.dumps([{"model": m} for m in models])
+    assert call(page, "/js/views/compare/differences.js",
+                f"m.settingsOf({specs}).map(f => f.get('model') ?? null)") == wanted
+
+
+def test_runs_are_not_compared_at_a_level_that_guessing_reaches(page):
+    good, better, bad = (run(i, a) for i, a in enumerate(([0.4, 0.4], [0.6, 0.6], [0.12, 0.12])))
+    for one in (good, better, bad):
+        one["job"]["spec"]["model"] = "mlp"
+    asked = f"[m.goalOf({json.dumps([good, bad, better])}), m.guesses({json.dumps(bad)})]"
+    assert call(page, "/js/views/compare/model.js", asked) == [0.4, True]
+    asked = f"Number.isNaN(m.goalOf({json.dumps([good, bad])}))"
+    assert call(page, "/js/views/compare/model.js", asked) is True

@@ -76,6 +76,14 @@ def test_a_run_at_chance_is_not_praised(page):
     assert changes(low) == {"/optimizer/learning_rate": 0.01}
 
 
+def test_a_run_of_a_few_steps_is_not_judged(page):
+    """A job of one step "learned nothing", and was offered another rate."""
+    document = {**at_rate(0.05, 0.085), "progress": {"step": 1, "epoch": 1, "samples": 64}}
+    got = verdict(page, document, [2.27], evaluations([0.085]))
+    assert "It made 1 step, too few to tell whether the network learns." in got["text"]
+    assert "learned nothing" not in got["text"] and not got.get("action")
+
+
 def test_overfitting_names_the_epoch_to_stop_at(page):
     losses = [0.9, 0.8, 0.71, 0.75, 0.82, 0.9, 0.95, 1.0, 1.05, 1.1]
     accuracies = [0.7, 0.74, 0.78, 0.78, 0.779, 0.78, 0.778, 0.78, 0.777, 0.778]

@@ -78,7 +78,8 @@ static int take(struct client *c)
 {
     struct store_leader leader = {.instance = ""};
     json_t *who = json_pack("{s:s}", "host", c->instance);
-    struct store_candidate candidate = {c->instance, who, c->word[0][0] ? c->word[0] : NULL, false};
+    struct store_candidate candidate = {c->instance, who, c->word[0][0] ? c->word[0] : NULL, false,
+                                        NULL};
     int rc = store_leader_take(c->store, &candidate, &c->fence, &leader, &c->err);
     json_decref(who);
     if (rc == LEADER_OTHER) {

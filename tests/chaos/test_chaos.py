@@ -21,7 +21,6 @@ from world import CAN_MOUNT, House, Pinger
 
 SEED, FAULTS = int(os.environ.get("SEED") or 1), int(os.environ.get("FAULTS") or 25)
 AT_ONCE, EPISODE = 3, 25  # jobs side by side; faults until everything is looked at
-TRIES = 30  # of a fault whose target has always gone before it is hit
 ENDED = ("succeeded", "failed", "cancelled")
 LIVING = "queued,launching,running,pausing,paused,cancelling"
 HOUSE = {"kill_worker": 3, "kill_keeper": 2, "kill_mpirun": 2, "kill_redis": 2,
@@ -83,9 +82,7 @@ class Episode:
     def play(self):
         faults = Faults(self.world)
         for moment in self.moments:
-            hit = next((hit for hit in map(lambda _: self.strike(faults, moment), range(TRIES))
-                        if hit), None)
-            assert hit, f"nothing could be hit by {moment}"
+            hit = until(f"{moment} hits something", lambda: self.strike(faults, moment), PACE)
             self.count[moment.kind] += 1
             self.say(f"{moment.kind} {hit}")
             self.world.wake_resting()
@@ -93,7 +90,7 @@ class Episode:
             self.say(f"job {job.id} is {self.ended(job)}")
 
     def strike(self, faults, moment):
-        """What was hit; None: it had ended just before."""
+        """What was hit; None: it had ended just before, or, in a launch, was not there yet."""
         return getattr(faults, moment.kind)(self.target(moment), moment)
 
     def ended(self, job):

@@ -3,6 +3,8 @@
  * the same. */
 #include "tests/fuzz/fuzz.h"
 
+#include <math.h>
+
 #include "job/documents/beat.h"
 #include "job/documents/bookmark.h"
 #include "job/documents/checked.h"

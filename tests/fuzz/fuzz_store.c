@@ -130,7 +130,7 @@ static void read_feed(struct store *s)
     RETURNS(store_rows_read(s, job, tails, 2, 100, facts_at, &facts, on_rows, NULL, e));
     MUST(store_facts_read(s, job, last, 100, e));
     MUST(store_events_read(s, last, 100, 0, &gap, e));
-    MUST(store_beats(s, job, e));
+    MUST(store_beats(s, job, 8, e));
     BUG_ON(strlen(last) > 31);
 }
 

@@ -19,8 +19,9 @@ def service(tmp_path_factory):
     root = tmp_path_factory.mktemp("data")
     secret = tmp_path_factory.mktemp("elsewhere")
     (secret / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
-    (root / "link").symlink_to(secret)
-    (root / "link.safetensors").symlink_to(secret / "model.safetensors")
+    (root / "below").mkdir()
+    (root / "below" / "link").symlink_to(secret)
+    (root / "below" / "link.safetensors").symlink_to(secret / "model.safetensors")
     (root / "loop").symlink_to(root / "loop")
     with Service(nodes=("a=cpu:1", "b=cpu:1"), data=root) as s:
         yield s
@@ -80,13 +81,13 @@ DENSE = {"type": "dense", "units": 10}
      "/model/layers"),
     ("/data", {"format": "idx", "path": "../../etc"}, "/data/path"),
     ("/data", {"format": "idx", "path": "/etc"}, "/data/path"),
-    ("/data", {"format": "idx", "path": "link"}, "outside the data folders"),
+    ("/data", {"format": "idx", "path": "below/link"}, "outside the data folders"),
     ("/data", {"format": "npy", "path": "loop"}, "/data/path"),
     ("/data", {"format": "idx", "path": ""}, "/data/path"),
     ("/data", {"format": "idx", "path": "a" * 5000}, "/data/path"),
     ("/data", {"format": "exe", "path": "x"}, "/data/format"), ("/data", [], "/data"),
     ("/init", "../../../etc/passwd", "/init"), ("/init", "/etc/passwd", "/init"),
-    ("/init", "link.safetensors", "/init"),
+    ("/init", "below/link.safetensors", "/init"),
     ("/init", {"path": "jobs/../../../etc", "continue": True}, "/init"), ("/nodes", "a", "/nodes"),
     ("/cluster", {"nodes": [{"name": "x", "count": 10**9, "seconds_per_sample": 1}]},
      "/cluster/nodes/0/count"),
@@ -164,7 +165,7 @@ def test_where_hosts_may_join_a_job_waits_for_them_and_says_so(tmp_path):
 @pytest.mark.parametrize("query, pointer, words",
                          [("limit=1&limit=2", "limit", "given twice"),
                           ("limit=1%00", "limit", "zero byte"),
-                          ("limit=1&%00=2", "", "zero byte")])
+                          ("limit=1&%00=2", "", "zero byte"), ("name=%c0%af", "name", "UTF-8")])
 def test_a_query_that_says_two_things_is_refused(service, query, pointer, words):
     answer = service.get("jobs?" + query)
     assert (answer.status_code == 422 and answer.json()["errors"][0]["pointer"] == pointer

@@ -71,9 +71,9 @@ def test_without_a_token_or_a_service_it_says_what_to_do(tmp_path):
 def test_an_answer_that_cannot_be_written_is_no_success(service):
     for words in (["jobs"], ["jobs", "--json"], ["catalog"], ["--help"], ["completion", "bash"]):
         with open("/dev/full", "w", encoding="ascii") as full:
-            done = subprocess.run([EVENSTEP, *words], stdout=full, stderr=subprocess.PIPE, text=True,
-                                  env={**os.environ, "EVENSTEP_URL": service.url,
-                                       "EVENSTEP_TOKEN": service.token}, timeout=60, check=False)
+            env = {**os.environ, "EVENSTEP_URL": service.url, "EVENSTEP_TOKEN": service.token}
+            done = subprocess.run([EVENSTEP, *words], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, env=env, timeout=60, check=False)
         assert done.returncode == 5, words
         assert "cannot write the answer" in done.stderr and done.stderr.count("\n") == 1, words
 
@@ -191,7 +191,7 @@ def test_an_unknown_job_is_named_and_a_word_never_becomes_another_path(service):
         assert status == 6 and odd in err, err
     for odd in ("", "x" * 200):
         _, err, status = run("show", odd, service=service)
-        assert status == 2 and "is no id and no name of a job" in err
+        assert status == 2 and "is neither the id nor the name of a job" in err
 
 
 def test_a_job_is_found_by_its_name_or_the_beginning_of_its_id(service, draining):

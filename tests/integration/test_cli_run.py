@@ -383,7 +383,7 @@ def test_bounds_of_workers_make_an_elastic_job(service, program):
     assert status == 0 and "rank 0 of 2\n" in err, err
     assert service.job(id_of(out))["spec"]["elastic"] == {"min": 1, "max": 4}
     _, err, status = run("--workers", "4..1", program / "counting.py", service=service)
-    assert status == 2 and "a number from 1 to 1024 is wanted, or two such as 2..4" in err
+    assert status == 2 and "expected a number from 1 to 1024, or two such as 2..4" in err
 
 
 @pytest.fixture(scope="module")

@@ -239,8 +239,17 @@ def test_a_job_on_missing_or_torn_data_is_not_queued(service, root):
         service, broken(root, "torn",
                         lambda f: f.update({"test_batch.bin": f["test_batch.bin"][:6246]})))
     assert "/data/path" in refusal(service, cifar("nowhere"))
-    (root / "outside").symlink_to("/etc")
-    assert "outside the data folders" in refusal(service, cifar("outside"))
+    (root / "below").mkdir()
+    (root / "below" / "outside").symlink_to("/etc")
+    assert "outside the data folders" in refusal(service, cifar("below/outside"))
+
+
+def test_a_data_set_behind_the_operators_link_is_listed_and_trained_on(service, root, tmp_path):
+    shutil.copytree(root / "files", tmp_path / "large")
+    (root / "elsewhere").symlink_to(tmp_path / "large")
+    assert "elsewhere" in [d["path"] for d in service.get("datasets").json()["datasets"]]
+    service.wait(service.submit(cifar("elsewhere")), "succeeded")
+    (root / "elsewhere").unlink()
 
 
 def test_a_label_out_of_range_fails_the_job_with_file_and_byte(service, root):

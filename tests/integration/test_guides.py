@@ -16,6 +16,7 @@ import pytest
 
 import rowtable
 from programs import AT_ROOT, ROOT
+from service import PATIENCE
 
 STEP = re.compile(
     r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file "
@@ -85,7 +86,7 @@ def tree(tmp_path_factory):
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "BUILD", "MAKELEVEL")}
     made = subprocess.run(["make", "-j2", "CUDA=0", "OPT=-O0", "DEVELOPER=1", "BUILD=build",
                            "build/evenstep-worker", *CONFORMANCE, *ROW_TESTS], cwd=copy,
-                          capture_output=True, text=True, timeout=600, env=env)
+                          capture_output=True, text=True, timeout=600 * PATIENCE, env=env)
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
     return copy
 

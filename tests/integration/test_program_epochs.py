@@ -77,6 +77,15 @@ def test_under_a_server_the_others_take_its_samples(tmp_path):
     assert run.code == 0 and sum(r["batch"] for r in run.rows) >= SAMPLES
 
 
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_one_that_leaves_with_a_status_of_its_own_is_started_again(tmp_path, strategy):
+    spec = looping({"type": strategy}, "--fault", "quit", "--after", 2, "--on", 1, "--times", 1,
+                   sizes=(32, 32))
+    run = Run(tmp_path / "run", spec, in_turns(tmp_path, spec["strategy"], 2))
+    assert "rank 1 on 'local-2' ended with exit code 3; its last lines: " in run.log
+    assert (without_statistics(run.model()) == expected(EPOCHS)).all()
+
+
 def test_a_target_ends_it_before(tmp_path):
     run = Run(tmp_path / "run", looping({"type": "sync"}, target={"test_accuracy": 0.375}))
     assert (without_statistics(run.model()) == expected(2)).all()

@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -79,6 +80,23 @@ def assert_whole(service, id, job, epochs=EPOCHS):
     assert steps["total_points"] == job["progress"]["step"] - lost and steps["x"] == sorted(
         set(steps["x"]))
     assert sum(s["total_points"] for s in series if s["name"] == "test_accuracy") == 1
+
+
+def test_a_store_that_is_away_when_a_job_ends_costs_nothing_of_it():
+    """Its ranks have trained to the end, and say so once the store is back."""
+    with Service(nodes=NODES) as s:
+        id = s.submit(job_spec(30, max_restarts=0))
+        s.steps(id, 40)
+        store = int((s.dir / "redis.pid").read_text())
+        os.kill(store, signal.SIGSTOP)
+        try:
+            model = s.dir / "jobs" / id / "artifacts/model.safetensors"
+            until("the model is written", model.exists)
+            until("it was for some seconds", lambda: time.time() - model.stat().st_mtime > 9)
+        finally:
+            os.kill(store, signal.SIGCONT)
+        job = s.wait(id, "succeeded")
+        assert job["attempt"] == 1 and job["progress"]["samples"] == 30 * 2560
 
 
 def test_a_killed_redis_is_started_again_and_nothing_accepted_is_lost():

@@ -35,4 +35,4 @@ def test_a_size_that_is_none_is_refused(size, tmp_path):
                "127.0.0.1:0", f"--max-disk={size}"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ended.returncode == 1
-            and f"--max-disk '{size}': a number of bytes is wanted" in ended.stderr + ended.stdout)
+            and f"--max-disk '{size}': expected a number of bytes" in ended.stderr + ended.stdout)

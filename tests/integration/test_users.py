@@ -152,6 +152,12 @@ def test_no_user_but_the_coordinators_runs_scripts_or_reaches_beyond_its_role(se
     if user != "agent":  # nor makes a hash where a stream should be
         refused += [("hset", job + ":rows:0", "a", "b"), ("hset", job + ":facts", "a", "b"),
                     ("xadd", job + ":beats", "*", "a", "b")]
+    if user == "agent":  # of what all hosts share it changes its own entries alone
+        refused += [("del", "es:events"), ("set", "es:events", "x"), ("hset", "es:events", "a", "b"),
+                    ("del", "es:nodes"), ("set", "es:nodes", "x"), ("del", "es:hosts"),
+                    ("del", "es:mail:join"), ("set", "es:mail:join", "x"),
+                    ("hset", "es:gpu:a", "a", "b"), ("set", "es:node:a", "x"),
+                    ("set", "es:refused", "x"), ("del", "es:refused")]
     if user == "worker":
         refused += [("lpop", "es:mail:host.beta"), ("rpush", "es:mail:host.beta", "x"),
                     ("set", "es:lease:x", "1")]

@@ -102,6 +102,10 @@ def fault(w, name, s):
     if name == "leave":
         w.leave()
         sys.exit(0)
+    if name == "quit":
+        w.leave()
+        print("about to quit", flush=True)
+        sys.exit(3)
     if name == "rank":  # a worker is lost
         while ARGS.gate and not os.path.exists(ARGS.gate):
             time.sleep(0.01)

@@ -180,7 +180,7 @@ def test_all_mistakes_of_job_and_cluster_come_at_once(tmp_path):
     refused(case, "/strategy/n", "/epochs", "/optimizer/learning_rate", "/nodes/0/fixed_seconds")
     case.cluster["nodes"][0]["fixed_seconds"] = 1
     case.write()
-    refused(case, "/strategy/n", "/epochs", "4 workers are wanted, the cluster has 1 nodes")
+    refused(case, "/strategy/n", "/epochs", "the job has 4 workers, the cluster 1 nodes")
 
 
 @pytest.mark.parametrize("text,said",
@@ -256,6 +256,19 @@ def test_more_memory_than_there_is_is_refused_before_anything_is_made_naming_eve
     assert (answer["errors"][0]["pointer"] == "/cluster"
             and "server: what each node has" in answer["errors"][0]["message"])
     assert answer["memory"]["parameters"] == 1000 * 4 * (785 * 100000 + 100001 * 10)
+
+
+def test_the_memory_of_a_real_rank_has_the_average_that_it_goes_back_to(tmp_path):
+    """A worker that may have to go on without another one keeps its replica as all averaged it."""
+    told = {}
+    for workers in (1, 2):
+        job = wide(workers, {"type": "local-sgd", "k": 2}, optimizer={"momentum": 0.9})
+        assert ask(tmp_path, job, "--out", f"run-{workers}", "--timing-only").returncode == 0
+        told[workers] = json.loads((tmp_path / f"run-{workers}" / "summary.json").read_text())[
+            "rank_memory_bytes"]
+    parameters = 4 * (785 * 126 + 127 * 10)
+    # two chunks of a ring, and the copy: parameters and momentum
+    assert told[2] - told[1] >= parameters + 2 * parameters
 
 
 def sanitized():

@@ -5,13 +5,18 @@
  * finding the folder beneath EVENSTEP_DATA, and the check against a network.
  *
  * A path comes from a job's spec, so it must not lead outside the roots, symbolic links included.
- * Every path, that of a single file too, is therefore resolved first and compared afterwards.
+ * Every path, that of a single file too, is therefore resolved first and compared afterwards. What
+ * an operator's link directly beneath a root leads to counts as beneath it
+ * (docs/decisions/0045-links-beneath-a-data-root.md).
  */
 #include "worker/data/dataset.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { PATH_BYTES = 4096, ROOTS = 64 };
@@ -47,11 +52,43 @@ static bool is_beneath(const char *root, const char *path)
     return strncmp(root, path, n) == 0 && (path[n] == '\0' || path[n] == '/' || n == 1);
 }
 
+/* Is it a link that whoever looks after the root has put there: its owner, root, or our own user?
+ */
+static bool is_operators_link(int root, const char *name)
+{
+    struct stat folder, link;
+    return fstat(root, &folder) == 0 && fstatat(root, name, &link, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISLNK(link.st_mode) &&
+           (link.st_uid == folder.st_uid || link.st_uid == 0 || link.st_uid == geteuid());
+}
+
+static bool beneath_link(const char *root, const char *path)
+{
+    char raw[PATH_BYTES + 256], target[PATH_BYTES];
+    bool found = false;
+    DIR *d = opendir(root);
+    for (const struct dirent *f; d && !found && (f = readdir(d));) {
+        bool may_be = f->d_type == DT_LNK || f->d_type == DT_UNKNOWN;
+        snprintf(raw, sizeof(raw), "%s/%s", root, f->d_name);
+        found = may_be && is_operators_link(dirfd(d), f->d_name) && realpath(raw, target) &&
+                is_beneath(target, path);
+    }
+    if (d) {
+        closedir(d);
+    }
+    return found;
+}
+
 static bool beneath_any(const char *roots, const char *path)
 {
     char root[PATH_BYTES];
-    while (dataset_next_root(&roots, root)) {
+    for (const char *rest = roots; dataset_next_root(&rest, root);) {
         if (is_beneath(root, path)) {
+            return true;
+        }
+    }
+    while (dataset_next_root(&roots, root)) {
+        if (beneath_link(root, path)) {
             return true;
         }
     }
@@ -66,8 +103,10 @@ int dataset_resolve(const char *roots, const char *dir, const char *name, char *
         return RESOLVED_NOTHING;
     }
     if (!beneath_any(roots, out)) {
-        return err_set(e, ERR_FORBIDDEN, "cannot use '%.200s': it leads outside the data folders",
-                       name);
+        err_set(e, ERR_FORBIDDEN, "cannot use '%.200s': it leads outside the data folders", name);
+        return err_hint(e,
+                        "a symbolic link may, if it stands directly beneath a data folder and its "
+                        "owner is the folder's");
     }
     return RESOLVED_FOUND;
 }

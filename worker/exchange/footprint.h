@@ -22,8 +22,9 @@ struct footprint {
         bool of_workers; /* each worker has one */
     } blocks[FOOTPRINT_BLOCKS];
     int n_blocks;
-    size_t summed;  /* floats of an all-reduce over all workers, words not counted */
-    bool by_bucket; /* instead of that, each bucket of gradients is an all-reduce */
+    double survivors; /* floats that a real worker keeps besides, to go on when another one dies */
+    size_t summed;    /* floats of an all-reduce over all workers, words not counted */
+    bool by_bucket;   /* instead of that, each bucket of gradients is an all-reduce */
 };
 
 /* The job's part; `summed` is one block of parameters unless the strategy sets it. */

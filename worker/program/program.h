@@ -50,9 +50,9 @@ struct program {
     struct own_state state;   /* that the program goes on from, until its first step is made */
     double epochs;            /* that the program told after its description; 0: none; infinite: as
                                  many as its loop makes */
-    bool more; /* it may make more than it told */
-    bool open; /* the run ends at an epoch's end, when the program leaves */
-    bool runs; /* all have joined */
+    bool more;                /* it may make more than it told */
+    bool open;                /* the run ends at an epoch's end, when the program leaves */
+    bool runs;                /* all have joined */
     /* the first parameters and statistics, of rank 0's program; NULL on workers (they are in the
      * block); owned */
     float *params, *stats;

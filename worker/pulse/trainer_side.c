@@ -111,6 +111,20 @@ static void on_evaluated(void *ctx, const struct evaluation *v)
     tell(ctx, &f);
 }
 
+/* Where Redis has been away for long they make room for facts that count. */
+static void on_norms(void *ctx, const struct norms *n)
+{
+    struct pulse *p = ctx;
+    struct fact f = fact_of(p, FACT_NORMS);
+    pthread_mutex_lock(&p->lock);
+    bool room = p->n_facts < PULSE_FACTS / 2;
+    pthread_mutex_unlock(&p->lock);
+    if (room) {
+        f.norms = *n;
+        tell(p, &f);
+    }
+}
+
 /* Minibatches from the coordinator have a higher version than these. */
 static void on_joined(void *ctx, const struct joined *program, const int *first_sizes)
 {
@@ -246,6 +260,7 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .row = on_row,
                               .loaded = on_loaded,
                               .evaluated = on_evaluated,
+                              .norms = on_norms,
                               .joined = on_joined,
                               .crashed = on_crashed,
                               .profile = on_profile,

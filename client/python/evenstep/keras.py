@@ -63,7 +63,8 @@ def _describe_optimizer(optimizer):
         return float(value) if isinstance(value, (int, float)) else 0.0
 
     changed = "clipnorm clipvalue global_clipnorm use_ema gradient_accumulation_steps".split()
-    plain = type(optimizer) is keras.optimizers.SGD
+    kind = type(optimizer)  # on PyTorch a class of Keras' own beneath SGD
+    plain = issubclass(kind, keras.optimizers.SGD) and kind.__module__.startswith("keras.")
     return {
         "name": type(optimizer).__name__,
         "learning_rate": float(keras.ops.convert_to_numpy(optimizer.learning_rate)),

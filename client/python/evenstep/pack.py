@@ -28,7 +28,8 @@ def _patterns(folder):
         with open(path, encoding="utf-8", errors="surrogateescape") as lines:
             for line in (line.rstrip(" \t\r\n") for line in lines):
                 if line.startswith("!"):
-                    raise PackError("%s: '%s': a pattern cannot take others back" % (path, line))
+                    raise PackError("%s: '%s': patterns that begin with ! are not supported"
+                                    % (path, line))
                 if line and not line.startswith("#"):
                     patterns.append(line)
     return patterns

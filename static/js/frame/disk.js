@@ -15,6 +15,7 @@ function sentence(disk) {
       (disk.can_go_bytes ? 'History and checkpoints of jobs that have ended take ' +
                   bytes(disk.can_go_bytes) + ' (--max-disk, --keep-jobs); '
                          : '') +
+      (disk.data_bytes ? 'uploaded data sets take ' + bytes(disk.data_bytes) + '; ' : '') +
       'deleting jobs gives all of theirs back' + (disk.jobs.length ? ', first of all ' : '.');
 }
 

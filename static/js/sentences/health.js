@@ -1,6 +1,6 @@
 /* How a run does, in one or two sentences: the first kind of each table that it is.
 
-       does it learn?      diverged, at chance, overfitting, plateau         (learning.js)
+       does it learn?      diverged, too short, at chance, overfitting, plateau (learning.js)
        what limits it?     the exchange, loading data                        (speed.js)
        who is slow?        a straggler, or nobody: all is well               (balance.js)
 
@@ -13,7 +13,7 @@ import {known} from '../format.js';
 import {perSample} from '../measures.js';
 
 import {balance} from './balance.js';
-import {atChance, diverged, overfitting, plateau} from './learning.js';
+import {atChance, diverged, overfitting, plateau, tooShort} from './learning.js';
 import {dataBound, exchangeBound} from './speed.js';
 
 /**
@@ -26,10 +26,10 @@ import {dataBound, exchangeBound} from './speed.js';
 /** @typedef {(run: Run) => Page.Verdict | null} Kind */
 
 /** @type {Kind[]} */
-const LEARNING = [diverged, atChance, overfitting, plateau];
+const LEARNING = [diverged, tooShort, atChance, overfitting, plateau];
 /** @type {Kind[]} */
 const LIMITS = [exchangeBound, dataBound];
-const NOTHING_ELSE = ['diverged', 'chance'];
+const NOTHING_ELSE = ['diverged', 'short', 'chance'];
 
 /**
  * @param {Kind[]} kinds

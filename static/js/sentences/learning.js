@@ -1,7 +1,7 @@
 /* Sentences about a run that does not learn as it should. Losses are compared by medians, because
    one noisy step says nothing. Pure. */
 import {cloneWith} from '../clone.js';
-import {known, loss, percent, plain} from '../format.js';
+import {known, loss, percent, plain, plural} from '../format.js';
 import {last, median} from '../measures.js';
 import {classesOf} from '../spec.js';
 
@@ -11,7 +11,7 @@ import {tense} from './words.js';
 
 const LEAST_LOSSES = 20;
 const DIVERGED = 2;      /* times the loss of guessing */
-const LIKE_CHANCE = 1.3; /* times the accuracy of guessing */
+export const LIKE_CHANCE = 1.3; /* times the accuracy of guessing */
 const OVERFIT = 1.1;     /* times the least test loss */
 const MEANT = 0.005;     /* of accuracy: less is noise */
 const GOOD = 0.97;       /* of accuracy: what stands still here has arrived */
@@ -112,6 +112,26 @@ export function diverged(run) {
     key: 'diverged',
     chart: 'loss',
     action: atRate(job, 0.1)
+  };
+}
+
+/**
+ * Too few steps were made to tell whether the network learns.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function tooShort(run) {
+  const {job, losses, past} = run;
+  const steps = Math.max(losses.length, job.progress?.step || 0);
+  const accuracy = accuracyOf(run);
+  const classes = classesOf(job.spec);
+  if (!past || steps >= LEAST_LOSSES || !known(accuracy) || accuracy > LIKE_CHANCE / classes) {
+    return null;
+  }
+  return {
+    parts: ['It made ' + plural(steps, 'step') + ', too few to tell whether the network learns.'],
+    evidence: 'Guessing among ' + classes + ' classes gets ' + percent(1 / classes, 0) + '.',
+    key: 'short'
   };
 }
 

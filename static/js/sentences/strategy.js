@@ -56,8 +56,9 @@ export function recommended(all) {
  * @param {Strategy} best
  */
 function price(best) {
-  return best.replicas_drift ? 'its replicas drift apart between averages'
-                      : 'its own are ' + staleness(best).toFixed(1) + ' versions old on average';
+  return best.replicas_drift
+      ? 'its replicas drift apart between averages'
+      : 'its own are ' + staleness(best).toFixed(1) + ' versions old on average';
 }
 
 /**

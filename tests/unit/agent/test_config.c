@@ -195,8 +195,8 @@ static void the_data_directory_is_made_and_nobody_else_sees_into_it(void **state
 static void store_and_secret_must_be_given(void **state)
 {
     static const struct mistake mistakes[] = {
-        {PLACES, ERR_INVALID, "--store is wanted"},
-        {STORE, ERR_INVALID, "--secret-file is wanted"},
+        {PLACES, ERR_INVALID, "--store is missing"},
+        {STORE, ERR_INVALID, "--secret-file is missing"},
         {STORE PLACES "now", ERR_INVALID, "takes options only, not 'now'"},
         {STORE PLACES "--colour red", ERR_INVALID, "colour"},
         {STORE PLACES "--log-level loud", ERR_INVALID, "loud"},

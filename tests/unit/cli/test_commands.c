@@ -229,7 +229,7 @@ static void a_word_is_asked_for_and_never_becomes_a_path(void **state)
     id[128] = 0;
     run("show", id);
     assert_int_equal(ran.status, 2);
-    assert_said(ran.err, "is no id and no name of a job");
+    assert_said(ran.err, "is neither the id nor the name of a job");
 }
 
 #define TWO_JOBS                                                                               \

@@ -217,10 +217,10 @@ static void what_cannot_be_run_is_not_sent(void **state)
         {"$/notes.txt", "does not end in .py and is not executable"},
         {"--folder /usr $/train.py", "is not in the folder '/usr'"},
         {"--set seed=1 $/train.py", "--set: 'seed' is no JSON pointer"},
-        {"--set /seed $/train.py", "--set '/seed': POINTER=VALUE is wanted"},
+        {"--set /seed $/train.py", "--set '/seed': expected POINTER=VALUE"},
         {"--set /name/x=1 $/train.py", "'/name/x' leads into something that is no object"},
         {"--detach --output /tmp $/train.py", "--output waits for the job's end"},
-        {"--workers 0 $/train.py", "--workers '0': a number from 1 to 1024"},
+        {"--workers 0 $/train.py", "--workers '0': expected a number from 1 to 1024"},
         {"--wrokers 2 $/train.py", "did you mean '--workers'?"},
     };
     (void)state;

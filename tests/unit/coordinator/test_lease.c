@@ -72,7 +72,7 @@ static void leave_a_lease(struct world *w, const char *lock)
 {
     struct store_fence fence = {0};
     json_t *who = json_pack("{s:s, s:s}", "host", "gone", "lock", lock);
-    struct store_candidate c = {"0123456789abcdef0123456789abcdef", who, NULL, false};
+    struct store_candidate c = {"0123456789abcdef0123456789abcdef", who, NULL, false, NULL};
     assert_int_equal(store_leader_take(w->store, &c, &fence, NULL, &err_), 1);
     json_decref(who);
 }
@@ -83,7 +83,7 @@ static void the_lease_of_a_killed_one_of_this_folder_is_taken_at_once(void **sta
     struct lease *l = taken(w, w->place->dir, false);
     struct store_leader leader = {.instance = ""};
     json_t *nobody = json_object();
-    struct store_candidate c = {"0123456789abcdef0123456789abcdef", nobody, NULL, true};
+    struct store_candidate c = {"0123456789abcdef0123456789abcdef", nobody, NULL, true, NULL};
     struct store_fence fence = {0};
     assert_int_equal(store_leader_take(w->store, &c, &fence, &leader, &err_), 0);
     char lock[128];
@@ -116,6 +116,27 @@ static void who_leads_without_the_lock_outlives_the_end_of_the_one_that_had_it(v
     lease_close(next);
     assert_true(lease_held(leads) && !lease_lost(leads));
     lease_close(leads);
+}
+
+/* A standby that was given another store by mistake: that one has no coordinator, but the folder has. */
+static void a_standby_on_another_store_does_not_work_in_the_folder(void **state)
+{
+    struct world *w = *state;
+    char dir[64], url[512];
+    int pid = 0;
+    struct lease *l = taken(w, w->place->dir, false);
+    OK(redis_private_start(another_folder(dir), url, &pid, &err_));
+    struct lease *other = open_in(w->place->dir, true);
+    assert_non_null(other);
+    assert_int_equal(lease_take(other, url, NULL, &told_to_end, &err_), -ERR_CANCELLED);
+    lease_close(other);
+    assert_true(lease_held(l) && !lease_lost(l));
+    lease_close(l);
+    other = open_in(w->place->dir, true); /* nobody works in it now: it may have been moved */
+    OK(lease_take(other, url, NULL, &told_to_end, &err_));
+    lease_close(other);
+    redis_private_stop(dir);
+    proc_remove_tree(dir, NULL);
 }
 
 static void the_lease_of_one_that_cannot_be_judged_runs_out_first(void **state)
@@ -197,6 +218,7 @@ int main(void)
         IN_A_WORLD(a_second_one_in_another_folder_is_told_who_works_on_the_store),
         IN_A_WORLD(a_standby_that_is_told_to_end_waits_no_longer),
         IN_A_WORLD(the_lease_of_a_killed_one_of_this_folder_is_taken_at_once),
+        IN_A_WORLD(a_standby_on_another_store_does_not_work_in_the_folder),
         IN_A_WORLD(the_lease_of_one_that_cannot_be_judged_runs_out_first),
         IN_A_WORLD(an_outage_of_the_store_does_not_end_the_only_coordinator),
         IN_A_WORLD(who_lost_it_knows_it_and_its_scheduler_decides_nothing_more),

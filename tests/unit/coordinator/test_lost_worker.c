@@ -173,6 +173,21 @@ static void a_start_needs_all_workers(void **state)
     assert_ended(w, id, 1, "n2");
 }
 
+/* The keeper has said that the job is done; the guard of the worker that died holds mpirun up. */
+static void one_that_dies_after_the_end_holds_nothing_up(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 3, three, id);
+    say_all_samples(w, id);
+    say_beat(w, id, 3, PHASE_DONE, 0, 0);
+    say_fact(w, id, "{'type': 'ended', 'outcome': 'finished'}");
+    tick(w, 0.5);
+    dies(w, id, 1);
+    pass(w, 3);
+    assert_int_equal(last_attempt(w, id)->stops, 1);
+    assert_state(w, id, "succeeded");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +201,7 @@ int main(void)
         IN_A_WORLD(fewer_than_the_job_wants_do_not_go_on),
         IN_A_WORLD(several_servers_need_all_their_workers),
         IN_A_WORLD(a_start_needs_all_workers),
+        IN_A_WORLD(one_that_dies_after_the_end_holds_nothing_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

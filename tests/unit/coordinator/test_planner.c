@@ -3,6 +3,7 @@
 
 #include <limits.h>
 
+#include "coordinator/planning/ask.h"
 #include "coordinator/planning/planner.h"
 #include "coordinator/planning/profiles.h"
 
@@ -162,9 +163,26 @@ static void what_a_job_starts_from_lies_beneath_a_root_or_among_the_artifacts(vo
     }
 }
 
+/* It may allocate so much and no more, and is not waited for any longer. */
+static void a_question_to_a_program_has_limits(void **state)
+{
+    struct world *w = *state;
+    const char *const tells[] = {"sh", "-c", "echo [$(ulimit -d)]", NULL}, *const sleeps[] = {
+                                                                               "sleep", "1000",
+                                                                               NULL};
+    const struct ask_limits small = {.seconds = 60, .memory_bytes = 64 << 20},
+                            soon = {.seconds = 0.1};
+    json_t *j = ask_program(tells, w->place->dir, &small, &err_);
+    assert_int_equal(number_at(j, "/0"), 64 << 10); /* KiB */
+    json_decref(j);
+    assert_null(ask_program(sleeps, w->place->dir, &soon, &err_));
+    assert_int_equal(err_.code, ERR_TIMEOUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN_A_WORLD(a_question_to_a_program_has_limits),
         IN_A_WORLD(a_plan_has_everything_that_a_rank_starts_from),
         IN_A_WORLD(a_profile_of_another_slowdown_or_device_tells_nothing),
         IN_A_WORLD(a_memory_limit_is_known_of_a_node_that_was_never_measured),

@@ -4,7 +4,7 @@
 
 #include "coordinator/files/retention.h"
 
-enum { KB = 1024, HISTORY = 64 * KB, CHECKPOINT = 128 * KB, ARTIFACT = 32 * KB };
+enum { KB = 1024, HISTORY = 64 * KB, CHECKPOINT = 128 * KB, ARTIFACT = 32 * KB, DATA = 900 * KB };
 
 static void put_file(struct world *w, const char *id, const char *name, size_t bytes)
 {
@@ -98,6 +98,7 @@ static void what_could_go_is_proposed_with_its_bytes_artifacts_included(void **s
     char id[2][STORE_ID];
     ended_job(w, id[0]);
     ended_job(w, id[1]);
+    put_file(w, "../datasets/digits", "x.npy", DATA); /* uploaded, no job's */
     struct retention *r = with(w, 0, 1000 * (ARTIFACT + HISTORY + CHECKPOINT));
     assert_int_equal(turn(r), 0);
     json_t *disk = retention_disk(r);
@@ -111,6 +112,7 @@ static void what_could_go_is_proposed_with_its_bytes_artifacts_included(void **s
                     2 * (HISTORY + CHECKPOINT + 64 * KB));
     assert_in_range(number_at(disk, "/used_bytes"), 2 * (ARTIFACT + HISTORY + CHECKPOINT),
                     2 * (ARTIFACT + HISTORY + CHECKPOINT + 65 * KB));
+    assert_in_range(number_at(disk, "/data_bytes"), DATA, DATA + 64 * KB);
     assert_true(number_at(disk, "/max_disk_bytes") > 0 && number_at(disk, "/free_bytes") > 0);
     json_decref(disk);
     retention_free(r);

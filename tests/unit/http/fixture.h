@@ -28,6 +28,7 @@ struct site {
     atomic_int woken, planned; /* calls of the hooks */
     const char *plan_problem;  /* the plan hook adds this problem, if set */
     sem_t *_Atomic plan_gate;  /* the plan hook waits for it, if set */
+    struct http_deadlines deadlines;
 };
 
 struct answer {
@@ -120,9 +121,9 @@ static inline void site_write(const char *dir, const char *name, const char *tex
 
 static inline json_t *site_disk(void *ctx)
 {
-    return json_pack("{s:b, s:I, s:I, s:n, s:i, s:[{s:s, s:s, s:i, s:i}]}", "low", 0, "free_bytes",
-                     (json_int_t)1 << 40, "used_bytes", (json_int_t)5000, "max_disk_bytes",
-                     "can_go_bytes", 700, "jobs", "id", "0123456789abcdef", "finished",
+    return json_pack("{s:b, s:I, s:I, s:n, s:i, s:i, s:[{s:s, s:s, s:i, s:i}]}", "low", 0,
+                     "free_bytes", (json_int_t)1 << 40, "used_bytes", (json_int_t)5000,
+                     "max_disk_bytes", "data_bytes", 900, "can_go_bytes", 700, "jobs", "id", "0123456789abcdef", "finished",
                      "2026-01-02T03:04:05.678Z", "disk_bytes", 5000, "can_go_bytes", 700);
 }
 
@@ -136,6 +137,7 @@ static inline int site_start(struct site *s, const char *listen, const char *con
                             .store_url = s->store_url,
                             .token_file = tokens,
                             .allow_hosts = allow,
+                            .deadlines = s->deadlines,
                             .hooks = {.ctx = s,
                                       .plan = site_plan,
                                       .wake = site_wake,

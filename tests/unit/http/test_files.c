@@ -137,6 +137,21 @@ static void a_file_that_is_unchanged_is_not_sent_again(void **state)
     site_write(s->static_dir, "app.js", "0123456789");
 }
 
+static void expect_if_match(struct site *s, const char *path, const char *etag)
+{
+    char header[300];
+    snprintf(header, sizeof header, "If-Match: \"x\", %s", etag);
+    struct ask wanted = {.method = "GET", .path = path, .token = s->token, .headers = {header}};
+    struct answer a = ask(s, wanted);
+    expect_status(&a, 200);
+    answer_release(&a);
+    wanted.headers[0] = "If-Match: \"old\"";
+    wanted.headers[1] = "Range: bytes=0-";
+    a = ask(s, wanted);
+    expect_problem(&a, 412, NULL);
+    answer_release(&a);
+}
+
 static void an_artifact_is_listed_with_its_digest_and_sent_in_parts(void **state)
 {
     struct site *s = *state;
@@ -166,16 +181,7 @@ static void an_artifact_is_listed_with_its_digest_and_sent_in_parts(void **state
     assert_true(header_of(&a, "Content-Disposition", value));
     assert_true(header_of(&a, "ETag", etag));
     answer_release(&a);
-    snprintf(header, sizeof header, "If-Match: \"x\", %s", etag);
-    a = ask(s, (struct ask){.method = "GET", .path = path, .token = s->token, .headers = {header}});
-    expect_status(&a, 200);
-    answer_release(&a);
-    a = ask(s, (struct ask){.method = "GET",
-                            .path = path,
-                            .token = s->token,
-                            .headers = {"Range: bytes=0-", "If-Match: \"old\""}});
-    expect_problem(&a, 412, NULL);
-    answer_release(&a);
+    expect_if_match(s, path, etag);
     snprintf(header, sizeof header, "If-Range: %s", etag);
     a = ask(s, (struct ask){.method = "GET",
                             .path = path,

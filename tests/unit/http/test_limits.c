@@ -79,6 +79,25 @@ static void a_deeply_nested_document_is_400(void **state)
     free(body);
 }
 
+static void sixty_four_levels_of_a_document_are_read_and_no_more(void **state)
+{
+    struct site *s = *state;
+    for (int levels = 64; levels <= 65; levels++) {
+        char body[200] = "";
+        for (int i = 0; i < 2 * levels; i++) {
+            body[i] = i < levels ? '[' : ']';
+        }
+        struct answer a = post(s, "/api/v1/jobs", body);
+        if (levels > 64) {
+            expect_problem(&a, 400, "");
+            assert_non_null(strstr(text_at(a.json, "/detail"), "deeper than 64 levels"));
+        } else {
+            expect_status(&a, 422);
+        }
+        answer_release(&a);
+    }
+}
+
 /* Says `begin`, then `more` without end, until the server answers; it must answer with this status
  * line, and end the connection. It may do both while the client still sends: what it said before
  * can be read all the same. */
@@ -333,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_body_that_is_too_large_is_413),
         cmocka_unit_test(a_body_as_large_as_allowed_is_read),
         cmocka_unit_test(a_deeply_nested_document_is_400),
+        cmocka_unit_test(sixty_four_levels_of_a_document_are_read_and_no_more),
         cmocka_unit_test(a_header_without_end_is_ended),
         cmocka_unit_test(a_request_line_without_end_is_ended),
         cmocka_unit_test(a_client_that_sends_byte_by_byte_is_ended),

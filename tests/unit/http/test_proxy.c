@@ -23,8 +23,8 @@ static void what_cannot_be_meant_is_refused(void **state)
         {"Cookie", "viewer", here, "'Cookie' cannot be the header"},
         {"", "viewer", here, "'' cannot be the header"},
         {"X-User", "king", here, "'king' is no role"},
-        {"X-User", "viewer", none, "no address is named"},
-        {"X-User", "viewer", NULL, "no address is named"},
+        {"X-User", "viewer", none, "needs --proxy-address"},
+        {"X-User", "viewer", NULL, "needs --proxy-address"},
         {"X-User", "viewer", names, "'localhost' is no address"},
     };
     struct proxy p;

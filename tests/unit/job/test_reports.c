@@ -100,6 +100,11 @@ static struct fact some_fact(enum fact_type type)
     case FACT_EVALUATION:
         f.evaluation = (struct evaluation){16, 1.5, 2.5, 0.25, 0.75, 100, true};
         break;
+    case FACT_NORMS:
+        f.norms = (struct norms){16, 1.5, 2.5, 2, 3, calloc(2, sizeof(struct tensor_norms))};
+        f.norms.items[0] = (struct tensor_norms){"fc.weight", 100, 1.25, 0.5};
+        f.norms.items[1] = (struct tensor_norms){"fc.bias", 10, 0, NAN};
+        break;
     case FACT_JOINED:
         f.joined = (struct joined){"torch 2.15.0", "AdamW", 1199882, 8, 60000, 64, 14};
         break;
@@ -229,6 +234,15 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
         {"epoch", "-1", "the fact is not valid: /epoch: must be a number, 0 to 1e+12"},
         {"final", NULL, "the fact is not valid: /final: is missing"},
     };
+    static const struct wrong norms[] = {
+        {"names", "[]", "the fact is not valid: /names: must be an array of 1 to 1024 elements"},
+        {"weights", "[1]", "the fact is not valid: /weights: must be an array of 2 to 2 elements"},
+        {"gradients", "[1, -1]",
+         "the fact is not valid: /gradients: must hold numbers of at least 0, or null"},
+        {"elements", "[100, 0]",
+         "the fact is not valid: /names: must hold names, each of a tensor with elements"},
+        {"left_out", NULL, "the fact is not valid: /left_out: is missing"},
+    };
     static const struct wrong joined[] = {
         {"program", NULL, "the fact is not valid: /program: is missing"},
         {"program/global_batch", "0",
@@ -251,6 +265,7 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
     EACH_SAYS(some_fact_json(FACT_RESTORED), any, read_fact);
     EACH_SAYS(some_fact_json(FACT_LOADED), loaded, read_fact);
     EACH_SAYS(some_fact_json(FACT_EVALUATION), evaluation, read_fact);
+    EACH_SAYS(some_fact_json(FACT_NORMS), norms, read_fact);
     EACH_SAYS(some_fact_json(FACT_JOINED), joined, read_fact);
     EACH_SAYS(some_fact_json(FACT_PROFILE), profile, read_fact);
     EACH_SAYS(some_fact_json(FACT_TUNING), tuning, read_fact);

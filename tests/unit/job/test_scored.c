@@ -78,12 +78,28 @@ static void a_refusal_says_why_and_of_what_kind_it_is(void **state)
     json_decref(answer);
 }
 
+/* It quotes a path of whoever asked, and may be cut within a character. */
+static void a_refusal_with_bytes_that_are_no_text_says_why_all_the_same(void **state)
+{
+    static const char *const quoted[] = {"\xc0\xaf", "\xc3", "a\xff\xfe"};
+    (void)state;
+    for (size_t i = 0; i < sizeof quoted / sizeof *quoted; i++) {
+        struct err why = {0}, e = {0};
+        err_set(&why, ERR_NOT_FOUND, "there is no data set '%s'", quoted[i]);
+        err_hint(&why, "%s", quoted[i]);
+        json_t *j = scored_refusal(&why);
+        assert_true(scored_is_refusal(j, ERR_NOT_FOUND, &e) && e.code == ERR_NOT_FOUND);
+        json_decref(j);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_greatest_losses_are_kept_in_their_order),
         cmocka_unit_test(what_was_written_is_read_again),
         cmocka_unit_test(a_refusal_says_why_and_of_what_kind_it_is),
+        cmocka_unit_test(a_refusal_with_bytes_that_are_no_text_says_why_all_the_same),
     };
     return cmocka_run_group_tests_name("scored", tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static int gone(void **state)
     return proc_remove_tree(dir, NULL);
 }
 
-static struct row a_row(int rank, int64_t step)
+static inline struct row a_row(int rank, int64_t step)
 {
     struct row row = {.step = step,
                       .local_step = step,
@@ -38,7 +38,7 @@ static struct row a_row(int rank, int64_t step)
     return row;
 }
 
-static json_t *series(const char *names, const char *x, double from, double to, int points)
+static inline json_t *series(const char *names, const char *x, double from, double to, int points)
 {
     json_t *j = history_series(dir, &(struct series_ask){names, x, from, to, points, 0}, &err_);
     if (!j) {
@@ -47,12 +47,12 @@ static json_t *series(const char *names, const char *x, double from, double to, 
     return j;
 }
 
-static void refused(const char *names, const char *x)
+static inline void refused(const char *names, const char *x)
 {
     assert_null(history_series(dir, &(struct series_ask){names, x, NAN, NAN, 10, 0}, &err_));
 }
 
-static double largest(json_t *list)
+static inline double largest(json_t *list)
 {
     double most = -INFINITY;
     size_t i;

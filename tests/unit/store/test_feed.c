@@ -154,7 +154,7 @@ static void a_report_carries_rows_and_heartbeat_and_brings_control(void **state)
     OK(store_report(s, id, 1, &report, &err_));
     assert_int_equal(number_at(report.control, "/version"), 2);
     assert_int_equal(rows_of(s, id, 1, last, 10, see, &seen, &err_), 2);
-    json_t *got = store_beats(s, id, &err_);
+    json_t *got = store_beats(s, id, 13, &err_);
     assert_string_equal(text_at(got, "/1/phase"), "computing");
     json_decref(got);
     json_decref(report.control);
@@ -236,7 +236,7 @@ static void a_key_of_another_type_is_an_error_and_no_crash(void **state)
     assert_int_equal(rows_of(p->store, id, 0, last, 10, see, &seen, &err_), -ERR_DATA);
     snprintf(command, sizeof command, "LPUSH es:job:%s:beats x", id);
     raw(p, command);
-    assert_null(store_beats(p->store, id, &err_));
+    assert_null(store_beats(p->store, id, 2, &err_));
     snprintf(command, sizeof command, "SET es:job:%s:plan {broken", id);
     raw(p, command);
     assert_null(store_doc_get(p->store, id, "plan", &err_));
@@ -275,14 +275,14 @@ static void heartbeats_carry_the_age_by_the_clock_of_redis(void **state)
     new_job(s, spec_text, 0, id);
     OK(report_beat(s, id, 0, beat, &err_));
     OK(report_beat(s, id, 12, empty, &err_));
-    json_t *got = store_beats(s, id, &err_);
+    json_t *got = store_beats(s, id, 13, &err_);
     assert_int_equal(json_object_size(got), 2);
     assert_string_equal(text_at(got, "/0/phase"), "computing");
     assert_true(number_at(got, "/0/at") > 1e12);
     assert_true(number_at(got, "/12/age") >= 0);
     json_decref(got);
     OK(store_beats_clear(s, id, &err_));
-    got = store_beats(s, id, &err_);
+    got = store_beats(s, id, 13, &err_);
     assert_int_equal(json_object_size(got), 0);
     json_decref(got);
     json_decref(beat);

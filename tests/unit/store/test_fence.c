@@ -9,7 +9,7 @@ static int take(struct place *p, const char *instance, struct store_fence *fence
                 bool patient, struct store_leader *leader)
 {
     json_t *who = json_pack("{s:s}", "host", instance[0] == '1' ? "one" : "two");
-    struct store_candidate c = {instance, who, dead, patient};
+    struct store_candidate c = {instance, who, dead, patient, NULL};
     int rc = store_leader_take(p->store, &c, fence, leader, &err_);
     json_decref(who);
     OK(rc);
@@ -52,6 +52,22 @@ static void a_lease_that_ran_out_is_taken_but_not_by_the_patient(void **state)
     raw(p, "HINCRBY es:leader at -7000");
     assert_int_equal(take(p, second, &b, NULL, false, NULL), 1);
     assert_int_equal(take(p, first, &a, NULL, false, NULL), 0);
+    OK(store_leader_give(p->store, second, &err_));
+}
+
+/* The host of the store had its clock an hour ahead. Whoever has the lease renews it as ever; once
+ * it has ended, nobody waits for the hour to pass again. */
+static void a_clock_that_was_set_back_makes_no_lease_longer(void **state)
+{
+    struct place *p = *state;
+    struct store_fence a = {0}, b = {0};
+    struct store_leader leader = {.instance = ""};
+    assert_int_equal(take(p, first, &a, NULL, false, NULL), 1);
+    raw(p, "HINCRBY es:leader at 3600000");
+    assert_int_equal(take(p, second, &b, NULL, false, &leader), 0);
+    store_leader_release(&leader);
+    raw(p, "HINCRBY es:leader at -7000");
+    assert_int_equal(take(p, second, &b, NULL, false, NULL), 1);
     OK(store_leader_give(p->store, second, &err_));
 }
 
@@ -140,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_one_has_the_lease_and_says_who_it_is),
         cmocka_unit_test(a_lease_that_ran_out_is_taken_but_not_by_the_patient),
+        cmocka_unit_test(a_clock_that_was_set_back_makes_no_lease_longer),
         cmocka_unit_test(the_lease_of_one_that_is_known_to_have_ended_is_free),
         cmocka_unit_test(a_store_that_was_emptied_gives_no_old_token_again),
         cmocka_unit_test(who_lost_the_lease_changes_nothing_more),

@@ -57,6 +57,10 @@ static void a_clock_that_was_put_back_makes_no_negative_age(void **state)
     assert_float_equal(number_at(got, "/heartbeat_age_seconds"), 0, 0);
     assert_true(json_is_false(at(got, "/lost")));
     json_decref(got);
+    /* its agent may have died meanwhile: the next one waits as long as ever, not until that time */
+    assert_int_equal(put("delta", "other"), -ERR_CONFLICT);
+    raw(*state, "HINCRBY es:host:delta at -60000");
+    OK(put("delta", "other"));
 }
 
 static void a_host_is_removed_by_its_own_instance_alone(void **state)

@@ -11,6 +11,7 @@
 
 #include "job/hostkey.h"
 #include "store/internal.h"
+#include "store/loads.h"
 #include "store/redis/keys.h"
 
 static const char *const spec_text = "{\"name\":\"keys\"}";
@@ -110,6 +111,7 @@ static void write_the_rest(struct store *s, const char *id)
     json_t *node = json_of("{\"name\":\"n\"}"), *refusal = json_of("{\"host\":\"h\"}");
     OK(store_node_put(s, node, &err_));
     OK(store_gpu_put(s, "n", node, &err_));
+    OK(store_load_put(s, "n", 0, &(struct load){.seconds = 2}, &err_));
     use_a_node(s, "n", id);
     assert_int_equal(store_node_claim(s, "n", id, &err_), CLAIM_OURS);
     OK(store_profile_put(s, "n", "0123", node, &err_));
@@ -118,7 +120,7 @@ static void write_the_rest(struct store *s, const char *id)
     OK(store_lease_set(s, "launch.1", 60, &err_));
     json_t *who = json_object();
     struct store_fence fence = {0};
-    struct store_candidate me = {"0123456789abcdef0123456789abcdef", who, NULL, false};
+    struct store_candidate me = {"0123456789abcdef0123456789abcdef", who, NULL, false, NULL};
     OK(store_leader_take(s, &me, &fence, NULL, &err_));
     json_decref(who);
     OK(store_refused_add(s, "join.forged", &err_));

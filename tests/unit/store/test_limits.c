@@ -132,6 +132,31 @@ static void a_connection_that_was_closed_meanwhile_is_opened_again(void **state)
     }
 }
 
+/* Whoever may write heartbeats fills the hash; what the coordinator reads of it stays small. */
+static void heartbeats_of_no_rank_and_huge_ones_are_not_read(void **state)
+{
+    struct place *p = *state;
+    char id[STORE_ID], command[160];
+    json_t *beat = json_of("{\"phase\":\"computing\"}");
+    new_job(p->store, "{\"name\": \"a\"}", 0, id);
+    OK(report_beat(p->store, id, 0, beat, &err_));
+    snprintf(command, sizeof command,
+             "EVAL for\ni=0,999\ndo\nredis.call('HSET','es:job:%s:beats','x'..i,'y')\nend 0", id);
+    raw(p, command);
+    snprintf(command, sizeof command, "SETRANGE huge %d x", 300 << 10);
+    raw(p, command);
+    snprintf(command, sizeof command,
+             "EVAL redis.call('HSET','es:job:%s:beats','1',redis.call('GET','huge')) 0", id);
+    raw(p, command);
+    raw(p, "DEL huge");
+    json_t *got = store_beats(p->store, id, 2, &err_);
+    assert_int_equal(json_object_size(got), 2);
+    assert_string_equal(text_at(got, "/0/phase"), "computing");
+    assert_null(json_object_get(json_object_get(got, "1"), "sealed"));
+    json_decref(got);
+    json_decref(beat);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +164,7 @@ int main(void)
         cmocka_unit_test(the_first_row_is_known_to_the_next_process),
         cmocka_unit_test(a_chart_by_samples_of_a_long_job_is_the_chart_by_steps),
         cmocka_unit_test(a_redis_without_memory_refuses_what_writes_and_says_so),
+        cmocka_unit_test(heartbeats_of_no_rank_and_huge_ones_are_not_read),
         cmocka_unit_test(a_connection_that_was_closed_meanwhile_is_opened_again),
     };
     return cmocka_run_group_tests(tests, place_open, place_close);

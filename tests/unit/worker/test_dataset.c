@@ -106,29 +106,6 @@ static const struct visit quiet = {.training = false};
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static void a_path_is_found_beneath_the_first_root_that_has_it(void **state)
-{
-    struct place *p = *state;
-    char roots[8200], out[4096], want[4096];
-    snprintf(roots, sizeof roots, "/nowhere:%s:%s", p->outside, p->root);
-    OK(dataset_find(roots, "set", out, &err_));
-    in_set(p, want);
-    assert_string_equal(out, want);
-}
-
-static void a_path_that_leads_outside_is_refused_symbolic_links_included(void **state)
-{
-    struct place *p = *state;
-    char out[4096], link[4096], up[4096];
-    snprintf(link, sizeof link, "%s/link", p->root);
-    assert_int_equal(symlink(p->outside, link), 0);
-    FAILS(dataset_find(p->root, "link", out, &err_), ERR_FORBIDDEN, "leads outside");
-    snprintf(up, sizeof up, "../%s", strrchr(p->outside, '/') + 1);
-    FAILS(dataset_find(p->root, up, out, &err_), ERR_FORBIDDEN, "leads outside");
-    FAILS(dataset_find(p->root, "/etc/passwd", out, &err_), ERR_NOT_FOUND,
-          "cannot find '/etc/passwd'");
-}
-
 static void a_single_file_that_links_outside_is_refused_too(void **state)
 {
     struct place *p = *state;
@@ -470,8 +447,6 @@ int main(void)
 {
 #define TEST_(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST_(a_path_is_found_beneath_the_first_root_that_has_it),
-        TEST_(a_path_that_leads_outside_is_refused_symbolic_links_included),
         TEST_(a_single_file_that_links_outside_is_refused_too),
         TEST_(a_missing_data_set_is_named_with_a_way_out),
         TEST_(every_data_set_beneath_the_roots_is_listed),

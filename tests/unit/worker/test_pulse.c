@@ -127,7 +127,7 @@ static void every_row_arrives_once_and_in_order(void **state)
 static json_t *beat_with(struct place *p, const char *key, int64_t value)
 {
     for (double by = clock_now() + 60; clock_now() < by;) {
-        json_t *beats = store_beats(p->store, job, &err_),
+        json_t *beats = store_beats(p->store, job, 1, &err_),
                *beat = json_incref(json_object_get(beats, "0"));
         json_decref(beats);
         if (beat && json_integer_value(json_object_get(beat, key)) == value) {
@@ -222,7 +222,7 @@ static void steps_that_are_undone_count_no_more_and_are_sent_once(void **state)
 
 static int64_t beat_time(struct place *p)
 {
-    json_t *beats = store_beats(p->store, job, &err_);
+    json_t *beats = store_beats(p->store, job, 1, &err_);
     int64_t at = json_integer_value(json_object_get(json_object_get(beats, "0"), "at"));
     json_decref(beats);
     return at;

@@ -476,4 +476,5 @@ void averaging_footprint(const struct averaging_policy *policy, struct footprint
     footprint_add_workers(f, "replicas set aside", f->params + f->stats);
     footprint_add_workers(f, "chunks of rings", 2 * f->chunk + (policy->groups ? all / 2 : 0));
     f->summed += (size_t)f->optim;
+    f->survivors = f->workers > 1 ? all : 0; /* rollback.c */
 }

@@ -84,16 +84,17 @@ static bool has_own(const struct rank_env *env, enum save_why why)
     return env->keeps_own && why != SAVE_BEST;
 }
 
-static int announce_own(const struct lockstep *l, struct err *e)
+static int announce_own(const struct lockstep *l, enum save_why why, struct err *e)
 {
     struct comm *c = l->env->comm;
-    struct worker_word word = {.saying = SAYS_OWN, .rank = c->rank, .own = {.version = l->at.step}};
+    struct worker_word word = {
+        .saying = SAYS_OWN, .rank = c->rank, .own = {.version = l->at.step, .why = why}};
     struct message m;
     message_send(&m, c, c->workers, TAG_STATE, &word, sizeof word, NULL, 0);
     return comm_wait(c, &m.op, e);
 }
 
-static int send_own(struct lockstep *l, struct err *e)
+static int send_own(struct lockstep *l, enum save_why why, struct err *e)
 {
     struct rank_env *env = l->env;
     struct own_state own;
@@ -102,7 +103,7 @@ static int send_own(struct lockstep *l, struct err *e)
         return rc;
     }
     env->aside(env->ctx, true);
-    if ((rc = announce_own(l, e)) >= 0) {
+    if ((rc = announce_own(l, why, e)) >= 0) {
         rc = own_state_send(env->comm, env->comm->workers, &own, e);
     }
     env->aside(env->ctx, false);
@@ -114,7 +115,7 @@ int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum s
                         enum run_outcome outcome, struct err *e)
 {
     int rc = lockstep_is_first(l) ? send_blocks(l, optim, n_optim, why, outcome, e) : 0;
-    return rc < 0 || !has_own(l->env, why) ? rc : send_own(l, e);
+    return rc < 0 || !has_own(l->env, why) ? rc : send_own(l, why, e);
 }
 
 int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct err *e)
@@ -148,9 +149,9 @@ struct keeping {
     double best;             /* accuracy */
     struct run_state *state; /* owned: too large for a fiber's stack */
     /* where workers have states of their own: */
-    struct own_state *own; /* [workers] the last that came; owned */
-    int64_t *own_of;       /* [workers] the version that it belongs to; -1: none; owned */
-    struct due {           /* a state that waits for them */
+    struct own_state *own;   /* [workers] the last that came; owned */
+    struct own_word *own_of; /* [workers] what it belongs to; version -1: none; owned */
+    struct due {             /* a state that waits for them */
         bool waits;
         struct state_head head;
         float *blocks[BLOCKS]; /* owned */
@@ -213,10 +214,15 @@ static int take_state(struct keeping *k, int from, const struct state_head *head
 static void release_own(struct keeping *k, int rank)
 {
     own_state_release(&k->own[rank]);
-    k->own_of[rank] = -1;
+    k->own_of[rank] = (struct own_word){.version = -1};
 }
 
-/* Those of another version are none of this state's. */
+static bool has_own_of(const struct keeping *k, int rank, const struct state_head *head)
+{
+    return k->own_of[rank].version == head->version && k->own_of[rank].why == head->why;
+}
+
+/* Those of another one are none of this state's. */
 static int save_state(struct keeping *k, const struct state_head *head, float *const *blocks,
                       struct err *e)
 {
@@ -226,7 +232,7 @@ static int save_state(struct keeping *k, const struct state_head *head, float *c
         k->best = head->accuracy;
     }
     for (int i = 0; i < W && with_own; i++) {
-        if (k->own_of[i] != head->version) {
+        if (!has_own_of(k, i, head)) {
             release_own(k, i);
         }
     }
@@ -248,19 +254,22 @@ static int save_state(struct keeping *k, const struct state_head *head, float *c
     return k->env->save ? k->env->save(k->env->ctx, k->state, e) : 0;
 }
 
-/* Saves the state that is due, once each worker that is left has sent its own. */
+/* Saves the state that is due, once each worker that is left has sent its own. The first worker may
+ * have given the last state by then, while another one's own was still on its way. */
 static int save_due(struct keeping *k, struct state_head *last, struct err *e)
 {
     struct due *d = &k->due;
     int W = k->env->comm->workers;
     for (int i = 0; i < W; i++) {
-        bool lacks = k->own_of[i] != d->head.version && !survivors_lost(&k->survivors, i);
+        bool lacks = !has_own_of(k, i, &d->head) && !survivors_lost(&k->survivors, i);
         if (!d->waits || lacks) {
             return 0;
         }
     }
     d->waits = false;
-    *last = d->head;
+    if (last->outcome == RUN_GOES_ON) {
+        *last = d->head;
+    }
     int rc = save_state(k, &d->head, d->blocks, e);
     for (int i = 0; i < W; i++) {
         release_own(k, i);
@@ -313,7 +322,7 @@ static int follow_own(struct keeping *k, const struct worker_word *w, struct sta
     if (rc < 0) {
         return rc;
     }
-    k->own_of[w->rank] = rc == TAKEN ? w->own.version : -1;
+    k->own_of[w->rank] = rc == TAKEN ? w->own : (struct own_word){.version = -1};
     return save_due(k, last, e);
 }
 
@@ -363,7 +372,7 @@ static int init(struct keeping *k, const struct run_state *from, struct err *e)
     k->own_of = malloc(W * sizeof *k->own_of);
     k->state = calloc(1, sizeof *k->state);
     for (size_t i = 0; k->own_of && i < W; i++) {
-        k->own_of[i] = -1;
+        k->own_of[i].version = -1;
     }
     return k->own && k->own_of && k->state ? survivors_init(&k->survivors, k->env, from, e)
                                            : err_set(e, ERR_MEMORY, "cannot serve: memory ran out");

@@ -32,7 +32,8 @@ struct state_head { /* of a state that the first worker gives to the keeper; its
 };
 
 struct own_word {    /* of this worker's own state, which follows (own_state.h) */
-    int64_t version; /* of the state that it belongs to */
+    int64_t version; /* of the state that it belongs to, */
+    int32_t why;     /* and its enum save_why: a checkpoint and the last state may be of one step */
 };
 
 struct standing {

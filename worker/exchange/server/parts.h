@@ -15,9 +15,9 @@ struct client {        /* a worker as the server sees it */
     int64_t pushes;
     bool parked, ended;
     bool told_last; /* its program knows that nothing follows `out` */
-    bool left;    /* its program has made its last epoch */
-    bool lost;    /* its process died: nothing is sent to it or awaited of it any more, */
-    bool dropped; /* and the run goes on without it */
+    bool left;      /* its program has made its last epoch */
+    bool lost;      /* its process died: nothing is sent to it or awaited of it any more, */
+    bool dropped;   /* and the run goes on without it */
     double parked_at;
     struct reply_head reply;
     struct message head, weights, stats_sent;

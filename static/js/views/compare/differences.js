@@ -1,11 +1,15 @@
 /* Only those settings that differ. A parameter that one run's strategy has and another's has not is
    a difference only where it is not at its default. */
 import {fill, h} from '../../dom.js';
-import {flatten} from '../../spec.js';
+import {flatten, modelName} from '../../spec.js';
 
+import {letterOf} from './letters.js';
 import {runHeads} from './results.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
+
+/** Places of two networks that are told one by one. */
+const MODEL_MOST = 8;
 
 /**
  * Whether a setting is a parameter at its default, as the catalogue has it.
@@ -30,6 +34,30 @@ export function isDefault(catalog, spec, key, value) {
   return Boolean(parameter) && String(parameter?.default ?? 'none') === value;
 }
 
+/**
+ * A run's settings by their keys. A network that is written out is one setting, unless all are and
+ * differ in few places: else each of its layers would be a line or more.
+ * @param {Api.Spec[]} specs
+ */
+export function settingsOf(specs) {
+  const all = specs.map((spec) => new Map(flatten(spec)));
+  const own = (/** @type {string} */ key) => key.startsWith('model/');
+  const keys = [...new Set(all.flatMap((f) => [...f.keys()].filter(own)))];
+  const differ = keys.filter((k) => new Set(all.map((f) => f.get(k))).size > 1);
+  if (differ.length > MODEL_MOST || all.some((f) => f.has('model'))) {
+    all.forEach((f, i) => {
+      keys.forEach((k) => f.delete(k));
+      f.set('model', modelName(specs[i]));
+    });
+    if (differ.length && new Set(all.map((f) => f.get('model'))).size === 1) {
+      const texts = specs.map((spec) => JSON.stringify(spec.model));
+      all.forEach((f, i) => f.set('model', f.get('model') + ' (' +
+          letterOf(texts.indexOf(texts[i])) + '’s)'));
+    }
+  }
+  return all;
+}
+
 /** @implements {Page.Part} */
 export class Differences {
   /** @param {CompareModel} data */
@@ -39,7 +67,7 @@ export class Differences {
   }
 
   update() {
-    const settings = this.data.runs.map((r) => new Map(flatten(r.job.spec || {})));
+    const settings = settingsOf(this.data.runs.map((r) => r.job.spec || {}));
     const all = [...new Set(settings.flatMap((f) => [...f.keys()]))];
     const differs = (/** @type {string} */ k) => {
       const values = settings.map((f, i) => {

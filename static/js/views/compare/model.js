@@ -3,6 +3,8 @@
 import {get, job as path} from '../../api.js';
 import {listen} from '../../events.js';
 import {last, stepTimes} from '../../measures.js';
+import {LIKE_CHANCE} from '../../sentences/learning.js';
+import {classesOf} from '../../spec.js';
 import {active} from '../../states.js';
 
 /**
@@ -68,6 +70,25 @@ export function heldAccuracy({tests}) {
 /** @param {Run} run */
 export function bestAccuracy(run) {
   return Math.max(...run.tests.map((t) => t.accuracy), -Infinity);
+}
+
+/**
+ * Whether a run classified no better than guessing does.
+ * @param {Run} run
+ */
+export function guesses(run) {
+  const held = heldAccuracy(run);
+  return held > 0 && held <= LIKE_CHANCE / classesOf(run.job.spec);
+}
+
+/**
+ * The highest round accuracy that all runs have held which have results and did not just guess; NaN
+ * with fewer than two.
+ * @param {Run[]} runs
+ */
+export function goalOf(runs) {
+  const best = runs.filter((r) => !guesses(r)).map(heldAccuracy).filter((v) => v > 0);
+  return best.length > 1 ? Math.floor(Math.min(...best) * 100) / 100 : NaN;
 }
 
 export class CompareModel extends EventTarget {
@@ -149,10 +170,8 @@ export class CompareModel extends EventTarget {
     };
   }
 
-  /* The highest round accuracy that all runs with results have held; NaN with fewer than two. */
   commonGoal() {
-    const best = this.runs.map(heldAccuracy).filter((v) => v > 0);
-    return best.length > 1 ? Math.floor(Math.min(...best) * 100) / 100 : NaN;
+    return goalOf(this.runs);
   }
 
   /* The greatest x of all curves. */

@@ -6,7 +6,7 @@ import {isVirtual} from '../../measures.js';
 import {active} from '../../states.js';
 
 import {letterOf, runKey} from './letters.js';
-import {timeTo, waitShare} from './model.js';
+import {guesses, timeTo, waitShare} from './model.js';
 import {seedNote} from './seeds.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
@@ -22,6 +22,7 @@ function noteOf(run, i) {
   const wait = waitShare(run);
   const stale = run.job.staleness?.node_mean || 0;
   return [
+    guesses(run) && letterOf(i) + ' is no better than guessing.',
     wait > MUCH_WAITING && 'Nodes of ' + letterOf(i) + ' wait ' + percent(wait, 0) + ' of a step.',
     stale > 0 && 'Gradients of ' + letterOf(i) + ' are ' + stale.toFixed(1) + ' versions old.'
   ].filter(Boolean)
@@ -68,6 +69,12 @@ export class Sentence {
     const [first, ...rest] = runs.map((run, i) => ({i, time: timeTo(run, goal)}))
                                  .filter((x) => known(x.time))
                                  .sort((a, b) => a.time - b.time);
+    const learned = runs.flatMap((r, i) => (r.tests.length && !guesses(r) ? [i] : []));
+    if (rest.length === 0 && learned.length < 2 && runs.some(guesses)) {
+      return learned.length
+          ? ['Only ', runKey(learned[0]), ' learned more than guessing gives.']
+          : ['No run is better than guessing, so there is nothing to compare.'];
+    }
     if (rest.length === 0) {
       return ['There is nothing to compare yet: fewer than two runs have a test result.'];
     }

@@ -19,7 +19,7 @@ export class NodeHistory {
     this.none = h('p', {class: 'quiet'});
     this.table = table('Jobs of this node',
         ['State', 'Job', ...numeric('Minibatch', 'Per sample', 'Samples/s', 'Started')], this.body,
-        'dense');
+        'dense node-jobs');
     this.node =
         h('section', {'aria-label': 'History of the node', id: 'node-history', hidden: true},
             h('div', {class: 'row-title'}, this.title),

@@ -8,6 +8,7 @@ import {notice, Segment} from '../../widgets.js';
 import {NodeDetail} from './detail.js';
 import {FitFigure} from './fit.js';
 import {NodeHistory} from './history.js';
+import {NodeLoad} from './load.js';
 import {FILTERS, NodesModel} from './model.js';
 import {NodesTable} from './table.js';
 
@@ -53,14 +54,15 @@ export class NodesView {
       table: new NodesTable(this),
       fit: new FitFigure(data),
       detail: new NodeDetail(this),
+      load: new NodeLoad(this),
       history: new NodeHistory(this)
     };
-    const {table, fit, detail, history} = this.parts;
+    const {table, fit, load, detail, history} = this.parts;
     fill(root,
         h('div', {class: 'head'}, h('div', {class: 'title'}, h('h1', {text: 'Nodes'})),
             this.segment.node),
         this.summary, this.refused,
-        h('div', {class: 'sheet'}, table.node, fit.node, detail.node, history.node));
+        h('div', {class: 'sheet'}, table.node, fit.node, load.node, history.node, detail.node));
     this.drawSoon = throttle(() => this.draw(), DRAW_MS);
     this.fitTimer = 0;
     data.addEventListener('change', this.drawSoon);
@@ -93,6 +95,7 @@ export class NodesView {
     say(this.summary, this.summaryText());
     this.parts.table.update();
     this.parts.detail.update();
+    this.parts.load.update();
     this.parts.history.update();
   }
 

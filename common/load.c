@@ -1,0 +1,147 @@
+/* See load.h. */
+#include "common/load.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/gpu.h"
+#include "common/host.h"
+#include "common/proc.h"
+
+/* 2 s for half an hour, 1 min for a day, 10 min for a week */
+const struct load_tier load_tiers[LOAD_TIERS] = {{2, 900}, {60, 1440}, {600, 1008}};
+
+static const double at_most = 1.2; /* above this share a reading of processors is a mistake */
+
+/* ---- one figure each ------------------------------------------------------------------------- */
+
+/* The number behind `word` at the beginning of a line; NaN: there is no such line. */
+static double number_of(const char *path, const char *word)
+{
+    char *text = proc_read_file(path, 1 << 16, NULL, NULL), *at = text;
+    size_t n = strlen(word);
+    double v = NAN;
+    while (at && isnan(v)) {
+        if (strncmp(at, word, n) == 0) {
+            v = strtod(at + n, NULL);
+        }
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
+    }
+    free(text);
+    return v;
+}
+
+/* Seconds of processors that were used, and those that there were: of the control group where it
+ * has a quota, else of the machine. */
+static void read_cpu(double now, double *used, double *all)
+{
+    double quota = host_quota(),
+           ours = quota > 0 ? number_of("/sys/fs/cgroup/cpu.stat", "usage_usec") : NAN;
+    if (!isnan(ours)) {
+        *used = ours / 1e6;
+        *all = now * quota;
+        return;
+    }
+    host_cpu_read(used, all);
+}
+
+static double memory_used(double memory)
+{
+    double machine = 1024 * number_of("/proc/meminfo", "MemTotal:"),
+           free = 1024 * number_of("/proc/meminfo", "MemAvailable:"),
+           cached = number_of("/sys/fs/cgroup/memory.stat", "inactive_file"),
+           ours = number_of("/sys/fs/cgroup/memory.current", "");
+    return memory < machine && !isnan(ours) ? fmax(0, ours - (isnan(cached) ? 0 : cached))
+                                            : machine - free;
+}
+
+/* Bytes of all interfaces but loopback, since they are up. */
+static void read_network(double *received, double *sent)
+{
+    enum { FIELDS = 9 }; /* the first is received, the last of these is sent */
+    char *text = proc_read_file("/proc/net/dev", 1 << 18, NULL, NULL), *colon = text, *end;
+    *received = *sent = text ? 0 : NAN;
+    while (colon && (colon = strchr(colon, ':')) != NULL) { /* "    lo: 123 4 …" */
+        bool loopback = colon - text >= 3 && strncmp(colon - 3, " lo", 3) == 0;
+        colon++;
+        for (int field = 0; field < FIELDS && !loopback; field++) {
+            double v = strtod(colon, &end);
+            *received += field == 0 ? v : 0;
+            *sent += field == FIELDS - 1 ? v : 0;
+            colon = end;
+        }
+    }
+    free(text);
+}
+
+/* A counter that went back is one that began anew. */
+static double rate(double before, double now, double seconds)
+{
+    return seconds > 0 && now >= before ? (now - before) / seconds : NAN;
+}
+
+void load_read(struct load_meter *m, struct load *out)
+{
+    struct load_meter now = {.at = clock_now()};
+    read_cpu(now.at, &now.cpu_used, &now.cpu_all);
+    read_network(&now.received, &now.sent);
+    double memory = (double)host_memory(), seconds = m->at > 0 ? now.at - m->at : 0,
+           share = rate(m->cpu_used, now.cpu_used, now.cpu_all - m->cpu_all);
+    *out = (struct load){.seconds = seconds,
+                         .cpu = m->at > 0 && share <= at_most ? fmin(1, share) : NAN,
+                         .memory_used = memory_used(memory),
+                         .memory = memory,
+                         .received = rate(m->received, now.received, seconds),
+                         .sent = rate(m->sent, now.sent, seconds),
+                         .gpu = NAN,
+                         .gpu_memory_used = NAN,
+                         .gpu_memory = NAN};
+    *m = now;
+}
+
+void load_take_gpu(struct load *l, const json_t *gpu)
+{
+    gpus_figures(gpu, &l->gpu, &l->gpu_memory_used, &l->gpu_memory);
+}
+
+/* ---- means ----------------------------------------------------------------------------------- */
+
+/* Every figure but the seconds, in any order. */
+enum { FIGURES = 8 };
+static void figures_of(struct load *l, double *out[FIGURES])
+{
+    double *all[FIGURES] = {&l->cpu,  &l->memory_used, &l->memory,          &l->received,
+                            &l->sent, &l->gpu,         &l->gpu_memory_used, &l->gpu_memory};
+    memcpy(out, all, sizeof all);
+}
+
+bool load_mean_add(struct load_means *m, int tier, const struct load *l, struct load *out)
+{
+    struct load_mean *mean = &m->tiers[tier];
+    struct load one = *l;
+    double *sum[FIGURES], *weight[FIGURES], *value[FIGURES], *result[FIGURES];
+    figures_of(&mean->sum, sum);
+    figures_of(&mean->weight, weight);
+    figures_of(&one, value);
+    for (int i = 0; i < FIGURES; i++) {
+        if (isfinite(*value[i]) && l->seconds > 0) {
+            *sum[i] += *value[i] * l->seconds;
+            *weight[i] += l->seconds;
+        }
+    }
+    mean->sum.seconds += l->seconds;
+    if (mean->sum.seconds < load_tiers[tier].seconds - 0.5) {
+        return false;
+    }
+    *out = (struct load){.seconds = mean->sum.seconds};
+    figures_of(out, result);
+    for (int i = 0; i < FIGURES; i++) {
+        *result[i] = *weight[i] > 0 ? *sum[i] / *weight[i] : NAN;
+    }
+    *mean = (struct load_mean){0};
+    return true;
+}

@@ -1,0 +1,31 @@
+/* Norms of a model's tensors in a history: norms.bin beside the other files (parts.h). Inside
+ * store/ only.
+ *
+ *   meta.json   {"tensors": {"names": […], "elements": […], "left_out"}}, by the first that came
+ *   norms.bin   records: step, epoch, time, then the weight of each tensor and the gradient of
+ *               each, as floats; NaN: not finite. There is no such file where none came
+ */
+#ifndef STORE_HISTORY_NORMS_H
+#define STORE_HISTORY_NORMS_H
+
+#include <jansson.h>
+
+#include "common/err.h"
+#include "job/documents/norms.h"
+
+struct norm_track {
+    int fd;                /* -1: there is no file yet */
+    int64_t records, told; /* how many; the step of the last one that counts, -1: none */
+    bool dirty;
+};
+
+int norm_track_open(struct norm_track *t, const char *dir, const json_t *meta, struct err *e);
+void norm_track_close(struct norm_track *t);
+/* One that comes twice, at a step not beyond the last, is left out without error. Writes meta.json
+ * with the first one. */
+int norm_track_append(struct norm_track *t, const char *dir, json_t *meta, const struct norms *n,
+                      struct err *e);
+int norm_track_supersede(struct norm_track *t, json_t *meta, int64_t version, struct err *e);
+int norm_track_sync(struct norm_track *t, const char *dir, struct err *e);
+
+#endif

@@ -1,0 +1,146 @@
+/* See loads.h. */
+#include "store/loads.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "job/documents/load.h"
+#include "store/internal.h"
+#include "store/lua.h"
+
+struct loads {
+    struct load_meter meter;
+    struct load now;
+    struct load_means *nodes; /* owned */
+    bool refused;
+};
+
+static int load_key(char key[STORE_KEY], const char *node, int tier, struct err *e)
+{
+    int rc = key_named(key, KEY_LOAD, node, e);
+    size_t n = rc < 0 ? 0 : strlen(key);
+    if (rc >= 0) {
+        snprintf(key + n, STORE_KEY - n, ":%d", load_tiers[tier].seconds);
+    }
+    return rc;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+struct loads *loads_new(int nodes)
+{
+    struct loads *l = calloc(1, sizeof *l);
+    BUG_ON(!l);
+    l->nodes = calloc((size_t)nodes + 1, sizeof *l->nodes);
+    BUG_ON(!l->nodes);
+    load_read(&l->meter, &l->now);
+    return l;
+}
+
+void loads_free(struct loads *l)
+{
+    if (l) {
+        free(l->nodes);
+    }
+    free(l);
+}
+
+void loads_read(struct loads *l)
+{
+    load_read(&l->meter, &l->now);
+}
+
+struct script node_load_script = {.text = LUA_CLOCK LUA_NODE_LOAD, .by_name = true};
+
+int store_load_put(struct store *s, const char *node, int tier, const struct load *l, struct err *e)
+{
+    const struct load_tier *t = &load_tiers[tier];
+    char key[STORE_KEY], text[LOAD_TEXT], kept[16], seconds[16];
+    int rc = load_key(key, node, tier, e);
+    if (rc < 0) {
+        return rc;
+    }
+    load_print(l, text);
+    snprintf(kept, sizeof kept, "%d", t->kept);
+    snprintf(seconds, sizeof seconds, "%d", t->kept * t->seconds);
+    const char *keys[] = {key}, *args[] = {text, kept, seconds};
+    return store_done(store_script(s, &node_load_script, 1, keys, 3, args, NULL, e), e);
+}
+
+void loads_put(struct loads *l, struct store *s, int i, const char *node, const json_t *gpu)
+{
+    struct load now = l->now, mean;
+    struct err why = {0};
+    char quoted[600];
+    int rc = 0;
+    load_take_gpu(&now, gpu);
+    for (int tier = 0; tier < LOAD_TIERS && rc >= 0; tier++) {
+        if (load_mean_add(&l->nodes[i], tier, &now, &mean)) {
+            rc = store_load_put(s, node, tier, &mean, &why);
+        }
+    }
+    if (rc < 0 && !l->refused) {
+        log_warn("nodes", "the store does not take how busy nodes are", "why=%s",
+                 log_quote(quoted, sizeof quoted, why.message));
+    }
+    l->refused = rc < 0;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* The loads of a tier that end after `since` and begin before `until`, which becomes the beginning
+ * of the first that is there. One that reaches beyond it stands for the time until then. */
+static int read_tier(struct store *s, const char *node, int tier, double since, double *until,
+                     json_t *before, struct err *e)
+{
+    char key[STORE_KEY];
+    int rc = load_key(key, node, tier, e);
+    redisReply *r = rc < 0 ? NULL : store_commandf(s, e, "LRANGE %s 0 -1", key);
+    if (!r) {
+        return -(int)e->code;
+    }
+    double first = *until;
+    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {
+        const redisReply *one = r->element[i];
+        struct load l;
+        double ms;
+        if (one->type != REDIS_REPLY_STRING || !load_parse(&l, &ms, one->str)) {
+            continue;
+        }
+        double begin = ms - 1000 * l.seconds, end = fmin(ms, *until);
+        if (end > since && begin < end) {
+            l.seconds = (end - begin) / 1000;
+            load_lists_add(before, end, &l);
+            first = fmin(first, begin);
+        }
+    }
+    *until = first;
+    freeReplyObject(r);
+    return 0;
+}
+
+json_t *store_loads(struct store *s, const char *node, double since, struct err *e)
+{
+    json_t *tiers[LOAD_TIERS] = {NULL}, *out = load_lists(), *list;
+    const char *name;
+    double until = INFINITY;
+    int rc = 0;
+    for (int tier = 0; tier < LOAD_TIERS && rc >= 0; tier++) {
+        tiers[tier] = load_lists();
+        rc = read_tier(s, node, tier, 1000 * since, &until, tiers[tier], e);
+    }
+    for (int tier = LOAD_TIERS - 1; tier >= 0; tier--) { /* the oldest first */
+        json_object_foreach(out, name, list) {
+            json_array_extend(list, json_object_get(tiers[tier], name));
+        }
+        json_decref(tiers[tier]);
+    }
+    if (rc < 0) {
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}
