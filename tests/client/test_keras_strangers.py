@@ -13,13 +13,11 @@ PROGRAMS = {
     "keras_callbacks": (96, 2e-5),
     "keras_loop": (24, 2e-5),
     "keras_masked": (32, 2e-5),
-    "keras_mixed": (96, 1e-2),
     "keras_sum": (32, 2e-5),
     "keras_two_inputs": (32, 2e-5),
-    "keras_usual": (32, 5e-5),
     "keras_weighted_mean": (32, 2e-5),
 }
-WEIGHED = {"keras_masked", "keras_mixed", "keras_weighted_mean"}  # what they are for is in `sync`
+WEIGHED = {"keras_masked", "keras_weighted_mean"}  # what they are for is in `sync`
 
 
 def sizes_of(name):

@@ -119,3 +119,8 @@ def test_the_prepared_loader_is_a_loader_to_whoever_asks(torch_programs, run_pro
 def test_a_loop_over_steps_ends_with_the_job(torch_programs, run_programs):
     job = run_programs(torch_programs, "torch_cases", "steps_behind_the_end", SHARES, epochs=2)
     assert all("the program's loop over steps is not: it ends here" in log for log in job.logs)
+
+
+def test_a_second_phase_may_have_the_prepared_loader(torch_programs, run_programs):
+    job = run_programs(torch_programs, "torch_cases", "same_loader_again", SHARES, epochs=2)
+    once_an_epoch(job, epochs=2)

@@ -193,3 +193,19 @@ def steps_behind_the_end(output):
         model(x).sum().backward()
         opt.step()
     raise AssertionError("the loop went on behind the end")
+
+
+def same_loader_again(output):
+    """A second phase with the loader that the first one got back."""
+    model, seen = nn.Linear(1, 1), []
+    loader = DataLoader(numbers(), batch_size=32)
+    for rate in 1e-4, 1e-5:
+        opt = torch.optim.SGD(model.parameters(), rate)
+        model, opt, loader = evenstep.prepare(model, opt, loader)
+        for _ in evenstep.epochs(1):
+            for (x,) in loader:
+                seen.append(x.flatten().numpy().copy())
+                opt.zero_grad()
+                model(x).sum().backward()
+                opt.step()
+    leave(output, model, seen=np.concatenate(seen))

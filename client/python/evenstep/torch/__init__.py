@@ -95,10 +95,11 @@ class Program:
                     "did not have: one run trains one set of parameters, so give the first call "
                     "the whole model, frozen or not" % name
                 )
-        self._check_like_the_first(about_loader(loader, shard or self.shard, samples), reduction)
+        given = loader.given if type(loader) is Loader else loader  # the first phase's, once more
+        self._check_like_the_first(about_loader(given, shard or self.shard, samples), reduction)
         self.passes.take_optimizers(optimizers)
         self.state.begin_phase(optimizers, schedulers)
-        made = Loader(loader, self.stream, shard or self.shard, self.about["samples"])
+        made = Loader(given, self.stream, shard or self.shard, self.about["samples"])
         self.objects = tuple(made if o is loader else o for o in objects)
 
     def _check_like_the_first(self, about, reduction):
