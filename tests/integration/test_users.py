@@ -153,8 +153,9 @@ def test_no_user_but_the_coordinators_runs_scripts_or_reaches_beyond_its_role(se
         refused += [("hset", job + ":rows:0", "a", "b"), ("hset", job + ":facts", "a", "b"),
                     ("xadd", job + ":beats", "*", "a", "b")]
     if user == "agent":  # of what all hosts share it changes its own entries alone
-        refused += [("del", "es:events"), ("set", "es:events", "x"), ("hset", "es:events", "a", "b"),
-                    ("del", "es:nodes"), ("set", "es:nodes", "x"), ("del", "es:hosts"),
+        refused += [("del", "es:events"), ("set", "es:events", "x"),
+                    ("hset", "es:events", "a", "b"), ("del", "es:nodes"),
+                    ("set", "es:nodes", "x"), ("del", "es:hosts"),
                     ("del", "es:mail:join"), ("set", "es:mail:join", "x"),
                     ("hset", "es:gpu:a", "a", "b"), ("set", "es:node:a", "x"),
                     ("set", "es:refused", "x"), ("del", "es:refused")]
