@@ -10,12 +10,12 @@ import {tense} from './words.js';
 /** @typedef {import('./health.js').Run} Run */
 
 const LEAST_LOSSES = 20;
-const DIVERGED = 2;      /* times the loss of guessing */
+const DIVERGED = 2;             /* times the loss of guessing */
 export const LIKE_CHANCE = 1.3; /* times the accuracy of guessing */
-const OVERFIT = 1.1;     /* times the least test loss */
-const MEANT = 0.005;     /* of accuracy: less is noise */
-const GOOD = 0.97;       /* of accuracy: what stands still here has arrived */
-const FLAT = 0.95;       /* of the loss in the middle of the run */
+const OVERFIT = 1.1;            /* times the least test loss */
+const MEANT = 0.005;            /* of accuracy: less is noise */
+const GOOD = 0.97;              /* of accuracy: what stands still here has arrived */
+const FLAT = 0.95;              /* of the loss in the middle of the run */
 
 /**
  * Train losses at the start, in the middle and at the end; null with too few.

@@ -51,8 +51,8 @@ export function settingsOf(specs) {
     });
     if (differ.length && new Set(all.map((f) => f.get('model'))).size === 1) {
       const texts = specs.map((spec) => JSON.stringify(spec.model));
-      all.forEach((f, i) => f.set('model', f.get('model') + ' (' +
-          letterOf(texts.indexOf(texts[i])) + '’s)'));
+      all.forEach((f, i) => f.set(
+                      'model', f.get('model') + ' (' + letterOf(texts.indexOf(texts[i])) + '’s)'));
     }
   }
   return all;

@@ -71,9 +71,8 @@ export class Sentence {
                                  .sort((a, b) => a.time - b.time);
     const learned = runs.flatMap((r, i) => (r.tests.length && !guesses(r) ? [i] : []));
     if (rest.length === 0 && learned.length < 2 && runs.some(guesses)) {
-      return learned.length
-          ? ['Only ', runKey(learned[0]), ' learned more than guessing gives.']
-          : ['No run is better than guessing, so there is nothing to compare.'];
+      return learned.length ? ['Only ', runKey(learned[0]), ' learned more than guessing gives.']
+                            : ['No run is better than guessing, so there is nothing to compare.'];
     }
     if (rest.length === 0) {
       return ['There is nothing to compare yet: fewer than two runs have a test result.'];
