@@ -196,7 +196,7 @@ static void levels_of_the_log_have_names(void **state)
     assert_int_equal(log_level_of("warn", &level, &e), 0);
     assert_int_equal(level, LOG_WARN);
     assert_int_equal(log_level_of("loud", &level, &e), -ERR_INVALID);
-    assert_non_null(strstr(e.message, "'loud': debug, info, warn or error"));
+    assert_non_null(strstr(e.message, "'loud': expected debug, info, warn or error"));
 }
 
 static void data_roots_are_absolute_where_they_are_there(void **state)
