@@ -289,7 +289,7 @@ def test_two_agents_of_one_name_and_two_nodes_of_one_name_are_told_apart(service
     (["--node", "a=cpu:1", "--node", "a=cpu:2"], "two nodes of this name"),
     (["--interface", "203.0.113.0/24"], "no interface of this host is in"),
     (["--mpi-ports", "80-90"], "--mpi-ports '80-90'"),
-    (["--host", "a_b"], "a name of letters, digits and '-'"),
+    (["--host", "a_b"], "a name of at most 40 letters, digits and '-'"),
 ])
 def test_mistakes_of_an_agents_options_are_told_at_once(service, options, words):
     with Agent(service, "zeta", options=options) as agent:
