@@ -179,13 +179,13 @@ class Service:
 
     # -- REST --------------------------------------------------------------------------------------
     def ask(self, method, path, **kw):
-        """An answer; on a machine so busy that Redis does not answer in time (503), the request is
-        made again, as the hint says."""
+        """An answer; on a machine so busy that Redis (503) or a program that looks into data sets
+        (504) does not answer in time, the request is made again, as the hint says."""
         def answered():
             answer = self.http.request(method, self.url + "/api/v1/" + path, timeout=60 * PATIENCE,
                                        **kw)
             # an answer of 4xx is false by itself
-            return [answer] if answer.status_code != 503 else None
+            return [answer] if answer.status_code not in (503, 504) else None
         return until(f"{method} {path} is answered", answered)[0]
 
     def get(self, path, **kw):

@@ -92,7 +92,7 @@ def test_optimizers_go_with_the_strategies_that_the_page_says(tmp_path):
             for names, takes in STRATEGIES.findall(PAGE.split("**Which optimizer")[1])]
     catalog = {s for names, _ in rows for s in names}
     known = set(re.findall(r'^ENTRY\(STRATEGY, \w+, "([\w-]+)"',
-                           (ROOT / "job" / "catalog.def").read_text(), re.M))
+                           (ROOT / "job/spec/catalog.def").read_text(), re.M))
     assert catalog == known, "the page names every strategy"
     spec = {"name": "t", "model": "mlp", "workers": 2, "epochs": 1,
             "data": {"format": "glyphs", "samples": 100, "test_samples": 20},
