@@ -5,7 +5,8 @@ import tempfile
 
 from selenium.webdriver import ActionChains
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.common.exceptions import (ElementClickInterceptedException,
+                                        StaleElementReferenceException, WebDriverException)
 from selenium.webdriver.chrome.service import Service as ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -104,14 +105,14 @@ class Page:
 
     # -- doing -------------------------------------------------------------------------------------
     def click(self, css):
-        """What is drawn again between two of these calls is looked for again."""
+        """What is drawn again between two of these calls, or moves, is looked for again."""
         def clicked():
             element = self.wait_for(css)
             try:
                 self.script("arguments[0].scrollIntoView({block: 'center'})", element)
                 element.click()
                 return True
-            except StaleElementReferenceException:
+            except (StaleElementReferenceException, ElementClickInterceptedException):
                 return False
         until(f"{css} is clicked", clicked)
 

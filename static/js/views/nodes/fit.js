@@ -72,7 +72,8 @@ export class FitFigure {
   constructor(data) {
     this.data = data;
     this.sub = h('span', {class: 'note'});
-    this.stage = h('div', {class: 'fit-stage'});
+    this.stage = h('div',
+        {class: 'fit-stage', tabindex: '0', role: 'region', 'aria-label': 'Figure of step times'});
     this.body = h('tbody');
     this.text = h('p', {class: 'sub'});
     const lines = table(
