@@ -232,3 +232,12 @@ void session_suggest(struct session *s, const char *path, const char *list, cons
     s->client.problems = problems;
     s->client.refusal = refusal;
 }
+
+int session_no_action(struct session *s, const char *command, const char *can, const char *given,
+                      const char *const *actions, int n)
+{
+    const char *nearest = jsonx_nearest(given, actions, n);
+    err_set(&s->err, ERR_INVALID, "%s, not '%.40s'", can, given);
+    return nearest ? err_hint(&s->err, "did you mean `evenstep %s %s`?", command, nearest)
+                   : -(int)ERR_INVALID;
+}

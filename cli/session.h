@@ -59,5 +59,9 @@ int session_print(struct session *s, json_t *answer, void (*print)(const json_t 
  * nearest to what was given. */
 void session_suggest(struct session *s, const char *path, const char *list, const char *name,
                      const char *given);
+/* The error of a command that was given a word which none of its `n` actions is. `can`: what can be
+ * done with what, as "a token can be created, listed or revoked". */
+int session_no_action(struct session *s, const char *command, const char *can, const char *given,
+                      const char *const *actions, int n);
 
 #endif

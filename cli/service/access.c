@@ -75,10 +75,8 @@ int command_token(struct session *s)
                    ? err_set(&s->err, ERR_INVALID, "`evenstep token list` takes no name")
                    : session_show(s, "GET", "/api/v1/tokens", print_tokens);
     }
-    const char *nearest = jsonx_nearest(action, actions, 3);
-    err_set(&s->err, ERR_INVALID, "a token can be created, listed or revoked, not '%.40s'", action);
-    return nearest ? err_hint(&s->err, "did you mean `evenstep token %s`?", nearest)
-                   : -(int)ERR_INVALID;
+    return session_no_action(s, "token", "a token can be created, listed or revoked", action,
+                             actions, 3);
 }
 
 /* ---- the audit ------------------------------------------------------------------------------- */

@@ -156,9 +156,6 @@ int command_datasets(struct session *s)
                            takes[i]);
         }
     }
-    const char *nearest = jsonx_nearest(action, actions, 4);
-    err_set(&s->err, ERR_INVALID,
-            "data sets can be listed, shown, uploaded or deleted, not '%.40s'", action);
-    return nearest ? err_hint(&s->err, "did you mean `evenstep datasets %s`?", nearest)
-                   : -(int)ERR_INVALID;
+    return session_no_action(s, "datasets", "data sets can be listed, shown, uploaded or deleted",
+                             action, actions, 4);
 }

@@ -111,9 +111,6 @@ int command_webhooks(struct session *s)
         return err_set(&s->err, ERR_INVALID, "`evenstep webhooks %s` takes %s", action,
                        *action == 'l' ? "no name" : "one webhook's id");
     }
-    const char *nearest = jsonx_nearest(action, actions, 4);
-    err_set(&s->err, ERR_INVALID, "a webhook can be created, listed, shown or deleted, not '%.40s'",
-            action);
-    return nearest ? err_hint(&s->err, "did you mean `evenstep webhooks %s`?", nearest)
-                   : -(int)ERR_INVALID;
+    return session_no_action(s, "webhooks", "a webhook can be created, listed, shown or deleted",
+                             action, actions, 4);
 }
