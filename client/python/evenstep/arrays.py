@@ -20,9 +20,7 @@ import numpy as np
 
 from . import take_part
 from .run import DIFFERENCE, STEP, Error, Run
-from .stream import Stream
-
-GHOST = 2  # samples of a batch that weighs nothing
+from .stream import GHOST, Stream
 
 
 def join(params, samples, batch_size, *, shuffle=True, drop_last=False, sums=False, sgd=None,

@@ -5,7 +5,7 @@ sent, or an archive that is there already, as `evenstep datasets upload` does it
 import os
 import stat
 
-from .pack import PackError, head
+from .pack import PackError, fill, head
 
 MOST = 1 << 30
 CHUNK = 1 << 20
@@ -37,10 +37,6 @@ def _files(folder):
     return dict(sorted(found.items(), key=lambda one: os.fsencode(one[0])))
 
 
-def _fill(size):
-    return -size % 512
-
-
 def _pieces(folder, files):
     for path, size in files.items():
         yield head(os.fsencode(path), False, size)
@@ -51,7 +47,7 @@ def _pieces(folder, files):
                 yield data
             if left > 0 or file.read(1):
                 raise PackError("'%s' was changed while it was sent" % path)
-        yield bytes(_fill(size))
+        yield fill(size)
     yield bytes(1024)
 
 
@@ -68,7 +64,7 @@ def bundle(path):
         if not files:
             raise PackError("the folder '%s' has no file to send" % path)
         size = 1024 + sum(
-            len(head(os.fsencode(name), False, n)) + n + _fill(n) for name, n in files.items()
+            len(head(os.fsencode(name), False, n)) + n + len(fill(n)) for name, n in files.items()
         )
         pieces = _pieces(path, files)
     else:

@@ -15,9 +15,10 @@ from keras import tree
 
 from . import keras_pipeline, take_part
 from .keras import join
-from .keras_rows import GHOST, Rows
+from .keras_rows import Rows
 from .keras_weight import Calls
 from .run import Error
+from .stream import GHOST
 
 
 def prepare(objects):

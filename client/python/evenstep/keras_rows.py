@@ -7,8 +7,7 @@ from keras import tree
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
 from .run import Error
-
-GHOST = 2  # rows of a batch that weighs nothing
+from .stream import GHOST
 
 
 class AsTheyCome(int):

@@ -142,8 +142,13 @@ def find(folder, leave_out=None):
 # ---- the archive
 
 
+def fill(size):
+    """Zeros behind so many bytes, which fill the block."""
+    return bytes(-size % 512)
+
+
 def _filled(data):
-    return data + bytes(-len(data) % 512)
+    return data + fill(len(data))
 
 
 def _header(prefix, name, kind, executable, size):

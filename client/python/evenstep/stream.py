@@ -18,6 +18,8 @@ from collections import deque
 
 from .run import asked_by_call
 
+GHOST = 2  # samples of a batch that weighs nothing, or has one alone: batch norm needs more
+
 
 class Stream:
     def __init__(self, run, steps):

@@ -15,11 +15,11 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 from torch.utils.data import RandomSampler, SequentialSampler
 
 from ..run import Error, asked_by_call
+from ..stream import GHOST
 
 # what a DataLoader is made of, beside its sampler
 KEPT = "collate_fn pin_memory timeout worker_init_fn multiprocessing_context generator".split()
 KEPT += "persistent_workers pin_memory_device in_order".split()
-GHOST = 2  # samples of a batch that weighs nothing, or has one alone: batch norm needs more
 
 
 def _prefetches(loader):
