@@ -110,12 +110,10 @@ void load_take_gpu(struct load *l, const json_t *gpu)
 
 /* ---- means ----------------------------------------------------------------------------------- */
 
-/* Every figure but the seconds, in any order. */
-enum { FIGURES = 8 };
-static void figures_of(struct load *l, double *out[FIGURES])
+void load_figures(struct load *l, double *out[LOAD_FIGURES])
 {
-    double *all[FIGURES] = {&l->cpu,  &l->memory_used, &l->memory,          &l->received,
-                            &l->sent, &l->gpu,         &l->gpu_memory_used, &l->gpu_memory};
+    double *all[LOAD_FIGURES] = {&l->cpu,  &l->memory_used, &l->memory,          &l->received,
+                                 &l->sent, &l->gpu,         &l->gpu_memory_used, &l->gpu_memory};
     memcpy(out, all, sizeof all);
 }
 
@@ -123,11 +121,11 @@ bool load_mean_add(struct load_means *m, int tier, const struct load *l, struct 
 {
     struct load_mean *mean = &m->tiers[tier];
     struct load one = *l;
-    double *sum[FIGURES], *weight[FIGURES], *value[FIGURES], *result[FIGURES];
-    figures_of(&mean->sum, sum);
-    figures_of(&mean->weight, weight);
-    figures_of(&one, value);
-    for (int i = 0; i < FIGURES; i++) {
+    double *sum[LOAD_FIGURES], *weight[LOAD_FIGURES], *value[LOAD_FIGURES], *result[LOAD_FIGURES];
+    load_figures(&mean->sum, sum);
+    load_figures(&mean->weight, weight);
+    load_figures(&one, value);
+    for (int i = 0; i < LOAD_FIGURES; i++) {
         if (isfinite(*value[i]) && l->seconds > 0) {
             *sum[i] += *value[i] * l->seconds;
             *weight[i] += l->seconds;
@@ -138,8 +136,8 @@ bool load_mean_add(struct load_means *m, int tier, const struct load *l, struct 
         return false;
     }
     *out = (struct load){.seconds = mean->sum.seconds};
-    figures_of(out, result);
-    for (int i = 0; i < FIGURES; i++) {
+    load_figures(out, result);
+    for (int i = 0; i < LOAD_FIGURES; i++) {
         *result[i] = *weight[i] > 0 ? *sum[i] / *weight[i] : NAN;
     }
     *mean = (struct load_mean){0};

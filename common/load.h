@@ -20,6 +20,10 @@ struct load {
     double gpu_memory_used, gpu_memory; /* bytes */
 };
 
+/* Every figure but the seconds, in the order of the struct. */
+enum { LOAD_FIGURES = 8 };
+void load_figures(struct load *l, double *out[LOAD_FIGURES]);
+
 struct load_meter {
     double at; /* clock_now() of the reading before; 0: none yet */
     double cpu_used, cpu_all, received, sent;

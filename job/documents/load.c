@@ -8,7 +8,7 @@
 
 #include "common/jsonx.h"
 
-enum { FIGURES = 9 };
+enum { FIGURES = 1 + LOAD_FIGURES };
 static const char *const names[FIGURES] = {"seconds",
                                            "cpu",
                                            "memory_used_bytes",
@@ -22,9 +22,8 @@ static const char *const names[FIGURES] = {"seconds",
 /* In the order of `names`. */
 static void figures_of(struct load *l, double *out[FIGURES])
 {
-    double *all[FIGURES] = {&l->seconds, &l->cpu, &l->memory_used,     &l->memory,    &l->received,
-                            &l->sent,    &l->gpu, &l->gpu_memory_used, &l->gpu_memory};
-    memcpy(out, all, sizeof all);
+    out[0] = &l->seconds;
+    load_figures(l, out + 1);
 }
 
 void load_print(const struct load *l, char out[LOAD_TEXT])
