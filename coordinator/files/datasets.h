@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "common/jsonx.h"
 #include "store/store.h"
@@ -40,5 +41,12 @@ json_t *datasets_add(const struct datasets *d, const char *name, FILE *archive, 
 int datasets_delete(const struct datasets *d, struct store *s, const char *name, struct err *e);
 /* What all of them take. */
 int64_t datasets_bytes(const char *data_dir);
+/* The same for who asks again and again: they are counted only where one came or went since *known
+ * was counted, which begins as {0}. While one is being unpacked it may miss a part of that. */
+struct datasets_known {
+    struct timespec changed; /* their folder, when they were counted; 0: count again */
+    int64_t bytes;
+};
+int64_t datasets_bytes_again(const char *data_dir, struct datasets_known *known);
 
 #endif

@@ -47,6 +47,7 @@ struct retention {
     int n, size;
     bool complained, told_full;
     int64_t total; /* that jobs and programs take */
+    struct datasets_known data;
     pthread_mutex_t lock;
     json_t *disk; /* under `lock`: what retention_disk tells; owned */
     pthread_t thread;
@@ -314,10 +315,11 @@ static json_t *propose(const struct retention *r)
 static void keep_disk(struct retention *r, int64_t left, bool low, int64_t disposable)
 {
     json_t *limit = r->max_disk > 0 ? json_integer((json_int_t)r->max_disk) : json_null();
-    json_t *now = json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:o}", "low", low, "free_bytes",
-                            (json_int_t)left, "used_bytes", (json_int_t)r->total, "max_disk_bytes",
-                            limit, "data_bytes", (json_int_t)datasets_bytes(r->data_dir),
-                            "can_go_bytes", (json_int_t)disposable, "jobs", propose(r));
+    json_t *now =
+        json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:o}", "low", low, "free_bytes", (json_int_t)left,
+                  "used_bytes", (json_int_t)r->total, "max_disk_bytes", limit, "data_bytes",
+                  (json_int_t)datasets_bytes_again(r->data_dir, &r->data), "can_go_bytes",
+                  (json_int_t)disposable, "jobs", propose(r));
     pthread_mutex_lock(&r->lock);
     json_decref(r->disk);
     r->disk = now;

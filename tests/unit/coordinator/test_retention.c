@@ -2,6 +2,10 @@
  * is never touched. */
 #include "tests/unit/coordinator/world.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "coordinator/files/datasets.h"
 #include "coordinator/files/retention.h"
 
 enum { KB = 1024, HISTORY = 64 * KB, CHECKPOINT = 128 * KB, ARTIFACT = 32 * KB, DATA = 900 * KB };
@@ -178,6 +182,39 @@ static void a_job_that_has_not_ended_is_never_touched_but_counts(void **state)
     retention_free(r);
 }
 
+/* The folder of the data sets, as it is some seconds after the last change. */
+static void settle(const struct world *w)
+{
+    char path[512];
+    const struct timespec past[] = {{1767323045, 0}, {1767323045, 0}};
+    snprintf(path, sizeof path, "%s/datasets", w->place->dir);
+    assert_int_equal(utimensat(AT_FDCWD, path, past, 0), 0);
+}
+
+static void data_sets_are_counted_when_one_comes_or_goes_and_not_at_every_turn(void **state)
+{
+    struct world *w = *state;
+    struct datasets_known known = {0};
+    const char *dir = w->place->dir;
+    char path[512];
+    assert_int_equal(datasets_bytes_again(dir, &known), 0);
+    put_file(w, "../datasets/digits", "x.npy", DATA);
+    assert_int_equal(datasets_bytes_again(dir, &known), datasets_bytes(dir));
+    put_file(w, "../datasets/digits", "y.npy", DATA);
+    assert_int_equal(datasets_bytes_again(dir, &known), datasets_bytes(dir)); /* a moment later */
+    settle(w);
+    int64_t one = datasets_bytes_again(dir, &known);
+    put_file(w, "../datasets/digits", "z.npy", DATA); /* nobody adds to one that is there */
+    assert_int_equal(datasets_bytes_again(dir, &known), one);
+    put_file(w, "../datasets/letters", "x.npy", DATA);
+    assert_int_equal(datasets_bytes_again(dir, &known), datasets_bytes(dir));
+    assert_true(known.bytes > one + DATA);
+    snprintf(path, sizeof path, "%s/datasets/letters", dir);
+    OK(proc_remove_tree(path, &err_));
+    assert_int_equal(datasets_bytes_again(dir, &known), datasets_bytes(dir));
+    assert_true(known.bytes < one + 2 * DATA);
+}
+
 static void a_job_from_which_a_waiting_one_begins_is_passed_over(void **state)
 {
     struct world *w = *state;
@@ -236,6 +273,7 @@ int main(void)
         IN_A_WORLD(the_jobs_that_finished_last_keep_their_history),
         IN_A_WORLD(beyond_the_disk_the_oldest_go_until_the_rest_fits),
         IN_A_WORLD(a_job_that_has_not_ended_is_never_touched_but_counts),
+        IN_A_WORLD(data_sets_are_counted_when_one_comes_or_goes_and_not_at_every_turn),
         IN_A_WORLD(a_job_from_which_a_waiting_one_begins_is_passed_over),
         IN_A_WORLD(what_was_begun_is_finished_by_the_next_process),
         IN_A_WORLD(a_job_that_was_deleted_is_forgotten),
