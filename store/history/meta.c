@@ -207,3 +207,15 @@ void history_meta_set_missing(json_t *meta, int64_t steps)
 {
     json_object_set_new(meta, "missing", json_integer((json_int_t)steps));
 }
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+json_t *history_meta_tensors(const json_t *meta)
+{
+    return json_object_get(meta, "tensors");
+}
+
+void history_meta_set_tensors(json_t *meta, json_t *tensors)
+{
+    json_object_set(meta, "tensors", tensors);
+}

@@ -8,6 +8,7 @@
  *    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]},
  *                                                             spans [a, b) that do not count
  *    "missing": 3,                                            steps without any row
+ *    "tensors": {…},                                          of which norms are kept (norms.h)
  *    "row_bytes": 84}      the format: how long a row is (job/row.h). Left out where it is that of
  *                          the first version
  *
@@ -54,5 +55,11 @@ int history_meta_dead(const json_t *meta, const char *track, struct spans *out, 
 int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e);
 int64_t history_meta_missing(const json_t *meta); /* steps without any row */
 void history_meta_set_missing(json_t *meta, int64_t steps);
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+/* What norms.h says of the tensors, borrowed; NULL: no norms came yet. */
+json_t *history_meta_tensors(const json_t *meta);
+void history_meta_set_tensors(json_t *meta, json_t *tensors);
 
 #endif

@@ -25,7 +25,7 @@ struct norm_head {
 
 static int tensors_in(const json_t *meta)
 {
-    size_t n = json_array_size(json_object_get(json_object_get(meta, "tensors"), "names"));
+    size_t n = json_array_size(json_object_get(history_meta_tensors(meta), "names"));
     return n <= NORMS_MOST ? (int)n : 0;
 }
 
@@ -111,10 +111,10 @@ static json_t *tensors_of(const struct norms *n)
 /* The first one says which tensors there are; the others must have the same. */
 static int take_tensors(json_t *meta, const char *dir, const struct norms *n, struct err *e)
 {
-    json_t *tensors = tensors_of(n), *before = json_object_get(meta, "tensors");
+    json_t *tensors = tensors_of(n), *before = history_meta_tensors(meta);
     int rc = 0;
     if (!before) {
-        json_object_set(meta, "tensors", tensors);
+        history_meta_set_tensors(meta, tensors);
         rc = history_meta_save(dir, meta, e);
     } else if (!json_equal(before, tensors)) {
         rc = err_set(e, ERR_DATA, "the norms of step %lld are of other tensors than those before",
@@ -253,7 +253,7 @@ static json_t *lists(int n)
 
 static json_t *answer(const struct reading *r, int points)
 {
-    json_t *told = json_object_get(r->meta, "tensors"), *tensors = json_array();
+    json_t *told = history_meta_tensors(r->meta), *tensors = json_array();
     json_t *x = json_array(), *epoch = json_array(), *time = json_array(),
            *weights = lists(r->tensors), *gradients = lists(r->tensors);
     for (int i = 0; i < r->tensors; i++) {
@@ -288,12 +288,7 @@ json_t *history_norms_read(const char *job_dir, int points, struct err *e)
     struct reading r = {0};
     json_t *out = NULL;
     points = points < 1 ? POINTS_USUAL : points > POINTS_MOST ? POINTS_MOST : points;
-    if (strlen(job_dir) + 16 > sizeof r.dir) {
-        err_set(e, ERR_IO, "cannot read the history in '%.200s': the path is too long", job_dir);
-        return NULL;
-    }
-    snprintf(r.dir, sizeof r.dir, "%s/history", job_dir);
-    r.meta = history_meta_load(r.dir, e);
+    r.meta = history_dir(r.dir, job_dir, e) < 0 ? NULL : history_meta_load(r.dir, e);
     r.tensors = r.meta ? tensors_in(r.meta) : 0;
     if (r.meta && read_records(&r, e) >= 0) {
         out = answer(&r, points);

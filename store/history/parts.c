@@ -1,6 +1,7 @@
 /* Spans and step sums of a history: see parts.h. */
 #include "store/history/parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,16 @@ static void *grow(void *items, int n, int *size, size_t bytes)
 static int no_memory(struct err *e)
 {
     return err_set(e, ERR_MEMORY, "cannot keep the history: memory ran out");
+}
+
+int history_dir(char out[HISTORY_PATH], const char *job_dir, struct err *e)
+{
+    if (strlen(job_dir) + 16 > HISTORY_PATH) {
+        return err_set(e, ERR_IO, "cannot read the history in '%.200s': the path is too long",
+                       job_dir);
+    }
+    snprintf(out, HISTORY_PATH, "%s/history", job_dir);
+    return 0;
 }
 
 /* ---- spans ----------------------------------------------------------------------------------- */

@@ -358,12 +358,11 @@ static int query_init(struct query *q, const char *job_dir, const char *names, c
         return unknown("axis", x, axis_names, AXES, e);
     }
     q->axis.kind = (enum axis)axis;
-    if (strlen(job_dir) + 16 > sizeof q->dir) {
-        return err_set(e, ERR_IO, "cannot read the history in '%.200s': the path is too long",
-                       job_dir);
+    int rc = history_dir(q->dir, job_dir, e);
+    if (rc < 0) {
+        return rc;
     }
-    snprintf(q->dir, sizeof q->dir, "%s/history", job_dir);
-    int rc = parse_names(q, names ? names : "", e);
+    rc = parse_names(q, names ? names : "", e);
     for (int k = 0; k < q->n; k++) {
         q->found[k] = json_array();
     }
