@@ -1,35 +1,10 @@
 /* Where a data set may be: beneath a data root, also behind a link that the operator put there, and
  * nowhere else. */
-#include "fixture.h"
+#include "roots.h"
 
 #include <unistd.h>
 
 #include "worker/data/dataset.h"
-
-struct place {
-    char *root, *outside;
-};
-
-static int setup(void **state)
-{
-    struct place *p = calloc(1, sizeof *p);
-    char path[4096];
-    p->root = make_folder();
-    p->outside = make_folder();
-    snprintf(path, sizeof path, "%s/set", p->root);
-    assert_int_equal(mkdir(path, 0755), 0);
-    *state = p;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct place *p = *state;
-    remove_folder(p->root);
-    remove_folder(p->outside);
-    free(p);
-    return 0;
-}
 
 static void a_path_is_found_beneath_the_first_root_that_has_it(void **state)
 {

@@ -1,36 +1,11 @@
 /* Data sets: what is read, what is refused with which sentence, and that no path leads outside its
  * folders. */
-#include "fixture.h"
+#include "roots.h"
 
 #include <zlib.h>
 
 #include "job/sample.h"
 #include "worker/data/dataset.h"
-
-struct place {
-    char *root, *outside;
-};
-
-static int setup(void **state)
-{
-    struct place *p = calloc(1, sizeof *p);
-    char path[4096];
-    p->root = make_folder();
-    p->outside = make_folder();
-    snprintf(path, sizeof path, "%s/set", p->root);
-    assert_int_equal(mkdir(path, 0755), 0);
-    *state = p;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct place *p = *state;
-    remove_folder(p->root);
-    remove_folder(p->outside);
-    free(p);
-    return 0;
-}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
