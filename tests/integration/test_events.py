@@ -54,6 +54,8 @@ class Watcher:
         status = (await reader.readline()).decode()
         if not status:  # on a busy machine it said nothing for too long (http/guard.h)
             return
+        if " 503 " in status:  # or was too busy, and says to come again
+            return
         assert " 200 " in status, status
         while len(self.ids) < most and self.events not in self.priorities:
             line = (await reader.readline()).decode()
