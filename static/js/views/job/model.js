@@ -4,6 +4,7 @@
 import {get, job as path} from '../../api.js';
 import {listen} from '../../events.js';
 import {last} from '../../measures.js';
+import {entryOf} from '../../spec.js';
 import {active} from '../../states.js';
 
 import {Crashes} from './crashes.js';
@@ -48,6 +49,8 @@ export class JobModel extends EventTarget {
     this.crashes = new Crashes(() => this.emit('marks'));
     /** @type {Api.NodeStaleness[]} */
     this.staleness = [];
+    /** @type {Api.CatalogEntry[]} */
+    this.strategies = [];
     /** What the curves tell of the run's course, for the verdict. */
     /** @type {Page.Learned} */
     this.learned = {};
@@ -70,13 +73,18 @@ export class JobModel extends EventTarget {
 
   async load() {
     this.job = await get(path(this.id));
-    [this.assignments, this.evaluations, this.staleness] = await Promise.all([
+    [this.assignments, this.evaluations, this.staleness, this.strategies] = await Promise.all([
       this.list('assignments', 'assignments'), this.list('evaluations', 'evaluations'),
-      this.list('staleness', 'nodes')
+      this.list('staleness', 'nodes'), get('catalog').then((c) => c.strategy || []).catch(() => [])
     ]);
     this.curves.learn(this.job);
     await this.refresh();
     this.crashes.read(this.job);
+  }
+
+  /* What the catalogue says of the job's strategy; undefined where it could not be read. */
+  get strategy() {
+    return entryOf(this.strategies, this.job.spec);
   }
 
   /**
@@ -121,7 +129,8 @@ export class JobModel extends EventTarget {
     const [steps] =
         await Promise.all([this.list('steps', 'nodes', {last: STEPS}), this.curves.read()]);
     if (!this.closed) {
-      this.learned = learnedOf(this.job, this.curves, this.evaluations, steps);
+      const {strategies} = this;
+      this.learned = {...learnedOf(this.job, this.curves, this.evaluations, steps), strategies};
       this.emit('series');
     }
   }
