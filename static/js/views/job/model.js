@@ -4,7 +4,6 @@
 import {get, job as path} from '../../api.js';
 import {listen} from '../../events.js';
 import {last} from '../../measures.js';
-import {entryOf} from '../../spec.js';
 import {active} from '../../states.js';
 
 import {Crashes} from './crashes.js';
@@ -51,8 +50,7 @@ export class JobModel extends EventTarget {
     this.staleness = [];
     /** @type {Api.CatalogEntry[]} */
     this.strategies = [];
-    /** What the curves tell of the run's course, for the verdict. */
-    /** @type {Page.Learned} */
+    /** @type {Page.Learned} what the curves tell of the run's course, for the verdict */
     this.learned = {};
     /** When the stream last told of the job (performance.now()); 0: never. */
     this.receivedAt = 0;
@@ -80,11 +78,6 @@ export class JobModel extends EventTarget {
     this.curves.learn(this.job);
     await this.refresh();
     this.crashes.read(this.job);
-  }
-
-  /* What the catalogue says of the job's strategy; undefined where it could not be read. */
-  get strategy() {
-    return entryOf(this.strategies, this.job.spec);
   }
 
   /**
@@ -129,8 +122,7 @@ export class JobModel extends EventTarget {
     const [steps] =
         await Promise.all([this.list('steps', 'nodes', {last: STEPS}), this.curves.read()]);
     if (!this.closed) {
-      const {strategies} = this;
-      this.learned = {...learnedOf(this.job, this.curves, this.evaluations, steps), strategies};
+      this.learned = learnedOf(this, steps);
       this.emit('series');
     }
   }

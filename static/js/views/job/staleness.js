@@ -5,6 +5,7 @@
 import {valueAt, visible} from '../../chart/smooth.js';
 import {fill, h, say} from '../../dom.js';
 import {known, mean, tick, whole} from '../../format.js';
+import {entryOf} from '../../spec.js';
 import {scroller, table, tableButton} from '../../widgets.js';
 
 import {Distribution} from './distribution.js';
@@ -62,7 +63,8 @@ export class Staleness {
     const curves = names.map((n) => data.curves.curve('staleness', n));
     const shown = curves.flatMap((c) => visible(c.x, group.window()).map((i) => c.max[i]));
     const most = Math.max(0, ...shown.filter(known));
-    const together = data.strategy?.replicas === 'alike' && most === 0;
+    const own = entryOf(data.strategies, data.job.spec);
+    const together = own?.replicas === 'alike' && most === 0;
     say(this.sub, MEANING + (most > 0 ? ', 0 to ' + most : ''));
     say(this.calm, together ? CALM : '');
     this.show(together, key.many, names.length > 0);

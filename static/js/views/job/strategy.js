@@ -7,6 +7,7 @@ import {valueAt} from '../../chart/smooth.js';
 import {h, keyed, say, sayAll} from '../../dom.js';
 import {known, seconds, short, tick} from '../../format.js';
 import {last} from '../../measures.js';
+import {entryOf} from '../../spec.js';
 import {nothingYet} from '../../states.js';
 import {numeric, table} from '../../widgets.js';
 
@@ -31,7 +32,7 @@ function pointsOf(data, name, node) {
 export class StrategyFigure {
   /** @param {JobView} view */
   constructor(view) {
-    const figure = view.data.strategy?.figure;
+    const figure = entryOf(view.data.strategies, view.data.job.spec)?.figure;
     this.shown = figure ? new Shown(view, figure) : null;
     this.node = this.shown ? this.shown.node : h('div', {hidden: true});
   }
