@@ -1,6 +1,7 @@
-/* Numbers without units: how many digits, powers of ten for what is very large or very small,
+/* Numbers without units: how many digits, powers of ten for very large and very small numbers,
    signs, zeros behind the point. Every text has a limit, so that no value, however wrong a run
-   went, is wider than its place. Beneath times.js and format.js, which know units. Pure. */
+   went, is wider than its place. times.js and format.js, which know units, are built on it. Pure.
+ */
 export const NARROW = '\u202f';
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹';

@@ -1,7 +1,7 @@
 /* The page's one stream of events. The browser itself resumes with Last-Event-ID after a short
    break; where it gives up (the service answered with an error) we open a new stream, which knows
-   nothing of what came between, and tell everybody to read again ("gap"). A page in the background
-   for a minute closes its stream, because a browser allows few connections to one host.
+   nothing of what came between, and tell all listeners to read again ("gap"). A page in the
+   background for a minute closes its stream, because a browser allows few connections to one host.
 
    Events on `stream`: those of the service ({job, data} in detail), "gap", and "state" (detail:
    connecting, live, away). */

@@ -1,6 +1,6 @@
 /* How busy a node's host was: small plots of processors, memory, network and, where there is one,
-   of the GPU, over one span of time. All of one host; who shows several puts them under each other.
- */
+   of the GPU, over one span of time. One LoadPlots
+   draws one host. */
 import {lastAtOrBefore} from './chart/smooth.js';
 import {h, s, say} from './dom.js';
 import {bytes, clock, known, percent} from './format.js';

@@ -1,5 +1,5 @@
-/* What follows from a job's numbers: medians, the parts of a step, an equal split, the rest of the
-   run. Pure; NaN where something is not known yet. */
+/* Figures that are computed from a job's numbers: medians, the parts of a step, an equal split,
+   the rest of the run. Pure; NaN where something is not known yet. */
 import {duration, known, seconds} from './format.js';
 
 /** @param {number[]} values */

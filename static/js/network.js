@@ -1,4 +1,4 @@
-/* A network to begin with, for a data set of this shape. Pure. */
+/* A small network as a starting point, for a data set of this shape. Pure. */
 
 /* What pictures are resized to where nothing says it. */
 const PICTURE = [32, 32, 3];

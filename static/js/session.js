@@ -1,6 +1,6 @@
-/* Who we are: the address that `evenstep serve` prints carries a code for one use in its fragment
-   (#token=…), which is changed for a session cookie and cleared from the address and the history at
-   once. Without cookie and code the page asks for a token (views/login/). */
+/* The session: the address that `evenstep serve` prints carries a code for one use in its fragment
+   (#token=…), which the page exchanges for a session cookie and at once removes from the address
+   and the history. Without cookie and code the page asks for a token (views/login/). */
 import {get, post} from './api.js';
 
 /** @typedef {{session?: Api.Session, message?: string}} Outcome */

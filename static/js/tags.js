@@ -1,4 +1,4 @@
-/* What the service says in a job's tags. Pure. */
+/* The tags of a job that the service sets. Pure. */
 
 /**
  * The sweep that a job belongs to, by the tag that the service gave it; "": none.

@@ -1,4 +1,4 @@
-/* The two axes of a chart, as dygraphs takes them: how they look, and where their ticks stand. */
+/* The two axes of a chart as options of dygraphs: their look, and the places of their ticks. */
 import {cssVar} from '../dom.js';
 
 import {linearTicks, logTicks, xLabel, xTicks} from './scale.js';

@@ -1,7 +1,7 @@
-/* One chart on dygraphs: the library draws axes, lines and zoom; bands, marks, gaps and the target
-   are painted by us beneath the lines (paint.js). Everything that charts of a page share (x axis,
-   range, reading line, marks) belongs to their ChartGroup (group.js). The library's graph is made
-   as soon as the chart has a width. What set() takes is Page.ChartData (types/page.d.ts). */
+/* One chart on dygraphs: the library draws axes, lines and zoom; paint.js paints bands, marks,
+   gaps and the target below the lines. Everything that charts of a page share (x axis, range,
+   reading line, marks) belongs to their ChartGroup (group.js). The library's graph is created as
+   soon as the chart has a width. set() takes a Page.ChartData (types/page.d.ts). */
 import {h, resolve, say} from '../dom.js';
 import {icon} from '../icons.js';
 

@@ -1,4 +1,5 @@
-/* How dygraphs takes the mouse: a drag zooms, a double click goes back. Fingers scroll the page. */
+/* Mouse and touch on a chart: a drag zooms, a double click resets the zoom, fingers scroll the
+   page. */
 import {h} from '../dom.js';
 
 /** @typedef {import('./group.js').ChartGroup} ChartGroup */

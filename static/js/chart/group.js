@@ -1,5 +1,5 @@
 /* What the charts of a page share: the x axis and its range, the reading line, marks, zoom, keys,
-   theme. There are two ranges: `full` is what there is, `zoom` is what was chosen (null:
+   theme. There are two ranges: `full` is that of the data, `zoom` is the chosen one (null:
    everything). Events: "hover" (x or null), "zoom" (range or null). */
 import {dragZoom} from './dragzoom.js';
 import {lastAtOrBefore} from './smooth.js';

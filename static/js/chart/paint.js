@@ -1,5 +1,5 @@
-/* What is painted on a chart besides its lines, on the library's own canvas. Colours are read from
-   the variables at each painting, so a change of theme needs nothing but a repaint. */
+/* Paints what a chart shows besides its lines, on the library's own canvas. Each painting reads
+   the colours from the CSS variables, so a change of theme needs only a repaint. */
 import {cssVar, resolve} from '../dom.js';
 import {drawShape} from '../icons.js';
 

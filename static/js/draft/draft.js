@@ -1,5 +1,5 @@
-/* A document while it is written, as an object and as its text, and what the service says of it: a
-   dry run, soon after every change.
+/* A document that is being edited, as an object and as text. Soon after every change the service
+   checks it in a dry run.
 
    Events: "spec" (it was changed), "checked" (detail: the answer), "refused" (detail: the error).
  */

@@ -1,4 +1,5 @@
-/* What a form says as JSON: a text field over coloured lines, lines with errors marked. */
+/* The JSON of a form in an editor: a text field over coloured lines. Lines with errors are marked.
+ */
 import {fill, h} from '../dom.js';
 
 import {colour} from './json.js';

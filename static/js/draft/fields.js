@@ -1,6 +1,6 @@
-/* Fields of the form. A field belongs to a JSON pointer; what was typed is handed over as a number
-   where it is one and as it is where it is not, so that the service's own check says what is wrong.
-   Errors stay at the field until it is right. */
+/* Fields of the form. A field belongs to a JSON pointer; a number that was typed is passed on as a
+   number, anything else as a text, so that the service's own check says what is wrong. An error
+   stays at the field until it is corrected. */
 import {fill, h} from '../dom.js';
 import {capital} from '../format.js';
 import {icon} from '../icons.js';

@@ -1,4 +1,4 @@
-/* A job from a file, and into one. */
+/* Reads a job from a file, and saves one to a file. */
 import {h} from '../dom.js';
 import {button} from '../widgets.js';
 

@@ -1,4 +1,4 @@
-/* What the check says of the text: valid, or its errors, each with its line. */
+/* The result of the check: valid, or the errors of the text, each with its line. */
 import {fill, h} from '../dom.js';
 import {plural, sentence} from '../format.js';
 import {icon} from '../icons.js';

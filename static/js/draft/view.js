@@ -1,5 +1,5 @@
-/* What the pages of a draft have in common: its JSON beside the form, the verdict of the check, the
-   button that sends it. */
+/* What all pages with a draft share: its JSON next to the form, the result of the check, the
+   button that submits it. */
 import {around, fill, h} from '../dom.js';
 import {button, copyButton, notice} from '../widgets.js';
 

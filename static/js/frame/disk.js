@@ -1,6 +1,6 @@
-/* Under the banner: that the service's disk is nearly full, and which jobs could go. Asked when the
-   page opens and every half minute; where the store is away for that very reason, this still is
-   answered. */
+/* Under the banner: that the service's disk is nearly full, and which jobs could go. The page asks
+   when it opens and every half minute. The service answers this also where the full disk has
+   stopped the store. */
 import {get} from '../api.js';
 import {fill, h} from '../dom.js';
 import {bytes, plural} from '../format.js';

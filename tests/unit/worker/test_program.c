@@ -91,6 +91,72 @@ static void programs_that_differ_are_told_by_rank_and_tensor(void **state)
     differs("0.1", "0.2", "optimizer");
 }
 
+/* What is beyond the rank of a tensor of ours is folded into its last dimension. */
+static void a_shape_of_any_rank_keeps_all_its_floats(void **state)
+{
+    struct description d;
+    char *text = changed("[3, 4]", "[2, 3, 4, 5, 6]");
+    OK(description_read(&d, text, strlen(text), &err_));
+    const struct tensor *t = &d.net.tensors[0];
+    assert_true(t->count == 720 && t->rank == NET_RANK && t->dim[NET_RANK - 1] == 30);
+    assert_int_equal(d.net.tensors[1].first, 720);
+    description_release(&d);
+    free(text);
+    text = changed("[3, 4]", "[]");
+    OK(description_read(&d, text, strlen(text), &err_));
+    t = &d.net.tensors[0];
+    assert_true(t->count == 1 && t->rank == 1 && t->dim[0] == 1);
+    description_release(&d);
+    free(text);
+}
+
+/* Puts `text` into a spec of this strategy and batch. */
+static int apply(const char *text, const char *strategy, int batch, struct jobspec *spec)
+{
+    struct description d;
+    const struct catalog_entry *entry = catalog_find(CATALOG_STRATEGY, strategy);
+    OK(description_read(&d, text, strlen(text), &err_));
+    *spec = (struct jobspec){.workers = 2,
+                             .epochs = 3,
+                             .strategy.type = entry->id,
+                             .batching = {.global_batch = batch, .min_batch = 1}};
+    err_clear(&err_);
+    int rc = description_apply(&d, spec, strategy_find(entry->id), &err_);
+    description_release(&d);
+    return rc;
+}
+
+static void what_a_program_brings_becomes_part_of_the_spec(void **state)
+{
+    struct jobspec spec;
+    OK(apply(good, "asgd", 0, &spec));
+    assert_true(spec.batching.global_batch == 64 && spec.epochs == 3);
+    assert_true(spec.network.n_params == 15 && spec.data.shuffle);
+    assert_true(spec.optimizer.learning_rate == 0.1 && spec.optimizer.momentum == 0.9);
+    assert_true(spec.optimizer.epochs == 3);
+    network_release(&spec.network);
+    char *text = changed("\"epochs\": null", "\"epochs\": 5");
+    OK(apply(text, "hpsgd", 64, &spec)); /* it has no momentum: differences are sent */
+    assert_true(spec.epochs == 5 && spec.optimizer.epochs == 5);
+    assert_true(spec.optimizer.learning_rate == 1 && spec.optimizer.momentum == 0 &&
+                spec.optimizer.weight_decay == 0);
+    network_release(&spec.network);
+    free(text);
+}
+
+static void what_the_spec_or_the_strategy_cannot_take_is_refused(void **state)
+{
+    struct jobspec spec;
+    FAILS(apply(good, "sync", 32, &spec), ERR_INVALID, "a global batch of 32");
+    FAILS(apply(good, "dc-asgdk", 64, &spec), ERR_INVALID, "a momentum of its own");
+    char *text = changed("\"type\": \"sgd\"", "\"type\": \"other\"");
+    FAILS(apply(text, "dc-asgd", 64, &spec), ERR_INVALID, "compensates gradients");
+    free(text);
+    text = changed("\"global_batch\": 64", "\"global_batch\": 1");
+    FAILS(apply(text, "sync", 0, &spec), ERR_INVALID, "2 workers");
+    free(text);
+}
+
 static struct network three_tensors(size_t a, size_t b, size_t c)
 {
     static struct tensor tensors[3];
@@ -124,7 +190,8 @@ static void the_block_is_sealed_and_its_parts_do_not_overlap(void **state)
 
 static void buckets_begin_with_the_last_tensors_and_hold_every_float_once(void **state)
 {
-    const size_t least[] = {1, 400, 4096, 1 << 20};
+    const size_t least[] = {1, 400, 4096, 1 << 20}; /* bytes */
+    const int buckets[] = {3, 3, 2, 1};             /* the middle tensor has 400 bytes */
     struct network net = three_tensors(1000, 100, 2000);
     for (size_t k = 0; k < sizeof(least) / sizeof(least[0]); k++) {
         struct block b;
@@ -136,6 +203,7 @@ static void buckets_begin_with_the_last_tensors_and_hold_every_float_once(void *
             end = b.buckets[i].first;
         }
         assert_int_equal(end, 0);
+        assert_int_equal(b.n_buckets, buckets[k]);
         assert_true(b.buckets[b.n_buckets - 1].work_done == 1);
         block_release(&b);
     }
@@ -214,20 +282,52 @@ static void how_a_program_ended_is_said_with_its_last_lines(void **state)
     child_stop(&c, 1);
 }
 
-static void what_a_program_started_ends_with_it(void **state)
+/* How a program ended that printed `count` lines of `bytes` bytes each. */
+static void prints(int count, int bytes, char *text, size_t room)
 {
     struct program_spec p;
-    struct child_ask ask = ask_of(&p, "sleep 1000 & echo $!; wait");
+    char script[200];
+    snprintf(script, sizeof script, "for i in $(seq %d); do printf '%%0%dd\\n' $i; done", count,
+             bytes);
+    struct child_ask ask = ask_of(&p, script);
     struct child c;
     OK(child_start(&c, &ask, &err_));
-    while (c.n_lines == 0) {
+    await_end(&c);
+    child_last_lines(&c, text, room);
+    child_stop(&c, 1);
+}
+
+static void only_the_last_lines_that_fit_are_told(void **state)
+{
+    char text[100];
+    prints(3, 1, text, sizeof text);
+    assert_string_equal(text, "its last lines: 1 | 2 | 3");
+    prints(CHILD_LINES + 2, 2, text, sizeof text); /* so many are kept */
+    assert_string_equal(text, "its last lines: 03 | 04 | 05 | 06 | 07 | 08 | 09 | 10");
+    prints(4, 27, text, sizeof text); /* a line and what stands before it have half of the room */
+    assert_string_equal(text,
+                        "its last lines: 000000000000000000000000003 | "
+                        "000000000000000000000000004");
+    prints(4, 28, text, sizeof text);
+    assert_string_equal(text, "its last lines: 0000000000000000000000000004");
+    prints(2, 120, text, sizeof text); /* the last one always, as far as it goes */
+    assert_int_equal(strlen(text), sizeof text - 1);
+    prints(0, 1, text, sizeof text);
+    assert_string_equal(text, "");
+}
+
+static pid_t await_pid(struct child *c)
+{
+    while (c->n_lines == 0) {
         usleep(1000);
     }
-    pid_t grandchild = (pid_t)strtol(c.lines[0], NULL, 10);
-    assert_int_equal(kill(grandchild, 0), 0);
-    child_stop(&c, 0.1);
+    return (pid_t)strtol(c->lines[0], NULL, 10);
+}
+
+static void await_gone(pid_t pid)
+{
     char path[64], line[256] = "";
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)grandchild);
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     for (double until = clock_now() + 60; clock_now() < until; usleep(1000)) {
         FILE *f = fopen(path, "r");
         char *got = f ? fgets(line, sizeof(line), f) : NULL;
@@ -241,17 +341,47 @@ static void what_a_program_started_ends_with_it(void **state)
     fail_msg("the program's child is still there: %s", line);
 }
 
+static void what_a_program_left_behind_ends_with_its_rank(void **state)
+{
+    struct program_spec p;
+    struct child_ask ask = ask_of(&p, "sleep 1000 & echo $!");
+    struct child c;
+    OK(child_start(&c, &ask, &err_));
+    pid_t left = await_pid(&c);
+    await_end(&c);
+    assert_int_equal(kill(left, 0), 0);
+    child_stop(&c, 1);
+    await_gone(left);
+}
+
+static void what_a_program_started_ends_with_it(void **state)
+{
+    struct program_spec p;
+    struct child_ask ask = ask_of(&p, "sleep 1000 & echo $!; wait");
+    struct child c;
+    OK(child_start(&c, &ask, &err_));
+    pid_t grandchild = await_pid(&c);
+    assert_int_equal(kill(grandchild, 0), 0);
+    child_stop(&c, 0.1);
+    await_gone(grandchild);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_description_becomes_a_network_of_tensors),
         cmocka_unit_test(every_mistake_of_a_description_is_named),
         cmocka_unit_test(programs_that_differ_are_told_by_rank_and_tensor),
+        cmocka_unit_test(a_shape_of_any_rank_keeps_all_its_floats),
+        cmocka_unit_test(what_a_program_brings_becomes_part_of_the_spec),
+        cmocka_unit_test(what_the_spec_or_the_strategy_cannot_take_is_refused),
         cmocka_unit_test(the_block_is_sealed_and_its_parts_do_not_overlap),
         cmocka_unit_test(buckets_begin_with_the_last_tensors_and_hold_every_float_once),
         cmocka_unit_test(how_a_program_ended_is_said_with_its_last_lines),
+        cmocka_unit_test(only_the_last_lines_that_fit_are_told),
         cmocka_unit_test(a_program_sees_the_gpu_of_its_node_alone),
         cmocka_unit_test(what_a_program_started_ends_with_it),
+        cmocka_unit_test(what_a_program_left_behind_ends_with_its_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

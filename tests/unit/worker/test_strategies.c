@@ -16,6 +16,7 @@ struct alone {
     struct rank_env env;
     struct run_state state;
     float blocks[DEV_BLOCKS][64];
+    struct row row; /* the last one */
     int rows;
 };
 
@@ -118,7 +119,7 @@ static const struct device_ops device_ops = {
 
 static void count_row(void *ctx, const struct row *row)
 {
-    (void)row;
+    ((struct alone *)ctx)->row = *row;
     ((struct alone *)ctx)->rows++;
 }
 
@@ -258,6 +259,23 @@ static void every_strategy_tells_what_it_keeps(void **state)
     free_alone(a);
 }
 
+/* Statistics are averaged with the parameters, so they are kept wherever parameters are. */
+static void an_average_keeps_parameters_and_statistics_twice(void **state)
+{
+    (void)state;
+    struct alone *a = make_alone("{\"type\": \"local-sgd\", \"k\": 1}");
+    struct footprint f;
+    double floats = 0;
+    footprint_init(&f, a->spec);
+    f.stats = 1000;
+    strategy_find(a->spec->strategy.type)->footprint(&f);
+    for (int i = 0; i < f.n_blocks; i++) {
+        floats += f.blocks[i].floats;
+    }
+    assert_true(floats == 2 * (f.params + f.stats) + f.optim + f.words + 2 * f.chunk);
+    free_alone(a);
+}
+
 /* Parameters that could not be fetched are not averaged: what was there before, scaled once more,
  * would become the replica. */
 static void an_average_ends_where_a_fetch_failed(void **state)
@@ -286,6 +304,8 @@ static void one_worker_steps_by_itself(void **state)
         float stepped = a->blocks[DEV_PARAMS][0] - 0.5f * a->blocks[DEV_GRADS][0];
         assert_int_equal(step(a, DEV_BLOCKS), 0);
         assert_int_equal(a->rows, 1);
+        assert_true(a->row.step == 1 && a->row.local_step == 1 && a->row.batch == 4);
+        assert_true(a->row.compute_seconds == 0.1f && a->row.loss == 0.25f && a->row.epoch == 0.5);
         assert_true(a->blocks[DEV_PARAMS][0] == stepped);
         free_alone(a);
     }
@@ -296,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_strategy_of_the_catalogue_is_there),
         cmocka_unit_test(every_strategy_tells_what_it_keeps),
+        cmocka_unit_test(an_average_keeps_parameters_and_statistics_twice),
         cmocka_unit_test(an_average_ends_where_a_fetch_failed),
         cmocka_unit_test(one_worker_steps_by_itself),
     };

@@ -1,5 +1,5 @@
-/* What the page of the audit knows: the entries that were read, newest first, of everybody or of
-   one name. */
+/* The data of the audit page: the entries that were read, newest first, of everybody or of one
+   name. */
 import {get} from '../../api.js';
 
 const PAGE = 100;

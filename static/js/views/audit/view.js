@@ -1,5 +1,5 @@
-/* The audit: who changed what, from where, when, and the answer. For admins: the menu shows it to
-   nobody else, and the service answers nobody else. */
+/* The audit: who changed what, from where, when, and the answer. For admins only: the menu hides
+   it from others, and the service refuses them. */
 import {fill, h} from '../../dom.js';
 import {plural, when} from '../../format.js';
 import {button, scroller, table} from '../../widgets.js';

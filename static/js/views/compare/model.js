@@ -1,5 +1,5 @@
-/* What the comparison knows: the chosen runs, each with its job, curves, evaluations and staleness.
-   Event "change". */
+/* The data of the comparison: the chosen runs, each with its job, curves, evaluations and
+   staleness. Event "change". */
 import {get, job as path} from '../../api.js';
 import {listen} from '../../events.js';
 import {last, stepTimes} from '../../measures.js';

@@ -1,4 +1,4 @@
-/* The results of all runs, the best of each line ticked. */
+/* The results of all runs; the best value of each line is ticked. */
 import {fill, h} from '../../dom.js';
 import {known, loss, mean, percent, seconds, span, three, whole} from '../../format.js';
 import {icon} from '../../icons.js';

@@ -1,5 +1,5 @@
-/* Runs that differ in their seeds alone, and how far apart they came: what a lead has to exceed
-   before it means anything. Pure. */
+/* Runs that differ only in their seeds, and how far apart their results are: a lead means
+   something only if it exceeds that. Pure. */
 import {alike, known, list} from '../../format.js';
 
 import {letterOf} from './letters.js';

@@ -1,4 +1,4 @@
-/* Beneath the verdict: the chart that shows it, and the first thing to do about it. */
+/* Below the verdict: a link to the chart that shows it, and the first remedy. */
 import {h, refill} from '../../dom.js';
 import {button} from '../../widgets.js';
 

@@ -1,4 +1,4 @@
-/* What the job wrote, to be downloaded, and the lines that load its model in PyTorch. */
+/* The files that the job wrote, for download, and the lines that load its model in PyTorch. */
 import {get, job as path} from '../../api.js';
 import {fill, h, say} from '../../dom.js';
 import {bytes} from '../../format.js';

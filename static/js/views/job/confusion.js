@@ -1,6 +1,5 @@
-/* What the model takes for what: the confusion matrix of the test set, and the samples with the
-   greatest loss as pictures. The service evaluates the model when this is opened for the first
-   time, which may take a while, so nothing is asked before. */
+/* The confusion matrix of the test set, and the samples with the greatest loss as pictures. The
+   service evaluates the model when this row is opened for the first time; that may take a while. */
 import {get, job as path} from '../../api.js';
 import {fill, h, say} from '../../dom.js';
 import {loss, percent} from '../../format.js';

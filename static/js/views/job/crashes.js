@@ -1,6 +1,6 @@
-/* Programs of the user that ended and were started again, as the logs of their ranks tell it
-   (worker/program/again.c). The stream tells of each such end at once; what it was, and when the
-   program came back, stands in the log. */
+/* Users' programs that ended and were restarted, read from the logs of their ranks
+   (worker/program/again.c). The stream reports each such end at once; the log says what it was,
+   and when the program was back. */
 import {getText, job as path} from '../../api.js';
 import {active} from '../../states.js';
 

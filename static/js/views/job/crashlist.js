@@ -1,4 +1,4 @@
-/* The list of programs that ended and were started again; nothing where none has. */
+/* The list of programs that ended and were restarted; empty where there is none. */
 import {h, keyed, say} from '../../dom.js';
 import {clock, known, plural, seconds} from '../../format.js';
 import {scroller, table} from '../../widgets.js';

@@ -1,5 +1,6 @@
-/* The first error of a job that failed or waits for another attempt: what it said, with the lines
-   of log around it, and the errors of other ranks, which follow from it, with their delay. */
+/* The first error of a job that failed or waits for another attempt: its message with the
+   surrounding lines of the log, and the errors of other ranks that follow from it, with their
+   delay. */
 import {fill, h, refill} from '../../dom.js';
 import {known, plural, seconds} from '../../format.js';
 import {icon} from '../../icons.js';

@@ -1,5 +1,5 @@
-/* Folded rows at the end of the sheet: workers and servers in full, the configuration, what the
-   model confuses, how its layers grow, how busy its hosts were, artifacts. */
+/* Folded rows at the end of the sheet: workers and servers in full, the configuration, the
+   confusion matrix, norms of layers, the hosts' load, artifacts. */
 import {h} from '../../dom.js';
 
 import {Artifacts} from './artifacts.js';

@@ -1,5 +1,5 @@
 /* What happened to a job, as marks on its x axis: minibatch changes, lost nodes and restarts,
-   changes of size, programs that were started again, changes of the learning rate, checkpoints. */
+   changes of size, programs that were restarted, changes of the learning rate, checkpoints. */
 
 import {resizeOf, resizeText} from './resizes.js';
 

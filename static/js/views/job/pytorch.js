@@ -1,5 +1,5 @@
-/* "Load it in PyTorch": the exact lines for a job's network, to be copied. The network is told by
-   the head of the model's file, of which only the first bytes are read. */
+/* "Load it in PyTorch": the exact lines for a job's network, to be copied. The header of the
+   model's file describes the network, so only the first bytes of the file are read. */
 import {job as path} from '../../api.js';
 import {h} from '../../dom.js';
 import {headerOf, pytorchLines} from '../../pytorch.js';

@@ -1,5 +1,5 @@
-/* An elastic job's changes of size: which attempt is one, and the nodes that it has of those that
-   it may have. Pure. */
+/* An elastic job's changes of size: which attempts are such changes, and how many of its possible
+   nodes it has. Pure. */
 import {plural, seconds} from '../../format.js';
 
 /** @typedef {import('./placed.js').Placed} Placed */

@@ -1,7 +1,7 @@
-/* Staleness: versions a gradient is behind when it is applied. Up to eight nodes: a strip over time
-   each, all on one scale from 0; more: a row of heat each. Beside it the distribution. Where the
-   strategy exchanges every step together there is nothing to be late for, and a sentence says so.
- */
+/* Staleness: versions a gradient is behind when it is applied. Up to eight nodes: a strip over
+   time each, all on one scale from 0; more: a row of heat each. Beside it the distribution. Under
+   a strategy in which all workers exchange at every step no gradient is late, and a sentence says
+   so instead. */
 import {valueAt, visible} from '../../chart/smooth.js';
 import {fill, h, say} from '../../dom.js';
 import {known, mean, tick, whole} from '../../format.js';

@@ -1,4 +1,4 @@
-/* Where a step goes: computing, exchange and wait of each node, on one scale. */
+/* How the time of a step is spent: computing, exchange and wait of each node, on one scale. */
 import {h, keyed, say, sayAll} from '../../dom.js';
 import {PhaseBar, phaseKey} from '../../figures.js';
 import {milliseconds} from '../../format.js';

@@ -1,5 +1,5 @@
-/* Throughput, and the gap to what the nodes would do if they only computed; beside it where a step
-   goes. */
+/* Throughput, and the gap to the nodes' throughput if they only computed; next to it how the time
+   of a step is spent. */
 import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {smooth, valueAt, visible} from '../../chart/smooth.js';

@@ -1,5 +1,4 @@
-/* What the overview shows before anything was trained: one sentence, the demo, and a drawing that
-   says it is one. */
+/* The overview before the first job: one sentence, the demo, and a drawing that says it is one. */
 import {post} from '../../api.js';
 import {fill, h} from '../../dom.js';
 import {button, notice} from '../../widgets.js';

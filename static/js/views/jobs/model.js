@@ -1,4 +1,4 @@
-/* What the overview knows: jobs, nodes, and for running jobs their assignments and two short
+/* The data of the overview: jobs, nodes, and for running jobs their assignments and two short
    curves. Read once, then kept up by the stream. Event "change". */
 import {get, job as path} from '../../api.js';
 import {throttle} from '../../dom.js';

@@ -1,4 +1,4 @@
-/* Asks for a token, where the page was opened without a link that is good. */
+/* Asks for a token where the page was opened without a valid link. */
 import {fill, h} from '../../dom.js';
 import {icon} from '../../icons.js';
 import {signIn} from '../../session.js';

@@ -1,4 +1,5 @@
-/* A sweep while it is written (draft/draft.js): one job's spec, and what is tried in it. */
+/* A sweep that is being edited (draft/draft.js): one job's spec, and the settings that are tried.
+ */
 import {get, job as path} from '../../api.js';
 import {Draft} from '../../draft/draft.js';
 import {getAt} from '../../draft/json.js';

@@ -1,4 +1,4 @@
-/* One setting of a sweep: its place in the spec, and what is tried there. */
+/* One setting of a sweep: its place in the spec, and the values that are tried. */
 import {h} from '../../dom.js';
 import {Input, Select} from '../../draft/fields.js';
 import {button} from '../../widgets.js';

@@ -1,4 +1,4 @@
-/* What a sweep would be: how many jobs, and the settings of its first trials. */
+/* The preview of a sweep: the number of its jobs, and the settings of its first trials. */
 import {fill, h} from '../../dom.js';
 import {list, plural} from '../../format.js';
 import {numeric, scroller, table} from '../../widgets.js';

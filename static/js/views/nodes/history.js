@@ -1,5 +1,5 @@
-/* What the chosen node did: the jobs that it had a part in, the newest first, and its speed in
-   each. */
+/* The history of the chosen node: the jobs that it took part in, the newest first, and its speed
+   in each. */
 import {h, keyed, say} from '../../dom.js';
 import {seconds, three, when} from '../../format.js';
 import {perSample} from '../../measures.js';

@@ -1,6 +1,6 @@
-/* What the page of nodes knows: nodes, hosts that may not join, the running jobs, and the newest of
-   all jobs, for what a node did before. Read every few seconds and where the stream tells of a
-   change; the newest jobs only once, and where a job changes its state. Event "change". */
+/* The data of the page of nodes: nodes, hosts that may not join, the running jobs, and the newest
+   of all jobs, for the history of a node. Nodes are read every few seconds and when the stream
+   reports a change; the newest jobs once, and when a job changes its state. Event "change". */
 import {get, post, remove} from '../../api.js';
 import {throttle} from '../../dom.js';
 import {listen} from '../../events.js';

@@ -1,6 +1,6 @@
-/* Nodes: who is there, what each does, how fast it was; drain and enable ask once where they stop
-   something. Beneath the table the step time by minibatch for the nodes of a running job, and the
-   chosen node in full. */
+/* The nodes: state, job and speed of each. Drain and enable ask for confirmation if they stop a
+   job. Beneath the table the step time by minibatch for the nodes of a running job, and the chosen
+   node in full. */
 import {fill, h, keyed, say, throttle} from '../../dom.js';
 import {plural, sentence} from '../../format.js';
 import {notice, Segment} from '../../widgets.js';

@@ -1,4 +1,4 @@
-/* What the page of people knows: tokens, what owners have and may have, what they used. */
+/* The data of the page of people: tokens, and what owners have, may have and have used. */
 import {get, post, remove} from '../../api.js';
 
 const DAY_SECONDS = 86400;

@@ -1,5 +1,5 @@
-/* The tokens that there are, each with a button that revokes it, and a form that issues one. Lines
-   of the token file are listed too; only who edits the file takes them out. */
+/* The tokens, each with a button that revokes it, and a form that issues one. Lines of the token
+   file are listed too; they are removed by editing the file. */
 import {fill, h} from '../../dom.js';
 import {when} from '../../format.js';
 import {button, copyButton, question, scroller, table} from '../../widgets.js';

@@ -1,5 +1,5 @@
-/* People, for admins: who may sign in, and what each owner of jobs has. The menu shows the page to
-   nobody else, and the service tells its tokens to nobody else. */
+/* People, for admins: who may sign in, and what each owner of jobs has. The menu hides the page
+   from others, and the service tells tokens to admins only. */
 import {fill, h} from '../../dom.js';
 
 import {PeopleModel} from './model.js';

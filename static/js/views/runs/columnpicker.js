@@ -1,5 +1,5 @@
-/* The dialog in which the columns are chosen: what a run is, its settings, its figures. Those that
-   are chosen keep their order; new ones come behind them. */
+/* The dialog in which the columns are chosen: what a run is, its settings, its figures. Chosen
+   columns keep their order; new ones are appended. */
 import {h} from '../../dom.js';
 
 /** @typedef {import('./columns.js').Column} Column */

@@ -1,5 +1,5 @@
-/* What is looked for: a name, a state, and conditions on columns, each a chip that takes itself
-   away. */
+/* The filters of the table: a name, a state, and conditions on columns, each a chip with a button
+   that removes it. */
 import {h, keyed, throttle} from '../../dom.js';
 import {icon} from '../../icons.js';
 import {button, choose} from '../../widgets.js';

@@ -1,5 +1,5 @@
-/* From jobs to the lines of the table: those that meet the conditions, in order; runs that differ
-   in their seeds alone, or those of a sweep, folded into one line where that is wished. Pure. */
+/* Makes the lines of the table from jobs: those that meet the conditions, sorted. Runs that differ
+   only in their seeds, or those of a sweep, can be folded into one line. Pure. */
 import {sweepOf} from '../../tags.js';
 
 import {columnOf} from './columns.js';

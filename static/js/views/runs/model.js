@@ -1,5 +1,5 @@
-/* What the table of runs knows: jobs of the list, page by page, kept up by the stream, and the loss
-   curves of those lines that are on the screen. Event "change". */
+/* The data of the table of runs: the jobs of the list, page by page, kept up to date by the
+   stream, and the loss curves of the lines on the screen. Event "change". */
 import {get, job as path} from '../../api.js';
 import {throttle} from '../../dom.js';
 import {listen} from '../../events.js';

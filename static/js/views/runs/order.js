@@ -1,5 +1,5 @@
-/* What is done with the table: columns to choose, seeds or sweeps to fold, runs to compare; on a
-   phone, which has no heads to click, the order too. */
+/* The tools of the table: choosing columns, folding seeds or sweeps, comparing runs; on a phone,
+   which has no heads to click, the order too. */
 import {h, refill, say} from '../../dom.js';
 import {plural} from '../../format.js';
 import {icon} from '../../icons.js';

@@ -1,4 +1,4 @@
-/* Files that somebody chooses: a button, and the browser's own dialogue behind it. */
+/* Choosing files: a button that opens the browser's own dialogue. */
 import {h} from '../../dom.js';
 import {button} from '../../widgets.js';
 

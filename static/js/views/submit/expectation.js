@@ -1,5 +1,5 @@
-/* What to expect of the job: warnings, where it would run, what is predicted; and in one line how
-   large it is. */
+/* The result of the dry run: warnings, the nodes, what is predicted, and in one line the size of
+   the model. */
 import {fill, h, say} from '../../dom.js';
 import {bytes, known, plural, sentence, whole} from '../../format.js';
 import {notice, scroller, table} from '../../widgets.js';

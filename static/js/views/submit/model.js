@@ -1,4 +1,4 @@
-/* The new job while it is written (draft/draft.js), and the catalogue and nodes that its form is
+/* The new job that is being edited (draft/draft.js), and the catalogue and nodes that its form is
    made of. */
 import {get, job as path} from '../../api.js';
 import {Draft} from '../../draft/draft.js';

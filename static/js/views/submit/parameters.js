@@ -1,5 +1,4 @@
-/* Fields of the parameters of whatever catalogue entry is chosen, made again when another one is.
- */
+/* The fields for the parameters of the chosen catalogue entry; another choice replaces them. */
 import {fill, h} from '../../dom.js';
 import {parameter} from '../../draft/fields.js';
 

@@ -1,5 +1,5 @@
-/* The chosen data set as it is: how many samples each class has, and sixteen of them. It is asked
-   for when it is opened, as reading may take a second. */
+/* A preview of the chosen data set: the number of samples of each class, and sixteen samples. It
+   is requested when it is opened, since reading may take a second. */
 import {get} from '../../api.js';
 import {fill, h} from '../../dom.js';
 import {plural, whole} from '../../format.js';

@@ -1,5 +1,5 @@
 /* Short real runs of the job under other strategies, one after the other on the cluster: what they
-   measure takes the place of what was predicted. Leaving the page ends the one that runs. */
+   measure replaces the prediction. Leaving the page ends the running one. */
 import {get, job as path, post, remove} from '../../api.js';
 import {h, say} from '../../dom.js';
 import {plural, sentence} from '../../format.js';

@@ -1,4 +1,4 @@
-/* A data set of one's own: a folder, or the files of one, goes to the service as it is read from
+/* Uploads a data set: a folder, or the files of one, is sent to the service while it is read from
    the disk, and becomes the job's data. */
 import {ApiError, upload} from '../../api.js';
 import {h, say} from '../../dom.js';

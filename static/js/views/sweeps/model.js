@@ -1,5 +1,5 @@
-/* What the page of a sweep knows: the sweep, read anew while it runs, and which trial is looked at.
-   Events "change" and "look". */
+/* The data of a sweep's page: the sweep, read again while it runs, and which trial is highlighted.
+   Events "change" and "highlight". */
 import {get, post, remove} from '../../api.js';
 
 const READ_MS = 1000;
@@ -13,7 +13,7 @@ export class SweepModel extends EventTarget {
     /** @type {Api.Sweep} */
     this.sweep = /** @type {any} */ (null);
     /** The number of the trial under the pointer or the focus; 0: none. */
-    this.looked = 0;
+    this.highlighted = 0;
     this.closed = false;
     this.timer = 0;
   }
@@ -36,10 +36,10 @@ export class SweepModel extends EventTarget {
   }
 
   /** @param {number} number of a trial; 0: none */
-  look(number) {
-    if (number !== this.looked) {
-      this.looked = number;
-      this.dispatchEvent(new Event('look'));
+  highlight(number) {
+    if (number !== this.highlighted) {
+      this.highlighted = number;
+      this.dispatchEvent(new Event('highlight'));
     }
   }
 

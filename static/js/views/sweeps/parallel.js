@@ -23,15 +23,15 @@ export class Parallel {
     this.node = this.plot.node;
     /** @type {Map<number, Element>} */
     this.lines = new Map();
-    this.plot.stage.addEventListener('pointerover', (e) => data.look(this.trialAt(e)));
-    this.plot.stage.addEventListener('pointerleave', () => data.look(0));
+    this.plot.stage.addEventListener('pointerover', (e) => data.highlight(this.trialAt(e)));
+    this.plot.stage.addEventListener('pointerleave', () => data.highlight(0));
     this.plot.stage.addEventListener('click', (e) => this.open(this.trialAt(e)));
-    data.addEventListener('look', () => this.look());
+    data.addEventListener('highlight', () => this.highlight());
   }
 
   update() {
     this.plot.update();
-    this.look();
+    this.highlight();
   }
 
   /** @param {Event} event */
@@ -49,13 +49,13 @@ export class Parallel {
     }
   }
 
-  look() {
-    const {sweep, looked} = this.data;
+  highlight() {
+    const {sweep, highlighted} = this.data;
     for (const [number, line] of this.lines) {
-      line.classList.toggle('looked', number === looked);
+      line.classList.toggle('highlighted', number === highlighted);
     }
-    this.lines.get(looked)?.parentElement?.append(this.lines.get(looked) || '');
-    const trial = sweep.trials.find((t) => t.number === looked);
+    this.lines.get(highlighted)?.parentElement?.append(this.lines.get(highlighted) || '');
+    const trial = sweep.trials.find((t) => t.number === highlighted);
     say(this.plot.note, trial ? trialText(trial, sweep) : 'a line is a trial');
   }
 

@@ -1,5 +1,5 @@
-/* What the drawings of a sweep share: a stage that draws again when its width changes, and that is
-   scrolled where the drawing is wider than the page. */
+/* What the drawings of a sweep share: an area that is drawn again when its width changes, and that
+   scrolls where the drawing is wider than the page. */
 import {fill, h, s} from '../../dom.js';
 import {scroller} from '../../widgets.js';
 

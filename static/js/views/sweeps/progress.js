@@ -1,5 +1,5 @@
-/* Best so far: a dot for each trial that has a figure, in their order, and the best of those before
-   as a line of steps. */
+/* Best so far: a dot for each trial that has a result, in order, and the best result so far as a
+   line of steps. */
 import {linearTicks, niceRange} from '../../chart/scale.js';
 import {s} from '../../dom.js';
 import {known} from '../../format.js';
@@ -29,18 +29,18 @@ export class Progress {
     this.data = data;
     this.plot = new Plot('Best so far', '', () => this.draw());
     this.node = this.plot.node;
-    data.addEventListener('look', () => this.look());
+    data.addEventListener('highlight', () => this.highlight());
   }
 
   update() {
     this.plot.update();
-    this.look();
+    this.highlight();
   }
 
-  look() {
+  highlight() {
     for (const dot of this.plot.stage.querySelectorAll('[data-trial]')) {
       const {trial} = /** @type {SVGElement} */ (dot).dataset;
-      dot.classList.toggle('looked', Number(trial) === this.data.looked);
+      dot.classList.toggle('highlighted', Number(trial) === this.data.highlighted);
     }
   }
 

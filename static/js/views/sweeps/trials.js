@@ -1,5 +1,5 @@
 /* The trials as a table: settings, result, and a link to each job. The row that has the focus or
-   the pointer is looked at in the drawings too. */
+   the pointer is highlighted in the drawings too. */
 import {around, fill, h, keyed, refill, say} from '../../dom.js';
 import {known} from '../../format.js';
 import {pill, setPill} from '../../states.js';
@@ -75,22 +75,22 @@ export class Trials {
         h('div', {class: 'row-title'}, h('h2', {text: 'Trials'})),
         scroller('Trials, table', table('Trials', heads, this.body, 'trial-table'), 'sweep-stage'));
     for (const type of ['pointerover', 'focusin']) {
-      this.body.addEventListener(type, (e) => this.look(e));
+      this.body.addEventListener(type, (e) => this.point(e));
     }
-    this.body.addEventListener('pointerleave', () => data.look(0));
-    this.body.addEventListener('focusout', () => data.look(0));
-    data.addEventListener('look', () => this.mark());
+    this.body.addEventListener('pointerleave', () => data.highlight(0));
+    this.body.addEventListener('focusout', () => data.highlight(0));
+    data.addEventListener('highlight', () => this.mark());
   }
 
   /** @param {Event} event */
-  look(event) {
+  point(event) {
     const row = /** @type {HTMLElement | null} */ (around(event, 'tr'));
-    this.data.look(Number(row?.dataset.trial || 0));
+    this.data.highlight(Number(row?.dataset.trial || 0));
   }
 
   mark() {
     for (const row of this.body.rows) {
-      row.classList.toggle('looked', Number(row.dataset.trial) === this.data.looked);
+      row.classList.toggle('highlighted', Number(row.dataset.trial) === this.data.highlighted);
     }
   }
 

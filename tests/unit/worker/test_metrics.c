@@ -1,0 +1,74 @@
+/* What a program logs becomes an evaluation of its rank (worker/program/metrics.c). */
+#include "tests/unit/worker/fixture.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <sys/mman.h>
+
+#include "worker/program/metrics.h"
+
+/* Takes a log of this text, as the program hands it over. */
+static void take(struct metrics *m, const char *text)
+{
+    int fd = memfd_create("log", MFD_CLOEXEC);
+    assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    metrics_take(m, fd);
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* it is closed */
+}
+
+static void an_evaluation_is_told_once_as_sums_over_its_samples(void **state)
+{
+    struct metrics m;
+    struct dev_result sum = {0};
+    metrics_init(&m);
+    assert_int_equal(metrics_take_result(&m, &sum), 0);
+    take(&m, "{\"test_accuracy\": 0.75, \"test_loss\": 0.5, \"other\": 3}");
+    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_int_equal(sum.correct, 3 * METRICS_SAMPLES / 4);
+    assert_true(sum.loss == 0.5 * METRICS_SAMPLES);
+    assert_int_equal(metrics_take_result(&m, &sum), 0);
+}
+
+static void one_figure_is_enough_and_the_newest_counts(void **state)
+{
+    struct metrics m;
+    struct dev_result sum = {.loss = 7, .correct = 7};
+    metrics_init(&m);
+    take(&m, "{\"test_accuracy\": 0.5}");
+    take(&m, "{\"test_accuracy\": 0.25}");
+    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_true(sum.correct == METRICS_SAMPLES / 4 && sum.loss == 0);
+    take(&m, "{\"test_loss\": 2}");
+    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_true(sum.correct == 0 && sum.loss == 2.0 * METRICS_SAMPLES);
+}
+
+static void what_is_no_figure_measures_nothing(void **state)
+{
+    static const char *const logs[] = {"",
+                                       "[1, 2]",
+                                       "{\"test_loss\": \"low\"}",
+                                       "{\"test_loss\": null}",
+                                       "{\"test_loss\": 1",
+                                       "{\"train_loss\": 1}"};
+    struct metrics m;
+    struct dev_result sum;
+    metrics_init(&m);
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        take(&m, logs[i]);
+        assert_int_equal(metrics_take_result(&m, &sum), 0);
+    }
+    metrics_take(&m, -1); /* it came without a descriptor */
+    assert_int_equal(metrics_take_result(&m, &sum), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_evaluation_is_told_once_as_sums_over_its_samples),
+        cmocka_unit_test(one_figure_is_enough_and_the_newest_counts),
+        cmocka_unit_test(what_is_no_figure_measures_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
