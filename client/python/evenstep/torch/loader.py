@@ -187,7 +187,7 @@ class Loader:
             self.inner = DataLoader(data, batch_size=None, collate_fn=_same, **arguments)
             self._samples = None
         else:
-            sampler = SliceSampler(stream, _sampler(given)[1], len(self))
+            sampler = SliceSampler(stream, _sampler(given)[1], self.of_an_epoch())
             self.inner = DataLoader(given.dataset, batch_sampler=sampler, **arguments)
 
     def _granted(self, given):
@@ -207,6 +207,9 @@ class Loader:
     def __len__(self):
         if not self.samples:
             return len(self.given)
+        return self.of_an_epoch() - self.stream.steps.place.passed()
+
+    def of_an_epoch(self):
         batch = self.run.global_batch
         return self.samples // batch if _drops_last(self.given) else -(-self.samples // batch)
 
@@ -259,7 +262,16 @@ class Loader:
             self._generator.manual_seed(seed % 2**63)
         return iter(self.inner)
 
+    def _once_more(self):
+        """Batches that a process before this one has done, of a step that it had not made."""
+        place = self.stream.steps.place
+        place.enter_epoch()
+        while place.replays:
+            place.replays -= 1
+            yield from self._spare(GHOST)
+
     def _sampled(self):
+        yield from self._once_more()
         piece, batches = self.stream.begin(), None
         if piece is None and not self.run.over:
             if self.run.passing:  # a look, where the epoch ended with the process before this one
@@ -276,6 +288,7 @@ class Loader:
             piece = self.stream.begin()
 
     def _streamed(self):
+        yield from self._once_more()
         if self._samples is None:
             self._samples = self._iterator(0)
         while (piece := self.stream.begin()) is not None:

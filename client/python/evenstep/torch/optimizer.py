@@ -71,6 +71,7 @@ class _Watch:
                 "pass before a step stands outside no_sync()"
             )
         self.leave_out(optimizer)
+        passes.place.optimizer_steps()
         if closure is None:
             return None
 
