@@ -97,6 +97,8 @@ def test_a_stopped_job_ends_the_loop(torch_programs, run_programs):
 FAULTS = {
     "replaced": "parameter '0.weight' was replaced after prepare",
     "second_phase_with_less": "prepare() was called once more with a loader of 600 samples",
+    "shares_out": "the loader has a DistributedSampler, which shares the samples out",
+    "keeps_batches": "itertools.cycle(loader) keeps old batches and asks for no new ones",
     "sparse": "parameter '0.weight' has sparse gradients",
     "unprepared_loader": "batches come from the loader that prepare() returned",
     "no_backward": "no batch of the epoch had a backward pass",

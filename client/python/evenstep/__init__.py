@@ -75,15 +75,16 @@ def epochs(n):
         yield epoch
 
 
-def steps(n):
+def steps(n, batches=1):
     """range(n) for a loop over steps in place of epochs, from where a restart left off; ends early
-    when the job does. Under a parameter server it counts the steps of the run, not the node's."""
+    when the job does. `batches`: that each of them takes, where gradients are accumulated. Under a
+    parameter server it counts the steps of the run, not the node's."""
     if alone():
         yield from range(n)
         return
     if not hasattr(_program, "steps"):
         raise Error("evenstep.steps() is of PyTorch programs, behind prepare(): take epochs(n)")
-    yield from _program.steps(n)
+    yield from _program.steps(n, batches)
 
 
 def rank():

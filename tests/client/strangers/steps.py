@@ -6,7 +6,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import evenstep
 
-max_steps, warmup, micro_steps, learning_rate = 11, 4, 2, 0.1
+max_steps, warmup, micro_steps, learning_rate = 12, 4, 2, 0.1
 torch.manual_seed(0)
 X = torch.randn(96, 8)
 Y = X[:, :2].sum(1, keepdim=True)
@@ -23,7 +23,7 @@ def cycle(dl):
 
 
 batches = cycle(loader)
-for step in evenstep.steps(max_steps):
+for step in evenstep.steps(max_steps, batches=micro_steps):
     for group in optimizer.param_groups:
         group["lr"] = learning_rate * min(1, (step + 1) / warmup) * (1 - step / max_steps)
     optimizer.zero_grad()

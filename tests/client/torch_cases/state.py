@@ -1,5 +1,6 @@
 """Cases of the program's own state: metrics, faults, processes that are killed and go on."""
 
+import itertools
 import math
 import os
 import random
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
 
 import evenstep
 
@@ -74,6 +76,23 @@ def unprepared_loader(output):
     mine = full(data())
     model, opt, _ = evenstep.prepare(model, opt, mine)
     for x, y in mine:
+        plain_step(model, opt, x, y)
+
+
+def shares_out(output):
+    """As for DistributedDataParallel, by rank() and world_size()."""
+    model, set_ = mlp(), data()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    sampler = DistributedSampler(set_, evenstep.world_size(), evenstep.rank())
+    evenstep.prepare(model, opt, DataLoader(set_, batch_size=100, sampler=sampler))
+
+
+def keeps_batches(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    loader = DataLoader(data(), batch_size=600)
+    model, opt, loader = evenstep.prepare(model, opt, loader)
+    for _, (x, y) in zip(range(5), itertools.cycle(loader)):
         plain_step(model, opt, x, y)
 
 

@@ -102,7 +102,8 @@ class Program:
                 raise Error(
                     "prepare() was called once more with the parameter '%s', which the first call "
                     "did not have: one run trains one set of parameters, so give the first call "
-                    "the whole model, frozen or not" % name
+                    "all modules, whether they train by then or not; networks that have nothing "
+                    "to do with each other (folds, an ensemble) are jobs of their own" % name
                 )
         given = loader.given if type(loader) is Loader else loader  # the first phase's, once more
         self._check_like_the_first(about_loader(given, shard or self.shard, samples), reduction)
@@ -144,8 +145,8 @@ class Program:
     def weight(self, n):
         self.passes.weigh(float(n))
 
-    def steps(self, n):
-        return self.place.steps(n)
+    def steps(self, n, batches):
+        return self.place.steps(n, batches)
 
     def state_dict(self):
         return self.state.whole()

@@ -13,6 +13,7 @@ import sys
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 from torch.utils.data import RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler
 
 from ..run import Error, asked_by_call
 from ..stream import GHOST
@@ -38,6 +39,12 @@ def _sampler(loader):
         raise Error(
             "the loader has a batch sampler of its own (%s), which knows no global batch: give "
             "batch_size, and a sampler if the order matters" % type(batches).__name__
+        )
+    if isinstance(batches.sampler, DistributedSampler):
+        raise Error(
+            "the loader has a DistributedSampler, which shares the samples out among ranks: the "
+            "service does that, so leave it out and give shuffle=True (a program that is written "
+            "for DistributedDataParallel runs by `evenstep run --ddp`)"
         )
     return batches.batch_size, batches.sampler
 
@@ -236,13 +243,15 @@ class Loader:
         self.run.ensure_started()
         self.stream.reopen()
         if self.stream.is_over():
-            self.run.tell_over()
+            if not self.stream.steps.place.in_steps:
+                self.run.tell_over()
             return self._behind_end()
         return self._streamed() if self._collate else self._sampled()
 
     def _behind_end(self):
-        """No loop has a batch any more; `next(iter(loader))` has one to look at, without a step."""
-        if asked_by_call(sys._getframe(1)):
+        """No loop has a batch any more; `next(iter(loader))` has one to look at, without a step,
+        and so has the last of evenstep.steps()."""
+        if self.stream.steps.place.in_steps or asked_by_call(sys._getframe(1)):
             yield from self._spare(self.given.batch_size or self.run.global_batch)
 
     def _spare(self, samples):

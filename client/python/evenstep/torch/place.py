@@ -24,6 +24,7 @@ class Place:
         self.length = 0  # global batches of an epoch; 0: nobody knows
         self._passed = -1, 0  # of this epoch so many batches were made by a process before
         self.step = 0  # of the program's loops over steps()
+        self.in_steps = False
         self.pending = 0  # batches with a pass since an optimizer stepped
         self.each = 1  # batches of an optimizer step
         self.replays = 0  # batches without a step that the loop gets first
@@ -93,7 +94,7 @@ class Place:
         self._saved = None
         if "batch" not in place:
             return
-        self.each = place["each"]
+        self.each = max(self.each, place["each"])
         if not self._restarted() or place["number"] == self.run.step:
             self.replays = place["pending"]
             self._to_restore = place, gradients
@@ -143,13 +144,16 @@ class Place:
 
     # ---- evenstep.steps()
 
-    def steps(self, n):
+    def steps(self, n, batches):
+        self.each, self.in_steps = max(self.each, batches), True
         self.run.goes_on_where_it_is()
         self.settle()
         while self.step < self._behind + n and not self.run.over:
             seen = self.passes.batches
             yield self.step - self._behind
             self.step = self._next(seen)
+        self.in_steps = False
+        self.stream.close_epoch_if_over()  # what follows sees averaged parameters
         self._behind += n
         self.step = max(self.step, self._behind)
 
