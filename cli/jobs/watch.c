@@ -135,8 +135,10 @@ int watch_to_end(struct session *s, const char *id)
         err_clear(&s->err);
         snprintf(path, sizeof path, "/api/v1/jobs/%s", id);
         int rc = session_show(s, "GET", path, print_nothing);
-        s->err = rc < 0 ? s->err : failed;
-        status = rc < 0 ? rc : status;
+        if (rc < 0) {
+            return rc;
+        }
+        s->err = failed;
     }
     return status;
 }

@@ -279,14 +279,15 @@ static json_t *row_of(const struct prediction *p, const struct summary_read runs
     const struct summary_read *median = &runs[SEEDS / 2];
     double rate = median->samples_per_second, batch = p->spec->batching.global_batch,
            slowest = runs[0].samples_per_second, fastest = runs[SEEDS - 1].samples_per_second;
-    struct strategy_traits traits = strategy_traits(catalog_find(CATALOG_STRATEGY, strategy)->id);
+    const struct strategy_traits *traits =
+        strategy_traits(catalog_find(CATALOG_STRATEGY, strategy)->id);
     json_t *row = json_pack(
         "{s:s, s:b, s:f, s:f, s:f, s:f, s:o, s:b, s:o, s:O, s:I}", "strategy", strategy, "chosen",
         chosen, "step_seconds", rate > 0 ? batch / rate : 0, "step_seconds_least",
         fastest > 0 ? batch / fastest : 0, "step_seconds_most", slowest > 0 ? batch / slowest : 0,
         "samples_per_second", rate, "sample_worth",
-        traits.worth > 0 ? json_real(traits.worth) : json_null(), "replicas_drift",
-        traits.replicas == REPLICAS_AVERAGED, "epoch_seconds",
+        traits->worth > 0 ? json_real(traits->worth) : json_null(), "replicas_drift",
+        traits->replicas == REPLICAS_AVERAGED, "epoch_seconds",
         p->epoch_samples > 0 && rate > 0 ? json_real((double)p->epoch_samples / rate) : json_null(),
         "staleness", median->staleness, "memory_bytes", (json_int_t)median->rank_memory_bytes);
     if (chosen) {
@@ -351,7 +352,7 @@ static json_t *simulate(const struct prediction *p, const char *strategy, bool c
 
 static bool is_compared(const char *strategy)
 {
-    return strategy_traits(catalog_find(CATALOG_STRATEGY, strategy)->id).compared;
+    return strategy_traits(catalog_find(CATALOG_STRATEGY, strategy)->id)->shown == SHOWN_COMPARED;
 }
 
 static json_t *simulate_all(struct prediction *p, struct err *e)

@@ -236,10 +236,12 @@ static int try_once(struct lease *l, struct wait *w, struct err *e)
         l->standby && (w->reached_at == 0 || boot_now() - w->reached_at < settle_seconds);
     try_lock(l);
     int rc = learn_store(l, e);
-    if (rc >= 0 && works_elsewhere(l)) {
-        return LEADER_OTHER;
+    if (rc >= 0) {
+        if (works_elsewhere(l)) {
+            return LEADER_OTHER;
+        }
+        rc = take(l, NULL, patient, &leader, e);
     }
-    rc = rc < 0 ? rc : take(l, NULL, patient, &leader, e);
     if (rc == LEADER_OTHER && has_ended(l, &leader)) {
         char dead[STORE_INSTANCE];
         snprintf(dead, sizeof dead, "%s", leader.instance);

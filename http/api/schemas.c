@@ -268,7 +268,19 @@ const struct schema schemas[] = {
      "layer:[CatalogEntry] format:[CatalogEntry] augment:[CatalogEntry] device:[CatalogEntry] "
      "preset:[Preset]",
      "Everything a job can name."},
-    {"CatalogEntry", "name:string help:string parameters:[Parameter]", "One thing a job can name."},
+    {"CatalogEntry",
+     "name:string help:string parameters:[Parameter] ~replicas:StrategyReplicas "
+     "~figure:StrategyFigure ~exchanges_every:string",
+     "One thing a job can name. Strategies alone have the last three: `figure`, if their rows have "
+     "a figure of their own, and `exchanges_every`, the parameter that is the number of steps from "
+     "one exchange to the next."},
+    {"StrategyReplicas", "=alike|averaged|other",
+     "alike: all workers have the same parameters after each step; averaged: workers' parameters "
+     "drift apart, and are averaged now and then; other: for example, a server has the "
+     "parameters."},
+    {"StrategyFigure", "series:string title:string subtitle:string head:string level:number?",
+     "The series of a strategy's own figure, and its words as a chart and as a column of a table. "
+     "`level`: its value where nothing is changed."},
     {"Parameter",
      "name:string type:string required:boolean help:string ~default:any ~min:number ~max:number "
      "~choices:[string]",

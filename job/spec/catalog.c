@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "job/spec/spec.h"
+
 #define NOPARAMS
 #define PINT(n, fallback, lo, hi, help) {#n, PARAM_INT, 0, fallback, lo, hi, NULL, NULL, help},
 #define PREAL(n, fallback, lo, hi, help) {#n, PARAM_REAL, 0, fallback, lo, hi, NULL, NULL, help},
@@ -177,6 +179,9 @@ json_t *catalog_json(void)
         }
         json_t *j =
             json_pack("{s:s, s:s, s:o}", "name", e->name, "help", e->help, "parameters", params);
+        if (e->kind == CATALOG_STRATEGY) {
+            strategy_traits_json(e->id, j);
+        }
         json_array_append_new(json_object_get(all, kind_names[e->kind]), j);
     }
     return all;

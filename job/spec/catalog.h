@@ -58,7 +58,8 @@ const struct catalog_entry *catalog_find(enum catalog_kind kind, const char *nam
 const char *const *catalog_names(enum catalog_kind kind, int *count);
 const char *catalog_kind_name(enum catalog_kind kind); /* "strategy" */
 /* {"strategy": [{"name", "help", "parameters":
- * [{"name","type","default","min","max","choices","required","help"}]}], …} */
+ * [{"name","type","default","min","max","choices","required","help"}]}], …}; strategies have their
+ * traits, too (strategy_traits_json()). */
 json_t *catalog_json(void);
 
 #endif

@@ -165,18 +165,29 @@ int jobspec_least_workers(const struct jobspec *spec);
  * ran out. */
 json_t *jobspec_resized(const json_t *json, int workers);
 bool jobspec_uses_server(const struct jobspec *spec);
-/* What the catalogue says of a strategy (CAT_STRATEGY_…). */
+/* What the catalogue says of a strategy (CAT_STRATEGY_…) beyond its parameters. */
 enum strategy_replicas {
     REPLICAS_OTHER,   /* a server has the parameters, or it is not told */
     REPLICAS_ALIKE,   /* workers have the same ones after each step */
     REPLICAS_AVERAGED /* workers' own drift apart, and are averaged now and then */
 };
+enum strategy_shown { SHOWN_NEVER, SHOWN_ASKED, SHOWN_COMPARED };
+/* A column of its rows as a chart of its own; `series` NULL: it has none. */
+struct strategy_figure {
+    const char *series, *title, *subtitle, *head; /* head: of the column in a table */
+    double level;                                 /* its value where nothing is changed, or NAN */
+};
 struct strategy_traits {
     enum strategy_replicas replicas;
-    double worth;  /* of a sample, beside one of `sync`; 0: it was not measured */
-    bool compared; /* a dry run of any job compares it */
+    double worth;              /* of a sample, divided by one of `sync`; 0: it was not measured */
+    enum strategy_shown shown; /* by a dry run: of any job, or of one that asks for it */
+    struct strategy_figure figure;
+    const char *exchanges_every; /* the parameter that says after how many steps, or NULL */
 };
-struct strategy_traits strategy_traits(int type);
+/* Lives for ever. */
+const struct strategy_traits *strategy_traits(int type);
+/* Adds what the page knows of them to the strategy's entry in the catalogue's JSON. */
+void strategy_traits_json(int type, json_t *entry);
 /* Does a user's program exchange anything but gradients (`python3 -m evenstep.ddp …`)? */
 bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow

@@ -54,35 +54,11 @@ void spec_read_strategy(struct strategy_spec *s, struct fields *f)
         fields_has_param(strategy->params, "servers") ? (int)fields_int(full, "servers") : 1;
 }
 
-/* ---- traits ---------------------------------------------------------------------------------- */
-
-static const enum strategy_replicas replicas_of[CAT_COUNT] = {
-#define ENTRY(kind, ident, name, help, params)
-#define REPLICAS(ident, how) [CAT_STRATEGY_##ident] = REPLICAS_##how,
-#include "job/spec/catalog.def"
-#undef ENTRY
-};
-
-static const struct {
-    double worth;
-    enum { UNKNOWN, ASKED, COMPARED } when;
-} worths[CAT_COUNT] = {
-#define ENTRY(kind, ident, name, help, params)
-#define WORTH(ident, share, when) [CAT_STRATEGY_##ident] = {share, when},
-#include "job/spec/catalog.def"
-#undef ENTRY
-};
-
-struct strategy_traits strategy_traits(int type)
-{
-    return (struct strategy_traits){.replicas = replicas_of[type],
-                                    .worth = worths[type].worth,
-                                    .compared = worths[type].when == COMPARED};
-}
+/* ---- what kind of strategy it is ------------------------------------------------------------- */
 
 bool jobspec_outlives_worker(const struct jobspec *spec)
 {
-    enum strategy_replicas replicas = strategy_traits(spec->strategy.type).replicas;
+    enum strategy_replicas replicas = strategy_traits(spec->strategy.type)->replicas;
     bool ours = strcmp(spec->allreduce, "mpi") != 0, alike = ours && replicas == REPLICAS_ALIKE,
          averages = ours && replicas == REPLICAS_AVERAGED,
          by_server = jobspec_uses_server(spec) && spec->strategy.servers <= 1;

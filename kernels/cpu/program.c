@@ -101,9 +101,8 @@ static int build(struct cpu_program *p, struct err *e)
     }
     int rc = prim_check(dnnl_stream_create(&p->stream, p->dev->engine, dnnl_stream_default_flags),
                         "create a stream", e);
-    int n_values = rc < 0 ? rc : cpu_graph_build(p, e);
-    if (n_values < 0) {
-        return n_values;
+    if (rc < 0 || (rc = cpu_graph_build(p, e)) < 0) {
+        return rc;
     }
     p->addresses[p->n_addresses++] = (struct cpu_address){
         .at = &p->values[0].data, .stride = p->values[0].count * element_size(p->bf16)};

@@ -42,6 +42,15 @@ export function strategyOf(spec) {
   return spec?.strategy?.type || 'sync';
 }
 
+/**
+ * Its strategy in the catalogue.
+ * @param {Api.CatalogEntry[]} strategies
+ * @param {Api.Spec | undefined} spec
+ */
+export function entryOf(strategies, spec) {
+  return strategies.find((s) => s.name === strategyOf(spec));
+}
+
 /** @param {Api.Spec | undefined} spec */
 export function policyOf(spec) {
   return spec?.batching?.policy || 'dynamic';

@@ -1,4 +1,5 @@
 /* Short runs that replace a prediction: the spec of one, and what it measured. Pure. */
+import {strategyOf} from './spec.js';
 
 export const TAG = 'trial';
 /* Of its curve, the share in which minibatches settle and caches fill. */
@@ -18,7 +19,7 @@ const TAIL = 0.1;
  */
 export function trialSpec(spec, strategy, seconds) {
   const {target: ignored, max_restarts: too, ...rest} = spec;
-  const own = (spec.strategy?.type || 'sync') === strategy;
+  const own = strategyOf(spec) === strategy;
   const rate = spec.optimizer?.learning_rate;
   const plain = {type: 'sgd', ...(rate === undefined ? {} : {learning_rate: rate})};
   return {
@@ -75,7 +76,7 @@ export function measuredRow(points, job, before, samples) {
       speeds[Math.round(share * (speeds.length - 1))] ?? speed;
   return {
     ...before,
-    strategy: job.spec.strategy?.type || 'sync',
+    strategy: strategyOf(job.spec),
     measured: true,
     samples_per_second: speed,
     step_seconds: batch / speed,

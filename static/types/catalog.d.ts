@@ -28,6 +28,18 @@ declare namespace Api {
     name: string;
     help?: string;
     parameters?: Parameter[];
+    /* of strategies */
+    replicas?: 'alike'|'averaged'|'other';
+    figure?: StrategyFigure;
+    exchanges_every?: string;
+  }
+
+  interface StrategyFigure {
+    series: string;
+    title: string;
+    subtitle: string;
+    head: string;
+    level: number|null;
   }
 
   interface Preset {

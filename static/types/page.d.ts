@@ -179,6 +179,8 @@ declare namespace Page {
     workers?: Api.Worker[];
     /** Share of the time between two steps that goes into loading data. */
     loading?: number;
+    /** The catalogue's strategies; none: it has not been read. */
+    strategies?: Api.CatalogEntry[];
   }
 
   interface Verdict {

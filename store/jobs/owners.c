@@ -28,6 +28,18 @@ static int append(struct store *s, const json_t *ids, size_t from, size_t n, int
     return rc;
 }
 
+/* A job's fields, borrowed from the reply; how many there are, or negative. */
+static int read_values(const redisReply *reply, int n_fields, const char *values[], struct err *e)
+{
+    int have = reply_array(reply, (size_t)n_fields, e);
+    for (int k = 0, rc; have >= n_fields && k < n_fields; k++) {
+        if ((rc = reply_text(reply->element[k], &values[k], NULL, e)) < 0) {
+            return rc;
+        }
+    }
+    return have;
+}
+
 static int read_chunk(struct store *s, const json_t *ids, size_t from, size_t n, int n_fields,
                       take_fn *take, void *ctx, struct err *e)
 {
@@ -38,18 +50,12 @@ static int read_chunk(struct store *s, const json_t *ids, size_t from, size_t n,
     }
     for (size_t i = 0; i < n; i++) {
         const char *values[OWNERS_FIELDS] = {NULL};
-        int have = rc < 0 ? rc : reply_array(replies[i], (size_t)n_fields, e);
-        for (int k = 0; have >= n_fields && k < n_fields; k++) {
-            rc = reply_text(replies[i]->element[k], &values[k], NULL, e);
-            have = rc < 0 ? rc : have;
-        }
-        if (have >= n_fields) {
+        if (rc >= 0 && (rc = read_values(replies[i], n_fields, values, e)) >= n_fields) {
             take(ctx, json_string_value(json_array_get(ids, from + i)), values);
         }
-        rc = have < 0 ? have : 0;
         freeReplyObject(replies[i]);
     }
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* The first n_fields of `fields`, of all these jobs in their order. */

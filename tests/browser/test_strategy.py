@@ -35,3 +35,12 @@ def test_a_strategy_that_tells_nothing_has_no_such_row(page, service):
     page.open_job(virtual(service, {"type": "asgd"}))
     page.wait_for("[aria-label='Throughput']")
     assert not page.all("[aria-label='What the strategy does']")
+
+
+@pytest.mark.parametrize("strategy,calm", [("sync", True), ("local-sgd", False)])
+def test_where_all_exchange_at_every_step_a_sentence_stands_for_the_staleness(
+        page, service, strategy, calm):
+    page.open_job(virtual(service, {"type": strategy}))
+    row = page.wait_for("[aria-label='Staleness']")
+    page.wait_for("[aria-label='Throughput']")
+    until("the row is as the strategy is", lambda: ("no gradient is ever late" in row.text) == calm)

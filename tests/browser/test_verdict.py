@@ -14,8 +14,10 @@ RISES = [2.3 + 0.12 * i for i in range(100)]  # to 14
 FLAT = [2.3] * 100
 
 
-def verdict(page, document, losses=(), tests=(), assignments=(), loading=None, workers=None):
-    learned = {"losses": list(losses), "tests": list(tests), "loading": loading, "workers": workers}
+def verdict(page, document, losses=(), tests=(), assignments=(), loading=None, workers=None,
+            strategies=None):
+    learned = {"losses": list(losses), "tests": list(tests), "loading": loading, "workers": workers,
+               "strategies": strategies}
     learned = {k: v for k, v in learned.items() if v is not None}
     arguments = ", ".join(json.dumps(v) for v in (document, list(assignments), learned))
     return call(
@@ -151,12 +153,16 @@ def test_a_run_that_exchanges_most_of_the_time_hears_about_that_first_and_then_o
 
 
 def test_an_exchange_that_a_larger_batch_cannot_hide_is_made_less_often(page):
-    def slow(**spec):
-        return verdict(page, job(workers=[worker(0, "a", compute=0.003, exchange=0.7),
-                                          worker(1, "b", compute=0.003, exchange=0.7)], **spec),
-                       FALLS)
-    got = slow()
-    assert changes(got) == {"/strategy": {"type": "local-sgd", "k": 16}}, got["text"]
+    """By the strategy that the catalogue says exchanges every few steps, whatever its name."""
+    workers = [worker(0, "a", compute=0.003, exchange=0.7),
+               worker(1, "b", compute=0.003, exchange=0.7)]
+    strategies = [{"name": "sync", "replicas": "alike"},
+                  {"name": "averages", "replicas": "averaged", "exchanges_every": "steps"}]
+    got = verdict(page, job(workers=workers), FALLS, strategies=strategies)
+    assert changes(got) == {"/strategy": {"type": "averages", "steps": 16}}, got["text"]
+    strategies[0]["replicas"] = "other"
+    got = verdict(page, job(workers=workers), FALLS, strategies=strategies)
+    assert list(changes(got)) == ["/batching/global_batch"], got["text"]
 
 
 def test_a_run_that_waits_for_its_data_hears_so(page):

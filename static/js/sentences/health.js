@@ -21,7 +21,8 @@ import {dataBound, exchangeBound} from './speed.js';
  * their means over all of it. `losses` are train losses in their order, `loading` the share of the
  * time between two steps in which a node neither computes nor exchanges nor waits.
  * @typedef {{job: Api.Job, workers: Api.Worker[], assignments: Api.Assignment[], losses: number[],
- *            tests: Api.Evaluation[], loading: number, past: boolean}} Run
+ *            tests: Api.Evaluation[], loading: number, strategies: Api.CatalogEntry[],
+ *            past: boolean}} Run
  */
 /** @typedef {(run: Run) => Page.Verdict | null} Kind */
 
@@ -61,7 +62,8 @@ function runOf(job, assignments, learned, past) {
     workers: all.filter((w) => known(perSample(w))),
     losses: (learned.losses || []).filter(known),
     tests: learned.tests || [],
-    loading: learned.loading ?? NaN
+    loading: learned.loading ?? NaN,
+    strategies: learned.strategies || []
   };
 }
 

@@ -2,6 +2,7 @@
 import {cloneWith} from '../clone.js';
 import {alike, percent, whole} from '../format.js';
 import {mean, stepTimes} from '../measures.js';
+import {entryOf} from '../spec.js';
 
 import {tense} from './words.js';
 
@@ -15,18 +16,20 @@ const ROUND_MOST = 16;
 
 /**
  * What makes an exchange that takes `ratio` times the computing worth it: a batch that computes as
- * long, or where that would be too large, rounds of several steps between two exchanges.
- * @param {Api.Job} job
+ * long, or where that would be too large, a strategy with several steps between two exchanges.
+ * @param {Run} run
  * @param {number} ratio
  * @returns {Page.Action | undefined}
  */
-function lessExchange(job, ratio) {
+function lessExchange({job, strategies}, ratio) {
   const batch = job.spec?.batching?.global_batch;
   const times = 2 ** Math.round(Math.log2(Math.min(Math.max(ratio, 2), ROUND_MOST)));
-  if (times > BATCH_MOST && (job.spec?.strategy?.type || 'sync') === 'sync') {
+  const other = strategies.find((s) => s.exchanges_every);
+  if (times > BATCH_MOST && other && entryOf(strategies, job.spec)?.replicas === 'alike') {
+    const strategy = {type: other.name, [/** @type {string} */ (other.exchanges_every)]: times};
     return {
-      text: 'Clone with local-sgd, an exchange every ' + times + ' steps',
-      href: cloneWith(job.id, {'/strategy': {type: 'local-sgd', k: times}})
+      text: 'Clone with ' + other.name + ', an exchange every ' + times + ' steps',
+      href: cloneWith(job.id, {'/strategy': strategy})
     };
   }
   const wanted = (batch || 0) * Math.min(times, BATCH_MOST);
@@ -42,7 +45,8 @@ function lessExchange(job, ratio) {
  * @param {Run} run
  * @returns {Page.Verdict | null}
  */
-export function exchangeBound({job, workers, past}) {
+export function exchangeBound(run) {
+  const {workers, past} = run;
   const steps = stepTimes(workers).filter((s) => s.all > 0);
   const share = mean(steps.map((s) => s.exchange / s.all));
   if (workers.length < 2 || !(share >= EXCHANGING)) {
@@ -56,12 +60,12 @@ export function exchangeBound({job, workers, past}) {
       ' exchange and ' + compute + ' computing.'],
     evidence: 'Means over the ' + workers.length + ' nodes' +
         tense(past)('. ', ', averaged over the run. ') +
-        'A larger global batch computes longer between two exchanges; local-sgd exchanges less ' +
-        'often.',
+        'A larger global batch computes longer between two exchanges; a strategy that averages ' +
+        'exchanges less often.',
     key: 'exchange',
     chart: 'throughput',
     action:
-        lessExchange(job, mean(steps.map((s) => s.exchange)) / mean(steps.map((s) => s.compute)))
+        lessExchange(run, mean(steps.map((s) => s.exchange)) / mean(steps.map((s) => s.compute)))
   };
 }
 

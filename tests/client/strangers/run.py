@@ -68,7 +68,7 @@ def _run(name, output):
     sys.argv = [name + ".py", *ARGUMENTS.get(name, [])]
     runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")
     values = _values(models)
-    values.update((name, a) for run in runs for name, a in arrays._leaves(run.params))
+    values.update((name, a) for run in runs for name, a in arrays._leaves(run.params, run.params))
     np.savez(output + ".npz", **values)
 
 

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "job/spec/catalog.h"
+#include "common/jsonx.h"
+#include "job/row.h"
+#include "job/spec/spec.h"
 
 static void every_entry_is_found_by_kind_and_name(void **state)
 {
@@ -169,6 +171,55 @@ static void the_json_has_types_ranges_choices_and_defaults(void **state)
     json_decref(all);
 }
 
+static const json_t *strategy_of(const json_t *all, const char *name)
+{
+    return by_name(json_object_get(all, "strategy"), name);
+}
+
+/* The page knows strategies by these alone. */
+static void the_json_says_how_strategies_exchange_and_what_their_figure_is(void **state)
+{
+    json_t *all = catalog_json();
+    const json_t *local = strategy_of(all, "local-sgd"), *asgd = strategy_of(all, "asgd"),
+                 *figure = json_object_get(local, "figure");
+    assert_string_equal(jsonx_string_at(strategy_of(all, "sync"), "replicas"), "alike");
+    assert_string_equal(jsonx_string_at(local, "replicas"), "averaged");
+    assert_string_equal(jsonx_string_at(asgd, "replicas"), "other");
+    assert_string_equal(jsonx_string_at(local, "exchanges_every"), "k");
+    assert_null(json_object_get(asgd, "exchanges_every"));
+    assert_null(json_object_get(asgd, "figure"));
+    assert_string_equal(jsonx_string_at(figure, "title"), "Distance of the replicas");
+    assert_true(json_is_null(json_object_get(figure, "level")));
+    figure = json_object_get(strategy_of(all, "dc-asgd"), "figure");
+    assert_true(json_real_value(json_object_get(figure, "level")) == 1);
+    assert_null(json_object_get(by_name(json_object_get(all, "layer"), "dense"), "replicas"));
+    json_decref(all);
+}
+
+static bool is_series(const char *name)
+{
+    for (int i = 0; i < ROW_COLUMNS; i++) {
+        if (strcmp(row_columns[i].name, name) == 0) {
+            return row_columns[i].series == ROW_NODE;
+        }
+    }
+    return false;
+}
+
+static void what_the_catalogue_says_of_a_strategy_is_there(void **state)
+{
+    for (int id = 0; id < CAT_COUNT; id++) {
+        const struct catalog_entry *e = catalog_get(id);
+        const struct strategy_traits *t = strategy_traits(id);
+        if (t->figure.series && !is_series(t->figure.series)) {
+            fail_msg("%s: rows have no series '%s' of a node", e->name, t->figure.series);
+        }
+        if (t->exchanges_every && !param_find(e, t->exchanges_every)) {
+            fail_msg("%s has no parameter '%s'", e->name, t->exchanges_every);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +230,8 @@ int main(void)
         cmocka_unit_test(server_strategies_share_their_parameters),
         cmocka_unit_test(the_json_lists_every_entry_with_every_parameter),
         cmocka_unit_test(the_json_has_types_ranges_choices_and_defaults),
+        cmocka_unit_test(the_json_says_how_strategies_exchange_and_what_their_figure_is),
+        cmocka_unit_test(what_the_catalogue_says_of_a_strategy_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,6 +196,26 @@ static void a_program_sees_the_gpu_of_its_node_alone(void **state)
     sees("cpu:2", "3", "gpus 3");
 }
 
+static void our_folders_come_before_those_of_the_job(void **state)
+{
+    struct program_spec p;
+    struct child_ask ask = ask_of(&p, "echo paths $PYTHONPATH $LD_LIBRARY_PATH");
+    struct child c;
+    char text[400];
+    json_t *env = json_pack("{s:s}", "PYTHONPATH", "its:own");
+    p.env = env;
+    ask.python_path = "/ours";
+    ask.library_folder = "/lib-of-ours";
+    setenv("PYTHONPATH", "/the-agents", 1);
+    unsetenv("LD_LIBRARY_PATH");
+    OK(child_start(&c, &ask, &err_));
+    await_end(&c);
+    assert_non_null(strstr(child_epitaph(&c, text, sizeof(text)), "paths /ours:its:own /lib-of-"));
+    child_stop(&c, 1);
+    unsetenv("PYTHONPATH");
+    json_decref(env);
+}
+
 static void how_a_program_ended_is_said_with_its_last_lines(void **state)
 {
     struct program_spec p;
@@ -249,6 +269,7 @@ int main(void)
         cmocka_unit_test(programs_that_differ_are_told_by_rank_and_tensor),
         cmocka_unit_test(the_block_is_sealed_and_its_parts_do_not_overlap),
         cmocka_unit_test(buckets_begin_with_the_last_tensors_and_hold_every_float_once),
+        cmocka_unit_test(our_folders_come_before_those_of_the_job),
         cmocka_unit_test(how_a_program_ended_is_said_with_its_last_lines),
         cmocka_unit_test(a_program_sees_the_gpu_of_its_node_alone),
         cmocka_unit_test(what_a_program_started_ends_with_it),

@@ -26,16 +26,15 @@ function averaged(w, curves) {
 }
 
 /**
- * @param {Api.Job} job
- * @param {Curves} curves
- * @param {Api.Evaluation[]} tests
+ * @param {import('./model.js').JobModel} data
  * @param {Api.NodeRows[]} steps the last ones of each node
  * @returns {Page.Learned}
  */
-export function learnedOf(job, curves, tests, steps) {
+export function learnedOf({job, curves, evaluations, strategies}, steps) {
   const over = ended(job.state);
   return {
-    tests,
+    strategies,
+    tests: evaluations,
     losses: curves.means('train_loss'),
     loading: loadingShare(steps),
     workers: over ? (job.workers || []).map((w) => averaged(w, curves)) : undefined

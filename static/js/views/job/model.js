@@ -48,8 +48,9 @@ export class JobModel extends EventTarget {
     this.crashes = new Crashes(() => this.emit('marks'));
     /** @type {Api.NodeStaleness[]} */
     this.staleness = [];
-    /** What the curves tell of the run's course, for the verdict. */
-    /** @type {Page.Learned} */
+    /** @type {Api.CatalogEntry[]} */
+    this.strategies = [];
+    /** @type {Page.Learned} what the curves tell of the run's course, for the verdict */
     this.learned = {};
     /** When the stream last told of the job (performance.now()); 0: never. */
     this.receivedAt = 0;
@@ -70,9 +71,9 @@ export class JobModel extends EventTarget {
 
   async load() {
     this.job = await get(path(this.id));
-    [this.assignments, this.evaluations, this.staleness] = await Promise.all([
+    [this.assignments, this.evaluations, this.staleness, this.strategies] = await Promise.all([
       this.list('assignments', 'assignments'), this.list('evaluations', 'evaluations'),
-      this.list('staleness', 'nodes')
+      this.list('staleness', 'nodes'), get('catalog').then((c) => c.strategy || []).catch(() => [])
     ]);
     this.curves.learn(this.job);
     await this.refresh();
@@ -121,7 +122,7 @@ export class JobModel extends EventTarget {
     const [steps] =
         await Promise.all([this.list('steps', 'nodes', {last: STEPS}), this.curves.read()]);
     if (!this.closed) {
-      this.learned = learnedOf(this.job, this.curves, this.evaluations, steps);
+      this.learned = learnedOf(this, steps);
       this.emit('series');
     }
   }

@@ -5,7 +5,7 @@
 import {valueAt, visible} from '../../chart/smooth.js';
 import {fill, h, say} from '../../dom.js';
 import {known, mean, tick, whole} from '../../format.js';
-import {strategyOf} from '../../spec.js';
+import {entryOf} from '../../spec.js';
 import {scroller, table, tableButton} from '../../widgets.js';
 
 import {Distribution} from './distribution.js';
@@ -15,8 +15,7 @@ import {equalMean, Strips} from './strips.js';
 /** @typedef {import('./view.js').JobView} JobView */
 
 const MEANING = 'versions a gradient is behind when it is applied';
-const CALM =
-    'In sync all workers exchange at every step, so no gradient is ever late: staleness is 0.';
+const CALM = 'All workers exchange at every step, so no gradient is ever late: staleness is 0.';
 const TABLE_ROWS = 200;
 
 /**
@@ -64,7 +63,8 @@ export class Staleness {
     const curves = names.map((n) => data.curves.curve('staleness', n));
     const shown = curves.flatMap((c) => visible(c.x, group.window()).map((i) => c.max[i]));
     const most = Math.max(0, ...shown.filter(known));
-    const together = strategyOf(data.job.spec) === 'sync' && most === 0;
+    const own = entryOf(data.strategies, data.job.spec);
+    const together = own?.replicas === 'alike' && most === 0;
     say(this.sub, MEANING + (most > 0 ? ', 0 to ' + most : ''));
     say(this.calm, together ? CALM : '');
     this.show(together, key.many, names.length > 0);

@@ -1,63 +1,19 @@
-/* What a strategy tells of itself, per node: a chart of its own figure, and its last values with
-   the exchange that computing did not hide. Strategies without one (sync, asgd, softsync) have no
-   such row. The figure is one series, `strategy_value`, whose meaning follows from the strategy
-   (docs/metrics.md); for `ssp` it is the waiting that every strategy tells. */
+/* The strategy's own figure, per node: a chart, and its last values with the exchange that
+   computing did not hide. The catalogue says which strategies have one, which series it is and what
+   it is called; without one (sync, asgd, softsync) there is no such row. */
 import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {valueAt} from '../../chart/smooth.js';
 import {h, keyed, say, sayAll} from '../../dom.js';
 import {known, seconds, short, tick} from '../../format.js';
 import {last} from '../../measures.js';
-import {strategyOf} from '../../spec.js';
+import {entryOf} from '../../spec.js';
 import {nothingYet} from '../../states.js';
 import {numeric, table} from '../../widgets.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 /** @typedef {import('./model.js').JobModel} JobModel */
-/**
- * @typedef {{series: string, title: string, subtitle: string, head: string,
- *            format: (value: number) => string, level?: number}} Figure
- */
-
-/** @type {Figure} */
-const COMPENSATES = {
-  series: 'strategy_value',
-  title: 'Compensation',
-  subtitle: 'length of an update beside that of its plain gradient; 1: nothing was changed',
-  head: 'Length',
-  format: short,
-  level: 1
-};
-/** @type {Figure} */
-const AVERAGES = {
-  series: 'strategy_value',
-  title: 'Distance of the replicas',
-  subtitle: 'of a node’s parameters from the average of all, just before it',
-  head: 'Distance',
-  format: short
-};
-/** @type {{[strategy: string]: Figure}} */
-const FIGURES = {
-  'hpsgd': {
-    series: 'strategy_value',
-    title: 'Local steps of a round',
-    subtitle: 'steps on the replica while the last round’s gradients travel',
-    head: 'Local steps',
-    format: short
-  },
-  'local-sgd': AVERAGES,
-  'hier-sgd': AVERAGES,
-  'dc-asgd': COMPENSATES,
-  'dc-asgdk': COMPENSATES,
-  'ddc-asgd': COMPENSATES,
-  'ssp': {
-    series: 'wait_seconds',
-    title: 'Waiting for the slowest',
-    subtitle: 'time that a worker ahead of the others is held back, per gradient',
-    head: 'Waiting',
-    format: seconds
-  }
-};
+/** @typedef {Api.StrategyFigure} Figure */
 
 /**
  * Points that have a value: an average every k steps leaves the others without.
@@ -76,7 +32,7 @@ function pointsOf(data, name, node) {
 export class StrategyFigure {
   /** @param {JobView} view */
   constructor(view) {
-    const figure = FIGURES[strategyOf(view.data.job.spec)];
+    const figure = entryOf(view.data.strategies, view.data.job.spec)?.figure;
     this.shown = figure ? new Shown(view, figure) : null;
     this.node = this.shown ? this.shown.node : h('div', {hidden: true});
   }
@@ -95,6 +51,7 @@ class Shown {
   constructor(view, figure) {
     this.view = view;
     this.figure = figure;
+    this.format = figure.series.endsWith('_seconds') ? seconds : short;
     /** @type {{name: string, points: Page.Points}[]} */
     this.lines = [];
     this.chart = new Chart(view.group, {
@@ -118,9 +75,9 @@ class Shown {
   /** @returns {Page.ChartTable} */
   numbers() {
     const {key} = this.view;
-    const {head, format} = this.figure;
-    const rows = this.lines.flatMap(
-        ({name, points: {x, y}}) => x.map((at, i) => [key.label(name), tick(at), format(y[i])]));
+    const {head} = this.figure;
+    const rows = this.lines.flatMap(({name, points: {x, y}}) => x.map(
+                                        (at, i) => [key.label(name), tick(at), this.format(y[i])]));
     return {heads: ['Node', 'Place', head], rows: rows.reverse()};
   }
 
@@ -145,7 +102,7 @@ class Shown {
       lines: this.lines.map(
           ({name}) => ({label: name, colour: colour(name), width: chosen === name ? 3 : 1.75})),
       range: niceRange(values.length ? [...values, level ?? 0] : [], {zero: true, pad: 0.15}),
-      hlines: level && values.length ? [{y: level, style: 'ghost', text: 'as it came'}] : [],
+      hlines: level && values.length ? [{y: level, style: 'ghost', text: 'unchanged'}] : [],
       ends: [],
       empty: xs.length ? '' : nothingYet(data.job)
     });
@@ -165,7 +122,7 @@ class Shown {
       return {node: h('tr', null, h('td', null, key.label(r.node)), cells), cells};
     };
     keyed(this.body, rows, (r) => r.node + key.number(r.node), make, (row, r) => {
-      const value = known(r.value) ? this.figure.format(r.value) : 'none';
+      const value = known(r.value) ? this.format(r.value) : 'none';
       sayAll(row.cells, [value, seconds(r.exchange)]);
     });
   }

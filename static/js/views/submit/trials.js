@@ -3,6 +3,7 @@
 import {get, job as path, post, remove} from '../../api.js';
 import {h, say} from '../../dom.js';
 import {plural, sentence} from '../../format.js';
+import {strategyOf} from '../../spec.js';
 import {keyOf, measuredRow, TAG, trialSpec} from '../../trial.js';
 import {button} from '../../widgets.js';
 
@@ -92,7 +93,7 @@ export class Trials {
       return prediction;
     }
     const rows = prediction?.strategies || [];
-    const chosen = this.spec.strategy?.type || 'sync';
+    const chosen = strategyOf(this.spec);
     const more = [...measured.values()].filter((m) => !rows.some((p) => p.strategy === m.strategy));
     return {
       ...prediction,
