@@ -24,18 +24,20 @@ def with_state(output):
     model = nn.Sequential(nn.Linear(20, 32), nn.Dropout(0.5), nn.BatchNorm1d(32), nn.Linear(32, 5))
     opt = torch.optim.AdamW(model.parameters(), 1e-3)
     scheduler = torch.optim.lr_scheduler.StepLR(opt, 3, 0.5)
-    loader = DataLoader(data(), batch_size=300)
-    model, opt, loader, scheduler = evenstep.prepare(model, opt, loader, scheduler)
+    loader, counts = DataLoader(data(), batch_size=300), {"batches": 0}
+    model, opt, loader, scheduler, counts = evenstep.prepare(model, opt, loader, scheduler, counts)
     batches = 0
     for _ in evenstep.epochs(2):
         for x, y in loader:
             plain_step(model, opt, x, y)
             scheduler.step()
             batches += 1
+            counts["batches"] += 1
     evenstep.log(test_accuracy=0.5, batches=batches)
     torch.save(evenstep.state_dict(), output + ".pt")
     steps = float(opt.state_dict()["state"][0]["step"])
-    leave(output, model, rate=opt.param_groups[0]["lr"], adam_steps=steps, draw=torch.rand(1))
+    leave(output, model, rate=opt.param_groups[0]["lr"], adam_steps=steps, draw=torch.rand(1),
+          batches=counts["batches"])
 
 
 def alone_is_untouched(output):
