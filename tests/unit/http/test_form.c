@@ -94,8 +94,8 @@ static void a_body_whose_end_is_uncertain_is_refused_and_nothing_after_it_answer
     free(out);
 }
 
-/* What libmicrohttpd refuses before it asks us (docs/decisions/0025): with its own text, but never
- * more than that. It may send its header twice. */
+/* What libmicrohttpd refuses before it asks us (docs/decisions/0025): as a problem with the usual
+ * headers, too, and nothing that follows is taken for a request. */
 static void what_the_library_cannot_read_ends_the_connection(void **state)
 {
     static const struct {
@@ -110,14 +110,16 @@ static void what_the_library_cannot_read_ends_the_connection(void **state)
         {413, POST_HEAD "Content-Length: 99999999999999999999999\r\n\r\n" SMUGGLED},
         {400, POST_HEAD "Transfer-Encoding: chunked\r\n\r\nzz\r\n" SMUGGLED},
     };
-    char line[32], *out = malloc(TEXT);
+    char *out = malloc(TEXT);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(line, sizeof line, "HTTP/1.1 %d ", cases[i].status);
         talk(*state, cases[i].text, out);
-        if (strncmp(out, line, strlen(line)) != 0 || strstr(out, "HTTP/1.1 200")) {
-            fail_msg("expected only %d to '%s', heard '%s'", cases[i].status, cases[i].text, out);
+        char *again = strstr(out, "\r\n\r\nHTTP/1.1 ");
+        if (again && strstr(cases[i].text, "Content-Length")) {
+            memmove(out, again + 4, strlen(again + 4) + 1); /* it sends this header twice */
         }
-        assert_non_null(strstr(out, "\r\nConnection: close"));
+        expect_one(out, cases[i].status, cases[i].text);
+        assert_non_null(strcasestr(out, "\r\nConnection: close"));
+        assert_non_null(strstr(out, "\r\n\r\n{\"type\":\"urn:evenstep:problem:"));
         assert_null(strstr(out, "\"status\":\"ok\""));
     }
     free(out);
@@ -168,6 +170,14 @@ static void a_long_target_is_414_and_a_long_header_431(void **state)
              31 << 10, fill);
     talk(*state, text, out);
     assert_non_null(strstr(out, "{\"status\":\"ok\"}"));
+    /* beyond the connection's memory, where libmicrohttpd refuses by itself */
+    snprintf(text, TEXT, "GET /%.*s HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n", 100 << 10, fill);
+    talk(*state, text, out);
+    expect_one(out, 414, "100 KiB of target");
+    snprintf(text, TEXT, "GET /healthz HTTP/1.1\r\n" CLOSE "Host: HOST\r\nX-More: %.*s\r\n\r\n",
+             100 << 10, fill);
+    talk(*state, text, out);
+    expect_one(out, 431, "100 KiB of header");
     free(out);
     free(text);
     free(fill);
