@@ -1,6 +1,6 @@
 /* See unreadable.h. libmicrohttpd 0.9.75 has no callback for this. But it gives its own answers to
- * MHD_queue_response() as we do, and calls it as any shared library calls a function that others can
- * see: by name. The definition here comes before its own.
+ * MHD_queue_response() as we do, and calls it as any shared library calls a function that others
+ * can see: by name. The definition here comes before its own.
  *
  *   reply_send() ──────► MHD_queue_response() here ── ours ──────────────► the library's
  *   the library refuses ─►            │ not ours ─► problem ─► reply_send() ─► (ours)
@@ -37,7 +37,8 @@ static const struct reason {
     {413, "length", "the body is too long", "the length of the body has more than 63 bits"},
     {414, "target_length", "the address is too long", "the request line is too long"},
     {431, "header_length", "the header is too long", "the header of this request is too long"},
-    {505, "version", "this version of HTTP is not spoken here", "versions 1.0 and 1.1 are"},
+    {505, "version", "this version of HTTP is not offered here",
+     "this service speaks its versions 1.0 and 1.1"},
     {500, "internal", "the request could not be read", "memory for the request ran out"},
     {400, NULL, NULL, "the first line, a header, the length or a chunk of the body is malformed"},
 };

@@ -156,7 +156,8 @@ def main():
             rows.append(row(name, size, list(turns(root, root / "job.json", size // 2))))
         report.table("Samples a second of one worker (npy, bytes, 64 x 64 x 3, shuffled)",
                      ["network", "from memory", "limited", "limited / from memory", "the bound",
-                      "read again in an epoch", "disk in order, MB/s", "disk shuffled, MB/s", "set, MB",
+                      "read again in an epoch",
+                      "disk in order, MB/s", "disk shuffled, MB/s", "set, MB",
                       "most memory used, MB"], rows)
         report.close()
 
