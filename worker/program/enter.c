@@ -70,9 +70,11 @@ static int offer_library(const struct link *l, const char *library, char folder[
     char name[PATH_MAX + 40];
     snprintf(folder, PATH_MAX, "%s/lib", l->folder.path);
     snprintf(name, sizeof(name), "%s/libevenstep.so.%d", folder, abi);
-    return proc_mkdirs(folder, 0755, e) == 0 && symlink(library, name) < 0
-               ? err_errno(e, ERR_IO, "cannot offer libevenstep to %s", l->who)
-               : -(int)e->code;
+    int rc = proc_mkdirs(folder, 0755, e);
+    if (rc == 0 && symlink(library, name) < 0) {
+        rc = err_errno(e, ERR_IO, "cannot offer libevenstep to %s", l->who);
+    }
+    return rc;
 }
 
 static int start(struct program *p, struct err *e)
