@@ -14,6 +14,7 @@
 #include "agent/daemon.h"
 #include "common/host.h"
 #include "common/interpreters.h"
+#include "common/memory.h"
 #include "common/path.h"
 #include "common/probe.h"
 #include "common/proc.h"
@@ -172,7 +173,7 @@ static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
 static int add_node(struct agent_config *c, const struct gpus *gpus, const char *text,
                     struct err *e)
 {
-    struct node_host host = {c->host, host_cores(), host_memory()};
+    struct node_host host = {c->host, host_cores(), memory_read().limit};
     json_t *node = node_parse("--node", text, &host, e);
     int rc = node ? check_device(node, gpus, e) : -(int)e->code;
     if (rc >= 0 && node_same_name(c->nodes, node)) {

@@ -1,6 +1,6 @@
 /* What this host is: see host.h. In a container the machine's figures are not ours: affinity, the
- * control group's CPU quota and its memory limit (both versions of cgroup) come first, or `auto`
- * would start 64 threads on half a core.
+ * control group's CPU quota (both versions of cgroup) come first, or `auto` would start 64 threads
+ * on half a core. Memory: memory.h.
  */
 #include "common/host.h"
 
@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/memory.h"
 #include "common/proc.h"
 #include "common/version.h"
 
@@ -70,27 +71,6 @@ int host_cores(void)
     return n > 0 ? (int)n : 1;
 }
 
-int64_t host_memory(void)
-{
-    double limit[2] = {0};
-    int64_t all = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if ((read_numbers("/sys/fs/cgroup/memory.max", limit) >= 1 ||
-         read_numbers("/sys/fs/cgroup/memory/memory.limit_in_bytes", limit) >= 1) &&
-        limit[0] > 0 && limit[0] < (double)all) {
-        return (int64_t)limit[0];
-    }
-    return all;
-}
-
-static int64_t memory_free(void)
-{
-    char *text = proc_read_file("/proc/meminfo", 16384, NULL, NULL);
-    const char *at = text ? strstr(text, "MemAvailable:") : NULL;
-    int64_t kib = at ? strtoll(at + strlen("MemAvailable:"), NULL, 10) : 0;
-    free(text);
-    return kib * 1024;
-}
-
 /* Busy and all jiffies of the machine. */
 static void read_cpu(long long *busy, long long *total)
 {
@@ -122,6 +102,7 @@ json_t *host_load_read(struct host_load *l)
 {
     long long busy, total;
     double load[1] = {0};
+    struct memory memory = memory_read();
     read_cpu(&busy, &total);
     double share =
         l->total && total > l->total ? (double)(busy - l->busy) / (double)(total - l->total) : 0;
@@ -132,7 +113,7 @@ json_t *host_load_read(struct host_load *l)
     }
     return json_pack("{s:f, s:f, s:i, s:f, s:I, s:I}", "cpu", floor(share * 1000 + 0.5) / 1000,
                      "load1", load[0], "cores", host_cores(), "quota", host_quota(), "memory_bytes",
-                     (json_int_t)host_memory(), "memory_free_bytes", (json_int_t)memory_free());
+                     (json_int_t)memory.limit, "memory_free_bytes", (json_int_t)memory.room);
 }
 
 /* ---- names and versions ---------------------------------------------------------------------- */

@@ -9,8 +9,6 @@
 
 int host_cores(void);    /* that this process may use: affinity and CPU quota */
 double host_quota(void); /* CPUs that the control group allows; 0: no limit */
-/* bytes that this process may use: the machine's, or the control group's limit */
-int64_t host_memory(void);
 /* Name of this host without domain, fit for Open MPI (no '_'). */
 void host_name(char out[48]);
 /* {"openmpi": "4.1.4", "evenstep": …}. ERR_NOT_FOUND where there is no mpirun. */

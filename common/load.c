@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/gpu.h"
 #include "common/host.h"
+#include "common/memory.h"
 #include "common/proc.h"
 
 /* 2 s for half an hour, 1 min for a day, 10 min for a week */
@@ -18,45 +19,18 @@ static const double at_most = 1.2; /* above this share a reading of processors i
 
 /* ---- one figure each ------------------------------------------------------------------------- */
 
-/* The number behind `word` at the beginning of a line; NaN: there is no such line. */
-static double number_of(const char *path, const char *word)
-{
-    char *text = proc_read_file(path, 1 << 16, NULL, NULL), *at = text;
-    size_t n = strlen(word);
-    double v = NAN;
-    while (at && isnan(v)) {
-        if (strncmp(at, word, n) == 0) {
-            v = strtod(at + n, NULL);
-        }
-        at = strchr(at, '\n');
-        at = at ? at + 1 : NULL;
-    }
-    free(text);
-    return v;
-}
-
 /* Seconds of processors that were used, and those that there were: of the control group where it
  * has a quota, else of the machine. */
 static void read_cpu(double now, double *used, double *all)
 {
     double quota = host_quota(),
-           ours = quota > 0 ? number_of("/sys/fs/cgroup/cpu.stat", "usage_usec") : NAN;
+           ours = quota > 0 ? proc_number("/sys/fs/cgroup/cpu.stat", "usage_usec") : NAN;
     if (!isnan(ours)) {
         *used = ours / 1e6;
         *all = now * quota;
         return;
     }
     host_cpu_read(used, all);
-}
-
-static double memory_used(double memory)
-{
-    double machine = 1024 * number_of("/proc/meminfo", "MemTotal:"),
-           free = 1024 * number_of("/proc/meminfo", "MemAvailable:"),
-           cached = number_of("/sys/fs/cgroup/memory.stat", "inactive_file"),
-           ours = number_of("/sys/fs/cgroup/memory.current", "");
-    return memory < machine && !isnan(ours) ? fmax(0, ours - (isnan(cached) ? 0 : cached))
-                                            : machine - free;
 }
 
 /* Bytes of all interfaces but loopback, since they are up. */
@@ -89,12 +63,13 @@ void load_read(struct load_meter *m, struct load *out)
     struct load_meter now = {.at = clock_now()};
     read_cpu(now.at, &now.cpu_used, &now.cpu_all);
     read_network(&now.received, &now.sent);
-    double memory = (double)host_memory(), seconds = m->at > 0 ? now.at - m->at : 0,
+    struct memory memory = memory_read();
+    double seconds = m->at > 0 ? now.at - m->at : 0,
            share = rate(m->cpu_used, now.cpu_used, now.cpu_all - m->cpu_all);
     *out = (struct load){.seconds = seconds,
                          .cpu = m->at > 0 && share <= at_most ? fmin(1, share) : NAN,
-                         .memory_used = memory_used(memory),
-                         .memory = memory,
+                         .memory_used = fmax(0, (double)(memory.limit - memory.room)),
+                         .memory = (double)memory.limit,
                          .received = rate(m->received, now.received, seconds),
                          .sent = rate(m->sent, now.sent, seconds),
                          .gpu = NAN,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -371,6 +372,23 @@ fail:
     free(data);
     close(fd);
     return NULL;
+}
+
+double proc_number(const char *path, const char *word)
+{
+    char *text = proc_read_file(path, 1 << 16, NULL, NULL), *at = text, *end;
+    size_t n = strlen(word);
+    double v = NAN;
+    while (at && isnan(v)) {
+        if (strncmp(at, word, n) == 0) {
+            double found = strtod(at + n, &end);
+            v = end > at + n ? found : NAN;
+        }
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
+    }
+    free(text);
+    return v;
 }
 
 static int remove_at(int parent, const char *name, int depth)

@@ -62,6 +62,9 @@ int proc_mkdirs(const char *path, mode_t mode, struct err *e);
 int proc_write_file(const char *path, const void *bytes, size_t n, mode_t mode, struct err *e);
 /* Reads a whole file of at most max bytes; the caller frees; NUL-terminated. */
 char *proc_read_file(const char *path, size_t max, size_t *n, struct err *e);
+/* The number behind `word` at the beginning of a line of a small file; NaN: there is no such line,
+ * or no file. */
+double proc_number(const char *path, const char *word);
 /* Removes a folder and what is in it (does not follow links). */
 int proc_remove_tree(const char *path, struct err *e);
 /* Bytes on disk of a folder and all in it, links not followed; 0 where there is nothing. A file

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/host.h"
+#include "common/memory.h"
 #include "common/probe.h"
 #include "job/node/node.h"
 
@@ -23,7 +24,7 @@ void serve_config_complain(struct buf *bad, const char *fmt, ...)
 
 json_t *serve_config_node(const char *text, const char *host, struct err *e)
 {
-    struct node_host here = {host, host_cores(), host_memory()};
+    struct node_host here = {host, host_cores(), memory_read().limit};
     json_t *node = node_parse("--local-node", text, &here, e);
     if (node && node_asks_auto(text)) {
         json_object_set_new(node, "device", json_string("auto"));

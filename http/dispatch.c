@@ -92,6 +92,17 @@ static bool is_ambiguous(const char *uri)
     return false;
 }
 
+/* A space, control character or NUL as it is. Of a target with a NUL libmicrohttpd gives what is
+ * before it; it puts a NUL in the place of the space behind the target, and the version follows. */
+static bool has_control(const char *uri)
+{
+    const char *end = uri;
+    while ((unsigned char)*end > ' ' && *end != 0x7f) {
+        end++;
+    }
+    return *end || strncmp(end + 1, "HTTP/", 5) != 0;
+}
+
 static struct request *request_of(struct recent_waiter *w)
 {
     return (struct request *)(void *)((char *)w - offsetof(struct request, waiter));
@@ -117,7 +128,7 @@ void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connect
         q->ticket.place = -1;
         q->server = server;
         q->connection = connection;
-        q->bad_path = is_ambiguous(uri);
+        q->bad_path = is_ambiguous(uri) || has_control(uri);
         q->long_target = strlen(uri) > HTTP_TARGET_BYTES;
         if (strlen(uri) < sizeof(q->target)) {
             memcpy(q->target, uri, strlen(uri) + 1);

@@ -149,8 +149,9 @@ int form_check_length(struct request *q)
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (q->long_target) {
-        snprintf(detail, sizeof(detail), "the target of this request has more than %d bytes",
-                 HTTP_TARGET_BYTES);
+        snprintf(detail, sizeof(detail),
+                 "the target of this request has an encoded slash or backslash, a space, or a "
+                 "control character");
         return form_refuse(q, 414, "target_length", "the address is too long", detail, NULL);
     }
     if (info && info->header_size > HTTP_HEADER_BYTES) {
@@ -176,8 +177,8 @@ int form_check_host(struct request *q)
                            "start it with --allow-host NAME to open it under another name");
     }
     if (q->bad_path) {
-        return refuse_malformed(q,
-                                "the path of this request has an encoded slash, backslash or NUL");
+        return refuse_malformed(
+            q, "the target of this request has an encoded slash or backslash, or a NUL");
     }
     return 0;
 }

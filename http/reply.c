@@ -228,6 +228,13 @@ int reply_precondition(struct reply *r)
     return 0;
 }
 
+static _Thread_local bool sending;
+
+bool reply_is_sent(void)
+{
+    return sending;
+}
+
 int reply_send(struct reply *r, struct MHD_Connection *connection)
 {
     int sent = MHD_NO;
@@ -235,7 +242,9 @@ int reply_send(struct reply *r, struct MHD_Connection *connection)
         reply_header(r, security_headers[i][0], security_headers[i][1]);
     }
     if (r->response) {
+        sending = true;
         sent = (int)MHD_queue_response(connection, (unsigned)r->status, r->response);
+        sending = false;
     }
     reply_release(r);
     return sent;

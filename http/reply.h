@@ -9,6 +9,7 @@
 #define HTTP_REPLY_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,5 +52,7 @@ void reply_header(struct reply *r, const char *name, const char *value);
 void reply_release(struct reply *r);
 /* Adds the security headers, hands it to the connection and releases r; MHD_YES or MHD_NO. */
 int reply_send(struct reply *r, struct MHD_Connection *connection);
+/* Is this thread within reply_send()? */
+bool reply_is_sent(void);
 
 #endif

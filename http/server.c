@@ -39,6 +39,7 @@
 #include "http/internal.h"
 #include "http/recent.h"
 #include "http/routes.h"
+#include "http/unreadable.h"
 #include "http/work.h"
 
 enum { SPARE_FILES = 256, WRITE_SECONDS = 75, BACKLOG = 511 };
@@ -277,6 +278,7 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         http_stop(s);
         return NULL;
     }
+    unreadable_serve(s);
     return s;
 }
 
@@ -295,6 +297,7 @@ void http_stop(struct http_server *s)
     if (s->daemon) {
         MHD_stop_daemon(s->daemon);
     }
+    unreadable_serve(NULL);
     if (s->listen_fd >= 0) {
         close(s->listen_fd);
     }

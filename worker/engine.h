@@ -61,6 +61,7 @@ struct engine_ops {
     /* As rank_env's; NULL: nothing but the strategy changes the replica. */
     bool (*mark)(struct engine *g, float *out);
     int (*differs)(struct engine *g, size_t mark, double off, struct err *e);
+    void (*parted)(struct engine *g, struct err *e);
     /* As rank_env's; NULL: what computes does not end by itself. */
     int (*give)(struct engine *g, struct own_state *out, struct err *e);
     int (*resume)(struct engine *g, struct work *w, const struct own_state *state,

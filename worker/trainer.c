@@ -118,6 +118,14 @@ static int differs(void *ctx, size_t mark, double off, struct err *e)
     return g->ops->differs(g, mark, off, e);
 }
 
+static void parted(void *ctx, struct err *e)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    if (g->ops->parted) {
+        g->ops->parted(g, e);
+    }
+}
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static int prepare(struct trainer *t, struct err *e)
@@ -202,6 +210,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.marks = t->engine->marks;
     t->rank.mark = mark;
     t->rank.differs = differs;
+    t->rank.parted = parted;
     t->rank.wants_sure = t->engine->wants_sure;
     t->rank.ctx = t;
     t->rank.row = tell_row;

@@ -18,6 +18,7 @@
 #include "cli/run/private.h"
 #include "cli/run/spec.h"
 #include "cli/session.h"
+#include "job/spec/spec.h"
 
 static const char usage[] = "evenstep run [OPTIONS] FILE [ARGS …]";
 
@@ -68,6 +69,16 @@ static enum status not_served(const struct run *r)
 
 /* ---- a service ------------------------------------------------------------------------------- */
 
+/* As many as the job may have workers, whichever option has said so. */
+static int nodes_wanted(const json_t *spec)
+{
+    const json_t *elastic = json_object_get(spec, "elastic"),
+                 *most =
+                     elastic ? json_object_get(elastic, "max") : json_object_get(spec, "workers");
+    json_int_t n = json_integer_value(most); /* 0: the service will say what is wrong with it */
+    return n < 1 ? 1 : n > SPEC_WORKERS ? SPEC_WORKERS : (int)n;
+}
+
 static int start_own(struct run *r, const struct opt_values *o)
 {
     if (opt_flag(o, "detach")) {
@@ -75,13 +86,12 @@ static int start_own(struct run *r, const struct opt_values *o)
                 "no service is running that the job could be left with");
         return err_hint(err_of(r), "`evenstep serve --allow-programs` starts one");
     }
-    struct run_bounds workers;
     char python[PATH_MAX];
     bool named = r->program.is_python && opt_given(o, "python");
-    int rc = run_bounds(o, &workers, err_of(r));
-    rc = rc == 0 && named ? run_python(o, python, err_of(r)) : rc;
+    int rc = named ? run_python(o, python, err_of(r)) : 0;
     fprintf(stderr, "no service is running: starting one for this run\n");
-    rc = rc == 0 ? private_start(&r->own, workers.max, named ? python : NULL, err_of(r)) : rc;
+    rc = rc == 0 ? private_start(&r->own, nodes_wanted(r->spec), named ? python : NULL, err_of(r))
+                 : rc;
     return rc < 0 ? rc
                   : client_open_at(&r->session.client, r->own.url, r->own.token_file, err_of(r));
 }

@@ -245,7 +245,12 @@ int run_python(const struct opt_values *options, char out[PATH_MAX], struct err 
                : 0;
 }
 
-int run_bounds(const struct opt_values *options, struct run_bounds *out, struct err *e)
+/* --workers: N, or MIN..MAX. */
+struct bounds {
+    int min, max; /* the same: that many; else the job is elastic */
+};
+
+static int read_bounds(const struct opt_values *options, struct bounds *out, struct err *e)
 {
     const char *text = opt_string(options, "workers");
     int end = -1, least = 0, most = 0;
@@ -254,7 +259,7 @@ int run_bounds(const struct opt_values *options, struct run_bounds *out, struct 
         sscanf(text, "%4d%n", &least, &end);
         most = least;
     }
-    *out = (struct run_bounds){.min = least, .max = most};
+    *out = (struct bounds){.min = least, .max = most};
     return end > 0 && !text[end] && least >= 1 && least <= most && most <= SPEC_WORKERS
                ? 0
                : err_set(e, ERR_INVALID,
@@ -262,7 +267,7 @@ int run_bounds(const struct opt_values *options, struct run_bounds *out, struct 
                          text, SPEC_WORKERS);
 }
 
-static void set_workers(json_t *spec, const struct run_bounds *w)
+static void set_workers(json_t *spec, const struct bounds *w)
 {
     if (w->min < w->max) {
         json_object_set_new(spec, "elastic", json_pack("{s:i, s:i}", "min", w->min, "max", w->max));
@@ -276,8 +281,8 @@ json_t *run_spec(const struct run_program *p, const struct opt_values *options, 
     char python[PATH_MAX];
     const char *name = opt_string(options, "name"), *strategy = opt_string(options, "strategy");
     bool ddp = opt_flag(options, "ddp");
-    struct run_bounds workers;
-    if (run_bounds(options, &workers, e) < 0) {
+    struct bounds workers;
+    if (read_bounds(options, &workers, e) < 0) {
         return NULL;
     }
     if (ddp && (!p->is_python || p->module)) {

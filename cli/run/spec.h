@@ -28,11 +28,6 @@ int run_module_find(struct run_program *p, const char *module, const char *folde
  * not begin with / is of the current folder and must be there; links in it stay, since a virtual
  * environment is known by the path of its link. */
 int run_python(const struct opt_values *options, char out[PATH_MAX], struct err *e);
-/* --workers: N, or MIN..MAX. */
-struct run_bounds {
-    int min, max; /* the same: that many; else the job is elastic */
-};
-int run_bounds(const struct opt_values *options, struct run_bounds *out, struct err *e);
 /* What is submitted but for the program's digest, which the service tells: options --workers,
  * --strategy, --name, --python, --ddp, --env, and every --set. A new reference; NULL with an error.
  */

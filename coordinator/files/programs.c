@@ -101,7 +101,7 @@ static void check_kept(const struct program_spec *p, const char *data_dir,
             problems, "/program/command",
             "this program has no manifest (evenstep.json) with a command, so the job must "
             "give one");
-    } else if (!rights.any) {
+    } else if (!rights.any || (!p->command && program_manifest_lists_arguments(manifest))) {
         program_manifest_arguments(manifest, p->args, p->digest[0] ? p->digest : p->name, problems);
     }
     json_decref(manifest);

@@ -37,16 +37,23 @@ int results_save(struct results *r, struct store *store, const char *job, struct
 }
 
 /* How much an end says about why the attempt ended. An echo is a rank that failed because another
- * one did. */
-enum severity { SEVERITY_NONE, SEVERITY_ECHO, SEVERITY_CAUSE };
+ * one did; one that gave up knows less than one that met the failure. */
+enum severity { SEVERITY_NONE, SEVERITY_GAVE_UP, SEVERITY_ECHO, SEVERITY_CAUSE };
 
 static enum severity severity(const struct ended *end)
 {
     if (end->outcome != OUTCOME_FAILED) {
         return SEVERITY_NONE;
     }
-    bool echo = end->code == ERR_PEER || end->code == ERR_CANCELLED || end->code == ERR_TIMEOUT;
-    return echo ? SEVERITY_ECHO : SEVERITY_CAUSE;
+    switch (end->code) {
+    case ERR_CANCELLED:
+        return SEVERITY_GAVE_UP;
+    case ERR_PEER:
+    case ERR_TIMEOUT:
+        return SEVERITY_ECHO;
+    default:
+        return SEVERITY_CAUSE;
+    }
 }
 
 void results_end(struct results *r, const struct ended *end)

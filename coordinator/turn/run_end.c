@@ -43,7 +43,7 @@ static bool told_why(const struct run *r)
 {
     const struct ended *end = outcome_of(r);
     return end && end->outcome == OUTCOME_FAILED && end->code != ERR_PEER &&
-           end->code != ERR_TIMEOUT;
+           end->code != ERR_TIMEOUT && end->code != ERR_CANCELLED;
 }
 
 /* Did the job end as its spec wants it? Of a virtual one its files tell. */

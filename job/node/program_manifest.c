@@ -187,6 +187,11 @@ static bool is_of_type(const char *value, const char *type)
     return end != value && *end == '\0';
 }
 
+bool program_manifest_lists_arguments(const json_t *manifest)
+{
+    return json_object_get(manifest, "arguments") != NULL;
+}
+
 void program_manifest_arguments(const json_t *manifest, const json_t *args, const char *program,
                                 struct jsonx_problems *problems)
 {

@@ -18,6 +18,8 @@
  * `pointer`. */
 json_t *program_manifest_read(const json_t *given, const char *pointer,
                               struct jsonx_problems *problems);
+/* Does it say which arguments a job may give? */
+bool program_manifest_lists_arguments(const json_t *manifest);
 /* The arguments "--lr", "0.1", "--fast" against the manifest's (which may be NULL): each option is
  * one of them, and has a value of its type. `program`: its name, for messages. */
 void program_manifest_arguments(const json_t *manifest, const json_t *args, const char *program,

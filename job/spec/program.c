@@ -120,6 +120,9 @@ void spec_read_program(struct jobspec *spec, struct fields *f)
     if (!name && !digest && json_array_size(p->command) == 0) {
         fields_problem(f, "program", "a program needs a 'name', a 'digest' or a 'command'");
     }
+    if (json_array_size(p->command) > 0 && json_string_length(json_array_get(p->command, 0)) == 0) {
+        fields_problem(&in, "command", "the first text of 'command' is what is started, not \"\"");
+    }
     if (strcmp(spec->precision, "fp32") != 0) {
         fields_problem(f, "precision", "the arithmetic of a program is its own, not '%s'",
                        spec->precision);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/memory.h"
 #include "kernels/cpu/cpu.h"
 
 enum { MOST_THREADS = 1024 };
@@ -87,32 +88,10 @@ static void write_line(struct cpu_device *d)
              d->threads == 1 ? "" : "s", instruction_set());
 }
 
-/* A number in a file of the control group; false if there is none ("max"). */
-static bool read_number(const char *path, size_t *out)
-{
-    unsigned long long n;
-    FILE *f = fopen(path, "re");
-    bool good = f && fscanf(f, "%llu", &n) == 1;
-    if (f) {
-        fclose(f);
-    }
-    *out = good ? (size_t)n : 0;
-    return good;
-}
-
 static size_t cpu_memory_bytes(struct device *dev)
 {
-    char text[64];
-    size_t limit, used, free_bytes = (size_t)1 << 30;
-    if (read_line("/proc/meminfo", "MemAvailable", text, sizeof(text))) {
-        free_bytes = (size_t)strtoull(text, NULL, 10) * 1024;
-    }
-    if (read_number("/sys/fs/cgroup/memory.max", &limit) &&
-        read_number("/sys/fs/cgroup/memory.current", &used)) {
-        size_t rest = limit > used ? limit - used : 0;
-        free_bytes = rest < free_bytes ? rest : free_bytes;
-    }
-    return free_bytes;
+    (void)dev;
+    return (size_t)memory_read().room;
 }
 
 static const char *cpu_describe(struct device *dev)

@@ -1,6 +1,9 @@
 """bench-service: how the service answers while it trains, and what watching costs. Real processes;
 the load comes from wrk and from one Python process that holds a thousand event streams. Everything
-shares the machine's cores, the clients too."""
+shares the machine's cores, the clients too.
+
+    make bench-service                 all of it
+    ONLY=lists make bench-service      prints the pages of 50 and of 500 jobs, and writes nothing"""
 import asyncio
 import json
 import os
@@ -255,24 +258,33 @@ def bench_watching():
              spread(share, "{:.4f}"), "0.01"]]
 
 
-def main():
-    # a viewer is a connection on both sides
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    report = Report("bench-service", "The service under load",
-                    "Clients, service, Redis and workers share the machine's cores.")
+def bench_watched(lists_only):
+    """With a job on eight nodes, which trains slowly."""
     rows = []
     with Service(nodes=nodes(8, 400)) as s:
         id = s.submit(job(8))
         s.steps(id, 5)
-        if shutil.which("wrk"):
-            rows += bench_requests(s, id)
-        else:
-            rows.append(["GET /api/v1/jobs/{id}", "wrk is not installed (deploy/setup bench)", ""])
-        rows += bench_viewers(s, id)
+        if not lists_only:
+            rows += bench_requests(s, id) if shutil.which("wrk") else [
+                ["GET /api/v1/jobs/{id}", "wrk is not installed (deploy/setup bench)", ""]]
+            rows += bench_viewers(s, id)
         if shutil.which("wrk"):
             rows += bench_lists(s)
         s.post(f"jobs/{id}/cancel")
         s.wait(id, "cancelled")
+    return rows
+
+
+def main():
+    if os.environ.get("ONLY") == "lists":
+        for what, measured, bound in bench_watched(lists_only=True):
+            print(f"{what}: {measured} (asked: {bound})")
+        return
+    # a viewer is a connection on both sides
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    report = Report("bench-service", "The service under load",
+                    "Clients, service, Redis and workers share the machine's cores.")
+    rows = bench_watched(lists_only=False)
     with Service(nodes=nodes(2, 10)) as s:
         bench_start(s)
         rows += bench_start(s) + bench_waiting(s) + bench_scale(s)

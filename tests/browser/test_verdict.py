@@ -329,3 +329,15 @@ def test_a_version_takes_its_samples_by_the_samples_of_a_second(page, virtual):
         page, "/js/measures.js", f"m.secondsPerVersion({json.dumps(document)})"
     ) == pytest.approx(0.04)
     assert call(page, "/js/measures.js", f"m.globalSteps({json.dumps(document)})") == 100
+
+
+def test_a_rate_that_jumped_is_resumed_at_half_of_what_made_the_checkpoint(page):
+    document = job(state="failed", error={"code": "data", "message": "the loss became NaN"
+                                          " or infinite: step 24 of worker 1"})
+    document["spec"].update(epochs=6, optimizer={
+        "learning_rate": 0.2,
+        "schedule": {"type": "step", "at_epochs": [2], "factor": 1000},
+    })
+    failed = {"job": document, "artifacts": ["best.safetensors"], "tests": evaluations([0.3, 0.9])}
+    offered = call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
+    assert offered[0]["spec"]["optimizer"] == {"learning_rate": 0.1}

@@ -215,6 +215,37 @@ def sequence(output):
     np.savez(output + ".npz", **values(model))
 
 
+class Drawn:
+    """Each process draws an order of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.x = np.random.default_rng().permutation(600).astype(np.float32)[:, None]
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, i):
+        return (self.x[60 * i : 60 * i + 60],)
+
+
+def drawn(output):
+    """Which samples this rank has in an epoch."""
+    import keras
+
+    import evenstep
+
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    data = type("Shuffled", (Drawn, keras.utils.PyDataset), {})()
+    model, optimizer, data = evenstep.prepare(model, keras.optimizers.SGD(), data)
+    seen = []
+    for x in data:
+        seen += [float(number) for number in x[:, 0]]
+        weights = model.trainable_variables
+        optimizer.apply([keras.ops.zeros(v.shape) for v in weights], weights)
+    np.savez(output + ".npz", seen=seen)
+
+
 def batch_norm(output):
     import keras
 

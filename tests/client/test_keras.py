@@ -44,6 +44,12 @@ def test_a_sequence_of_batches_is_read_by_all(keras_programs, run_programs):
     assert "the PyDataset is read once, and its 600 samples" in job.logs[0]
 
 
+def test_each_sample_comes_once_though_each_program_shuffles_for_itself(keras_programs,
+                                                                          run_programs):
+    job = run_programs(keras_programs, "keras_cases", "drawn", SHARES)
+    assert sorted(n for r in job.results for n in r["seen"]) == list(range(600))
+
+
 def test_moving_statistics_are_averaged(keras_programs, run_programs):
     """Each rank normalizes its own rows, so the run alone is near, not equal."""
     alone = run_programs(keras_programs, "keras_cases", "batch_norm")

@@ -13,6 +13,7 @@ PROGRAMS = {
     "keras_callbacks": (96, 2e-5),
     "keras_loop": (24, 2e-5),
     "keras_masked": (32, 2e-5),
+    "keras_split": (32, 2e-5),
     "keras_sum": (32, 2e-5),
     "keras_two_inputs": (32, 2e-5),
     "keras_weighted_mean": (32, 2e-5),
@@ -52,14 +53,15 @@ def figures(log):
     return {int(epoch): (float(loss), float(rate)) for epoch, loss, rate in told}
 
 
-def test_callbacks_decide_alike_by_the_figures_of_all_ranks(keras_programs, run_programs, tmp_path):
+@pytest.mark.parametrize("name", ["keras_callbacks", "keras_split"])
+def test_callbacks_decide_alike_by_the_figures_of_all_ranks(keras_programs, run_programs, tmp_path,
+                                                            name):
     """What fit() tells of an epoch is that of the program alone, to rounding, on every rank."""
-    alone = figures(run_programs(keras_programs, "strangers.run", "keras_callbacks").logs[0])
-    done, _ = on_ranks(keras_programs, "keras_callbacks", tmp_path / "sync", [60, 36],
-                       {"type": "sync"})
+    alone = figures(run_programs(keras_programs, "strangers.run", name).logs[0])
+    done, _ = on_ranks(keras_programs, name, tmp_path / "sync", sizes_of(name), {"type": "sync"})
     of = [figures("\n".join(line for line in done.stderr.splitlines() if f"rank={i} " in line))
           for i in range(2)]
-    assert of[0] == of[1] and 4 < len(alone) < 40 and set(of[0]) == set(alone)
+    assert of[0] == of[1] and 3 < len(alone) < 40 and set(of[0]) == set(alone)
     assert len({rate for _, rate in alone.values()}) > 1, "a plateau was met"
     for epoch, told in alone.items():
         assert of[0][epoch] == pytest.approx(told, rel=1e-4)

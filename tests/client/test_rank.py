@@ -141,10 +141,13 @@ def test_a_loss_that_is_not_a_number_ends_the_job_with_rank_and_node(python, tmp
         on_ranks(python, tmp_path, "diverges", [700, 500], {"type": "sync"})
 
 
-def test_a_second_loader_is_refused_in_a_sentence(python, tmp_path):
-    with pytest.raises(AssertionError,
-                       match=r"prepare\(\) takes one loader, that of the training data, and got 2"):
-        on_ranks(python, tmp_path, "two_loaders", [1], {"type": "sync"})
+@pytest.mark.parametrize("case, why", [
+    ("two_loaders", r"prepare\(\) takes one loader, that of the training data, and got 2"),
+    ("shares_out", "the loader has a DistributedSampler, which shares the samples out"),
+])
+def test_a_loader_that_cannot_take_part_is_refused_in_a_sentence(python, tmp_path, case, why):
+    with pytest.raises(AssertionError, match=why):
+        on_ranks(python, tmp_path, case, [1], {"type": "sync"})
 
 
 @pytest.mark.parametrize("case", ["sgd_momentum", "adamw"])

@@ -16,6 +16,7 @@ from real_rank import COLUMNS, rows_of, run_local
 # batch, and how far rounding may carry parameters
 PROGRAMS = {
     "accumulate": (24, 5e-6),
+    "accumulate_rest": (16, 5e-6),
     "amp": (96, 5e-3),
     "by_hand": (96, 2e-6),
     "closure_step": (32, 2e-5),
@@ -28,6 +29,7 @@ PROGRAMS = {
     "numpy_mlp": (32, 2e-5),
     "padded": (96, 2e-5),
     "sam": (32, 2e-5),
+    "steps": (16, 5e-6),
     "steps_next": (16, 2e-5),
     "steps_not_epochs": (32, 2e-5),
     "tied_lm": (32, 2e-5),
@@ -107,3 +109,15 @@ def test_a_look_at_a_batch_is_no_epoch_that_is_passed_over(torch_programs, run_p
                              variables={"TEST_KILL": str(step)})
     assert 'msg="goes on"' in done.stderr and "the loop passes over" in done.stderr
     assert bit_identical(results) and difference(results[0], alone) < 2e-5
+
+
+# a step's second batch, and its first
+@pytest.mark.parametrize("name, at", [("accumulate_rest", 9), ("steps", 8), ("steps", 7)])
+def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
+        torch_programs, run_programs, tmp_path, name, at):
+    batch, off = PROGRAMS[name]
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    done, results = on_ranks(torch_programs, name, tmp_path / "sync", [10, 6], {"type": "sync"},
+                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < off

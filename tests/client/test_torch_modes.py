@@ -73,6 +73,7 @@ def test_the_programs_state_comes_back_after_a_restart(torch_programs, run_progr
         torch_programs, "torch_cases", "with_state", [2, 1], epochs=2, states=states
     )
     assert [r["adam_steps"] for r in again.results] == [16, 16]
+    assert [r["batches"] for r in again.results] == [16, 16]
     assert again.results[0]["rate"] == pytest.approx(1e-3 / 2**5)  # it falls every 3 steps
     assert again.results[0]["2.num_batches_tracked"] == 16
     assert first.results[0]["draw"] != again.results[0]["draw"]
@@ -86,7 +87,7 @@ def test_torch_load_reads_the_state(torch_programs, run_programs, tmp_path):
     shown = subprocess.run(
         [python_with("torch"), "-c", code, str(file)], capture_output=True, text=True
     ).stdout
-    assert shown.strip() == "['buffers', 'optimizer', 'place', 'random', 'scheduler']"
+    assert shown.strip() == "['buffers', 'optimizer', 'others', 'place', 'random', 'scheduler']"
 
 
 def test_a_stopped_job_ends_the_loop(torch_programs, run_programs):
@@ -97,6 +98,7 @@ def test_a_stopped_job_ends_the_loop(torch_programs, run_programs):
 FAULTS = {
     "replaced": "parameter '0.weight' was replaced after prepare",
     "second_phase_with_less": "prepare() was called once more with a loader of 600 samples",
+    "keeps_batches": "itertools.cycle(loader) keeps old batches and asks for no new ones",
     "sparse": "parameter '0.weight' has sparse gradients",
     "unprepared_loader": "batches come from the loader that prepare() returned",
     "no_backward": "no batch of the epoch had a backward pass",

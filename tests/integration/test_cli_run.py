@@ -374,7 +374,7 @@ def test_without_a_service_one_is_started_and_nothing_is_left(alone, program, tm
 
 
 def test_a_service_of_its_own_has_as_many_nodes_as_workers(alone, program):
-    out, err, status = run("--workers", "2", program / "counting.py", TMPDIR=str(alone))
+    out, err, status = run("--set", "/workers=2", program / "counting.py", TMPDIR=str(alone))
     assert status == 0 and "rank 0 of 2\n" in err, err
 
 

@@ -168,7 +168,10 @@ def test_without_leave_only_named_programs_run_with_the_arguments_of_their_manif
 
 
 def test_with_leave_a_job_may_bring_its_command(tmp_path):
+    put(tmp_path)
     with Service(folder=tmp_path, options=["--allow-programs"]) as s:
         id = s.submit(job(command=["/usr/bin/python3", str(PROGRAMS / "counting.py")],
                           args=["--rate", "0.5"]))
+        assert "number" in refused(s, job(name="counting", args=["--rate", "fast"]),
+                                   "/program/args/1")
         assert s.wait(id, "succeeded")["progress"]["samples"] == 2 * 256

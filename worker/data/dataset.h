@@ -91,12 +91,18 @@ void dataset_copy(const struct dataset *d, const struct dataset_part *part, int6
 int dataset_intact(const struct dataset *d, struct err *e);
 /* Begins to read samples index[0..n) from their file, without waiting. */
 void dataset_ahead(const struct dataset_part *part, const int64_t *index, int64_t n);
+/* Of a data set that is larger than memory the same part, the end of each file, stays in the page
+ * cache from one epoch to the next. Samples before it leave the cache once they were read, or each
+ * would push out one that is needed sooner. The share that stays where files may take `room` bytes;
+ * 1: all. */
+double dataset_kept(const struct dataset *d, int64_t room);
 
 /* When a sample is visited: its random choices depend on these and on its index alone. */
 struct visit {
     bool training; /* false: nothing is random, windows come from the middle */
     uint64_t seed;
     int64_t epoch;
+    const struct once *once; /* of samples that do not stay in memory (stored.h); NULL: all do */
 };
 /* Copies samples index[0..n) into x (float, normalised, augmented: [n][dataset_shape]) and y. Pure;
  * used by the loader's thread and the simulator. */

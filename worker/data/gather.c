@@ -227,8 +227,9 @@ void dataset_gather(const struct dataset *d, const struct dataset_part *part,
     }
     for (int64_t i = 0; !part->pictures && i < n; i++) {
         gather_one(&a, i,
-                   part->stored ? stored_at(part->stored, index[i], &run)
-                                : (const uint8_t *)part->x + (size_t)index[i] * nx);
+                   part->stored && visit->once ? stored_once(part->stored, index[i], visit->once)
+                   : part->stored              ? stored_at(part->stored, index[i], &run)
+                                               : (const uint8_t *)part->x + (size_t)index[i] * nx);
     }
     dataset_targets(d, part, index, n, y);
 }

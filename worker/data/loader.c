@@ -9,10 +9,17 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/clock.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "kernels/samples.h"
+#include "worker/data/stored.h"
 
-enum { FROM_DISK = 256 }; /* slices for which it holds that samples come from the disk */
+enum {
+    FROM_DISK = 256,       /* slices for which it holds that samples come from the disk */
+    PAGES_OF_EDGES = 8192, /* bytes that a sample's pages may have before and behind it */
+};
+static const double room_seconds = 1;
 
 static void slot_release(const struct loader *l, struct loader_slot *s)
 {
@@ -60,11 +67,33 @@ static int slot_room(const struct loader *l, struct loader_slot *s, int64_t coun
                          (long long)count);
 }
 
-/* Pages that this thread has waited for so far. */
-static long pages_read(void)
+/* Pages that this thread has waited for, and blocks that it has read from disks, so far. */
+static long disk_reads(void)
 {
     struct rusage used;
-    return getrusage(RUSAGE_THREAD, &used) == 0 ? used.ru_majflt : 0;
+    return getrusage(RUSAGE_THREAD, &used) == 0 ? used.ru_majflt + used.ru_inblock : 0;
+}
+
+/* Which samples stay in the page cache, while they come from the disk; NULL: all. How much memory
+ * there is for them may change while others come and go. */
+static const struct once *once(struct loader *l, const struct dataset_part *part, int64_t count)
+{
+    size_t each = part->stored ? part->stored->form.sample : 0;
+    double now = clock_now();
+    if (!l->once.room && each > 0) {
+        l->once.room = malloc(each);
+    }
+    if (!l->once.room || each == 0) {
+        return NULL;
+    }
+    if (l->measured == 0 || now > l->measured + room_seconds) {
+        int64_t room = memory_read().room,
+                under_way = AHEAD_SLICES * count * ((int64_t)each + PAGES_OF_EDGES);
+        under_way = under_way < AHEAD_BYTES ? under_way : AHEAD_BYTES;
+        l->once.kept = dataset_kept(l->data, room - room / 16 - under_way);
+        l->measured = now;
+    }
+    return l->once.kept < 1 ? &l->once : NULL;
 }
 
 /* Gathers the slot's samples. A data set larger than memory is partly on disk: once gathering had
@@ -74,16 +103,17 @@ static int gather(struct loader *l, struct loader_slot *s, const struct slice *s
                   struct err *e)
 {
     const struct dataset_part *part = test ? &l->data->test : &l->data->train;
-    struct visit visit = {!test, l->seed, slice->epoch};
+    bool reads = l->from_disk > 0;
+    struct visit visit = {!test, l->seed, slice->epoch, reads ? once(l, part, slice->count) : NULL};
     struct ahead_from from = {part, dataset_x_bytes(l->data), l->seed, l->spec->shuffle, test};
+    long before = disk_reads();
     ahead_next(&l->ahead[test], &from, slice);
-    if (l->from_disk > 0) {
+    if (reads) {
         l->from_disk--;
         ahead_ask(&l->ahead[test], &from);
     }
-    long before = pages_read();
     dataset_gather(l->data, part, l->spec, &visit, s->index, slice->count, s->x, s->y);
-    if (pages_read() > before) {
+    if (disk_reads() > before) {
         l->from_disk = FROM_DISK;
     }
     return dataset_intact(l->data, e);
@@ -107,7 +137,7 @@ static int slot_fill(struct loader *l, struct loader_slot *s, const struct slice
             test ? at : sample_index(l->seed, slice->epoch, at, part->samples, l->spec->shuffle);
     }
     if (l->dev) {
-        struct visit visit = {!test, l->seed, slice->epoch};
+        struct visit visit = {!test, l->seed, slice->epoch, NULL};
         s->viewed = dataset_views(l->data, l->spec, &visit, s->index, slice->count, s->view);
         dataset_targets(l->data, part, s->index, slice->count, s->y);
     } else {
@@ -266,6 +296,7 @@ void loader_stop(struct loader *l)
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     slots_release(l);
+    free(l->once.room);
     if (l->dev) {
         l->dev->ops->samples->free(l->train);
         l->dev->ops->samples->free(l->test);

@@ -16,6 +16,7 @@
 #include "kernels/device.h"
 #include "worker/data/ahead.h"
 #include "worker/data/dataset.h"
+#include "worker/data/stored.h"
 
 struct loader_slot {
     struct slice slice; /* what it holds; count 0: nothing */
@@ -39,6 +40,8 @@ struct loader {
     /* used by whoever fills a slot: the thread, or loader_get while the thread is idle */
     struct ahead ahead[2]; /* of the training and of the test part */
     int from_disk;         /* slices whose pages will be asked for before they are gathered */
+    struct once once;      /* which of them stay in the page cache */
+    double measured;       /* clock_now() when that was found; 0: not yet */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */

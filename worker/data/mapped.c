@@ -5,11 +5,13 @@
  */
 #include "worker/data/mapped.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -181,7 +183,9 @@ int mapped_check(const struct mapped *m, struct err *e)
 void mapped_shuffled(const struct mapped *m)
 {
     if (m->fd >= 0 && m->bytes > 0) {
+        posix_fadvise(m->fd, 0, 0, POSIX_FADV_RANDOM);
         madvise((void *)(uintptr_t)m->at, m->bytes, MADV_RANDOM);
+        madvise((void *)(uintptr_t)m->at, m->bytes, MADV_DONTNEED);
     }
 }
 
@@ -191,4 +195,21 @@ void mapped_ahead(const struct mapped *m, const uint8_t *at, size_t bytes)
     if (m->fd >= 0) {
         posix_fadvise(m->fd, at - m->at, (off_t)bytes, POSIX_FADV_WILLNEED);
     }
+}
+
+void mapped_once(struct mapped *m, const uint8_t *at, size_t bytes, uint8_t *to)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (size_t)(at - m->at), done = 0,
+           first = from / page * page, end = (from + bytes + page - 1) / page * page;
+    ssize_t n = 1;
+    while (done < bytes && n > 0) {
+        n = pread(m->fd, to + done, bytes - done, (off_t)(from + done));
+        done += n > 0 ? (size_t)n : 0;
+        n = n < 0 && errno == EINTR ? 1 : n;
+    }
+    if (done < bytes) {
+        memset(to + done, 0, bytes - done);
+        atomic_store(&m->torn, true);
+    }
+    posix_fadvise(m->fd, (off_t)first, (off_t)(end - first), POSIX_FADV_DONTNEED);
 }

@@ -36,9 +36,13 @@ struct mapped *mapped_share(struct mapped *m);
 void mapped_close(struct mapped *m); /* NULL is allowed */
 /* Fails if the file has been shortened or changed since it was mapped. */
 int mapped_check(const struct mapped *m, struct err *e);
-/* Pages will be touched in no order: the kernel reads none but those. */
+/* Pages will be touched in no order: the kernel reads none but those. Those that were touched
+ * before leave the mapping, but not the page cache, so that any process may drop them. */
 void mapped_shuffled(const struct mapped *m);
 /* Begins to read these bytes, without waiting. */
 void mapped_ahead(const struct mapped *m, const uint8_t *at, size_t bytes);
+/* Copies these bytes past the mapping, after which their pages leave the page cache, unless a
+ * process has them mapped. What is not there any more reads as zeros, and tears the file. */
+void mapped_once(struct mapped *m, const uint8_t *at, size_t bytes, uint8_t *to);
 
 #endif

@@ -50,6 +50,19 @@ const uint8_t *stored_at(const struct stored *s, int64_t i, const struct stored_
     return s->run[r].at + (size_t)i * s->form.sample;
 }
 
+const uint8_t *stored_once(const struct stored *s, int64_t i, const struct once *once)
+{
+    const struct stored_run *run;
+    const uint8_t *at = stored_at(s, i, &run);
+    struct mapped *m = run->file;
+    size_t before = (size_t)(at - m->at), left = m->bytes - before;
+    if (m->fd < 0 || (double)before >= (1 - once->kept) * (double)m->bytes) {
+        return at;
+    }
+    mapped_once(m, at, left < s->form.sample ? left : s->form.sample, once->room);
+    return once->room;
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static double half_float(uint16_t h)

@@ -35,6 +35,13 @@ void stored_free(struct stored *s); /* NULL is allowed */
 void stored_add(struct stored *s, struct mapped *file, size_t offset, int64_t samples);
 /* Where sample i begins, and in which run. */
 const uint8_t *stored_at(const struct stored *s, int64_t i, const struct stored_run **run);
+/* Which samples do not stay in the page cache, and room for one of them. */
+struct once {
+    double kept;   /* the last part of each file that stays: a share */
+    uint8_t *room; /* [form.sample] */
+};
+/* The values of sample i: where they are mapped; of one that does not stay, copied into room. */
+const uint8_t *stored_once(const struct stored *s, int64_t i, const struct once *once);
 /* All samples, if they stand one after the other as bytes or as floats of this machine; else NULL.
  */
 const void *stored_plain(const struct stored *s, const struct shape *shape);

@@ -145,6 +145,22 @@ void dataset_ahead(const struct dataset_part *part, const int64_t *index, int64_
     }
 }
 
+/* Bytes of the part's files that are not those of `other`, too. */
+static double file_bytes(const struct stored *s, const struct stored *other)
+{
+    double bytes = 0;
+    for (int i = 0; s && i < s->n; i++) {
+        bytes += other && s->run[i].file == other->run[i].file ? 0 : (double)s->run[i].file->bytes;
+    }
+    return bytes;
+}
+
+double dataset_kept(const struct dataset *d, int64_t room)
+{
+    double all = file_bytes(d->train.stored, NULL) + file_bytes(d->test.stored, d->train.stored);
+    return (double)room >= all ? 1 : room > 0 ? (double)room / all : 0;
+}
+
 /* ---- the validation part --------------------------------------------------------------------- */
 
 /* Sample i of `to` is sample order[i] of the training part. Takes `order` over. */

@@ -153,6 +153,8 @@ struct rank_env {
     size_t marks;
     bool (*mark)(void *ctx, float *out);
     int (*differs)(void *ctx, size_t mark, double off, struct err *e);
+    /* NULL, or: *e says that this rank's program has left, and gets its node and last lines. */
+    void (*parted)(void *ctx, struct err *e);
     int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
     bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
     bool wants_sure;  /* work.sure is of use: what is asked in a sure step waits for the next */

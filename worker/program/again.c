@@ -86,12 +86,14 @@ void again_glance(void *ctx)
     static const double soon = 1e-4;
     struct program_engine *g = ctx;
     struct wire_shared *shared = g->p->block.shared;
-    double left = g->began_pass + g->usual - clock_now();
+    double now = clock_now(), half = (g->began_pass + g->usual - now) / 2,
+           later = (now - g->began_pass) / 4; /* it may begin late, and no step is to be missed */
     if (atomic_load(&shared->begun) == g->number) {
         again_begun(g);
         atomic_store(&shared->granted, g->grants ? g->number : -1);
-    } else if (left > soon) {
-        g->p->link.early = clock_now() + left / 2;
+    } else {
+        double next = half > later ? half : later;
+        g->p->link.early = now + (next > soon ? next : soon);
     }
 }
 

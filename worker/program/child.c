@@ -51,15 +51,25 @@ __attribute__((format(printf, 2, 3))) static void add(struct variables *v, const
  * MPI's variables, with which a program that links MPI would join our ranks. */
 static void inherit(struct variables *v)
 {
-    static const char *const names[] = {"PATH",          "HOME",
-                                        "USER",          "LOGNAME",
-                                        "SHELL",         "LANG",
-                                        "LANGUAGE",      "TZ",
-                                        "TMPDIR",        "LD_LIBRARY_PATH",
-                                        "VIRTUAL_ENV",   "CONDA_PREFIX",
-                                        "PYTHONHOME",    "TERM",
-                                        "SSL_CERT_FILE", "CUDA_VISIBLE_DEVICES",
-                                        "CUDA_HOME",     "NVIDIA_VISIBLE_DEVICES",
+    static const char *const names[] = {"PATH",
+                                        "HOME",
+                                        "USER",
+                                        "LOGNAME",
+                                        "SHELL",
+                                        "LANG",
+                                        "LANGUAGE",
+                                        "TZ",
+                                        "TMPDIR",
+                                        "LD_LIBRARY_PATH",
+                                        "VIRTUAL_ENV",
+                                        "CONDA_PREFIX",
+                                        "PYTHONHOME",
+                                        "PYTHONPATH",
+                                        "TERM",
+                                        "SSL_CERT_FILE",
+                                        "CUDA_VISIBLE_DEVICES",
+                                        "CUDA_HOME",
+                                        "NVIDIA_VISIBLE_DEVICES",
                                         "XDG_CACHE_HOME"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = getenv(names[i]);
@@ -89,6 +99,21 @@ static void tune(struct variables *v, int threads)
     add(v, "MALLOC_TRIM_THRESHOLD_=4294967296");
     add(v, "PYTHONUNBUFFERED=1");
     add(v, "PYTHONFAULTHANDLER=1");
+}
+
+/* Puts a folder of ours before those that a list of folders has: a job's own, or the agent's. */
+static void lead(struct variables *v, const char *name, const char *folder)
+{
+    size_t n = strlen(name);
+    const char *more = "";
+    for (int i = 0; i < v->n; i++) {
+        if (strncmp(v->list[i], name, n) == 0 && v->list[i][n] == '=') {
+            more = v->list[i] + n + 1;
+        }
+    }
+    if (folder) {
+        add(v, "%s=%s%s%s", name, folder, *more ? ":" : "", more);
+    }
 }
 
 /* Of a list with commas the entry `index`, up to its end; NULL: there are fewer. */
@@ -123,7 +148,7 @@ static void show_gpu(struct variables *v, const char *device)
 
 static void make_environment(struct variables *v, const struct child_ask *ask)
 {
-    const char *name, *path = getenv("PYTHONPATH");
+    const char *name;
     json_t *value;
     inherit(v);
     tune(v, ask->threads);
@@ -131,11 +156,8 @@ static void make_environment(struct variables *v, const struct child_ask *ask)
     json_object_foreach((json_t *)ask->program->env, name, value) {
         add(v, "%s=%s", name, json_string_value(value));
     }
-    if (ask->python_path) {
-        add(v, "PYTHONPATH=%s%s%s", ask->python_path, path ? ":" : "", path ? path : "");
-    } else if (path) {
-        add(v, "PYTHONPATH=%s", path);
-    }
+    lead(v, "PYTHONPATH", ask->python_path);
+    lead(v, "LD_LIBRARY_PATH", ask->library_folder);
     add(v, "EVENSTEP_SOCKET=%s", ask->socket);
     add(v, "EVENSTEP_RANK=%d", ask->rank);
     add(v, "EVENSTEP_WORLD_SIZE=%d", ask->workers);

@@ -22,11 +22,12 @@ struct child_ask {
     const struct program_spec *program; /* borrowed, as all: command, args, env */
     const char *folder;                 /* to run in; NULL: ours */
     const char *socket, *job, *output, *library;
-    const char *data;          /* this host's folders of data sets, with colons between */
-    const char *python_path;   /* NULL: none */
-    const char *device;        /* of the node, as "cuda:1": the only GPU that it sees; NULL: any */
-    const char *python;        /* runs a program whose command is `python3`; NULL: the PATH's */
-    const struct peers *peers; /* told to it, and rank 0's inherits the listener; NULL: none */
+    const char *library_folder; /* has the library alone, by its soname; NULL: there is none */
+    const char *data;           /* this host's folders of data sets, with colons between */
+    const char *python_path;    /* NULL: none */
+    const char *device;         /* of the node, as "cuda:1": the only GPU that it sees; NULL: any */
+    const char *python;         /* runs a program whose command is `python3`; NULL: the PATH's */
+    const struct peers *peers;  /* told to it, and rank 0's inherits the listener; NULL: none */
     int rank, workers, threads;
     int incarnation; /* how many of this rank were started before it */
 };

@@ -342,10 +342,10 @@ static int check_optimizer(const struct description *d, const struct strategy_op
     if (p->gradients_only && !d->plain) {
         return err_set(
             e, ERR_INVALID,
-            "'%s' compensates gradients for their delay, but the optimizer '%s' steps in the "
-            "program, which pushes differences of parameters: train with one plain SGD, of one "
+            "'%s' compensates gradients for their delay, but the program's optimizer%s%s steps "
+            "by itself and pushes differences of parameters: train with one plain SGD, of one "
             "rate and without dampening, or take another strategy, such as 'asgd'",
-            name, d->optimizer_name);
+            name, d->optimizer_name[0] ? " " : "", d->optimizer_name);
     }
     if (p->momentum == MOMENTUM_OWN && d->optimizer.momentum > 0) {
         return err_set(e, ERR_INVALID, "'%s' has a momentum of its own, and the program's is %g",

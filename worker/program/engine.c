@@ -6,6 +6,7 @@
  *
  * The table is here, with start, evaluation and end; engine_parts.h names the files of the rest.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,6 +190,16 @@ static int differs(struct engine *base, size_t mark, double off, struct err *e)
     return marks_differ(of(base), mark, off, e);
 }
 
+static void parted(struct engine *base, struct err *e)
+{
+    const struct program *p = of(base)->p;
+    char lines[300], said[sizeof(e->message)];
+    memcpy(said, e->message, sizeof(said));
+    child_last_lines(&of(base)->p->child, lines, sizeof(lines));
+    snprintf(e->message, sizeof(e->message), "%s; it ran on '%.60s'%s%s", said, p->ask.node,
+             lines[0] ? "; " : "", lines);
+}
+
 static void release(struct engine *base)
 {
     program_leave(of(base)->p);
@@ -207,6 +218,7 @@ static const struct engine_ops program_engine_ops = {
     .own_state = own_state,
     .mark = mark,
     .differs = differs,
+    .parted = parted,
     .give = give,
     .resume = resume,
     .end = end,

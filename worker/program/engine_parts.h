@@ -62,7 +62,7 @@ struct program_engine {
     int64_t measured;  /* steps whose CPU time is in `each` */
     double each;       /* CPU seconds a sample */
     double longest;    /* seconds of a step, from GO to GRADIENTS; 0: not known yet */
-    double usual;      /* the same of most steps: falls at once, rises slowly */
+    double usual;      /* the same of most steps: pass_usual */
     double began_pass; /* clock_now() when the step under way began */
     int64_t here;      /* steps that this process has made */
     /* again.c */
@@ -120,6 +120,8 @@ void pass_make_whole(struct program_engine *g);
  * which has these flags too. */
 int pass_further(struct program_engine *g, uint32_t flags, struct err *e);
 /* As engine_ops.compute. */
+/* The usual time of a pass after one that took so long: falls fast, rises slowly. */
+double pass_usual(double usual, double took, bool made);
 int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                  dev_mark_fn *mark, void *ctx, struct err *e);
 

@@ -2,11 +2,13 @@
 #include "worker/program/enter.h"
 
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/include/evenstep.h"
 #include "common/log.h"
 #include "common/proc.h"
 
@@ -59,14 +61,33 @@ static void find_own(char library[4096], char python[4096])
     find_beside(folder, packages, python);
 }
 
+/* A folder with libevenstep alone, for the loader of a program that is linked with it: what else
+ * lies beside ours must not come before libraries of the program's own. */
+static int offer_library(const struct link *l, const char *library, char folder[PATH_MAX],
+                         struct err *e)
+{
+    static const int abi = ES_ABI;
+    char name[PATH_MAX + 40];
+    snprintf(folder, PATH_MAX, "%s/lib", l->folder.path);
+    snprintf(name, sizeof(name), "%s/libevenstep.so.%d", folder, abi);
+    int rc = proc_mkdirs(folder, 0755, e);
+    if (rc == 0 && symlink(library, name) < 0) {
+        rc = err_errno(e, ERR_IO, "cannot offer libevenstep to %s", l->who);
+    }
+    return rc;
+}
+
 static int start(struct program *p, struct err *e)
 {
-    char library[4096], python[4096];
+    char library[4096], python[4096], libraries[PATH_MAX];
     const struct program_ask *ask = &p->ask;
     const struct program_spec *spec = &ask->spec->program;
     int rank = ask->comm->rank, rc;
     find_own(library, python);
     if ((rc = link_open(&p->link, &p->child, rank, ask->node, spec->patience_seconds, e)) < 0) {
+        return rc;
+    }
+    if (library[0] && (rc = offer_library(&p->link, library, libraries, e)) < 0) {
         return rc;
     }
     p->link.until = p->ready_by;
@@ -79,6 +100,7 @@ static int start(struct program *p, struct err *e)
                                     .job = ask->job ? ask->job : "local",
                                     .output = ask->output ? ask->output : p->link.folder.path,
                                     .library = library[0] ? library : NULL,
+                                    .library_folder = library[0] ? libraries : NULL,
                                     .data = ask->data,
                                     .python_path = python[0] ? python : NULL,
                                     .device = ask->device,

@@ -95,10 +95,14 @@ int talk_check_leave(struct program_engine *g, int64_t last, struct err *e)
         return 0;
     }
     if (g->p->open) {
-        return err_set(e, ERR_PEER,
-                       "%s left after %lld steps, in the middle of an epoch: where parameters are "
-                       "averaged, each epoch has all of its samples",
-                       g->p->link.who, (long long)last + 1);
+        err_set(e, ERR_PEER,
+                "%s left after %lld steps, in the middle of an epoch: where parameters are "
+                "averaged, each epoch has all of its samples",
+                g->p->link.who, (long long)last + 1);
+        err_hint(e,
+                 "a loop over steps makes a multiple of the steps of an epoch there; sync and "
+                 "strategies with a server let it end anywhere");
+        return -ERR_PEER;
     }
     err_set(e, ERR_PEER, "%s left after %lld steps, before the job's %g epochs were over",
             g->p->link.who, (long long)g->number, g->base.env->spec->epochs);

@@ -15,7 +15,7 @@ from .run import Error, alone, run
 
 __version__ = "0.1.0"
 __all__ = ["Error", "alone", "epochs", "is_main", "log", "no_sync", "prepare", "rank"]
-__all__ += ["state_dict", "weight", "world_size"]
+__all__ += ["state_dict", "steps", "weight", "world_size"]
 
 _program = None  # what prepare made: no_sync, weight and state_dict of its framework
 _objects = ()  # what a program that runs alone prepared
@@ -73,6 +73,18 @@ def epochs(n):
         if joined.over:
             return
         yield epoch
+
+
+def steps(n, batches=1):
+    """range(n) for a loop over steps in place of epochs, from where a restart left off; ends early
+    when the job does. `batches`: that each of them takes, where gradients are accumulated. Under a
+    parameter server it counts the steps of the run, not the node's."""
+    if alone():
+        yield from range(n)
+        return
+    if not hasattr(_program, "steps"):
+        raise Error("evenstep.steps() is of PyTorch programs, behind prepare(): take epochs(n)")
+    yield from _program.steps(n, batches)
 
 
 def rank():

@@ -37,13 +37,37 @@ def join(params, samples, batch_size, *, shuffle=True, drop_last=False, sums=Fal
     return Arrays(params, about, optimizer, save)
 
 
-def _leaves(tree, path=""):
-    """(name, array) of each leaf, in the order in which _like() takes them."""
-    if isinstance(tree, (dict, list, tuple)):
-        for key, branch in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            yield from _leaves(branch, "%s.%s" % (path, key) if path else str(key))
+def _branches(tree, like, path):
+    """(name, branch, branch of `like`) in the order of `like`: a framework may sort the keys of a
+    dict (JAX does)."""
+    if isinstance(like, dict):
+        alike = isinstance(tree, dict) and tree.keys() == like.keys()
+        keys = like.keys()
     else:
-        yield path, np.asarray(tree, np.float32)
+        alike = isinstance(tree, (list, tuple)) and len(tree) == len(like)
+        keys = range(len(like))
+    if not alike:
+        raise Error(
+            "'%s' is not made as the parameters of join() are: there it has %s"
+            % (path or "params", ", ".join(map(str, keys)) or "nothing")
+        )
+    for key in keys:
+        yield "%s.%s" % (path, key) if path else str(key), tree[key], like[key]
+
+
+def _leaves(tree, like, path=""):
+    """(name, array) of each leaf of `like`, in the order in which _like() takes them."""
+    if isinstance(like, (dict, list, tuple)):
+        for name, branch, branch_like in _branches(tree, like, path):
+            yield from _leaves(branch, branch_like, name)
+    elif like is not None:
+        try:
+            yield path, np.asarray(tree, np.float32)
+        except (TypeError, ValueError):
+            raise Error(
+                "'%s' is a %s: parameters are arrays of numbers, or dicts, lists and tuples of "
+                "them" % (path or "params", type(tree).__name__)
+            ) from None
 
 
 def _like(tree, leaves):
@@ -52,14 +76,14 @@ def _like(tree, leaves):
     if isinstance(tree, (list, tuple)):
         branches = [_like(branch, leaves) for branch in tree]
         return type(tree)(*branches) if hasattr(tree, "_fields") else type(tree)(branches)
-    return next(leaves)
+    return None if tree is None else next(leaves)
 
 
 class Arrays:
     """A program's run: a loop over it gives the samples of each step."""
 
     def __init__(self, params, about, optimizer, save):
-        leaves = list(_leaves(params))
+        leaves = list(_leaves(params, params))
         if not leaves:
             raise Error("join() needs parameters: an array, or dicts, lists and tuples of arrays")
         self._tree, self._shapes = params, [a.shape for _, a in leaves]
@@ -87,10 +111,8 @@ class Arrays:
     # ---- parameters
 
     def _gather(self, flat, tree):
-        at, leaves = 0, list(_leaves(tree))
-        if len(leaves) != len(self._shapes):
-            raise Error("there are %d arrays, not %d" % (len(leaves), len(self._shapes)))
-        for (name, leaf), shape in zip(leaves, self._shapes):
+        at = 0
+        for (name, leaf), shape in zip(_leaves(tree, self._tree), self._shapes):
             if leaf.shape != shape:
                 raise Error("'%s' has the shape %s, not %s" % (name, leaf.shape, shape))
             flat[at : at + leaf.size] = leaf.reshape(-1)

@@ -110,12 +110,11 @@ class _Program:
         given = inspect.signature(self._fit).bind(*args, **kwargs)
         given.apply_defaults()
         told = dict(given.arguments)
-        keras_pipeline.arrays(told)
-        rows = Rows(told)
+        rows = Rows(told, as_they_are=keras_pipeline.arrays(told))
         if told["steps_per_epoch"]:
             raise Error("fit(steps_per_epoch=…) cuts epochs short: an epoch sees each sample once")
         if not self.model.built:
-            self.model(tree.map_structure(lambda a: a[:1], rows.arrays[0]))
+            self.model(tree.map_structure(lambda a: a[:1], rows.few()[0]))
         if self.run is None:
             self._join(rows, told)
         else:
@@ -125,6 +124,7 @@ class _Program:
         made = self.run.epochs(more)
         if made == more or self.run.over:
             return self._pass_over()
+        told["validation_batch_size"] = told["validation_batch_size"] or told["batch_size"]
         told.update(x=rows, y=None, sample_weight=None, class_weight=None, batch_size=None)
         told.update(shuffle=False, validation_split=0.0)
         told["initial_epoch"] += made

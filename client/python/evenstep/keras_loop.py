@@ -45,10 +45,10 @@ class _Data:
     def __init__(self, model, optimizer, given):
         told = dict(x=given, y=None, sample_weight=None, class_weight=None, validation_split=0,
                     validation_data=None, batch_size=None, shuffle=False)
-        keras_pipeline.arrays(told)
-        self.given, self.rows = given, Rows(told)
+        self.given = given
+        self.rows = Rows(told, as_they_are=keras_pipeline.arrays(told))
         if not model.built:
-            model(tree.map_structure(lambda a: a[:1], self.rows.arrays[0]))
+            model(tree.map_structure(lambda a: a[:1], self.rows.few()[0]))
         self.run, self.steps = join(
             model, optimizer, list(model.trainable_variables), self.rows, told, sums=False
         )

@@ -7,6 +7,7 @@ all nodes, under every strategy. What the pipeline draws at random (an augmentat
 that pass alone, which the program is told.
 """
 
+import hashlib
 import sys
 
 import keras
@@ -74,12 +75,28 @@ def _join(batches):
         ) from None
 
 
+def _digest(rows):
+    """Of a sample."""
+    made = hashlib.blake2b(digest_size=16)
+    for row in map(np.asarray, rows):
+        made.update(repr(row.tolist()).encode() if row.dtype == object else row.tobytes())
+    return made.digest()
+
+
+def _in_one_order(parts):
+    """A pipeline that shuffles has another order in each process, and the rank's numbers are to
+    name the same sample in all of them: samples stand in the order of their digests."""
+    digests = list(map(_digest, zip(*tree.flatten(parts))))
+    order = np.array(sorted(range(len(digests)), key=digests.__getitem__))
+    return tree.map_structure(lambda a: a[order], parts)
+
+
 def arrays(told):
-    """Puts the arrays of a pipeline in its place into fit()'s arguments; those of no pipeline stay
-    as they are."""
+    """Puts the arrays of a pipeline in its place into fit()'s arguments; False: it is none, and
+    they stay as they are."""
     kind = _kind(told["x"])
     if kind is None:
-        return
+        return False
     name, drawn = kind
     batches, size = [], 0
     for batch in _batches(told["x"]):
@@ -92,7 +109,8 @@ def arrays(told):
             )
     if not batches:
         raise Error("fit() was given a %s without a batch" % name)
-    told.update(zip(PARTS, _join(batches)))
+    read = _join(batches)
+    told.update(zip(PARTS, _in_one_order(read) if drawn else read))
     told["batch_size"] = len(tree.flatten(batches[0])[0])
     told["shuffle"] = drawn
     print(
@@ -100,3 +118,4 @@ def arrays(told):
         "epoch: what it draws at random is drawn once" % (name, len(tree.flatten(told["x"])[0])),
         file=sys.stderr, flush=True,
     )
+    return True

@@ -4,7 +4,13 @@ import math
 
 import numpy as np
 from keras import tree
+from keras.src.trainers.data_adapters import array_slicing
+from keras.src.trainers.data_adapters.array_data_adapter import (
+    ArrayDataAdapter,
+    can_convert_arrays,
+)
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.data_adapters.data_adapter_utils import unpack_x_y_sample_weight
 
 from .run import Error
 from .stream import GHOST
@@ -26,40 +32,46 @@ class AsTheyCome(int):
 
 
 class Rows(DataAdapter):
-    """The arrays of fit(), by the rows that the rank hands out."""
+    """The arrays of fit(), by the rows that the rank hands out. What is done to them before is what
+    Keras does for a program that runs alone. as_they_are: floats keep their precision, as those of
+    a pipeline do."""
 
-    def __init__(self, told):
-        x, y, weight = told["x"], told["y"], told["sample_weight"]
-        if not all(hasattr(a, "__len__") for a in tree.flatten(x)):
+    def __init__(self, told, as_they_are=False):
+        arrays = told["x"], told["y"], told["sample_weight"]
+        if not can_convert_arrays(arrays):
             raise Error(
                 "fit() of a distributed program takes arrays or a pipeline that has an end, not %s"
-                % type(x).__name__
+                % type(told["x"]).__name__
             )
-        x, y, weight = (
-            None if a is None else tree.map_structure(np.asarray, a) for a in (x, y, weight)
+        if told["validation_split"] and told["validation_data"] is None:
+            arrays, told["validation_data"] = array_slicing.train_validation_split(
+                arrays, told["validation_split"]
+            )
+        whole = ArrayDataAdapter(
+            *arrays, batch_size=told["batch_size"], class_weight=told.get("class_weight")
         )
-        if told["class_weight"]:
-            labels = y if y.ndim == 1 else y.argmax(-1) if y.shape[-1] > 1 else y[:, 0]
-            of_class = np.array([told["class_weight"].get(int(k), 1.0) for k in labels], np.float32)
-            weight = of_class if weight is None else weight * of_class
-        self.arrays = tuple(a for a in (x, y, weight) if a is not None)
-        self.count = len(tree.flatten(x)[0])
-        held = int(self.count * (told["validation_split"] or 0))
-        if held and told["validation_data"] is None:
-            self.count -= held
-            told["validation_data"] = self.rows(slice(self.count, None))
-        self.batch = told["batch_size"] or 32
+        parts = unpack_x_y_sample_weight(whole._inputs)
+        parts = tuple(part for part in parts if part is not None)
+        if as_they_are:
+            self._parts = tree.map_structure(array_slicing.NumpySliceable, parts)
+        else:
+            self._parts = array_slicing.convert_to_sliceable(parts, target_backend="numpy")
+        self.count, self.batch = whole._num_samples, whole.batch_size
         self.num_batches = math.ceil(self.count / self.batch)
         self.steps = None
 
     def rows(self, indices):
-        return tuple(tree.map_structure(lambda a: a[indices], a) for a in self.arrays)
+        return tree.map_structure(lambda a: a.convert_to_numpy(a[indices]), self._parts)
+
+    def few(self):
+        """Some rows, for their shapes."""
+        return self.rows(np.arange(min(GHOST, self.count)))
 
     def batches(self):
         """The batches of one epoch."""
         while True:
             if not self.steps.training:  # Keras builds the model from one
-                yield self.rows(np.arange(min(GHOST, self.count)))
+                yield self.few()
                 continue
             piece = self.steps.next()
             if piece is None:
@@ -70,7 +82,7 @@ class Rows(DataAdapter):
         import tensorflow as tf
 
         signature = tree.map_structure(
-            lambda a: tf.TensorSpec((None, *a.shape[1:]), a.dtype), self.arrays
+            lambda a: tf.TensorSpec((None, *a.shape[1:]), a.dtype), self.few()
         )
         options = tf.data.Options()
         # a batch that is fetched ahead would begin its slice too early, on another thread

@@ -123,6 +123,11 @@ class Run:
             self.reload()  # a batch was looked at before the loops
         self.passing = False
 
+    def goes_on_where_it_is(self):
+        """The program knows of restarts: its loops pass over nothing."""
+        self._pass_no_more()
+        self.ensure_started()
+
     def tell_over(self):
         """A loop begins behind the run's last epoch, so it has no batch. A program that asks for
         batches until it has some (`while True: for x in loader`) ends there."""
@@ -149,8 +154,7 @@ class Run:
         made = min(max(self.epoch - behind, 0), n) if self.on_start or self.passing else 0
         self._passed += made
         if made < n:
-            self._pass_no_more()
-            self.ensure_started()
+            self.goes_on_where_it_is()
         return made
 
     def next(self):

@@ -94,6 +94,10 @@ class Stream:
         while (piece := self.begin()) is not None:
             yield piece
 
+    def first(self):
+        """The same of those that have come; None: none is here."""
+        return self._to_begin[0] if self._to_begin else None
+
     def coming(self):
         """The slice that begins next; None: there is none."""
         return self._first(self._to_begin)

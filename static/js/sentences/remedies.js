@@ -35,7 +35,8 @@ function restOf(schedule, done) {
 }
 
 /**
- * From the best checkpoint, with half the rate that held there.
+ * From the best checkpoint, with half the rate that made it; where the rate falls just then, half
+ * of what follows: a rate that rose there may be what ended the job.
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
@@ -43,7 +44,8 @@ function resumeFromBest({job, artifacts, tests}) {
   const {optimizer, epochs = 1} = job.spec;
   const best = bestEvaluation(tests);
   const done = best ? Math.floor(best.epoch) : 0;
-  const rate = rateAt(job.spec, done) / 2;
+  const before = rateAt(job.spec, Math.max(0, done - 1e-6));
+  const rate = Math.min(before, rateAt(job.spec, done)) / 2;
   if (!becameNaN(job) || !best || !artifacts.includes(BEST) || !(rate > 0) || done >= epochs) {
     return null;
   }

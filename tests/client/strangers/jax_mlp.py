@@ -12,15 +12,14 @@ Y = np.sin(X).sum(1, keepdims=True)
 
 def init(sizes, key):
     keys = jax.random.split(key, len(sizes))
-    return [(jax.random.normal(k, (m, n)) / m**0.5, jnp.zeros(n))
+    return [{"w": jax.random.normal(k, (m, n)) / m**0.5, "b": jnp.zeros(n)}
             for k, m, n in zip(keys, sizes, sizes[1:])]
 
 
 def loss_fn(params, x, y):
-    for w, b in params[:-1]:
-        x = jnp.tanh(x @ w + b)
-    w, b = params[-1]
-    return jnp.mean((x @ w + b - y) ** 2)
+    for layer in params[:-1]:
+        x = jnp.tanh(x @ layer["w"] + layer["b"])
+    return jnp.mean((x @ params[-1]["w"] + params[-1]["b"] - y) ** 2)
 
 
 value_and_grad = jax.jit(jax.value_and_grad(loss_fn))

@@ -19,7 +19,8 @@ def value_and_grad(p, x, y):
     loss = -np.mean(np.sum(y * np.log(q + 1e-9), 1))
     dz = (q - y) / len(x)
     dh = (dz @ p["out"][0].T) * (1 - h**2)
-    return loss, {"hidden": {"w": x.T @ dh, "b": dh.sum(0)}, "out": [h.T @ dz, dz.sum(0)]}
+    # keys in another order than those of the parameters, as JAX would give them
+    return loss, {"hidden": {"b": dh.sum(0), "w": x.T @ dh}, "out": [h.T @ dz, dz.sum(0)]}
 
 
 def tree_map(f, *trees):

@@ -28,19 +28,28 @@ def _values(models):
 
 
 def _kill_at(step):
-    """TEST_KILL=N: the last rank's first process is killed at its Nth step."""
+    """TEST_KILL=N: the last rank's first process is killed at its Nth step, or with
+    TEST_KILL_IN=backward at its Nth backward pass."""
     last = evenstep.rank() == evenstep.world_size() - 1
     if not step or not last or os.environ.get("EVENSTEP_INCARNATION") != "0":
         return
+    import torch
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-    steps = iter(range(1, step + 1))
+    steps, backward = iter(range(1, step + 1)), torch.Tensor.backward
 
     def kill(*_):
         if next(steps) == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    register_optimizer_step_pre_hook(kill)
+    def kill_or_pass(*args, **options):
+        kill()
+        backward(*args, **options)
+
+    if os.environ.get("TEST_KILL_IN") == "backward":
+        torch.Tensor.backward = kill_or_pass
+    else:
+        register_optimizer_step_pre_hook(kill)
 
 
 def _run(name, output):
@@ -59,7 +68,7 @@ def _run(name, output):
     sys.argv = [name + ".py", *ARGUMENTS.get(name, [])]
     runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")
     values = _values(models)
-    values.update((name, a) for run in runs for name, a in arrays._leaves(run.params))
+    values.update((name, a) for run in runs for name, a in arrays._leaves(run.params, run.params))
     np.savez(output + ".npz", **values)
 
 

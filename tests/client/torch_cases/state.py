@@ -1,5 +1,6 @@
 """Cases of the program's own state: metrics, faults, processes that are killed and go on."""
 
+import itertools
 import math
 import os
 import random
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
 
 import evenstep
 
@@ -22,18 +24,20 @@ def with_state(output):
     model = nn.Sequential(nn.Linear(20, 32), nn.Dropout(0.5), nn.BatchNorm1d(32), nn.Linear(32, 5))
     opt = torch.optim.AdamW(model.parameters(), 1e-3)
     scheduler = torch.optim.lr_scheduler.StepLR(opt, 3, 0.5)
-    loader = DataLoader(data(), batch_size=300)
-    model, opt, loader, scheduler = evenstep.prepare(model, opt, loader, scheduler)
+    loader, counts = DataLoader(data(), batch_size=300), {"batches": 0}
+    model, opt, loader, scheduler, counts = evenstep.prepare(model, opt, loader, scheduler, counts)
     batches = 0
     for _ in evenstep.epochs(2):
         for x, y in loader:
             plain_step(model, opt, x, y)
             scheduler.step()
             batches += 1
+            counts["batches"] += 1
     evenstep.log(test_accuracy=0.5, batches=batches)
     torch.save(evenstep.state_dict(), output + ".pt")
     steps = float(opt.state_dict()["state"][0]["step"])
-    leave(output, model, rate=opt.param_groups[0]["lr"], adam_steps=steps, draw=torch.rand(1))
+    leave(output, model, rate=opt.param_groups[0]["lr"], adam_steps=steps, draw=torch.rand(1),
+          batches=counts["batches"])
 
 
 def alone_is_untouched(output):
@@ -74,6 +78,23 @@ def unprepared_loader(output):
     mine = full(data())
     model, opt, _ = evenstep.prepare(model, opt, mine)
     for x, y in mine:
+        plain_step(model, opt, x, y)
+
+
+def shares_out(output):
+    """As for DistributedDataParallel, by rank() and world_size()."""
+    model, set_ = mlp(), data()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    sampler = DistributedSampler(set_, evenstep.world_size(), evenstep.rank())
+    evenstep.prepare(model, opt, DataLoader(set_, batch_size=100, sampler=sampler))
+
+
+def keeps_batches(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    loader = DataLoader(data(), batch_size=600)
+    model, opt, loader = evenstep.prepare(model, opt, loader)
+    for _, (x, y) in zip(range(5), itertools.cycle(loader)):
         plain_step(model, opt, x, y)
 
 

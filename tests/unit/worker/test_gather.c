@@ -106,7 +106,7 @@ static void flips_mirror_the_share_that_was_asked_for(void **state)
     float x[EACH];
     int mirrored = 0;
     for (int epoch = 0; epoch < 100; epoch++) {
-        struct visit v = {true, 5, epoch};
+        struct visit v = {true, 5, epoch, NULL};
         for (int i = 0; i < SAMPLES; i++) {
             gather_one(&d, &s, &v, i, x);
             bool is = shows(x, HEIGHT, WIDTH, i, 0, 0, true, false);
@@ -130,7 +130,7 @@ static void shifts_reach_every_place_and_fill_with_zeros_or_the_edge(void **stat
         int seen[5][5] = {{0}};
         float x[EACH];
         for (int epoch = 0; epoch < 25; epoch++) {
-            struct visit v = {true, 5, epoch};
+            struct visit v = {true, 5, epoch, NULL};
             for (int i = 0; i < SAMPLES; i++) {
                 int found = 0;
                 gather_one(&d, &s, &v, i, x);
@@ -162,7 +162,7 @@ static void windows_reach_every_place_of_the_padded_picture(void **state)
     int seen[4][4] = {{0}}, mirrored = 0;
     float x[EACH];
     for (int epoch = 0; epoch < 40; epoch++) {
-        struct visit v = {true, 9, epoch};
+        struct visit v = {true, 9, epoch, NULL};
         for (int i = 0; i < SAMPLES; i++) {
             int found = 0;
             gather_one(&d, &s, &v, i, x);
@@ -231,7 +231,7 @@ static void the_loader_gives_augmented_windows_for_training_and_the_middle_for_t
     OK(loader_start(&l, &d, &s, 5, 2, true, &err_));
     loader_hint(&l, &slice);
     OK(loader_get(&l, &slice, &in, &err_));
-    struct visit v = {true, 5, 3};
+    struct visit v = {true, 5, 3, NULL};
     for (int i = 0; i < 4; i++) {
         gather_one(&d, &s, &v, in.sample[i], x);
         assert_memory_equal(in.x + i * 24, x, 24 * sizeof(float));

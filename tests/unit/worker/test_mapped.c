@@ -5,6 +5,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
+#include <sys/mman.h>
 
 #include "worker/data/dataset.h"
 #include "worker/data/mapped.h"
@@ -259,6 +261,89 @@ static void a_file_that_is_shortened_is_named_and_nothing_dies(void **state)
     mapped_close(m);
 }
 
+/* The share of a file's pages that are in the page cache. */
+static double in_cache(const char *path, size_t bytes)
+{
+    enum { MOST = 1024 };
+    static unsigned char there[MOST];
+    int fd = open(path, O_RDONLY), n = (int)(bytes / PAGE), found = 0;
+    void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(n <= MOST && at != MAP_FAILED && mincore(at, bytes, there) == 0);
+    for (int i = 0; i < n; i++) {
+        found += there[i] & 1;
+    }
+    munmap(at, bytes);
+    close(fd);
+    return (double)found / n;
+}
+
+static void samples_before_the_part_that_stays_leave_the_page_cache(void **state)
+{
+    enum { PAGES = 64 };
+    struct place *p = *state;
+    static uint8_t bytes[PAGES * PAGE], room[PAGE];
+    struct form form = {.kind = 'u', .width = 1, .sample = PAGE};
+    struct once half = {.kept = 0.5, .room = room};
+    char path[8192];
+    for (int i = 0; i < PAGES; i++) {
+        memset(bytes + (size_t)i * PAGE, i, PAGE);
+    }
+    put_file(p->dir, "x.npy", bytes, sizeof bytes);
+    snprintf(path, sizeof path, "%s/x.npy", p->dir);
+    int fd = open(path, O_RDONLY);
+    assert_int_equal(fsync(fd), 0); /* what is not on the disk cannot leave the cache */
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    if (in_cache(path, sizeof bytes) > 0) {
+        skip(); /* a file system that is itself memory */
+    }
+    struct mapped *m = mapped_open(path, "x.npy", &err_);
+    struct stored *s = stored_new(&form);
+    stored_add(s, m, 0, PAGES);
+    stored_shuffled(s); /* page by page, as a page that was read with others leaves with them */
+    for (int i = 0; i < PAGES; i++) {
+        assert_int_equal(m->at[(size_t)i * PAGE], i); /* all are touched, as for the digest */
+    }
+    stored_shuffled(s);
+    assert_true(in_cache(path, sizeof bytes) > 0.99);
+    for (int64_t i = 0; i < PAGES; i++) {
+        const uint8_t *at = stored_once(s, i, &half);
+        assert_true(at == (i < PAGES / 2 ? room : m->at + (size_t)i * PAGE));
+        assert_int_equal(at[0], i);
+        assert_int_equal(at[PAGE - 1], i);
+    }
+    double left = in_cache(path, sizeof bytes);
+    if (left < 0.49 || left > 0.51) {
+        fail_msg("%g of the file is in the page cache, not the half that stays", left);
+    }
+    OK(mapped_check(m, &err_));
+    assert_int_equal(truncate(path, PAGE), 0);
+    assert_int_equal(stored_once(s, 9, &half)[7], 0);
+    FAILS(mapped_check(m, &err_), ERR_DATA, "'x.npy' was shortened");
+    stored_free(s);
+    mapped_close(m);
+}
+
+static void what_stays_is_what_there_is_room_for(void **state)
+{
+    struct place *p = *state;
+    struct dataset d;
+    struct data_spec s = spec_of(CAT_FORMAT_NPY);
+    uint8_t x[TRAIN * EACH] = {7};
+    put_set(p, "|u1", x, 1, false);
+    OK(dataset_open(&d, &s, 1, p->root, &err_));
+    double all = (double)(d.train.stored->run[0].file->bytes + d.test.stored->run[0].file->bytes);
+    assert_true(dataset_kept(&d, (int64_t)all) == 1);
+    assert_true(fabs(dataset_kept(&d, 100) - 100 / all) < 1e-9);
+    assert_true(dataset_kept(&d, -5) == 0);
+    dataset_release(&d);
+    s.validation = 0.5; /* both parts are in the training file, which counts once */
+    OK(dataset_open(&d, &s, 1, p->root, &err_));
+    all = (double)d.train.stored->run[0].file->bytes;
+    assert_true(fabs(dataset_kept(&d, 100) - 100 / all) < 1e-9);
+    dataset_release(&d);
+}
+
 static void a_file_that_is_changed_is_named(void **state)
 {
     struct place *p = *state;
@@ -290,6 +375,8 @@ int main(void)
         TEST_(an_unpacked_file_that_was_cut_is_unpacked_again),
         TEST_(without_room_in_the_cache_a_packed_file_goes_into_memory),
         TEST_(a_file_that_is_shortened_is_named_and_nothing_dies),
+        TEST_(samples_before_the_part_that_stays_leave_the_page_cache),
+        TEST_(what_stays_is_what_there_is_room_for),
         TEST_(a_file_that_is_changed_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

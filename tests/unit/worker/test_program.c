@@ -9,6 +9,7 @@
 #include "worker/program/block.h"
 #include "worker/program/child.h"
 #include "worker/program/describe.h"
+#include "worker/program/engine_parts.h"
 
 static const char good[] =
     "{\"framework\": \"torch\", \"samples\": 1000, \"global_batch\": 64, \"ahead\": 500, \"epochs\": null,"
@@ -264,6 +265,37 @@ static void a_program_sees_the_gpu_of_its_node_alone(void **state)
     sees("cpu:2", "3", "gpus 3");
 }
 
+/* By it the rank looks whether the program has begun, and lets it make its step without asking. A
+ * rank that came late to a step once would look too early in the next fifty. */
+static void a_late_look_at_a_step_that_was_made_makes_no_step_short(void **state)
+{
+    assert_true(pass_usual(1, 0.02, true) == 1);
+    assert_true(pass_usual(1, 0.02, false) == 0.5);
+    assert_true(pass_usual(1, 0.75, false) == 0.75);
+    assert_true(pass_usual(1, 2, true) == 1.1);
+    assert_true(pass_usual(1, 2, false) == 1.1);
+}
+
+static void our_folders_come_before_those_of_the_job(void **state)
+{
+    struct program_spec p;
+    struct child_ask ask = ask_of(&p, "echo paths $PYTHONPATH $LD_LIBRARY_PATH");
+    struct child c;
+    char text[400];
+    json_t *env = json_pack("{s:s}", "PYTHONPATH", "its:own");
+    p.env = env;
+    ask.python_path = "/ours";
+    ask.library_folder = "/lib-of-ours";
+    setenv("PYTHONPATH", "/the-agents", 1);
+    unsetenv("LD_LIBRARY_PATH");
+    OK(child_start(&c, &ask, &err_));
+    await_end(&c);
+    assert_non_null(strstr(child_epitaph(&c, text, sizeof(text)), "paths /ours:its:own /lib-of-"));
+    child_stop(&c, 1);
+    unsetenv("PYTHONPATH");
+    json_decref(env);
+}
+
 static void how_a_program_ended_is_said_with_its_last_lines(void **state)
 {
     struct program_spec p;
@@ -377,6 +409,8 @@ int main(void)
         cmocka_unit_test(what_the_spec_or_the_strategy_cannot_take_is_refused),
         cmocka_unit_test(the_block_is_sealed_and_its_parts_do_not_overlap),
         cmocka_unit_test(buckets_begin_with_the_last_tensors_and_hold_every_float_once),
+        cmocka_unit_test(a_late_look_at_a_step_that_was_made_makes_no_step_short),
+        cmocka_unit_test(our_folders_come_before_those_of_the_job),
         cmocka_unit_test(how_a_program_ended_is_said_with_its_last_lines),
         cmocka_unit_test(only_the_last_lines_that_fit_are_told),
         cmocka_unit_test(a_program_sees_the_gpu_of_its_node_alone),

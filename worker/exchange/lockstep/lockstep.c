@@ -195,29 +195,32 @@ bool lockstep_evaluates(const struct lockstep *l, struct work *out)
     return true;
 }
 
-void lockstep_say_left(char out[LEFT_TEXT], int n, float who)
+int lockstep_say_left(const struct lockstep *l, const struct left *left, const char *when,
+                      int64_t number, const char *what, struct err *e)
 {
-    if (n == 1) {
-        snprintf(out, LEFT_TEXT, "the program of rank %d has", (int)who - 1);
+    char who[48];
+    if (left->n == 1) {
+        snprintf(who, sizeof(who), "the program of rank %d has", (int)left->who - 1);
     } else {
-        snprintf(out, LEFT_TEXT, "%d programs have", n);
+        snprintf(who, sizeof(who), "%d programs have", left->n);
     }
+    err_set(e, left->mine ? ERR_PEER : ERR_CANCELLED,
+            "%s left %s %lld and %d go on: the loops of all ranks make the same number of %s", who,
+            when, (long long)number, left->there, what);
+    if (left->mine && l->env->parted) {
+        l->env->parted(l->env->ctx, e);
+    }
+    return -(int)e->code;
 }
 
 /* Programs that are open go on, or all leave; of one that has ended meanwhile nobody knows. */
-static int agree_to_leave(struct lockstep *l, struct err *e)
+static int agree_to_leave(struct lockstep *l, bool mine, struct err *e)
 {
-    int leave = (int)l->sum_words[3], stay = (int)l->sum_words[4];
-    if (leave > 0 && stay > 0) {
-        char who[LEFT_TEXT];
-        lockstep_say_left(who, leave, l->sum_words[5]);
-        return err_set(
-            e, ERR_PEER,
-            "%s left after epoch %lld and %d go on: the loops of all ranks make the same "
-            "number of epochs",
-            who, (long long)l->at.cursor.epoch, stay);
+    const struct left left = {(int)l->sum_words[3], (int)l->sum_words[4], l->sum_words[5], mine};
+    if (left.n > 0 && left.there > 0) {
+        return lockstep_say_left(l, &left, "after epoch", l->at.cursor.epoch, "epochs", e);
     }
-    l->at.left = l->at.left || leave > 0;
+    l->at.left = l->at.left || left.n > 0;
     return 0;
 }
 
@@ -236,7 +239,7 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     env->comm->watches = true;
     int rc = comm_wait(env->comm, &l->sums.op, e);
     env->comm->watches = false;
-    if (rc < 0 || (env->open && (rc = agree_to_leave(l, e)) < 0)) {
+    if (rc < 0 || (env->open && (rc = agree_to_leave(l, r->leaves, e)) < 0)) {
         return rc;
     }
     double n = l->sum_words[2];

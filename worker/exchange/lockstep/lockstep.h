@@ -123,9 +123,17 @@ void lockstep_done(struct lockstep *l);
 void lockstep_undo(struct lockstep *l);
 /* Goes back to where `l` stood when its `at` was copied to *to. Not with rank_env.ahead. */
 void lockstep_return(struct lockstep *l, const struct lockstep_mark *to);
-/* "the program of rank 1 has", "2 programs have". who: the sum of their ranks + 1. */
-enum { LEFT_TEXT = 48 };
-void lockstep_say_left(char out[LEFT_TEXT], int n, float who);
+/* Programs that have left where others have not. who: the sum of their ranks + 1; mine: this rank's
+ * is one of them. */
+struct left {
+    int n, there;
+    float who;
+    bool mine;
+};
+/* The error: "the program of rank 1 has left before step 7 and 2 go on: …". ERR_PEER, with its node
+ * and last lines, where it is this rank's; else ERR_CANCELLED, an echo of that. */
+int lockstep_say_left(const struct lockstep *l, const struct left *left, const char *when,
+                      int64_t number, const char *what, struct err *e);
 /* The worker that speaks for all of them: the lowest rank that is left. */
 bool lockstep_is_first(const struct lockstep *l);
 /* Takes the sums of an evaluation of this version, as lockstep_evaluated() does. samples 0: nothing

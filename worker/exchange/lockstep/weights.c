@@ -50,8 +50,9 @@ void weighing_begin(struct weighing *g, const struct work *w, float *words)
     }
 }
 
-void weighing_leave(const struct weighing *g, const struct dev_result *r, float *words)
+void weighing_leave(struct weighing *g, const struct dev_result *r, float *words)
 {
+    g->left = r->leaves;
     if (g->l) {
         float *mine = words + lockstep_words(g->l) - WEIGHED_WORDS;
         mine[WORD_LEFT] = r->leaves;
@@ -67,12 +68,8 @@ int weighing_left(const struct weighing *g, const float *sums, struct err *e)
     if (there == 0) {
         return left > 0 ? WEIGHING_ALL_LEFT : WEIGHING_GOES_ON;
     }
-    char who[LEFT_TEXT];
-    lockstep_say_left(who, left, lockstep_weighed(g->l, sums)[WORD_WHO]);
-    return err_set(e, ERR_PEER,
-                   "%s left before step %lld and %d go on: the loops of all ranks make the same "
-                   "number of steps",
-                   who, (long long)g->step, there);
+    const struct left l = {left, there, lockstep_weighed(g->l, sums)[WORD_WHO], g->left};
+    return lockstep_say_left(g->l, &l, "before step", g->step, "steps", e);
 }
 
 bool weighing_judge(void *ctx, const float *sums, double *scale)

@@ -21,14 +21,16 @@ struct weighing {             /* of one sum of gradients */
                                  and nothing below does anything */
     int64_t step;
     double planned; /* samples of it */
+    bool left;      /* this rank's program has left in place of it */
 };
 
 /* Writes this rank's words of the sum over w. */
 void weighing_begin(struct weighing *g, const struct work *w, float *words);
 /* Whether this rank's program has left in place of the step. */
-void weighing_leave(const struct weighing *g, const struct dev_result *r, float *words);
+void weighing_leave(struct weighing *g, const struct dev_result *r, float *words);
 enum weighing_outcome { WEIGHING_GOES_ON, WEIGHING_ALL_LEFT /* there is no step */ };
-/* enum weighing_outcome; ERR_PEER if some programs have left and others not. */
+/* enum weighing_outcome; an error, as lockstep_say_left's, if some programs have left and others
+ * not. */
 int weighing_left(const struct weighing *g, const float *sums, struct err *e);
 /* For gradients_set_judge: ctx is a struct weighing with l. */
 bool weighing_judge(void *ctx, const float *sums, double *scale);

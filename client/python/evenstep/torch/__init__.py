@@ -7,6 +7,7 @@ optimizer.py  steps that are left out, or of which the difference is sent
 loss.py       where a backward begins, and the loss for display
 schedules.py  schedules by batches, where each node has a number of its own
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
+place.py      where the program's loop is: steps that it counts, gradients not used yet
 state.py      the program's own state, and state_dict()
 """
 
@@ -22,20 +23,26 @@ from . import loss, optimizer, schedules, state
 from .blocks import Blocks, describe, named_parameters
 from .loader import Loader, about_loader
 from .passes import Passes
+from .place import Place
 
 
 def _sort(objects):
-    """Modules, optimizers, loaders and schedulers among the objects."""
+    """Modules, optimizers, the loader, schedulers, and what else has a state, among the objects."""
     kinds = {torch.nn.Module: [], torch.optim.Optimizer: [], DataLoader: [], LRScheduler: []}
     kinds[ReduceLROnPlateau] = kinds[LRScheduler]
+    others = []
     for o in objects:
         found = [kind for kind in kinds if isinstance(o, kind)]
-        if not found:
+        if found:
+            kinds[found[0]].append(o)
+        elif state.is_other(o):
+            others.append(o)
+        else:
             raise Error(
-                "prepare() takes modules, optimizers, a DataLoader and schedulers, not %s"
+                "prepare() takes modules, optimizers, a DataLoader, schedulers, and what a state "
+                "is to hold (a dict, or what has state_dict() and load_state_dict()), not %s"
                 % type(o).__name__
             )
-        kinds[found[0]].append(o)
     models, optimizers, loaders, schedulers = list(kinds.values())[:4]
     if len(loaders) > 1:
         raise Error(
@@ -52,7 +59,7 @@ def _sort(objects):
             raise Error(
                 "prepare() takes the model itself, not one wrapped by DistributedDataParallel"
             )
-    return models, optimizers, loaders[0], schedulers
+    return models, optimizers, loaders[0], schedulers, others
 
 
 class Program:
@@ -61,7 +68,7 @@ class Program:
     def __init__(self, objects, reduction="mean", shard=None, samples=None):
         if reduction not in ("mean", "sum"):
             raise Error("reduction is 'mean' or 'sum', not '%s'" % reduction)
-        models, optimizers, loader, schedulers = _sort(objects)
+        models, optimizers, loader, schedulers, others = _sort(objects)
         self.reduction, self.shard = reduction, shard
         tensors = describe(models, optimizers)
         about = about_loader(loader, shard, samples)
@@ -75,30 +82,33 @@ class Program:
         self.blocks = Blocks(self.run, models, tensors)
         self.passes = Passes(self.run, self.blocks, optimizers, reduction)
         self.stream = Stream(self.run, self.passes)
-        self.state = state.State(self.run, self.stream, models, optimizers, schedulers)
+        self.place = self.passes.place = Place(self.run, self.stream)
+        self.state = state.State(self.run, self.stream, models, optimizers, schedulers, others)
         self.run.save = self.state.save
         self.run.before_leave = self.stream.close
         optimizer.watch(self.passes, self.blocks)
         loss.watch(self.passes)
         made = Loader(loader, self.stream, shard, known)
-        schedules.watch(self.passes, len(made) if known else 0)
+        self.place.length = made.of_an_epoch() if known else 0
+        schedules.watch(self.passes, self.place.length)
         self.objects = tuple(made if o is loader else o for o in objects)
         self.run.on_start, self.run.reload = self._start, self.state.load
 
     def go_on_with(self, objects, reduction=None, shard=None, samples=None):
         """prepare() once more: a second phase of the same run, of the same parameters."""
-        models, optimizers, loader, schedulers = _sort(objects)
+        models, optimizers, loader, schedulers, others = _sort(objects)
         for name, p in named_parameters(models):
             if id(p) not in self.blocks.by_id:
                 raise Error(
                     "prepare() was called once more with the parameter '%s', which the first call "
                     "did not have: one run trains one set of parameters, so give the first call "
-                    "the whole model, frozen or not" % name
+                    "all modules, whether they train by then or not; networks that have nothing "
+                    "to do with each other (folds, an ensemble) are jobs of their own" % name
                 )
         given = loader.given if type(loader) is Loader else loader  # the first phase's, once more
         self._check_like_the_first(about_loader(given, shard or self.shard, samples), reduction)
         self.passes.take_optimizers(optimizers)
-        self.state.begin_phase(optimizers, schedulers)
+        self.state.begin_phase(optimizers, schedulers, others)
         made = Loader(given, self.stream, shard or self.shard, self.about["samples"])
         self.objects = tuple(made if o is loader else o for o in objects)
 
@@ -134,6 +144,9 @@ class Program:
 
     def weight(self, n):
         self.passes.weigh(float(n))
+
+    def steps(self, n, batches):
+        return self.place.steps(n, batches)
 
     def state_dict(self):
         return self.state.whole()

@@ -202,7 +202,8 @@ class Blocks:
         self.flat.copy_(self.before)
 
     def check_replaced(self):
-        """load_state_dict(assign=True) swaps Parameter objects: the model then trains others."""
+        """load_state_dict(assign=True) swaps Parameter objects: the model then trains others. So
+        does a layer that is added."""
         for name, p in named_parameters(self.models):
             if id(p) not in self.by_id:
                 raise Error(

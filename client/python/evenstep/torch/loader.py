@@ -13,6 +13,7 @@ import sys
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 from torch.utils.data import RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler
 
 from ..run import Error, asked_by_call
 from ..stream import GHOST
@@ -38,6 +39,12 @@ def _sampler(loader):
         raise Error(
             "the loader has a batch sampler of its own (%s), which knows no global batch: give "
             "batch_size, and a sampler if the order matters" % type(batches).__name__
+        )
+    if isinstance(batches.sampler, DistributedSampler):
+        raise Error(
+            "the loader has a DistributedSampler, which shares the samples out among ranks: the "
+            "service does that, so leave it out and give shuffle=True (a program that is written "
+            "for DistributedDataParallel runs by `evenstep run --ddp`)"
         )
     return batches.batch_size, batches.sampler
 
@@ -187,7 +194,7 @@ class Loader:
             self.inner = DataLoader(data, batch_size=None, collate_fn=_same, **arguments)
             self._samples = None
         else:
-            sampler = SliceSampler(stream, _sampler(given)[1], len(self))
+            sampler = SliceSampler(stream, _sampler(given)[1], self.of_an_epoch())
             self.inner = DataLoader(given.dataset, batch_sampler=sampler, **arguments)
 
     def _granted(self, given):
@@ -207,6 +214,9 @@ class Loader:
     def __len__(self):
         if not self.samples:
             return len(self.given)
+        return self.of_an_epoch() - self.stream.steps.place.passed()
+
+    def of_an_epoch(self):
         batch = self.run.global_batch
         return self.samples // batch if _drops_last(self.given) else -(-self.samples // batch)
 
@@ -233,13 +243,15 @@ class Loader:
         self.run.ensure_started()
         self.stream.reopen()
         if self.stream.is_over():
-            self.run.tell_over()
+            if not self.stream.steps.place.in_steps:
+                self.run.tell_over()
             return self._behind_end()
         return self._streamed() if self._collate else self._sampled()
 
     def _behind_end(self):
-        """No loop has a batch any more; `next(iter(loader))` has one to look at, without a step."""
-        if asked_by_call(sys._getframe(1)):
+        """No loop has a batch any more; `next(iter(loader))` has one to look at, without a step,
+        and so has the last of evenstep.steps()."""
+        if self.stream.steps.place.in_steps or asked_by_call(sys._getframe(1)):
             yield from self._spare(self.given.batch_size or self.run.global_batch)
 
     def _spare(self, samples):
@@ -259,7 +271,16 @@ class Loader:
             self._generator.manual_seed(seed % 2**63)
         return iter(self.inner)
 
+    def _once_more(self):
+        """Batches that a process before this one has done, of a step that it had not made."""
+        place = self.stream.steps.place
+        place.enter_epoch()
+        while place.replays:
+            place.replays -= 1
+            yield from self._spare(GHOST)
+
     def _sampled(self):
+        yield from self._once_more()
         piece, batches = self.stream.begin(), None
         if piece is None and not self.run.over:
             if self.run.passing:  # a look, where the epoch ended with the process before this one
@@ -276,6 +297,7 @@ class Loader:
             piece = self.stream.begin()
 
     def _streamed(self):
+        yield from self._once_more()
         if self._samples is None:
             self._samples = self._iterator(0)
         while (piece := self.stream.begin()) is not None:

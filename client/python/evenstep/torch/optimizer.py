@@ -53,8 +53,9 @@ class _Watch:
         self.blocks.check_replaced()
         if any(known):
             raise Error(
-                "the optimizer %s steps parameters that are not in the prepared model: put them "
-                "into the module, or into an optimizer of their own" % type(optimizer).__name__
+                "the optimizer %s steps parameters that are not in the prepared model: give "
+                "prepare() the module that has them, too, or these an optimizer of their own"
+                % type(optimizer).__name__
             )
         return False
 
@@ -68,9 +69,11 @@ class _Watch:
             raise Error(
                 "optimizer.step() on gradients that were not summed over the ranks: batches come "
                 "from the loader that prepare() returned, each with a backward pass, and the last "
-                "pass before a step stands outside no_sync()"
+                "pass before a step stands outside no_sync(); itertools.cycle(loader) keeps old "
+                "batches and asks for no new ones: `while True: yield from loader` does"
             )
         self.leave_out(optimizer)
+        passes.place.optimizer_steps()
         if closure is None:
             return None
 

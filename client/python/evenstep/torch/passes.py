@@ -75,6 +75,7 @@ class Passes:
         self._local = False  # a further pass of which the rank does not hear
         self._fired = [False] * len(blocks.slots)
         self._unhooked = list(range(len(blocks.slots)))
+        self.place = None  # place.py, once there is one
         self.hook()
 
     def take_optimizers(self, optimizers):
@@ -124,6 +125,7 @@ class Passes:
             self.run.held_back(self.samples, self._loss(), self._rate())
         elif not self.settled and not self.run.over:
             self.run.abort()  # its pass failed, or there was none
+        self.place.slice_ends(self.touched)
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
 
@@ -195,8 +197,11 @@ class Passes:
     def kept_gradients(self):
         return self.kept, [slot.tensor.grad for slot in self.blocks.slots]
 
-    def keep_gradients(self, kept):
+    def keep_gradients(self, kept, are_mine):
+        """Those of another rank stand for this one's, and weigh what this one's samples do."""
         self.kept, gradients = kept
+        if self.kept and not are_mine and self.mine:
+            self.kept = self._share()
         for slot, gradient in zip(self.blocks.slots, gradients):
             slot.tensor.grad = gradient
 
@@ -209,6 +214,7 @@ class Passes:
             return
         self.touched = self._trained = True
         self.idle = 0
+        self.place.pass_begins()
         further = self.settled and not self.keeping
         self._local = further and self.answer == DIFFERENCE and not self.sums
         if further and not self._local:

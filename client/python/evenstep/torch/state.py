@@ -13,6 +13,7 @@ import random
 import sys
 
 import torch
+import torch.utils.data
 
 from .blocks import plain
 
@@ -68,11 +69,34 @@ def model_state(models):
     return _one_or_all(states)
 
 
+def is_other(value):
+    """Whether prepare() takes it as something of the program's own that a state holds, too."""
+    known = torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler
+    known += torch.optim.lr_scheduler.ReduceLROnPlateau, torch.utils.data.DataLoader
+    has_state = callable(getattr(value, "state_dict", None))
+    has_state = has_state and callable(getattr(value, "load_state_dict", None))
+    return isinstance(value, dict) or (has_state and not isinstance(value, known))
+
+
+def _take(value):
+    """What an object of the program's says of itself."""
+    return dict(value) if isinstance(value, dict) else value.state_dict()
+
+
+def _give(value, state):
+    if isinstance(value, dict):
+        value.update(state)
+    else:
+        value.load_state_dict(state)
+
+
 def alone(objects):
     """The same for a program that runs alone."""
     optimizers = [o for o in objects if isinstance(o, torch.optim.Optimizer)]
     schedulers = [o for o in objects if isinstance(o, torch.optim.lr_scheduler.LRScheduler)]
+    others = [_take(o) for o in objects if is_other(o)]
     return {
+        **({"others": others} if others else {}),
         "model": model_state([o for o in objects if isinstance(o, torch.nn.Module)]),
         "optimizer": _one_or_all([o.state_dict() for o in optimizers]),
         "scheduler": _one_or_all([s.state_dict() for s in schedulers]),
@@ -81,22 +105,42 @@ def alone(objects):
 
 
 class State:
-    def __init__(self, run, stream, models, optimizers, schedulers):
+    def __init__(self, run, stream, models, optimizers, schedulers, others):
         self.run, self.stream, self.models = run, stream, models
-        self.optimizers, self.schedulers = optimizers, schedulers
-        self.phase = 0  # of the program: calls of prepare() before this one
+        self.place = stream.steps.place
+        self.phase = -1  # of the program: calls of prepare() before this one
+        own = self._kept()
+        if own is not None:
+            self.place.load(own)
+        self.begin_phase(optimizers, schedulers, others, own)
 
-    def begin_phase(self, optimizers, schedulers):
-        self.optimizers, self.schedulers = optimizers, schedulers
+    def _kept(self):
+        """What the rank kept, or None."""
+        if not self.run.state:
+            return None
+        return torch.load(io.BytesIO(self.run.state), map_location="cpu", weights_only=False)
+
+    def begin_phase(self, optimizers, schedulers, others, own=None):
+        """`others` come back at once, since a loop may begin with what they say; and once more
+        with the first batch, since loops may pass over epochs before it."""
+        self.optimizers, self.schedulers, self.others = optimizers, schedulers, others
         self.phase += 1
+        if others:
+            self._load_others(own or self._kept())
 
-    def _own(self):
-        return {
+    def _is_of_this_phase(self, own):
+        return own is not None and own["place"].get("phase", 0) == self.phase
+
+    def _mine(self):
+        own = {
             "optimizer": _one_or_all([o.state_dict() for o in self.optimizers]),
             "scheduler": _one_or_all([s.state_dict() for s in self.schedulers]),
             "random": random_numbers(),
             "place": {"epoch": self.stream.epoch, "rank": self.run.rank, "phase": self.phase},
         }
+        if self.others:
+            own["others"] = [_take(other) for other in self.others]
+        return own
 
     def _buffers(self):
         inside = {id(s.tensor) for s in self.stream.steps.blocks.statistics}
@@ -108,35 +152,44 @@ class State:
     def save(self):
         """Bytes for the rank. Parameters and running statistics are not in it: the rank has
         them."""
-        own = dict(self._own(), buffers=self._buffers())
-        if self.stream.steps.kept:
-            own["kept"] = self.stream.steps.kept_gradients()
+        own = dict(self._mine(), buffers=self._buffers())
+        self.place.save(own)
         file = io.BytesIO()
         torch.save(_readable(own), file)
         return file.getvalue()
 
     def whole(self):
-        return dict(self._own(), model=model_state(self.models))
+        return dict(self._mine(), model=model_state(self.models))
 
     @torch.no_grad()
     def load(self):
         """Goes on from what the rank kept, if it kept any."""
-        if not self.run.state:
+        own = self._kept()
+        if own is None:
             return
-        own = torch.load(io.BytesIO(self.run.state), map_location="cpu", weights_only=False)
-        if own["place"].get("phase", 0) == self.phase:
+        if self._is_of_this_phase(own):
             self._load_optimizers(own)
+        self._load_others(own)
         for model, buffers in zip(self.models, own["buffers"]):
             mine = dict(model.named_buffers())
             for name, value in buffers.items():
                 if name in mine:
                     mine[name].copy_(value)
-        self.stream.on_begin = lambda: restore_random_numbers(own["random"])
+        random_then = own["random"]
+
+        def on_begin():
+            self.place.restore()
+            restore_random_numbers(random_then)
+
+        self.stream.on_begin = on_begin
 
     def _load_optimizers(self, own):
         for o, state in zip(self.optimizers, _each(own["optimizer"], len(self.optimizers))):
             o.load_state_dict(state)
         for s, state in zip(self.schedulers, _each(own["scheduler"], len(self.schedulers))):
             s.load_state_dict(state)
-        if "kept" in own:
-            self.stream.steps.keep_gradients(own["kept"])
+
+    def _load_others(self, own):
+        if self._is_of_this_phase(own):
+            for other, state in zip(self.others, own.get("others", ())):
+                _give(other, state)

@@ -1,0 +1,168 @@
+"""Where the program's loop is, for a process that is started again: the steps that it counts, and
+gradients that no optimizer step has used yet.
+
+    batch            0   1   2   3 │ 4   5 ✗      accumulation by four; a process ends in batch 5
+    the next process                 s   5   6   7 │ 8   …      s: a batch of which no step is made
+
+A loop that accumulates gradients counts its batches from 0 (`(i + 1) % 4 == 0`, a loop within a
+step), so the new process first gets as many batches without a step as the old one had done since
+its optimizer stepped, and then the gradients that these had left. A state holds both.
+
+Under `sync` the state is another rank's, of the very slice that is due. In other strategies it is
+that of the last checkpoint: then the slices that came since are counted, and what was accumulated
+is gone.
+"""
+
+import os
+
+import torch
+
+
+class Place:
+    def __init__(self, run, stream):
+        self.run, self.stream, self.passes = run, stream, stream.steps
+        self.length = 0  # global batches of an epoch; 0: nobody knows
+        self._passed = -1, 0  # of this epoch so many batches were made by a process before
+        self.step = 0  # of the program's loops over steps()
+        self.in_steps = False
+        self.pending = 0  # batches with a pass since an optimizer stepped
+        self.each = 1  # batches of an optimizer step
+        self.replays = 0  # batches without a step that the loop gets first
+        self._behind = 0  # steps of loops over steps() that are over
+        self._counts = False  # an optimizer has stepped: one that is never called tells nothing
+        self._stepped = False  # it has, in the slice under way
+        self._before = None  # what the pass under way found: gradients that were kept
+        self._saved = None  # what a state says
+        self._settled = False  # it has been compared with where the run is
+        self._to_restore = None  # gradients, until the first slice has begun
+
+    # ---- what the passes tell
+
+    def optimizer_steps(self):
+        if self.passes.slice is not None:
+            self._counts = self._stepped = True
+
+    def pass_begins(self):
+        if self.pending and self._before is None and self.run.workers > 1:
+            kept, gradients = self.passes.kept_gradients()
+            self._before = kept, [g if g is None else g.clone() for g in gradients]
+
+    def slice_ends(self, touched):
+        if self._stepped:
+            self.each, self.pending = max(self.each, self.pending + 1), 0
+        elif touched and self._counts:
+            self.pending += 1
+        self._stepped, self._before = False, None
+
+    # ---- states
+
+    def _index(self, piece):
+        """Of a slice's batch, from the run's beginning; that with no step ends its epoch."""
+        if piece.number < 0:
+            return (piece.epoch + 1) * self.length
+        return piece.epoch * self.length + piece.start // self.run.global_batch
+
+    def _due(self):
+        """(number, index) of the slice that is due, as far as they are known."""
+        piece = self.passes.slice or self.stream.first()
+        if piece is not None and piece.number >= 0:
+            return piece.number, self._index(piece)
+        return -1, (self.stream.epoch + self.stream.is_ending()) * self.length
+
+    def save(self, own):
+        number, index = self._due()
+        own["place"].update(
+            step=self.step, number=number, batch=index, pending=self.pending, each=self.each
+        )
+        if self.pending or self.passes.kept:
+            own["gradients"] = self._before or self.passes.kept_gradients()
+
+    def load(self, own):
+        self._saved = own["place"], own.get("gradients")
+        self.step = self._saved[0].get("step", 0)
+
+    def settle(self):
+        """The run has started: says what has come since the state."""
+        if self._settled:
+            return
+        self._settled = True
+        if self._saved is None:
+            if self._restarted() and self.run.step:
+                self._pass_on({"batch": 0, "pending": 0})
+            return
+        place, gradients = self._saved
+        self._saved = None
+        if "batch" not in place:
+            return
+        self.each = max(self.each, place["each"])
+        if not self._restarted() or place["number"] == self.run.step:
+            self.replays = place["pending"]
+            self._to_restore = place, gradients
+        else:
+            self._pass_on(place)
+
+    @staticmethod
+    def _restarted():
+        """The process before this one ended, and not the whole run."""
+        return os.environ.get("EVENSTEP_INCARNATION", "0") != "0"
+
+    def _pass_on(self, place):
+        """From where a state was taken to the slice that is due."""
+        piece = self.stream.coming()
+        if piece is None or not self.length:
+            return
+        if not piece.step_count:  # under a server nodes make numbers of batches of their own
+            self.step = max(self.step, self._index(piece) // self.each)
+            return
+        since = place["pending"] + max(0, self._index(piece) - place["batch"])
+        self.step += since // self.each
+        self.replays = since % self.each
+
+    def enter_epoch(self):
+        """A loop begins, and the slice that it begins with is here."""
+        self.settle()
+        piece = self.stream.first()
+        if piece is not None and piece.step_count and self.length:
+            at = self._index(piece) % self.length
+            self._passed = piece.epoch, max(0, at - self.replays)
+
+    def passed(self):
+        """Batches of the epoch that its loop does not give, since a process before this one made
+        them: so `i + 1 == len(loader)` is the last one also where an epoch goes on."""
+        epoch, passed = self._passed
+        return passed if self.stream.epoch == epoch else 0
+
+    @torch.no_grad()
+    def restore(self):
+        """The first slice has begun."""
+        if self._to_restore is None:
+            return
+        (place, gradients), self._to_restore = self._to_restore, None
+        self.pending, self._counts = place["pending"], place["pending"] > 0
+        if gradients is not None:
+            self.passes.keep_gradients(gradients, place["rank"] == self.run.rank)
+
+    # ---- evenstep.steps()
+
+    def steps(self, n, batches):
+        self.each, self.in_steps = max(self.each, batches), True
+        self.run.goes_on_where_it_is()
+        self.settle()
+        while self.step < self._behind + n and not self.run.over:
+            seen = self.passes.batches
+            yield self.step - self._behind
+            self.step = self._next(seen)
+        self.in_steps = False
+        self.stream.close_epoch_if_over()  # what follows sees averaged parameters
+        self._behind += n
+        self.step = max(self.step, self._behind)
+
+    def _next(self, seen):
+        """The step after this one. Under a server, where nodes make numbers of batches of their
+        own, the one in which the run is: some come twice, or never."""
+        piece = self.passes.slice
+        alike = piece is None or piece.step_count or self.run.workers == 1 or not self.length
+        if alike or seen == self.passes.batches:
+            return self.step + 1
+        part = min(self.length, (piece.start + piece.count) / self.run.global_batch)
+        return max(self.step, int((piece.epoch * self.length + part) / self.each + 1e-6))
