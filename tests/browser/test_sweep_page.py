@@ -37,12 +37,13 @@ def test_the_page_shows_settings_results_and_the_best_and_leads_to_the_jobs(page
     assert links == [t["jobs"][0]["id"] for t in sweep["trials"]]
     page.script("document.querySelectorAll('.trial-jobs a')[2].focus()")
     until("the line is looked at", lambda: page.script(
-        "return [...document.querySelectorAll('.trial.looked,.trial-dot.looked,tr.looked')]"
+        "return [...document.querySelectorAll("
+        "'.trial.highlighted,.trial-dot.highlighted,tr.highlighted')]"
         ".map((e) => e.dataset.trial).join()") == "3,3,3")
     assert page.text(".row-title .note").startswith(
         "Trial 3, learning_rate 1 and global_batch 16: test accuracy ")
     page.script("document.activeElement.blur()")
-    until("no line is looked at", lambda: not page.all(".looked"))
+    until("no line is looked at", lambda: not page.all(".highlighted"))
     page.script("document.querySelector('.trial[data-trial=\"2\"] .trial-line')"
                 ".dispatchEvent(new MouseEvent('click', {bubbles: true}))")
     page.wait_for("#verdict")
