@@ -1,5 +1,26 @@
 /* Lines of a log (logfmt) as people read them. Pure. */
 
+/** @typedef {string | number} Source  a rank, or 'launcher' */
+
+/**
+ * Lines by where they come from, of an answer that has all logs: "rank-0: ts=…".
+ * @param {string} text
+ */
+export function logsOf(text) {
+  /** @type {Map<Source, string[]>} */
+  const logs = new Map();
+  for (const told of text.split('\n')) {
+    const [, name, rank, line] = /^(launcher|rank-(\d+)): (.*)$/.exec(told) || [];
+    if (name) {
+      const source = rank === undefined ? name : Number(rank);
+      const lines = logs.get(source) || [];
+      logs.set(source, lines);
+      lines.push(line);
+    }
+  }
+  return logs;
+}
+
 /**
  * @param {string} line
  * @param {RegExp} pattern
