@@ -125,7 +125,7 @@ export function tooShort(run) {
   const steps = Math.max(losses.length, job.progress?.step || 0);
   const accuracy = accuracyOf(run);
   const classes = classesOf(job.spec);
-  if (!past || steps >= LEAST_LOSSES || !known(accuracy) || accuracy > LIKE_CHANCE / classes) {
+  if (!past || steps >= LEAST_LOSSES || !known(accuracy) || !(accuracy <= LIKE_CHANCE / classes)) {
     return null;
   }
   return {
