@@ -3,7 +3,7 @@ import {Chart} from '../../chart/chart.js';
 import {union, visible} from '../../chart/smooth.js';
 import {known, NARROW, percent, percentTick, plural} from '../../format.js';
 import {bestEvaluation, last} from '../../measures.js';
-import {nothingYet} from '../../states.js';
+import {ended, nothingYet} from '../../states.js';
 
 import {LearningCurve} from './learningcurve.js';
 import {Rail} from './rail.js';
@@ -83,7 +83,8 @@ export class AccuracyChart {
     const best = bestEvaluation(evaluations);
     const {target} = this;
     const hit = target && evaluations.find((e) => e.accuracy >= target);
-    const reached = hit ? 'reached' + epochText(hit.epoch) : 'not reached yet';
+    const missed = ended(this.view.data.job.state) ? 'not reached' : 'not reached yet';
+    const reached = hit ? 'reached' + epochText(hit.epoch) : missed;
     const bestText =
         best && known(best.accuracy) ? percent(best.accuracy) + epochText(best.epoch) : 'none';
     this.rail.set('', [

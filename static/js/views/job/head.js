@@ -1,7 +1,7 @@
 /* Name, state, facts, actions, progress with the estimated end. */
 import {fill, h, refill, say} from '../../dom.js';
-import {clock, duration, percent, plural, when, whole} from '../../format.js';
-import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
+import {clock, duration, known, percent, plural, when, whole} from '../../format.js';
+import {earlyEnd, globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {ended, pill, setPill} from '../../states.js';
 import {sweepOf} from '../../tags.js';
@@ -35,7 +35,9 @@ function epochText(job) {
   const epochs = job.progress?.epochs || job.spec?.epochs || 0;
   const whole = Math.floor(job.progress?.epoch || 0);
   if (job.state === 'succeeded') {
-    return 'All ' + plural(epochs, 'epoch');
+    const early = earlyEnd(job);
+    return known(early) ? 'Reached its target in epoch ' + early + ' of ' + epochs
+                        : 'All ' + plural(epochs, 'epoch');
   }
   if (!((job.progress?.step || 0) > 0)) {
     return plural(epochs, 'epoch');

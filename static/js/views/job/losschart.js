@@ -11,6 +11,15 @@ import {headingOf, Rail} from './rail.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 
+/**
+ * What the loss is; '' of a program, which chooses its own.
+ * @param {Api.Spec} spec
+ */
+function lossName({program, model}) {
+  const mse = typeof model === 'object' && model.loss === 'mse';
+  return program ? '' : mse ? 'mean squared error' : 'cross-entropy';
+}
+
 /** @param {Page.Curve} curve */
 function pointsNote({x, total}) {
   if (x.length === 0) {
@@ -46,7 +55,7 @@ export class LossChart {
       log,
       ends: this.ends(),
       note: pointsNote(raw),
-      subtitle: 'cross-entropy' + (log ? ', log axis' : ''),
+      subtitle: [lossName(data.job.spec), log && 'log axis'].filter(Boolean).join(', '),
       empty: empty ? nothingYet(data.job) : ''
     });
   }
