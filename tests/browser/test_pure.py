@@ -69,6 +69,9 @@ def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(pa
     ("m.alike(0.12, 0.07)", [f"0.120{NARROW}s", f"0.070{NARROW}s"]),
     ("m.alike(0.0098, 0.0067, 0.0002)", [f"9.80{NARROW}ms", f"6.70{NARROW}ms", f"0.20{NARROW}ms"]),
     ("m.alike(NaN, 2)", ["none", f"2.00{NARROW}s"]),
+    ("m.alike(2e-12, 1e-12)", [f"2.00×10⁻⁹{NARROW}ms", f"1.00×10⁻⁹{NARROW}ms"]),
+    ("m.alike(0, -0)", [f"0{NARROW}s", f"0{NARROW}s"]),
+    ("m.alike(-0.0001, 2)", [f"0.00{NARROW}s", f"2.00{NARROW}s"]),
 ])
 def test_numbers_at_their_limits(page, expression, wanted):
     assert call(page, "/js/format.js", expression) == wanted
@@ -308,6 +311,23 @@ def test_a_lead_is_held_against_what_seeds_make(page):
         f" A and B differ in their seeds alone: 10.0{NARROW}s to 14.0{NARROW}s. The lead of the "
         "better settings is within what seeds make.")
     assert "beyond what seeds make" in note(fast, other, run(3, [0.9, 0.9], rate=0.1, seconds=30))
+
+
+@pytest.mark.parametrize("runs, wanted", [
+    ([run(1, [0.9, 0.9]), run(2, [0.9, 0.9], 0.1)], None),
+    ([run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14)],
+     f"0 and 1 differ in their seeds alone: they reach 90{NARROW}% in 10.0{NARROW}s to "
+     f"14.0{NARROW}s."),
+    ([run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14), run(1, [0.9, 0.9], 0.1, 13)],
+     f"No settings are faster beyond what seeds make: 0 and 1 reach 90{NARROW}% in 12.0{NARROW}s "
+     f"on average, 2 in 13.0{NARROW}s."),
+    ([run(1, [0.9, 0.9], 0.1, 30), run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14)],
+     f"1 and 2 reach 90{NARROW}% in 12.0{NARROW}s on average, 18.0{NARROW}s before 0."),
+])
+def test_settings_that_ran_with_several_seeds_are_compared_as_such(page, runs, wanted):
+    """The sentence named the seed with the best luck the winner."""
+    words = call(page, "/js/views/compare/seeds.js", f"m.seedWords({json.dumps(runs)}, 0.9)")
+    assert (words and "".join(map(str, words))) == wanted
 
 
 @pytest.mark.parametrize("key, value, wanted",

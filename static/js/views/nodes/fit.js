@@ -3,7 +3,7 @@
    that point, and is drawn dashed. */
 import {get, job as path} from '../../api.js';
 import {fill, h, keyed, say, sayAll} from '../../dom.js';
-import {known, NARROW, three} from '../../format.js';
+import {known, NARROW, three, whole} from '../../format.js';
 import {NodeKey} from '../../nodekey.js';
 import {globalBatch} from '../../spec.js';
 import {distance, fitStep} from '../../steptime.js';
@@ -128,7 +128,7 @@ export class FitFigure {
     this.drawTable(lines, key);
     say(this.text,
         'The thick line is one step. Where it crosses a node’s line is the minibatch ' +
-            'that lets the node finish with the others; the sizes sum to ' + global + '.' +
+            'that lets the node finish with the others; the sizes sum to ' + whole(global) + '.' +
             (workers.some((w) => w.fit) ? ' The lines are those that minibatches are made from.'
                                         : '') +
             ' a and k are given as intervals of 95' + NARROW + '%; a is never below 0.' +
