@@ -96,16 +96,6 @@ export function globalSteps({progress, spec, program}) {
 }
 
 /**
- * The epoch in which a job ended because it had reached its target; NaN where it made all epochs.
- * @param {Api.Job} job
- */
-export function earlyEnd({state, spec, progress, metrics}) {
-  const target = spec?.target?.test_accuracy || NaN;
-  const reached = state === 'succeeded' && (metrics?.test_accuracy ?? 0) >= target;
-  return progress && reached && progress.epoch < progress.epochs ? Math.ceil(progress.epoch) : NaN;
-}
-
-/**
  * Whether a job runs on the simulator, so that its times are virtual.
  * @param {Api.Job} job
  */

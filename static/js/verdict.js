@@ -6,11 +6,12 @@
    some seconds have passed. Here are jobs that do not train; how those do that train or have
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
 import {bytes, capital, known, percent, plural, three} from './format.js';
-import {earlyEnd, tookText} from './measures.js';
+import {tookText} from './measures.js';
 import {failure} from './sentences/failure.js';
 import {judge} from './sentences/health.js';
 import {counted} from './sentences/words.js';
 import {classesOf} from './spec.js';
+import {earlyEnd} from './states.js';
 
 /** @param {Api.Job} job */
 function result(job) {

@@ -1,9 +1,9 @@
 /* Name, state, facts, actions, progress with the estimated end. */
 import {fill, h, refill, say} from '../../dom.js';
 import {clock, duration, known, percent, plural, when, whole} from '../../format.js';
-import {earlyEnd, globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
+import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
-import {ended, pill, setPill} from '../../states.js';
+import {earlyEnd, ended, pill, setPill} from '../../states.js';
 import {sweepOf} from '../../tags.js';
 
 import {Actions} from './actions.js';
