@@ -78,6 +78,25 @@ def test_a_run_at_chance_is_not_praised(page):
     assert changes(low) == {"/optimizer/learning_rate": 0.01}
 
 
+def test_a_run_at_chance_whose_loss_still_falls_is_to_go_on(page):
+    """82 steps of asgd at a usual rate were offered a tenth of it."""
+    slowly = [2.34 - 0.0005 * i for i in range(100)]
+    got = verdict(page, at_rate(0.02, 0.11), slowly, evaluations([0.1, 0.11]))
+    assert changes(got) == {"/epochs": 40} and "so do too few steps" in got["evidence"]
+
+
+def test_a_rate_that_its_schedule_raised_is_what_is_told_and_mended(page):
+    rises = {"type": "step", "at_epochs": [8], "factor": 1000}
+    document = at_rate(0.01, 0.1)
+    document["spec"]["optimizer"]["schedule"] = rises
+    got = verdict(page, document, RISES, evaluations([0.6] * 5 + [0.1] * 5))
+    assert changes(got) == {"/optimizer/schedule": {"type": "constant"}}
+    message = "the loss became NaN or infinite: step 2509 of worker 1"
+    document.update(state="failed", error={"code": "data", "message": message})
+    document["progress"]["epoch"] = 8.01
+    assert "it was 10 there, after it began at 0.01." in verdict(page, document)["evidence"]
+
+
 def test_a_run_of_a_few_steps_is_not_judged(page):
     """A job of one step "learned nothing", and was offered another rate."""
     document = {**at_rate(0.05, 0.085), "progress": {"step": 1, "epoch": 1, "samples": 64}}
@@ -98,6 +117,9 @@ def test_overfitting_names_the_epoch_to_stop_at(page):
         in got["text"]
     )
     assert changes(got) == {"/epochs": 3} and got["chart"] == "loss"
+    assert "would have lost nothing" in got["evidence"]
+    worse = verdict(page, job(), FALLS, evaluations([*accuracies[:9], 0.72], losses))
+    assert "would have been better" in worse["evidence"], "six points were lost"
     better = verdict(page, job(), FALLS, evaluations([*accuracies[:9], 0.83], losses))
     assert "overfit" not in better["text"], "the accuracy went on rising"
     late = verdict(page, job(), FALLS, evaluations(
