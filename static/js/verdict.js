@@ -5,7 +5,7 @@
    {node: name}; key names the cause, and the page changes its sentence only when the key changes or
    some seconds have passed. Here are jobs that do not train; how those do that train or have
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
-import {bytes, capital, known, percent, plural, three} from './format.js';
+import {bytes, capital, known, percent, plural, three, whole} from './format.js';
 import {tookText} from './measures.js';
 import {failure} from './sentences/failure.js';
 import {judge} from './sentences/health.js';
@@ -61,9 +61,9 @@ function settled(job, was) {
   }
   const p = job.progress;
   return 'The job was cancelled' +
-      (p?.step
-              ? ' in epoch ' + Math.min(p.epochs, Math.floor(p.epoch) + 1) + ' of ' + p.epochs + '.'
-              : ' before its first step.');
+      (p?.step ? ' in epoch ' + whole(Math.min(p.epochs, Math.floor(p.epoch) + 1)) + ' of ' +
+                  whole(p.epochs) + '.'
+               : ' before its first step.');
 }
 
 /**

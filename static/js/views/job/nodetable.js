@@ -5,7 +5,7 @@ import {FinishBar} from '../../figures.js';
 import {age, known, percent, seconds, three, whole} from '../../format.js';
 import {equalSplit, median, stepTimes} from '../../measures.js';
 import {globalBatch} from '../../spec.js';
-import {active} from '../../states.js';
+import {active, ended} from '../../states.js';
 import {fitStep} from '../../steptime.js';
 import {scroller, table} from '../../widgets.js';
 
@@ -141,7 +141,8 @@ export class NodeTable {
     say(this.none,
         !any && active(job.state) ? 'The nodes report as soon as they have loaded their data.'
                                   : '');
-    say(this.seenHead, active(job.state) ? 'Seen' : 'At the end');
+    const last = ended(job.state) ? 'At the end' : 'State';
+    say(this.seenHead, active(job.state) ? 'Seen' : last);
     const first = this.data.assignments[0]?.batches || {};
     const bars = this.bars(job, workers);
     keyed(this.body, workers, (w) => w.rank + w.node + this.key.number(w.node),

@@ -77,7 +77,8 @@ export class Tiles {
     const ideal = idealRate(job.workers || []);
     const more = active(job.state) && ideal > 0 && rate > 0
         ? percent(Math.min(1, rate / ideal), 0) + ' of the ideal'
-        : 'at the end of the run';
+        : ended(job.state) ? 'at the end of the run'
+                           : 'when it last ran';
     const said = isVirtual(job) ? 'of virtual time' : more;
     this.throughput.set(
         rate > 0 ? three(rate) : this.none(), NARROW + 'samples/s', rate > 0 ? said : '');
