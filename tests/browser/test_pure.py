@@ -68,6 +68,8 @@ def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(pa
     ("m.tick(-2000)", f"−2{NARROW}k"),
     ("m.alike(0.12, 0.07)", [f"0.120{NARROW}s", f"0.070{NARROW}s"]),
     ("m.alike(0.0098, 0.0067, 0.0002)", [f"9.80{NARROW}ms", f"6.70{NARROW}ms", f"0.20{NARROW}ms"]),
+    ("[1.234, 886943, 1.2e7, 1.23e31].map((x) => m.ending(x, m.loss))",
+     ["1.23", f"887{NARROW}k", f"12{NARROW}M", "10³¹"]),
     ("m.alike(NaN, 2)", ["none", f"2.00{NARROW}s"]),
     ("m.alike(2e-12, 1e-12)", [f"2.00×10⁻⁹{NARROW}ms", f"1.00×10⁻⁹{NARROW}ms"]),
     ("m.alike(0, -0)", [f"0{NARROW}s", f"0{NARROW}s"]),
@@ -476,6 +478,14 @@ def test_a_network_that_is_written_out_is_one_difference(page, models, wanted):
     specs = json.dumps([{"model": m} for m in models])
     assert call(page, "/js/views/compare/differences.js",
                 f"m.settingsOf({specs}).map(f => f.get('model') ?? null)") == wanted
+
+
+def test_a_virtual_cluster_beside_real_nodes_is_one_difference(page):
+    """It was three lines for each of its nodes."""
+    virtual = {"cluster": {"nodes": [{"name": f"n{i}", "fixed_seconds": i} for i in range(4)]}}
+    asked = f"m.settingsOf({json.dumps([virtual, {}])}).map(f => [...f.entries()])"
+    assert call(page, "/js/views/compare/differences.js", asked) == [
+        [["cluster", "4 virtual nodes"]], [["cluster", "none"]]]
 
 
 def test_runs_are_not_compared_at_a_level_that_guessing_reaches(page):

@@ -2,7 +2,7 @@
 import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {union, visible} from '../../chart/smooth.js';
-import {loss, lossTick, plain, plural, whole} from '../../format.js';
+import {ending, loss, lossTick, plain, plural, whole} from '../../format.js';
 import {last, rateAt} from '../../measures.js';
 import {nothingYet} from '../../states.js';
 
@@ -68,7 +68,7 @@ export class LossChart {
       return [];
     }
     const named = (/** @type {string} */ name, /** @type {number} */ y) =>
-        ({y, text: (narrow ? '' : name) + loss(y)});
+        ({y, text: (narrow ? '' : name) + ending(y, loss)});
     return [
       ...(test.y.length ? [{...named('test ', last(test.y)), quiet: true}] : []),
       {...named('train ', last(soft)), bold: true}
