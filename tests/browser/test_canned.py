@@ -202,6 +202,20 @@ def test_a_pause_is_no_failed_attempt(page):
     page.wait_text("#attempts", "the log has it")
 
 
+def test_a_program_that_has_told_its_batch_was_neither_paused_nor_restarted(page):
+    """Before that its nodes have minibatches of 0; what came after looked like another attempt."""
+    given = moves("2026-01-02T03:00:01.000Z", "2026-01-02T03:00:09.000Z", restart=1)
+    given[0]["batches"] = {"a": 0, "b": 0}
+    document = job()
+    document["spec"]["program"] = {"name": "mine"}
+    nothing = {**curve("train_accuracy", [None] * 100), "min": [None] * 100, "max": [None] * 100}
+    canned.show(page, document, [curve("train_loss", FALLS), nothing], assignments=given)
+    page.wait_text("#reasons", "why")
+    assert not page.visible("#attempts") and "goes on" not in page.text(".lane")
+    assert "0 →" not in page.text(".node-table")
+    page.wait_text('.chart[data-chart="accuracy"]', "This program tells no accuracy")
+
+
 def test_an_attempt_that_was_lost_before_the_page_was_opened_says_its_first_error(page):
     times = ["2026-01-02T03:00:01.000Z", "2026-01-02T03:05:01.000Z"]
     canned.show(page, job(attempt=2, restarts=1), [curve("train_loss", FALLS)],

@@ -76,7 +76,7 @@ function speeds({job, workers}) {
  * @param {string} node
  */
 function moved(assignments, node) {
-  const sizes = assignments.map((a) => a.batches?.[node]).filter(known);
+  const sizes = assignments.map((a) => a.batches?.[node] ?? 0).filter((size) => size > 0);
   const [first, now] = [sizes[0], sizes[sizes.length - 1]];
   return sizes.length > 1 && now < first ? [first, now] : null;
 }

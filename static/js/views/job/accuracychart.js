@@ -44,7 +44,7 @@ export class AccuracyChart {
 
   draw() {
     this.curve.read();
-    const {raw, soft, test, empty} = this.curve;
+    const {raw, soft, test} = this.curve;
     const {target} = this;
     const inside = visible(raw.x, this.view.group.window()).map((i) => raw.mean[i]);
     const newest = soft.filter(known).slice(-1);
@@ -60,8 +60,16 @@ export class AccuracyChart {
       hlines: target ? [{y: target, style: 'target', text: 'target ' + percent(target)}] : [],
       note: test.x.length ? 'test after ' + plural(test.x.length, 'evaluation') : '',
       subtitle: 'samples classified correctly',
-      empty: empty ? nothingYet(this.view.data.job) : ''
+      empty: this.emptyText()
     });
+  }
+
+  /* A program may tell its loss alone. */
+  emptyText() {
+    const {raw, test, empty} = this.curve;
+    const {job} = this.view.data;
+    const told = test.x.length > 0 || raw.mean.some(known);
+    return empty ? nothingYet(job) : told ? '' : 'This program tells no accuracy.';
   }
 
   /** @returns {Page.End[]} */

@@ -7,6 +7,13 @@
  */
 
 /**
+ * Whether an assignment gave anybody a minibatch: before a program has told its batch there is
+ * none, and what follows is not a further attempt.
+ * @param {Api.Assignment} a
+ */
+export const given = (a) => Object.values(a.batches || {}).some((size) => size > 0);
+
+/**
  * A further attempt begins again with an assignment of step 0, so its place follows from the clock.
  * @param {Api.Job} job
  * @param {Api.Assignment[]} assignments
