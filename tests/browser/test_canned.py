@@ -202,6 +202,17 @@ def test_a_pause_is_no_failed_attempt(page):
     page.wait_text("#attempts", "the log has it")
 
 
+def test_an_attempt_goes_on_where_the_log_says_however_long_the_pause_was(page):
+    """By the clock an hour's pause ended behind the job's last step."""
+    times = ["2026-01-02T03:00:01.000Z", "2026-01-02T04:00:01.000Z"]
+    line = ("ts=2026-01-02T04:00:02.000Z level=info mod=start rank=2 "
+            'msg="restored from a checkpoint" path=x version=400\n')
+    canned.show(page, job(attempt=2), [curve("train_loss", FALLS)],
+                assignments=moves(*times, restart=1), logs={"2": line})
+    page.wait_text("#attempts", r"400 to 1,000.*\s+1\s+0 to 400")
+    page.wait_text("#reasons", "restart, about step 400")
+
+
 def test_a_program_that_has_told_its_batch_was_neither_paused_nor_restarted(page):
     """Before that its nodes have minibatches of 0; what came after looked like another attempt."""
     given = moves("2026-01-02T03:00:01.000Z", "2026-01-02T03:00:09.000Z", restart=1)

@@ -45,6 +45,19 @@ export function fieldOf(line, name) {
   return (found?.[1] ?? found?.[2] ?? '').replace(/\\(.)/g, '$1');
 }
 
+const RESTORED = 'msg="restored from a checkpoint"';
+
+/**
+ * Where attempts went on from a checkpoint, as the keeper's log tells: when, and at which step.
+ * @param {Map<Source, string[]>} logs
+ */
+export function resumedIn(logs) {
+  return [...logs.values()].flat().filter((line) => line.includes(RESTORED)).map((line) => ({
+    at: Date.parse(timeOf(line)),
+    step: Number(fieldOf(line, 'version'))
+  }));
+}
+
 /**
  * ts=… level=info mod=worker rank=2 msg="ready" → 15:16:04 info worker: ready
  * @param {string} line

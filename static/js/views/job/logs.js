@@ -7,7 +7,7 @@ import {icon} from '../../icons.js';
 import {hasServers} from '../../spec.js';
 import {active} from '../../states.js';
 
-import {levelOf, logsOf, pretty, timeOf} from './loglines.js';
+import {levelOf, logsOf, pretty, resumedIn, timeOf} from './loglines.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 /** @typedef {import('./loglines.js').Source} Source */
@@ -149,6 +149,7 @@ export class Logs {
       this.texts.set(rank, own.split('\n').filter(Boolean));
     }
     if (!this.closed) {
+      this.tellResumed();
       this.draw();
       if (this.data.job.error) { /* its part shows the lines around it */
         this.view.summary.error.update();
@@ -158,6 +159,16 @@ export class Logs {
         clearTimeout(this.timer);
         this.timer = window.setTimeout(() => this.read(), this.open ? OPEN_MS : CLOSED_MS);
       }
+    }
+  }
+
+  /* Marks and attempts stand where the log says. */
+  tellResumed() {
+    const {curves} = this.data;
+    const resumed = resumedIn(this.texts);
+    if (JSON.stringify(resumed) !== JSON.stringify(curves.resumed)) {
+      curves.resumed = resumed;
+      this.data.emit('marks');
     }
   }
 
