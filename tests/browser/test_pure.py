@@ -496,3 +496,16 @@ def test_runs_are_not_compared_at_a_level_that_guessing_reaches(page):
     assert call(page, "/js/views/compare/model.js", asked) == [0.4, True]
     asked = f"Number.isNaN(m.goalOf({json.dumps([good, bad])}))"
     assert call(page, "/js/views/compare/model.js", asked) is True
+
+
+def test_counts_of_seven_digits_are_told_in_full_in_the_table_of_runs(page):
+    asked = "m.textOf(m.columnOf('progress/step'), {progress: {step: 1600000}, spec: {}})"
+    assert call(page, "/js/views/runs/columns.js", asked) == "1,600,000"
+
+
+def test_virtual_nodes_are_none_of_the_nodes_that_they_are_called_as(page):
+    job = {"state": "succeeded", "workers": [{"node": "a", "batch": 8, "compute_seconds": 1}]}
+    jobs = json.dumps([{**job, "id": "v", "spec": {"cluster": {}}}, {**job, "id": "r", "spec": {}}])
+    asked = (f"(d => [d.historyOf('a').map(j => j.id), d.measured(null).id])"
+             f"(Object.assign(new m.NodesModel(), {{newest: {jobs}}}))")
+    assert call(page, "/js/views/nodes/model.js", asked) == [["r"], "r"]
