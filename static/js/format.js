@@ -22,6 +22,17 @@ export function loss(x) {
 }
 
 /**
+ * At the end of a line, where there is little room: large ones in few digits.
+ * @param {number} x
+ * @param {(x: number) => string} format of the others
+ * @param {number} [large]
+ */
+export function ending(x, format, large = 1000) {
+  const size = Math.abs(x);
+  return size >= large ? tick(Number(x.toPrecision(size >= 1e9 ? 1 : 3))) : format(x);
+}
+
+/**
  * With a capital letter at its head.
  * @param {string} text
  */

@@ -1,9 +1,8 @@
 /* How busy a node's host was: small plots of processors, memory, network and, where there is one,
-   of the GPU, over one span of time. One LoadPlots
-   draws one host. */
+   of the GPU, over one span of time. One LoadPlots draws one host. */
 import {lastAtOrBefore} from './chart/smooth.js';
 import {h, s, say} from './dom.js';
-import {bytes, clock, known, percent} from './format.js';
+import {bytes, clock, known, percent, when} from './format.js';
 
 /** @typedef {(number | null)[]} Values */
 /**
@@ -11,6 +10,7 @@ import {bytes, clock, known, percent} from './format.js';
  *     PlotFigure
  */
 
+const DAY = 86400;
 const WIDE = 300;
 const TALL = 54;
 const PAD = 2; /* so that a line at the top is seen whole */
@@ -192,9 +192,11 @@ export class LoadPlots {
     const time = share >= 0 ? from + share * (to - from) : to;
     const i = lastAtOrBefore(load.at, time);
     this.figures.forEach((f, k) => this.plots[k].read(f, i, share));
-    say(this.from, clock(new Date(1000 * from), to - from < 600));
-    say(this.to,
-        share >= 0 ? 'at ' + clock(new Date(1000 * time), true)
-                   : clock(new Date(1000 * to), to - from < 600));
+    const told = (/** @type {number} */ t, /** @type {boolean} */ exact) => {
+      const date = new Date(1000 * t);
+      return to - from < DAY ? clock(date, exact) : when(date.toISOString());
+    };
+    say(this.from, told(from, to - from < 600));
+    say(this.to, share >= 0 ? 'at ' + told(time, true) : told(to, to - from < 600));
   }
 }

@@ -84,6 +84,15 @@ export function hasServers(job) {
   return (job.servers || []).length > 0 && job.spec?.strategy?.servers !== undefined;
 }
 
+/**
+ * What runs share that differ in their seeds alone: the spec but for seed, name, tags and note.
+ * @param {Api.Spec | undefined} spec
+ */
+export function withoutSeed(spec) {
+  const {name, seed, tags, note, ...rest} = spec || {};
+  return JSON.stringify(rest);
+}
+
 /** @param {unknown} v */
 function isObject(v) {
   return v !== null && typeof v === 'object';

@@ -34,6 +34,16 @@ export const ended = (state) => ['succeeded', 'failed', 'cancelled'].includes(st
 /** @param {Api.State} state */
 export const waiting = (state) => state === 'queued' || state === 'paused';
 
+/**
+ * The epoch in which a job ended because it had reached its target; NaN where it made all epochs.
+ * @param {Api.Job} job
+ */
+export function earlyEnd({state, spec, progress, metrics}) {
+  const target = spec?.target?.test_accuracy || NaN;
+  const reached = state === 'succeeded' && (metrics?.test_accuracy ?? 0) >= target;
+  return progress && reached && progress.epoch < progress.epochs ? Math.ceil(progress.epoch) : NaN;
+}
+
 /** @param {Api.State | Api.TrialState} state */
 export function pill(state) {
   const [name, text, tone] = JOBS[state] || ['clock', state, ''];

@@ -1,5 +1,5 @@
 /* Times and durations as people read them: a part of format.js. Pure. */
-import {absent, known, NARROW, power, three, tick} from './digits.js';
+import {absent, known, NARROW, power, signed, three, tick} from './digits.js';
 
 /** @typedef {import('./digits.js').Maybe} Maybe */
 
@@ -38,12 +38,12 @@ export function seconds(x) {
  */
 export function alike(...all) {
   const most = Math.max(...all.filter(known).map(Math.abs), 0);
-  if (most >= 59.95 || !(most > 0)) {
+  if (most >= 59.95 || most < 0.000005) {
     return all.map(seconds);
   }
   const [by, unit] = most < 0.0995 ? [1000, 'ms'] : [1, 's'];
   const digits = Math.max(0, Math.min(3, 2 - Math.floor(Math.log10(most * by))));
-  return all.map((x) => (known(x) ? (x * by).toFixed(digits) + NARROW + unit : absent(x)));
+  return all.map((x) => (known(x) ? signed((x * by).toFixed(digits)) + NARROW + unit : absent(x)));
 }
 
 /**

@@ -5,12 +5,13 @@
    {node: name}; key names the cause, and the page changes its sentence only when the key changes or
    some seconds have passed. Here are jobs that do not train; how those do that train or have
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
-import {bytes, capital, known, percent, plural, three} from './format.js';
+import {bytes, capital, known, percent, plural, three, whole} from './format.js';
 import {tookText} from './measures.js';
 import {failure} from './sentences/failure.js';
 import {judge} from './sentences/health.js';
 import {counted} from './sentences/words.js';
 import {classesOf} from './spec.js';
+import {earlyEnd} from './states.js';
 
 /** @param {Api.Job} job */
 function result(job) {
@@ -24,6 +25,7 @@ function result(job) {
 /* Times the accuracy of guessing, which says that something was learned. */
 const BETTER = 2;
 const NOT_REACHED = ['diverged', 'chance'];
+const TOO_SHORT = 'short';
 
 /**
  * Of a run that ended no better than guessing: whether it had been better.
@@ -45,14 +47,23 @@ function settled(job, was) {
   if (job.state === 'succeeded' && NOT_REACHED.includes(was?.key || '')) {
     return 'The job ended after ' + tookText(job) + ' and ' + whatIsLeft(job) + '.';
   }
+  if (job.state === 'succeeded' && was?.key === TOO_SHORT) {
+    return 'The job ended after ' + tookText(job) + '.';
+  }
+  const early = earlyEnd(job);
+  if (known(early)) {
+    return 'The job reached its target of ' + percent(job.spec.target?.test_accuracy) +
+        ' in epoch ' + early + ' of ' + job.progress?.epochs + ': ' + result(job) + ' in ' +
+        tookText(job) + '.';
+  }
   if (job.state === 'succeeded') {
     return 'The job reached ' + result(job) + ' in ' + tookText(job) + '.';
   }
   const p = job.progress;
   return 'The job was cancelled' +
-      (p?.step
-              ? ' in epoch ' + Math.min(p.epochs, Math.floor(p.epoch) + 1) + ' of ' + p.epochs + '.'
-              : ' before its first step.');
+      (p?.step ? ' in epoch ' + whole(Math.min(p.epochs, Math.floor(p.epoch) + 1)) + ' of ' +
+                  whole(p.epochs) + '.'
+               : ' before its first step.');
 }
 
 /**

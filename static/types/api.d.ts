@@ -158,6 +158,7 @@ declare namespace Api {
     max_restarts?: number;
     max_seconds?: number;
     tags?: string[];
+    note?: string;
   }
 
   /** A program that jobs can name: an operator's, or one that was uploaded. */

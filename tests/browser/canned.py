@@ -24,7 +24,9 @@ window.fetch = async (url, options = {}) => {
   }
   const part = path.slice(at.length + 1);
   if (part === 'logs') {
-    return new Response((answers.logs || {})[new URLSearchParams(query).get('rank') ?? ''] || '');
+    const lines = Object.entries(answers.logs || {}).flatMap(([rank, text]) =>
+        text.split('\\n').filter(Boolean).map((line) => 'rank-' + rank + ': ' + line));
+    return new Response(new URLSearchParams(query).has('all') ? lines.join('\\n') : '');
   }
   return part in answers ? json(200, answers[part]) : json(404, {detail: 'no ' + part});
 };

@@ -53,6 +53,9 @@ def test_a_loss_of_32_digits_keeps_to_its_tile_and_its_page(page, phone, width):
              return [text.getBoundingClientRect().right, t.getBoundingClientRect().right]; })"""
     )
     assert all(text <= tile + 1 for text, tile in boxes), boxes
+    lines = page.script("return [...document.querySelectorAll('.tile p:nth-child(2)')].map("
+                        "(p) => p.getBoundingClientRect().height)")
+    assert width < 700 or max(lines) < 40, "a unit stands beside its number"
 
 
 def test_the_verdict_leads_to_its_chart_and_to_a_form_with_the_change(page):
@@ -152,7 +155,8 @@ def test_a_failed_job_shows_cause_consequences_and_a_way_on_in_one_click(page):
         "the 4 epochs that are left"
         in page.text("#remedies")
     )
-    page.click("#remedies .btn")
+    assert page.text("#remedy") == "Resume from epoch 6", "it stands in the head too"
+    page.click("#remedy")
     sent = until("the job is submitted", lambda: page.script("return window.posted"))[0]
     assert (
         sent["init"] == canned.ID + "/best.safetensors"
@@ -162,9 +166,12 @@ def test_a_failed_job_shows_cause_consequences_and_a_way_on_in_one_click(page):
 
 
 def test_a_failed_job_without_a_checkpoint_starts_again_with_a_tenth_of_the_rate(page):
-    canned.show(page, failed())
+    canned.show(page, failed(metrics={}))
     page.wait_text("#remedies", "Start again with a tenth of the rate")
     assert "half the rate" not in page.text("#remedies")
+    assert "yet" not in page.text(".tiles"), "nothing comes any more"
+    page.click("#remedies .btn")
+    until("the job is submitted", lambda: page.script("return window.posted"))
 
 
 def moves(*times, restart=None):
@@ -192,6 +199,39 @@ def test_a_pause_is_no_failed_attempt(page):
     canned.show(page, job(attempt=2, restarts=1), series, assignments=moves(*times, restart=1))
     page.wait_text(".facts", "attempt 2 of 1|attempt 2")
     page.wait_text(".lane", "restart")
+    page.wait_text("#attempts", "the log has it")
+
+
+def test_an_attempt_goes_on_where_the_log_says_however_long_the_pause_was(page):
+    """By the clock an hour's pause ended behind the job's last step."""
+    times = ["2026-01-02T03:00:01.000Z", "2026-01-02T04:00:01.000Z"]
+    line = ("ts=2026-01-02T04:00:02.000Z level=info mod=start rank=2 "
+            'msg="restored from a checkpoint" path=x version=400\n')
+    canned.show(page, job(attempt=2), [curve("train_loss", FALLS)],
+                assignments=moves(*times, restart=1), logs={"2": line})
+    page.wait_text("#attempts", r"400 to 1,000.*\s+1\s+0 to 400")
+    page.wait_text("#reasons", "restart, about step 400")
+
+
+def test_a_program_that_has_told_its_batch_was_neither_paused_nor_restarted(page):
+    """Before that its nodes have minibatches of 0; what came after looked like another attempt."""
+    given = moves("2026-01-02T03:00:01.000Z", "2026-01-02T03:00:09.000Z", restart=1)
+    given[0]["batches"] = {"a": 0, "b": 0}
+    document = job()
+    document["spec"]["program"] = {"name": "mine"}
+    nothing = {**curve("train_accuracy", [None] * 100), "min": [None] * 100, "max": [None] * 100}
+    canned.show(page, document, [curve("train_loss", FALLS), nothing], assignments=given)
+    page.wait_text("#reasons", "why")
+    assert not page.visible("#attempts") and "goes on" not in page.text(".lane")
+    assert "0 →" not in page.text(".node-table")
+    page.wait_text('.chart[data-chart="accuracy"]', "This program tells no accuracy")
+
+
+def test_an_attempt_that_was_lost_before_the_page_was_opened_says_its_first_error(page):
+    times = ["2026-01-02T03:00:01.000Z", "2026-01-02T03:05:01.000Z"]
+    canned.show(page, job(attempt=2, restarts=1), [curve("train_loss", FALLS)],
+                assignments=moves(*times, restart=1), logs=LOGS)
+    page.wait_text("#attempts", "b: the loss is not finite any more at step 712")
 
 
 def test_marks_that_stand_together_are_one_with_a_count(page):

@@ -68,7 +68,12 @@ def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(pa
     ("m.tick(-2000)", f"−2{NARROW}k"),
     ("m.alike(0.12, 0.07)", [f"0.120{NARROW}s", f"0.070{NARROW}s"]),
     ("m.alike(0.0098, 0.0067, 0.0002)", [f"9.80{NARROW}ms", f"6.70{NARROW}ms", f"0.20{NARROW}ms"]),
+    ("[1.234, 886943, 1.2e7, 1.23e31].map((x) => m.ending(x, m.loss))",
+     ["1.23", f"887{NARROW}k", f"12{NARROW}M", "10³¹"]),
     ("m.alike(NaN, 2)", ["none", f"2.00{NARROW}s"]),
+    ("m.alike(2e-12, 1e-12)", [f"2.00×10⁻⁹{NARROW}ms", f"1.00×10⁻⁹{NARROW}ms"]),
+    ("m.alike(0, -0)", [f"0{NARROW}s", f"0{NARROW}s"]),
+    ("m.alike(-0.0001, 2)", [f"0.00{NARROW}s", f"2.00{NARROW}s"]),
 ])
 def test_numbers_at_their_limits(page, expression, wanted):
     assert call(page, "/js/format.js", expression) == wanted
@@ -284,45 +289,6 @@ def test_the_verdict_tells_who_waits_for_its_data_set(page, shares, wanted):
     assert call(page, "/js/verdict.js", f"m.plain(m.verdict({job}).parts)") == wanted
 
 
-def run(seed, accuracies, rate=0.05, seconds=10):
-    tests = [{"time": seconds * (i + 1), "accuracy": a} for i, a in enumerate(accuracies)]
-    return {"job": {"state": "succeeded",
-                    "spec": {"name": f"run {seed}", "seed": seed,
-                             "optimizer": {"learning_rate": rate}}}, "tests": tests}
-
-
-def test_a_level_counts_once_it_is_held(page):
-    held = json.dumps(run(1, [0.5, 0.91, 0.7, 0.92, 0.93]))
-    assert call(page, "/js/views/compare/model.js",
-                f"[m.timeTo({held}, 0.9), m.heldAccuracy({held})]") == [40, 0.92]
-    assert call(page, "/js/views/compare/model.js",
-                f"m.heldAccuracy({json.dumps(run(1, [0.8]))})") == 0.8
-
-
-def test_a_lead_is_held_against_what_seeds_make(page):
-    def note(*runs):
-        return call(page, "/js/views/compare/seeds.js", f"m.seedNote({json.dumps(runs)}, 0.9)")
-    fast, other = run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14)
-    assert "One run each" in note(fast, run(3, [0.9, 0.9], rate=0.1))
-    assert note(fast, other, run(3, [0.9, 0.9], rate=0.1, seconds=13)) == (
-        f" A and B differ in their seeds alone: 10.0{NARROW}s to 14.0{NARROW}s. The lead of the "
-        "better settings is within what seeds make.")
-    assert "beyond what seeds make" in note(fast, other, run(3, [0.9, 0.9], rate=0.1, seconds=30))
-
-
-@pytest.mark.parametrize("key, value, wanted",
-                         [("strategy/weighting", "sample", True),
-                          ("strategy/weighting", "plain", False), ("epochs", "3", False),
-                          ("optimizer/momentum", "0", True)])
-def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
-    catalog = {"strategy": [
-        {"name": "asgd", "parameters": [{"name": "weighting", "default": "sample"}]}],
-               "optimizer": [{"name": "sgd", "parameters": [{"name": "momentum", "default": 0}]}]}
-    spec = {"strategy": {"type": "asgd"}, "optimizer": {"type": "sgd"}}
-    asked = f"m.isDefault({json.dumps(catalog)}, {json.dumps(spec)}, '{key}', '{value}')"
-    assert call(page, "/js/views/compare/differences.js", asked) is wanted
-
-
 @pytest.mark.parametrize("strategy, servers, wanted",
                          [({"type": "asgd", "servers": 1}, [{"rank": 2}], True),
                           ({"type": "asgd", "servers": 1}, [], False),
@@ -441,28 +407,14 @@ def test_nodes_of_one_host_share_its_load_and_gpus_do_not(page):
     assert [h["nodes"] for h in hosts] == [["a", "b"], ["g"], ["c"], ["gone"]]
 
 
-DEEP = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 10 + i} for i in range(20)]}
-WIDE = {**DEEP, "layers": [{"type": "dense", "units": 90 + i} for i in range(20)]}
+def test_counts_of_seven_digits_are_told_in_full_in_the_table_of_runs(page):
+    asked = "m.textOf(m.columnOf('progress/step'), {progress: {step: 1600000}, spec: {}})"
+    assert call(page, "/js/views/runs/columns.js", asked) == "1,600,000"
 
 
-@pytest.mark.parametrize("models, wanted", [
-    (["mlp", DEEP], ["mlp", "network of 20 layers"]), (["mlp", "lenet5"], ["mlp", "lenet5"]),
-    ([DEEP, WIDE, DEEP], ["network of 20 layers (A’s)", "network of 20 layers (B’s)",
-                          "network of 20 layers (A’s)"]),
-    ([DEEP, {**DEEP, "input": [1, 2, 3]}], [None, None]),
-])
-def test_a_network_that_is_written_out_is_one_difference(page, models, wanted):
-    """It was a line for each of its layers' settings."""
-    specs = json.dumps([{"model": m} for m in models])
-    assert call(page, "/js/views/compare/differences.js",
-                f"m.settingsOf({specs}).map(f => f.get('model') ?? null)") == wanted
-
-
-def test_runs_are_not_compared_at_a_level_that_guessing_reaches(page):
-    good, better, bad = (run(i, a) for i, a in enumerate(([0.4, 0.4], [0.6, 0.6], [0.12, 0.12])))
-    for one in (good, better, bad):
-        one["job"]["spec"]["model"] = "mlp"
-    asked = f"[m.goalOf({json.dumps([good, bad, better])}), m.guesses({json.dumps(bad)})]"
-    assert call(page, "/js/views/compare/model.js", asked) == [0.4, True]
-    asked = f"Number.isNaN(m.goalOf({json.dumps([good, bad])}))"
-    assert call(page, "/js/views/compare/model.js", asked) is True
+def test_virtual_nodes_are_none_of_the_nodes_that_they_are_called_as(page):
+    job = {"state": "succeeded", "workers": [{"node": "a", "batch": 8, "compute_seconds": 1}]}
+    jobs = json.dumps([{**job, "id": "v", "spec": {"cluster": {}}}, {**job, "id": "r", "spec": {}}])
+    asked = (f"(d => [d.historyOf('a').map(j => j.id), d.measured(null).id])"
+             f"(Object.assign(new m.NodesModel(), {{newest: {jobs}}}))")
+    assert call(page, "/js/views/nodes/model.js", asked) == [["r"], "r"]

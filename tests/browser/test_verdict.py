@@ -78,12 +78,34 @@ def test_a_run_at_chance_is_not_praised(page):
     assert changes(low) == {"/optimizer/learning_rate": 0.01}
 
 
+def test_a_run_at_chance_whose_loss_still_falls_is_to_go_on(page):
+    """82 steps of asgd at a usual rate were offered a tenth of it."""
+    slowly = [2.34 - 0.0005 * i for i in range(100)]
+    got = verdict(page, at_rate(0.02, 0.11), slowly, evaluations([0.1, 0.11]))
+    assert changes(got) == {"/epochs": 40} and "so do too few steps" in got["evidence"]
+
+
+def test_a_rate_that_its_schedule_raised_is_what_is_told_and_mended(page):
+    rises = {"type": "step", "at_epochs": [8], "factor": 1000}
+    document = at_rate(0.01, 0.1)
+    document["spec"]["optimizer"]["schedule"] = rises
+    got = verdict(page, document, RISES, evaluations([0.6] * 5 + [0.1] * 5))
+    assert changes(got) == {"/optimizer/schedule": {"type": "constant"}}
+    message = "the loss became NaN or infinite: step 2509 of worker 1"
+    document.update(state="failed", error={"code": "data", "message": message})
+    document["progress"]["epoch"] = 8.01
+    assert "it was 10 there, after it began at 0.01." in verdict(page, document)["evidence"]
+
+
 def test_a_run_of_a_few_steps_is_not_judged(page):
     """A job of one step "learned nothing", and was offered another rate."""
     document = {**at_rate(0.05, 0.085), "progress": {"step": 1, "epoch": 1, "samples": 64}}
     got = verdict(page, document, [2.27], evaluations([0.085]))
     assert "It made 1 step, too few to tell whether the network learns." in got["text"]
     assert "learned nothing" not in got["text"] and not got.get("action")
+    document["spec"]["model"] = {"layers": [{"type": "flatten"}]}
+    got = verdict(page, document, [2.27], evaluations([0.085]))
+    assert "NaN" not in got.get("evidence", ""), "how many classes there are is not known"
 
 
 def test_overfitting_names_the_epoch_to_stop_at(page):
@@ -95,6 +117,9 @@ def test_overfitting_names_the_epoch_to_stop_at(page):
         in got["text"]
     )
     assert changes(got) == {"/epochs": 3} and got["chart"] == "loss"
+    assert "would have lost nothing" in got["evidence"]
+    worse = verdict(page, job(), FALLS, evaluations([*accuracies[:9], 0.72], losses))
+    assert "would have been better" in worse["evidence"], "six points were lost"
     better = verdict(page, job(), FALLS, evaluations([*accuracies[:9], 0.83], losses))
     assert "overfit" not in better["text"], "the accuracy went on rising"
     late = verdict(page, job(), FALLS, evaluations(
@@ -130,7 +155,8 @@ def test_a_run_that_overfits_also_hears_of_its_straggler_and_one_at_chance_does_
         and got["straggler"] == "slow"
     )
     document = {**at_rate(0.5, 0.103, "running"), "workers": workers}
-    assert "slow" not in verdict(page, document, FLAT, evaluations([0.103] * 5))["text"]
+    got = verdict(page, document, FLAT, evaluations([0.103] * 5))
+    assert "slow" not in got["text"] and not got.get("straggler"), "it has another care"
 
 
 def test_a_run_that_exchanges_most_of_the_time_hears_about_that_first_and_then_of_its_straggler(
@@ -217,7 +243,7 @@ def test_a_finished_run_is_judged_over_all_of_it_and_in_the_past_tense(page):
     got = verdict(page, job(workers=moment), FALLS, evaluations([0.9, 0.96]), moves, workers=whole)
     assert got["straggler"] == "slow"
     assert (
-        "slow computed 1.4× slower than the median node; its minibatch of 40 let both finish "
+        "slow computed 2.4× slower than fast; its minibatch of 40 let both finish "
         f"a step together: 10.0{NARROW}ms of computing."
         in got["text"]
     )
@@ -331,13 +357,71 @@ def test_a_version_takes_its_samples_by_the_samples_of_a_second(page, virtual):
     assert call(page, "/js/measures.js", f"m.globalSteps({json.dumps(document)})") == 100
 
 
-def test_a_rate_that_jumped_is_resumed_at_half_of_what_made_the_checkpoint(page):
+def offered(page, optimizer, accuracies, epochs=6):
+    """What is offered first to a job whose loss became NaN."""
     document = job(state="failed", error={"code": "data", "message": "the loss became NaN"
                                           " or infinite: step 24 of worker 1"})
-    document["spec"].update(epochs=6, optimizer={
-        "learning_rate": 0.2,
-        "schedule": {"type": "step", "at_epochs": [2], "factor": 1000},
-    })
-    failed = {"job": document, "artifacts": ["best.safetensors"], "tests": evaluations([0.3, 0.9])}
-    offered = call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
-    assert offered[0]["spec"]["optimizer"] == {"learning_rate": 0.1}
+    document["spec"].update(epochs=epochs, optimizer=optimizer)
+    failed = {"job": document, "artifacts": ["best.safetensors"], "tests": evaluations(accuracies)}
+    return call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")[0]
+
+
+@pytest.mark.parametrize("schedule, rate, wanted", [
+    ({"type": "step", "at_epochs": [2], "factor": 1000}, 0.1, None),
+    ({"type": "step", "at_epochs": [2, 4], "factor": 1000}, 0.1, None),
+    ({"type": "cosine", "floor": 0.3}, 0.1125, None),
+    ({"type": "step", "at_epochs": [2, 4], "factor": 0.1}, 0.01,
+     {"type": "step", "at_epochs": [2], "factor": 0.1}),
+])
+def test_a_job_is_resumed_at_half_the_rate_that_made_the_checkpoint_which_never_rises(
+    page, schedule, rate, wanted
+):
+    made = offered(page, {"learning_rate": 0.2, "schedule": schedule}, [0.3, 0.9])
+    optimizer = made["spec"]["optimizer"]
+    assert made["button"] == "Resume from epoch 2" and optimizer.get("schedule") == wanted
+    assert optimizer["learning_rate"] == pytest.approx(rate)
+
+
+def test_parameters_that_only_guess_are_no_good_checkpoint(page):
+    made = offered(page, {"learning_rate": 0.2}, [0.11, 0.1])
+    assert made["title"] == "Start again with a tenth of the rate" and "init" not in made["spec"]
+
+
+@pytest.mark.parametrize("epoch, said", [(3, "epoch 3"), (2.4, "epoch 3"), (10, None)])
+def test_a_run_that_stopped_at_its_target_says_so(page, epoch, said):
+    """It said that all of its ten epochs were made."""
+    document = job(progress={"epoch": epoch, "epochs": 10, "step": 300, "samples": 38400,
+                             "fraction": 1})
+    document["spec"]["target"] = {"test_accuracy": 0.95}
+    text = verdict(page, document, FALLS, evaluations([0.9, 0.93, 0.96]))["text"]
+    reached = f"reached its target of 95.0{NARROW}% in {said} of 10: 96.0{NARROW}% test accuracy"
+    assert reached in text if said else "its target" not in text, text
+
+
+def test_of_two_nodes_the_slower_is_held_against_the_other(page):
+    """The median of two is neither: a node that took four times as long was "1.6 times slower than
+    the median node"."""
+    workers = [worker(0, "fast"), worker(1, "slow", compute=0.04)]
+    got = verdict(page, job(workers=workers), FALLS)
+    assert "slow computed 4.0× slower than fast" in got["text"]
+    assert f"0.625{NARROW}ms per sample; fast needed 0.156{NARROW}ms" in got["evidence"]
+    even = verdict(page, job(), FALLS)
+    assert "per sample; the other 0.156" in even["evidence"], even["evidence"]
+
+
+def test_speeds_are_those_of_an_equal_split_where_the_lines_are_known(page):
+    """A minibatch of 8 bears as much of a step's fixed part as one of 120: by its time per sample
+    alone the slow node was 9.0 times slower."""
+    def fitted(rank, node, batch, k):
+        return worker(rank, node, batch=batch, compute=0.004 + k * batch,
+                      fit={"fixed_seconds": 0.004, "seconds_per_sample": k, "error": 0.01})
+    workers = [fitted(i, n, 120, 1e-4) for i, n in enumerate("abc")] + [fitted(3, "d", 8, 7e-4)]
+    document = job(workers=workers)
+    document["spec"]["batching"]["global_batch"] = 368
+    assert "d computed 5.2× slower than the median node" in verdict(page, document, FALLS)["text"]
+
+
+def test_a_run_that_was_too_short_has_reached_nothing(page):
+    document = {**at_rate(0.05, 0.085), "progress": {"step": 1, "epoch": 1, "samples": 64}}
+    got = verdict(page, document, [2.27], evaluations([0.085]))
+    assert got["text"].startswith("The job ended after") and "reached" not in got["text"]

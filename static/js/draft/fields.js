@@ -2,7 +2,7 @@
    number, anything else as a text, so that the service's own check says what is wrong. An error
    stays at the field until it is corrected. */
 import {fill, h} from '../dom.js';
-import {capital} from '../format.js';
+import {capital, whole} from '../format.js';
 import {icon} from '../icons.js';
 
 /** @typedef {(pointer: string, value: unknown) => void} OnChange */
@@ -224,7 +224,7 @@ class Choice extends Select {
 /** @param {Api.Parameter} p */
 function rangeText({min, max}) {
   return typeof min === 'number' && typeof max === 'number' && max < 1e9
-      ? 'from ' + min + ' to ' + max
+      ? 'from ' + min + ' to ' + (max < 1000 ? max : whole(max))
       : '';
 }
 

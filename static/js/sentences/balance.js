@@ -24,10 +24,14 @@ function compare(run) {
   const steps = stepTimes(workers);
   const compute = steps.map((x) => x.compute);
   const [shortest, longest] = [Math.min(...compute), Math.max(...compute)];
-  const slow = workers.reduce((a, b) => (perSample(b) > perSample(a) ? b : a));
-  const mid = median(workers.map(perSample));
-  const ratio = perSample(slow) / mid;
-  const [own, middle] = alike(perSample(slow), mid);
+  const each = speeds(run);
+  const slow = workers.reduce((a, b) => (each(b) > each(a) ? b : a));
+  const others = workers.filter((w) => w !== slow);
+  /* of two nodes neither is the median */
+  const other = others.length === 1 ? others[0] : null;
+  const mid = other ? each(other) : median(workers.map(each));
+  const ratio = each(slow) / mid;
+  const [own, middle] = alike(each(slow), mid);
   return {
     ...run,
     say,
@@ -35,17 +39,33 @@ function compare(run) {
     shortest,
     longest,
     slow,
+    two: Boolean(other),
     ratio,
     own,
     middle,
     spread: longest > 0 ? (longest - shortest) / longest : 0,
     who: [
-      {node: slow.node},
-      say(' computes ', ' computed ') + times(ratio) + ' slower than the median node'
+      {node: slow.node}, say(' computes ', ' computed ') + times(ratio) + ' slower than ',
+      other ? {node: other.node} : 'the median node'
     ],
     evidence: 'Measured before the exchange' + say('', ', averaged over the run') + ': ' + own +
-        ' per sample; the median is ' + middle + '. '
+        ' per sample; ' + (other ? other.node + say(' needs ', ' needed ') : 'the median is ') +
+        middle + '. '
   };
+}
+
+/**
+ * Seconds of computing for one sample. Where every node's line is known, those of an equal split: a
+ * small minibatch bears more of a step's fixed part, which does not make its node slower.
+ * @param {Run} run
+ * @returns {(worker: Api.Worker) => number}
+ */
+function speeds({job, workers}) {
+  const share = globalBatch(job) / workers.length;
+  const fitted = share > 0 && workers.every((w) => (w.fit?.seconds_per_sample ?? 0) > 0);
+  return ({fit, ...worker}) => fit && fitted
+      ? Math.max(0, fit.fixed_seconds) / share + fit.seconds_per_sample
+      : perSample(worker);
 }
 
 /** @typedef {ReturnType<typeof compare>} Compared */
@@ -56,7 +76,7 @@ function compare(run) {
  * @param {string} node
  */
 function moved(assignments, node) {
-  const sizes = assignments.map((a) => a.batches?.[node]).filter(known);
+  const sizes = assignments.map((a) => a.batches?.[node] ?? 0).filter((size) => size > 0);
   const [first, now] = [sizes[0], sizes[sizes.length - 1]];
   return sizes.length > 1 && now < first ? [first, now] : null;
 }
@@ -91,13 +111,14 @@ function stalenessNote({job, slow, say}) {
  * @param {Compared} c
  * @returns {Page.Verdict}
  */
-function even({say, workers, spread, own, middle}) {
+function even({say, workers, spread, own, middle, two}) {
   return {
     parts: ['The ' + counted(workers.length) + ' nodes ' + say('are', 'were') +
       ' about equally fast: they ' + say('finish', 'finished') + ' a step ' +
       (spread < 0.005 ? 'together' : 'within ' + percent(spread, 0) + ' of each other') + '.'],
-    evidence: 'The slowest ' + say('needs ', 'needed ') + own + ' per sample; the median is ' +
-        middle + '.' + say(' Nothing needs doing.', ''),
+    evidence: (two ? 'The slower ' : 'The slowest ') + say('needs ', 'needed ') + own +
+        ' per sample; ' + (two ? 'the other ' : 'the median is ') + middle + '.' +
+        say(' Nothing needs doing.', ''),
     key: 'even'
   };
 }

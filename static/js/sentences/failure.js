@@ -1,5 +1,6 @@
 /* Why a job failed, as a sentence: the cause, and not the node on which it showed first. Pure. */
 import {plain, whole} from '../format.js';
+import {rateAt} from '../measures.js';
 
 const NOT_FINITE = /loss (is not finite|became NaN or infinite)/;
 const LOST = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/;
@@ -19,13 +20,16 @@ function aboutStep({progress, error}) {
  * @returns {Page.Verdict}
  */
 function notFinite(job) {
-  const rate = job.spec?.optimizer?.learning_rate;
+  const rate = rateAt(job.spec, job.progress?.epoch ?? 0);
+  const began = job.spec?.optimizer?.learning_rate;
+  const raised = began && rate > began ? ' there, after it began at ' + plain(began) : '';
   return {
     parts: ['The loss became NaN or infinite' + aboutStep(job) + '.'],
     evidence:
         (job.error?.node ? 'It was seen on ' + job.error.node + ' first, which is not its cause. '
                          : '') +
-        (rate ? 'A learning rate that is too high does this; it was ' + plain(rate) + '.' : ''),
+        (rate ? 'A learning rate that is too high does this; it was ' + plain(rate) + raised + '.'
+              : ''),
     key: 'failed:nan',
     chart: 'loss'
   };

@@ -82,10 +82,11 @@ export function judge(job, assignments, learned, past) {
     return null;
   }
   const [main, ...others] = found;
-  const also = NOTHING_ELSE.includes(main.key) ? [] : others.filter((v) => v.chart);
+  const alone = NOTHING_ELSE.includes(main.key);
+  const also = alone ? [] : others.filter((v) => v.chart);
   return {
     ...main,
-    straggler: balanced?.straggler,
+    straggler: alone ? undefined : balanced?.straggler,
     parts: [...main.parts, ...also.flatMap((v) => [' ', ...v.parts])]
   };
 }

@@ -15,6 +15,8 @@ export const LIKE_CHANCE = 1.3; /* times the accuracy of guessing */
 const OVERFIT = 1.1;            /* times the least test loss */
 const MEANT = 0.005;            /* of accuracy: less is noise */
 const GOOD = 0.97;              /* of accuracy: what stands still here has arrived */
+const FALLS = 0.99;             /* of the loss at the start */
+const LONGER = 4;               /* times the epochs */
 const FLAT = 0.95;              /* of the loss in the middle of the run */
 
 /**
@@ -64,12 +66,21 @@ const atUsual = (job, rate) => ({
 
 /**
  * Of a run that learned nothing: less where the rate is large, more where it is small, and the
- * usual one where ten times as much would still be far from it.
+ * usual one where ten times as much would still be far from it. At a usual rate a loss that falls
+ * asks for more epochs.
  * @param {Api.Job} job
+ * @param {boolean} falls whether the train loss does
  */
-function anotherRate(job) {
+function anotherRate(job, falls) {
   const {learning_rate: rate = 0, type = 'sgd'} = job.spec?.optimizer || {};
   const usual = type === 'sgd' ? 0.01 : 0.001;
+  const epochs = LONGER * (job.spec?.epochs || 0);
+  if (falls && epochs > 0 && rate >= usual && rate <= 10 * usual) {
+    return {
+      text: 'Clone with ' + plural(epochs, 'epoch'),
+      href: cloneWith(job.id, {'/epochs': epochs})
+    };
+  }
   return rate > 0 && 10 * rate < usual ? atUsual(job, usual) : atRate(job, rate > 0.001 ? 0.1 : 10);
 }
 
@@ -81,6 +92,16 @@ function rateNote(job) {
       ? 'The learning rate ' + (type === 'constant' ? 'is ' : 'began at ') + plain(rate) + '. '
       : '';
 }
+
+/**
+ * Of a run that diverged: with a rate that its schedule does not raise, or with less.
+ * @param {Api.Job} job
+ */
+const calmer = (job) => (job.spec?.optimizer?.schedule?.factor ?? 0) > 1 ? {
+  text: 'Clone with a rate that does not rise',
+  href: cloneWith(job.id, {'/optimizer/schedule': {type: 'constant'}})
+}
+                                                                         : atRate(job, 0.1);
 
 /** @param {Run} run */
 function accuracyOf({job, tests}) {
@@ -111,7 +132,7 @@ export function diverged(run) {
         rateNote(job) + 'A smaller one is the first thing to try.',
     key: 'diverged',
     chart: 'loss',
-    action: atRate(job, 0.1)
+    action: calmer(job)
   };
 }
 
@@ -125,7 +146,7 @@ export function tooShort(run) {
   const steps = Math.max(losses.length, job.progress?.step || 0);
   const accuracy = accuracyOf(run);
   const classes = classesOf(job.spec);
-  if (!past || steps >= LEAST_LOSSES || !known(accuracy) || accuracy > LIKE_CHANCE / classes) {
+  if (!past || steps >= LEAST_LOSSES || !known(accuracy) || !(accuracy <= LIKE_CHANCE / classes)) {
     return null;
   }
   return {
@@ -149,6 +170,7 @@ export function atChance(run) {
     return null;
   }
   const path = course(losses);
+  const falls = Boolean(path && path.end < FALLS * path.start);
   const fell =
       path ? 'The train loss went from ' + loss(path.start) + ' to ' + loss(path.end) + '. ' : '';
   return {
@@ -156,10 +178,11 @@ export function atChance(run) {
       ' no better than guessing: ' + percent(accuracy) + ' of the test set ' +
       tense(past)('are', 'were') + ' classified correctly, and guessing among ' + classes +
       ' classes gets ' + percent(1 / classes, 0) + '.'],
-    evidence: fell + rateNote(job) + 'One that is far too high or far too low does this.',
+    evidence: fell + rateNote(job) + 'One that is far too high or far too low does this' +
+        (falls ? ', and so do too few steps.' : '.'),
     key: 'chance',
     chart: 'accuracy',
-    action: anotherRate(job)
+    action: anotherRate(job, falls)
   };
 }
 
@@ -198,7 +221,9 @@ export function overfitting({job, losses, tests, past}) {
       ', while the train loss fell to ' + loss(path.end) + '.'],
     evidence: percent(best.accuracy) + ' were classified correctly at epoch ' + epoch + ', ' +
         percent(now.accuracy) + ' ' + tense(past)('are now', 'in the end') + '. Stopping there ' +
-        tense(past)('loses', 'would have lost') + ' nothing.',
+        (best.accuracy - now.accuracy > MEANT
+                ? tense(past)('is', 'would have been') + ' better.'
+                : tense(past)('loses', 'would have lost') + ' nothing.'),
     key: 'overfits',
     chart: 'loss',
     action: {text: 'Clone with ' + epoch + ' epochs', href: cloneWith(job.id, {'/epochs': epoch})}

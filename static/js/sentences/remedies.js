@@ -1,10 +1,12 @@
 /* What can be done about a job that failed: each with what it would change, and the spec of the new
    job that does it. To add one: a function that gives a Remedy or null, and its name in REMEDIES.
    Pure. */
-import {list, percent, plain, plural} from '../format.js';
+import {known, list, percent, place, plain, plural} from '../format.js';
 import {bestEvaluation, rateAt} from '../measures.js';
+import {classesOf} from '../spec.js';
 
 import {becameNaN} from './failure.js';
+import {LIKE_CHANCE} from './learning.js';
 
 /**
  * `button` is what its button says.
@@ -23,15 +25,31 @@ const BEST = 'best.safetensors';
 const again = ({name, spec}, changes) => ({...spec, name: name + ' again', ...changes});
 
 /**
- * A schedule as it is after some epochs, whose steps so far are in the rate already.
+ * A schedule as it is after some epochs, whose steps so far are in the rate already; none where the
+ * rate would rise again, since a rate that is too high ended the job.
  * @param {Api.Schedule | undefined} schedule
  * @param {number} done epochs
+ * @param {number} rate to begin with
+ * @returns {Api.Schedule | undefined}
  */
-function restOf(schedule, done) {
+function restOf(schedule, done, rate) {
   const {warmup_epochs: over, ...rest} = schedule || {};
   const left = (rest.at_epochs || []).map((e) => e - done).filter((e) => e > 0);
+  if ((rest.factor ?? 0) > 1 || (rest.floor ?? 0) > rate) {
+    return undefined;
+  }
   return rest.type === 'step' ? (left.length ? {...rest, at_epochs: left} : undefined)
                               : schedule && rest;
+}
+
+/**
+ * The evaluation whose parameters are worth going on from: the best, if it is better than guessing.
+ * @param {Failed} failed
+ */
+function goodOne({job, tests}) {
+  const best = bestEvaluation(tests.filter((t) => known(t.accuracy)));
+  const guessing = LIKE_CHANCE / classesOf(job.spec);
+  return best && !(best.accuracy <= guessing) ? best : null;
 }
 
 /**
@@ -40,9 +58,10 @@ function restOf(schedule, done) {
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
-function resumeFromBest({job, artifacts, tests}) {
+function resumeFromBest(failed) {
+  const {job, artifacts} = failed;
   const {optimizer, epochs = 1} = job.spec;
-  const best = bestEvaluation(tests);
+  const best = goodOne(failed);
   const done = best ? Math.floor(best.epoch) : 0;
   const before = rateAt(job.spec, Math.max(0, done - 1e-6));
   const rate = Math.min(before, rateAt(job.spec, done)) / 2;
@@ -50,13 +69,14 @@ function resumeFromBest({job, artifacts, tests}) {
     return null;
   }
   const {schedule, ...rest} = optimizer || {};
-  const later = restOf(schedule, done);
+  const epoch = place(best.epoch, 1);
+  const later = restOf(schedule, done, rate);
   return {
     title: 'Resume from the last good checkpoint with half the rate',
-    effect: 'the parameters of epoch ' + done + ', ' + percent(best.accuracy) +
+    effect: 'the parameters of epoch ' + epoch + ', ' + percent(best.accuracy) +
         ' correct; learning rate ' + plain(rate) + '; the ' + plural(epochs - done, 'epoch') +
         ' that are left',
-    button: 'Resume',
+    button: 'Resume from epoch ' + epoch,
     spec: again(job, {
       init: job.id + '/' + BEST,
       epochs: epochs - done,

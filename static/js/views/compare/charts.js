@@ -3,7 +3,7 @@ import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {smooth, union} from '../../chart/smooth.js';
 import {h} from '../../dom.js';
-import {known, loss, lossTick, percent, percentTick, place} from '../../format.js';
+import {ending, known, loss, lossTick, percent, percentTick, place} from '../../format.js';
 import {last} from '../../measures.js';
 
 import {colourOf, endOf, letterOf, lineOf} from './letters.js';
@@ -105,7 +105,7 @@ export class CompareCharts {
       band: losses.map((c, i) => ({...c, colour: colourOf(i), line: false})),
       log,
       range: niceRange(all, {log, pad: 0.04}),
-      ends: soft.flatMap((y, i) => (y.length ? [endOf(i, last(y), loss(last(y)))] : [])),
+      ends: soft.flatMap((y, i) => (y.length ? [endOf(i, last(y), ending(last(y), loss))] : [])),
       subtitle: log ? 'log axis' : '',
       note: losses.some((c) => c.total > c.x.length) ? 'extremes kept' : '',
       empty: all.length ? '' : 'The first step has not ended yet.'

@@ -1,6 +1,7 @@
 /* Only those settings that differ. A parameter that one run's strategy has and another's has not is
    a difference only where it is not at its default. */
 import {fill, h} from '../../dom.js';
+import {plural} from '../../format.js';
 import {flatten, modelName} from '../../spec.js';
 
 import {letterOf} from './letters.js';
@@ -8,8 +9,17 @@ import {runHeads} from './results.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
 
-/** Places of two networks that are told one by one. */
-const MODEL_MOST = 8;
+/** Places of two networks, or of two clusters, that are told one by one. */
+const MOST = 8;
+
+/** @param {Api.Spec} spec */
+const clusterName = ({cluster}) => cluster
+    ? plural(/** @type {{nodes?: unknown[]}} */ (cluster).nodes?.length || 0, 'virtual node')
+    : 'none';
+
+/** What may be written out in many places, and how it is called as a whole. */
+/** @type {[string, (spec: Api.Spec) => string][]} */
+const PARTS = [['model', modelName], ['cluster', clusterName]];
 
 /**
  * Whether a setting is a parameter at its default, as the catalogue has it.
@@ -35,27 +45,40 @@ export function isDefault(catalog, spec, key, value) {
 }
 
 /**
- * A run's settings by their keys. A network that is written out is one setting, unless all are and
- * differ in few places: else each of its layers would be a line or more.
+ * A run's settings by their keys. A network or a virtual cluster that is written out is one
+ * setting, unless all are and differ in few places: else each of its parts would be a line or more.
  * @param {Api.Spec[]} specs
  */
 export function settingsOf(specs) {
   const all = specs.map((spec) => new Map(flatten(spec)));
-  const own = (/** @type {string} */ key) => key.startsWith('model/');
-  const keys = [...new Set(all.flatMap((f) => [...f.keys()].filter(own)))];
-  const differ = keys.filter((k) => new Set(all.map((f) => f.get(k))).size > 1);
-  if (differ.length > MODEL_MOST || all.some((f) => f.has('model'))) {
-    all.forEach((f, i) => {
-      keys.forEach((k) => f.delete(k));
-      f.set('model', modelName(specs[i]));
-    });
-    if (differ.length && new Set(all.map((f) => f.get('model'))).size === 1) {
-      const texts = specs.map((spec) => JSON.stringify(spec.model));
-      all.forEach((f, i) => f.set(
-                      'model', f.get('model') + ' (' + letterOf(texts.indexOf(texts[i])) + '’s)'));
+  for (const [part, nameOf] of PARTS) {
+    const own = (/** @type {string} */ key) => key.startsWith(part + '/');
+    const keys = [...new Set(all.flatMap((f) => [...f.keys()].filter(own)))];
+    const differ = keys.filter((k) => new Set(all.map((f) => f.get(k))).size > 1);
+    const written = all.map((f) => keys.some((k) => f.has(k)));
+    if (differ.length > MOST || new Set(written).size > 1) {
+      all.forEach((f, i) => {
+        keys.forEach((k) => f.delete(k));
+        f.set(part, nameOf(specs[i]));
+      });
+      tellApart(
+          all, part, specs.map((spec) => JSON.stringify(spec[/** @type {'model'} */ (part)])));
     }
   }
   return all;
+}
+
+/**
+ * Parts that differ and are called the same are called by the first run that has them.
+ * @param {Map<string, string>[]} all
+ * @param {string} part
+ * @param {string[]} texts of the part, one for each run
+ */
+function tellApart(all, part, texts) {
+  if (new Set(texts).size > 1 && new Set(all.map((f) => f.get(part))).size === 1) {
+    all.forEach(
+        (f, i) => f.set(part, f.get(part) + ' (' + letterOf(texts.indexOf(texts[i])) + '’s)'));
+  }
 }
 
 /** @implements {Page.Part} */

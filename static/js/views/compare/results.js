@@ -2,7 +2,7 @@
 import {fill, h} from '../../dom.js';
 import {known, loss, mean, percent, seconds, span, three, whole} from '../../format.js';
 import {icon} from '../../icons.js';
-import {stepTimes, tookSeconds} from '../../measures.js';
+import {isVirtual, stepTimes, tookSeconds} from '../../measures.js';
 import {ended} from '../../states.js';
 
 import {runKey} from './letters.js';
@@ -13,7 +13,8 @@ import {bestAccuracy, timeTo, waitShare} from './model.js';
 /**
  * One line: `best` is which value wins.
  * @typedef {{name: string, value: (run: Run) => number | null | undefined,
- *            format: (value: number) => string, best: (...values: number[]) => number}} Line
+ *            format: (value: number) => string, best: (...values: number[]) => number,
+ *            timed?: boolean}} Line  timed: by the run's own clock
  */
 
 /** @param {Run} run */
@@ -33,9 +34,16 @@ const LINES = [
     name: 'Samples per second',
     value: (r) => r.job.metrics?.samples_per_second || NaN,
     format: three,
-    best: Math.max
+    best: Math.max,
+    timed: true
   },
-  {name: 'One step of the slowest node', value: longestStep, format: seconds, best: Math.min},
+  {
+    name: 'One step of the slowest node',
+    value: longestStep,
+    format: seconds,
+    best: Math.min,
+    timed: true
+  },
   {name: 'Waiting, share of a step', value: waitShare, format: (v) => percent(v), best: Math.min}, {
     name: 'Staleness, mean over nodes',
     value: (r) => r.job.staleness?.node_mean,
@@ -46,7 +54,8 @@ const LINES = [
     name: 'Whole run',
     value: (r) => (ended(r.job.state) ? tookSeconds(r.job) : NaN),
     format: span,
-    best: Math.min
+    best: Math.min,
+    timed: true
   },
   {name: 'Restarts', value: (r) => r.job.restarts ?? 0, format: whole, best: Math.min}
 ];
@@ -55,10 +64,12 @@ const LINES = [
  * @param {Line} line
  * @param {Run[]} runs
  */
-function row({name, value, format, best}, runs) {
+function row({name, value, format, best, timed}, runs) {
   const values = runs.map(value).map((v) => (known(v) ? v : NaN));
   const good = values.filter(known);
-  const winner = new Set(good).size > 1 ? best(...good) : NaN;
+  /* times of a virtual run and of a real one are not better or worse than each other */
+  const clocks = new Set(runs.map((r) => isVirtual(r.job))).size;
+  const winner = new Set(good).size > 1 && !(timed && clocks > 1) ? best(...good) : NaN;
   const cell = (/** @type {number} */ v) => {
     const ticked = h('span', {class: 'best'}, icon('check', 12), format(v));
     return h('td', {class: 'num'}, v === winner ? ticked : format(v));
@@ -83,7 +94,8 @@ export class Results {
       name: 'Time to ' + percent(goal, 0) + ' test accuracy',
       value: (r) => timeTo(r, goal),
       format: span,
-      best: Math.min
+      best: Math.min,
+      timed: true
     };
     const lines = known(goal) ? [first, ...LINES] : LINES;
     fill(this.node, h('caption', {class: 'sr', text: 'Results'}), runHeads('Figure', runs.length),

@@ -1,12 +1,14 @@
 /* Runs that differ only in their seeds, and how far apart their results are: a lead means
    something only if it exceeds that. Pure. */
-import {alike, known, list} from '../../format.js';
+import {alike, known, list, percent, span} from '../../format.js';
+import {mean} from '../../measures.js';
+import {withoutSeed} from '../../spec.js';
 
 import {letterOf} from './letters.js';
 import {timeTo} from './model.js';
 
 /** @typedef {import('./model.js').Run} Run */
-/** @typedef {{letters: string[], times: number[]}} Group */
+/** @typedef {{at: number[], times: number[]}} Group  numbers of its runs, and their times */
 
 /**
  * Runs of one spec, names and seeds aside.
@@ -17,10 +19,9 @@ export function groupsOf(runs, goal) {
   /** @type {Map<string, Group>} */
   const groups = new Map();
   runs.forEach((run, i) => {
-    const {name, seed, ...rest} = run.job.spec || {};
-    const key = JSON.stringify(rest);
-    const group = groups.get(key) || {letters: [], times: []};
-    group.letters.push(letterOf(i));
+    const key = withoutSeed(run.job.spec);
+    const group = groups.get(key) || {at: [], times: []};
+    group.at.push(i);
     group.times.push(timeTo(run, goal));
     groups.set(key, group);
   });
@@ -30,8 +31,62 @@ export function groupsOf(runs, goal) {
 /** @param {number[]} times */
 const range = (times) => Math.max(...times) - Math.min(...times);
 
-/** @param {number[]} times */
-const meanOf = (times) => times.reduce((sum, t) => sum + t, 0) / times.length;
+/**
+ * Those whose runs all reached the goal, the fastest first; how far apart seeds alone put runs.
+ * @param {Run[]} runs
+ * @param {number} goal
+ */
+function measuredOf(runs, goal) {
+  const groups = groupsOf(runs, goal)
+                     .filter((g) => g.times.every(known))
+                     .sort((a, b) => mean(a.times) - mean(b.times));
+  const several = groups.filter((g) => g.times.length > 1);
+  const [first, second] = groups;
+  const widest = Math.max(...several.map((g) => range(g.times)));
+  const apart = Boolean(second) && mean(second.times) - mean(first.times) > widest;
+  return {groups, several, apart};
+}
+
+/**
+ * "A, B and C" with the numbers of runs in place of their letters.
+ * @param {Group} group
+ * @returns {(string | number)[]}
+ */
+const who = ({at}) =>
+    at.flatMap((run, i) => (i === 0 ? [run] : [i === at.length - 1 ? ' and ' : ', ', run]));
+
+/**
+ * The sentence where settings ran with several seeds: who is faster by more than seeds make. A
+ * number stands for that run; null where each ran once.
+ * @param {Run[]} runs
+ * @param {number} goal
+ * @returns {(string | number)[] | null}
+ */
+export function seedWords(runs, goal) {
+  const {groups, several, apart} = measuredOf(runs, goal);
+  const [first, ...rest] = groups;
+  if (several.length === 0) {
+    return null;
+  }
+  const level = percent(goal, 0);
+  const reach = (/** @type {Group} */ g) => (g.at.length > 1 ? ' reach ' : ' reaches ') + level;
+  if (rest.length === 0) {
+    const [least, most] = alike(Math.min(...first.times), Math.max(...first.times));
+    return [
+      ...who(first),
+      ' differ in their seeds alone: they reach ' + level + ' in ' + least + ' to ' + most + '.'
+    ];
+  }
+  const took = (/** @type {Group} */ g) =>
+      ' in ' + span(mean(g.times)) + (g.at.length > 1 ? ' on average' : '');
+  const later = rest.flatMap((g) => apart
+          ? [', ' + span(mean(g.times) - mean(first.times)) + ' before ', ...who(g)]
+          : [', ', ...who(g), took(g)]);
+  return [
+    ...(apart ? [] : ['No settings are faster beyond what seeds make: ']), ...who(first),
+    reach(first) + took(first), ...later, '.'
+  ];
+}
 
 /**
  * What the seeds tell of the lead; that they tell nothing, where each spec ran once.
@@ -39,20 +94,17 @@ const meanOf = (times) => times.reduce((sum, t) => sum + t, 0) / times.length;
  * @param {number} goal
  */
 export function seedNote(runs, goal) {
-  const measured = groupsOf(runs, goal).filter((g) => g.times.every(known));
-  const several = measured.filter((g) => g.times.length > 1);
+  const {groups, several, apart} = measuredOf(runs, goal);
   if (several.length === 0) {
     return runs.length > 1 ? ' One run each: small differences may be chance.' : '';
   }
-  const told = several.map(({letters, times}) => {
+  const told = several.map(({at, times}) => {
     const [least, most] = alike(Math.min(...times), Math.max(...times));
-    return ' ' + list(letters) + ' differ in their seeds alone: ' + least + ' to ' + most + '.';
+    return ' ' + list(at.map(letterOf)) + ' differ in their seeds alone: ' + least + ' to ' + most +
+        '.';
   });
-  const [first, second] = measured.map((g) => meanOf(g.times)).sort((a, b) => a - b);
-  const widest = Math.max(...several.map((g) => range(g.times)));
-  const within = second - first <= widest;
-  const lead = known(second) ? ' The lead of the better settings is ' +
-          (within ? 'within' : 'beyond') + ' what seeds make.'
-                             : '';
-  return told.join('') + lead;
+  const lead = groups.length > 1
+      ? ' The lead of the better settings is ' + (apart ? 'beyond' : 'within') + ' what seeds make.'
+      : '';
+  return groups.length > 1 ? told.join('') + lead : '';
 }

@@ -7,7 +7,7 @@ import {active} from '../../states.js';
 
 import {letterOf, runKey} from './letters.js';
 import {guesses, timeTo, waitShare} from './model.js';
-import {seedNote} from './seeds.js';
+import {seedNote, seedWords} from './seeds.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
 /** @typedef {import('./model.js').Run} Run */
@@ -77,6 +77,14 @@ export class Sentence {
     if (rest.length === 0) {
       return ['There is nothing to compare yet: fewer than two runs have a test result.'];
     }
+    const timed = [first, ...rest];
+    if (new Set(timed.map((x) => isVirtual(runs[x.i].job))).size > 1) {
+      return this.twoClocks(timed, goal);
+    }
+    const seeds = seedWords(runs, goal);
+    if (seeds) {
+      return seeds.map((word) => (typeof word === 'number' ? runKey(word) : word));
+    }
     const later = rest.map((x, k) => {
       const between = k > 0 && k === rest.length - 1 ? ' and ' : ', ';
       return [between, span(x.time - first.time) + ' before ', runKey(x.i)];
@@ -84,5 +92,21 @@ export class Sentence {
     return [
       runKey(first.i), ' reaches ' + percent(goal, 0) + ' in ' + span(first.time), later, '.'
     ];
+  }
+
+  /**
+   * Times of two clocks, which are not before or after each other.
+   * @param {{i: number, time: number}[]} timed
+   * @param {number} goal
+   */
+  twoClocks(timed, goal) {
+    const {runs} = this.data;
+    return timed.map(({i, time}, k) => [k === 0       ? ''
+                             : k === timed.length - 1 ? ' and '
+                                                      : ', ',
+                         runKey(i),
+                         (k === 0 ? ' reaches ' + percent(goal, 0) : '') + ' in ' + span(time) +
+                             (isVirtual(runs[i].job) ? ' of virtual time' : '') +
+                             (k === timed.length - 1 ? '; these are different clocks.' : '')]);
   }
 }

@@ -3,7 +3,7 @@ import {Chart} from '../../chart/chart.js';
 import {union, visible} from '../../chart/smooth.js';
 import {known, NARROW, percent, percentTick, plural} from '../../format.js';
 import {bestEvaluation, last} from '../../measures.js';
-import {nothingYet} from '../../states.js';
+import {ended, nothingYet} from '../../states.js';
 
 import {LearningCurve} from './learningcurve.js';
 import {Rail} from './rail.js';
@@ -44,7 +44,7 @@ export class AccuracyChart {
 
   draw() {
     this.curve.read();
-    const {raw, soft, test, empty} = this.curve;
+    const {raw, soft, test} = this.curve;
     const {target} = this;
     const inside = visible(raw.x, this.view.group.window()).map((i) => raw.mean[i]);
     const newest = soft.filter(known).slice(-1);
@@ -60,8 +60,16 @@ export class AccuracyChart {
       hlines: target ? [{y: target, style: 'target', text: 'target ' + percent(target)}] : [],
       note: test.x.length ? 'test after ' + plural(test.x.length, 'evaluation') : '',
       subtitle: 'samples classified correctly',
-      empty: empty ? nothingYet(this.view.data.job) : ''
+      empty: this.emptyText()
     });
+  }
+
+  /* A program may tell its loss alone. */
+  emptyText() {
+    const {raw, test, empty} = this.curve;
+    const {job} = this.view.data;
+    const told = test.x.length > 0 || raw.mean.some(known);
+    return empty ? nothingYet(job) : told ? '' : 'This program tells no accuracy.';
   }
 
   /** @returns {Page.End[]} */
@@ -83,7 +91,8 @@ export class AccuracyChart {
     const best = bestEvaluation(evaluations);
     const {target} = this;
     const hit = target && evaluations.find((e) => e.accuracy >= target);
-    const reached = hit ? 'reached' + epochText(hit.epoch) : 'not reached yet';
+    const missed = ended(this.view.data.job.state) ? 'not reached' : 'not reached yet';
+    const reached = hit ? 'reached' + epochText(hit.epoch) : missed;
     const bestText =
         best && known(best.accuracy) ? percent(best.accuracy) + epochText(best.epoch) : 'none';
     this.rail.set('', [

@@ -1,6 +1,6 @@
-/* What can be done to a job: pause, resume, cancel, clone, compare, save, delete. Cancel and delete
-   ask once, in words that name what stops; what an action answered is said where it was asked for.
- */
+/* What can be done to a job: pause, resume, cancel, clone, compare, save, delete, and about one
+   that failed the first remedy. Cancel and delete ask once, in words that name what stops; what an
+   action answered is said where it was asked for. */
 import {job as path, post, remove} from '../../api.js';
 import {fill, h} from '../../dom.js';
 import {active, ended} from '../../states.js';
@@ -9,6 +9,8 @@ import {button, notice, question} from '../../widgets.js';
 import {saveOneFile} from './onefile.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
+/** @typedef {import('../../sentences/remedies.js').Remedy} Remedy */
+/** @typedef {(pressed: HTMLButtonElement, fault: HTMLElement) => void} Submit */
 
 export class Actions {
   /** @param {JobView} view */
@@ -19,11 +21,26 @@ export class Actions {
     this.question = h('div', {class: 'ask-place', role: 'alert'});
     this.shown = '';
     this.busy = false;
+    /** What a failed job is offered first. */
+    /** @type {Remedy | undefined} */
+    this.offered = undefined;
+    /** @type {Submit} */
+    this.submit = () => {};
+  }
+
+  /**
+   * @param {Remedy | undefined} remedy
+   * @param {Submit} submit
+   */
+  offer(remedy, submit) {
+    this.offered = remedy;
+    this.submit = submit;
+    this.update();
   }
 
   update() {
     const {job} = this.data;
-    const wanted = job.state + '|' + job.name;
+    const wanted = [job.state, job.name, this.offered?.button].join('|');
     if (this.shown !== wanted) {
       this.shown = wanted;
       fill(this.node, this.buttons(job));
@@ -35,6 +52,7 @@ export class Actions {
   buttons(job) {
     const over = ended(job.state);
     return [
+      job.state === 'failed' && this.offered && this.remedy(this.offered),
       job.state === 'running' && this.direct('Pause', 'pause', 'btn '),
       job.state === 'paused' && this.direct('Resume', 'resume', 'btn primary'),
       !over && job.state !== 'cancelling' &&
@@ -44,6 +62,14 @@ export class Actions {
       over && button('Save as HTML', () => this.save(), {id: 'save-html'}),
       over && this.asking('Delete', 'delete', deleteText(job), 'Delete job')
     ];
+  }
+
+  /** @param {Remedy} offered */
+  remedy(offered) {
+    const {button: text, title} = offered;
+    const made = button(
+        text, () => this.submit(made, this.question), {id: 'remedy', class: 'btn primary', title});
+    return made;
   }
 
   /**

@@ -2,7 +2,7 @@
    service evaluates the model when this row is opened for the first time; that may take a while. */
 import {get, job as path} from '../../api.js';
 import {fill, h, say} from '../../dom.js';
-import {loss, percent} from '../../format.js';
+import {loss, percent, whole} from '../../format.js';
 import {draw as drawPicture} from '../../picture.js';
 import {ended} from '../../states.js';
 import {button, notice, scroller, table} from '../../widgets.js';
@@ -34,7 +34,7 @@ function square(scored) {
     const all = Math.max(1, scored.classes[label].samples);
     return h('tr', null, h('th', {scope: 'row', text: nameOf(scored.classes[label])}),
         row.map((count, answer) => {
-          const cell = h('td', {class: label === answer ? 'num right' : 'num', text: count});
+          const cell = h('td', {class: label === answer ? 'num right' : 'num', text: whole(count)});
           cell.style.setProperty('--share', String(count / all));
           return cell;
         }),
@@ -54,7 +54,7 @@ function list(scored) {
   const rows =
       pairs(scored).map((p) => h('tr', null, h('td', {text: nameOf(scored.classes[p.label])}),
                             h('td', {text: nameOf(scored.classes[p.answer])}),
-                            h('td', {class: 'num', text: p.count})));
+                            h('td', {class: 'num', text: whole(p.count)})));
   return scroller('What is confused most often, table',
       table('What is confused most often', ['is', 'answered', ['samples', 'num']],
           h('tbody', null, rows), 'dense'));
@@ -102,7 +102,7 @@ export class Confusion {
   show(scored) {
     const {right, samples} = scored;
     fill(this.fold.body, h('p', {
-      text: right + ' of ' + samples + ' test samples are classified correctly (' +
+      text: whole(right) + ' of ' + whole(samples) + ' test samples are classified correctly (' +
           percent(right / Math.max(1, samples)) + ').'
     }),
         scored.classes.length <= SQUARE_MOST ? square(scored) : list(scored),

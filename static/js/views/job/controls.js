@@ -2,7 +2,7 @@
 import {h} from '../../dom.js';
 import {tick, whole} from '../../format.js';
 import {isVirtual} from '../../measures.js';
-import {ended} from '../../states.js';
+import {active} from '../../states.js';
 import {button, control, Segment, smoothingSlider, Toggle} from '../../widgets.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
@@ -62,7 +62,7 @@ export class Controls {
 
   update() {
     this.whole.hidden = !this.view.group.zoom;
-    this.follow.node.hidden = ended(this.view.data.job.state); /* there is no newer step to come */
+    this.follow.node.hidden = !active(this.view.data.job.state); /* no newer step is to come */
     this.point();
   }
 }

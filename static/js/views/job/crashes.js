@@ -4,7 +4,7 @@
 import {getText, job as path} from '../../api.js';
 import {active} from '../../states.js';
 
-import {fieldOf, timeOf} from './loglines.js';
+import {fieldOf, logsOf, timeOf} from './loglines.js';
 
 /**
  * `time` and `back` are seconds since the job's start; back: NaN while the program has not
@@ -17,15 +17,15 @@ const TAIL = 5000;
 const AGAIN_MS = 3000;
 
 /**
- * @param {string} text the log of a rank
+ * @param {string[]} lines the log of a rank
  * @param {Api.Worker} worker
  * @param {number} began milliseconds
  * @returns {Crash[]}
  */
-export function crashesIn(text, {node, rank}, began) {
+export function crashesIn(lines, {node, rank}, began) {
   /** @type {Crash[]} */
   const found = [];
-  for (const line of text.split('\n')) {
+  for (const line of lines) {
     const at = timeOf(line);
     const time = (Date.parse(at) - began) / 1000;
     const says = line.includes('mod=program') ? fieldOf(line, 'msg') : '';
@@ -60,10 +60,8 @@ export class Crashes {
       return;
     }
     const began = Date.parse(started || '');
-    const all = await Promise.all(workers.map(async (w) => {
-      const text = await getText(path(id, 'logs'), {rank: w.rank, tail: TAIL}).catch(() => '');
-      return crashesIn(text, w, began);
-    }));
+    const logs = logsOf(await getText(path(id, 'logs'), {all: true, tail: TAIL}).catch(() => ''));
+    const all = workers.map((w) => crashesIn(logs.get(w.rank) || [], w, began));
     if (!this.closed) {
       this.list = all.flat().sort((a, b) => a.time - b.time);
       this.onChange();

@@ -49,6 +49,9 @@ export class Curves {
     this.scale = {step: [], time: [], samples: []};
     this.samplesPerEpoch = 0;
     this.stepsPerEpoch = 0;
+    /** Where attempts went on from a checkpoint: when, by the clock, and at which step. */
+    /** @type {{at: number, step: number}[]} */
+    this.resumed = [];
     /** The job's rate now, which rows do not have. */
     this.rate = 0;
   }

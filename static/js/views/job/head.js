@@ -1,9 +1,9 @@
 /* Name, state, facts, actions, progress with the estimated end. */
 import {fill, h, refill, say} from '../../dom.js';
-import {clock, duration, percent, plural, when, whole} from '../../format.js';
+import {clock, duration, known, percent, plural, when, whole} from '../../format.js';
 import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
-import {ended, pill, setPill} from '../../states.js';
+import {earlyEnd, ended, pill, setPill, waiting} from '../../states.js';
 import {sweepOf} from '../../tags.js';
 
 import {Actions} from './actions.js';
@@ -33,22 +33,26 @@ function facts(job) {
 /** @param {Api.Job} job */
 function epochText(job) {
   const epochs = job.progress?.epochs || job.spec?.epochs || 0;
-  const whole = Math.floor(job.progress?.epoch || 0);
   if (job.state === 'succeeded') {
-    return 'All ' + plural(epochs, 'epoch');
+    const early = earlyEnd(job);
+    return known(early) ? 'Reached its target in epoch ' + early + ' of ' + whole(epochs)
+                        : 'All ' + plural(epochs, 'epoch');
   }
   if (!((job.progress?.step || 0) > 0)) {
     return plural(epochs, 'epoch');
   }
-  const at = Math.min(epochs, whole + 1);
-  return (ended(job.state) ? 'Stopped in epoch ' + at : 'Epoch ' + Math.max(1, at)) + ' of ' +
-      epochs;
+  const at = Math.min(epochs, Math.floor(job.progress?.epoch || 0) + 1);
+  return (ended(job.state) ? 'Stopped in epoch ' + whole(at) : 'Epoch ' + whole(Math.max(1, at))) +
+      ' of ' + whole(epochs);
 }
 
 /** @param {Api.Job} job */
 function ranText(job) {
   if (!job.started) {
     return '';
+  }
+  if (waiting(job.state)) {
+    return 'started ' + clock(job.started) + ', trained for ' + lasted(job.seconds ?? NaN);
   }
   const end = job.finished ? Date.parse(job.finished) : Date.now();
   const ran = lasted((end - Date.parse(job.started)) / 1000);

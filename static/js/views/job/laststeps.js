@@ -3,7 +3,7 @@
    explained. While a step is chosen the lanes stand still. */
 import {get, job as path} from '../../api.js';
 import {fill, h, say} from '../../dom.js';
-import {known, plural, seconds, whole} from '../../format.js';
+import {loss, plural, seconds, whole} from '../../format.js';
 import {hasServers} from '../../spec.js';
 import {active} from '../../states.js';
 import {numeric, scroller, table, tableButton} from '../../widgets.js';
@@ -199,9 +199,8 @@ export class LastSteps {
   drawTable() {
     const rows = this.allRows().reverse().slice(0, LAST).map(({node, row: r}) => {
       const cells = [
-        whole(r.step), String(r.batch), known(r.loss) ? r.loss.toFixed(3) : 'none',
-        seconds(r.compute_seconds), seconds(r.exchange_seconds), seconds(r.wait_seconds),
-        String(r.staleness)
+        whole(r.step), whole(r.batch), loss(r.loss), seconds(r.compute_seconds),
+        seconds(r.exchange_seconds), seconds(r.wait_seconds), whole(r.staleness)
       ];
       return h('tr', null, h('td', null, this.view.key.label(node)),
           cells.map((text) => h('td', {class: 'num', text})));

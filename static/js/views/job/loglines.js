@@ -1,5 +1,26 @@
 /* Lines of a log (logfmt) as people read them. Pure. */
 
+/** @typedef {string | number} Source  a rank, or 'launcher' */
+
+/**
+ * Lines by where they come from, of an answer that has all logs: "rank-0: ts=…".
+ * @param {string} text
+ */
+export function logsOf(text) {
+  /** @type {Map<Source, string[]>} */
+  const logs = new Map();
+  for (const told of text.split('\n')) {
+    const [, name, rank, line] = /^(launcher|rank-(\d+)): (.*)$/.exec(told) || [];
+    if (name) {
+      const source = rank === undefined ? name : Number(rank);
+      const lines = logs.get(source) || [];
+      logs.set(source, lines);
+      lines.push(line);
+    }
+  }
+  return logs;
+}
+
 /**
  * @param {string} line
  * @param {RegExp} pattern
@@ -22,6 +43,19 @@ export const timeOf = (line) => first(line, /(?:^|\s)ts=(\S+)/);
 export function fieldOf(line, name) {
   const found = new RegExp('(?:^|\\s)' + name + '=(?:"((?:[^"\\\\]|\\\\.)*)"|(\\S+))').exec(line);
   return (found?.[1] ?? found?.[2] ?? '').replace(/\\(.)/g, '$1');
+}
+
+const RESTORED = 'msg="restored from a checkpoint"';
+
+/**
+ * Where attempts went on from a checkpoint, as the keeper's log tells: when, and at which step.
+ * @param {Map<Source, string[]>} logs
+ */
+export function resumedIn(logs) {
+  return [...logs.values()].flat().filter((line) => line.includes(RESTORED)).map((line) => ({
+    at: Date.parse(timeOf(line)),
+    step: Number(fieldOf(line, 'version'))
+  }));
 }
 
 /**

@@ -7,13 +7,16 @@ import {icon} from '../../icons.js';
 import {hasServers} from '../../spec.js';
 import {active} from '../../states.js';
 
-import {levelOf, pretty, timeOf} from './loglines.js';
+import {levelOf, logsOf, pretty, resumedIn, timeOf} from './loglines.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
-/** @typedef {string | number} Source  a rank, or 'launcher' */
+/** @typedef {import('./loglines.js').Source} Source */
 /** @typedef {{id: Source, line: string, at: string, level: string}} LogLine */
 
+/* Lines of a rank, and of all ranks together, of each of which there are at least so many. */
 const TAIL = 400;
+const TAIL_OF_ALL = 8000;
+const TAIL_LEAST = 40;
 const OPEN_MS = 2000;
 const CLOSED_MS = 8000;
 
@@ -48,7 +51,7 @@ export class Logs {
   constructor(view) {
     this.view = view;
     this.data = view.data;
-    /** @type {Map<Source, string>} */
+    /** @type {Map<Source, string[]>} */
     this.texts = new Map();
     this.open = false;
     /** @type {Source} */
@@ -118,21 +121,54 @@ export class Logs {
     return ['launcher', ...[...workers, ...servers].map((w) => w.rank)];
   }
 
+  /* Of each log there are so many lines, where all are read by one request. */
+  tailOfEach() {
+    const share = Math.floor(TAIL_OF_ALL / this.sources().length);
+    return Math.max(TAIL_LEAST, Math.min(TAIL, share));
+  }
+
+  /**
+   * A log, or all; null where the service does not answer.
+   * @param {{[name: string]: unknown}} params
+   * @returns {Promise<string | null>}
+   */
+  ask(params) {
+    return getText(path(this.data.id, 'logs'), params).catch(() => null);
+  }
+
   async read() {
     clearTimeout(this.timer);
-    await Promise.all(this.sources().map(async (id) => {
-      const params = id === 'launcher' ? {tail: TAIL} : {rank: id, tail: TAIL};
-      this.texts.set(id, await getText(path(this.data.id, 'logs'), params).catch(() => ''));
-    }));
+    const {rank} = this;
+    const tail = this.tailOfEach();
+    const one = {tail: TAIL, ...(rank === 'launcher' ? {} : {rank})};
+    const [all, own] = await Promise.all([
+      this.ask({all: true, tail}), this.open && rank !== 'all' && tail < TAIL ? this.ask(one) : null
+    ]);
+    this.texts = all === null ? this.texts : logsOf(all);
+    if (own !== null) {
+      this.texts.set(rank, own.split('\n').filter(Boolean));
+    }
     if (!this.closed) {
+      this.tellResumed();
       this.draw();
       if (this.data.job.error) { /* its part shows the lines around it */
         this.view.summary.error.update();
       }
+      this.view.rows.attempts.update();
       if (active(this.data.job.state)) {
         clearTimeout(this.timer);
         this.timer = window.setTimeout(() => this.read(), this.open ? OPEN_MS : CLOSED_MS);
       }
+    }
+  }
+
+  /* Marks and attempts stand where the log says. */
+  tellResumed() {
+    const {curves} = this.data;
+    const resumed = resumedIn(this.texts);
+    if (JSON.stringify(resumed) !== JSON.stringify(curves.resumed)) {
+      curves.resumed = resumed;
+      this.data.emit('marks');
     }
   }
 
@@ -144,9 +180,8 @@ export class Logs {
   linesOf(rank) {
     const all = rank === 'all';
     const texts = [...this.texts].filter(([id]) => all || String(rank) === String(id));
-    const lines =
-        texts.flatMap(([id, text]) => text.split('\n').filter(Boolean).map(
-                          (line) => ({id, line, at: timeOf(line), level: levelOf(line)})));
+    const lines = texts.flatMap(
+        ([id, text]) => text.map((line) => ({id, line, at: timeOf(line), level: levelOf(line)})));
     return all ? lines.sort(inTime) : lines;
   }
 
@@ -205,5 +240,6 @@ export class Logs {
     fill(this.lines);
     this.drawTabs();
     this.draw();
+    this.read();
   }
 }

@@ -2,7 +2,7 @@
 import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {union, visible} from '../../chart/smooth.js';
-import {loss, lossTick, plain, plural, whole} from '../../format.js';
+import {ending, loss, lossTick, plain, plural, whole} from '../../format.js';
 import {last, rateAt} from '../../measures.js';
 import {nothingYet} from '../../states.js';
 
@@ -10,6 +10,15 @@ import {LearningCurve} from './learningcurve.js';
 import {headingOf, Rail} from './rail.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
+
+/**
+ * What the loss is; '' of a program, which chooses its own.
+ * @param {Api.Spec} spec
+ */
+function lossName({program, model}) {
+  const mse = typeof model === 'object' && model.loss === 'mse';
+  return program ? '' : mse ? 'mean squared error' : 'cross-entropy';
+}
 
 /** @param {Page.Curve} curve */
 function pointsNote({x, total}) {
@@ -46,7 +55,7 @@ export class LossChart {
       log,
       ends: this.ends(),
       note: pointsNote(raw),
-      subtitle: 'cross-entropy' + (log ? ', log axis' : ''),
+      subtitle: [lossName(data.job.spec), log && 'log axis'].filter(Boolean).join(', '),
       empty: empty ? nothingYet(data.job) : ''
     });
   }
@@ -59,7 +68,7 @@ export class LossChart {
       return [];
     }
     const named = (/** @type {string} */ name, /** @type {number} */ y) =>
-        ({y, text: (narrow ? '' : name) + loss(y)});
+        ({y, text: (narrow ? '' : name) + ending(y, loss)});
     return [
       ...(test.y.length ? [{...named('test ', last(test.y)), quiet: true}] : []),
       {...named('train ', last(soft)), bold: true}

@@ -3,7 +3,7 @@
 import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {h} from '../../dom.js';
-import {known, seconds, tick, whole} from '../../format.js';
+import {known, place, seconds, tick, whole} from '../../format.js';
 import {globalBatch} from '../../spec.js';
 import {nothingYet} from '../../states.js';
 
@@ -63,8 +63,7 @@ export class Minibatch {
     return {
       heads: ['Version', 'Step', ...names.map((n) => key.label(n)), 'Predicted', 'Measured before'],
       rows: data.placed().reverse().map(
-          (a) => ['v' + a.version, whole(a.at),
-              ...names.map((n) => String(a.batches?.[n] ?? 'none')),
+          (a) => ['v' + a.version, whole(a.at), ...names.map((n) => whole(a.batches?.[n])),
               positive(a.predicted_step_seconds), positive(a.measured_step_seconds)])
     };
   }
@@ -86,7 +85,7 @@ export class Minibatch {
       range: niceRange([...sizes, equal], {zero: !log, log, pad: 0.12}),
       hlines: unequal ? [{y: equal, style: 'ghost', text: equalText(equal)}] : [],
       ends: newest.length ? this.ends(names, newest) : [],
-      subtitle: 'samples per step; the sum is always ' + whole(global),
+      subtitle: 'samples per step' + (known(global) ? '; the sum is always ' + whole(global) : ''),
       empty: rows.length ? '' : nothingYet(data.job)
     });
     this.reasons.draw();
@@ -118,12 +117,12 @@ export class Minibatch {
     const shown = names.length > FEW ? names.filter((n) => key.number(n)) : names;
     return shown.map((n) => {
       const y = sizes[names.indexOf(n)];
-      return {y, text: known(y) ? String(y) : '', bold: true, mark: n, icon: () => key.mark(n, 9)};
+      return {y, text: known(y) ? whole(y) : '', bold: true, mark: n, icon: () => key.mark(n, 9)};
     });
   }
 }
 
 /** @param {number} equal */
 function equalText(equal) {
-  return 'equal split ' + (equal < 20 ? Math.round(equal * 10) / 10 : Math.round(equal));
+  return 'equal split ' + (equal < 20 ? place(equal, 1) : whole(equal));
 }

@@ -9,7 +9,7 @@ import {active} from '../../states.js';
 import {Crashes} from './crashes.js';
 import {Curves} from './curves.js';
 import {learnedOf} from './learned.js';
-import {placedOf} from './placed.js';
+import {given, placedOf} from './placed.js';
 
 /* What the stream tells of a job anew, several times a second: in parts, and as a whole. */
 /** @type {('progress' | 'metrics' | 'staleness' | 'staleness_recent' | 'assignment')[]} */
@@ -75,11 +75,11 @@ export class JobModel extends EventTarget {
       this.list('assignments', 'assignments'), this.list('evaluations', 'evaluations'),
       this.list('staleness', 'nodes'), get('catalog').then((c) => c.strategy || []).catch(() => [])
     ]);
+    this.assignments = this.assignments.filter(given);
     this.curves.learn(this.job);
     await this.refresh();
     this.crashes.read(this.job);
   }
-
   /**
    * A list that belongs to the job; empty where it cannot be read.
    * @param {string} part
@@ -204,7 +204,7 @@ export class JobModel extends EventTarget {
 
   /** @param {Api.Assignment} d */
   onAssignment(d) {
-    this.assignments.push(d);
+    this.assignments.push(...[d].filter(given));
     this.emit('assignments');
   }
 

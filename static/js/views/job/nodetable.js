@@ -2,10 +2,10 @@
    the finish line, with a whisker for the same node under an equal split. */
 import {h, keyed, refill, say} from '../../dom.js';
 import {FinishBar} from '../../figures.js';
-import {age, known, percent, seconds, three} from '../../format.js';
+import {age, known, percent, seconds, three, whole} from '../../format.js';
 import {equalSplit, median, stepTimes} from '../../measures.js';
 import {globalBatch} from '../../spec.js';
-import {active} from '../../states.js';
+import {active, ended} from '../../states.js';
 import {fitStep} from '../../steptime.js';
 import {scroller, table} from '../../widgets.js';
 
@@ -72,10 +72,10 @@ class NodeRow {
     this.name.setAttribute('aria-pressed', String(chosen === w.node));
     this.node.classList.toggle('chosen', chosen === w.node);
     this.node.classList.toggle('dim', Boolean(chosen) && chosen !== w.node);
-    const was = first !== undefined && first !== w.batch ? first + ' → ' : '';
+    const was = first !== undefined && first !== w.batch ? whole(first) + ' → ' : '';
     refill(this.batch, was + w.batch,
         () => [was && h('span', {class: 'quiet', text: was}),
-            h('b', {class: 'strong', text: String(w.batch)})]);
+            h('b', {class: 'strong', text: whole(w.batch)})]);
     say(this.speed, speedOf(w));
     say(this.seen, active(data.job.state) ? age(data.ageOf(w.heartbeat_age_seconds)) : w.state);
   }
@@ -141,7 +141,8 @@ export class NodeTable {
     say(this.none,
         !any && active(job.state) ? 'The nodes report as soon as they have loaded their data.'
                                   : '');
-    say(this.seenHead, active(job.state) ? 'Seen' : 'At the end');
+    const last = ended(job.state) ? 'At the end' : 'State';
+    say(this.seenHead, active(job.state) ? 'Seen' : last);
     const first = this.data.assignments[0]?.batches || {};
     const bars = this.bars(job, workers);
     keyed(this.body, workers, (w) => w.rank + w.node + this.key.number(w.node),

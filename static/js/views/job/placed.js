@@ -7,7 +7,30 @@
  */
 
 /**
- * A further attempt begins again with an assignment of step 0, so its place follows from the clock.
+ * Whether an assignment gave anybody a minibatch: before a program has told its batch there is
+ * none, and what follows is not a further attempt.
+ * @param {Api.Assignment} a
+ */
+export const given = (a) => Object.values(a.batches || {}).some((size) => size > 0);
+
+/* Between an attempt's first minibatches and the line that tells from where it went on. */
+const NEAR_MS = 120000;
+
+/**
+ * The step from which an attempt went on that began then, by the clock; NaN where no log tells it.
+ * @param {Curves} curves
+ * @param {number} began
+ */
+function resumedFrom({resumed}, began) {
+  const away = (/** @type {{at: number}} */ r) => Math.abs(r.at - began);
+  const [near] = resumed.filter((r) => away(r) < NEAR_MS).sort((a, b) => away(a) - away(b));
+  return near ? near.step : NaN;
+}
+
+/**
+ * A further attempt begins again with an assignment of step 0. Its place is where the log says that
+ * it went on; until that is read it follows from the clock, which does not stop in a pause as the
+ * job's time does, but it is not behind the attempt's own next change.
  * @param {Api.Job} job
  * @param {Api.Assignment[]} assignments
  * @param {Curves} curves
@@ -18,7 +41,12 @@ export function placedOf(job, assignments, curves) {
   let at = 0;
   return assignments.map((a, i) => {
     const restart = i > 0 && a.step === 0;
-    const step = restart ? curves.stepAtTime((Date.parse(a.time) - began) / 1000) : a.step;
+    const time = Date.parse(a.time);
+    const told = resumedFrom(curves, time);
+    const guess =
+        Math.min(curves.stepAtTime((time - began) / 1000), assignments[i + 1]?.step || Infinity);
+    const resumed = Number.isNaN(told) ? guess : told;
+    const step = restart ? resumed : a.step;
     const here = Number.isNaN(step) ? at : step;
     at = Math.max(at, here);
     return {...a, restart, at: here};

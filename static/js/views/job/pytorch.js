@@ -1,5 +1,6 @@
-/* "Load it in PyTorch": the exact lines for a job's network, to be copied. The header of the
-   model's file describes the network, so only the first bytes of the file are read. */
+/* "Load it in PyTorch": the exact lines for a job's network, to be copied, and how ONNX is made.
+   The header of the model's file describes the network, so only the first bytes of the file are
+   read. */
 import {job as path} from '../../api.js';
 import {h} from '../../dom.js';
 import {headerOf, pytorchLines} from '../../pytorch.js';
@@ -48,6 +49,8 @@ export async function pytorchPart(id, name) {
             h('div', {class: 'row-title'}, h('h3', {text: 'Load it in PyTorch'}),
                 copyButton('Copy', () => lines, {'aria-label': 'Copy these lines'}, BACK_MS)),
             h('pre',
-                {class: 'code', tabindex: '0', 'aria-label': 'Lines for PyTorch', text: lines}))
+                {class: 'code', tabindex: '0', 'aria-label': 'Lines for PyTorch', text: lines}),
+            h('p', {class: 'quiet'}, 'As ONNX, for other programs: download the file, then ',
+                h('code', {text: 'evenstep export ' + name})))
       : null;
 }

@@ -2,6 +2,7 @@
 import {h, keyed, s, say} from '../../dom.js';
 import {clock, seconds, tick, whole} from '../../format.js';
 import {isVirtual} from '../../measures.js';
+import {active} from '../../states.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 /** @typedef {{kind?: string, colour?: string, label: string, value: string}} Entry */
@@ -51,7 +52,8 @@ export function headingOf({group, data}) {
   const x = group.hoverX;
   const {job} = data;
   if (x === null) {
-    return job.finished ? 'At the end' : 'Now';
+    const last = job.finished ? 'At the end' : 'When it last ran';
+    return active(job.state) ? 'Now' : last;
   }
   if (group.axis === 'step') {
     const {stepsPerEpoch} = data.curves;

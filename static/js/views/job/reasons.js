@@ -1,6 +1,7 @@
 /* Why minibatches were changed: one entry per change, the newest first. */
 import {h, keyed, say} from '../../dom.js';
 import {alike, clock, plural, whole} from '../../format.js';
+import {nothingYet} from '../../states.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 /** @typedef {import('./placed.js').Placed} Placed */
@@ -41,7 +42,7 @@ export class Reasons {
                 h('p', {class: 'quiet', text: facts(a, before)}))));
     const earlier = all.length - MOST;
     const rest = earlier > 0 ? 'The ' + earlier + ' earlier ones are in the table.' : '';
-    say(this.none, all.length === 0 ? 'No minibatches have been given out yet.' : rest);
+    say(this.none, all.length === 0 ? nothingYet(this.view.data.job) : rest);
   }
 
   /**

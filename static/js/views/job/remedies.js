@@ -1,5 +1,5 @@
 /* What you can do about a failed job: each remedy with what it changes, and a button that submits
-   it. */
+   it. The first stands in the page's head too, as its one primary button. */
 import {get, job as path, post} from '../../api.js';
 import {fill, h, refill} from '../../dom.js';
 import {remedies} from '../../sentences/remedies.js';
@@ -11,6 +11,7 @@ import {button, notice} from '../../widgets.js';
 export class Remedies {
   /** @param {JobView} view */
   constructor(view) {
+    this.view = view;
     this.data = view.data;
     /** What the job wrote; null while it is not known. */
     /** @type {string[] | null} */
@@ -37,7 +38,8 @@ export class Remedies {
     const all = remedies({job, artifacts: this.artifacts, tests: evaluations});
     refill(this.list, JSON.stringify(all),
         () => [all.length > 0 && h('h2', {class: 'strong', text: 'What you can do'}),
-            all.map((r, i) => this.row(r, i === 0))]);
+            all.map((r) => this.row(r))]);
+    this.view.head.actions.offer(all[0], (pressed, fault) => this.submit(all[0], pressed, fault));
   }
 
   async readArtifacts() {
@@ -46,13 +48,9 @@ export class Remedies {
     this.update();
   }
 
-  /**
-   * @param {Remedy} remedy
-   * @param {boolean} first
-   */
-  row(remedy, first) {
-    const made = button(
-        remedy.button, () => this.submit(remedy, made), {class: 'btn' + (first ? ' primary' : '')});
+  /** @param {Remedy} remedy */
+  row(remedy) {
+    const made = button(remedy.button, () => this.submit(remedy, made, this.fault));
     return h('div', {class: 'remedy'},
         h('div', null, h('p', {class: 'strong', text: remedy.title}),
             h('p', {class: 'quiet', text: remedy.effect})),
@@ -62,15 +60,16 @@ export class Remedies {
   /**
    * @param {Remedy} remedy
    * @param {HTMLButtonElement} pressed
+   * @param {HTMLElement} fault where a refusal is told
    */
-  async submit(remedy, pressed) {
+  async submit(remedy, pressed, fault) {
     pressed.disabled = true;
-    fill(this.fault);
+    fill(fault);
     try {
       location.hash = '#/jobs/' + (await post('jobs', remedy.spec)).id;
     } catch (e) {
       const {message, hint} = /** @type {import('../../api.js').ApiError} */ (e);
-      fill(this.fault, notice('bad', message + (hint ? '; ' + hint : '')));
+      fill(fault, notice('bad', message + (hint ? '; ' + hint : '')));
     }
     pressed.disabled = false;
   }

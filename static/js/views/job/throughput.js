@@ -4,7 +4,7 @@ import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {smooth, valueAt, visible} from '../../chart/smooth.js';
 import {h} from '../../dom.js';
-import {known, place, tick, whole} from '../../format.js';
+import {ending, known, place, tick, whole} from '../../format.js';
 import {last} from '../../measures.js';
 import {nothingYet} from '../../states.js';
 
@@ -117,8 +117,8 @@ export class Throughput {
   ends(now, ideal) {
     const word = this.view.narrow ? '' : 'ideal ';
     return [
-      ...(known(ideal) ? [{y: ideal, text: word + whole(ideal), quiet: true}] : []),
-      {y: now, text: whole(now), bold: true}
+      ...(known(ideal) ? [{y: ideal, text: word + ending(ideal, whole, 1e6), quiet: true}] : []),
+      {y: now, text: ending(now, whole, 1e6), bold: true}
     ];
   }
 }

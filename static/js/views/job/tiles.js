@@ -2,7 +2,7 @@
 import {h, say} from '../../dom.js';
 import {known, loss, NARROW, percent, seconds, three, whole} from '../../format.js';
 import {bestEvaluation, idealRate, isVirtual, secondsPerVersion} from '../../measures.js';
-import {active} from '../../states.js';
+import {active, ended} from '../../states.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 
@@ -20,13 +20,13 @@ class Tile {
   }
 
   /**
-   * @param {string} value 'none' where there is none yet
+   * @param {string} value 'none' or 'none yet' where there is none
    * @param {string} unit
    * @param {string} more
    */
   set(value, unit, more) {
-    const none = value === 'none';
-    say(this.value, none ? 'none yet' : value);
+    const none = value === 'none' || value === 'none yet';
+    say(this.value, value);
     this.value.classList.toggle('none', none);
     say(this.unit, none ? '' : unit);
     say(this.more, more);
@@ -49,13 +49,19 @@ export class Tiles {
     const {job} = this.data;
     const m = job.metrics || {};
     const {test_loss: testLoss, test_accuracy: accuracy} = m;
-    this.loss.set(loss(m.train_loss), '',
-        known(testLoss) ? 'test ' + loss(testLoss) : 'test after the first evaluation');
+    const coming = ended(job.state) ? 'never tested' : 'test after the first evaluation';
+    this.loss.set(known(m.train_loss) ? loss(m.train_loss) : this.none(), '',
+        known(testLoss) ? 'test ' + loss(testLoss) : coming);
     const target = job.spec?.target?.test_accuracy;
-    this.accuracy.set(known(accuracy) ? (100 * accuracy).toFixed(1) : 'none', NARROW + '%',
+    this.accuracy.set(known(accuracy) ? (100 * accuracy).toFixed(1) : this.none(), NARROW + '%',
         target ? 'target ' + percent(target) : this.best());
     this.drawThroughput(job);
     this.drawStaleness(job);
+  }
+
+  /* What stands for a figure that there is not, which may still come. */
+  none() {
+    return ended(this.data.job.state) ? 'none' : 'none yet';
   }
 
   best() {
@@ -71,10 +77,11 @@ export class Tiles {
     const ideal = idealRate(job.workers || []);
     const more = active(job.state) && ideal > 0 && rate > 0
         ? percent(Math.min(1, rate / ideal), 0) + ' of the ideal'
-        : 'at the end of the run';
-    const unit = NARROW + 'samples/s';
+        : ended(job.state) ? 'at the end of the run'
+                           : 'when it last ran';
+    const said = isVirtual(job) ? 'of virtual time' : more;
     this.throughput.set(
-        three(rate > 0 ? rate : NaN), unit, isVirtual(job) ? 'of virtual time' : more);
+        rate > 0 ? three(rate) : this.none(), NARROW + 'samples/s', rate > 0 ? said : '');
   }
 
   /** @param {Api.Job} job */
@@ -83,7 +90,7 @@ export class Tiles {
     const now = (recent?.max !== undefined ? recent : job.staleness) || {};
     const any = (job.progress?.step || 0) > 0 && known(now.p95);
     const unit = NARROW + (now.p95 === 1 ? 'version' : 'versions');
-    this.staleness.set(any ? whole(now.p95) : 'none', unit, any ? this.agesOf(job, now) : '');
+    this.staleness.set(any ? whole(now.p95) : this.none(), unit, any ? this.agesOf(job, now) : '');
   }
 
   /**

@@ -1,6 +1,6 @@
 /* Workers and servers in full. */
 import {fill, h, keyed, say, sayAll} from '../../dom.js';
-import {age, known, percent, plural, seconds, three, whole} from '../../format.js';
+import {age, known, mean, percent, plural, seconds, three, whole} from '../../format.js';
 import {hasServers} from '../../spec.js';
 import {ended} from '../../states.js';
 import {scroller, table} from '../../widgets.js';
@@ -21,10 +21,10 @@ const HEADS = [
 function workerFigures(w) {
   const st = w.staleness || {};
   return [
-    String(w.batch), three(w.samples_per_second), known(w.samples) ? whole(w.samples) : '',
+    whole(w.batch), three(w.samples_per_second), known(w.samples) ? whole(w.samples) : '',
     known(w.updates) ? whole(w.updates) : '', seconds(w.compute_seconds),
     seconds(w.exchange_seconds), seconds(w.wait_seconds),
-    known(st.mean) ? st.mean.toFixed(1) + ', max ' + whole(st.max) : ''
+    known(st.mean) ? mean(st.mean) + ', max ' + whole(st.max) : ''
   ];
 }
 

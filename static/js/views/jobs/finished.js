@@ -18,7 +18,7 @@ const HEADS = [
 
 /** @param {Api.Job} job */
 function makeRow(job) {
-  const best = job.metrics?.test_accuracy;
+  const best = job.metrics?.best_test_accuracy ?? job.metrics?.test_accuracy;
   const strategy = strategyOf(job.spec) + ', ' + policyOf(job.spec);
   const nodes = job.spec?.workers || (job.workers || []).length || 1;
   return h('tr', leadsTo(job), h('td', null, pill(job.state)), h('td', null, jobLink(job)),

@@ -47,8 +47,11 @@ export class Lead {
     if (waiting) {
       return 'No jobs are running; ' + count(waiting, 'one job waits.', ' jobs wait.');
     }
-    const free = all === 1 ? 'The node is free.' : 'All ' + plural(all, 'node') + ' are free.';
-    return 'No jobs are running. ' + (all ? free : 'There is no node yet.');
+    const free = this.data.count('ready');
+    const some = free + ' of ' + plural(all, 'node') + (free === 1 ? ' is free.' : ' are free.');
+    const every = all === 1 ? 'The node is free.' : 'All ' + plural(all, 'node') + ' are free.';
+    return 'No jobs are running. ' +
+        (all ? (free === all ? every : some) : 'There is no node yet.');
   }
 }
 

@@ -1,7 +1,7 @@
 /* Running jobs: verdict, progress, two sparklines, the finish line. */
 import {fill, h, keyed, say} from '../../dom.js';
 import {miniFinish, Sparkline} from '../../figures.js';
-import {clock, duration, known, loss, percent, plural, seconds} from '../../format.js';
+import {clock, duration, known, loss, percent, plural, seconds, whole} from '../../format.js';
 import {equalSplit, remaining, stepTimes} from '../../measures.js';
 import {NodeKey} from '../../nodekey.js';
 import {globalBatch} from '../../spec.js';
@@ -28,7 +28,7 @@ function figure(label, value, below) {
 function epochText(job) {
   const p = job.progress;
   return p && p.step > 0
-      ? 'Epoch ' + Math.min(p.epochs, Math.floor(p.epoch) + 1) + ' of ' + p.epochs
+      ? 'Epoch ' + whole(Math.min(p.epochs, Math.floor(p.epoch) + 1)) + ' of ' + whole(p.epochs)
       : plural(p?.epochs || job.spec?.epochs || 1, 'epoch');
 }
 

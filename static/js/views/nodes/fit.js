@@ -3,7 +3,7 @@
    that point, and is drawn dashed. */
 import {get, job as path} from '../../api.js';
 import {fill, h, keyed, say, sayAll} from '../../dom.js';
-import {known, NARROW, three} from '../../format.js';
+import {known, NARROW, three, whole} from '../../format.js';
 import {NodeKey} from '../../nodekey.js';
 import {globalBatch} from '../../spec.js';
 import {distance, fitStep} from '../../steptime.js';
@@ -128,11 +128,13 @@ export class FitFigure {
     this.drawTable(lines, key);
     say(this.text,
         'The thick line is one step. Where it crosses a node’s line is the minibatch ' +
-            'that lets the node finish with the others; the sizes sum to ' + global + '.' +
+            'that lets the node finish with the others; the sizes sum to ' + whole(global) + '.' +
             (workers.some((w) => w.fit) ? ' The lines are those that minibatches are made from.'
                                         : '') +
             ' a and k are given as intervals of 95' + NARROW + '%; a is never below 0.' +
-            (lines.some((l) => l.guessed) ? ' Dashed: seen at one minibatch only, so far.' : ''));
+            (lines.some((l) => l.guessed)
+                    ? ' Dashed: seen so far at minibatches too much alike to measure a by them.'
+                    : ''));
   }
 
   /**
@@ -145,7 +147,8 @@ export class FitFigure {
       return {node: h('tr', null, h('td', null, key.label(l.node)), cells), cells};
     };
     keyed(this.body, lines, (l) => l.node, make, (row, l) => {
-      const fixed = l.guessed ? 'not known' : between(l.a, l.aWithin);
+      const taken = l.a > 0 ? 'about ' + three(l.a * 1000) : 'not known';
+      const fixed = l.guessed ? taken : between(l.a, l.aWithin);
       const error = known(l.error) ? '±' + (100 * l.error).toFixed(1) + NARROW + '%' : '';
       sayAll(row.cells, [fixed, between(l.k, l.kWithin), error, String(l.batch)]);
     });

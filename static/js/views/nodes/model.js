@@ -4,6 +4,7 @@
 import {get, post, remove} from '../../api.js';
 import {throttle} from '../../dom.js';
 import {listen} from '../../events.js';
+import {isVirtual} from '../../measures.js';
 import {active} from '../../states.js';
 
 const POLL_MS = 2000;
@@ -112,18 +113,20 @@ export class NodesModel extends EventTarget {
    * @param {string} name
    */
   historyOf(name) {
-    return this.newest.filter((j) => j.workers?.some((w) => w.node === name));
+    return this.newest.filter((j) => !isVirtual(j) && j.workers?.some((w) => w.node === name));
   }
 
   /**
    * The job whose steps are shown: one that trains, on the chosen node where one is chosen; else
-   * the last one that was measured.
+   * the last one that was measured. Virtual nodes are none of these, whatever they are called.
    * @param {string | null} chosen
    */
   measured(chosen) {
     const has = (/** @type {Api.Job} */ j) =>
         (j.workers || []).some((w) => w.compute_seconds > 0 && (!chosen || w.node === chosen));
     const running = [...this.jobs.values()].filter((j) => active(j.state));
-    return [...running, ...this.newest.filter((j) => !j.spec?.cluster && !j.pruned)].find(has);
+    return [...running, ...this.newest.filter((j) => !j.pruned)]
+        .filter((j) => !isVirtual(j))
+        .find(has);
   }
 }

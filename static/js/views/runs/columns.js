@@ -2,7 +2,7 @@
    setting of the specs that were read, and every figure that the list gives. A setting's or a
    figure's name is its path in the job's document, optimizer/learning_rate or
    metrics/test_accuracy; the address keeps the names. Pure. */
-import {bytes, capital, known, loss, NARROW, percent, plain, three} from '../../format.js';
+import {bytes, capital, known, loss, NARROW, percent, plain, three, whole} from '../../format.js';
 import {isVirtual, tookSeconds} from '../../measures.js';
 import {dataName, flatten, modelName, policyOf, strategyOf} from '../../spec.js';
 import {seconds, span, when} from '../../times.js';
@@ -18,6 +18,8 @@ import {seconds, span, when} from '../../times.js';
 /* Parts of a job's document whose numbers are figures. */
 /** @type {('metrics' | 'progress' | 'staleness' | 'staleness_recent')[]} */
 const PARTS = ['metrics', 'progress', 'staleness', 'staleness_recent'];
+/* Figures that are counts, which are told with all their digits. */
+const COUNTS = ['progress/step', 'progress/samples', 'progress/epochs'];
 /* Figures that are 0 before they are known. */
 const UNKNOWN_AS_0 = ['metrics/samples_per_second', 'metrics/step_seconds'];
 /* Where the last word of a path says too little. */
@@ -63,6 +65,9 @@ function formatOf(id) {
   }
   if (has('_loss')) {
     return loss;
+  }
+  if (COUNTS.includes(id)) {
+    return whole;
   }
   return has('bytes') ? bytes : has('_second') ? three : plain;
 }

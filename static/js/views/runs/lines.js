@@ -1,5 +1,6 @@
 /* Makes the lines of the table from jobs: those that meet the conditions, sorted. Runs that differ
    only in their seeds, or those of a sweep, can be folded into one line. Pure. */
+import {withoutSeed} from '../../spec.js';
 import {sweepOf} from '../../tags.js';
 
 import {columnOf} from './columns.js';
@@ -60,15 +61,6 @@ function inOrder(lines, sort) {
 }
 
 /**
- * What runs share that differ in their seeds alone: the spec but for name and seed.
- * @param {Api.Job} job
- */
-function withoutSeed(job) {
-  const {name, seed, ...rest} = job.spec || {};
-  return JSON.stringify(rest);
-}
-
-/**
  * @param {Api.Job[]} jobs
  * @param {(job: Api.Job) => string} keyOf
  * @returns {Line[]}
@@ -95,7 +87,7 @@ function folded(jobs, keyOf) {
 export function linesOf(jobs, {where, sort, fold, sweeps}) {
   const found = jobs.filter((job) => where.every((condition) => meets(condition, job)));
   const keyOf = sweeps ? (/** @type {Api.Job} */ job) => sweepOf(job) || job.id
-      : fold           ? withoutSeed
+      : fold           ? (/** @type {Api.Job} */ job) => withoutSeed(job.spec)
                        : (/** @type {Api.Job} */ job) => job.id;
   const lines = folded(found, keyOf);
   return inOrder(

@@ -2,7 +2,7 @@
    measure replaces the prediction. Leaving the page ends the running one. */
 import {get, job as path, post, remove} from '../../api.js';
 import {h, say} from '../../dom.js';
-import {plural, sentence} from '../../format.js';
+import {plural} from '../../format.js';
 import {strategyOf} from '../../spec.js';
 import {keyOf, measuredRow, TAG, trialSpec} from '../../trial.js';
 import {button} from '../../widgets.js';
@@ -132,7 +132,7 @@ export class Trials {
     this.forget.hidden = this.jobs.length === 0;
     const done = plural(this.jobs.length, 'trial') + (this.stopped ? ', stopped' : ' done') +
         '; they stay in the list of jobs with the tag “' + TAG + '”';
-    say(this.said, failed.length ? 'Not measured: ' + sentence(failed.join('; ')) : done);
+    say(this.said, failed.length ? 'Not measured: ' + failed.join('; ') + '.' : done);
   }
 
   /**
