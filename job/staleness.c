@@ -53,12 +53,14 @@ void staleness_add(struct staleness *s, int tau, int samples)
     s->recent_n += s->recent_n < STALENESS_RECENT;
 }
 
-void staleness_take_back(struct staleness *s, int64_t gradients, double samples)
+void staleness_take_back(struct staleness *s, int tau, int64_t gradients, double samples)
 {
-    BUG_ON(gradients > 0 && (s->bins == 0 || s->histogram[0] < gradients));
+    BUG_ON(gradients > 0 && (s->bins <= tau || s->histogram[tau] < gradients));
     if (gradients > 0) {
-        s->histogram[0] -= gradients;
+        s->histogram[tau] -= gradients;
         s->count -= gradients;
+        s->sum -= (double)tau * (double)gradients;
+        s->sample_sum -= tau * samples;
         s->samples -= samples;
         s->recent_n = s->count < s->recent_n ? (int)s->count : s->recent_n;
     }

@@ -22,8 +22,9 @@ struct staleness {
 void staleness_init(struct staleness *s);
 void staleness_release(struct staleness *s);
 void staleness_add(struct staleness *s, int tau, int samples);
-/* Of the gradients that were added last, all with staleness 0, so many have no effect any more. */
-void staleness_take_back(struct staleness *s, int64_t gradients, double samples);
+/* Of the gradients that were added last, all with this staleness, so many have no effect any more.
+ */
+void staleness_take_back(struct staleness *s, int tau, int64_t gradients, double samples);
 /* {"mean","sample_mean","p50","p95","p99","max","histogram"} of one worker (nearest rank). */
 json_t *staleness_json(const struct staleness *s);
 /* {"update_mean","node_mean","sample_mean","p50","p95","p99","max","histogram"} over workers;

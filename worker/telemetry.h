@@ -38,7 +38,7 @@ struct telemetry {
     int (*lost)(void *ctx, int *out);
     void (*left)(void *ctx, const struct departure *left);
     /* rank_env.undone; may be NULL where `lost` is */
-    void (*undone)(void *ctx, int64_t steps, int64_t samples);
+    void (*undone)(void *ctx, int staleness, int64_t steps, int64_t samples);
     /* a user's program ended, as this sentence says, and is started again; may be NULL */
     void (*crashed)(void *ctx, const char *why);
 };

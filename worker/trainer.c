@@ -65,10 +65,10 @@ static int ask_lost(void *ctx, int *out)
     return t->lost(t->ctx, out);
 }
 
-static void tell_undone(void *ctx, int64_t steps, int64_t samples)
+static void tell_undone(void *ctx, int staleness, int64_t steps, int64_t samples)
 {
     struct telemetry *t = ((struct trainer *)ctx)->env->telemetry;
-    t->undone(t->ctx, steps, samples);
+    t->undone(t->ctx, staleness, steps, samples);
 }
 
 static bool is_ready(void *ctx, int batch)

@@ -274,9 +274,10 @@ const struct schema schemas[] = {
      "One thing a job can name. Strategies alone have the last three: `figure`, if their rows have "
      "a figure of their own, and `exchanges_every`, the parameter that is the number of steps from "
      "one exchange to the next."},
-    {"StrategyReplicas", "=alike|averaged|other",
+    {"StrategyReplicas", "=alike|averaged|behind|other",
      "alike: all workers have the same parameters after each step; averaged: workers' parameters "
-     "drift apart, and are averaged now and then; other: for example, a server has the "
+     "drift apart, and are averaged now and then; behind: workers begin each round with the same "
+     "parameters, which lack the last round's gradients; other: for example, a server has the "
      "parameters."},
     {"StrategyFigure", "series:string title:string subtitle:string head:string level:number?",
      "The series of a strategy's own figure, and its words as a chart and as a column of a table. "

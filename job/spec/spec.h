@@ -167,9 +167,10 @@ json_t *jobspec_resized(const json_t *json, int workers);
 bool jobspec_uses_server(const struct jobspec *spec);
 /* What the catalogue says of a strategy (CAT_STRATEGY_…) beyond its parameters. */
 enum strategy_replicas {
-    REPLICAS_OTHER,   /* a server has the parameters, or it is not told */
-    REPLICAS_ALIKE,   /* workers have the same ones after each step */
-    REPLICAS_AVERAGED /* workers' own drift apart, and are averaged now and then */
+    REPLICAS_OTHER,    /* a server has the parameters, or it is not told */
+    REPLICAS_ALIKE,    /* workers have the same ones after each step */
+    REPLICAS_AVERAGED, /* workers' own drift apart, and are averaged now and then */
+    REPLICAS_BEHIND    /* they begin each round alike, without the gradients of the last one */
 };
 enum strategy_shown { SHOWN_NEVER, SHOWN_ASKED, SHOWN_COMPARED };
 /* A column of its rows as a chart of its own; `series` NULL: it has none. */
@@ -192,9 +193,9 @@ void strategy_traits_json(int type, json_t *entry);
 bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow
  * (plan_outlives_worker)? Where workers have no state of their own, and one server has all
- * parameters (docs/decisions/0020), or all workers have, after each step (0022) or after an average
- * (0036); also where users' programs all make the same step (0029), or where a server makes theirs
- * (0040), unless they have collectives of their own. */
+ * parameters (docs/decisions/0020), or all workers have, after each step (0022), after an average
+ * (0036) or a round (0050); also where users' programs all make the same step (0029), or where a
+ * server makes theirs (0040), unless they have collectives of their own. */
 bool jobspec_outlives_worker(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

@@ -60,7 +60,7 @@ bool jobspec_outlives_worker(const struct jobspec *spec)
 {
     enum strategy_replicas replicas = strategy_traits(spec->strategy.type)->replicas;
     bool ours = strcmp(spec->allreduce, "mpi") != 0, alike = ours && replicas == REPLICAS_ALIKE,
-         averages = ours && replicas == REPLICAS_AVERAGED,
+         averages = ours && (replicas == REPLICAS_AVERAGED || replicas == REPLICAS_BEHIND),
          by_server = jobspec_uses_server(spec) && spec->strategy.servers <= 1;
     return spec->program.given ? (alike || by_server) && !jobspec_programs_meet(spec)
                                : alike || averages || by_server;

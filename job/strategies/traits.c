@@ -40,8 +40,10 @@ static json_t *figure_json(const struct strategy_figure *f)
 
 void strategy_traits_json(int type, json_t *entry)
 {
-    static const char *const replicas[] = {
-        [REPLICAS_OTHER] = "other", [REPLICAS_ALIKE] = "alike", [REPLICAS_AVERAGED] = "averaged"};
+    static const char *const replicas[] = {[REPLICAS_OTHER] = "other",
+                                           [REPLICAS_ALIKE] = "alike",
+                                           [REPLICAS_AVERAGED] = "averaged",
+                                           [REPLICAS_BEHIND] = "behind"};
     const struct strategy_traits *t = strategy_traits(type);
     json_object_set_new(entry, "replicas", json_string(replicas[t->replicas]));
     if (t->figure.series) {

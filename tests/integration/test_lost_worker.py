@@ -1,13 +1,13 @@
 """A worker that dies under a parameter server (docs/decisions/0020), in `sync` (0022), in `sync` of
-users' programs (0029), under a server of theirs (0040), or where workers average (0036): the
-attempt goes on.
+users' programs (0029), under a server of theirs (0040), where workers average (0036) or sum rounds
+(0050): the attempt goes on.
 
 Real processes and kill -9, on four nodes of unequal speed. Each epoch's samples count once: the
 server's updates, the counters and the points of the charts are compared. That the survivors of
 `sync` have the same parameters is compared by the keeper at the end, which else ends the attempt.
 A program's gradients are sums of whole numbers, one for each sample, so its parameters at the end
 tell that each sample was in exactly one step. Where the attempt needs the rank that died (the
-keeper, `hpsgd`), the job goes on from its checkpoint."""
+keeper), the job goes on from its checkpoint."""
 import json
 import os
 import random
@@ -174,7 +174,7 @@ def test_a_worker_on_another_host_is_missed_as_fast(strategy):
 
 @pytest.mark.parametrize("strategy,dead", [({"type": "asgd"}, 4), ({"type": "sync"}, 4),
                                            ({"type": "local-sgd", "k": 4}, 4),
-                                           ({"type": "hpsgd", "k": 2}, 1)])
+                                           ({"type": "hpsgd", "k": 2}, 4)])
 def test_what_the_attempt_needs_sends_the_job_back_to_its_checkpoint(service, strategy, dead):
     id = service.submit(job_spec(strategy))
     service.steps(id, 60)
@@ -252,7 +252,8 @@ def test_a_worker_may_die_at_any_moment(service, draw):
 # ---- averaging strategies ------------------------------------------------------------------------
 
 AVERAGING = {"local-sgd": {"type": "local-sgd", "k": 4},
-             "hier-sgd": {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}}
+             "hier-sgd": {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2},
+             "hpsgd": {"type": "hpsgd", "k": 3}}
 
 
 def interval(strategy):

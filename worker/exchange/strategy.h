@@ -122,7 +122,7 @@ struct rank_env {
     int (*lost)(void *ctx, int *out);
     /* Where `lost` is: so many of the steps whose rows this rank has told, with so many samples,
      * are undone, and made again. */
-    void (*undone)(void *ctx, int64_t steps, int64_t samples);
+    void (*undone)(void *ctx, int staleness, int64_t steps, int64_t samples);
     int n_lost; /* workers that the run goes on without; the keeper's */
     /* Keeper: the run goes on without this worker from now on. `left` is borrowed. */
     void (*left)(void *ctx, const struct departure *left);

@@ -33,13 +33,13 @@ static void count_row(struct pulse *p, const struct row *r)
 }
 
 /* Rows of steps that are made again are there already. */
-static void on_undone(void *ctx, int64_t steps, int64_t samples)
+static void on_undone(void *ctx, int staleness, int64_t steps, int64_t samples)
 {
     struct pulse *p = ctx;
     pthread_mutex_lock(&p->lock);
     p->samples -= samples;
     p->updates -= steps;
-    staleness_take_back(&p->staleness, steps, (double)samples);
+    staleness_take_back(&p->staleness, staleness, steps, (double)samples);
     p->undone_to = p->step;
     pthread_mutex_unlock(&p->lock);
 }

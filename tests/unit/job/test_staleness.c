@@ -432,17 +432,26 @@ static void what_is_taken_back_counts_no_more(void **state)
     struct staleness s;
     (void)state;
     staleness_init(&s);
-    staleness_take_back(&s, 0, 0);
+    staleness_take_back(&s, 0, 0, 0);
     for (int i = 0; i < 10; i++) {
         staleness_add(&s, 0, 16);
     }
-    staleness_take_back(&s, 4, 64);
+    staleness_take_back(&s, 0, 4, 64);
     json_t *j = staleness_json(&s);
     assert_int_equal(s.count, 6);
     assert_int_equal(s.samples, 96);
     assert_int_equal(bin(j, 0), 6);
     assert_int_equal(s.recent_n, 6);
     json_decref(j);
+    for (int i = 0; i < 5; i++) {
+        staleness_add(&s, 1, 10);
+    }
+    staleness_take_back(&s, 1, 3, 30);
+    assert_int_equal(s.histogram[0], 6);
+    assert_int_equal(s.histogram[1], 2);
+    assert_int_equal(s.sum, 2);
+    assert_int_equal(s.sample_sum, 20);
+    assert_int_equal(s.samples, 116);
     staleness_release(&s);
 }
 

@@ -201,9 +201,10 @@ static void a_lost_worker_leaves_its_group_and_a_lower_one_moves_the_others_up(v
 
 static int64_t undone[2];
 
-static void note_undone(void *ctx, int64_t steps, int64_t samples)
+static void note_undone(void *ctx, int staleness, int64_t steps, int64_t samples)
 {
     (void)ctx;
+    (void)staleness;
     undone[0] += steps;
     undone[1] += samples;
 }
@@ -228,66 +229,164 @@ static struct slice make_three_steps(struct lockstep *l, struct rollback *back,
     return first;
 }
 
-/* Three steps behind an average, with an evaluation that passed a boundary. */
-static void all_is_as_it_was_at_the_average(void **state)
+/* A worker at the start of a run, of four. */
+struct place {
+    struct jobspec *spec;
+    struct device *dev;
+    struct dev_replica r;
+    struct silent wire;
+    struct comm comm;
+    struct rank_env env;
+    struct lockstep l;
+};
+
+static void stand(struct place *p)
 {
-    (void)state;
-    struct jobspec *spec = make_spec(
+    struct run_state from = {.cursor = {.samples = 64, .epochs = 2}};
+    *p = (struct place){.wire = {{&no_messages}, 2, W + 1}};
+    p->spec = make_spec(
         "{\"model\": {\"input\": [28, 28, 1], \"layers\": [{\"type\": \"dense\", \"units\": 30}, "
         "{\"type\": \"batch_norm\"}, {\"type\": \"dense\", \"units\": 10}]}, \"data\": "
         "{\"format\": \"glyphs\", \"samples\": 64}, \"batching\": {\"global_batch\": 16}, "
         "\"evaluate\": {\"every_steps\": 1}, \"optimizer\": {\"type\": \"adam\", "
         "\"learning_rate\": 0.1}, \"workers\": 4, \"epochs\": 2}");
-    struct device *dev = dev_open("cpu:1", &err_);
-    struct dev_replica r;
-    struct silent wire = {{&no_messages}, 2, W + 1};
-    struct comm comm;
-    struct lockstep l;
-    struct run_state from = {.cursor = {.samples = 64, .epochs = 2}};
-    assert_non_null(dev);
-    OK(dev->ops->replica_init(dev, &r, &spec->network, &spec->optimizer, &err_));
-    OK(comm_init(&comm, &wire.t, W, 1, &err_));
-    struct rank_env env = {.spec = spec,
-                           .comm = &comm,
-                           .replica = &r,
-                           .train_samples = 64,
-                           .undone = note_undone,
-                           .first_sizes = {4, 5, 4, 3}};
-    lockstep_init(&l, &env, &from);
-    float *before[DEV_BLOCKS];
+    p->dev = dev_open("cpu:1", &err_);
+    assert_non_null(p->dev);
+    OK(p->dev->ops->replica_init(p->dev, &p->r, &p->spec->network, &p->spec->optimizer, &err_));
+    OK(comm_init(&p->comm, &p->wire.t, W, 1, &err_));
+    p->env = (struct rank_env){.spec = p->spec,
+                               .comm = &p->comm,
+                               .replica = &p->r,
+                               .train_samples = 64,
+                               .undone = note_undone,
+                               .first_sizes = {4, 5, 4, 3}};
+    lockstep_init(&p->l, &p->env, &from);
     for (int b = 0; b < DEV_BLOCKS; b++) {
-        fill(r.host[b], r.count[b], (unsigned)b + 1);
-        before[b] = copy_of(&r, (enum dev_block)b);
+        fill(p->r.host[b], p->r.count[b], (unsigned)b + 1);
     }
-    struct rollback *back = rollback_new(&l, &err_);
+    memset(undone, 0, sizeof undone);
+}
+
+static void leave(struct place *p)
+{
+    lockstep_release(&p->l);
+    comm_release(&p->comm);
+    p->dev->ops->replica_release(&p->r);
+    dev_close(p->dev);
+    drop_spec(p->spec);
+}
+
+/* Three steps behind an average, with an evaluation that passed a boundary. */
+static void all_is_as_it_was_at_the_average(void **state)
+{
+    (void)state;
+    struct place p;
+    struct lockstep *l = &p.l;
+    float *before[DEV_BLOCKS];
+    stand(&p);
+    for (int b = 0; b < DEV_BLOCKS; b++) {
+        before[b] = copy_of(&p.r, (enum dev_block)b);
+    }
+    struct rollback *back = rollback_new(l, false, &err_);
     assert_non_null(back);
-    struct slice first = make_three_steps(&l, back, &r);
-    assert_true(l.at.evaluate);
+    struct slice first = make_three_steps(l, back, &p.r);
+    assert_true(l->at.evaluate);
     OK(rollback_return(back, &err_));
     struct work w = {0};
-    lockstep_train(&l, &w);
-    assert_int_equal(l.at.step, 0);
-    assert_int_equal(l.at.applied, 0);
-    assert_false(l.at.evaluate);
+    lockstep_train(l, &w);
+    assert_int_equal(l->at.step, 0);
+    assert_int_equal(l->at.applied, 0);
+    assert_false(l->at.evaluate);
     assert_memory_equal(&w.slice, &first, sizeof first);
     assert_int_equal(undone[0], 1);
     assert_int_equal(undone[1], 4);
     OK(rollback_return(back, &err_));
     assert_int_equal(undone[0], 1);        /* once */
     for (int b = 0; b < DEV_BLOCKS; b++) { /* gradients are made anew */
-        assert_true(b == DEV_GRADS || memcmp(before[b], r.host[b], r.count[b] * 4) == 0);
+        assert_true(b == DEV_GRADS || memcmp(before[b], p.r.host[b], p.r.count[b] * 4) == 0);
     }
-    lockstep_done(&l);
-    assert_true(l.at.evaluate); /* the boundary is passed once more */
+    lockstep_done(l);
+    assert_true(l->at.evaluate); /* the boundary is passed once more */
     for (int b = 0; b < DEV_BLOCKS; b++) {
         free(before[b]);
     }
     rollback_free(back);
-    lockstep_release(&l);
-    comm_release(&comm);
-    dev->ops->replica_release(&r);
-    dev_close(dev);
-    drop_spec(spec);
+    leave(&p);
+}
+
+static void step_with_row(struct place *p, struct rollback *back, bool ends_round)
+{
+    struct work w = {0};
+    lockstep_train(&p->l, &w);
+    lockstep_done(&p->l);
+    if (ends_round) {
+        rollback_round_ended(back);
+    }
+    struct row row = {.step = p->l.at.step, .batch = 5};
+    rollback_count(back, &row);
+}
+
+/* Rounds of two steps: while the third step is made the sum of the first round lands. */
+static void by_rounds_all_go_back_to_the_end_of_the_round_that_landed(void **state)
+{
+    (void)state;
+    struct place p;
+    stand(&p);
+    size_t n = p.r.count[DEV_PARAMS];
+    struct rollback *back = rollback_new(&p.l, true, &err_);
+    float *w = copy_of(&p.r, DEV_PARAMS), *sum = calloc(n, sizeof *sum);
+    assert_non_null(back);
+    assert_non_null(sum);
+    for (size_t i = 0; i < n; i++) {
+        w[i] = (float)(i % 7);
+        sum[i] = (float)(i % 3);
+    }
+    for (int i = 0; i < 3; i++) {
+        step_with_row(&p, back, i == 1);
+    }
+    p.l.at.evaluated_here = true;
+    rollback_landed(back, w, sum);
+    step_with_row(&p, back, true);
+    assert_int_equal(back->averages, 2);
+    OK(rollback_return(back, &err_));
+    assert_int_equal(p.l.at.step, 2);
+    assert_int_equal(p.l.at.applied, 32);
+    assert_int_equal(undone[0], 2); /* 3 and 4; the first round is summed */
+    assert_int_equal(undone[1], 10);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(p.r.host[DEV_PARAMS][i] == (float)(i % 7) - (float)(i % 3));
+    }
+    free(w);
+    free(sum);
+    rollback_free(back);
+    leave(&p);
+}
+
+/* Others have the sum that this worker still waits for, which was to be merged after step 3. */
+static void by_rounds_who_is_behind_goes_on_at_the_end_of_its_last_round(void **state)
+{
+    (void)state;
+    struct place p;
+    stand(&p);
+    struct rollback *back = rollback_new(&p.l, true, &err_);
+    assert_non_null(back);
+    for (int i = 0; i < 3; i++) {
+        step_with_row(&p, back, i == 1);
+    }
+    float *given = copy_of(&p.r, DEV_PARAMS);
+    rollback_advance(back);
+    assert_int_equal(p.l.at.step, 2);
+    assert_int_equal(undone[0], 1);
+    assert_int_equal(undone[1], 5);
+    step_with_row(&p, back, false);
+    fill(p.r.host[DEV_PARAMS], p.r.count[DEV_PARAMS], 99);
+    OK(rollback_return(back, &err_));
+    assert_int_equal(p.l.at.step, 2);
+    assert_int_equal(undone[0], 2);
+    assert_memory_equal(given, p.r.host[DEV_PARAMS], p.r.count[DEV_PARAMS] * sizeof *given);
+    free(given);
+    rollback_free(back);
+    leave(&p);
 }
 
 int main(void)
@@ -298,6 +397,8 @@ int main(void)
         cmocka_unit_test(replicas_are_at_most_one_average_apart_however_many_steps_that_is),
         cmocka_unit_test(a_lost_worker_leaves_its_group_and_a_lower_one_moves_the_others_up),
         cmocka_unit_test(all_is_as_it_was_at_the_average),
+        cmocka_unit_test(by_rounds_all_go_back_to_the_end_of_the_round_that_landed),
+        cmocka_unit_test(by_rounds_who_is_behind_goes_on_at_the_end_of_its_last_round),
         cmocka_unit_test(a_step_is_undone_bit_by_bit_however_far_it_came),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

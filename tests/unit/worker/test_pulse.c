@@ -204,7 +204,7 @@ static void steps_that_are_undone_count_no_more_and_are_sent_once(void **state)
         r.staleness = 0;
         p->t.row(p->t.ctx, &r);
     }
-    p->t.undone(p->t.ctx, 4, 40);
+    p->t.undone(p->t.ctx, 0, 4, 40);
     json_decref(beat_with(p, "updates", 6));
     for (int64_t i = 7; i <= 12; i++) {
         struct row r = row_at(i);

@@ -83,3 +83,14 @@ void lockstep_agree(struct lockstep *l, const float *words)
     l->at.checkpoint = words[WORD_CHECKPOINT] > 0;
     l->asked_checkpoint = l->asked_checkpoint && !l->at.checkpoint;
 }
+
+float lockstep_fastest(const struct lockstep *l, const float *times)
+{
+    const struct comm *c = l->env->comm;
+    float min = times[c->members[COMM_ALL][0]];
+    for (int i = 1; i < c->n_members[COMM_ALL]; i++) {
+        float one = times[c->members[COMM_ALL][i]];
+        min = one < min ? one : min;
+    }
+    return min;
+}

@@ -81,7 +81,7 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
         allreduce_init(&s->group, env->comm, COMM_MINE, s->n_params + s->n_stats + env->weighed);
     }
     if (rc >= 0 && survival_is_possible(env)) {
-        s->survival = survival_new_of_averages(&s->l, give_up, s, e);
+        s->survival = survival_new_of_averages(&s->l, false, give_up, s, e);
         rc = s->survival ? 0 : -ERR_MEMORY;
     }
     return rc;
@@ -466,7 +466,8 @@ int averaging_evaluated(struct strategy *base, const struct work *w, const struc
 int averaging_finish(struct strategy *base, struct err *e)
 {
     struct averaging *s = (struct averaging *)base;
-    return s->survival ? survival_finish(s->survival, e) : lockstep_finish(&s->l, NULL, 0, e);
+    return s->survival ? survival_finish(s->survival, NULL, 0, e)
+                       : lockstep_finish(&s->l, NULL, 0, e);
 }
 
 void averaging_footprint(const struct averaging_policy *policy, struct footprint *f)

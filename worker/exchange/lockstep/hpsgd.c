@@ -24,14 +24,17 @@
  * The learning rate goes into G with each gradient, because rounds may straddle a change of the
  * rate. A checkpoint holds the sum that is under way, as its optimizer state, so that a restart
  * goes on to the same numbers. Running statistics travel with each reduction and come back a round
- * late: what a rank's own have moved since is put on top of what was merged. */
+ * late: what a rank's own have moved since is put on top of what was merged.
+ *
+ * When a worker dies, the others go back to the last sum that all have, and begin as at the start:
+ * the steps since that sum was launched are made again (docs/decisions/0050). */
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/lockstep.h"
 #include "worker/exchange/lockstep/round_length.h"
+#include "worker/exchange/lockstep/survival.h"
 #include "worker/exchange/norm_stats.h"
 
 struct hpsgd {
@@ -44,15 +47,16 @@ struct hpsgd {
                         reductions */
     float *launched; /* [n_stats] this rank's statistics when they were launched */
     struct allreduce sum;
-    bool in_flight; /* launched and not merged */
-    bool landed;    /* it needs no waiting */
-    bool restored;  /* it is a checkpoint's and brings no statistics */
-    bool gathered;  /* g holds a round's gradients that were not launched */
-    int64_t round;  /* since the start of this attempt */
-    int given_k;    /* 0: auto */
-    int k, done;    /* local steps of this round; done of them */
+    struct survival *survival; /* NULL: a lost worker ends the run */
+    bool in_flight;            /* launched and not merged */
+    bool landed;               /* it needs no waiting */
+    bool restored;             /* it is a checkpoint's and brings no statistics */
+    bool gathered;             /* g holds a round's gradients that were not launched */
+    int64_t round;             /* since the start of this attempt, or since a worker was lost */
+    int given_k;               /* 0: auto */
+    int k, done;               /* local steps of this round; done of them */
     struct round_length length;
-    int64_t first_step; /* of this attempt */
+    int64_t first_step; /* since `round` is counted */
     double step_seconds, reduction_seconds;
     double weight, samples; /* of this rank's gradients in the round; planned, of all ranks */
     double flying_samples;  /* `samples` of the sum under way */
@@ -61,6 +65,7 @@ struct hpsgd {
 static void release(struct strategy *base)
 {
     struct hpsgd *s = (struct hpsgd *)base;
+    survival_free(s->survival);
     allreduce_release(&s->sum);
     lockstep_release(&s->l);
     free(s->w);
@@ -74,6 +79,34 @@ static int64_t steps_of_epoch(const struct rank_env *env)
 {
     int64_t batch = env->spec->batching.global_batch;
     return batch > 0 ? (env->train_samples + batch - 1) / batch : 0;
+}
+
+static int give_up(void *ctx, struct err *e)
+{
+    return allreduce_cancel(&((struct hpsgd *)ctx)->sum, e);
+}
+
+/* What all have is the replica, or that with the sum of a checkpoint. */
+static int init_survival(struct hpsgd *s, struct err *e)
+{
+    if (!survival_is_possible(s->l.env)) {
+        return 0;
+    }
+    s->survival = survival_new_of_averages(&s->l, true, give_up, s, e);
+    if (s->survival && s->restored) {
+        survival_landed(s->survival, s->w, s->flying);
+    }
+    return s->survival ? 0 : -ERR_MEMORY;
+}
+
+/* The first rounds' lengths, and that of the others, are as at the start. */
+static void begin_rounds(struct hpsgd *s)
+{
+    s->given_k = (int)strategy_param(&s->l.env->spec->strategy, "k");
+    s->k = s->given_k > 0 ? s->given_k : 1;
+    s->length = (struct round_length){.most = steps_of_epoch(s->l.env)};
+    s->round = s->done = 0;
+    s->first_step = s->l.at.step;
 }
 
 static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *state, struct err *e)
@@ -92,15 +125,12 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     }
     allreduce_init(&s->sum, env->comm, COMM_ALL, all);
     memcpy(s->w, env->replica->host[DEV_PARAMS], n * sizeof(float));
-    s->given_k = (int)strategy_param(&env->spec->strategy, "k");
-    s->k = s->given_k > 0 ? s->given_k : 1;
-    s->length.most = steps_of_epoch(env);
-    s->first_step = s->l.at.step;
+    begin_rounds(s);
     if (state->n_optim == n && state->optim) { /* under way when the checkpoint was written */
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
     }
-    return 0;
+    return init_survival(s, e);
 }
 
 static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
@@ -130,7 +160,7 @@ static int launch(struct hpsgd *s, struct err *e)
 {
     struct lockstep *l = &s->l;
     struct dev_replica *r = l->env->replica;
-    int W = l->env->comm->workers;
+    int W = l->env->comm->workers, left = l->env->comm->n_members[COMM_ALL];
     float *words = words_of(s), *reductions = words + lockstep_words(l);
     if (s->n_stats > 0) {
         int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
@@ -139,7 +169,7 @@ static int launch(struct hpsgd *s, struct err *e)
         }
         memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
         norm_stats_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
-                         (float)(l->at.step > 0 ? lockstep_share(l) : 1.0 / W));
+                         (float)(l->at.step > 0 ? lockstep_share(l) : 1.0 / left));
     }
     memcpy(s->flying, s->g, s->n * sizeof(float));
     memset(s->g, 0, s->n * sizeof(float));
@@ -158,43 +188,30 @@ static int launch(struct hpsgd *s, struct err *e)
 
 static int land(struct hpsgd *s, struct err *e)
 {
-    int rc = s->landed ? 0 : comm_wait(s->l.env->comm, &s->sum.op, e);
-    if (rc >= 0 && !s->landed) {
+    if (s->landed) {
+        return 0;
+    }
+    survival_watch(s->survival, true);
+    int rc = comm_wait(s->l.env->comm, &s->sum.op, e);
+    survival_watch(s->survival, false);
+    if (rc >= 0) {
         double scale = lockstep_correct(&s->l, words_of(s), s->flying_samples);
         s->landed = true;
         s->reduction_seconds = s->sum.op.finished - s->sum.op.started;
         if (scale != 1) {
             flat_scale(s->flying, s->flying, (float)scale, s->n);
         }
+        survival_landed(s->survival, s->w, s->flying);
     }
     return rc;
 }
 
-static float largest(const float *x, int n)
-{
-    float max = 0;
-    for (int i = 0; i < n; i++) {
-        max = x[i] > max ? x[i] : max;
-    }
-    return max;
-}
-
-static float smallest(const float *x, int n)
-{
-    float min = x[0];
-    for (int i = 1; i < n; i++) {
-        min = x[i] < min ? x[i] : min;
-    }
-    return min;
-}
-
 static int next_k(struct hpsgd *s)
 {
-    const struct rank_env *env = s->l.env;
-    int W = env->comm->workers;
+    const struct lockstep *l = &s->l;
     const float *words = words_of(s);
-    double step = largest(words + WORDS + W, W),
-           reduction = smallest(words + lockstep_words(&s->l), W);
+    double step = lockstep_slowest(l, words),
+           reduction = lockstep_fastest(l, words + lockstep_words(l));
     int k = round_length_next(&s->length, reduction, step);
     return s->given_k > 0 ? s->given_k : s->round < 3 ? 1 : k;
 }
@@ -213,7 +230,9 @@ static int merge_stats(struct hpsgd *s, struct err *e)
         own[i] += merged[i] - s->launched[i];
         own[i] = mean_of[i] >= 0 && own[i] < 0 ? 0 : own[i];
     }
-    return r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
+    rc = r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
+    survival_merged_stats(s->survival);
+    return rc;
 }
 
 /* Waits for the sum under way, updates w with it, and makes w the replica. Without a sum w stays:
@@ -251,6 +270,7 @@ static int end_round(struct hpsgd *s, struct err *e)
         lockstep_agree(&s->l, words_of(s));
         s->k = next_k(s);
     }
+    survival_round_ended(s->survival);
     return 0;
 }
 
@@ -332,14 +352,38 @@ static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
     return 0;
 }
 
-static int next(struct strategy *base, struct work *out, struct err *e)
+static int find_next(struct hpsgd *s, struct work *out, struct err *e)
 {
-    struct hpsgd *s = (struct hpsgd *)base;
-    if (s->done == 0) {
-        return between_rounds(s, out, e);
+    int rc = survival_look(s->survival, e);
+    if (rc < 0 || s->done == 0) {
+        return rc < 0 ? rc : between_rounds(s, out, e);
     }
     lockstep_train(&s->l, out);
     return 0;
+}
+
+/* After an exchange that ended with `rc`: if a worker is lost, begins again with what all have. */
+static int recover(struct hpsgd *s, int rc, struct err *e)
+{
+    if ((rc = survival_recover(s->survival, rc, NULL, e)) >= 0) {
+        memcpy(s->w, s->l.env->replica->host[DEV_PARAMS], s->n * sizeof(float));
+        memset(s->g, 0, s->n * sizeof(float));
+        s->in_flight = s->landed = s->restored = s->gathered = false;
+        s->weight = s->samples = s->reduction_seconds = 0;
+        begin_rounds(s);
+    }
+    return rc;
+}
+
+static int next(struct strategy *base, struct work *out, struct err *e)
+{
+    struct hpsgd *s = (struct hpsgd *)base;
+    int rc = find_next(s, out, e);
+    while (rc < 0 && (rc = recover(s, rc, e)) >= 0) {
+        *out = (struct work){0};
+        rc = find_next(s, out, e);
+    }
+    return rc;
 }
 
 static void on_bucket(struct strategy *base, const struct work *w, const struct dev_bucket *b,
@@ -369,6 +413,15 @@ static int local_step(struct hpsgd *s, const struct work *w, struct err *e)
     return r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e);
 }
 
+/* After a step. */
+static int end_step(struct hpsgd *s, struct err *e)
+{
+    struct lockstep *l = &s->l;
+    bool last = cursor_done(&l->at.cursor);
+    int rc = s->done == s->k || last || lockstep_may_end(l) ? end_round(s, e) : 0;
+    return rc >= 0 && last && !l->at.stop && !l->at.pause ? drain(s, e) : rc;
+}
+
 static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
                         double compute_s, struct err *e)
 {
@@ -385,50 +438,41 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     s->weight += w->weight;
     s->samples += (double)l->slice.count;
     s->done++;
+    survival_count(s->survival);
     lockstep_done(l);
-    bool last = cursor_done(&l->at.cursor);
-    if ((s->done == s->k || last || lockstep_may_end(l)) && (rc = end_round(s, e)) < 0) {
-        return rc;
-    }
-    if (last && !l->at.stop && !l->at.pause && (rc = drain(s, e)) < 0) {
-        return rc;
+    int64_t step = l->at.step;
+    if ((rc = end_step(s, e)) < 0 && ((rc = recover(s, rc, e)) < 0 || l->at.step < step)) {
+        return rc; /* the step is undone */
     }
     struct row row = lockstep_row(l, w, r, compute_s, begin);
     row.staleness = 1;
     row.bytes = first ? 2 * s->n * sizeof(float) : 0;
     row.strategy_value = (float)k;
     l->env->row(l->env->ctx, &row);
+    survival_told(s->survival, &row);
     return 0;
 }
 
 static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
                         struct err *e)
 {
-    return lockstep_evaluated(&((struct hpsgd *)base)->l, w, r, e);
-}
-
-/* Evaluations and checkpoints come between rounds: where those are longer than the steps between
- * two of them, or than an epoch, there are fewer than the job asks for. */
-static void warn_of_few_rounds(const struct hpsgd *s)
-{
-    const struct lockstep *l = &s->l;
-    int64_t steps = l->at.step - s->first_step,
-            every = agenda_shortest(&l->at.agenda, l->env->spec->batching.global_batch),
-            planned = steps / every;
-    if (l->env->comm->rank == 0 && !l->at.stop && !l->at.pause && s->round < planned) {
-        log_warn("exchange", "the job ends with fewer synchronisations than its plan",
-                 "rounds=%lld planned=%lld steps=%lld", (long long)s->round, (long long)planned,
-                 (long long)steps);
+    struct hpsgd *s = (struct hpsgd *)base;
+    int rc = lockstep_evaluated(&s->l, w, r, e);
+    if (rc < 0) {
+        return recover(s, rc, e);
     }
+    survival_evaluated(s->survival);
+    return 0;
 }
 
 static int finish(struct strategy *base, struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
     size_t n;
-    warn_of_few_rounds(s);
+    lockstep_warn_of_few(&s->l, s->round, s->l.at.step - s->first_step);
     float *sum = state_of(s, &n);
-    return lockstep_finish(&s->l, sum, n, e);
+    return s->survival ? survival_finish(s->survival, sum, n, e)
+                       : lockstep_finish(&s->l, sum, n, e);
 }
 
 static void footprint(struct footprint *f)
@@ -436,6 +480,7 @@ static void footprint(struct footprint *f)
     footprint_add_workers(f, "rounds' starts and sums", 2 * f->params);
     footprint_add_workers(f, "sums under way", f->params + 2 * f->stats + f->words);
     footprint_add_workers(f, "chunks of rings", f->chunk);
+    f->survivors = f->workers > 1 ? f->params + f->stats : 0; /* rollback.c */
 }
 
 static const struct program_part program = {.momentum = MOMENTUM_NONE};

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
+
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* The parts of a full step are the sizes themselves. They are computed once per assignment, since a
@@ -295,4 +297,15 @@ struct row lockstep_row(const struct lockstep *l, const struct work *w, const st
     row.exchange_seconds = (float)(now - since);
     row.time = now - env->job_start;
     return row;
+}
+
+void lockstep_warn_of_few(const struct lockstep *l, int64_t rounds, int64_t steps)
+{
+    int64_t every = agenda_shortest(&l->at.agenda, l->env->spec->batching.global_batch),
+            planned = steps / every;
+    if (lockstep_is_first(l) && !l->at.stop && !l->at.pause && rounds < planned) {
+        log_warn("exchange", "the job ends with fewer synchronisations than its plan",
+                 "rounds=%lld planned=%lld steps=%lld", (long long)rounds, (long long)planned,
+                 (long long)steps);
+    }
 }

@@ -144,6 +144,9 @@ int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, i
  * best so far. */
 int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
                        struct err *e);
+/* Evaluations and checkpoints come between rounds: warns where those are longer than the steps
+ * between two of them, or than an epoch, so that there are fewer than the job asks for. */
+void lockstep_warn_of_few(const struct lockstep *l, int64_t rounds, int64_t steps);
 /* The row of a step that is done, which took compute_s and has been exchanged since then; loss and
  * accuracy are those of this rank's slice, if `r` tells them. Strategies add what is theirs. */
 struct row lockstep_row(const struct lockstep *l, const struct work *w, const struct dev_result *r,
@@ -175,6 +178,8 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
 void lockstep_agree(struct lockstep *l, const float *words);
 /* The largest of the ranks' times among the summed words. */
 float lockstep_slowest(const struct lockstep *l, const float *words);
+/* The smallest of times[workers], of the workers that are left. */
+float lockstep_fastest(const struct lockstep *l, const float *times);
 
 /* ---- weights.c ------------------------------------------------------------------------------- */
 

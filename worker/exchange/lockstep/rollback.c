@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/flat.h"
+
 enum { BLOCKS = 3 };
 static const enum dev_block blocks[BLOCKS] = {DEV_PARAMS, DEV_OPTIM, DEV_STATS};
 
@@ -18,13 +20,14 @@ static float *block_like(const struct dev_replica *r, enum dev_block b)
     return malloc((r->count[b] + 1) * sizeof(float));
 }
 
-struct rollback *rollback_new(struct lockstep *l, struct err *e)
+struct rollback *rollback_new(struct lockstep *l, bool by_rounds, struct err *e)
 {
     const struct dev_replica *r = l->env->replica;
     struct rollback *b = calloc(1, sizeof *b);
     BUG_ON(r->dev->ops->memory);
     if (b) {
         b->l = l;
+        b->by_rounds = by_rounds;
         b->params = block_like(r, DEV_PARAMS);
         b->optim = block_like(r, DEV_OPTIM);
         b->stats = block_like(r, DEV_STATS);
@@ -57,9 +60,41 @@ void rollback_keep(struct rollback *b)
     for (int i = 0; i < BLOCKS; i++) {
         memcpy(kept(b, i), r->host[blocks[i]], r->count[blocks[i]] * sizeof(float));
     }
-    b->mark = b->l->at;
+    b->mark = b->next = b->l->at;
     b->averages++;
-    b->told_steps = b->told_samples = 0;
+    b->told = b->told_next = (struct told){0};
+}
+
+void rollback_round_ended(struct rollback *b)
+{
+    if (b) {
+        b->next = b->l->at;
+        b->told.steps += b->told_next.steps;
+        b->told.samples += b->told_next.samples;
+        b->told_next = (struct told){0};
+    }
+}
+
+void rollback_landed(struct rollback *b, const float *w, const float *sum)
+{
+    if (b) {
+        size_t n = b->l->env->replica->count[DEV_PARAMS];
+        memcpy(b->params, w, n * sizeof(float));
+        flat_subtract(b->params, sum, n);
+        rollback_keep_stats(b);
+        b->mark = b->next;
+        b->mark.evaluated_here = false; /* that was without the sum */
+        b->averages++;
+        b->told = (struct told){0};
+    }
+}
+
+void rollback_keep_stats(struct rollback *b)
+{
+    if (b) {
+        const struct dev_replica *r = b->l->env->replica;
+        memcpy(b->stats, r->host[DEV_STATS], r->count[DEV_STATS] * sizeof(float));
+    }
 }
 
 void rollback_evaluated(struct rollback *b)
@@ -67,15 +102,30 @@ void rollback_evaluated(struct rollback *b)
     if (b && b->mark.step == b->l->at.step) {
         b->mark = b->l->at;
     }
+    if (b && b->next.step == b->l->at.step) {
+        b->next = b->l->at;
+    }
 }
 
-/* The row of the average's own step may be told after it was kept. */
+/* The row of the average's own step may be told after it was kept, that of a round's last step
+ * after the round. */
 void rollback_count(struct rollback *b, const struct row *row)
 {
     if (b && row->step > b->mark.step && row->batch > 0) {
-        b->told_steps++;
-        b->told_samples += row->batch;
+        struct told *t = row->step > b->next.step ? &b->told_next : &b->told;
+        t->steps++;
+        t->samples += row->batch;
     }
+}
+
+static void take_back(struct rollback *b)
+{
+    const struct rank_env *env = b->l->env;
+    int64_t steps = b->told.steps + b->told_next.steps;
+    if (steps > 0) {
+        env->undone(env->ctx, b->by_rounds, steps, b->told.samples + b->told_next.samples);
+    }
+    b->told = b->told_next = (struct told){0};
 }
 
 int rollback_return(struct rollback *b, struct err *e)
@@ -88,10 +138,22 @@ int rollback_return(struct rollback *b, struct err *e)
         memcpy(r->host[blocks[i]], kept(b, i), n * sizeof(float));
         rc = n > 0 ? r->dev->ops->store(r, blocks[i], 0, n, e) : 0;
     }
-    lockstep_return(b->l, &b->mark);
-    if (b->told_steps > 0) {
-        env->undone(env->ctx, b->told_steps, b->told_samples);
+    if (b->l->at.checkpoint && !b->mark.checkpoint) { /* agreed since, and not made yet */
+        b->l->asked_checkpoint = true;
     }
-    b->told_steps = b->told_samples = 0;
+    lockstep_return(b->l, &b->mark);
+    b->next = b->mark;
+    take_back(b);
     return rc;
+}
+
+void rollback_advance(struct rollback *b)
+{
+    b->told = (struct told){0}; /* the others have those steps */
+    take_back(b);
+    if (b->by_rounds) {
+        lockstep_return(b->l, &b->next);
+    }
+    b->l->at.evaluated_here = false;
+    rollback_keep(b);
 }

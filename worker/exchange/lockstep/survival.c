@@ -34,7 +34,7 @@ static struct survival *new (struct lockstep *l, struct err *e)
 {
     struct comm *c = l->env->comm;
     struct survival *s = calloc(1, sizeof *s);
-    struct tally *made = calloc(2 * (size_t)c->workers, sizeof *made);
+    struct tally *made = calloc(3 * (size_t)c->workers, sizeof *made);
     if (!s || !made) {
         free(s);
         free(made);
@@ -44,6 +44,7 @@ static struct survival *new (struct lockstep *l, struct err *e)
     s->l = l;
     s->made = made;
     s->since = made + c->workers;
+    s->launched = s->since + c->workers;
     c->lost = one_is_lost;
     c->lost_ctx = s;
     return s;
@@ -63,14 +64,14 @@ struct survival *survival_new(struct lockstep *l, struct gradients *g, struct er
     return s;
 }
 
-struct survival *survival_new_of_averages(struct lockstep *l, survival_give_up_fn *give_up,
-                                          void *ctx, struct err *e)
+struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
+                                          survival_give_up_fn *give_up, void *ctx, struct err *e)
 {
     struct survival *s = new (l, e);
     if (s) {
         s->give_up = give_up;
         s->give_up_ctx = ctx;
-        s->back = rollback_new(l, e);
+        s->back = rollback_new(l, by_rounds, e);
     }
     if (s && !s->back) {
         survival_free(s);
@@ -116,13 +117,25 @@ void survival_note(struct survival *s, const float *words)
 
 /* ---- between averages ------------------------------------------------------------------------ */
 
-static void forget_interval(struct survival *s, bool made)
+/* Counts them there in place of here. */
+static void move_tallies(const struct survival *s, struct tally *from, struct tally *to)
 {
     for (int i = 0; i < s->l->env->comm->workers; i++) {
-        s->made[i].samples += made ? s->since[i].samples : 0;
-        s->made[i].steps += made ? s->since[i].steps : 0;
-        s->since[i] = (struct tally){0};
+        to[i].samples += from[i].samples;
+        to[i].steps += from[i].steps;
+        from[i] = (struct tally){0};
     }
+}
+
+/* made: the steps up to where others stand are. */
+static void forget_interval(struct survival *s, bool made)
+{
+    size_t bytes = (size_t)s->l->env->comm->workers * sizeof *s->made;
+    if (made) {
+        move_tallies(s, s->back->by_rounds ? s->launched : s->since, s->made);
+    }
+    memset(s->since, 0, bytes);
+    memset(s->launched, 0, bytes);
 }
 
 void survival_count(struct survival *s)
@@ -152,6 +165,29 @@ void survival_evaluated(struct survival *s)
 {
     if (s) {
         rollback_evaluated(s->back);
+    }
+}
+
+void survival_round_ended(struct survival *s)
+{
+    if (s) {
+        move_tallies(s, s->since, s->launched);
+        rollback_round_ended(s->back);
+    }
+}
+
+void survival_landed(struct survival *s, const float *w, const float *sum)
+{
+    if (s) {
+        move_tallies(s, s->launched, s->made);
+        rollback_landed(s->back, w, sum);
+    }
+}
+
+void survival_merged_stats(struct survival *s)
+{
+    if (s) {
+        rollback_keep_stats(s->back);
     }
 }
 
@@ -237,15 +273,17 @@ static int take_evaluation(struct survival *s, const struct verdict *v, bool beh
 static int end_interval(struct survival *s, const struct verdict *v, struct err *e)
 {
     struct lockstep *l = s->l;
-    if (v->step != l->at.step) {
+    int64_t step = s->back->by_rounds ? s->back->next.step : l->at.step;
+    if (v->step != step) {
         return err_set(e, ERR_PEER,
                        "this worker is behind step %lld, and others have averaged %lld",
-                       (long long)l->at.step, (long long)v->step);
+                       (long long)step, (long long)v->step);
     }
-    l->at.evaluated_here = false;
-    take_words(s);
+    if (!s->back->by_rounds) { /* else they were agreed before that round's end */
+        take_words(s);
+    }
     forget_interval(s, true);
-    rollback_keep(s->back);
+    rollback_advance(s->back);
     return 0;
 }
 
@@ -348,12 +386,12 @@ int survival_recover(struct survival *s, int rc, const struct survival_step *ste
                                : err_set(e, ERR_PEER, "the keeper has ended the run within a step");
 }
 
-int survival_finish(struct survival *s, struct err *e)
+int survival_finish(struct survival *s, float *optim, size_t n_optim, struct err *e)
 {
     struct rank_env *env = s->l->env;
     int rc;
     do {
-        if ((rc = lockstep_finish(s->l, NULL, 0, e)) < 0) {
+        if ((rc = lockstep_finish(s->l, optim, n_optim, e)) < 0) {
             return rc;
         }
         env->aside(env->ctx, true);
@@ -361,6 +399,8 @@ int survival_finish(struct survival *s, struct err *e)
             rc = follow(s, NULL, e);
         }
         env->aside(env->ctx, false);
+        optim = NULL; /* what all went back to is whole */
+        n_optim = 0;
     } while (rc == HEARD_VERDICT);
     return rc < 0 ? rc : 0;
 }

@@ -9,7 +9,8 @@
  * ring is built anew of those who are left. Where a step can be computed again, next() cuts the
  * same samples by the new minibatches. Where gradients keep their sums (a user's program computed
  * them), those who are left sum once more without the lost one, whose samples come in later steps.
- * Where replicas differ between averages, all go back to the last average (rollback.h).
+ * Where replicas differ between averages, all go back to the last average, or to the last round
+ * that all have summed (rollback.h).
  * survivors.h is the keeper's half. Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
@@ -25,10 +26,11 @@ struct survival;
 bool survival_is_possible(const struct rank_env *env);
 /* `l` and `g` are borrowed. NULL: memory ran out. */
 struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e);
-/* Of a strategy that averages replicas, which are equal now; give_up: ends its sums. */
+/* Of a strategy that averages replicas, or sums their rounds, and they are equal now; give_up: ends
+ * its sums. */
 typedef int survival_give_up_fn(void *ctx, struct err *e);
-struct survival *survival_new_of_averages(struct lockstep *l, survival_give_up_fn *give_up,
-                                          void *ctx, struct err *e);
+struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
+                                          survival_give_up_fn *give_up, void *ctx, struct err *e);
 void survival_free(struct survival *s); /* NULL is allowed, as below but in survival_finish */
 
 /* The step under way of `l` will be done by these sums of words: notes them for those who miss
@@ -44,6 +46,10 @@ void survival_count(struct survival *s);
 void survival_told(struct survival *s, const struct row *row);
 void survival_averaged(struct survival *s, const float *words);
 void survival_evaluated(struct survival *s);
+/* By rounds: see rollback.h. */
+void survival_round_ended(struct survival *s);
+void survival_landed(struct survival *s, const float *w, const float *sum);
+void survival_merged_stats(struct survival *s);
 /* -ERR_CANCELLED once a worker is lost: what follows would be undone. */
 int survival_look(const struct survival *s, struct err *e);
 
@@ -58,7 +64,8 @@ enum recovered { RECOVERED, RECOVERED_ONCE_MORE };
  * averages; the step that such an exchange ended is made if `l` is behind it still. */
 int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e);
 /* strategy_ops.finish: the last state to the keeper, again by another if the first worker is lost
- * meanwhile; returns when the keeper has it and all workers are there. */
-int survival_finish(struct survival *s, struct err *e);
+ * meanwhile, and then without `optim` (lockstep_finish); returns when the keeper has it and all
+ * workers are there. */
+int survival_finish(struct survival *s, float *optim, size_t n_optim, struct err *e);
 
 #endif

@@ -24,10 +24,11 @@ struct survival {
                            with those behind it: */
     survival_give_up_fn *give_up;
     void *give_up_ctx;
-    struct tally *since; /* [workers] since the last average, where all go back to it */
-    struct gift said;    /* but for the evaluation */
-    bool torn;           /* the replica is none */
-    bool behind;         /* it was brought to the step of the last verdict */
+    struct tally *since; /* [workers] since the last average, where all go back to it, or round */
+    struct tally *launched; /* [workers] by rounds: since the mark up to the last round's end */
+    struct gift said;       /* but for the evaluation */
+    bool torn;              /* the replica is none */
+    bool behind;            /* it was brought to the step of the last verdict */
     struct worker_word word;
     struct verdict heard;
 };

@@ -55,11 +55,12 @@ int survival_answer(struct survival *s, struct err *e)
     return say(s, SAYS_STANDING, e);
 }
 
-/* FNV-1a over the bits of the blocks, float by float. */
-static uint64_t digest_of(const struct dev_replica *r)
+/* FNV-1a over the bits of the blocks, float by float; each rank has statistics of its own until a
+ * round later. */
+static uint64_t digest_of(const struct dev_replica *r, bool by_rounds)
 {
     uint64_t hash = 0xcbf29ce484222325;
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int i = 0; i < BLOCKS && !(by_rounds && blocks[i] == DEV_STATS); i++) {
         for (size_t k = 0; k < r->count[blocks[i]]; k++) {
             uint32_t bits;
             memcpy(&bits, &r->host[blocks[i]][k], sizeof bits);
@@ -75,7 +76,9 @@ int survival_say_finished(struct survival *s, struct err *e)
         .round = s->round,
         .step = s->l->at.step,
         .evaluated = s->l->at.evaluated_here,
-        .digest = s->round > 0 && !s->sums ? digest_of(s->l->env->replica) : 0,
+        .digest = s->round > 0 && !s->sums
+                      ? digest_of(s->l->env->replica, s->back && s->back->by_rounds)
+                      : 0,
     };
     return say(s, SAYS_FINISHED, e);
 }

@@ -181,12 +181,13 @@ bool survivors_finished(const struct survivors *s)
 static void count_made(const struct survivors *s, int rank, const struct tally *made,
                        struct staleness *out)
 {
+    int tau = strategy_traits(s->env->spec->strategy.type)->replicas == REPLICAS_BEHIND;
     int64_t W = s->env->comm->workers,
             samples = s->applied / W + (rank < s->applied % W) + made->samples,
             updates = s->version + made->steps;
     staleness_init(out);
     for (int64_t i = 0; i < updates; i++) {
-        staleness_add(out, 0, (int)(samples / updates));
+        staleness_add(out, tau, (int)(samples / updates));
     }
     out->samples = (double)samples;
 }

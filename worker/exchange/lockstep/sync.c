@@ -202,7 +202,8 @@ static int on_evaluated(struct strategy *base, const struct work *w, const struc
 static int finish(struct strategy *base, struct err *e)
 {
     struct sync *s = (struct sync *)base;
-    return s->survival ? survival_finish(s->survival, e) : lockstep_finish(&s->l, NULL, 0, e);
+    return s->survival ? survival_finish(s->survival, NULL, 0, e)
+                       : lockstep_finish(&s->l, NULL, 0, e);
 }
 
 static const struct program_part program = {.step = STEP_BY_PROGRAM_ON_SUM};
