@@ -132,7 +132,9 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
         errno = 0;
         double number =
             p->type == ROUTE_INT ? (double)strtol(value, &end, 10) : strtod(value, &end);
-        if (!*value || *end || errno || !isfinite(number) || number < p->min || number > p->max) {
+        bool digits = value[0] != '+' && value[strspn(value, "-+.0123456789eE")] == '\0';
+        if (!*value || *end || errno || !digits || !isfinite(number) || number < p->min ||
+            number > p->max) {
             jsonx_problem(problems, pointer,
                           "query parameter '%s' is '%.60s', expected %s from %.15g to %.15g",
                           p->name, value, p->type == ROUTE_INT ? "a whole number" : "a number",
