@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
 #include "common/jsonx.h"
 #include "common/path.h"
 
@@ -286,18 +285,20 @@ static const char *advice(const struct client *c, CURLcode code)
 /* x->text needs release_exchange either way. */
 static int perform(struct client *c, struct exchange *x, struct err *e)
 {
-    char url[4608], why[CURL_ERROR_SIZE] = "";
+    char why[CURL_ERROR_SIZE] = "";
+    struct buf url;
     int rc = 0;
     buf_init(&x->text, MOST_BYTES);
+    client_address(&url);
+    buf_addf(&url, "%s%s", c->url, x->path);
     c->refusal = 0;
     x->curl = curl_easy_init();
     struct curl_slist *headers = make_headers(c, x);
-    if (!x->curl || !headers) {
+    if (!x->curl || !headers || url.failed) {
         rc = err_set(e, ERR_MEMORY, "cannot ask the service: memory ran out");
         goto out;
     }
-    snprintf(url, sizeof url, "%s%s", c->url, x->path);
-    set_options(c, x, url);
+    set_options(c, x, url.data);
     curl_easy_setopt(x->curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(x->curl, CURLOPT_ERRORBUFFER, why);
     CURLcode code = curl_easy_perform(x->curl);
@@ -312,6 +313,7 @@ static int perform(struct client *c, struct exchange *x, struct err *e)
 out:
     curl_slist_free_all(headers);
     curl_easy_cleanup(x->curl);
+    buf_release(&url);
     return rc;
 }
 
@@ -419,13 +421,22 @@ bool client_is_there(const char *url)
     return there;
 }
 
-const char *client_escape(char *out, size_t size, const char *text)
+void client_address(struct buf *address)
 {
-    size_t n = 0;
-    out[0] = '\0';
-    for (const unsigned char *p = (const unsigned char *)text; *p && n + 4 <= size; p++) {
-        n += (size_t)snprintf(out + n, size - n, isalnum(*p) || strchr("-._", *p) ? "%c" : "%%%02X",
-                              *p);
+    buf_init(address, MOST_BYTES);
+}
+
+void client_add_escaped(struct buf *address, const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        buf_addf(address, isalnum(*p) || strchr("-._", *p) ? "%c" : "%%%02X", *p);
     }
-    return out;
+}
+
+void client_add_param(struct buf *address, const char *name, const char *value)
+{
+    if (value) {
+        buf_addf(address, "%c%s=", address->len && strchr(address->data, '?') ? '&' : '?', name);
+        client_add_escaped(address, value);
+    }
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/buf.h"
 #include "common/opt.h"
 
 struct client {
@@ -86,8 +87,11 @@ int client_download(struct client *c, const char *path, FILE *file, struct err *
  * of *n bytes; the caller frees. NULL after an error. */
 char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e);
 
-/* Text as a part of an address: everything but letters, digits and -._ in hexadecimal, cut to fit.
- * Returns out. */
-const char *client_escape(char *out, size_t size, const char *text);
+/* Appends text as a part of an address: everything but letters, digits and -._ in hexadecimal. */
+void client_add_escaped(struct buf *address, const char *text);
+/* Appends "?name=value", or "&name=value" where the address has a query; value NULL: nothing. */
+void client_add_param(struct buf *address, const char *name, const char *value);
+/* An empty address. */
+void client_address(struct buf *address);
 
 #endif
