@@ -143,7 +143,7 @@ static void print_disk(const json_t *answer)
                  {"used_bytes", "taken by jobs and programs"},
                  {"max_disk_bytes", "that they may take (--max-disk)"},
                  {"data_bytes", "taken by uploaded data sets"},
-                 {"can_go_bytes", "history and checkpoints of jobs that have ended"}};
+                 {"can_go_bytes", "of jobs that have ended, could go"}};
     char text[COLUMN_BYTES_MOST];
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         if (json_is_number(json_object_get(answer, lines[i].key))) {

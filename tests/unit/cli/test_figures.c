@@ -104,7 +104,7 @@ static void the_disk_and_what_could_go(void **state)
     run("disk", "");
     assert_string_equal(ran.out,
                         "     1.0 MiB  free\n"
-                        "     2.0 KiB  history and checkpoints of jobs that have ended\n"
+                        "     2.0 KiB  of jobs that have ended, could go\n"
                         "the disk is nearly full\n"
                         "job               finished               takes  could go\n" ID
                         "  2026-01-02 03:04:05  4.0 KiB   2.0 KiB\n");
