@@ -191,6 +191,14 @@ int request_not_valid(const struct request *q, const char *what, struct err *e)
     return err_set(e, ERR_INVALID, "%s is not valid: %s", what, q->problems.items[0].message);
 }
 
+int request_blame(struct request *q, const char *param, const struct err *e)
+{
+    if (e->code == ERR_INVALID) {
+        jsonx_problem(&q->problems, param, "%s", e->message);
+    }
+    return -(int)e->code;
+}
+
 int request_check_query(struct request *q, struct err *e)
 {
     MHD_get_connection_values_n(q->connection, MHD_GET_ARGUMENT_KIND, check_param, q);

@@ -26,11 +26,8 @@ int api_job_series(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     json_t *body = history_series(folder, &ask, e);
-    if (!body && e->code == ERR_INVALID) {
-        jsonx_problem(&q->problems, "names", "%s", e->message);
-    }
     if (!body) {
-        return -(int)e->code;
+        return request_blame(q, "names", e);
     }
     return request_wants_csv(q)
                ? csv_reply(out, csv_of_series(json_object_get(body, "series")), body, e)
