@@ -170,6 +170,7 @@ struct exchange {
     struct client_body *stream; /* in its place: made while it is sent; NULL: none */
     int64_t from;               /* only what follows so many bytes is wanted; 0: all */
     bool bulk;                  /* it may take as long as it likes while bytes move */
+    bool endless;               /* and also while none does */
     FILE *file;                 /* gets the content of a success; NULL: `text` does */
     CURL *curl;
     struct buf text;
@@ -217,7 +218,9 @@ static void set_options(const struct client *c, const struct exchange *x, const 
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
-    if (x->bulk) {
+    if (x->endless) { /* a host that is gone says nothing either */
+        curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+    } else if (x->bulk) {
         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 120L);
     } else {
@@ -378,17 +381,29 @@ json_t *client_stream(struct client *c, const char *path, const char *type,
     return answer;
 }
 
+static int exchange_file(struct client *c, struct exchange *x, struct err *e)
+{
+    int rc = perform(c, x, e);
+    if (rc == 0 && (x->status < 200 || x->status >= 300)) {
+        json_decref(read_answer(c, &x->text, x->status, e));
+        rc = -(int)e->code;
+    }
+    buf_release(&x->text);
+    return rc;
+}
+
 int client_download(struct client *c, const char *path, FILE *file, struct err *e)
 {
     struct exchange x = {
         .method = "GET", .path = path, .type = "application/json", .bulk = true, .file = file};
-    int rc = perform(c, &x, e);
-    if (rc == 0 && (x.status < 200 || x.status >= 300)) {
-        json_decref(read_answer(c, &x.text, x.status, e));
-        rc = -(int)e->code;
-    }
-    buf_release(&x.text);
-    return rc;
+    return exchange_file(c, &x, e);
+}
+
+int client_listen(struct client *c, const char *path, FILE *file, struct err *e)
+{
+    struct exchange x = {
+        .method = "GET", .path = path, .type = "application/json", .endless = true, .file = file};
+    return exchange_file(c, &x, e);
 }
 
 char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e)

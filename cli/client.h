@@ -83,6 +83,8 @@ json_t *client_stream(struct client *c, const char *path, const char *type,
                       struct client_body *body, struct err *e);
 /* Appends what stands at `path` to an open file. */
 int client_download(struct client *c, const char *path, FILE *file, struct err *e);
+/* The same of a stream without an end, as its bytes come. */
+int client_listen(struct client *c, const char *path, FILE *file, struct err *e);
 /* The text at `path` behind its first `from` bytes, "" if there is no more of it: NUL-terminated,
  * of *n bytes; the caller frees. NULL after an error. */
 char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e);

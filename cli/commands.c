@@ -29,6 +29,8 @@ const struct command commands[] = {
      NULL, .run = command_watch},
     {"logs", COMMANDS_JOBS, "ID", "prints the launcher's log, a rank's, or the end of all",
      logs_options, .run = command_logs},
+    {"events", COMMANDS_JOBS, "[ID]", "prints what happens, as it happens, to all jobs or one",
+     NULL, .run = command_events},
     {"cancel", COMMANDS_JOBS, "ID", "ends a job", NULL, .run = command_cancel},
     {"pause", COMMANDS_JOBS, "ID", "has a job write a checkpoint and give its nodes back", NULL,
      .run = command_pause},

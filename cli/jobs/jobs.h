@@ -33,6 +33,7 @@ int command_assignments(struct session *s);
 int command_evaluations(struct session *s);
 int command_norms(struct session *s);
 int command_confusion(struct session *s);
+int command_events(struct session *s); /* events.c */
 
 /* A JSON document from a file, or standard input for "-"; `what`: how an error names it, "job"
  * (submit.c). New reference. */

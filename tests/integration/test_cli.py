@@ -16,7 +16,7 @@ import requests
 from service import BUILD, Service, processes_of, spec, until
 
 EVENSTEP = str(BUILD / "evenstep")
-COMMANDS = """serve run submit sweep sweeps jobs show watch logs cancel pause resume priority
+COMMANDS = """serve run submit sweep sweeps jobs show watch logs events cancel pause resume priority
     artifacts download tag delete compare series steps staleness assignments evaluations norms
     confusion evaluate export nodes load drain enable disable forget catalog datasets programs link
     token owners webhooks accounting audit disk whoami metrics completion manual""".split()

@@ -125,6 +125,39 @@ static void all_logs_come_in_one_answer_and_in_json_with_their_rank(void **state
     assert_said(ran.err, "--all excludes --rank and --follow");
 }
 
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static const char stream[] =
+    "retry: 1000\nid: 1-0\nevent: hello\ndata: {}\n\n: still here\n\n"
+    "id: 1-1\nevent: job\ndata: {\"job\":\"" ID "\",\"type\":\"job\",\"data\":{\"id\":\"" ID
+    "\",\"name\":\"a\\u202eb\",\"from\":\"queued\",\"state\":\"running\"}}\n\n"
+    "event: gap\ndata: {}\n\n"
+    "event: node\ndata: {\"job\":\"\",\"type\":\"node\",\"data\":{\"name\":\"n1\","
+    "\"change\":\"put\"}}\n\n";
+
+static void events_are_a_line_each_until_the_service_ends_them(void **state)
+{
+    answers(200, stream);
+    run("events", ID);
+    assert_asked(0, "GET /api/v1/events?job=" ID);
+    assert_int_equal(ran.status, 3);
+    assert_said(ran.err, "ended the stream of events");
+    assert_string_equal(ran.out, "job         " ID
+                                 "  a\\u202eb: queued → running\n"
+                                 "gap                           {}\n"
+                                 "node                          n1 put\n");
+    service_close(state);
+    assert_int_equal(service_open(state), 0);
+    answers(200, stream);
+    run("events", "--json");
+    assert_asked(0, "GET /api/v1/events");
+    char *second = strchr(ran.out, '\n');
+    assert_non_null(second);
+    assert_said(ran.out, "\"from\":\"queued\",\"state\":\"running\"}}\n");
+    assert_said(second,
+                "{\"job\":\"\",\"type\":\"gap\",\"data\":{}}\n{\"job\":\"\",\"type\":\"node\"");
+}
+
 /* ---- long words ------------------------------------------------------------------------------ */
 
 static void what_is_searched_for_is_sent_whole_however_long(void **state)
@@ -159,6 +192,7 @@ int main(void)
         WITH_A_SERVICE(a_confusion_matrix_is_printed_where_it_fits),
         WITH_A_SERVICE(the_disk_and_what_could_go),
         WITH_A_SERVICE(all_logs_come_in_one_answer_and_in_json_with_their_rank),
+        WITH_A_SERVICE(events_are_a_line_each_until_the_service_ends_them),
         WITH_A_SERVICE(what_is_searched_for_is_sent_whole_however_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
