@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
 #include "common/jsonx.h"
 #include "common/path.h"
 
@@ -171,6 +170,7 @@ struct exchange {
     struct client_body *stream; /* in its place: made while it is sent; NULL: none */
     int64_t from;               /* only what follows so many bytes is wanted; 0: all */
     bool bulk;                  /* it may take as long as it likes while bytes move */
+    bool endless;               /* and also while none does */
     FILE *file;                 /* gets the content of a success; NULL: `text` does */
     CURL *curl;
     struct buf text;
@@ -218,7 +218,9 @@ static void set_options(const struct client *c, const struct exchange *x, const 
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
-    if (x->bulk) {
+    if (x->endless) { /* a host that is gone says nothing either */
+        curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+    } else if (x->bulk) {
         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 120L);
     } else {
@@ -286,18 +288,20 @@ static const char *advice(const struct client *c, CURLcode code)
 /* x->text needs release_exchange either way. */
 static int perform(struct client *c, struct exchange *x, struct err *e)
 {
-    char url[4608], why[CURL_ERROR_SIZE] = "";
+    char why[CURL_ERROR_SIZE] = "";
+    struct buf url;
     int rc = 0;
     buf_init(&x->text, MOST_BYTES);
+    client_address(&url);
+    buf_addf(&url, "%s%s", c->url, x->path);
     c->refusal = 0;
     x->curl = curl_easy_init();
     struct curl_slist *headers = make_headers(c, x);
-    if (!x->curl || !headers) {
+    if (!x->curl || !headers || url.failed) {
         rc = err_set(e, ERR_MEMORY, "cannot ask the service: memory ran out");
         goto out;
     }
-    snprintf(url, sizeof url, "%s%s", c->url, x->path);
-    set_options(c, x, url);
+    set_options(c, x, url.data);
     curl_easy_setopt(x->curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(x->curl, CURLOPT_ERRORBUFFER, why);
     CURLcode code = curl_easy_perform(x->curl);
@@ -312,6 +316,7 @@ static int perform(struct client *c, struct exchange *x, struct err *e)
 out:
     curl_slist_free_all(headers);
     curl_easy_cleanup(x->curl);
+    buf_release(&url);
     return rc;
 }
 
@@ -376,17 +381,29 @@ json_t *client_stream(struct client *c, const char *path, const char *type,
     return answer;
 }
 
+static int exchange_file(struct client *c, struct exchange *x, struct err *e)
+{
+    int rc = perform(c, x, e);
+    if (rc == 0 && (x->status < 200 || x->status >= 300)) {
+        json_decref(read_answer(c, &x->text, x->status, e));
+        rc = -(int)e->code;
+    }
+    buf_release(&x->text);
+    return rc;
+}
+
 int client_download(struct client *c, const char *path, FILE *file, struct err *e)
 {
     struct exchange x = {
         .method = "GET", .path = path, .type = "application/json", .bulk = true, .file = file};
-    int rc = perform(c, &x, e);
-    if (rc == 0 && (x.status < 200 || x.status >= 300)) {
-        json_decref(read_answer(c, &x.text, x.status, e));
-        rc = -(int)e->code;
-    }
-    buf_release(&x.text);
-    return rc;
+    return exchange_file(c, &x, e);
+}
+
+int client_listen(struct client *c, const char *path, FILE *file, struct err *e)
+{
+    struct exchange x = {
+        .method = "GET", .path = path, .type = "application/json", .endless = true, .file = file};
+    return exchange_file(c, &x, e);
 }
 
 char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e)
@@ -419,13 +436,22 @@ bool client_is_there(const char *url)
     return there;
 }
 
-const char *client_escape(char *out, size_t size, const char *text)
+void client_address(struct buf *address)
 {
-    size_t n = 0;
-    out[0] = '\0';
-    for (const unsigned char *p = (const unsigned char *)text; *p && n + 4 <= size; p++) {
-        n += (size_t)snprintf(out + n, size - n, isalnum(*p) || strchr("-._", *p) ? "%c" : "%%%02X",
-                              *p);
+    buf_init(address, MOST_BYTES);
+}
+
+void client_add_escaped(struct buf *address, const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        buf_addf(address, isalnum(*p) || strchr("-._", *p) ? "%c" : "%%%02X", *p);
     }
-    return out;
+}
+
+void client_add_param(struct buf *address, const char *name, const char *value)
+{
+    if (value) {
+        buf_addf(address, "%c%s=", address->len && strchr(address->data, '?') ? '&' : '?', name);
+        client_add_escaped(address, value);
+    }
 }

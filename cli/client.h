@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/buf.h"
 #include "common/opt.h"
 
 struct client {
@@ -82,12 +83,17 @@ json_t *client_stream(struct client *c, const char *path, const char *type,
                       struct client_body *body, struct err *e);
 /* Appends what stands at `path` to an open file. */
 int client_download(struct client *c, const char *path, FILE *file, struct err *e);
+/* The same of a stream without an end, as its bytes come. */
+int client_listen(struct client *c, const char *path, FILE *file, struct err *e);
 /* The text at `path` behind its first `from` bytes, "" if there is no more of it: NUL-terminated,
  * of *n bytes; the caller frees. NULL after an error. */
 char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e);
 
-/* Text as a part of an address: everything but letters, digits and -._ in hexadecimal, cut to fit.
- * Returns out. */
-const char *client_escape(char *out, size_t size, const char *text);
+/* Appends text as a part of an address: everything but letters, digits and -._ in hexadecimal. */
+void client_add_escaped(struct buf *address, const char *text);
+/* Appends "?name=value", or "&name=value" where the address has a query; value NULL: nothing. */
+void client_add_param(struct buf *address, const char *name, const char *value);
+/* An empty address. */
+void client_address(struct buf *address);
 
 #endif

@@ -45,6 +45,9 @@ int commands_main(int argc, char **argv);
 int command_run(int argc, char **argv);      /* run/run.c */
 int command_evaluate(int argc, char **argv); /* evaluate.c */
 int command_export(int argc, char **argv);   /* export.c */
+struct scored;
+/* What `evaluate` prints of a model on a data set (evaluate.c). */
+void evaluate_print(const struct scored *s);
 extern const struct opt run_options[], evaluate_options[], export_options[];
 /* The path of evenstep-worker, beside this program, into out[PATH_MAX] (evaluate.c). */
 int worker_path(char *out, struct err *e);

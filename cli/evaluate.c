@@ -10,14 +10,18 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
 #include "common/clock.h"
 #include "common/jsonx.h"
 #include "common/opt.h"
 #include "common/path.h"
 #include "common/proc.h"
+#include "common/text.h"
 #include "job/documents/scored.h"
 
 enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
+enum { NAME_COLUMNS = 24, NAME_BYTES = 4 * NAME_COLUMNS + 8, HEAD_COLUMNS = 6 };
 
 const struct opt evaluate_options[] = {
     {"data", "FOLDER", OPT_STRING, NULL, 0, 0,
@@ -116,67 +120,98 @@ static json_t *ask_worker(const struct opt_values *o, struct scored *s, struct e
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* The class's name, or its number. */
-static const char *name_of(const struct scored *s, int c, char out[32])
+/* The class's name, which comes from a file, or its number. */
+static const char *name_of(const struct scored *s, int c, char out[NAME_BYTES])
 {
     const char *name = json_string_value(json_array_get(s->names, (size_t)c));
+    char shown[1024];
     if (name) {
-        snprintf(out, 32, "%.24s", name);
+        text_cut(out, NAME_BYTES, text_shown(shown, sizeof shown, name), NAME_COLUMNS);
     } else {
-        snprintf(out, 32, "%d", c);
+        snprintf(out, NAME_BYTES, "%d", c);
     }
     return out;
 }
 
-static void print_percent(double share, int width)
+static void add_count(struct table *t, int64_t n)
 {
-    if (isnan(share)) {
-        printf(" %*s", width, "-");
-    } else {
-        printf(" %*.2f %%", width - 2, 100 * share);
-    }
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)n);
+    table_cell(t, text);
+}
+
+static void add_percent(struct table *t, double share)
+{
+    char text[32];
+    snprintf(text, sizeof text, isnan(share) ? "-" : "%.2f %%", 100 * share);
+    table_cell(t, text);
 }
 
 static void print_classes(const struct scored *s)
 {
-    char name[32];
-    printf("\n%-24s %8s %8s %10s %10s\n", "class", "samples", "right", "accuracy", "precision");
+    static const struct table_head heads[] = {{"class", TABLE_TEXT},
+                                              {"samples", TABLE_RIGHT},
+                                              {"right", TABLE_RIGHT},
+                                              {"accuracy", TABLE_RIGHT},
+                                              {"precision", TABLE_RIGHT}};
+    char name[NAME_BYTES];
+    struct table t;
+    table_init(&t, heads, sizeof heads / sizeof *heads);
     for (int c = 0; c < s->classes; c++) {
         struct scored_class one = scored_class(s, c);
-        printf("%-24s %8lld %8lld", name_of(s, c, name), (long long)one.samples,
-               (long long)one.right);
-        print_percent(one.accuracy, 10);
-        print_percent(one.precision, 10);
-        printf("\n");
+        table_cell(&t, name_of(s, c, name));
+        add_count(&t, one.samples);
+        add_count(&t, one.right);
+        add_percent(&t, one.accuracy);
+        add_percent(&t, one.precision);
     }
+    printf("\n");
+    table_print(&t, "", terminal_width(stdout), stdout);
+    table_release(&t);
+}
+
+/* Columns that the matrix takes at least: of each row's name, and of each count. */
+static int matrix_columns(const struct scored *s)
+{
+    int64_t most = 0;
+    for (int i = 0; i < s->classes * s->classes; i++) {
+        most = s->confusion[i] > most ? s->confusion[i] : most;
+    }
+    int digits = snprintf(NULL, 0, "%lld", (long long)most);
+    return HEAD_COLUMNS + s->classes * (2 + (digits > HEAD_COLUMNS ? digits : HEAD_COLUMNS));
 }
 
 static void print_matrix(const struct scored *s)
 {
-    char name[32];
-    printf("\nrows: what it is; columns: what was answered\n%-24s", "");
+    struct table_head heads[TABLE_COLUMNS] = {{"", TABLE_TEXT}};
+    char names[TABLE_COLUMNS][NAME_BYTES], head[TABLE_COLUMNS][NAME_BYTES];
+    struct table t;
     for (int k = 0; k < s->classes; k++) {
-        printf(" %6.6s", name_of(s, k, name));
+        text_cut(head[k], sizeof head[k], name_of(s, k, names[k]), HEAD_COLUMNS);
+        heads[k + 1] = (struct table_head){head[k], TABLE_RIGHT};
     }
+    table_init(&t, heads, s->classes + 1);
     for (int c = 0; c < s->classes; c++) {
-        printf("\n%-24s", name_of(s, c, name));
+        table_cell(&t, names[c]);
         for (int k = 0; k < s->classes; k++) {
             int64_t count = s->confusion[c * s->classes + k];
             if (count > 0) {
-                printf(" %6lld", (long long)count);
+                add_count(&t, count);
             } else {
-                printf(" %6s", "."); /* so that what is there stands out */
+                table_cell(&t, "."); /* so that what is there stands out */
             }
         }
     }
-    printf("\n");
+    printf("\nrows: what it is; columns: what was answered\n");
+    table_print(&t, "", terminal_width(stdout), stdout);
+    table_release(&t);
 }
 
 /* Of a matrix that is too wide, what is taken for what most often. */
 static void print_most_confused(const struct scored *s)
 {
     int n = s->classes;
-    char is[32], as[32];
+    char is[NAME_BYTES], as[NAME_BYTES];
     int64_t last = INT64_MAX;
     printf("\nmost often confused\n");
     for (int shown = 0; shown < CONFUSIONS;) {
@@ -199,11 +234,13 @@ static void print_most_confused(const struct scored *s)
     }
 }
 
-static void print_answer(const struct scored *s)
+void evaluate_print(const struct scored *s)
 {
-    printf("%s: %lld parameters\n", s->model, (long long)s->parameters);
-    printf("%s%s%s, %s: %lld samples, on %s\n", s->format, *s->path ? " " : "", s->path, s->part,
-           (long long)s->samples, s->device);
+    int width = terminal_width(stdout);
+    text_print(stdout, s->model);
+    printf(": %lld parameters\n%s%s", (long long)s->parameters, s->format, *s->path ? " " : "");
+    text_print(stdout, s->path);
+    printf(", %s: %lld samples, on %s\n", s->part, (long long)s->samples, s->device);
     if (s->classes == 0) {
         printf("loss %.6g\n", s->loss);
         return;
@@ -213,7 +250,7 @@ static void print_answer(const struct scored *s)
            s->samples > 0 ? 100 * (double)right / (double)s->samples : 0, (long long)right,
            s->loss);
     print_classes(s);
-    if (s->classes <= WIDE) {
+    if (s->classes <= WIDE && (width == 0 || matrix_columns(s) <= width)) {
         print_matrix(s);
     } else {
         print_most_confused(s);
@@ -262,7 +299,7 @@ int command_evaluate(int argc, char **argv)
             printf("%s\n", printed ? printed : "");
             free(printed);
         } else {
-            print_answer(&s);
+            evaluate_print(&s);
         }
         scored_release(&s);
         json_decref(answer);

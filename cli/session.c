@@ -131,11 +131,13 @@ json_t *session_ask(struct session *s, const char *method, const char *path, con
 json_t *session_pages(struct session *s, const char *list, long most, long page, page_path *path,
                       json_t **next)
 {
-    char address[4096];
+    struct buf address;
     json_t *all = json_array(), *cursor = json_null();
+    client_address(&address);
     for (long left = most; left > 0; left = most - (long)json_array_size(all)) {
-        path(s, left < page ? left : page, json_string_value(cursor), address, sizeof address);
-        json_t *answer = client_call(&s->client, "GET", address, NULL, &s->err);
+        buf_reset(&address);
+        path(s, left < page ? left : page, json_string_value(cursor), &address);
+        json_t *answer = client_call(&s->client, "GET", address.data, NULL, &s->err);
         json_t *some = json_object_get(answer, list);
         json_decref(cursor);
         cursor = json_incref(json_object_get(answer, "next"));
@@ -146,6 +148,7 @@ json_t *session_pages(struct session *s, const char *list, long most, long page,
             break;
         }
     }
+    buf_release(&address);
     if (s->err.code) {
         json_decref(all);
         json_decref(cursor);
@@ -176,6 +179,33 @@ int session_print(struct session *s, json_t *answer, void (*print)(const json_t 
     return 0;
 }
 
+/* Lines of a table have \r\n at their end, those of a terminal \n. */
+static void print_lines(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; at++) {
+        if (*at != '\r') {
+            *to++ = *at;
+        }
+    }
+    *to = '\0';
+    text_print(stdout, text);
+}
+
+int session_table(struct session *s, const char *path)
+{
+    size_t n = 0;
+    if (s->json) {
+        return err_set(&s->err, ERR_INVALID, "--csv and --json exclude each other");
+    }
+    char *text = client_text(&s->client, path, 0, &n, &s->err);
+    if (text) {
+        print_lines(text);
+    }
+    free(text);
+    return -(int)s->err.code;
+}
+
 int session_delete_each(struct session *s, const char *path, const char *key, const char *none,
                         const char *hint, void (*print)(const json_t *answer))
 {
@@ -185,10 +215,13 @@ int session_delete_each(struct session *s, const char *path, const char *key, co
         err_hint(&s->err, "%s", hint);
     }
     for (int i = 1; s->err.code == ERR_NONE && session_argument(s, i); i++) {
-        char one[512], escaped[400];
+        struct buf one;
         const char *id = session_argument(s, i);
-        snprintf(one, sizeof one, "%s/%s", path, client_escape(escaped, sizeof escaped, id));
-        json_decref(client_call(&s->client, "DELETE", one, NULL, &s->err));
+        client_address(&one);
+        buf_addf(&one, "%s/", path);
+        client_add_escaped(&one, id);
+        json_decref(client_call(&s->client, "DELETE", one.data, NULL, &s->err));
+        buf_release(&one);
         if (s->err.code == ERR_NONE) {
             json_array_append_new(done, jsonx_text(id));
         }

@@ -45,10 +45,15 @@ int session_show(struct session *s, const char *method, const char *path,
 /* The first `most` of a list, of all its pages, each of at most `page`; `path` writes the address
  * of a page of `limit` behind the cursor (NULL: the first page). *next (or NULL): where the rest
  * begins, a cursor or null; owned by the caller. NULL: s->err says why there is none. */
-typedef void page_path(const struct session *s, long limit, const char *cursor, char *out,
-                       size_t size);
+typedef void page_path(const struct session *s, long limit, const char *cursor, struct buf *out);
 json_t *session_pages(struct session *s, const char *list, long most, long page, page_path *path,
                       json_t **next);
+#define SESSION_CSV                                                                       \
+    {                                                                                     \
+        "csv", NULL, OPT_FLAG, NULL, 0, 0, "prints a table of values separated by commas" \
+    }
+/* The table (text/csv) at this address on stdout; it excludes --json. */
+int session_table(struct session *s, const char *path);
 /* DELETE of `path` with each of the arguments from the second on; {KEY: [those that are gone]} is
  * printed. `none`: what is missing without any, with a hint. */
 int session_delete_each(struct session *s, const char *path, const char *key, const char *none,

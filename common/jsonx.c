@@ -148,22 +148,26 @@ static void dump_string(struct buf *b, const char *s, size_t n)
     buf_add(b, "\"", 1);
 }
 
-/* The shortest text that reads back as the same double, at most 17 digits; not-a-number has no
- * JSON. */
+const char *jsonx_real(char out[JSONX_REAL], double v)
+{
+    for (int digits = DIGITS; digits <= 17; digits++) {
+        snprintf(out, JSONX_REAL, "%.*g", digits, v);
+        if (strtod(out, NULL) == v) {
+            break;
+        }
+    }
+    return out;
+}
+
+/* Not-a-number has no JSON. */
 static void dump_real(struct buf *b, double v)
 {
+    char text[JSONX_REAL];
     if (!isfinite(v)) {
         buf_adds(b, "null");
         return;
     }
-    char text[40];
-    for (int digits = DIGITS; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtod(text, NULL) == v) {
-            break;
-        }
-    }
-    buf_adds(b, text);
+    buf_adds(b, jsonx_real(text, v));
     if (!strpbrk(text, ".eE")) {
         buf_adds(b, ".0");
     }

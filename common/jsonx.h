@@ -35,6 +35,9 @@ json_t *jsonx_load(const char *path, size_t max_bytes, struct err *e);
 /* Compact, or indented by two, keys in insertion order, reals with up to `digits` significant
  * digits (so 0.4 is 0.4). The caller frees. */
 char *jsonx_dump(const json_t *j, bool indent, size_t *len);
+/* The shortest text that reads back as the same finite number; returns out. */
+enum { JSONX_REAL = 40 };
+const char *jsonx_real(char out[JSONX_REAL], double v);
 
 /* A string of text that may have been cut within a UTF-8 sequence or hold a user's bytes. New
  * reference. */

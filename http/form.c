@@ -92,12 +92,20 @@ static bool is_value(const char *value, size_t bytes)
     return true;
 }
 
+/* RFC 9112, 5.2. libmicrohttpd 0.9.75 appends the second line of a header to its name instead of
+ * its value, so that a folded Content-Length would be none; the name is a copy elsewhere then. */
+static bool is_folded(const char *name, size_t bytes, const char *value)
+{
+    return value && (value <= name + bytes || value > name + bytes + HTTP_HEADER_BYTES);
+}
+
 static enum MHD_Result count_framing(void *ctx, enum MHD_ValueKind kind, const char *name,
                                      size_t name_bytes, const char *value, size_t value_bytes)
 {
     struct framing *f = ctx;
     (void)kind;
-    f->malformed += !is_token(name, name_bytes) || !is_value(value, value_bytes);
+    f->malformed += !is_token(name, name_bytes) || !is_value(value, value_bytes) ||
+                    is_folded(name, name_bytes, value);
     f->lengths += strcasecmp(name, "Content-Length") == 0;
     f->hosts += strcasecmp(name, "Host") == 0;
     f->credentials += strcasecmp(name, "Authorization") == 0;
@@ -121,8 +129,8 @@ int form_check_framing(struct request *q)
     int refused = 0;
     if (f.malformed > 0) {
         refused = refuse_malformed(q,
-                                   "a header of this request has a name that is none, or a "
-                                   "control character in its value");
+                                   "a header of this request has a name that is none, more than "
+                                   "one line, or a control character in its value");
     } else if (f.lengths > 1) {
         refused = refuse_malformed(q, "this request has several Content-Length headers");
     } else if (f.credentials > 1) { /* a proxy in front may have gone by the other */
@@ -149,9 +157,8 @@ int form_check_length(struct request *q)
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (q->long_target) {
-        snprintf(detail, sizeof(detail),
-                 "the target of this request has an encoded slash or backslash, a space, or a "
-                 "control character");
+        snprintf(detail, sizeof(detail), "the target of this request has more than %d bytes",
+                 HTTP_TARGET_BYTES);
         return form_refuse(q, 414, "target_length", "the address is too long", detail, NULL);
     }
     if (info && info->header_size > HTTP_HEADER_BYTES) {
@@ -166,9 +173,11 @@ int form_check_host(struct request *q)
 {
     char detail[PROBLEM_BYTES];
     int hosts = framing_of(q).hosts;
-    if (hosts != 1) { /* with two, a proxy in front may have gone by the other (RFC 9112, 3.2) */
-        return refuse_malformed(q, hosts ? "this request has several Host headers"
-                                         : "this request has no Host header");
+    if (hosts > 1) { /* a proxy in front may have gone by the other (RFC 9112, 3.2) */
+        return refuse_malformed(q, "this request has several Host headers");
+    }
+    if (hosts == 0 || !*request_header(q, "Host")) {
+        return refuse_malformed(q, "this request has no Host header, or an empty one");
     }
     if (!hosts_allowed(&q->server->hosts, q->host)) {
         snprintf(detail, sizeof(detail), "this service is not offered under the name '%.200s'",
@@ -177,8 +186,9 @@ int form_check_host(struct request *q)
                            "start it with --allow-host NAME to open it under another name");
     }
     if (q->bad_path) {
-        return refuse_malformed(
-            q, "the target of this request has an encoded slash or backslash, or a NUL");
+        return refuse_malformed(q,
+                                "the target of this request has an encoded slash or backslash, a "
+                                "space, or a control character");
     }
     return 0;
 }

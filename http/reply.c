@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "http/content/accept.h"
 #include "http/content/text.h"
@@ -235,12 +236,41 @@ bool reply_is_sent(void)
     return sending;
 }
 
-int reply_send(struct reply *r, struct MHD_Connection *connection)
+static void secure(struct reply *r)
 {
-    int sent = MHD_NO;
     for (size_t i = 0; i < sizeof(security_headers) / sizeof(*security_headers); i++) {
         reply_header(r, security_headers[i][0], security_headers[i][1]);
     }
+}
+
+static enum MHD_Result print_header(void *out, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    (void)kind;
+    buf_addf(out, "%s: %s\r\n", name, value);
+    return MHD_YES;
+}
+
+void reply_print(struct reply *r, struct buf *out)
+{
+    char date[64];
+    time_t now = time(NULL);
+    struct tm tm;
+    secure(r);
+    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &tm));
+    buf_addf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\n", r->status,
+             MHD_get_reason_phrase_for((unsigned)r->status), date);
+    if (r->response && r->text) {
+        MHD_get_response_headers(r->response, print_header, out);
+        buf_addf(out, "Content-Length: %zu\r\n\r\n", r->text->len);
+        buf_add(out, r->text->bytes, r->text->len);
+    }
+}
+
+int reply_send(struct reply *r, struct MHD_Connection *connection)
+{
+    int sent = MHD_NO;
+    secure(r);
     if (r->response) {
         sending = true;
         sent = (int)MHD_queue_response(connection, (unsigned)r->status, r->response);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/buf.h"
 #include "common/err.h"
 #include "common/jsonx.h"
 
@@ -52,6 +53,9 @@ void reply_header(struct reply *r, const char *name, const char *value);
 void reply_release(struct reply *r);
 /* Adds the security headers, hands it to the connection and releases r; MHD_YES or MHD_NO. */
 int reply_send(struct reply *r, struct MHD_Connection *connection);
+/* The whole answer as bytes, and closes it: for a connection that the library cannot answer on. The
+ * caller releases both. */
+void reply_print(struct reply *r, struct buf *out);
 /* Is this thread within reply_send()? */
 bool reply_is_sent(void);
 

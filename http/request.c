@@ -132,7 +132,9 @@ static void check_value(struct jsonx_problems *problems, const struct route_para
         errno = 0;
         double number =
             p->type == ROUTE_INT ? (double)strtol(value, &end, 10) : strtod(value, &end);
-        if (!*value || *end || errno || !isfinite(number) || number < p->min || number > p->max) {
+        bool digits = value[0] != '+' && value[strspn(value, "-+.0123456789eE")] == '\0';
+        if (!*value || *end || errno || !digits || !isfinite(number) || number < p->min ||
+            number > p->max) {
             jsonx_problem(problems, pointer,
                           "query parameter '%s' is '%.60s', expected %s from %.15g to %.15g",
                           p->name, value, p->type == ROUTE_INT ? "a whole number" : "a number",
@@ -187,6 +189,14 @@ static enum MHD_Result check_param(void *ctx, enum MHD_ValueKind kind, const cha
 int request_not_valid(const struct request *q, const char *what, struct err *e)
 {
     return err_set(e, ERR_INVALID, "%s is not valid: %s", what, q->problems.items[0].message);
+}
+
+int request_blame(struct request *q, const char *param, const struct err *e)
+{
+    if (e->code == ERR_INVALID) {
+        jsonx_problem(&q->problems, param, "%s", e->message);
+    }
+    return -(int)e->code;
 }
 
 int request_check_query(struct request *q, struct err *e)

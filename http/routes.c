@@ -80,10 +80,12 @@ static const struct route_param series_params[] = {
 };
 static const struct route_param load_params[] = {
     {"seconds", ROUTE_INT, 1, 604800, NULL, "only the last so many seconds; 1800 by default", NULL},
+    FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param norms_params[] = {
     {"points", ROUTE_INT, 1, 20000, NULL, "at most so many buckets; 200 by default", NULL},
+    FORMAT_PARAM,
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
 static const struct route_param steps_params[] = {
@@ -148,7 +150,7 @@ const struct route routes[] = {
     {"POST", V1 "jobs/{id}/pause", ROLE_OPERATOR, api_job_pause, "Asks a running job to write a checkpoint and to give its nodes back.", NULL, NULL, 200, "Job", ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/resume", ROLE_OPERATOR, api_job_resume, "Queues a paused job again.", NULL, NULL, 200, "Job", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/series", ROLE_VIEWER, api_job_series, "Gives curves for charts: least, greatest and mean of each bucket.", series_params, NULL, 200, "Series|text/csv", ROUTE_WAITS},
-    {"GET", V1 "jobs/{id}/norms", ROLE_VIEWER, api_job_norms, "Gives the lengths of the model's tensors and of their gradients over time.", norms_params, NULL, 200, "Norms", ROUTE_WAITS},
+    {"GET", V1 "jobs/{id}/norms", ROLE_VIEWER, api_job_norms, "Gives the lengths of the model's tensors and of their gradients over time.", norms_params, NULL, 200, "Norms|text/csv", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/steps", ROLE_VIEWER, api_job_steps, "Gives the last rows of every rank, for the timeline.", steps_params, NULL, 200, "Steps", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/workers", ROLE_VIEWER, api_job_workers, "Lists a job's workers and servers.", NULL, NULL, 200, "Workers", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/staleness", ROLE_VIEWER, api_job_staleness, "Gives each node's staleness: mean, percentiles, histogram.", NULL, NULL, 200, "Staleness", ROUTE_WAITS},
@@ -165,7 +167,7 @@ const struct route routes[] = {
     {"POST", V1 "sweeps/{id}/cancel", ROLE_OPERATOR, api_sweep_cancel, "Asks a sweep to end, with all its jobs.", NULL, NULL, 200, "Sweep", ROUTE_WAITS},
     {"GET", V1 "nodes", ROLE_VIEWER, api_nodes_list, "Lists nodes with their state.", NULL, NULL, 200, "NodeList", ROUTE_WAITS},
     {"GET", V1 "nodes/{name}", ROLE_VIEWER, api_node_get, "Shows a node.", NULL, NULL, 200, "Node", ROUTE_WAITS},
-    {"GET", V1 "nodes/{name}/load", ROLE_VIEWER, api_node_load, "Gives how busy a node was: processors, memory, network and GPU of its host over the last week.", load_params, NULL, 200, "NodeLoad", ROUTE_WAITS},
+    {"GET", V1 "nodes/{name}/load", ROLE_VIEWER, api_node_load, "Gives how busy a node was: processors, memory, network and GPU of its host over the last week.", load_params, NULL, 200, "NodeLoad|text/csv", ROUTE_WAITS},
     {"DELETE", V1 "nodes/{name}", ROLE_OPERATOR, api_node_delete, "Forgets a node that is lost; 409 while it reports.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"POST", V1 "nodes/{name}/drain", ROLE_OPERATOR, api_node_drain, "Gives a node no further job; the one it has goes on.", NULL, NULL, 200, "Node", ROUTE_WAITS},
     {"POST", V1 "nodes/{name}/enable", ROLE_OPERATOR, api_node_enable, "Takes back drain and disable.", NULL, NULL, 200, "Node", ROUTE_WAITS},

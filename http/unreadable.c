@@ -10,10 +10,13 @@
 #include "http/unreadable.h"
 
 #include <dlfcn.h>
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "common/err.h"
 #include "common/log.h"
@@ -53,6 +56,48 @@ static const struct reason *reason_of(unsigned status)
     return r;
 }
 
+/* ---- answering past the library -------------------------------------------------------------- */
+
+/* A length that is none, or too large, the library refuses where it goes on as if it had not, and
+ * sends the header of its answer twice. */
+static bool would_send_twice(struct MHD_Connection *c)
+{
+    const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
+    return length && (strlen(length) > 18 || !*length || length[strspn(length, "0123456789")]);
+}
+
+/* All of it at once, or none: there is room for so little in a socket that was not written to. What
+ * the client still sends is read, since closing with it unread would take the answer back. */
+static void send_past(struct MHD_Connection *c, const struct buf *answer)
+{
+    const union MHD_ConnectionInfo *tls = MHD_get_connection_info(
+                                       c, MHD_CONNECTION_INFO_GNUTLS_SESSION),
+                                   *fd = MHD_get_connection_info(c,
+                                                                 MHD_CONNECTION_INFO_CONNECTION_FD);
+    char rest[4096];
+    if (tls && tls->tls_session) {
+        gnutls_record_send(tls->tls_session, answer->data, answer->len);
+    } else if (fd && send(fd->connect_fd, answer->data, answer->len, MSG_NOSIGNAL) > 0) {
+        shutdown(fd->connect_fd, SHUT_WR);
+        for (int i = 0; i < 16 && recv(fd->connect_fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++) {
+        }
+    }
+}
+
+/* MHD_NO: the library closes the connection without an answer of its own. */
+static enum MHD_Result answer_past(struct MHD_Connection *c, struct reply *reply)
+{
+    struct buf answer;
+    buf_init(&answer, 1 << 16);
+    reply_print(reply, &answer);
+    if (!answer.failed) {
+        send_past(c, &answer);
+    }
+    buf_release(&answer);
+    reply_release(reply);
+    return MHD_NO;
+}
+
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status)
 {
     const struct reason *why = reason_of(status);
@@ -67,7 +112,9 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
         atomic_fetch_add(&s->answers[status / 100], 1);
         log_debug("http", "a request could not be read", "request=%s status=%u", id, status);
     }
-    return reply_send(&reply, connection) == MHD_YES ? MHD_YES : MHD_NO;
+    return would_send_twice(connection)                ? answer_past(connection, &reply)
+           : reply_send(&reply, connection) == MHD_YES ? MHD_YES
+                                                       : MHD_NO;
 }
 
 enum MHD_Result MHD_queue_response(struct MHD_Connection *connection, unsigned status,

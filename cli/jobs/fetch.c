@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/jsonx.h"
 #include "common/proc.h"
 
 /* The address's content as a file, which is not there before it is whole. */
@@ -47,15 +48,15 @@ static bool is_beneath(const char *name)
 }
 
 /* The artifact's address: each part of its name escaped, slashes as they are. */
-static void address_of(char *out, size_t size, const char *id, const char *name)
+static void address_of(struct buf *out, const char *id, const char *name)
 {
-    char part[256], escaped[768];
-    int n = snprintf(out, size, "/api/v1/jobs/%.64s/artifacts", id);
-    for (const char *at = name; at && n < (int)size; at = strchr(at, '/')) {
+    char part[256];
+    buf_addf(out, "/api/v1/jobs/%.64s/artifacts", id);
+    for (const char *at = name; at; at = strchr(at, '/')) {
         at += at != name;
         snprintf(part, sizeof part, "%.*s", (int)strcspn(at, "/"), at);
-        n += snprintf(out + n, size - (size_t)n, "/%s",
-                      client_escape(escaped, sizeof escaped, part));
+        buf_adds(out, "/");
+        client_add_escaped(out, part);
     }
 }
 
@@ -71,23 +72,24 @@ static int make_folder_of(const char *file, struct err *e)
 int fetch_one(struct session *s, const char *id, const char *folder, const char *name,
               json_t *files)
 {
-    char path[1024], file[PATH_MAX];
+    char file[PATH_MAX];
+    struct buf path;
     struct err *e = &s->err;
     if (!is_beneath(name)) {
         return err_set(e, ERR_DATA, "an artifact cannot be named '%.100s'", name);
     }
-    address_of(path, sizeof path, id, name);
     if (snprintf(file, sizeof file, "%s/%s", folder, name) >= (int)sizeof file) {
         return err_set(e, ERR_IO, "the path of the artifact '%.100s' is too long", name);
     }
+    client_address(&path);
+    address_of(&path, id, name);
     int rc = make_folder_of(file, e);
-    if (rc < 0 || (rc = download(s, path, file)) < 0) {
-        return rc;
+    rc = rc < 0 ? rc : download(s, path.data, file);
+    buf_release(&path);
+    if (rc == 0 && files) {
+        json_array_append_new(files, jsonx_text(file));
     }
-    if (files) {
-        json_array_append_new(files, json_string(file));
-    }
-    return 0;
+    return rc;
 }
 
 int fetch_all(struct session *s, const char *id, const char *folder, json_t *files)

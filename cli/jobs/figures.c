@@ -1,16 +1,31 @@
-/* What was measured of a job, as tables: curves, the last steps, staleness, assignments of
+/* What was measured of a job, as tables: curves, norms, the last steps, staleness, assignments of
  * minibatches, evaluations. */
 #include <string.h>
 
+#include "cli/commands.h"
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
 #include "common/jsonx.h"
+#include "job/documents/scored.h"
 
 static int show(struct session *s, const char *rest, void (*print)(const json_t *answer))
 {
     char path[256];
     int rc = job_path(s, session_argument(s, 0), rest, path);
     return rc < 0 ? rc : session_show(s, "GET", path, print);
+}
+
+/* The same, or with --csv the table that the service makes of it. */
+static int show_or_table(struct session *s, const char *rest, void (*print)(const json_t *answer))
+{
+    char path[256];
+    if (!opt_flag(s->options, "csv")) {
+        return show(s, rest, print);
+    }
+    int rc = job_path(s, session_argument(s, 0), rest, path);
+    snprintf(path + strlen(path), sizeof path - strlen(path), "%cformat=csv",
+             strchr(rest, '?') ? '&' : '?');
+    return rc < 0 ? rc : session_table(s, path);
 }
 
 /* ---- series ---------------------------------------------------------------------------------- */
@@ -20,6 +35,7 @@ const struct opt series_options[] = {
      "names of series with commas between (docs/metrics.md has them), or all"},
     {"x", "AXIS", OPT_STRING, "step", 0, 0, "step, samples or time"},
     {"points", "N", OPT_INT, "20", 1, 20000, "at most so many points of each series"},
+    SESSION_CSV,
     {0},
 };
 
@@ -60,17 +76,68 @@ static void print_series(const json_t *answer)
 
 int command_series(struct session *s)
 {
-    char rest[1024], names[512], x[64], path[1400], id[JOB_ID_BYTES];
+    bool csv = opt_flag(s->options, "csv");
+    char id[JOB_ID_BYTES];
+    struct buf path;
     int rc = job_find(s, session_argument(s, 0), id);
     if (rc < 0) {
         return rc;
     }
-    snprintf(rest, sizeof rest, "names=%s&x=%s&points=%ld",
-             client_escape(names, sizeof names, opt_string(s->options, "names")),
-             client_escape(x, sizeof x, opt_string(s->options, "x")),
-             opt_int(s->options, "points"));
-    snprintf(path, sizeof path, "/api/v1/jobs/%s/series?%s", id, rest);
-    return session_show(s, "GET", path, print_series);
+    client_address(&path);
+    buf_addf(&path, "/api/v1/jobs/%s/series?points=%ld&format=%s", id,
+             opt_int(s->options, "points"), csv ? "csv" : "json");
+    client_add_param(&path, "names", opt_string(s->options, "names"));
+    client_add_param(&path, "x", opt_string(s->options, "x"));
+    rc = csv ? session_table(s, path.data) : session_show(s, "GET", path.data, print_series);
+    buf_release(&path);
+    return rc;
+}
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+const struct opt norms_options[] = {
+    {"points", "N", OPT_INT, "200", 1, 20000, "at most so many steps of each tensor"},
+    SESSION_CSV,
+    {0},
+};
+
+static void add_ends(json_t *row, const char *first, const char *last, const json_t *list)
+{
+    json_object_set(row, first, json_array_get(list, 0));
+    json_object_set(row, last, json_array_get(list, json_array_size(list) - 1));
+}
+
+/* A tensor a line: how it began and how it is. */
+static void print_norms(const json_t *answer)
+{
+    static const struct column columns[] = {
+        {"tensor", "name", COLUMN_TEXT},
+        {"elements", "elements", COLUMN_COUNT},
+        {"first", "weights_first", COLUMN_NUMBER},
+        {"last", "weights_last", COLUMN_NUMBER},
+        {"gradient first", "gradients_first", COLUMN_NUMBER},
+        {"last", "gradients_last", COLUMN_NUMBER},
+        COLUMNS_END,
+    };
+    const json_t *weights = json_object_get(answer, "weights"),
+                 *gradients = json_object_get(answer, "gradients");
+    json_t *rows = json_array(), *tensor;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "tensors"), i, tensor) {
+        json_t *row = json_copy(tensor);
+        add_ends(row, "weights_first", "weights_last", json_array_get(weights, i));
+        add_ends(row, "gradients_first", "gradients_last", json_array_get(gradients, i));
+        json_array_append_new(rows, row);
+    }
+    columns_print(rows, columns, "", stdout);
+    json_decref(rows);
+}
+
+int command_norms(struct session *s)
+{
+    char rest[64];
+    snprintf(rest, sizeof rest, "/norms?points=%ld", opt_int(s->options, "points"));
+    return show_or_table(s, rest, print_norms);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -150,6 +217,8 @@ int command_assignments(struct session *s)
     return show(s, "/assignments", print_assignments);
 }
 
+const struct opt evaluations_options[] = {SESSION_CSV, {0}};
+
 static void print_evaluations(const json_t *answer)
 {
     static const struct column columns[] = {
@@ -162,5 +231,24 @@ static void print_evaluations(const json_t *answer)
 
 int command_evaluations(struct session *s)
 {
-    return show(s, "/evaluations", print_evaluations);
+    return show_or_table(s, "/evaluations", print_evaluations);
+}
+
+/* ---- confusion ------------------------------------------------------------------------------- */
+
+static void print_confusion(const json_t *answer)
+{
+    struct scored scored = {0};
+    struct err e = {0};
+    if (scored_read(&scored, answer, &e) == 0) {
+        evaluate_print(&scored);
+    } else {
+        session_complain(&e, NULL);
+    }
+    scored_release(&scored);
+}
+
+int command_confusion(struct session *s)
+{
+    return show(s, "/confusion", print_confusion);
 }

@@ -28,14 +28,17 @@ static bool is_meant(const json_t *job, const char *word)
 /* Adds the jobs that `word` may mean, of all pages. */
 static int collect(struct session *s, const char *word, json_t *found)
 {
-    char path[2048], escaped[512], cursor[512] = "";
-    client_escape(escaped, sizeof escaped, word);
+    char cursor[512] = "";
     do {
         size_t i;
         json_t *job;
-        snprintf(path, sizeof path, "/api/v1/jobs?limit=500&q=%s%s%s", escaped,
-                 cursor[0] ? "&cursor=" : "", cursor);
-        json_t *answer = session_ask(s, "GET", path, NULL);
+        struct buf path;
+        client_address(&path);
+        buf_adds(&path, "/api/v1/jobs?limit=500");
+        client_add_param(&path, "q", word);
+        client_add_param(&path, "cursor", cursor[0] ? cursor : NULL);
+        json_t *answer = session_ask(s, "GET", path.data, NULL);
+        buf_release(&path);
         if (!answer) {
             return -(int)s->err.code;
         }

@@ -7,7 +7,8 @@
 #include "cli/session.h"
 
 extern const struct opt submit_options[], jobs_options[], logs_options[], download_options[],
-    series_options[], steps_options[], tag_options[], sweep_options[], sweeps_options[];
+    series_options[], steps_options[], tag_options[], sweep_options[], sweeps_options[],
+    norms_options[], evaluations_options[];
 
 int command_submit(struct session *s); /* submit.c */
 int command_sweep(struct session *s);  /* sweep.c */
@@ -30,6 +31,9 @@ int command_steps(struct session *s);
 int command_staleness(struct session *s);
 int command_assignments(struct session *s);
 int command_evaluations(struct session *s);
+int command_norms(struct session *s);
+int command_confusion(struct session *s);
+int command_events(struct session *s); /* events.c */
 
 /* A JSON document from a file, or standard input for "-"; `what`: how an error names it, "job"
  * (submit.c). New reference. */

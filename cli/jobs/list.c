@@ -65,52 +65,42 @@ static void print_ids(const json_t *answer)
 }
 
 /* The conditions of all options, with commas between. */
-static void conditions(const struct session *s, char *out, size_t size)
+static void conditions(const struct session *s, struct buf *out)
 {
     static const char *const options[][2] = {{"where", ""},
                                              {"strategy", "spec.strategy.type="},
                                              {"model", "spec.model="},
                                              {"data-set", "spec.data.path="}};
-    size_t n = 0;
-    out[0] = '\0';
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const char *value = opt_string(s->options, options[i][0]);
-        if (value && n < size) {
-            n += (size_t)snprintf(out + n, size - n, "%s%s%s", n ? "," : "", options[i][1], value);
+        if (value) {
+            buf_addf(out, "%s%s%s", out->len ? "," : "", options[i][1], value);
         }
     }
-    if (opt_given(s->options, "accuracy") && n < size) {
-        snprintf(out + n, size - n, "%smetrics.best_test_accuracy>=%.15g", n ? "," : "",
+    if (opt_given(s->options, "accuracy")) {
+        buf_addf(out, "%smetrics.best_test_accuracy>=%.15g", out->len ? "," : "",
                  opt_real(s->options, "accuracy"));
     }
 }
 
 /* The address of a page: what is searched for, how many are wanted, where the page before ended. */
-static void path_of(const struct session *s, long limit, const char *cursor, char *out, size_t size)
+static void path_of(const struct session *s, long limit, const char *cursor, struct buf *out)
 {
     static const char *const asked[][2] = {
         {"state", "state"}, {"search", "q"}, {"sort", "sort"}, {"tag", "tag"}};
-    char escaped[1536], where[512];
-    size_t n = (size_t)snprintf(out, size, "/api/v1/jobs?limit=%ld", limit);
+    struct buf where;
+    client_address(&where);
+    buf_addf(out, "/api/v1/jobs?limit=%ld", limit);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        const char *value = opt_string(s->options, asked[i][0]);
-        if (value && opt_given(s->options, asked[i][0])) {
-            n += (size_t)snprintf(out + n, size - n, "&%s=%s", asked[i][1],
-                                  client_escape(escaped, sizeof escaped, value));
+        if (opt_given(s->options, asked[i][0])) {
+            client_add_param(out, asked[i][1], opt_string(s->options, asked[i][0]));
         }
     }
-    if (s->owner[0]) {
-        n += (size_t)snprintf(out + n, size - n, "&owner=%s",
-                              client_escape(escaped, sizeof escaped, s->owner));
-    }
-    conditions(s, where, sizeof where);
-    if (where[0]) {
-        n += (size_t)snprintf(out + n, size - n, "&where=%s",
-                              client_escape(escaped, sizeof escaped, where));
-    }
-    if (cursor) {
-        snprintf(out + n, size - n, "&cursor=%.500s", cursor);
-    }
+    client_add_param(out, "owner", s->owner[0] ? s->owner : NULL);
+    conditions(s, &where);
+    client_add_param(out, "where", where.data);
+    client_add_param(out, "cursor", cursor);
+    buf_release(&where);
 }
 
 /* Whose jobs are asked for, into s->owner: "me" is who asks, which the service tells. */

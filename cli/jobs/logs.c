@@ -1,5 +1,5 @@
-/* `evenstep logs`: the launcher's log of a job, or a rank's, whole or as it grows. With --json each
- * line is an object of its own. */
+/* `evenstep logs`: the launcher's log of a job, or a rank's, whole or as it grows, or the last
+ * lines of all. With --json each line is an object of its own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,8 @@ static const double period = 0.5;
 const struct opt logs_options[] = {
     {"follow", NULL, OPT_FLAG, NULL, 0, 0, "goes on with what is written until the job ends (-f)"},
     {"rank", "N", OPT_INT, NULL, 0, 4095, "the log of this rank; without it the launcher's"},
+    {"all", NULL, OPT_FLAG, NULL, 0, 0,
+     "the last lines of all logs (200 of each without --tail), each with its log's name in front"},
     {"tail", "N", OPT_INT, NULL, 1, 100000, "begins with the last so many lines"},
     {0},
 };
@@ -29,6 +31,16 @@ struct log {
     struct buf rest;
 };
 
+/* "rank-3: text" as the text, and 3; of "launcher: text" no rank. */
+static const char *without_name(const char *line, long *rank)
+{
+    static const char before[] = "rank-";
+    const char *text = strstr(line, ": ");
+    *rank =
+        strncmp(line, before, strlen(before)) == 0 ? strtol(line + strlen(before), NULL, 10) : -1;
+    return text ? text + 2 : line;
+}
+
 static void print_line(const struct log *l, const char *line)
 {
     const struct session *s = l->session;
@@ -37,8 +49,11 @@ static void print_line(const struct log *l, const char *line)
         putchar('\n');
         return;
     }
-    json_t *rank =
-        opt_given(s->options, "rank") ? json_integer(opt_int(s->options, "rank")) : json_null();
+    long of = opt_given(s->options, "rank") ? opt_int(s->options, "rank") : -1;
+    if (opt_flag(s->options, "all")) {
+        line = without_name(line, &of);
+    }
+    json_t *rank = of >= 0 ? json_integer(of) : json_null();
     json_t *j = json_pack("{s:o, s:o}", "rank", rank, "line", jsonx_text(line));
     char *dumped = jsonx_dump(j, false, NULL);
     text_print(stdout, dumped ? dumped : "");
@@ -88,7 +103,7 @@ static int read_on(struct log *l, bool ended)
     if (!text) {
         return -(int)s->err.code;
     }
-    if (l->read == 0 && opt_given(s->options, "tail")) {
+    if (l->read == 0 && opt_given(s->options, "tail") && !opt_flag(s->options, "all")) {
         begin = tail_begin(text, n, opt_int(s->options, "tail"));
     }
     l->read += (int64_t)n;
@@ -131,20 +146,36 @@ static int follow(struct log *l)
     }
 }
 
+/* Which log, as the query of its address. */
+static int query_of(struct session *s, char out[64])
+{
+    const struct opt_values *o = s->options;
+    bool all = opt_flag(o, "all");
+    out[0] = '\0';
+    if (all && (opt_given(o, "rank") || opt_flag(o, "follow"))) {
+        return err_set(&s->err, ERR_INVALID, "--all excludes --rank and --follow");
+    }
+    if (all && opt_given(o, "tail")) {
+        snprintf(out, 64, "?all=true&tail=%ld", opt_int(o, "tail"));
+    } else if (all) {
+        snprintf(out, 64, "?all=true");
+    } else if (opt_given(o, "rank")) {
+        snprintf(out, 64, "?rank=%ld", opt_int(o, "rank"));
+    }
+    return 0;
+}
+
 int command_logs(struct session *s)
 {
     struct log l = {.session = s};
     const struct opt_values *o = s->options;
-    char rank[32] = "", id[JOB_ID_BYTES];
-    int rc = job_find(s, session_argument(s, 0), id);
-    if (rc < 0) {
+    char query[64], id[JOB_ID_BYTES];
+    int rc = query_of(s, query);
+    if (rc < 0 || (rc = job_find(s, session_argument(s, 0), id)) < 0) {
         return rc;
     }
-    if (opt_given(o, "rank")) {
-        snprintf(rank, sizeof rank, "?rank=%ld", opt_int(o, "rank"));
-    }
     snprintf(l.job, sizeof l.job, "/api/v1/jobs/%s", id);
-    snprintf(l.path, sizeof l.path, "%s/logs%s", l.job, rank);
+    snprintf(l.path, sizeof l.path, "%s/logs%s", l.job, query);
     buf_init(&l.rest, LINE_BYTES);
     rc = opt_flag(o, "follow") ? follow(&l) : read_on(&l, true);
     buf_release(&l.rest);

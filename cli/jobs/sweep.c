@@ -279,7 +279,7 @@ int command_sweeps(struct session *s)
     }
     if (!word) {
         bool quiet = opt_flag(s->options, "quiet");
-        return session_show(s, "GET", "/api/v1/sweeps", quiet ? print_ids : print_list);
+        return session_show(s, "GET", "/api/v1/sweeps?limit=500", quiet ? print_ids : print_list);
     }
     int rc = find(s, word, cancels ? "/cancel" : "", path);
     if (rc < 0) {

@@ -17,14 +17,15 @@ const struct opt tag_options[] = {
 static void print_tags(const json_t *job)
 {
     const json_t *tags = json_object_get(job, "tags");
-    char id[COLUMN_BYTES_MOST], note[COLUMN_BYTES_MOST];
+    const char *note = json_string_value(json_object_get(job, "note"));
+    char id[COLUMN_BYTES_MOST];
     printf("%s", column_text(id, job, "id", COLUMN_TEXT));
     for (size_t i = 0; i < json_array_size(tags); i++) {
         printf(" %s", json_string_value(json_array_get(tags, i)));
     }
     printf("\n");
-    if (json_is_string(json_object_get(job, "note"))) {
-        printf("%s\n", column_text(note, job, "note", COLUMN_TEXT));
+    if (note) {
+        printf("%s\n", note);
     }
 }
 
@@ -51,12 +52,26 @@ static json_t *changed(const struct session *s, const json_t *job)
     return tags;
 }
 
+static int check_text(struct session *s, const char *text)
+{
+    json_t *j = json_string(text);
+    json_decref(j);
+    return j ? 0 : err_set(&s->err, ERR_INVALID, "'%.60s' is not UTF-8", text);
+}
+
 static int check_words(struct session *s)
 {
+    const char *note = opt_string(s->options, "note");
+    if (note && check_text(s, note) < 0) {
+        return -(int)s->err.code;
+    }
     for (int i = 1; session_argument(s, i); i++) {
         const char *word = session_argument(s, i);
         if ((word[0] != '+' && word[0] != '-') || !word[1]) {
             return err_set(&s->err, ERR_INVALID, "'%.60s': expected +TAG or -TAG", word);
+        }
+        if (check_text(s, word) < 0) {
+            return -(int)s->err.code;
         }
     }
     return 0;

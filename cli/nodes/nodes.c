@@ -60,14 +60,15 @@ static void print_node(const json_t *node)
     json_decref(rows);
 }
 
-/* "/api/v1/nodes/NAME" and what follows. */
-static void node_path(const char *name, const char *rest, char out[512])
+void node_path(struct buf *out, const char *name, const char *rest)
 {
-    char escaped[400];
-    snprintf(out, 512, "/api/v1/nodes/%s%s", client_escape(escaped, sizeof escaped, name), rest);
+    client_address(out);
+    buf_adds(out, "/api/v1/nodes/");
+    client_add_escaped(out, name);
+    buf_adds(out, rest);
 }
 
-static int suggest(struct session *s, const char *name)
+int node_suggest(struct session *s, const char *name)
 {
     if (s->client.refusal == 404) {
         session_suggest(s, "/api/v1/nodes", "nodes", "name", name);
@@ -78,14 +79,15 @@ static int suggest(struct session *s, const char *name)
 int command_nodes(struct session *s)
 {
     const char *name = session_argument(s, 0);
-    char path[512];
+    struct buf path;
     if (!name) {
         return session_show(s, "GET", "/api/v1/nodes",
                             opt_flag(s->options, "quiet") ? print_names : print_nodes);
     }
-    node_path(name, "", path);
-    int rc = session_show(s, "GET", path, print_node);
-    return rc < 0 ? suggest(s, name) : rc;
+    node_path(&path, name, "");
+    int rc = session_show(s, "GET", path.data, print_node);
+    buf_release(&path);
+    return rc < 0 ? node_suggest(s, name) : rc;
 }
 
 /* ---- what is asked of them ------------------------------------------------------------------- */
@@ -104,11 +106,12 @@ static void print_states(const json_t *answer)
 static int ask_each(struct session *s, const char *method, const char *what)
 {
     json_t *done = json_array();
-    char path[512];
+    struct buf path;
     for (int i = 0; s->err.code == ERR_NONE && session_argument(s, i); i++) {
         const char *name = session_argument(s, i);
-        node_path(name, what, path);
-        json_t *answer = client_call(&s->client, method, path, NULL, &s->err);
+        node_path(&path, name, what);
+        json_t *answer = client_call(&s->client, method, path.data, NULL, &s->err);
+        buf_release(&path);
         if (json_is_null(answer)) {
             json_decref(answer);
             answer = json_pack("{s:o, s:s}", "name", jsonx_text(name), "state", "forgotten");
@@ -116,7 +119,7 @@ static int ask_each(struct session *s, const char *method, const char *what)
         if (answer) {
             json_array_append_new(done, answer);
         } else {
-            suggest(s, name);
+            node_suggest(s, name);
         }
     }
     if (s->err.code == ERR_NONE || json_array_size(done) > 0) {

@@ -4,9 +4,16 @@
 
 #include "cli/session.h"
 
-extern const struct opt nodes_options[];
+/* "/api/v1/nodes/NAME" and what follows; the caller releases it. */
+void node_path(struct buf *out, const char *name, const char *rest);
+/* After an error about a node: a hint at the one whose name is nearest, where there is none of this
+ * name. Returns the error. */
+int node_suggest(struct session *s, const char *name);
+
+extern const struct opt nodes_options[], load_options[];
 
 int command_nodes(struct session *s);
+int command_load(struct session *s); /* load.c */
 int command_drain(struct session *s);
 int command_enable(struct session *s);
 int command_disable(struct session *s);

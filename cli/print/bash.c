@@ -8,7 +8,7 @@ static const char head[] =
     "# kinds: of its arguments; rest: of all that follow; actions: what its first may be.\n"
     "_evenstep() {\n"
     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "    local options='' values='' kinds='' rest='' actions='' kind='' i\n"
+    "    local options='' values='' kinds='' rest='' actions='' kind='' i names\n"
     "    COMPREPLY=()\n"
     "    case ${COMP_WORDS[1]} in\n";
 
@@ -39,8 +39,11 @@ static const char tail[] =
     "    file) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;\n"
     "    folder) mapfile -t COMPREPLY < <(compgen -d -- \"$word\") ;;\n"
     "    jobs | nodes | programs | sweeps | datasets)\n"
-    "        kind=$(\"${COMP_WORDS[0]}\" \"$kind\" -q 2>/dev/null)\n"
-    "        mapfile -t COMPREPLY < <(compgen -W \"$kind\" -- \"$word\")\n"
+    "        # compgen -W would run what stands in a name\n"
+    "        mapfile -t names < <(\"${COMP_WORDS[0]}\" \"$kind\" -q 2>/dev/null)\n"
+    "        for i in \"${names[@]}\"; do\n"
+    "            [[ $i != \"$word\"* ]] || COMPREPLY+=(\"$(printf %q \"$i\")\")\n"
+    "        done\n"
     "        ;;\n"
     "    shell) mapfile -t COMPREPLY < <(compgen -W 'bash zsh fish' -- \"$word\") ;;\n"
     "    role)\n"

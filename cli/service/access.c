@@ -123,15 +123,13 @@ static void print_audit(const json_t *answer)
     columns_print(json_object_get(answer, "entries"), columns, "", stdout);
 }
 
-static void path_of(const struct session *s, long limit, const char *cursor, char *out, size_t size)
+static void path_of(const struct session *s, long limit, const char *cursor, struct buf *out)
 {
-    char who[500], since[200], text[32];
-    const char *name = opt_string(s->options, "who"),
-               *from = since_text(opt_string(s->options, "since"), text);
-    snprintf(out, size, "/api/v1/audit?limit=%ld%s%s%s%s%s%s", limit, name ? "&who=" : "",
-             name ? client_escape(who, sizeof who, name) : "", from ? "&since=" : "",
-             from ? client_escape(since, sizeof since, from) : "", cursor ? "&cursor=" : "",
-             cursor ? cursor : "");
+    char text[32];
+    buf_addf(out, "/api/v1/audit?limit=%ld", limit);
+    client_add_param(out, "who", opt_string(s->options, "who"));
+    client_add_param(out, "since", since_text(opt_string(s->options, "since"), text));
+    client_add_param(out, "cursor", cursor);
 }
 
 int command_audit(struct session *s)

@@ -57,10 +57,12 @@ static void print_one(const json_t *answer)
 
 static int show(struct session *s, const char *name)
 {
-    char path[512], escaped[400];
-    snprintf(path, sizeof path, ROUTE "/samples?path=%s",
-             client_escape(escaped, sizeof escaped, name));
-    int rc = session_show(s, "GET", path, print_one);
+    struct buf path;
+    client_address(&path);
+    buf_adds(&path, ROUTE "/samples");
+    client_add_param(&path, "path", name);
+    int rc = session_show(s, "GET", path.data, print_one);
+    buf_release(&path);
     if (rc < 0 && s->client.refusal == 404) {
         session_suggest(s, ROUTE, "datasets", "path", name);
     }
@@ -99,13 +101,16 @@ static int64_t give(void *ctx, char *to, size_t n, struct err *e)
 
 static int upload(struct session *s, const char *name, const char *from)
 {
-    char path[512], escaped[400];
+    struct buf path;
     struct sending up = {.shows = isatty(STDERR_FILENO) && !opt_flag(s->options, "quiet")};
     json_t *answer = NULL;
     if (bundle_open(&up.bundle, from, &s->err) == 0) {
         struct client_body body = {.bytes = up.bundle.bytes, .read = give, .ctx = &up};
-        snprintf(path, sizeof path, ROUTE "?name=%s", client_escape(escaped, sizeof escaped, name));
-        answer = client_stream(&s->client, path, "application/x-tar", &body, &s->err);
+        client_address(&path);
+        buf_adds(&path, ROUTE);
+        client_add_param(&path, "name", name);
+        answer = client_stream(&s->client, path.data, "application/x-tar", &body, &s->err);
+        buf_release(&path);
         fputs(up.shown > 0 ? "\r\033[K" : "", stderr);
     }
     bundle_close(&up.bundle);

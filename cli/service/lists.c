@@ -1,4 +1,4 @@
-/* Programs, links for a browser, who asks, and the service's figures. */
+/* Programs, links for a browser, who asks, the service's figures and its disk. */
 #include <stdlib.h>
 
 #include "cli/service/service.h"
@@ -42,10 +42,12 @@ static void print_deleted(const json_t *answer)
 
 static json_t *call_on(struct session *s, const char *method, const char *name)
 {
-    char path[512], escaped[400];
-    snprintf(path, sizeof path, "/api/v1/programs/%s",
-             client_escape(escaped, sizeof escaped, name));
-    json_t *answer = client_call(&s->client, method, path, NULL, &s->err);
+    struct buf path;
+    client_address(&path);
+    buf_adds(&path, "/api/v1/programs/");
+    client_add_escaped(&path, name);
+    json_t *answer = client_call(&s->client, method, path.data, NULL, &s->err);
+    buf_release(&path);
     if (!answer && s->client.refusal == 404) {
         session_suggest(s, "/api/v1/programs", "programs", "name", name);
     }
@@ -122,4 +124,42 @@ int command_metrics(struct session *s)
     text_print(stdout, text ? text : "");
     free(text);
     return -(int)s->err.code;
+}
+
+/* ---- disk ------------------------------------------------------------------------------------ */
+
+static void print_disk(const json_t *answer)
+{
+    static const struct column columns[] = {
+        {"job", "id", COLUMN_WHOLE},
+        {"finished", "finished", COLUMN_TIME},
+        {"takes", "disk_bytes", COLUMN_BYTES},
+        {"could go", "can_go_bytes", COLUMN_BYTES},
+        COLUMNS_END,
+    };
+    static const struct {
+        const char *key, *text;
+    } lines[] = {{"free_bytes", "free"},
+                 {"used_bytes", "taken by jobs and programs"},
+                 {"max_disk_bytes", "that they may take (--max-disk)"},
+                 {"data_bytes", "taken by uploaded data sets"},
+                 {"can_go_bytes", "of jobs that have ended, could go"}};
+    char text[COLUMN_BYTES_MOST];
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        if (json_is_number(json_object_get(answer, lines[i].key))) {
+            printf("%12s  %s\n", column_text(text, answer, lines[i].key, COLUMN_BYTES),
+                   lines[i].text);
+        }
+    }
+    if (json_is_true(json_object_get(answer, "low"))) {
+        printf("the disk is nearly full\n");
+    }
+    if (json_array_size(json_object_get(answer, "jobs")) > 0) {
+        columns_print(json_object_get(answer, "jobs"), columns, "", stdout);
+    }
+}
+
+int command_disk(struct session *s)
+{
+    return session_show(s, "GET", "/api/v1/disk", print_disk);
 }

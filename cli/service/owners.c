@@ -64,7 +64,7 @@ const struct opt accounting_options[] = {
      "the first day (UTC), as 2026-01-02 (default: 29 days before --until)"},
     {"until", "DAY", OPT_STRING, NULL, 0, 0, "the last day (default: today)"},
     {"owner", "NAME", OPT_STRING, NULL, 0, 0, "only what the jobs of this owner used"},
-    {"csv", NULL, OPT_FLAG, NULL, 0, 0, "prints a table of values separated by commas"},
+    SESSION_CSV,
     {0},
 };
 
@@ -96,47 +96,18 @@ static void print_accounting(const json_t *answer)
     columns_print(json_object_get(answer, "accounting"), columns, "", stdout);
 }
 
-/* Appends "&name=value" for an option that was given. */
-static void add_param(const struct session *s, const char *name, char *path, size_t size)
-{
-    char escaped[600];
-    const char *value = opt_string(s->options, name);
-    size_t n = strlen(path);
-    if (value) {
-        snprintf(path + n, size - n, "&%s=%s", name, client_escape(escaped, sizeof escaped, value));
-    }
-}
-
-/* Lines of a table (text/csv has \r\n) as lines of a terminal. */
-static void print_lines(char *text)
-{
-    char *to = text;
-    for (const char *at = text; *at; at++) {
-        if (*at != '\r') {
-            *to++ = *at;
-        }
-    }
-    *to = '\0';
-    text_print(stdout, text);
-}
-
 int command_accounting(struct session *s)
 {
-    char path[2000];
-    size_t n = 0;
+    static const char *const asked[] = {"by", "since", "until", "owner"};
     bool csv = opt_flag(s->options, "csv");
-    snprintf(path, sizeof path, "/api/v1/accounting?format=%s", csv ? "csv" : "json");
-    add_param(s, "by", path, sizeof path);
-    add_param(s, "since", path, sizeof path);
-    add_param(s, "until", path, sizeof path);
-    add_param(s, "owner", path, sizeof path);
-    if (!csv) {
-        return session_show(s, "GET", path, print_accounting);
+    struct buf path;
+    client_address(&path);
+    buf_addf(&path, "/api/v1/accounting?format=%s", csv ? "csv" : "json");
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        client_add_param(&path, asked[i], opt_string(s->options, asked[i]));
     }
-    char *text = client_text(&s->client, path, 0, &n, &s->err);
-    if (text) {
-        print_lines(text);
-    }
-    free(text);
-    return -(int)s->err.code;
+    int rc =
+        csv ? session_table(s, path.data) : session_show(s, "GET", path.data, print_accounting);
+    buf_release(&path);
+    return rc;
 }

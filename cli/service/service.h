@@ -14,6 +14,7 @@ int command_programs(struct session *s); /* lists.c */
 int command_link(struct session *s);
 int command_whoami(struct session *s);
 int command_metrics(struct session *s);
+int command_disk(struct session *s);
 int command_owners(struct session *s); /* owners.c */
 int command_accounting(struct session *s);
 int command_token(struct session *s); /* access.c */

@@ -58,11 +58,15 @@ static void print_deleted(const json_t *answer)
     columns_lines(json_object_get(answer, "deleted"), "", " deleted", stdout);
 }
 
-static const char *path_of(const char *id, char out[512])
+static int show(struct session *s, const char *id)
 {
-    char escaped[400];
-    snprintf(out, 512, "/api/v1/webhooks/%s", client_escape(escaped, sizeof escaped, id));
-    return out;
+    struct buf path;
+    client_address(&path);
+    buf_adds(&path, "/api/v1/webhooks/");
+    client_add_escaped(&path, id);
+    int rc = session_show(s, "GET", path.data, print_tries);
+    buf_release(&path);
+    return rc;
 }
 
 static int create(struct session *s)
@@ -91,7 +95,6 @@ static int create(struct session *s)
 int command_webhooks(struct session *s)
 {
     static const char *const actions[] = {"create", "list", "show", "delete"};
-    char path[512];
     const char *action = session_argument(s, 0), *name = action ? session_argument(s, 1) : NULL;
     if (!action || (strcmp(action, "list") == 0 && !name)) {
         return session_show(s, "GET", "/api/v1/webhooks", print_webhooks);
@@ -105,7 +108,7 @@ int command_webhooks(struct session *s)
                                    "`evenstep webhooks` shows them", print_deleted);
     }
     if (strcmp(action, "show") == 0 && name && !session_argument(s, 2)) {
-        return session_show(s, "GET", path_of(name, path), print_tries);
+        return show(s, name);
     }
     if (strcmp(action, "list") == 0 || strcmp(action, "show") == 0) {
         return err_set(&s->err, ERR_INVALID, "`evenstep webhooks %s` takes %s", action,

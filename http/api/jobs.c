@@ -194,7 +194,8 @@ int api_jobs_list(struct request *q, struct reply *out, struct err *e)
     }
     struct store *store = request_store(q, e);
     char *text = store ? store_job_page(store, &query, &len, e) : NULL;
-    return text ? reply_set_text(out, 200, "application/json", text, len, e) : -(int)e->code;
+    return text ? reply_set_text(out, 200, "application/json", text, len, e)
+                : request_blame(q, "cursor", e);
 }
 
 int api_job_get(struct request *q, struct reply *out, struct err *e)

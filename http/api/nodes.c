@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "http/api/api.h"
+#include "http/content/csv.h"
 #include "http/request.h"
 #include "store/loads.h"
 
@@ -69,10 +70,12 @@ int api_node_load(struct request *q, struct reply *out, struct err *e)
         *e = gone;
         return -(int)e->code;
     }
-    if (body) {
-        json_object_set_new(body, "now", json_real(now));
+    if (!body) {
+        return -(int)e->code;
     }
-    return body ? reply_set_json(out, 200, body, e) : -(int)e->code;
+    json_object_set_new(body, "now", json_real(now));
+    return request_wants_csv(q) ? csv_reply(out, csv_of_load(body), body, e)
+                                : reply_set_json(out, 200, body, e);
 }
 
 /* Sets both marks; NULL takes one away. */

@@ -26,11 +26,8 @@ int api_job_series(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     json_t *body = history_series(folder, &ask, e);
-    if (!body && e->code == ERR_INVALID) {
-        jsonx_problem(&q->problems, "names", "%s", e->message);
-    }
     if (!body) {
-        return -(int)e->code;
+        return request_blame(q, "names", e);
     }
     return request_wants_csv(q)
                ? csv_reply(out, csv_of_series(json_object_get(body, "series")), body, e)
@@ -44,7 +41,11 @@ int api_job_norms(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     json_t *body = history_norms_read(folder, (int)request_int(q, "points", 0), e);
-    return body ? reply_set_json(out, 200, body, e) : -(int)e->code;
+    if (!body) {
+        return -(int)e->code;
+    }
+    return request_wants_csv(q) ? csv_reply(out, csv_of_norms(body), body, e)
+                                : reply_set_json(out, 200, body, e);
 }
 
 int api_job_steps(struct request *q, struct reply *out, struct err *e)

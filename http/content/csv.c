@@ -1,8 +1,10 @@
-/* Tables of series and evaluations; see csv.h. Numbers have the digits that they have in JSON. */
+/* Tables of what is measured; see csv.h. Numbers have the digits that they have in JSON. */
 #include "http/content/csv.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/jsonx.h"
 
 enum { CSV_BYTES = 64 << 20 };
 
@@ -34,7 +36,8 @@ static void add_value(struct buf *out, const json_t *value)
     } else if (json_is_integer(value)) {
         buf_addf(out, "%lld", (long long)json_integer_value(value));
     } else if (json_is_real(value)) {
-        buf_addf(out, "%.9g", json_real_value(value));
+        char text[JSONX_REAL];
+        buf_adds(out, jsonx_real(text, json_real_value(value)));
     }
 }
 
@@ -103,11 +106,68 @@ struct buf csv_of_series(const json_t *series)
     return out;
 }
 
+struct buf csv_of_norms(const json_t *norms)
+{
+    static const char *const lists[] = {"x", "epoch", "time"}, *const kinds[] = {"weights",
+                                                                                 "gradients"};
+    const json_t *tensors = json_object_get(norms, "tensors");
+    struct buf out;
+    buf_init(&out, CSV_BYTES);
+    buf_adds(&out, "tensor,x,epoch,time,weight,gradient\r\n");
+    for (size_t i = 0; i < json_array_size(tensors); i++) {
+        for (size_t at = 0; at < json_array_size(json_object_get(norms, "x")); at++) {
+            add_value(&out, json_object_get(json_array_get(tensors, i), "name"));
+            for (int k = 0; k < 3; k++) {
+                buf_adds(&out, ",");
+                add_value(&out, json_array_get(json_object_get(norms, lists[k]), at));
+            }
+            for (int k = 0; k < 2; k++) {
+                buf_adds(&out, ",");
+                add_value(&out,
+                          json_array_get(json_array_get(json_object_get(norms, kinds[k]), i), at));
+            }
+            buf_adds(&out, line_end);
+        }
+    }
+    return out;
+}
+
+struct buf csv_of_load(const json_t *load)
+{
+    const char *key;
+    json_t *list;
+    struct buf out;
+    size_t n = json_array_size(json_object_get(load, "at")), columns = 0;
+    buf_init(&out, CSV_BYTES);
+    json_object_foreach((json_t *)load, key, list) {
+        if (json_is_array(list)) {
+            buf_addf(&out, "%s%s", columns++ ? "," : "", key);
+        }
+    }
+    buf_adds(&out, line_end);
+    for (size_t at = 0; at < n; at++) {
+        columns = 0;
+        json_object_foreach((json_t *)load, key, list) {
+            if (json_is_array(list)) {
+                buf_adds(&out, columns++ ? "," : "");
+                add_value(&out, json_array_get(list, at));
+            }
+        }
+        buf_adds(&out, line_end);
+    }
+    return out;
+}
+
 int csv_reply(struct reply *out, struct buf text, json_t *body, struct err *e)
 {
     size_t n = 0;
+    bool fits = !text.failed;
     char *bytes = buf_take(&text, &n);
     buf_release(&text);
     json_decref(body);
+    if (!fits) {
+        err_set(e, ERR_INVALID, "this table has more than %d bytes", (int)CSV_BYTES);
+        return err_hint(e, "ask for fewer points");
+    }
     return reply_set_text(out, 200, "text/csv; charset=utf-8; header=present", bytes, n, e);
 }

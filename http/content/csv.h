@@ -9,10 +9,13 @@
 #include "common/buf.h"
 #include "http/reply.h"
 
-/* The lists of the schemas Series and Evaluations, as text. */
+/* The lists of the schemas Series, Evaluations and Accounting, as text. */
 struct buf csv_of_series(const json_t *series);
 struct buf csv_of_evaluations(const json_t *evaluations);
 struct buf csv_of_accounting(const json_t *rows);
+/* The documents Norms (a line for each tensor and step) and NodeLoad, as text. */
+struct buf csv_of_norms(const json_t *norms);
+struct buf csv_of_load(const json_t *load);
 /* Answers with the text, which it releases, as it does `body` that the text was made of. */
 int csv_reply(struct reply *out, struct buf text, json_t *body, struct err *e);
 

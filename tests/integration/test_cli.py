@@ -1,4 +1,5 @@
 """The command line against the real service: what it prints, and with which exit status it ends."""
+import csv
 import fcntl
 import json
 import os
@@ -15,10 +16,10 @@ import requests
 from service import BUILD, Service, processes_of, spec, until
 
 EVENSTEP = str(BUILD / "evenstep")
-COMMANDS = """serve run submit jobs show watch logs cancel pause resume priority artifacts download
-    tag delete compare series steps staleness assignments evaluations evaluate nodes drain enable
-    disable forget catalog datasets programs link token audit whoami metrics completion
-    manual""".split()
+COMMANDS = """serve run submit sweep sweeps jobs show watch logs events cancel pause resume priority
+    artifacts download tag delete compare series steps staleness assignments evaluations norms
+    confusion evaluate export nodes load drain enable disable forget catalog datasets programs link
+    token owners webhooks accounting audit disk whoami metrics completion manual""".split()
 
 
 @pytest.fixture(scope="module")
@@ -253,13 +254,18 @@ def test_logs_are_printed_whole_in_part_and_until_the_job_ends(service, done):
 
 
 def test_figures_are_tables_and_json(service, done):
-    for command in ("series", "steps", "staleness", "assignments", "evaluations"):
+    for command in ("series", "steps", "staleness", "assignments", "evaluations", "norms",
+                    "confusion"):
         out, err, status = run(command, "ahead", service=service)
         assert (status, err) == (0, "") and len(out.splitlines()) > 1, command
         answer = json.loads(run(command, "ahead", "--json", service=service)[0])
         assert isinstance(answer, dict), command
     head, *lines = rows(run("staleness", "ahead", service=service)[0])
     assert head[0] == "node" and sorted(line[0] for line in lines) == ["fast", "slow"]
+    for command in ("series", "evaluations", "norms"):
+        table = list(csv.DictReader(run(command, "ahead", "--csv", service=service)[0].split()))
+        assert table and all(len(row) == len(table[0]) and None not in row for row in table)
+    assert {row["tensor"] for row in table} >= {"dense1.weight", "dense2.bias"}, table[0]
 
 
 def test_jobs_are_compared_in_what_differs(service, done):
@@ -345,6 +351,7 @@ def test_json_is_alone_on_stdout(service, done):
     assert status == 0 and json.loads(out)["state"] == "succeeded" and "100 %" in err
     for command in (["show", "level"], ["artifacts", "level"], ["nodes"], ["nodes", "fast"],
                     ["datasets"], ["programs"], ["catalog"], ["link"], ["whoami"], ["metrics"],
+                    ["disk"], ["load", "fast"], ["confusion", "level"],
                     ["enable", "slow"], ["priority", "level", "1"], ["watch", "level"]):
         out, _, status = run(*command, "--json", service=service)
         assert status == 0 and json.loads(out), command

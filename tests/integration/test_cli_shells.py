@@ -30,7 +30,7 @@ def script(tmp_path_factory):
     return path
 
 
-def complete(script, *words, cwd="/", env=None):
+def complete(script, *words, cwd="/", env=None, program=EVENSTEP):
     """What bash offers for the last of these words."""
     ask = """
         source "$1"
@@ -40,7 +40,7 @@ def complete(script, *words, cwd="/", env=None):
         _evenstep
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    done = subprocess.run(["bash", "--norc", "-c", ask, "bash", script, EVENSTEP, *words],
+    done = subprocess.run(["bash", "--norc", "-c", ask, "bash", script, program, *words],
                           check=True, capture_output=True, text=True, cwd=cwd,
                           env={"PATH": os.environ["PATH"], **(env or {})})
     assert not done.stderr, done.stderr
@@ -59,7 +59,8 @@ def test_bash_takes_it(script):
 def test_bash_completes_commands_options_and_words(script):
     assert complete(script, "") == {*commands(), "--help", "--version"}
     assert complete(script, "dr") == {"drain"}
-    assert complete(script, "logs", "--") == {"--follow", "--rank", "--tail", *SHARED}
+    assert complete(script, "logs", "--") == {"--all", "--follow", "--rank", "--tail",
+                                              *SHARED}
     assert complete(script, "submit", "--w") == {"--watch"}
     assert complete(script, "completion", "") == {"bash", "zsh", "fish"}
     assert complete(script, "jobs", "") == set()
@@ -91,6 +92,15 @@ def test_bash_completes_names_that_the_service_tells(script):
         assert complete(script, "drain", "big", "l", env=env) == {"little"}
         assert complete(script, "logs", "--tail", "5", id[:4], env=env) == {id}
     assert complete(script, "show", "", env=env) == set(), "nobody answers: nothing is offered"
+
+
+def test_bash_runs_nothing_that_stands_in_a_name(script, tmp_path):
+    told = tmp_path / "evenstep"
+    told.write_text("#!/bin/sh\necho '$(touch ran)'\necho '`touch ran`'\necho plain\n")
+    told.chmod(0o755)
+    offered = complete(script, "datasets", "show", "", cwd=tmp_path, program=told)
+    assert {"plain", "\\$\\(touch\\", "ran\\)"} <= offered
+    assert not (tmp_path / "ran").exists()
 
 
 # ---- the others ------------------------------------------------------------------------------

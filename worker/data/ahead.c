@@ -8,6 +8,9 @@
  * remainder of its positions by the distance. */
 #include "worker/data/ahead.h"
 
+#include "worker/data/direct.h"
+#include "worker/data/stored.h"
+
 static bool same(const struct slice *a, const struct slice *b)
 {
     return a->epoch == b->epoch && a->start == b->start && a->count == b->count;
@@ -74,6 +77,9 @@ void ahead_ask(struct ahead *a, const struct ahead_from *from)
     struct slice plan[AHEAD_SLICES];
     int64_t index[AT_ONCE], samples = from->part->samples;
     int n = ahead_plan(a, from, plan);
+    if (a->depth == 1 && from->once && from->once->direct) {
+        direct_forget(from->once->direct); /* what was asked for does not come */
+    }
     for (int k = 0; k < n; k++) {
         for (int64_t done = 0; done < plan[k].count; done += AT_ONCE) {
             int64_t rest = plan[k].count - done, count = rest < AT_ONCE ? rest : AT_ONCE;
@@ -83,7 +89,7 @@ void ahead_ask(struct ahead *a, const struct ahead_from *from)
                                       : sample_index(from->seed, plan[k].epoch, at, samples,
                                                      from->shuffle);
             }
-            dataset_ahead(from->part, index, count);
+            dataset_ahead(from->part, from->once, index, count);
         }
     }
 }

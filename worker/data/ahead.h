@@ -27,7 +27,8 @@ struct ahead_from {
     const struct dataset_part *part;
     size_t bytes; /* of a sample */
     uint64_t seed;
-    bool shuffle, test; /* test: position is index */
+    bool shuffle, test;      /* test: position is index */
+    const struct once *once; /* which samples do not stay in memory; NULL: all do */
 };
 
 /* Slice s is gathered next. */

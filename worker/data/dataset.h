@@ -89,8 +89,11 @@ void dataset_copy(const struct dataset *d, const struct dataset_part *part, int6
 /* Fails if a file was shortened or changed since the data set was opened: what was gathered since
  * may be wrong. */
 int dataset_intact(const struct dataset *d, struct err *e);
-/* Begins to read samples index[0..n) from their file, without waiting. */
-void dataset_ahead(const struct dataset_part *part, const int64_t *index, int64_t n);
+struct once;
+/* Begins to read samples index[0..n) from their file, without waiting; once (stored.h): which of
+ * them do not stay in memory, NULL: all do. */
+void dataset_ahead(const struct dataset_part *part, const struct once *once, const int64_t *index,
+                   int64_t n);
 /* Of a data set that is larger than memory the same part, the end of each file, stays in the page
  * cache from one epoch to the next. Samples before it leave the cache once they were read, or each
  * would push out one that is needed sooner. The share that stays where files may take `room` bytes;

@@ -13,11 +13,13 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "kernels/samples.h"
+#include "worker/data/direct.h"
 #include "worker/data/stored.h"
 
 enum {
     FROM_DISK = 256,       /* slices for which it holds that samples come from the disk */
     PAGES_OF_EDGES = 8192, /* bytes that a sample's pages may have before and behind it */
+    FEWEST_READS = 16,     /* under way past the page cache */
 };
 static const double room_seconds = 1;
 
@@ -74,6 +76,19 @@ static long disk_reads(void)
     return getrusage(RUSAGE_THREAD, &used) == 0 ? used.ru_majflt + used.ru_inblock : 0;
 }
 
+/* Reads of this part past the page cache, as many as are asked for ahead of slices of `count`. */
+static struct direct *direct(struct loader *l, const struct dataset_part *part, int64_t count)
+{
+    size_t each = part->stored->form.sample;
+    int64_t bound = AHEAD_BYTES / ((int64_t)each + PAGES_OF_EDGES), most = AHEAD_SLICES * count;
+    if (count > l->direct_for && bound >= FEWEST_READS) {
+        direct_free(l->direct);
+        l->direct = direct_new((int)(most < bound ? most : bound), each);
+        l->direct_for = count;
+    }
+    return l->direct;
+}
+
 /* Which samples stay in the page cache, while they come from the disk; NULL: all. How much memory
  * there is for them may change while others come and go. */
 static const struct once *once(struct loader *l, const struct dataset_part *part, int64_t count)
@@ -86,10 +101,13 @@ static const struct once *once(struct loader *l, const struct dataset_part *part
     if (!l->once.room || each == 0) {
         return NULL;
     }
+    l->once.direct = part == &l->data->train ? direct(l, part, count) : NULL;
     if (l->measured == 0 || now > l->measured + room_seconds) {
         int64_t room = memory_read().room,
                 under_way = AHEAD_SLICES * count * ((int64_t)each + PAGES_OF_EDGES);
-        under_way = under_way < AHEAD_BYTES ? under_way : AHEAD_BYTES;
+        under_way = l->direct                 ? 0 /* its buffers are this process's memory */
+                    : under_way < AHEAD_BYTES ? under_way
+                                              : AHEAD_BYTES;
         l->once.kept = dataset_kept(l->data, room - room / 16 - under_way);
         l->measured = now;
     }
@@ -104,8 +122,10 @@ static int gather(struct loader *l, struct loader_slot *s, const struct slice *s
 {
     const struct dataset_part *part = test ? &l->data->test : &l->data->train;
     bool reads = l->from_disk > 0;
-    struct visit visit = {!test, l->seed, slice->epoch, reads ? once(l, part, slice->count) : NULL};
-    struct ahead_from from = {part, dataset_x_bytes(l->data), l->seed, l->spec->shuffle, test};
+    const struct once *kept = reads ? once(l, part, slice->count) : NULL;
+    struct visit visit = {!test, l->seed, slice->epoch, kept};
+    struct ahead_from from = {part, dataset_x_bytes(l->data), l->seed, l->spec->shuffle, test,
+                              kept};
     long before = disk_reads();
     ahead_next(&l->ahead[test], &from, slice);
     if (reads) {
@@ -297,6 +317,7 @@ void loader_stop(struct loader *l)
     pthread_mutex_destroy(&l->lock);
     slots_release(l);
     free(l->once.room);
+    direct_free(l->direct);
     if (l->dev) {
         l->dev->ops->samples->free(l->train);
         l->dev->ops->samples->free(l->test);

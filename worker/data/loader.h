@@ -41,6 +41,8 @@ struct loader {
     struct ahead ahead[2]; /* of the training and of the test part */
     int from_disk;         /* slices whose pages will be asked for before they are gathered */
     struct once once;      /* which of them stay in the page cache */
+    struct direct *direct; /* reads the others; NULL: none yet, or there are no such reads */
+    int64_t direct_for;    /* samples of a slice that it is made for */
     double measured;       /* clock_now() when that was found; 0: not yet */
     bool threaded;
     pthread_t thread;

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "worker/data/direct.h"
+
 enum { MOST = 256 }; /* mappings at a time */
 
 static _Atomic(struct mapped *) mappings[MOST]; /* the handler reads them without a lock */
@@ -81,7 +83,7 @@ static struct mapped *make(const char *name, struct err *e)
         err_set(e, ERR_MEMORY, "cannot map '%s': memory ran out", name);
         return NULL;
     }
-    m->fd = -1;
+    m->fd = m->direct = -1;
     m->users = 1;
     m->at = (const uint8_t *)"";
     snprintf(m->name, sizeof(m->name), "%s", name);
@@ -151,6 +153,9 @@ void mapped_close(struct mapped *m)
             munmap((void *)(uintptr_t)m->at, m->bytes);
         }
         close(m->fd);
+        if (m->direct >= 0) {
+            close(m->direct);
+        }
     }
     free(m);
 }
@@ -195,6 +200,15 @@ void mapped_ahead(const struct mapped *m, const uint8_t *at, size_t bytes)
     if (m->fd >= 0) {
         posix_fadvise(m->fd, at - m->at, (off_t)bytes, POSIX_FADV_WILLNEED);
     }
+}
+
+bool mapped_direct(struct mapped *m, const uint8_t *at, size_t bytes, struct direct *d)
+{
+    if (m->direct == -1) {
+        m->direct = direct_open(m->fd);
+        m->direct = m->direct < 0 ? -2 : m->direct;
+    }
+    return m->direct >= 0 && direct_ask(d, m->direct, at - m->at, bytes, at);
 }
 
 void mapped_once(struct mapped *m, const uint8_t *at, size_t bytes, uint8_t *to)

@@ -21,6 +21,7 @@ struct mapped {
     size_t bytes;
     char name[64]; /* for messages */
     int fd;        /* -1: memory of our own, not a file */
+    int direct;    /* the same for reads past the page cache; -1: not asked for yet, -2: none */
     struct timespec changed;
     atomic_bool torn; /* a page was not there */
     int users;
@@ -41,6 +42,9 @@ int mapped_check(const struct mapped *m, struct err *e);
 void mapped_shuffled(const struct mapped *m);
 /* Begins to read these bytes, without waiting. */
 void mapped_ahead(const struct mapped *m, const uint8_t *at, size_t bytes);
+struct direct;
+/* The same past the page cache (direct.h), by this address. false: that cannot be. */
+bool mapped_direct(struct mapped *m, const uint8_t *at, size_t bytes, struct direct *d);
 /* Copies these bytes past the mapping, after which their pages leave the page cache, unless a
  * process has them mapped. What is not there any more reads as zeros, and tears the file. */
 void mapped_once(struct mapped *m, const uint8_t *at, size_t bytes, uint8_t *to);

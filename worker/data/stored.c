@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/data/direct.h"
+
 struct stored *stored_new(const struct form *form)
 {
     struct stored *s = calloc(1, sizeof(*s));
@@ -50,16 +52,30 @@ const uint8_t *stored_at(const struct stored *s, int64_t i, const struct stored_
     return s->run[r].at + (size_t)i * s->form.sample;
 }
 
+static bool stays(const struct mapped *m, const uint8_t *at, const struct once *once)
+{
+    return m->fd < 0 || (double)(at - m->at) >= (1 - once->kept) * (double)m->bytes;
+}
+
+/* A file may end within its last sample. */
+static size_t bytes_of(const struct stored *s, const struct mapped *m, const uint8_t *at)
+{
+    size_t left = m->bytes - (size_t)(at - m->at);
+    return left < s->form.sample ? left : s->form.sample;
+}
+
 const uint8_t *stored_once(const struct stored *s, int64_t i, const struct once *once)
 {
     const struct stored_run *run;
-    const uint8_t *at = stored_at(s, i, &run);
+    const uint8_t *at = stored_at(s, i, &run), *read = NULL;
     struct mapped *m = run->file;
-    size_t before = (size_t)(at - m->at), left = m->bytes - before;
-    if (m->fd < 0 || (double)before >= (1 - once->kept) * (double)m->bytes) {
+    if (stays(m, at, once)) {
         return at;
     }
-    mapped_once(m, at, left < s->form.sample ? left : s->form.sample, once->room);
+    if (once->direct && (read = direct_take(once->direct, at))) {
+        return read;
+    }
+    mapped_once(m, at, bytes_of(s, m, at), once->room);
     return once->room;
 }
 
@@ -189,11 +205,18 @@ void stored_shuffled(const struct stored *s)
     }
 }
 
-void stored_ahead(const struct stored *s, const int64_t *index, int64_t n)
+void stored_ahead(const struct stored *s, const struct once *once, const int64_t *index, int64_t n)
 {
+    struct direct *d = once ? once->direct : NULL;
     for (int64_t i = 0; i < n; i++) {
         const struct stored_run *run;
         const uint8_t *at = stored_at(s, index[i], &run);
-        mapped_ahead(run->file, at, s->form.sample);
+        struct mapped *m = run->file;
+        if (!d || stays(m, at, once) || !mapped_direct(m, at, bytes_of(s, m, at), d)) {
+            mapped_ahead(m, at, s->form.sample);
+        }
+    }
+    if (d) {
+        direct_begin(d);
     }
 }

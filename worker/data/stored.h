@@ -35,12 +35,14 @@ void stored_free(struct stored *s); /* NULL is allowed */
 void stored_add(struct stored *s, struct mapped *file, size_t offset, int64_t samples);
 /* Where sample i begins, and in which run. */
 const uint8_t *stored_at(const struct stored *s, int64_t i, const struct stored_run **run);
-/* Which samples do not stay in the page cache, and room for one of them. */
+/* Which samples do not stay in the page cache, and where they are read to. */
 struct once {
-    double kept;   /* the last part of each file that stays: a share */
-    uint8_t *room; /* [form.sample] */
+    double kept;           /* the last part of each file that stays: a share */
+    uint8_t *room;         /* [form.sample] */
+    struct direct *direct; /* of those that are read ahead past the page cache; NULL: none */
 };
-/* The values of sample i: where they are mapped; of one that does not stay, copied into room. */
+/* The values of sample i: where they are mapped; of one that does not stay, where they were read
+ * to. Valid until the next call. */
 const uint8_t *stored_once(const struct stored *s, int64_t i, const struct once *once);
 /* All samples, if they stand one after the other as bytes or as floats of this machine; else NULL.
  */
@@ -55,6 +57,7 @@ void stored_copy(const struct stored *s, const struct shape *shape, int64_t i, v
 int stored_finite(const struct stored *s, const struct shape *shape, int64_t i, struct err *e);
 int stored_check(const struct stored *s, struct err *e); /* mapped_check() of every file */
 void stored_shuffled(const struct stored *s);
-void stored_ahead(const struct stored *s, const int64_t *index, int64_t n);
+/* once NULL: all stay. */
+void stored_ahead(const struct stored *s, const struct once *once, const int64_t *index, int64_t n);
 
 #endif

@@ -138,10 +138,11 @@ void dataset_shuffled(const struct dataset *d)
     }
 }
 
-void dataset_ahead(const struct dataset_part *part, const int64_t *index, int64_t n)
+void dataset_ahead(const struct dataset_part *part, const struct once *once, const int64_t *index,
+                   int64_t n)
 {
     if (part->stored) {
-        stored_ahead(part->stored, index, n);
+        stored_ahead(part->stored, once, index, n);
     }
 }
 

@@ -144,7 +144,7 @@ static inline int temporary(void)
 /* Runs a command with words between spaces as its arguments, and the service's answers. */
 static inline void run(const char *command, const char *arguments)
 {
-    static char words[1024];
+    static char words[8192];
     char *argv[32] = {(char *)"evenstep", (char *)command}, *rest = NULL;
     int argc = 2, out = temporary(), err = temporary();
     snprintf(words, sizeof words, "%s", arguments);

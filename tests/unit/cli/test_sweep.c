@@ -80,7 +80,7 @@ static void sweeps_are_listed_and_found_by_name(void **state)
     (void)state;
     answers(200, "{\"sweeps\": [" SWEEP("succeeded", BEST) "]}");
     run("sweeps", "");
-    assert_asked(0, "GET /api/v1/sweeps");
+    assert_asked(0, "GET /api/v1/sweeps?limit=500");
     assert_said(ran.out, ID "  rates  succeeded");
 }
 

@@ -8,8 +8,8 @@
 
 enum { TEXT = 1 << 17 };
 
-/* Sends bytes in which HOST stands for our name and \1 for a NUL, then nothing more; what came back until the server
- * ended the connection is in out[TEXT]. */
+/* Sends bytes in which HOST stands for our name and \1 for a NUL, then nothing more; what came back
+ * until the server ended the connection is in out[TEXT]. */
 static void talk(struct site *s, const char *text, char *out)
 {
     char own[64], *copy = NULL;
@@ -82,6 +82,9 @@ static void a_body_whose_end_is_uncertain_is_refused_and_nothing_after_it_answer
         {400, "POST /api/v1/jobs HTTP/1.1\r\n X: y\r\nHost: HOST\r\n\r\n" SMUGGLED},
         {400, POST_HEAD "X-\"Quoted\": 1\r\n\r\n" SMUGGLED},
         {400, POST_HEAD "X-Bell: \a\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "Content-Length: 3\r\n 8\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "Content-Length:\r\n\t38\r\n\r\n" SMUGGLED},
+        {400, POST_HEAD "X-Folded: a\r\n  b\r\n\r\n" SMUGGLED},
         {501, POST_HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" SMUGGLED},
         {501, POST_HEAD "Transfer-Encoding: identity\r\n\r\n" SMUGGLED},
         {501, POST_HEAD
@@ -117,10 +120,6 @@ static void what_the_library_cannot_read_ends_the_connection(void **state)
     char *out = malloc(TEXT);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         talk(*state, cases[i].text, out);
-        char *again = strstr(out, "\r\n\r\nHTTP/1.1 ");
-        if (again && strstr(cases[i].text, "Content-Length")) {
-            memmove(out, again + 4, strlen(again + 4) + 1); /* it sends this header twice */
-        }
         expect_one(out, cases[i].status, cases[i].text);
         assert_non_null(strcasestr(out, "\r\nConnection: close"));
         assert_non_null(strstr(out, "\r\n\r\n{\"type\":\"urn:evenstep:problem:"));
@@ -133,6 +132,7 @@ static void a_request_without_host_is_400(void **state)
 {
     static const char *const cases[] = {
         "GET /healthz HTTP/1.1\r\n" CLOSE "\r\n", "GET /healthz HTTP/1.0\r\n" CLOSE "\r\n",
+        "GET /healthz HTTP/1.1\r\n" CLOSE "Host: \r\n\r\n",
         "GET /healthz HTTP/1.1\r\n" CLOSE "Host: HOST\r\nHost: HOST\r\n\r\n"};
     char *out = malloc(TEXT);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -166,6 +166,7 @@ static void a_long_target_is_414_and_a_long_header_431(void **state)
     snprintf(text, TEXT, "GET /%.*s HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n", 9 << 10, fill);
     talk(*state, text, out);
     expect_one(out, 414, "9 KiB of target");
+    assert_non_null(strstr(out, "has more than 8192 bytes"));
     snprintf(text, TEXT, "GET /healthz HTTP/1.1\r\n" CLOSE "Host: HOST\r\nX-More: %.*s\r\n\r\n",
              33 << 10, fill);
     talk(*state, text, out);
@@ -201,6 +202,7 @@ static void a_nul_or_a_space_in_the_target_is_400(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         talk(*state, cases[i], out);
         expect_one(out, 400, cases[i]);
+        assert_non_null(strstr(out, "a space, or a control character"));
     }
     free(out);
 }

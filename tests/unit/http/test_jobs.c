@@ -239,7 +239,7 @@ static void jobs_are_listed_by_pages_newest_first(void **state)
     expect_problem(&a, 422, "colour");
     answer_release(&a);
     a = get(s, "/api/v1/jobs?cursor=nonsense");
-    expect_problem(&a, 422, NULL);
+    expect_problem(&a, 422, "cursor");
     answer_release(&a);
 }
 

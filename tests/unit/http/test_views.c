@@ -134,6 +134,37 @@ static void a_name_is_no_formula_in_a_table(void **state)
     json_decref(rows);
 }
 
+static void norms_and_load_come_as_tables_with_the_digits_of_json(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID];
+    json_t *norms = json_of(
+        "{\"tensors\": [{\"name\": \"a,b\", \"elements\": 2}, {\"name\": \"c\", \"elements\": 1}],"
+        " \"x\": [1, 1234567890123], \"epoch\": [0.5, 1], \"time\": [0.1, 1234567890.125],"
+        " \"weights\": [[1, 2], [3, null]], \"gradients\": [[0.25, 4], [5, 6]]}");
+    json_t *load = json_of(
+        "{\"now\": 1767323050.5, \"at\": [1767323045.678, 1767323047.5], \"seconds\": [2, 2],"
+        " \"cpu\": [0.5, null]}");
+    struct buf table = csv_of_norms(norms), of_load = csv_of_load(load);
+    assert_string_equal(table.data,
+                        "tensor,x,epoch,time,weight,gradient\r\n"
+                        "\"a,b\",1,0.5,0.1,1,0.25\r\n"
+                        "\"a,b\",1234567890123,1,1234567890.125,2,4\r\n"
+                        "c,1,0.5,0.1,3,5\r\n"
+                        "c,1234567890123,1,1234567890.125,,6\r\n");
+    assert_string_equal(of_load.data,
+                        "at,seconds,cpu\r\n1767323045.678,2,0.5\r\n1767323047.5,2,\r\n");
+    buf_release(&table);
+    buf_release(&of_load);
+    json_decref(norms);
+    json_decref(load);
+    job_with_history(s, id);
+    struct answer a = view(s, id, "norms?format=csv");
+    expect_status(&a, 200);
+    assert_string_equal(a.body, "tensor,x,epoch,time,weight,gradient\r\n");
+    answer_release(&a);
+}
+
 static void a_wrong_series_is_422_with_the_nearest_name(void **state)
 {
     struct site *s = *state;
@@ -256,6 +287,7 @@ int main(void)
         cmocka_unit_test(series_are_as_the_contract_says),
         cmocka_unit_test(curves_and_results_come_as_tables_too),
         cmocka_unit_test(a_name_is_no_formula_in_a_table),
+        cmocka_unit_test(norms_and_load_come_as_tables_with_the_digits_of_json),
         cmocka_unit_test(a_wrong_series_is_422_with_the_nearest_name),
         cmocka_unit_test(a_job_that_has_not_begun_has_empty_views),
         cmocka_unit_test(the_last_steps_are_rows_of_each_rank),
