@@ -121,3 +121,23 @@ def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
                              variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
     assert 'msg="goes on"' in done.stderr
     assert bit_identical(results) and difference(results[0], alone) < off
+
+
+@pytest.mark.parametrize("how, why", [
+    ("hook", "RuntimeError: a hook of the program's own"), ("exit", "ended with exit code 3")])
+def test_one_that_fails_within_a_pass_ends_as_the_program_alone(torch_programs, run_programs,
+                                                                tmp_path, how, why):
+    alone = run_programs(torch_programs, "strangers.run", "trainer").results[0]
+    done, results = on_ranks(torch_programs, "trainer", tmp_path / "sync", [60, 36],
+                             {"type": "sync"}, variables={"TEST_KILL": "3", "TEST_KILL_IN": how})
+    assert 'msg="goes on"' in done.stderr and why in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < PROGRAMS["trainer"][1]
+
+
+@pytest.mark.parametrize("strategy", ["local-sgd", "hpsgd"])
+def test_a_loop_over_steps_may_end_within_an_epoch_where_parameters_are_averaged(
+        torch_programs, tmp_path, strategy):
+    """Fourteen batches of three epochs of six; what follows sees the average, on each node."""
+    _, results = on_ranks(torch_programs, "steps", tmp_path, [10, 6], {"type": strategy, "k": 3},
+                          variables={"TEST_STEPS": "7"})
+    assert bit_identical(results)

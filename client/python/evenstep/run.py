@@ -206,6 +206,10 @@ class Run:
         self._held(self._library.epoch_end, epoch)
         self._ended += 1
 
+    def loop_end(self):
+        """A loop over steps ended within an epoch."""
+        self._held(self._library.epoch_end, -1)
+
     def _held(self, call, *args):
         return self._asked(SAVE, call, *args)
 

@@ -124,11 +124,19 @@ class Stream:
         self._close_epoch()
         return True
 
-    def _close_epoch(self):
+    def close_loop(self):
+        """A loop over steps has ended, in an epoch or with it; what follows sees the same."""
+        if not self.close_epoch_if_over() and not self.run.over:
+            self._end(self.run.loop_end)
+
+    def _end(self, told, *epoch):
         self.steps.finish_step()
         self.steps.hand_over()
-        self.run.epoch_end(self._over)
+        told(*epoch)
         self.steps.take_over()
+
+    def _close_epoch(self):
+        self._end(self.run.epoch_end, self._over)
         self.epoch, self._over = self._over + 1, None
         self._to_sample = deque(self._to_begin)
         self._last_sampled = False

@@ -32,6 +32,7 @@
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/lockstep.h"
 #include "worker/exchange/lockstep/round_length.h"
+#include "worker/exchange/lockstep/weights.h"
 #include "worker/exchange/norm_stats.h"
 
 struct hpsgd {
@@ -44,13 +45,15 @@ struct hpsgd {
                         reductions */
     float *launched; /* [n_stats] this rank's statistics when they were launched */
     struct allreduce sum;
-    bool in_flight; /* launched and not merged */
-    bool landed;    /* it needs no waiting */
-    bool restored;  /* it is a checkpoint's and brings no statistics */
-    bool gathered;  /* g holds a round's gradients that were not launched */
-    int64_t round;  /* since the start of this attempt */
-    int given_k;    /* 0: auto */
-    int k, done;    /* local steps of this round; done of them */
+    struct weighing weighing; /* of the sum: whose programs have left */
+    bool leaves;              /* this rank's has */
+    bool in_flight;           /* launched and not merged */
+    bool landed;              /* it needs no waiting */
+    bool restored;            /* it is a checkpoint's and brings no statistics */
+    bool gathered;            /* g holds a round's gradients that were not launched */
+    int64_t round;            /* since the start of this attempt */
+    int given_k;              /* 0: auto */
+    int k, done;              /* local steps of this round; done of them */
     struct round_length length;
     int64_t first_step; /* of this attempt */
     double step_seconds, reduction_seconds;
@@ -82,6 +85,7 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     s->n = n;
     s->n_stats = env->n_stats;
     lockstep_init(&s->l, env, state);
+    s->weighing.l = env->weighed ? &s->l : NULL;
     size_t all = n + s->n_stats + lockstep_words(&s->l) + (size_t)env->comm->workers;
     s->w = malloc(n * sizeof(float) + 1);
     s->g = calloc(n + 1, sizeof(float));
@@ -145,6 +149,8 @@ static int launch(struct hpsgd *s, struct err *e)
     memset(s->g, 0, s->n * sizeof(float));
     lockstep_write(l, words, s->step_seconds, 0);
     lockstep_weigh(l, words, s->weight, false, false);
+    s->weighing.step = l->at.step + 1;
+    weighing_leave(&s->weighing, &(struct dev_result){.leaves = s->leaves}, words);
     s->flying_samples = s->samples;
     s->weight = s->samples = 0;
     memset(reductions, 0, (size_t)W * sizeof(float));
@@ -166,6 +172,8 @@ static int land(struct hpsgd *s, struct err *e)
         if (scale != 1) {
             flat_scale(s->flying, s->flying, (float)scale, s->n);
         }
+        rc = weighing_left(&s->weighing, words_of(s), e);
+        s->l.at.left = s->l.at.left || rc == WEIGHING_ALL_LEFT;
     }
     return rc;
 }
@@ -263,6 +271,14 @@ static int drain(struct hpsgd *s, struct err *e)
         return rc;
     }
     return merge(s, e);
+}
+
+/* The program would not make the step that is due: its rounds end, as at the run's end. */
+static int leave(struct hpsgd *s, struct err *e)
+{
+    int rc = s->done > 0 ? end_round(s, e) : s->in_flight ? merge(s, e) : 0;
+    s->leaves = true;
+    return rc < 0 ? rc : drain(s, e);
 }
 
 /* ---- the strategy ---------------------------------------------------------------------------- */
@@ -375,8 +391,8 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct hpsgd *s = (struct hpsgd *)base;
     struct lockstep *l = &s->l;
     double begin = comm_now(l->env->comm);
-    int rc = w->weight > 0 ? local_step(s, w, e) : 0;
-    if (rc < 0) {
+    int rc = r->leaves ? leave(s, e) : w->weight > 0 ? local_step(s, w, e) : 0;
+    if (rc < 0 || r->leaves) {
         return rc;
     }
     bool first = s->done == 0 && s->in_flight;

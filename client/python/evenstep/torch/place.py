@@ -153,7 +153,7 @@ class Place:
             yield self.step - self._behind
             self.step = self._next(seen)
         self.in_steps = False
-        self.stream.close_epoch_if_over()  # what follows sees averaged parameters
+        self.stream.close_loop()
         self._behind += n
         self.step = max(self.step, self._behind)
 
