@@ -97,7 +97,7 @@ int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
 /* An error if it may not leave yet, after slice `last` (-1: before any). g->early gets whether it
  * leaves before its epochs are over. */
 int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
-/* A loop over steps has ended within an epoch, or the program has left there. */
+/* It makes no step any more: it has left, or its loop over steps has ended within an epoch. */
 bool talk_has_quit(const struct program_engine *g);
 /* A program that left early and ends with a status other than 0 (`sys.exit(1)`) has failed. */
 int talk_check_status(struct program_engine *g, struct err *e);

@@ -102,8 +102,8 @@ int talk_check_leave(struct program_engine *g, int64_t last, struct err *e)
 
 bool talk_has_quit(const struct program_engine *g)
 {
-    bool ends = g->doing == HELD && (g->held_at == WIRE_LEAVE || g->held_at == WIRE_EPOCH_END);
-    return g->early && (g->doing == GONE || ends);
+    bool left = g->doing == GONE || (g->doing == HELD && g->held_at == WIRE_LEAVE);
+    return left || (g->early && g->doing == HELD && g->held_at == WIRE_EPOCH_END);
 }
 
 int talk_check_status(struct program_engine *g, struct err *e)

@@ -234,10 +234,14 @@ class Loader:
         return self._going_on() if self.run.passing else self._batches()
 
     def _going_on(self):
-        """After a restart. A loop passes over what was made before; `next(iter(loader))` is a look
-        at a batch, or a loop over steps, which knows no epochs."""
+        """After a restart. A loop passes over what was made before: it has one batch, without a
+        step, since what follows it may need its loss. `next(iter(loader))` is a look at a batch, or
+        a loop over steps, which knows no epochs."""
         if asked_by_call(sys._getframe(1)) or not self.run.passes_over():
             yield from self._batches()
+        else:
+            with self.stream.steps.blocks.kept():
+                yield from self._spare(GHOST)
 
     def _batches(self):
         self.run.ensure_started()
