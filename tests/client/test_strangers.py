@@ -129,7 +129,7 @@ def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
     ("hook", "RuntimeError: a hook of the program's own"), ("exit", "ended with exit code 3")])
 def test_one_that_fails_within_a_pass_ends_as_the_program_alone(torch_programs, run_programs,
                                                                 tmp_path, how, why):
-    """It looks at the loss behind each loop over batches, also behind those that are passed over."""
+    """It looks at the loss behind each loop over batches, those that are passed over included."""
     alone = run_programs(torch_programs, "strangers.run", "padded").results[0]
     done, results = on_ranks(torch_programs, "padded", tmp_path / "sync", [60, 36],
                              {"type": "sync"}, variables={"TEST_KILL": "3", "TEST_KILL_IN": how})
