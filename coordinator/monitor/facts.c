@@ -51,7 +51,7 @@ int64_t monitor_planned_samples(const struct monitor *m)
                                                                                      : epochs)
                             : 0,
             made = ranks_samples(&m->ranks);
-    /* its ranks end well only where all its programs agree: it may stop early, or within an epoch */
+    /* a program may stop early: its ranks end well only where all programs agree to it */
     bool ended = m->program.global_batch > 0 && m->results.has_ended &&
                  m->results.ended.outcome == OUTCOME_FINISHED;
     return ended && made < planned ? made : planned;
