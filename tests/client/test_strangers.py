@@ -137,6 +137,16 @@ def test_one_that_fails_within_a_pass_ends_as_the_program_alone(torch_programs, 
     assert bit_identical(results) and difference(results[0], alone) < PROGRAMS["padded"][1]
 
 
+def test_one_that_has_added_a_group_since_comes_back_with_it(torch_programs, run_programs, tmp_path):
+    """It adds the group in its fourth epoch, and is killed in its fifth."""
+    alone = run_programs(torch_programs, "strangers.run", "transfer").results[0]
+    done, results = on_ranks(torch_programs, "transfer", tmp_path / "sync", [60, 36],
+                             {"type": "sync"},
+                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < PROGRAMS["transfer"][1]
+
+
 @pytest.mark.parametrize("strategy", ["local-sgd", "hpsgd"])
 def test_a_loop_over_steps_may_end_within_an_epoch_where_parameters_are_averaged(
         torch_programs, tmp_path, strategy):

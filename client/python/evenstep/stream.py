@@ -30,6 +30,7 @@ class Stream:
         self._over = None  # the epoch of which the last slice has begun
         self.on_begin = None  # called once, when the first slice has begun
         self._looked_at = None  # a slice that began in a loop which made no pass over it
+        self.in_step = True  # all nodes make the same steps; no: a server takes them as they come
 
     def _first(self, queue):
         if not queue and (piece := self.run.next()):
@@ -78,6 +79,7 @@ class Stream:
             if piece.epoch_last:
                 self._over = piece.epoch
             if piece.number >= 0:
+                self.in_step = bool(piece.step_count)
                 return piece
         self._close_epoch()
         return None

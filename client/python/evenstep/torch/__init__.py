@@ -131,7 +131,7 @@ class Program:
         self.blocks.fill()
         self.run.start()
         self.blocks.attach()
-        self.state.load()
+        self.state.load(again=self.run.passing)
 
     @contextlib.contextmanager
     def no_sync(self):

@@ -207,9 +207,9 @@ class Passes:
     # ---- the pass
 
     def begin(self, loss=None):
-        if self.slice is None:
-            if self.spare:
-                self._count_spare()
+        if self.spare:  # also with a slice that was looked at before, whose pass comes later
+            self._count_spare()
+        if self.spare or self.slice is None:
             return
         self.touched = self._trained = True
         self.idle = 0
@@ -253,7 +253,7 @@ class Passes:
             if grad.layout is not strided:
                 self._refuse_sparse(i)
             if not self.open:
-                if self.slice is None:
+                if self.spare or self.slice is None:
                     return
                 self.begin()
                 torch.autograd.Variable._execution_engine.queue_callback(self.end)

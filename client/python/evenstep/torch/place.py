@@ -39,7 +39,7 @@ class Place:
     # ---- what the passes tell
 
     def optimizer_steps(self):
-        if self.passes.slice is not None:
+        if self.passes.slice is not None and not self.passes.spare:
             self._counts = self._stepped = True
 
     def pass_begins(self):
