@@ -85,11 +85,12 @@ def test_what_follows_such_a_loop_sees_the_average(tmp_path, strategy):
         assert (model == in_file_order(np.array(run.ranks[0]["params"], "f4"))).all()
 
 
-@pytest.mark.parametrize("strategy", [{"type": "sync"}, AVERAGING[0], AVERAGING[3]], ids=name_of)
-def test_one_rank_that_leaves_before_the_others_is_a_sentence(tmp_path, strategy):
-    run = Run(tmp_path / "run", leaving(strategy, "--on", 1))
+@pytest.mark.parametrize("strategy, after", [({"type": "sync"}, 3), (AVERAGING[0], 3),
+                                             (AVERAGING[3], 1)], ids=["sync", "local", "hpsgd"])
+def test_one_rank_that_leaves_before_the_others_is_a_sentence(tmp_path, strategy, after):
+    run = Run(tmp_path / "run", leaving(strategy, "--on", 1, "--after", after))
     assert run.code != 0
-    said = run.log.count("the program of rank 1 has left before step 4 and 1 go on")
+    said = run.log.count(f"the program of rank 1 has left before step {after + 1} and 1 go on")
     assert said == 2 if strategy["type"] == "sync" else said  # the others are further by then
     assert "the same number of steps; it ran on 'local-2'; its last lines: " in run.log
 
