@@ -52,7 +52,8 @@ enum wire_type {
                        complete with GRADIENTS */
     WIRE_GRADIENTS, /* all of them are there: .gradients. Answered by GO */
     WIRE_EPOCH_END, /* .slice.epoch: the program's loop over that epoch's slices ended. Answered by
-                       CONTINUE, so that what follows (evaluation) sees the averaged parameters */
+                       CONTINUE, so that what follows (evaluation) sees the averaged parameters.
+                       -1: a loop that counts steps ended within an epoch */
     WIRE_EPOCHS,    /* .epochs: how many the program wants in all; before the first slice is asked.
                     Infinite: it does not know. Where the job names none either, or with WIRE_MORE,
                     the program LEAVEs in place of the BEGIN that would follow its last epoch's

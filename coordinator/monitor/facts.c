@@ -47,8 +47,14 @@ int64_t monitor_planned_samples(const struct monitor *m)
     bool known = m->training_samples > 0 || m->program.global_batch > 0 ||
                  m->spec->data.format == CAT_FORMAT_GLYPHS;
     epochs = floor(epochs);
-    return known ? (int64_t)samples_at(m, reached && last->epoch < epochs ? last->epoch : epochs)
-                 : 0;
+    int64_t planned = known ? (int64_t)samples_at(m, reached && last->epoch < epochs ? last->epoch
+                                                                                     : epochs)
+                            : 0,
+            made = ranks_samples(&m->ranks);
+    /* a program may stop early: its ranks end well only where all programs agree to it */
+    bool ended = m->program.global_batch > 0 && m->results.has_ended &&
+                 m->results.ended.outcome == OUTCOME_FINISHED;
+    return ended && made < planned ? made : planned;
 }
 
 /* Steals body. Where many facts wait (BACKLOG), the last evaluation of a read is an event, and the

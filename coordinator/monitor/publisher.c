@@ -75,11 +75,15 @@ static int batch_of(const struct publisher_view *v)
     return v->program ? v->program->global_batch : v->spec->batching.global_batch;
 }
 
-/* Where a job that succeeded ended: after its epochs, or at the evaluation that reached its target.
- */
+/* Where a job that succeeded ended: after its epochs, where its program stopped, or at the
+ * evaluation that reached its target. */
 static double end_epoch(const struct publisher_view *v)
 {
     double epochs = epochs_of(v) > 0 ? epochs_of(v) : round(v->ranks->epoch);
+    if (v->program) {
+        double made = (double)ranks_samples(v->ranks) / (double)v->program->samples;
+        epochs = epochs_of(v) > 0 && made > epochs ? epochs : made;
+    }
     const struct evaluation *last = evaluations_last(&v->results->evaluations);
     double target = v->spec->target_accuracy;
     bool reached = last && target > 0 && last->accuracy >= target;

@@ -5,6 +5,8 @@ parameters that it had alone, and under a strategy with a server, where it ends 
 need the same samples in each step: a batch is the whole set there, or the order is the set's.
 """
 
+import json
+
 import numpy as np
 import pytest
 
@@ -121,3 +123,49 @@ def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
                              variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
     assert 'msg="goes on"' in done.stderr
     assert bit_identical(results) and difference(results[0], alone) < off
+
+
+@pytest.mark.parametrize("how, why", [
+    ("hook", "RuntimeError: a hook of the program's own"), ("exit", "ended with exit code 3")])
+def test_one_that_fails_within_a_pass_ends_as_the_program_alone(torch_programs, run_programs,
+                                                                tmp_path, how, why):
+    """It looks at the loss behind each loop over batches, those that are passed over included."""
+    alone = run_programs(torch_programs, "strangers.run", "padded").results[0]
+    done, results = on_ranks(torch_programs, "padded", tmp_path / "sync", [60, 36],
+                             {"type": "sync"}, variables={"TEST_KILL": "3", "TEST_KILL_IN": how})
+    assert 'msg="goes on"' in done.stderr and why in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < PROGRAMS["padded"][1]
+
+
+def test_one_that_has_added_a_group_since_comes_back_with_it(torch_programs, run_programs,
+                                                            tmp_path):
+    """It adds the group in its fourth epoch, and is killed in its fifth."""
+    alone = run_programs(torch_programs, "strangers.run", "transfer").results[0]
+    done, results = on_ranks(torch_programs, "transfer", tmp_path / "sync", [60, 36],
+                             {"type": "sync"},
+                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < PROGRAMS["transfer"][1]
+
+
+@pytest.mark.parametrize("strategy", ["local-sgd", "hpsgd"])
+def test_a_loop_over_steps_may_end_within_an_epoch_where_parameters_are_averaged(
+        torch_programs, tmp_path, strategy):
+    """Fourteen batches of three epochs of six; what follows sees the average, on each node."""
+    _, results = on_ranks(torch_programs, "steps", tmp_path, [10, 6], {"type": strategy, "k": 3},
+                          variables={"TEST_STEPS": "7"})
+    assert bit_identical(results)
+
+
+def test_an_attempt_that_begins_at_the_runs_end_has_what_the_run_has_made(torch_programs, tmp_path):
+    """As after a node that is lost while programs save what they have: they save it once more."""
+    often, sizes = {"checkpoint": {"every_steps": 1}}, [60, 36]
+    on_ranks(torch_programs, "padded", tmp_path, sizes, {"type": "sync"}, **often)
+    done, again = on_ranks(torch_programs, "padded", tmp_path, sizes, {"type": "sync"}, **often)
+    assert not rows_of(done) and bit_identical(again)
+    content = (tmp_path / "job/artifacts/model.safetensors").read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    for key, tensor in json.loads(content[8:8 + length]).items():
+        if key != "__metadata__":
+            first, last = (8 + length + at for at in tensor["data_offsets"])
+            assert (again[0]["0." + key].ravel() == np.frombuffer(content[first:last], "f4")).all()

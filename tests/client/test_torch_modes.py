@@ -44,6 +44,18 @@ def test_a_server_takes_gradients_from_two_ranks(torch_programs, run_programs):
     assert losses[-1] < 0.5 * losses[0]
 
 
+def test_a_server_is_not_asked_for_a_momentum_that_a_schedule_moves(torch_programs, run_programs):
+    """The difference is sent; where prepare() does not know the schedule, the log says once that it
+    has no effect."""
+    job = run_programs(torch_programs, "torch_cases", "one_cycle", [3, 1], epochs=4,
+                       mode="difference")
+    assert job.sides[0].about["optimizer"]["type"] == "other" and "no effect" not in job.logs[0]
+    job = run_programs(torch_programs, "torch_cases", "one_cycle_of_its_own", [3, 1], epochs=4,
+                       mode="server")
+    assert job.sides[0].about["optimizer"]["type"] == "sgd"
+    assert [log.count("in place of 0.95 has no effect") for log in job.logs] == [1, 1]
+
+
 def test_averaging_changes_parameters_when_the_next_slice_begins(torch_programs, run_programs):
     job = run_programs(
         torch_programs, "torch_cases", "sgd_momentum", [700, 500], epochs=60, mode="average"

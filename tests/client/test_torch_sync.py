@@ -17,6 +17,7 @@ CASES = {
     "groups_and_scheduler": 5e-6,
     "scaler": 8e-3,
     "odd_parameters": 5e-6,
+    "unfrozen_within_a_step": 5e-7,
     "channels_last": 5e-7,
     "compiled": 5e-7,
     "moved": 5e-7,

@@ -318,7 +318,7 @@ def test_an_emulated_slowdown_holds_for_a_program(tmp_path):
 
 
 FAULTS = [("crash", "signal 11", "counting.py"), ("exit", "exit code 3", "about to exit"),
-          ("killed", "where memory runs out", ""),
+          ("killed", "where memory runs out", ""), ("full", "No space left on device", ""),
           ("leave", "before the job's 2 epochs were over", ""),
           ("epoch", "ended its epoch early", ""), ("nan", "NaN or infinite", ""),
           ("samples", "does not follow the indices", ""), ("never", "never joined", "rank"),

@@ -1,10 +1,13 @@
 """A program that says nothing of its epochs: as many are trained as its loop makes
 (worker/program/join.c). counting.py leaves after --loop epochs, of which the rank knows nothing
 before."""
+import json
+
+import numpy as np
 import pytest
 
-from test_program import (BATCH, SAMPLES, STRATEGIES, Run, expected, in_turns, job, name_of,
-                          without_statistics)
+from test_program import (BATCH, RATE, SAMPLES, STRATEGIES, Run, expected, first_parameters,
+                          gradient, in_file_order, in_turns, job, name_of, without_statistics)
 
 EPOCHS = 3
 
@@ -53,23 +56,42 @@ def leaving(strategy, *args):
     return looping(strategy, "--fault", "leave", "--after", 3, *args, sizes=(32, 32))
 
 
-@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+AVERAGING = [{"type": "local-sgd", "k": 2}, {"type": "local-sgd", "k": 3},
+             {"type": "hier-sgd", "k1": 1, "k2": 4}, {"type": "hpsgd", "k": 2},
+             {"type": "hpsgd", "k": 3}]
+
+
+@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "asgd"}, *AVERAGING], ids=name_of)
 def test_a_loop_over_steps_may_end_in_the_middle_of_an_epoch(tmp_path, strategy):
-    run = Run(tmp_path / "run", leaving({"type": strategy}))
-    assert run.code == 0, run.log[-3000:]
+    run = Run(tmp_path / "run", leaving(strategy))
+    model = without_statistics(run.model())
     assert [r["batch"] for r in run.rows] == [32] * 2 * 3
-    assert (tmp_path / "run/artifacts/model.safetensors").exists()
+    if strategy["type"] != "asgd":  # each node's steps are in it, an average's between two as well
+        lines = [line for file in (run.folder / "artifacts").glob(".seen-*")
+                 for line in file.read_text().splitlines()]
+        steps = RATE / BATCH * gradient(i for line in lines for i in json.loads(line)[2])
+        assert (model == in_file_order((first_parameters() - steps).astype("f4"))).all()
 
 
-def test_where_parameters_are_averaged_it_is_a_sentence(tmp_path):
-    run = Run(tmp_path / "run", leaving({"type": "local-sgd", "k": 2}))
-    assert run.code != 0 and "in the middle of an epoch: where parameters are averaged" in run.log
+@pytest.mark.parametrize("strategy", [{"type": "sync"}, {"type": "asgd"}, AVERAGING[0],
+                                      AVERAGING[3]], ids=name_of)
+def test_what_follows_such_a_loop_sees_the_average(tmp_path, strategy):
+    run = Run(tmp_path / "run", looping(strategy, "--steps", 3, "--everyone", sizes=(32, 32)),
+              in_turns(tmp_path, strategy, 2, 3))
+    model = without_statistics(run.model())
+    assert [e["accuracy"] for e in run.evaluations] == [0.5]
+    if strategy["type"] != "asgd":
+        assert run.ranks[0]["params"] == run.ranks[1]["params"]
+        assert (model == in_file_order(np.array(run.ranks[0]["params"], "f4"))).all()
 
 
-def test_one_rank_that_leaves_before_the_others_is_a_sentence_under_sync(tmp_path):
-    run = Run(tmp_path / "run", leaving({"type": "sync"}, "--on", 1))
+@pytest.mark.parametrize("strategy, after", [({"type": "sync"}, 3), (AVERAGING[0], 3),
+                                             (AVERAGING[3], 1)], ids=["sync", "local", "hpsgd"])
+def test_one_rank_that_leaves_before_the_others_is_a_sentence(tmp_path, strategy, after):
+    run = Run(tmp_path / "run", leaving(strategy, "--on", 1, "--after", after))
     assert run.code != 0
-    assert run.log.count("the program of rank 1 has left before step 4 and 1 go on") == 2
+    said = run.log.count(f"the program of rank 1 has left before step {after + 1} and 1 go on")
+    assert said == 2 if strategy["type"] == "sync" else said  # the others are further by then
     assert "the same number of steps; it ran on 'local-2'; its last lines: " in run.log
 
 
@@ -86,6 +108,13 @@ def test_one_that_leaves_with_a_status_of_its_own_is_started_again(tmp_path, str
     run = Run(tmp_path / "run", spec, in_turns(tmp_path, spec["strategy"], 2))
     assert "rank 1 on 'local-2' ended with exit code 3; its last lines: " in run.log
     assert (without_statistics(run.model()) == expected(EPOCHS)).all()
+
+
+def test_a_checkpoint_may_be_due_where_the_programs_leave(tmp_path):
+    for strategy in {"type": "asgd"}, {"type": "softsync", "n": 1, "pull": "blocking"}:
+        spec = looping(strategy, "--state", sizes=(32, 32), checkpoint={"every_steps": 1})
+        run = Run(tmp_path / strategy["type"], spec)
+        assert run.code == 0, run.log[-3000:]
 
 
 def test_a_target_ends_it_before(tmp_path):

@@ -22,7 +22,8 @@ def put(folder):
         json.dumps({"command": ["/usr/bin/python3", "counting.py"],
                     "arguments": {"--rate": "number", "--curved": "flag", "--fault": "text",
                                   "--optimizer": "text", "--state": "flag", "--pause": "number",
-                                  "--times": "number", "--on": "number"}}))
+                                  "--times": "number", "--on": "number", "--loop": "number",
+                                  "--steps": "number"}}))
 
 
 def job(**program):
@@ -71,6 +72,17 @@ def test_a_program_that_the_operator_put_there_runs_and_is_seen(service):
 def test_every_kind_of_strategy_runs_it(service, strategy):
     id = service.submit({**job(name="counting"), "strategy": {"type": strategy}})
     assert service.wait(id, "succeeded")["progress"]["samples"] == 2 * 256
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd", "local-sgd"])
+def test_a_program_that_stops_within_an_epoch_succeeds_in_its_first_attempt(service, strategy):
+    spec = {**job(name="counting", args=["--loop", "9", "--steps", "3"]),
+            "strategy": {"type": strategy}}
+    del spec["epochs"]
+    done = service.wait(service.submit(spec), "succeeded")
+    assert done["attempt"] == 1
+    assert done["progress"]["samples"] == 192 and done["progress"]["epoch"] == 0.75
+    assert done["progress"]["fraction"] == 1
 
 
 @pytest.mark.parametrize("batching",

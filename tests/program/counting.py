@@ -91,6 +91,9 @@ def fault(w, name, s):
     if name == "exit":
         print("about to exit", flush=True)
         os._exit(3)
+    if name == "full":
+        with open("/dev/full", "w") as f:
+            f.write("what it would keep")
     if name == "hang":
         time.sleep(1000)
     if name == "loop":
@@ -226,6 +229,10 @@ def loops(rank):
 def train(w, optimizer):
     while not ARGS.loop or w.epoch < ARGS.loop:  # else all were made before
         s = w.next()
+        if s.number == ARGS.steps:
+            w.epoch_end(-1)
+            w.log(test_accuracy=0.5, test_loss=float(np.abs(w.params).sum()))
+            return
         if not s.flags & wire.NO_STEP:
             at("before", w, s)
             if s.flags & wire.STOP or not w.begin(s):
@@ -281,6 +288,7 @@ if __name__ == "__main__":
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--epochs", type=float)
     parser.add_argument("--loop", type=int, help="epochs that it makes, and does not tell")
+    parser.add_argument("--steps", type=int, help="its loop ends before this slice, and it says so")
     parser.add_argument("--longer", type=int, help="this rank makes one more of them")
     parser.add_argument("--ahead", type=int, default=1)
     parser.add_argument("--optimizer", default="sgd")

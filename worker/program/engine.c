@@ -48,6 +48,14 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
             return rc;
         }
     }
+    if (g->early && g->doing == HELD && g->held_at == WIRE_BEGIN) {
+        err_set(e, ERR_UNSUPPORTED,
+                "%s trains on after a loop over steps that ended within an epoch: where parameters "
+                "are averaged, the run ends there",
+                g->p->link.who);
+        err_hint(e, "make each loop but the last a multiple of len(loader), or take strategy sync");
+        return -ERR_UNSUPPORTED;
+    }
     sum->leaves = g->doing == HELD && g->held_at == WIRE_LEAVE;
     sum->absent = g->lost;
     w->eval_count = metrics_take_result(&g->metrics, sum);
@@ -240,7 +248,8 @@ struct engine *program_engine(struct program *p, struct trainer_env *env, struct
     g->rate = spec->optimizer.learning_rate;
     g->differences = !p->about.plain && step == STEP_BY_STRATEGY;
     g->summed = step == STEP_BY_PROGRAM_ON_SUM;
-    g->quits = p->epochs > 0 && (g->summed || strategy->server);
+    g->quits = p->epochs > 0;
+    g->averages = !g->summed && !strategy->server && spec->workers > 1;
     g->of_sum = 1;
     g->base.weighed = true;
     g->base.sums = p->about.sums;

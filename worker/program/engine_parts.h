@@ -51,13 +51,14 @@ struct program_engine {
                                       that were sent */
     struct wire_message slices[AHEAD_MOST + 2]; /* by number modulo p->slots, as they were sent */
     bool begun;                                 /* BEGIN came for the step under way */
-    bool grants; /* the program may make it without GO, once its parameters are kept */
-    bool made;   /* it made the last one so */
-    bool paced;  /* its steps are lengthened (emulated slowdown) */
-    bool quits;  /* the strategy lets it leave before its epochs are over */
-    bool early;  /* it has done so */
-    int marked;  /* its buckets that were handed over */
-    double rate; /* that the program told last */
+    bool grants;   /* the program may make it without GO, once its parameters are kept */
+    bool made;     /* it made the last one so */
+    bool paced;    /* its steps are lengthened (emulated slowdown) */
+    bool quits;    /* the strategy lets it leave before its epochs are over */
+    bool early;    /* it has done so */
+    bool averages; /* nodes step by themselves: where a loop over steps ends, all average */
+    int marked;    /* its buckets that were handed over */
+    double rate;   /* that the program told last */
     struct metrics metrics;
     int64_t measured;  /* steps whose CPU time is in `each` */
     double each;       /* CPU seconds a sample */
@@ -96,6 +97,8 @@ int talk_go_on(struct program_engine *g, uint32_t flags, struct err *e);
 /* An error if it may not leave yet, after slice `last` (-1: before any). g->early gets whether it
  * leaves before its epochs are over. */
 int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
+/* It makes no step any more: it has left, or its loop over steps has ended within an epoch. */
+bool talk_has_quit(const struct program_engine *g);
 /* A program that left early and ends with a status other than 0 (`sys.exit(1)`) has failed. */
 int talk_check_status(struct program_engine *g, struct err *e);
 /* Both make the error and return it. */
@@ -119,9 +122,9 @@ void pass_make_whole(struct program_engine *g);
 /* The program began one more backward pass over the step before (WIRE_AGAIN): follows it to its GO,
  * which has these flags too. */
 int pass_further(struct program_engine *g, uint32_t flags, struct err *e);
-/* As engine_ops.compute. */
 /* The usual time of a pass after one that took so long: falls fast, rises slowly. */
 double pass_usual(double usual, double took, bool made);
+/* As engine_ops.compute. */
 int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                  dev_mark_fn *mark, void *ctx, struct err *e);
 

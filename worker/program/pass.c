@@ -260,10 +260,11 @@ static int check_finite(const struct program_engine *g, const struct work *w,
     return -ERR_DATA;
 }
 
-/* An epoch's end that comes while a step is due belongs to the step before. */
-static int check_previous_end(struct program_engine *g, struct err *e)
+/* An epoch's end that comes while a step is due belongs to the step before; that of a loop over
+ * steps may be anywhere. */
+static int check_previous_end(struct program_engine *g, bool anywhere, struct err *e)
 {
-    bool last = g->number > 0 && (*ahead_told(g, g->number - 1) & WIRE_EPOCH_LAST);
+    bool last = anywhere || (g->number > 0 && (*ahead_told(g, g->number - 1) & WIRE_EPOCH_LAST));
     return last && !g->begun ? 0 : talk_ended_early(g, e);
 }
 
@@ -304,8 +305,24 @@ static int take_begin(struct program_engine *g, struct pass *pass, int64_t numbe
     return rc;
 }
 
-/* Until GRADIENTS or LEAVE: enum answer. EPOCH_END may come first: the program evaluates then,
- * which is no computing. */
+/* EPOCH_END before BEGIN: the program evaluates now, which is no computing. A loop over steps that
+ * ends within an epoch is HAS_LEFT where parameters are averaged first. */
+static int take_end(struct program_engine *g, const struct wire_message *m, struct err *e)
+{
+    int rc = check_previous_end(g, m->slice.epoch < 0, e);
+    if (rc >= 0 && m->slice.epoch < 0 && g->averages) {
+        g->early = true;
+        g->doing = HELD;
+        g->held_at = WIRE_EPOCH_END;
+        return HAS_LEFT;
+    }
+    g->base.idle = -1; /* until BEGIN */
+    g->p->link.until = 0;
+    program_phase(g->p, PHASE_EVALUATE);
+    return rc < 0 ? rc : talk_say(g, WIRE_CONTINUE, g->p->open ? WIRE_HOLD : 0, e);
+}
+
+/* Until GRADIENTS or LEAVE: enum answer. */
 static int follow(struct program_engine *g, struct pass *pass, struct wire_message *m,
                   struct err *e)
 {
@@ -316,11 +333,8 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
         }
         switch (m->type) {
         case WIRE_EPOCH_END:
-            g->base.idle = -1; /* until BEGIN */
-            g->p->link.until = 0;
-            program_phase(g->p, PHASE_EVALUATE);
-            if ((rc = check_previous_end(g, e)) >= 0) {
-                rc = talk_say(g, WIRE_CONTINUE, g->p->open ? WIRE_HOLD : 0, e);
+            if ((rc = take_end(g, m, e)) == HAS_LEFT) {
+                return rc;
             }
             break;
         case WIRE_BEGIN:
@@ -360,11 +374,6 @@ static void leave(struct program_engine *g, struct pass *pass, struct work *w,
             mark_next(g, pass, true);
         }
     }
-}
-
-static bool has_quit(const struct program_engine *g)
-{
-    return g->early && (g->doing == GONE || (g->doing == HELD && g->held_at == WIRE_LEAVE));
 }
 
 /* The reference time of an emulated slowdown: CPU seconds a sample of the program's process, which
@@ -431,7 +440,7 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
         .weight = -1, .work = w, .begin = comm_now(base->env->comm), .mark = mark, .ctx = ctx};
     struct wire_message m;
     int rc;
-    if (has_quit(g)) {
+    if (talk_has_quit(g)) {
         leave(g, &pass, w, out);
         return 0;
     }

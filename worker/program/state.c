@@ -21,11 +21,11 @@ static bool ended_well(struct program_engine *g)
            g->p->child.status == 0;
 }
 
-/* Held at BEGIN or LEAVE. */
+/* Held at BEGIN or LEAVE, or where a loop over steps has ended. */
 static int reach(struct program_engine *g, struct err *e)
 {
     int rc = talk_settle(g, e);
-    while (rc >= 0 && g->doing == HELD && g->held_at == WIRE_EPOCH_END) {
+    while (rc >= 0 && g->doing == HELD && g->held_at == WIRE_EPOCH_END && !talk_has_quit(g)) {
         if ((rc = talk_go_on(g, WIRE_HOLD, e)) >= 0) {
             rc = talk_settle(g, e);
         }

@@ -94,20 +94,16 @@ int talk_check_leave(struct program_engine *g, int64_t last, struct err *e)
     if (g->early) {
         return 0;
     }
-    if (g->p->open) {
-        err_set(e, ERR_PEER,
-                "%s left after %lld steps, in the middle of an epoch: where parameters are "
-                "averaged, each epoch has all of its samples",
-                g->p->link.who, (long long)last + 1);
-        err_hint(e,
-                 "a loop over steps makes a multiple of the steps of an epoch there; sync and "
-                 "strategies with a server let it end anywhere");
-        return -ERR_PEER;
-    }
     err_set(e, ERR_PEER, "%s left after %lld steps, before the job's %g epochs were over",
             g->p->link.who, (long long)g->number, g->base.env->spec->epochs);
     err_hint(e, "its loop over epochs and the job's 'epochs' must agree: evenstep.epochs(n)");
     return -ERR_PEER;
+}
+
+bool talk_has_quit(const struct program_engine *g)
+{
+    bool left = g->doing == GONE || (g->doing == HELD && g->held_at == WIRE_LEAVE);
+    return left || (g->early && g->doing == HELD && g->held_at == WIRE_EPOCH_END);
 }
 
 int talk_check_status(struct program_engine *g, struct err *e)
@@ -136,7 +132,8 @@ static int settled_by(struct program_engine *g, const struct wire_message *m, st
         g->begun_last = m->slice.number;
         return 0;
     case WIRE_EPOCH_END:
-        return check_epoch_end(g, e);
+        g->early = g->early || (m->slice.epoch < 0 && g->averages);
+        return m->slice.epoch < 0 ? 0 : check_epoch_end(g, e);
     case WIRE_LEAVE:
         return talk_check_leave(g, g->number, e);
     default:

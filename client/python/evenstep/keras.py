@@ -140,7 +140,7 @@ class _Program:
                 'with reduction="sum" each node would add the penalties of regularizers once more: '
                 "take a loss that is a mean"
             )
-        self.run.on_start = self.steps.start
+        self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
         model.train_function = None  # one made before has no exchange in it
 
     def _check_like_the_first(self, rows, told):

@@ -52,7 +52,7 @@ class _Data:
         self.run, self.steps = join(
             model, optimizer, list(model.trainable_variables), self.rows, told, sums=False
         )
-        self.run.on_start = self.steps.start
+        self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
         self.stream = self.steps.stream
         object.__setattr__(optimizer, "apply", self.steps.shadow(optimizer.apply, self))
 

@@ -68,6 +68,10 @@ class Steps:
             n = int(np.prod(v.shape))
             v.assign(self.stats[at : at + n].reshape(v.shape).copy())
             at += n
+        self.reload()
+
+    def reload(self):
+        """What the program gave before, into the optimizer of now."""
         if self.run.state:
             self.load(pickle.loads(self.run.state))
 

@@ -111,12 +111,19 @@ class Run:
             self._pass_no_more()
             return False
         if self._passed == 0:
+            self._start_behind()
             self.say(
                 "the run goes on in epoch %d, so the loop passes over %d without a batch: "
                 "`for epoch in evenstep.epochs(n)` begins there" % (self.epoch + 1, self.epoch)
             )
         self._passed += 1
         return True
+
+    def _start_behind(self):
+        """What stands between or behind loops that are passed over evaluates and saves what the run
+        has made, and not the program's first parameters."""
+        if self.reload:
+            self.ensure_started()
 
     def _pass_no_more(self):
         if self.passing and not self.on_start and self.reload:
@@ -155,6 +162,8 @@ class Run:
         self._passed += made
         if made < n:
             self.goes_on_where_it_is()
+        elif made:
+            self._start_behind()
         return made
 
     def next(self):
@@ -205,6 +214,10 @@ class Run:
     def epoch_end(self, epoch):
         self._held(self._library.epoch_end, epoch)
         self._ended += 1
+
+    def loop_end(self):
+        """A loop over steps ended within an epoch."""
+        self._held(self._library.epoch_end, -1)
 
     def _held(self, call, *args):
         return self._asked(SAVE, call, *args)

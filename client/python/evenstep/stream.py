@@ -30,6 +30,7 @@ class Stream:
         self._over = None  # the epoch of which the last slice has begun
         self.on_begin = None  # called once, when the first slice has begun
         self._looked_at = None  # a slice that began in a loop which made no pass over it
+        self.in_step = True  # all nodes make the same steps; no: a server takes them as they come
 
     def _first(self, queue):
         if not queue and (piece := self.run.next()):
@@ -78,6 +79,7 @@ class Stream:
             if piece.epoch_last:
                 self._over = piece.epoch
             if piece.number >= 0:
+                self.in_step = bool(piece.step_count)
                 return piece
         self._close_epoch()
         return None
@@ -124,11 +126,19 @@ class Stream:
         self._close_epoch()
         return True
 
-    def _close_epoch(self):
+    def close_loop(self):
+        """A loop over steps has ended, in an epoch or with it; what follows sees the same."""
+        if not self.close_epoch_if_over() and not self.run.over:
+            self._end(self.run.loop_end)
+
+    def _end(self, told, *epoch):
         self.steps.finish_step()
         self.steps.hand_over()
-        self.run.epoch_end(self._over)
+        told(*epoch)
         self.steps.take_over()
+
+    def _close_epoch(self):
+        self._end(self.run.epoch_end, self._over)
         self.epoch, self._over = self._over + 1, None
         self._to_sample = deque(self._to_begin)
         self._last_sampled = False

@@ -29,7 +29,8 @@ def _values(models):
 
 def _kill_at(step):
     """TEST_KILL=N: the last rank's first process is killed at its Nth step, or with
-    TEST_KILL_IN=backward at its Nth backward pass."""
+    TEST_KILL_IN=backward at its Nth backward pass; TEST_KILL_IN=hook: a hook raises in that pass,
+    exit: it exits there with a status of its own."""
     last = evenstep.rank() == evenstep.world_size() - 1
     if not step or not last or os.environ.get("EVENSTEP_INCARNATION") != "0":
         return
@@ -37,16 +38,25 @@ def _kill_at(step):
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 
     steps, backward = iter(range(1, step + 1)), torch.Tensor.backward
+    where = os.environ.get("TEST_KILL_IN")
 
-    def kill(*_):
+    def fail(*_):
+        raise RuntimeError("a hook of the program's own")
+
+    def kill(loss, *_):
         if next(steps) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
+            if where == "hook":
+                loss.register_hook(fail)
+            elif where == "exit":
+                os._exit(3)
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     def kill_or_pass(*args, **options):
-        kill()
+        kill(*args)
         backward(*args, **options)
 
-    if os.environ.get("TEST_KILL_IN") == "backward":
+    if where:
         torch.Tensor.backward = kill_or_pass
     else:
         register_optimizer_step_pre_hook(kill)

@@ -95,6 +95,28 @@ def groups_and_scheduler(output):
     leave(output, model, rate=scheduler.get_last_lr()[0])
 
 
+def _one_cycle(output, prepared):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.95)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(opt, 0.05, total_steps=5)
+    more = [scheduler] if prepared else []
+    model, opt, loader, *_ = evenstep.prepare(model, opt, full(data()), *more)
+    for _ in evenstep.epochs(4):
+        for x, y in loader:
+            plain_step(model, opt, x, y)
+            scheduler.step()
+    leave(output, model)
+
+
+def one_cycle(output):
+    """It moves the momentum, too."""
+    _one_cycle(output, True)
+
+
+def one_cycle_of_its_own(output):
+    _one_cycle(output, False)
+
+
 def scaler(output):
     grad_scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
 
@@ -129,6 +151,24 @@ class Odd(nn.Module):
 
     def forward(self, x):
         return self.out(torch.tanh(self.b(torch.tanh(self.frozen(self.a(x))))))
+
+
+def unfrozen_within_a_step(output):
+    """When the batch is there, as a loop over batches that counts them does."""
+    count = 0
+
+    def step(model, opt, x, y):
+        nonlocal count
+        count += 1
+        if count == 20:
+            model[0].requires_grad_(True)
+            opt.add_param_group({"params": model[0].parameters(), "lr": 0.02})
+        plain_step(model, opt, x, y)
+
+    model = mlp()
+    model[0].requires_grad_(False)
+    opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.05, momentum=0.9)
+    loop(output, model, opt, full(data()), step)
 
 
 def odd_parameters(output):

@@ -17,6 +17,7 @@
 
 #include "kernels/flat.h"
 #include "worker/exchange/lockstep/survival.h"
+#include "worker/exchange/lockstep/weights.h"
 #include "worker/exchange/norm_stats.h"
 
 /* What was taken since an average. */
@@ -32,6 +33,7 @@ struct averaging {
     struct interval group_since, all_since; /* the last average of the group, of all */
     struct allreduce group, all;
     struct survival *survival; /* NULL: a lost worker ends the run */
+    struct weighing weighing;  /* of the average over all: whose programs have left */
     /* [n] what is summed: parameters, optimizer state, statistics, then words or a weight; owned */
     float *sum;
     float *own; /* [n_params + n_stats] this rank's replica while the average is evaluated; owned */
@@ -66,6 +68,7 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
 {
     const struct dev_replica *r = env->replica;
     lockstep_init(&s->l, env, state);
+    s->weighing.l = env->weighed ? &s->l : NULL;
     s->n_params = r->count[DEV_PARAMS];
     s->n_optim = r->count[DEV_OPTIM];
     s->n_stats = r->count[DEV_STATS];
@@ -235,10 +238,13 @@ static int average_group(struct averaging *s, struct err *e)
     return load(s, false, e);
 }
 
-static int average_all(struct averaging *s, double step_seconds, struct err *e)
+/* After a step, or in place of the one that the program would not make (r->leaves). */
+static int average_all(struct averaging *s, const struct dev_result *r, double step_seconds,
+                       struct err *e)
 {
     size_t n, n_words = lockstep_words(&s->l);
     struct interval *since = &s->all_since;
+    bool moved = since->samples > 0;
     int rc = gather(s, true, since, &n, e);
     if (rc < 0) {
         return rc;
@@ -246,20 +252,26 @@ static int average_all(struct averaging *s, double step_seconds, struct err *e)
     float *words = s->sum + n;
     lockstep_write(&s->l, words, step_seconds, 0);
     lockstep_weigh(&s->l, words, since->weight, false, false);
+    s->weighing.step = s->l.at.step + 1;
+    weighing_leave(&s->weighing, r, words);
     allreduce_start(&s->all, s->sum, n + n_words, n_words);
-    if ((rc = end_sum(s, &s->all, e)) < 0) {
+    if ((rc = end_sum(s, &s->all, e)) < 0 || (rc = weighing_left(&s->weighing, words, e)) < 0) {
         return rc;
     }
+    s->l.at.left = s->l.at.left || rc == WEIGHING_ALL_LEFT;
     if (s->l.env->weighed) {
         correct(s, true, since, lockstep_weighed(&s->l, words)[WORD_WEIGHT]);
     }
     s->group_since = s->all_since = (struct interval){0};
     lockstep_agree(&s->l, words);
+    s->l.at.evaluated_here = false;
+    if (!moved) {
+        return 0; /* the replicas are equal */
+    }
     if (s->n_params > 0) { /* else there are no numbers */
         const float *own = s->l.env->replica->host[DEV_PARAMS];
         s->distance = (float)flat_distance(own, s->sum, s->n_params);
     }
-    s->l.at.evaluated_here = false;
     if ((rc = load(s, true, e)) >= 0) {
         survival_averaged(s->survival, words);
     }
@@ -321,7 +333,7 @@ static int find_next(struct averaging *s, struct work *out, struct err *e)
         return rc;
     }
     if (lockstep_over(l) && s->all_since.samples > 0 && /* the target came between two averages */
-        (rc = average_all(s, 0, e)) < 0) {
+        (rc = average_all(s, &(struct dev_result){0}, 0, e)) < 0) {
         return rc;
     }
     if (lockstep_evaluates(l, out)) {
@@ -404,7 +416,8 @@ static int update(struct averaging *s, const struct work *w, struct err *e)
 }
 
 /* Makes the average that the step ends with; *floats: how many of each replica. */
-static int average(struct averaging *s, double step_seconds, size_t *floats, struct err *e)
+static int average(struct averaging *s, const struct dev_result *r, double step_seconds,
+                   size_t *floats, struct err *e)
 {
     const struct lockstep *l = &s->l;
     double epoch = (double)l->at.applied / (double)l->env->train_samples;
@@ -412,7 +425,7 @@ static int average(struct averaging *s, double step_seconds, size_t *floats, str
     switch (last ? AVERAGE_ALL : s->policy->after(l->env->spec, l->at.step, epoch)) {
     case AVERAGE_ALL:
         *floats = s->n_params + s->n_optim + s->n_stats;
-        return average_all(s, step_seconds, e);
+        return average_all(s, r, step_seconds, e);
     case AVERAGE_GROUP:
         *floats = s->n_params + s->n_stats;
         return average_group(s, e);
@@ -430,8 +443,8 @@ int averaging_gradients(struct strategy *base, const struct work *w, const struc
     struct lockstep *l = &s->l;
     double begin = comm_now(l->env->comm);
     size_t floats;
-    int rc = update(s, w, e);
-    if (rc < 0) {
+    int rc = r->leaves ? average_all(s, r, compute_s, e) : update(s, w, e);
+    if (rc < 0 || r->leaves) {
         return rc;
     }
     count_samples(s, w);
@@ -439,7 +452,7 @@ int averaging_gradients(struct strategy *base, const struct work *w, const struc
     s->distance = NAN;
     lockstep_done(l);
     int64_t step = l->at.step;
-    if ((rc = average(s, compute_s, &floats, e)) < 0 &&
+    if ((rc = average(s, r, compute_s, &floats, e)) < 0 &&
         ((rc = recover(s, rc, e)) < 0 || l->at.step < step)) {
         return rc; /* the step is undone */
     }

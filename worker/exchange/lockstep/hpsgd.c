@@ -32,35 +32,7 @@
 #include <string.h>
 
 #include "kernels/flat.h"
-#include "worker/exchange/lockstep/lockstep.h"
-#include "worker/exchange/lockstep/round_length.h"
-#include "worker/exchange/lockstep/survival.h"
-#include "worker/exchange/norm_stats.h"
-
-struct hpsgd {
-    struct strategy base;
-    struct lockstep l;
-    size_t n, n_stats;
-    float *w;        /* [n] at this round's start, the same on all ranks */
-    float *g;        /* [n] this rank's part of the round's G, rate and share included */
-    float *flying;   /* [n + n_stats + words + W] the sum under way: G, statistics, words, times of
-                        reductions */
-    float *launched; /* [n_stats] this rank's statistics when they were launched */
-    struct allreduce sum;
-    struct survival *survival; /* NULL: a lost worker ends the run */
-    bool in_flight;            /* launched and not merged */
-    bool landed;               /* it needs no waiting */
-    bool restored;             /* it is a checkpoint's and brings no statistics */
-    bool gathered;             /* g holds a round's gradients that were not launched */
-    int64_t round;             /* since the start of this attempt, or since a worker was lost */
-    int given_k;               /* 0: auto */
-    int k, done;               /* local steps of this round; done of them */
-    struct round_length length;
-    int64_t first_step; /* since `round` is counted */
-    double step_seconds, reduction_seconds;
-    double weight, samples; /* of this rank's gradients in the round; planned, of all ranks */
-    double flying_samples;  /* `samples` of the sum under way */
-};
+#include "worker/exchange/lockstep/hpsgd_parts.h"
 
 static void release(struct strategy *base)
 {
@@ -115,6 +87,7 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
     s->n = n;
     s->n_stats = env->n_stats;
     lockstep_init(&s->l, env, state);
+    s->weighing.l = env->weighed ? &s->l : NULL;
     size_t all = n + s->n_stats + lockstep_words(&s->l) + (size_t)env->comm->workers;
     s->w = malloc(n * sizeof(float) + 1);
     s->g = calloc(n + 1, sizeof(float));
@@ -148,143 +121,6 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     return &s->base;
 }
 
-/* ---- rounds ---------------------------------------------------------------------------------- */
-
-static float *words_of(const struct hpsgd *s)
-{
-    return s->flying + s->n + s->n_stats;
-}
-
-/* Launches the sum of the last round's gradients; round 0 has none. */
-static int launch(struct hpsgd *s, struct err *e)
-{
-    struct lockstep *l = &s->l;
-    struct dev_replica *r = l->env->replica;
-    int W = l->env->comm->workers, left = l->env->comm->n_members[COMM_ALL];
-    float *words = words_of(s), *reductions = words + lockstep_words(l);
-    if (s->n_stats > 0) {
-        int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
-        if (rc < 0) {
-            return rc;
-        }
-        memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
-        norm_stats_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
-                         (float)(l->at.step > 0 ? lockstep_share(l) : 1.0 / left));
-    }
-    memcpy(s->flying, s->g, s->n * sizeof(float));
-    memset(s->g, 0, s->n * sizeof(float));
-    lockstep_write(l, words, s->step_seconds, 0);
-    lockstep_weigh(l, words, s->weight, false, false);
-    s->flying_samples = s->samples;
-    s->weight = s->samples = 0;
-    memset(reductions, 0, (size_t)W * sizeof(float));
-    reductions[l->env->comm->rank] = (float)s->reduction_seconds;
-    s->in_flight = true;
-    s->landed = s->gathered = s->restored = false;
-    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W,
-                    lockstep_words(l) + (size_t)W);
-    return 0;
-}
-
-static int land(struct hpsgd *s, struct err *e)
-{
-    if (s->landed) {
-        return 0;
-    }
-    survival_watch(s->survival, true);
-    int rc = comm_wait(s->l.env->comm, &s->sum.op, e);
-    survival_watch(s->survival, false);
-    if (rc >= 0) {
-        double scale = lockstep_correct(&s->l, words_of(s), s->flying_samples);
-        s->landed = true;
-        s->reduction_seconds = s->sum.op.finished - s->sum.op.started;
-        if (scale != 1) {
-            flat_scale(s->flying, s->flying, (float)scale, s->n);
-        }
-        survival_landed(s->survival, s->w, s->flying);
-    }
-    return rc;
-}
-
-static int next_k(struct hpsgd *s)
-{
-    const struct lockstep *l = &s->l;
-    const float *words = words_of(s);
-    double step = lockstep_slowest(l, words),
-           reduction = lockstep_fastest(l, words + lockstep_words(l));
-    int k = round_length_next(&s->length, reduction, step);
-    return s->given_k > 0 ? s->given_k : s->round < 3 ? 1 : k;
-}
-
-static int merge_stats(struct hpsgd *s, struct err *e)
-{
-    struct dev_replica *r = s->l.env->replica;
-    const int32_t *mean_of = s->l.env->mean_of;
-    float *merged = s->flying + s->n, *own = r->host[DEV_STATS];
-    int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
-    if (rc < 0) {
-        return rc;
-    }
-    norm_stats_settle(merged, merged, mean_of, s->n_stats);
-    for (size_t i = 0; i < s->n_stats; i++) {
-        own[i] += merged[i] - s->launched[i];
-        own[i] = mean_of[i] >= 0 && own[i] < 0 ? 0 : own[i];
-    }
-    rc = r->dev->ops->store(r, DEV_STATS, 0, s->n_stats, e);
-    survival_merged_stats(s->survival);
-    return rc;
-}
-
-/* Waits for the sum under way, updates w with it, and makes w the replica. Without a sum w stays:
- * round 0 ends where it began. */
-static int merge(struct hpsgd *s, struct err *e)
-{
-    struct dev_replica *r = s->l.env->replica;
-    bool summed = s->in_flight;
-    int rc;
-    if (summed) {
-        if ((rc = land(s, e)) < 0) {
-            return rc;
-        }
-        flat_subtract(s->w, s->flying, s->n);
-    }
-    s->in_flight = false;
-    memcpy(r->host[DEV_PARAMS], s->w, s->n * sizeof(float));
-    if ((rc = r->dev->ops->store(r, DEV_PARAMS, 0, s->n, e)) < 0) {
-        return rc;
-    }
-    return s->n_stats > 0 && summed && !s->restored ? merge_stats(s, e) : 0;
-}
-
-static int end_round(struct hpsgd *s, struct err *e)
-{
-    bool summed = s->in_flight;
-    int rc = merge(s, e);
-    if (rc < 0) {
-        return rc;
-    }
-    s->round++;
-    s->done = 0;
-    s->gathered = true;
-    if (summed) {
-        lockstep_agree(&s->l, words_of(s));
-        s->k = next_k(s);
-    }
-    survival_round_ended(s->survival);
-    return 0;
-}
-
-/* The last round is reduced too. */
-static int drain(struct hpsgd *s, struct err *e)
-{
-    int rc = launch(s, e);
-    s->l.at.evaluated_here = false;
-    if (rc < 0) {
-        return rc;
-    }
-    return merge(s, e);
-}
-
 /* ---- the strategy ---------------------------------------------------------------------------- */
 
 /* A state holds the sum under way, so the sum is launched early if need be, and merged at its usual
@@ -294,8 +130,8 @@ static int prepare_state(struct hpsgd *s, struct err *e)
     struct rank_env *env = s->l.env;
     int rc = 0;
     env->aside(env->ctx, true);
-    if (!s->in_flight && s->gathered && (rc = launch(s, e)) >= 0) {
-        rc = land(s, e);
+    if (!s->in_flight && s->gathered && (rc = hpsgd_launch(s, e)) >= 0) {
+        rc = hpsgd_land(s, e);
     }
     env->aside(env->ctx, false);
     return rc;
@@ -323,9 +159,10 @@ static int checkpoint(struct hpsgd *s, struct err *e)
 static int end_rounds(struct hpsgd *s, struct err *e)
 {
     if (s->in_flight) {
-        return merge(s, e); /* a restart from the very end */
+        return hpsgd_merge(s, e); /* a restart from the very end */
     }
-    return s->gathered ? drain(s, e) : 0; /* the target was reached; else it is done already */
+    return s->gathered ? hpsgd_drain(s, e)
+                       : 0; /* the target was reached; else it is done already */
 }
 
 static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
@@ -345,7 +182,7 @@ static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
     if (!over && l->at.checkpoint && (rc = checkpoint(s, e)) < 0) {
         return rc;
     }
-    if (!over && !s->in_flight && s->gathered && (rc = launch(s, e)) < 0) {
+    if (!over && !s->in_flight && s->gathered && (rc = hpsgd_launch(s, e)) < 0) {
         return rc;
     }
     lockstep_train(l, out);
@@ -418,8 +255,8 @@ static int end_step(struct hpsgd *s, struct err *e)
 {
     struct lockstep *l = &s->l;
     bool last = cursor_done(&l->at.cursor);
-    int rc = s->done == s->k || last || lockstep_may_end(l) ? end_round(s, e) : 0;
-    return rc >= 0 && last && !l->at.stop && !l->at.pause ? drain(s, e) : rc;
+    int rc = s->done == s->k || last || lockstep_may_end(l) ? hpsgd_end_round(s, e) : 0;
+    return rc >= 0 && last && !l->at.stop && !l->at.pause ? hpsgd_drain(s, e) : rc;
 }
 
 static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
@@ -428,8 +265,8 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     struct hpsgd *s = (struct hpsgd *)base;
     struct lockstep *l = &s->l;
     double begin = comm_now(l->env->comm);
-    int rc = w->weight > 0 ? local_step(s, w, e) : 0;
-    if (rc < 0) {
+    int rc = r->leaves ? hpsgd_leave(s, e) : w->weight > 0 ? local_step(s, w, e) : 0;
+    if (rc < 0 || r->leaves) {
         return rc;
     }
     bool first = s->done == 0 && s->in_flight;

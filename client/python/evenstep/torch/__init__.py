@@ -76,9 +76,8 @@ class Program:
         about["framework"] = "torch " + torch.__version__
         known = about["samples"]
         self.about = dict(about)
-        self.run = Run(
-            about, optimizer.describe(optimizers), tensors.parameters, tensors.statistics
-        )
+        rule = optimizer.describe(optimizers, schedulers)
+        self.run = Run(about, rule, tensors.parameters, tensors.statistics)
         self.blocks = Blocks(self.run, models, tensors)
         self.passes = Passes(self.run, self.blocks, optimizers, reduction)
         self.stream = Stream(self.run, self.passes)
@@ -132,7 +131,7 @@ class Program:
         self.blocks.fill()
         self.run.start()
         self.blocks.attach()
-        self.state.load()
+        self.state.load(again=self.run.passing)
 
     @contextlib.contextmanager
     def no_sync(self):

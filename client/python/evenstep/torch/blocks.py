@@ -9,6 +9,7 @@ A program may move a parameter out of the block (`model.to()`): `check` compares
 every step and brings it back.
 """
 
+import contextlib
 from collections import namedtuple
 
 import torch
@@ -186,6 +187,18 @@ class Blocks:
         """The rank has changed the block: what is not in it gets the new values."""
         for slot in self.outside:
             slot.tensor.data.copy_(slot.view)
+
+    @contextlib.contextmanager
+    def kept(self):
+        """Whatever is done within, all of it is afterwards as it was before."""
+        both = self.slots + self.statistics
+        before = [slot.tensor.detach().clone() for slot in both]
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for slot, value in zip(both, before):
+                    slot.tensor.copy_(value)
 
     @torch.no_grad()
     def remember(self):

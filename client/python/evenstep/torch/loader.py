@@ -234,13 +234,17 @@ class Loader:
         return self._going_on() if self.run.passing else self._batches()
 
     def _going_on(self):
-        """After a restart. A loop passes over what was made before; `next(iter(loader))` is a look
-        at a batch, or a loop over steps, which knows no epochs."""
+        """After a restart. A loop passes over what was made before: it has one batch, without a
+        step, since what follows it may need its loss. `next(iter(loader))` is a look at a batch, or
+        a loop over steps, which knows no epochs."""
         if asked_by_call(sys._getframe(1)) or not self.run.passes_over():
             yield from self._batches()
+        else:
+            yield from self._passed_over()
 
     def _batches(self):
         self.run.ensure_started()
+        self.stream.steps.spare = False  # a loop before may have been left with one
         self.stream.reopen()
         if self.stream.is_over():
             if not self.stream.steps.place.in_steps:
@@ -249,10 +253,18 @@ class Loader:
         return self._streamed() if self._collate else self._sampled()
 
     def _behind_end(self):
-        """No loop has a batch any more; `next(iter(loader))` has one to look at, without a step,
-        and so has the last of evenstep.steps()."""
+        """No loop has a step any more. `next(iter(loader))` has a batch to look at, and so has the
+        last of evenstep.steps(). Under a server a faster node's program may have ended the run, so
+        a loop has one, since what follows it may need its loss."""
         if self.stream.steps.place.in_steps or asked_by_call(sys._getframe(1)):
             yield from self._spare(self.given.batch_size or self.run.global_batch)
+        elif not self.stream.in_step:
+            yield from self._passed_over()
+
+    def _passed_over(self):
+        """The one batch of an epoch in which this process makes no step."""
+        with self.stream.steps.blocks.kept():
+            yield from self._spare(GHOST)
 
     def _spare(self, samples):
         """A batch that no step is made of."""
@@ -286,10 +298,10 @@ class Loader:
             if self.run.passing:  # a look, where the epoch ended with the process before this one
                 self.run.epoch = self.stream.epoch
                 piece = self.stream.begin()
-            elif not self.stream.on_begin:
-                # a server's other nodes had all of the epoch; what follows a loop may need its
-                # last batch or loss
-                yield from self._spare(GHOST)
+            else:
+                # a server's other nodes had all of the epoch, or the process before this one; what
+                # follows a loop may need its last batch or loss
+                yield from self._passed_over()
         while piece is not None:
             if batches is None:
                 batches = self._iterator(piece.epoch)

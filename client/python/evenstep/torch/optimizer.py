@@ -11,7 +11,13 @@ from ..run import SKIP, VOID, Error
 from .blocks import may_train
 
 
-def describe(optimizers):
+def _moves_momentum(scheduler):
+    """OneCycleLR and CyclicLR do, unless told not to; it may be one of several."""
+    parts = getattr(scheduler, "_schedulers", ())
+    return getattr(scheduler, "cycle_momentum", False) or any(map(_moves_momentum, parts))
+
+
+def describe(optimizers, schedulers=()):
     """A server can make the same update for plain SGD: one rate, momentum and decay."""
     if not optimizers:
         return {"name": "", "server": 0}
@@ -30,11 +36,27 @@ def describe(optimizers):
         and one("nesterov")
         and one("weight_decay", where=bool)
         and not any(g.get("dampening") or g.get("maximize") for g in groups)
+        and not any(map(_moves_momentum, schedulers))
     )
     told["momentum"] = float(groups[0].get("momentum", 0.0))
     told["nesterov"] = int(bool(groups[0].get("nesterov", False)))
     told["weight_decay"] = max(float(g.get("weight_decay", 0.0)) for g in groups)
     return told
+
+
+def differs(optimizers, rule):
+    """What of the optimizers a server does not do that was told this rule and is told the first
+    group's rate in each step; None: nothing."""
+    groups = [g for o in optimizers for g in o.param_groups]
+    rate, momentum, decay = groups[0]["lr"], rule["momentum"], rule["weight_decay"]
+    for g in groups:
+        if g["lr"] != rate:
+            return "a group's rate of %g beside %g" % (g["lr"], rate)
+        if g.get("momentum", 0.0) != momentum:
+            return "a momentum of %g in place of %g" % (g["momentum"], momentum)
+        if g.get("weight_decay", 0.0) not in (0, decay):
+            return "a decay of %g in place of %g" % (g["weight_decay"], decay)
+    return None
 
 
 class _Watch:

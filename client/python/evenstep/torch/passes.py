@@ -35,7 +35,7 @@ import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
 from .blocks import has_batch_norm
-from .optimizer import describe
+from .optimizer import describe, differs
 from .streams import on_gpu, streams_of
 
 IDLE_MOST = 100  # batches in a row without a backward pass
@@ -58,6 +58,7 @@ class Passes:
         self.answer = STEP
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self._rule = describe(optimizers)
+        self._told = False  # that the optimizer is not the rule any more
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.mine = 0.0  # weight of this slice
@@ -149,8 +150,6 @@ class Passes:
         self.finish_step()
         held = self.run.holds()
         self.blocks.check(copy=held)
-        if self._unhooked:
-            self.hook()
         if not self.run.begin(piece.number):
             return False
         if held:
@@ -208,12 +207,14 @@ class Passes:
     # ---- the pass
 
     def begin(self, loss=None):
-        if self.slice is None:
-            if self.spare:
-                self._count_spare()
+        if self.spare:  # also with a slice that was looked at before, whose pass comes later
+            self._count_spare()
+        if self.spare or self.slice is None:
             return
         self.touched = self._trained = True
         self.idle = 0
+        if self._unhooked:
+            self.hook()
         self.place.pass_begins()
         further = self.settled and not self.keeping
         self._local = further and self.answer == DIFFERENCE and not self.sums
@@ -252,7 +253,7 @@ class Passes:
             if grad.layout is not strided:
                 self._refuse_sparse(i)
             if not self.open:
-                if self.slice is None:
+                if self.spare or self.slice is None:
                     return
                 self.begin()
                 torch.autograd.Variable._execution_engine.queue_callback(self.end)
@@ -320,10 +321,21 @@ class Passes:
             )
         elif self.answer == SKIP:
             self.blocks.refresh()
+            self._compare_rule()
         else:
             if self.sums:
                 self._give_back()  # a sum over this rank's samples, made that of a whole step
             self.blocks.remember()
+
+    def _compare_rule(self):
+        """A schedule or a new group may ask of the server what it does not do."""
+        what = None if self._told else differs(self.optimizers, self._rule)
+        if what:
+            self._told = True
+            self.run.say(
+                "under this strategy the server makes the steps of SGD, by one rate and by what "
+                "prepare() found: %s has no effect" % what
+            )
 
     def abandon(self):
         """An exception ended the pass: no rank makes the step of this slice, unless the rank knows

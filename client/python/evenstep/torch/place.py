@@ -39,7 +39,7 @@ class Place:
     # ---- what the passes tell
 
     def optimizer_steps(self):
-        if self.passes.slice is not None:
+        if self.passes.slice is not None and not self.passes.spare:
             self._counts = self._stepped = True
 
     def pass_begins(self):
@@ -153,7 +153,7 @@ class Place:
             yield self.step - self._behind
             self.step = self._next(seen)
         self.in_steps = False
-        self.stream.close_epoch_if_over()  # what follows sees averaged parameters
+        self.stream.close_loop()
         self._behind += n
         self.step = max(self.step, self._behind)
 

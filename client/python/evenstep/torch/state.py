@@ -8,6 +8,7 @@ back when the run starts but the random numbers, which come back when the first 
 whatever the program draws on its way there was drawn before."""
 
 import collections
+import contextlib
 import io
 import random
 import sys
@@ -162,13 +163,15 @@ class State:
         return dict(self._mine(), model=model_state(self.models))
 
     @torch.no_grad()
-    def load(self):
-        """Goes on from what the rank kept, if it kept any."""
+    def load(self, again=False):
+        """Goes on from what the rank kept, if it kept any. again: this is called once more when the
+        program has passed over its first epochs, in which it may give the optimizer more groups."""
         own = self._kept()
         if own is None:
             return
         if self._is_of_this_phase(own):
-            self._load_optimizers(own)
+            with contextlib.suppress(ValueError) if again else contextlib.nullcontext():
+                self._load_optimizers(own)
         self._load_others(own)
         for model, buffers in zip(self.models, own["buffers"]):
             mine = dict(model.named_buffers())

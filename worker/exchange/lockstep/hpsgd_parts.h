@@ -1,0 +1,53 @@
+/* What the two files of hpsgd share: hpsgd.c says what is due and makes steps, hpsgd_rounds.c
+ * launches a round's sum and merges it. */
+#ifndef WORKER_EXCHANGE_LOCKSTEP_HPSGD_PARTS_H
+#define WORKER_EXCHANGE_LOCKSTEP_HPSGD_PARTS_H
+
+#include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/round_length.h"
+#include "worker/exchange/lockstep/survival.h"
+#include "worker/exchange/lockstep/weights.h"
+
+struct hpsgd {
+    struct strategy base;
+    struct lockstep l;
+    size_t n, n_stats;
+    float *w;        /* [n] at this round's start, the same on all ranks */
+    float *g;        /* [n] this rank's part of the round's G, rate and share included */
+    float *flying;   /* [n + n_stats + words + W] the sum under way: G, statistics, words, times of
+                        reductions */
+    float *launched; /* [n_stats] this rank's statistics when they were launched */
+    struct allreduce sum;
+    struct survival *survival; /* NULL: a lost worker ends the run */
+    struct weighing weighing;  /* of the sum: whose programs have left */
+    bool leaves;               /* this rank's has */
+    bool in_flight;            /* launched and not merged */
+    bool landed;               /* it needs no waiting */
+    bool restored;             /* it is a checkpoint's and brings no statistics */
+    bool gathered;             /* g holds a round's gradients that were not launched */
+    int64_t round;             /* since the start of this attempt, or since a worker was lost */
+    int given_k;               /* 0: auto */
+    int k, done;               /* local steps of this round; done of them */
+    struct round_length length;
+    int64_t first_step; /* since `round` is counted */
+    double step_seconds, reduction_seconds;
+    double weight, samples; /* of this rank's gradients in the round; planned, of all ranks */
+    double flying_samples;  /* `samples` of the sum under way */
+};
+
+/* All return 0 or more, or a negative error code with e set. */
+
+/* Launches the sum of the last round's gradients; round 0 has none. */
+int hpsgd_launch(struct hpsgd *s, struct err *e);
+/* Waits for the sum under way. */
+int hpsgd_land(struct hpsgd *s, struct err *e);
+/* The same, updates w with it, and makes w the replica. Without a sum w stays: round 0 ends where
+ * it began. */
+int hpsgd_merge(struct hpsgd *s, struct err *e);
+int hpsgd_end_round(struct hpsgd *s, struct err *e);
+/* The last round is reduced too. */
+int hpsgd_drain(struct hpsgd *s, struct err *e);
+/* The program would not make the step that is due: its rounds end, as at the run's end. */
+int hpsgd_leave(struct hpsgd *s, struct err *e);
+
+#endif
