@@ -21,8 +21,8 @@ enum {
         256 << 20, /* a longer body is not read to its end: the connection is closed */
     HTTP_CONNECTIONS = 4096,
     HTTP_TARGET_BYTES = 8 << 10,  /* a longer one: 414 */
-    HTTP_HEADER_BYTES = 32 << 10, /* request line and headers; more: 431 */
-    HTTP_POOL_BYTES = 96 << 10,   /* memory of a connection; more: libmicrohttpd's own 414 or 431 */
+    HTTP_HEADER_BYTES = 16 << 10, /* request line and headers; more: 431 */
+    HTTP_POOL_BYTES = 40 << 10,   /* memory of a connection; more: libmicrohttpd's own 414 or 431 */
 };
 
 struct MHD_Daemon;
