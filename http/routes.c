@@ -96,7 +96,7 @@ static const struct route_param logs_params[] = {
     {"rank", ROUTE_INT, 0, 4095, NULL,
      "the rank whose log it is; without it the launcher's own words", NULL},
     {"all", ROUTE_BOOL, 0, 0, NULL,
-     "all logs in one answer, each line with its name in front: launcher, 0, 1, …", NULL},
+     "all logs in one answer, each line with its log in front: launcher, rank-0, rank-1, …", NULL},
     {"tail", ROUTE_INT, 1, 100000, NULL, "only the last so many lines", NULL},
     {NULL, ROUTE_STRING, 0, 0, NULL, NULL, NULL},
 };
