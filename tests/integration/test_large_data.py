@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from programs import BUILD, LOCAL, SANITIZED
+from service import until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lab"))
 from memory import MemoryLimit, drop_from_cache, reason_against  # noqa: E402
@@ -87,6 +88,12 @@ def children(pid):
         yield from (int(child) for child in task.read_text().split())
 
 
+def half_read(pid, size):
+    """The mappings of x.npy in this mpirun's processes, once each has half of its pages."""
+    maps = [m for m in (mapping(child, "large/x.npy") for child in children(pid)) if m]
+    return maps if all(m["Rss"] * 1024 > size / 2 for m in maps) else None
+
+
 def test_ranks_of_a_host_share_the_pages_and_a_file_that_is_cut_is_named(tmp_path):
     size = make_set(tmp_path / "large", 40)
     run = started(tmp_path, workers=2, epochs=100000, batch=256)
@@ -94,11 +101,9 @@ def test_ranks_of_a_host_share_the_pages_and_a_file_that_is_cut_is_named(tmp_pat
         for line in run.stdout:
             if line.startswith("row,1,"):       # both have opened the data set
                 break
-        maps = [m for m in (mapping(pid, "large/x.npy") for pid in children(run.pid)) if m]
+        maps = until("each worker has read half of the file", lambda: half_read(run.pid, size))
         assert len(maps) == 2, "both workers map the file, the keeper does not"
-        for m in maps:
-            assert m["Private_Dirty"] == 0
-            assert m["Rss"] * 1024 > size / 2 and m["Pss"] < 0.75 * m["Rss"], m
+        assert all(m["Private_Dirty"] == 0 and m["Pss"] < 0.75 * m["Rss"] for m in maps), maps
         os.truncate(tmp_path / "large" / "x.npy", size // 2)
         output, told = run.communicate(timeout=300)
     finally:

@@ -129,9 +129,16 @@ static void without_the_keeper_nothing_goes_on(void **state)
     ends(state, three, 3, "keeper");
 }
 
-static void hpsgd_whose_rounds_overlap_needs_all_workers(void **state)
+/* Rounds that overlap are begun anew by those who are left (decision 0050). */
+static void hpsgd_goes_on_without_a_worker(void **state)
 {
-    ends(state, "{'workers': 3, 'strategy': {'type': 'hpsgd'}}", 1, "n2");
+    char id[STORE_ID];
+    struct world *w = world_running(state, 3, "{'workers': 3, 'strategy': {'type': 'hpsgd'}}", id);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.lost[0] == 1);
+    assert_state(w, id, "running");
 }
 
 static void mpis_own_sum_needs_all_workers(void **state)
@@ -195,7 +202,7 @@ int main(void)
         IN_A_WORLD(what_the_server_counted_stands_for_it),
         IN_A_WORLD(another_coordinator_knows_it_too),
         IN_A_WORLD(without_the_keeper_nothing_goes_on),
-        IN_A_WORLD(hpsgd_whose_rounds_overlap_needs_all_workers),
+        IN_A_WORLD(hpsgd_goes_on_without_a_worker),
         IN_A_WORLD(mpis_own_sum_needs_all_workers),
         IN_A_WORLD(in_lockstep_the_others_take_the_whole_batch),
         IN_A_WORLD(fewer_than_the_job_wants_do_not_go_on),
