@@ -184,7 +184,7 @@ check-build: all client $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_te
 SUITES ?= all
 check: check-build cuda-host fuzz layers check-size check-docs check-format ## every test
 	tests/run $(SUITES) BUILD=$(BUILD)
-check-unit: $(unit_tests) $(doc_programs) ## unit tests (cmocka)
+check-unit: $(unit_tests) $(doc_programs) $(BUILD)/libevenstep-nvml.so ## unit tests (cmocka)
 	tests/run unit BUILD=$(BUILD)
 check-kernels: $(kernel_tests) ## kernels against the plain reference and finite differences
 	tests/run kernels BUILD=$(BUILD)
