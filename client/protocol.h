@@ -154,6 +154,7 @@ struct wire_message {
             double loss;          /* mean over the samples; NaN: not known */
             double correct;       /* samples classified correctly; negative: not known */
             double learning_rate; /* of the first parameter group; NaN: not known */
+            double loading;       /* seconds of the pass in which it waited for its samples */
         } gradients;
         struct {
             double weight; /* as .gradients.weight; it is known before the first bucket */

@@ -97,6 +97,11 @@ void row_values(const struct row *row, float out[ROW_VALUES])
 #include "job/row.def"
 }
 
+double row_own_seconds(const struct row *row)
+{
+    return (double)row->compute_seconds + (isfinite(row->load_seconds) ? row->load_seconds : 0);
+}
+
 #define BY_SAMPLES_NONE(name, merged)
 #define BY_SAMPLES_NODE(name, merged) [ROW_VALUE_##name] = (merged) == ROW_MEAN,
 #define BY_SAMPLES_JOB(name, merged) [ROW_VALUE_##name] = (merged) == ROW_MEAN,

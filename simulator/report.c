@@ -75,7 +75,7 @@ static void note_assignment(struct report *w)
 static void balance(struct report *w, const struct row *row)
 {
     if (row->batch > 0) {
-        balancer_observe(&w->balancer, row->rank, row->batch, row->compute_seconds, row->time);
+        balancer_observe(&w->balancer, row->rank, row->batch, row_own_seconds(row), row->time);
         if (++w->undecided >= w->spec->workers) { /* a decision costs a pass over all nodes */
             w->undecided = 0;
             if (balancer_decide(&w->balancer, row->step)) {

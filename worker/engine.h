@@ -31,7 +31,8 @@ struct engine {
      * summed. */
     int (*further)(void *ctx, double weight, bool voided, struct err *e);
     void *further_ctx;
-    double idle; /* seconds of the last `compute` that were not computing */
+    double idle;    /* seconds of the last `compute` that were not computing */
+    double loading; /* and of the rest those in which a user's program waited for its samples */
 };
 
 struct engine_ops {

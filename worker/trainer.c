@@ -13,6 +13,7 @@
  */
 #include "worker/trainer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,16 +36,23 @@ struct trainer {
     /* of the step under way */
     const struct work *work;
     double handing;        /* seconds spent in on_bucket, and in measuring what goes there */
+    double load_seconds;   /* until the engine had its data */
     struct err unmeasured; /* why a bucket's gradients could not be read */
 };
 
 /* ---- what the strategy may ask --------------------------------------------------------------- */
 
+/* Strategies know how long a rank took for its minibatch; what of it was loading data is ours. */
 static void tell_row(void *ctx, const struct row *row)
 {
-    struct telemetry *t = ((struct trainer *)ctx)->env->telemetry;
-    t->row(t->ctx, row);
-    layer_norms_tell(((struct trainer *)ctx)->norms, row, t);
+    struct trainer *t = ctx;
+    struct telemetry *to = t->env->telemetry;
+    struct row full = *row;
+    double within = fmin(t->engine->loading, row->compute_seconds);
+    full.compute_seconds -= (float)within;
+    full.load_seconds = (float)(t->load_seconds + within);
+    to->row(to->ctx, &full);
+    layer_norms_tell(t->norms, row, to);
 }
 
 static void tell_evaluated(void *ctx, const struct evaluation *ev)
@@ -306,13 +314,15 @@ static int train(struct trainer *t, struct work *w, struct err *e)
     struct dev_result result = {.finite = true};
     int rc;
     set_phase(t, PHASE_LOAD);
+    double asked = comm_now(env->comm);
     if ((rc = g->ops->load(g, w, e)) < 0) {
         return rc;
     }
+    t->load_seconds = comm_now(env->comm) - asked;
     t->work = w;
     t->handing = 0;
     t->local_step++;
-    g->idle = 0;
+    g->idle = g->loading = 0;
     if (t->norms) {
         layer_norms_begin(t->norms, t->local_step, w->slice.count > 0 && is_first(t));
     }

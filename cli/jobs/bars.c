@@ -87,7 +87,8 @@ void bars_job(const json_t *job, double left, char out[BARS_LINE])
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static const char *const parts[] = {"compute_seconds", "exchange_seconds", "wait_seconds"};
+static const char *const parts[] = {"load_seconds", "compute_seconds", "exchange_seconds",
+                                    "wait_seconds"};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static double step_of(const json_t *worker)
@@ -102,7 +103,7 @@ static double step_of(const json_t *worker)
 /* Cells end where the sum of the parts up to there does, so that rounding moves no bar's end. */
 static void draw_step(const json_t *worker, double longest, char out[BAR * 3 + 1])
 {
-    static const char *const cells[PARTS] = {"█", "▒", "░"};
+    static const char *const cells[PARTS] = {"▪", "█", "▒", "░"};
     double sum = 0;
     int drawn = 0;
     char *at = out;

@@ -151,6 +151,7 @@ static const struct column steps[] = {
     {"step", "step", COLUMN_COUNT},
     {"loss", "loss", COLUMN_NUMBER},
     {"minibatch", "batch", COLUMN_COUNT},
+    {"load ms", "load_seconds", COLUMN_MS},
     {"compute ms", "compute_seconds", COLUMN_MS},
     {"exchange ms", "exchange_seconds", COLUMN_MS},
     {"wait ms", "wait_seconds", COLUMN_MS},

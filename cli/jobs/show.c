@@ -11,6 +11,7 @@ static const struct column workers[] = {
     {"device", "device", COLUMN_TEXT},
     {"minibatch", "batch", COLUMN_COUNT},
     {"samples/s", "samples_per_second", COLUMN_COUNT},
+    {"load ms", "load_seconds", COLUMN_MS},
     {"compute ms", "compute_seconds", COLUMN_MS},
     {"exchange ms", "exchange_seconds", COLUMN_MS},
     {"wait ms", "wait_seconds", COLUMN_MS},

@@ -159,6 +159,11 @@ int es_again(void);
  * unless it is set. */
 int es_weight(double weight);
 
+/* The program waited `seconds` for the samples of the slice begun last (its loader was slow): they
+ * are shown as loading data, not as computing. Several calls add up. Between es_begin and
+ * es_gradients; a program that loads before es_begin tells it after. */
+int es_loading(double seconds);
+
 /* Gradients of parameter tensor `index` are in the block; once for each, in any order. The exchange
  * of a bucket begins when the last of its tensors is ready; that of the bucket that is ready last
  * begins with es_gradients. Never blocks for other ranks. */

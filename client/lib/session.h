@@ -38,12 +38,12 @@ struct session {
     bool open;
     bool further; /* it is one more over the slice begun last */
     bool between; /* an epoch's end was told: the next BEGIN ends what the program does there */
-    double weight;
-    bool hold;     /* GO said that the next BEGIN, EPOCH_END or LEAVE waits */
-    int holding;   /* the message that waits for CONTINUE; 0: none does */
-    bool waiting;  /* GRADIENTS is sent, and GO has not come */
-    bool saving;   /* SAVE came, and es_state is still to be called */
-    int64_t ended; /* es_step: the epoch whose end is to be told; -1 */
+    double weight, loading; /* loading: seconds of it that were */
+    bool hold;              /* GO said that the next BEGIN, EPOCH_END or LEAVE waits */
+    int holding;            /* the message that waits for CONTINUE; 0: none does */
+    bool waiting;           /* GRADIENTS is sent, and GO has not come */
+    bool saving;            /* SAVE came, and es_state is still to be called */
+    int64_t ended;          /* es_step: the epoch whose end is to be told; -1 */
 
     /* buckets (buckets.c) */
     int n_tensors;

@@ -11,6 +11,7 @@ static void open_pass(struct session *s, bool further)
 
     s->open = true;
     s->further = further;
+    s->loading = 0;
     s->weight = s->sums ? count > 0 : (double)count;
     buckets_open(s);
 }
@@ -117,6 +118,23 @@ PUBLIC int es_weight(double weight)
     return 0;
 }
 
+PUBLIC int es_loading(double seconds)
+{
+    struct session *s = &es_session;
+
+    if (es_usable("es_loading") < 0) {
+        return -1;
+    }
+    if (!s->open) {
+        return es_fail("es_loading: no slice was begun");
+    }
+    if (!isfinite(seconds) || seconds < 0) {
+        return es_fail("es_loading: seconds are a number of 0 or more, not %g", seconds);
+    }
+    s->loading += seconds;
+    return 0;
+}
+
 static int send_gradients(struct session *s, const struct es_result *r, uint32_t flags)
 {
     struct wire_message m = {.type = WIRE_GRADIENTS, .flags = flags};
@@ -128,6 +146,7 @@ static int send_gradients(struct session *s, const struct es_result *r, uint32_t
     m.gradients.loss = r ? r->loss : NAN;
     m.gradients.correct = r ? r->correct : -1;
     m.gradients.learning_rate = r ? r->learning_rate : NAN;
+    m.gradients.loading = s->loading;
     s->open = false;
     if (talk_take_back(s, WIRE_BEGIN)) {
         m.flags |= WIRE_WITH_BEGIN;

@@ -67,16 +67,17 @@ double recent_speed(const struct recent_rows *r, double seconds)
 
 void step_times_add(struct step_times *t, const struct row *row)
 {
-    double seconds = (double)row->compute_seconds + row->exchange_seconds + row->wait_seconds;
+    double own = row_own_seconds(row), seconds = own + row->exchange_seconds + row->wait_seconds;
     double beta = t->count == 0 ? 1.0 : 0.1;
     t->seconds[t->at] = seconds;
     t->at = (t->at + 1) % MEASURE_STEPS;
     t->count += t->count < MEASURE_STEPS;
+    t->load += beta * (own - row->compute_seconds - t->load);
     t->compute += beta * (row->compute_seconds - t->compute);
     t->exchange += beta * (row->exchange_seconds - t->exchange);
     t->wait += beta * (row->wait_seconds - t->wait);
-    if (row->compute_seconds > 0 && row->batch > 0) {
-        double speed = row->batch / (double)row->compute_seconds;
+    if (own > 0 && row->batch > 0) {
+        double speed = row->batch / own;
         t->per_second += (t->per_second > 0 ? 0.1 : 1.0) * (speed - t->per_second);
     }
 }

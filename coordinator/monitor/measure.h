@@ -29,8 +29,8 @@ double recent_speed(const struct recent_rows *r, double seconds);
 struct step_times {
     double seconds[MEASURE_STEPS];
     int count, at;
-    double compute, exchange, wait; /* exponential means */
-    double per_second;              /* samples per second of computing */
+    double load, compute, exchange, wait; /* exponential means */
+    double per_second;                    /* samples per second of what the node itself does */
 };
 void step_times_add(struct step_times *t, const struct row *row);
 /* max(3 s, median + 10 times the median absolute deviation) (SEMANTICS.md 10); `unknown` before

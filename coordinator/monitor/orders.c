@@ -171,7 +171,7 @@ void orders_observe(struct orders *o, const struct row *row)
 {
     int place = place_of(o, row->rank);
     if (row->batch > 0 && place >= 0) {
-        balancer_observe(&o->balancer, place, row->batch, row->compute_seconds, row->time);
+        balancer_observe(&o->balancer, place, row->batch, row_own_seconds(row), row->time);
     }
 }
 

@@ -38,6 +38,7 @@ static struct live_worker worker_of(const struct publisher *p, const struct publ
                                 .updates = w->beat.updates,
                                 .samples = w->beat.samples,
                                 .samples_per_second = w->times.per_second,
+                                .load_seconds = w->times.load,
                                 .compute_seconds = w->times.compute,
                                 .exchange_seconds = w->times.exchange,
                                 .wait_seconds = w->times.wait,

@@ -224,6 +224,8 @@ static const struct job_metric {
 static const struct job_metric worker_metrics[] = {
     {"evenstep_worker_batch", NULL, "batch", "Minibatch of a worker."},
     {"evenstep_worker_samples_per_second", NULL, "samples_per_second", "Throughput of a worker."},
+    {"evenstep_worker_load_seconds", NULL, "load_seconds",
+     "Loading data in a step that computing did not hide."},
     {"evenstep_worker_compute_seconds", NULL, "compute_seconds", "Computing time of a step."},
     {"evenstep_worker_exchange_seconds", NULL, "exchange_seconds",
      "Exposed exchange time of a step."},

@@ -65,7 +65,7 @@ const struct schema schemas[] = {
      "A server rank."},
     {"Worker",
      "rank:integer node:string device:string batch:integer samples_per_second:number "
-     "compute_seconds:number "
+     "load_seconds:number compute_seconds:number "
      "exchange_seconds:number wait_seconds:number staleness:WorkerStaleness "
      "heartbeat_age_seconds:number state:string "
      "~samples:integer ~updates:integer ~slowdown:number ~receiving:Receiving ~fit:StepFit",

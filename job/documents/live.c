@@ -65,12 +65,12 @@ json_t *live_nodes_json(const struct live_worker *workers, int n)
 
 static json_t *worker_json(const struct live_worker *w)
 {
-    json_t *j = json_pack("{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:o}", "rank",
-                          w->rank, "node", w->node, "device", w->device, "batch", w->batch,
-                          "updates", (json_int_t)w->updates, "samples", (json_int_t)w->samples,
-                          "samples_per_second", w->samples_per_second, "compute_seconds",
-                          w->compute_seconds, "exchange_seconds", w->exchange_seconds,
-                          "wait_seconds", w->wait_seconds, "staleness", worker_staleness(w));
+    json_t *j = json_pack(
+        "{s:i, s:s, s:s, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "rank", w->rank, "node",
+        w->node, "device", w->device, "batch", w->batch, "updates", (json_int_t)w->updates,
+        "samples", (json_int_t)w->samples, "samples_per_second", w->samples_per_second,
+        "load_seconds", w->load_seconds, "compute_seconds", w->compute_seconds, "exchange_seconds",
+        w->exchange_seconds, "wait_seconds", w->wait_seconds, "staleness", worker_staleness(w));
     if (w->slowdown > 0) {
         json_object_set_new(j, "slowdown", json_real(w->slowdown));
     }

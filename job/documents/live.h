@@ -33,7 +33,7 @@ struct live_worker {
     int rank, batch;
     const char *node, *device, *state;
     int64_t updates, samples;
-    double samples_per_second, compute_seconds, exchange_seconds, wait_seconds;
+    double samples_per_second, load_seconds, compute_seconds, exchange_seconds, wait_seconds;
     const struct staleness *staleness;
     bool histogram;   /* staleness with all its figures, not the mean, p95 and max alone */
     double slowdown;  /* 0: not told */

@@ -114,17 +114,17 @@ export class FinishBar {
 
   /**
    * Times in seconds; `scale` is the time that the whole width stands for.
-   * @param {{compute: number, rest: number, equal: number, scale: number, colour: string,
+   * @param {{own: number, rest: number, equal: number, scale: number, colour: string,
    *          label: string}} what
    */
-  set({compute, rest, equal, scale, colour, label}) {
-    const all = compute + rest;
+  set({own, rest, equal, scale, colour, label}) {
+    const all = own + rest;
     const pct = (/** @type {number} */ v) => Math.max(0, Math.min(100, 100 * v / scale)) + '%';
     const late = known(equal) && equal > all * 1.02;
-    const early = known(equal) && equal < compute * 0.98;
+    const early = known(equal) && equal < own * 0.98;
     this.node.style.setProperty('--node', colour);
-    this.compute.style.width = pct(compute);
-    this.rest.style.left = pct(compute);
+    this.compute.style.width = pct(own);
+    this.rest.style.left = pct(own);
     this.rest.style.width = pct(rest);
     this.whisker.hidden = !late;
     this.text.hidden = !late || !label;
@@ -138,8 +138,8 @@ export class FinishBar {
     if (early) {
       this.notch.style.left = pct(equal);
     }
-    this.node.title = seconds(compute) + ' computing, ' + seconds(rest) + ' exchange and wait' +
-        (known(equal) ? '; with an equal split ' + seconds(equal) : '');
+    this.node.title = seconds(own) + ' loading and computing, ' + seconds(rest) +
+        ' exchange and wait' + (known(equal) ? '; with an equal split ' + seconds(equal) : '');
   }
 }
 
@@ -175,10 +175,11 @@ export function miniFinish(rows) {
       bars, s('line', {class: 'finish-line', x1: line, x2: line, y1: 0, y2: height}));
 }
 
-/* Where a step goes: compute, exchange, wait as one bar. */
+/* Where a step goes: loading data, compute, exchange, wait as one bar. */
 export class PhaseBar {
   constructor() {
-    this.parts = ['compute', 'exchange', 'wait'].map((name) => h('i', {class: 'ph ' + name}));
+    this.parts =
+        ['data', 'compute', 'exchange', 'wait'].map((name) => h('i', {class: 'ph ' + name}));
     this.node = h('div', {class: 'phases'}, this.parts);
   }
 

@@ -29,12 +29,18 @@ export function last(values) {
 }
 
 /**
- * Seconds of computing for one sample.
+ * Seconds that a node itself takes for its minibatch: loading data that computing did not hide, and
+ * computing. Minibatches are made from it.
+ * @param {{load_seconds?: number | null, compute_seconds: number}} step a worker's, or a row
+ */
+export const ownSeconds = (step) => (step.load_seconds || 0) + (step.compute_seconds || 0);
+
+/**
+ * The same for one sample.
  * @param {Api.Worker} worker
  */
 export function perSample(worker) {
-  return worker.batch > 0 && worker.compute_seconds > 0 ? worker.compute_seconds / worker.batch
-                                                        : NaN;
+  return worker.batch > 0 && ownSeconds(worker) > 0 ? ownSeconds(worker) / worker.batch : NaN;
 }
 
 /**
@@ -43,16 +49,25 @@ export function perSample(worker) {
  */
 export function stepTimes(workers) {
   return workers.map((w) => {
+    const own = ownSeconds(w);
     const compute = w.compute_seconds || 0;
     const exchange = w.exchange_seconds || 0;
     const wait = w.wait_seconds || 0;
-    return {node: w.node, compute, exchange, wait, all: compute + exchange + wait};
+    return {
+      node: w.node,
+      load: own - compute,
+      compute,
+      own,
+      exchange,
+      wait,
+      all: own + exchange + wait
+    };
   });
 }
 
 /**
- * Computing time under an equal split: along the line through the origin, scaled by the node's own
- * speed, unless the fixed part of its step is known.
+ * A node's own time under an equal split: along the line through the origin, scaled by the node's
+ * own speed, unless the fixed part of its step is known.
  * @param {Api.Worker[]} workers
  * @param {number} globalBatch
  * @param {{[node: string]: number}} [fixed] seconds
@@ -61,17 +76,16 @@ export function equalSplit(workers, globalBatch, fixed = {}) {
   const share = globalBatch / Math.max(1, workers.length);
   return workers.map((w) => {
     const a = known(fixed[w.node]) ? fixed[w.node] : 0;
-    return w.batch > 0 ? a + (w.compute_seconds - a) * (share / w.batch) : NaN;
+    return w.batch > 0 ? a + (ownSeconds(w) - a) * (share / w.batch) : NaN;
   });
 }
 
 /**
- * Samples per second if the nodes only computed.
+ * Samples per second if the nodes only loaded their data and computed.
  * @param {Api.Worker[]} workers
  */
 export function idealRate(workers) {
-  return workers.reduce(
-      (sum, w) => sum + (w.compute_seconds > 0 ? w.batch / w.compute_seconds : 0), 0);
+  return workers.reduce((sum, w) => sum + (ownSeconds(w) > 0 ? w.batch / ownSeconds(w) : 0), 0);
 }
 
 /**
@@ -147,15 +161,19 @@ export function remaining(job) {
 }
 
 /**
- * The share of the time from one step to the next in which the median node neither computes nor
- * exchanges nor waits, which it spends loading data. Medians leave out the steps after which the
- * network was tested.
+ * The share of a step that the median node spends loading data. Of rows that do not tell it, the
+ * part of the time from one step to the next in which a node neither computes nor exchanges nor
+ * waits; medians leave out the steps after which the network was tested.
  * @param {Api.NodeRows[]} nodes
  */
 export function loadingShare(nodes) {
   return median(nodes.map(({rows}) => median(rows.slice(1).map((row, i) => {
+    const others = row.exchange_seconds + row.wait_seconds;
+    if (known(row.load_seconds)) {
+      return row.load_seconds / (ownSeconds(row) + others);
+    }
     const all = row.time - rows[i].time;
-    const told = row.compute_seconds + row.exchange_seconds + row.wait_seconds;
+    const told = row.compute_seconds + others;
     return all > 0 && row.attempt === rows[i].attempt ? Math.max(0, 1 - told / all) : NaN;
   }))));
 }

@@ -112,6 +112,8 @@ declare namespace Api {
     state: string;
     batch: number;
     samples_per_second: number;
+    /** Left out by an older service. */
+    load_seconds?: number;
     compute_seconds: number;
     exchange_seconds: number;
     wait_seconds: number;

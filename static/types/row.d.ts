@@ -19,7 +19,7 @@ declare namespace Api {
     accuracy: number|null;
     /** the minibatch */
     batch: number;
-    /** from the step's start until the last gradient is ready, waits excluded */
+    /** from the step's start until the last gradient is ready, waits and loading data excluded */
     compute_seconds: number;
     /** exchange that computing did not hide */
     exchange_seconds: number;
@@ -31,5 +31,7 @@ declare namespace Api {
     strategy_value: number|null;
     /** sent and received for the step */
     bytes?: number;
+    /** loading data that computing did not hide */
+    load_seconds: number|null;
   }
 }

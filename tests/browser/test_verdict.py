@@ -200,6 +200,16 @@ def test_a_run_that_waits_for_its_data_hears_so(page):
     assert "Loading" not in verdict(page, job(state="running"), FALLS, loading=0.05)["text"]
 
 
+def test_loading_is_what_rows_tell_whenever_they_end(page):
+    """A program loads within what a rank takes for a step, so nothing is left between two steps."""
+    part = {"compute_seconds": 0.02, "exchange_seconds": 0.01, "wait_seconds": 0.01, "attempt": 1}
+    rows = [{"time": 0.1 * i, "load_seconds": 0.06, **part} for i in range(10)]
+    share = call(
+        page, "/js/measures.js", f"m.loadingShare([{{node: 'a', rows: {json.dumps(rows)}}}])"
+    )
+    assert share == pytest.approx(0.6)
+
+
 def test_loading_is_what_a_step_does_not_tell_and_tests_between_steps_do_not_count(page):
     rows = [
         {

@@ -203,8 +203,8 @@ def test_the_device_of_the_guide_trains_as_the_cpu_does(tree, tmp_path):
 def test_the_figure_of_the_guide_is_in_every_row(tree, tmp_path):
     rows = [line[1:] for line in train(tree, tmp_path) if line[0] == "row"]
     assert len(rows) == 160 and all(len(row) == len(rowtable.COLUMNS) + 1 for row in rows)
-    waited = [float(row[-1]) for row in rows]
-    assert all(0 <= t < 60 for t in waited) and max(waited) > 0
+    handed = [float(row[-1]) for row in rows]
+    assert all(0 <= t < 60 for t in handed) and max(handed) > 0
 
 
 @pytest.mark.parametrize("program", ROW_TESTS)
@@ -227,8 +227,8 @@ def exports(path):
 
 
 def test_the_chart_of_the_guide_imports_what_is_there(tree):
-    chart = tree / "static" / "js" / "views" / "job" / "loading.js"
-    assert "loading: new Loading(this)," in (tree / "static" / "js" / "views" / "job"
+    chart = tree / "static" / "js" / "views" / "job" / "handing.js"
+    assert "handing: new Handing(this)," in (tree / "static" / "js" / "views" / "job"
                                              / "view.js").read_text()
     for names, path in re.findall(r"^import \{([^}]+)\} from '([^']+)'", chart.read_text(), re.M):
         missing = {name.strip() for name in names.split(",")} - exports(chart.parent / path)

@@ -242,6 +242,7 @@ static void take_result(struct program_engine *g, const struct wire_message *m, 
         g->rate = m->gradients.learning_rate;
     }
     w->learning_rate = g->differences ? 1 : g->rate;
+    g->base.loading = m->gradients.loading > 0 ? m->gradients.loading : 0;
     out->loss = n > 0 ? loss * n : 0; /* NaN: not told */
     out->correct = correct >= 0 ? (int64_t)correct : -1;
     out->finite = !(m->flags & WIRE_NOT_FINITE);

@@ -9,6 +9,8 @@ its rows are handed out as fit() has them (keras_pipeline.py). `optimizer.apply`
 step still has to send is sent when the loop asks for the next batch.
 """
 
+from time import perf_counter
+
 import keras
 import numpy as np
 from keras import tree
@@ -64,6 +66,8 @@ class _Data:
 
     def __iter__(self):
         for piece in self.stream.loop():
+            began = perf_counter()
             rows = self.rows.rows(np.array(piece.indices or [0] * GHOST))
             batch = tree.map_structure(keras.ops.convert_to_tensor, rows)
+            self.run.loaded_since(began)
             yield batch if len(batch) > 1 else batch[0]

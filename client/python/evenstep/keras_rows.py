@@ -1,6 +1,7 @@
 """The arrays of fit(), by the rows that the rank hands out, as a data adapter of Keras'."""
 
 import math
+from time import perf_counter
 
 import numpy as np
 from keras import tree
@@ -76,7 +77,10 @@ class Rows(DataAdapter):
             piece = self.steps.next()
             if piece is None:
                 return
-            yield self.rows(np.array(piece.indices or [0] * GHOST))
+            began = perf_counter()
+            rows = self.rows(np.array(piece.indices or [0] * GHOST))
+            self.steps.run.loaded_since(began)
+            yield rows
 
     def get_tf_dataset(self):
         import tensorflow as tf

@@ -122,6 +122,7 @@ CALLS = {
     "es_again": [],
     "es_takes_gradients": [],
     "es_weight": [c_double],
+    "es_loading": [c_double],
     "es_gradients": [POINTER(Result)],
     "es_difference": [],
     "es_held_back": [POINTER(Result)],

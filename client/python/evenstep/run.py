@@ -15,6 +15,7 @@ import signal
 import sys
 import traceback
 from collections import namedtuple
+from time import perf_counter
 
 from . import library
 from .library import DIFFERENCE, GO_SAVE, OVER, SAVE, SKIP, STEP, VOID, Error, Lost, byref, ctypes
@@ -22,6 +23,7 @@ from .library import DIFFERENCE, GO_SAVE, OVER, SAVE, SKIP, STEP, VOID, Error, L
 __all__ = ["DIFFERENCE", "SKIP", "STEP", "VOID", "Error", "Run", "Slice", "alone", "run"]
 
 EMPTY_LOOPS_MOST = 10_000
+LEAST_LOADING = 50e-6
 
 Slice = namedtuple("Slice", "epoch number start count step_count indices epoch_last")
 
@@ -192,6 +194,13 @@ class Run:
 
     def weight(self, weight):
         self._library.weight(weight)
+
+    def loaded_since(self, began):
+        """The slice that was begun has its samples, which the program has waited for since
+        `began`, in time.perf_counter(). What no figure shows is not told."""
+        seconds = perf_counter() - began
+        if seconds > LEAST_LOADING and not self.over:
+            self._library.loading(seconds)
 
     def gradients(self, samples=-1, loss=math.nan, learning_rate=math.nan):
         self._tell(samples, loss, learning_rate)

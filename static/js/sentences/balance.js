@@ -22,7 +22,7 @@ function compare(run) {
   const {workers, past} = run;
   const say = tense(past);
   const steps = stepTimes(workers);
-  const compute = steps.map((x) => x.compute);
+  const compute = steps.map((x) => x.own);
   const [shortest, longest] = [Math.min(...compute), Math.max(...compute)];
   const each = speeds(run);
   const slow = workers.reduce((a, b) => (each(b) > each(a) ? b : a));
@@ -219,7 +219,7 @@ function fixed(c) {
           ' a step about ' + percent(shorter, 0) + ' shorter.'
                        : '';
   const waits = c.steps.filter((x) => x.node !== c.slow.node)
-                    .map((x) => (step > 0 ? (c.longest - x.compute) / step : 0));
+                    .map((x) => (step > 0 ? (c.longest - x.own) / step : 0));
   const served = hasServers(c.job);
   const cost = served ? ', and the minibatches ' + say('are ', 'were ') + policy +
           ', so its gradients ' + say('arrive', 'arrived') + ' late.'

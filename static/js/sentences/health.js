@@ -18,8 +18,8 @@ import {dataBound, exchangeBound} from './speed.js';
 
 /**
  * What sentences are made of. `workers` are those that were measured; of a run that is over, with
- * their means over all of it. `losses` are train losses in their order, `loading` the share of the
- * time between two steps in which a node neither computes nor exchanges nor waits.
+ * their means over all of it. `losses` are train losses in their order, `loading` the share of a
+ * step in which the median node loads data.
  * @typedef {{job: Api.Job, workers: Api.Worker[], assignments: Api.Assignment[], losses: number[],
  *            tests: Api.Evaluation[], loading: number, strategies: Api.CatalogEntry[],
  *            past: boolean}} Run

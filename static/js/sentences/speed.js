@@ -81,8 +81,8 @@ export function dataBound({job, loading, past}) {
   return {
     parts: ['Loading data ' + tense(past)('limits', 'limited') + ' this run: it ' +
       tense(past)('takes', 'took') + ' ' + percent(loading, 0) + ' of the time.'],
-    evidence: 'Between two of the last steps the median node ' + tense(past)('spends', 'spent') +
-        ' that share neither computing nor exchanging nor waiting for others. ' +
+    evidence: 'The median node ' + tense(past)('waits', 'waited') +
+        ' that share of a step for the samples of its minibatch. ' +
         (job.spec?.program ? 'More workers of the program’s loader are the first thing to try.'
                            : 'More threads of the nodes are the first thing to try.'),
     key: 'loading',

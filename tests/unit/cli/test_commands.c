@@ -307,10 +307,10 @@ static void a_job_is_shown_with_its_figures_workers_and_error(void **state)
     assert_said(ran.out, "staleness: - over updates, - over nodes, p95 3, at most -\n");
     assert_said(ran.out, "  error: it burnt\n");
     assert_said(ran.out,
-                "  rank  node  device  minibatch  samples/s  compute ms  exchange ms  wait ms  "
-                "staleness  state\n"
-                "     1  n1    cpu:1          32        100         2.0            -      1.0  "
-                "      1.5  lost\n");
+                "  rank  node  device  minibatch  samples/s  load ms  compute ms  exchange ms  "
+                "wait ms  staleness  state\n"
+                "     1  n1    cpu:1          32        100        -         2.0            -  "
+                "    1.0        1.5  lost\n");
 }
 
 static void a_queued_job_says_what_it_waits_for(void **state)

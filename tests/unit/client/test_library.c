@@ -195,6 +195,38 @@ static void test_a_step_of_one_bucket_is_one_packet_each_way(void **state)
     standin_end(&r);
 }
 
+static int waits_for_samples(void)
+{
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(es_loading(1) < 0 && strstr(es_error(), "es_loading"));
+    MUST(join(&run, 0) == 0 && es_next(&a) == 1);
+    MUST(es_begin(0) == 0 && es_loading(0.25) == 0 && es_loading(0.5) == 0);
+    MUST(es_gradients(NULL) == ES_GO_STEP);
+    MUST(es_next(&a) == 1 && es_begin(1) == 0 && es_gradients(NULL) == ES_GO_STEP);
+    return es_leave();
+}
+
+static void test_what_a_pass_waited_for_its_samples_goes_with_its_gradients(void **state)
+{
+    struct standin r;
+
+    standin_run(&r, waits_for_samples);
+    r.bucket_floats = 8;
+    start(&r);
+    standin_slice(&r, 0, 3, 0);
+    standin_slice(&r, 1, 3, WIRE_EPOCH_LAST | WIRE_RUN_LAST);
+    standin_get(&r, WIRE_BEGIN, NULL);
+    assert_true(standin_get(&r, WIRE_GRADIENTS, NULL).gradients.loading == 0.75);
+    standin_say(&r, WIRE_GO, 0);
+    assert_true(standin_get(&r, WIRE_GRADIENTS, NULL).gradients.loading == 0);
+    standin_say(&r, WIRE_GO, 0);
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
 static int has_steps_granted(void)
 {
     const struct es_result good = {.samples = -1, .loss = 1},
@@ -342,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_a_refusal_gives_the_ranks_sentence),
         cmocka_unit_test(test_a_bucket_goes_out_with_the_last_of_its_tensors),
         cmocka_unit_test(test_a_step_of_one_bucket_is_one_packet_each_way),
+        cmocka_unit_test(test_what_a_pass_waited_for_its_samples_goes_with_its_gradients),
         cmocka_unit_test(test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_one),
         cmocka_unit_test(test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket),
         cmocka_unit_test(test_a_hold_saves_the_programs_state_and_changes_parameters),

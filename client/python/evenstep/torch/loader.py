@@ -9,6 +9,7 @@ before it loads the batch, so that loading counts as part of the step where noth
 
 import random
 import sys
+from time import perf_counter
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
@@ -303,9 +304,12 @@ class Loader:
                 # follows a loop may need its last batch or loss
                 yield from self._passed_over()
         while piece is not None:
+            began = perf_counter()
             if batches is None:
                 batches = self._iterator(piece.epoch)
-            yield next(batches)
+            batch = next(batches)
+            self.run.loaded_since(began)
+            yield batch
             piece = self.stream.begin()
 
     def _streamed(self):
@@ -313,6 +317,9 @@ class Loader:
         if self._samples is None:
             self._samples = self._iterator(0)
         while (piece := self.stream.begin()) is not None:
+            began = perf_counter()
             samples = [next(self._samples) for _ in range(piece.count or GHOST)]
             doubled = len(samples) == 1 and self.stream.steps.doubles
-            yield self._collate(samples * GHOST if doubled else samples)
+            batch = self._collate(samples * GHOST if doubled else samples)
+            self.run.loaded_since(began)
+            yield batch

@@ -200,6 +200,18 @@ export class Curves {
   }
 
   /**
+   * What a node itself takes for its minibatch: computing, and loading where it is told.
+   * @param {string} node
+   * @returns {Page.Curve}
+   */
+  own(node) {
+    const compute = this.curve('compute_seconds', node);
+    const load = this.curve('load_seconds', node).mean;
+    const mean = compute.mean.map((v, i) => v + (load[i] || 0));
+    return load.length === mean.length ? {...compute, mean} : compute;
+  }
+
+  /**
    * @param {string} name
    * @param {string} node
    */

@@ -1,9 +1,9 @@
 /* The drawing of the last steps: a lane per node to one scale of time. A row's time is the end of
-   its step; inside, computing comes first, then the exchange, then the wait. */
+   its step; inside, loading data comes first, then computing, the exchange, the wait. */
 import {linearTicks} from '../../chart/scale.js';
 import {h, s} from '../../dom.js';
 import {known, seconds, timeTick} from '../../format.js';
-import {median} from '../../measures.js';
+import {median, ownSeconds} from '../../measures.js';
 import {hasServers} from '../../spec.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
@@ -19,10 +19,10 @@ const THIN_LANE = 16;
 const FEW = 8;
 const GAP = 4;
 const RECENT = 12;
-const PHASES = ['compute', 'exchange', 'wait'];
+const PHASES = ['data', 'compute', 'exchange', 'wait'];
 
 /** @param {Api.Row} row */
-const lengthOf = (row) => row.compute_seconds + row.exchange_seconds + row.wait_seconds;
+const lengthOf = (row) => ownSeconds(row) + row.exchange_seconds + row.wait_seconds;
 
 export class Lanes {
   /**
@@ -115,11 +115,12 @@ export class Lanes {
     let before = -Infinity; /* what overlaps the step before was done while that was under way */
     for (const row of n.rows) {
       const begin = row.time - lengthOf(row);
-      const computed = begin + row.compute_seconds;
-      const cuts = [begin, computed, computed + row.exchange_seconds, row.time].map(
+      const loaded = begin + (row.load_seconds || 0);
+      const computed = loaded + row.compute_seconds;
+      const cuts = [begin, loaded, computed, computed + row.exchange_seconds, row.time].map(
           (t) => Math.max(f.gutter, f.x(Math.max(t, before))));
       before = row.time;
-      if (cuts[3] > f.gutter + 0.5) {
+      if (cuts[4] > f.gutter + 0.5) {
         const on = {click: () => this.onPick(n.node, row)};
         made.push(s('g', {class: cls, on}, phases(row, cuts, y, f), stepTexts(row, cuts, y, f)));
       }
@@ -166,7 +167,7 @@ function canvas(f) {
 }
 
 /**
- * Computing, exchange and wait of a step; `cuts` are their four edges in pixels.
+ * Loading data, computing, exchange and wait of a step; `cuts` are their five edges in pixels.
  * @param {Api.Row} row
  * @param {number[]} cuts
  * @param {number} y
@@ -180,7 +181,7 @@ function phases(row, cuts, y, f) {
     return wide > 0.1 && s('rect', {
       x: cuts[k].toFixed(1),
       y,
-      width: Math.max(k ? 1 : 0.5, wide - gap).toFixed(1),
+      width: Math.max(name === 'compute' ? 0.5 : 1, wide - gap).toFixed(1),
       height: f.lane,
       class: 'lane-' + name,
       fill: name === 'exchange' ? 'url(#hatch)' : undefined
@@ -195,7 +196,7 @@ function phases(row, cuts, y, f) {
  * @param {number} y
  * @param {Frame} f
  */
-function stepTexts(row, [begin, computed, , end], y, f) {
+function stepTexts(row, [, begin, computed, , end], y, f) {
   const room = computed - begin;
   const middle = y + f.lane / 2 + 4;
   const took = seconds(row.compute_seconds);

@@ -3,7 +3,7 @@
    explained. While a step is chosen the lanes stand still. */
 import {get, job as path} from '../../api.js';
 import {fill, h, say} from '../../dom.js';
-import {loss, plural, seconds, whole} from '../../format.js';
+import {known, loss, plural, seconds, whole} from '../../format.js';
 import {hasServers} from '../../spec.js';
 import {active} from '../../states.js';
 import {numeric, scroller, table, tableButton} from '../../widgets.js';
@@ -29,8 +29,10 @@ function captionOf(row, node, served) {
     return head + 'computed on version ' + whole(row.step - 1 - row.staleness) +
         ', applied after ' + plural(row.staleness, 'other') + ': staleness ' + row.staleness + '.';
   }
-  return head + row.batch + ' samples, ' + seconds(row.compute_seconds) + ' computing, ' +
-      seconds(row.exchange_seconds) + ' exchange, ' + seconds(row.wait_seconds) + ' waiting.';
+  return head + row.batch + ' samples, ' +
+      (known(row.load_seconds) ? seconds(row.load_seconds) + ' loading data, ' : '') +
+      seconds(row.compute_seconds) + ' computing, ' + seconds(row.exchange_seconds) +
+      ' exchange, ' + seconds(row.wait_seconds) + ' waiting.';
 }
 
 /** @implements {Page.Part} */
@@ -199,13 +201,15 @@ export class LastSteps {
   drawTable() {
     const rows = this.allRows().reverse().slice(0, LAST).map(({node, row: r}) => {
       const cells = [
-        whole(r.step), whole(r.batch), loss(r.loss), seconds(r.compute_seconds),
-        seconds(r.exchange_seconds), seconds(r.wait_seconds), whole(r.staleness)
+        whole(r.step), whole(r.batch), loss(r.loss), seconds(r.load_seconds ?? NaN),
+        seconds(r.compute_seconds), seconds(r.exchange_seconds), seconds(r.wait_seconds),
+        whole(r.staleness)
       ];
       return h('tr', null, h('td', null, this.view.key.label(node)),
           cells.map((text) => h('td', {class: 'num', text})));
     });
-    const heads = numeric('Step', 'Minibatch', 'Loss', 'Compute', 'Exchange', 'Wait', 'Staleness');
+    const heads =
+        numeric('Step', 'Minibatch', 'Loss', 'Load', 'Compute', 'Exchange', 'Wait', 'Staleness');
     fill(this.table,
         table('The last steps, newest first', ['Node', ...heads], h('tbody', null, rows), 'dense'));
   }

@@ -1,6 +1,7 @@
 /* What the curves of a job tell of its course, for the verdict: its losses and tests, its workers
    averaged over the whole run, and what loading data takes. Pure. */
-import {loadingShare, mean} from '../../measures.js';
+import {known} from '../../format.js';
+import {loadingShare, mean, median, stepTimes} from '../../measures.js';
 import {ended} from '../../states.js';
 
 /** @typedef {import('./curves.js').Curves} Curves */
@@ -19,10 +20,22 @@ function averaged(w, curves) {
   return {
     ...w,
     batch: of('batch', w.batch),
+    load_seconds: of('load_seconds', w.load_seconds ?? 0),
     compute_seconds: of('compute_seconds', w.compute_seconds),
     exchange_seconds: of('exchange_seconds', w.exchange_seconds),
     wait_seconds: of('wait_seconds', w.wait_seconds)
   };
+}
+
+/**
+ * Of a run that is over: the share of all its steps that the median node spent loading data; null
+ * where its curves do not tell.
+ * @param {Api.Worker[] | undefined} workers
+ * @param {Curves} curves
+ */
+function loadingOf(workers, curves) {
+  const told = (workers || []).filter((w) => known(mean(curves.means('load_seconds', w.node))));
+  return told.length ? median(stepTimes(told).map((s) => s.load / s.all)) : null;
 }
 
 /**
@@ -31,12 +44,13 @@ function averaged(w, curves) {
  * @returns {Page.Learned}
  */
 export function learnedOf({job, curves, evaluations, strategies}, steps) {
-  const over = ended(job.state);
+  const workers =
+      ended(job.state) ? (job.workers || []).map((w) => averaged(w, curves)) : undefined;
   return {
     strategies,
     tests: evaluations,
     losses: curves.means('train_loss'),
-    loading: loadingShare(steps),
-    workers: over ? (job.workers || []).map((w) => averaged(w, curves)) : undefined
+    loading: loadingOf(workers, curves) ?? loadingShare(steps),
+    workers
   };
 }

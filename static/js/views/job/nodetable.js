@@ -23,7 +23,7 @@ const LATE = 1.15;
  */
 function fixedPart(data, node) {
   const batch = data.curves.curve('batch', node);
-  const compute = data.curves.curve('compute_seconds', node);
+  const compute = data.curves.own(node);
   /** @type {Map<number, number[]>} */
   const bySize = new Map();
   for (let i = 0; i < Math.min(batch.x.length, compute.x.length); i++) {
@@ -91,7 +91,7 @@ function speedOf(w) {
 
 function legend() {
   return h('p', {class: 'legend'},
-      h('span', null, h('i', {class: 'ph compute node-grey'}), 'compute'),
+      h('span', null, h('i', {class: 'ph compute node-grey'}), 'load and compute'),
       h('span', null, h('i', {class: 'ph exchange'}), 'exchange and wait'),
       h('span', null, h('i', {class: 'whisker-sample'}), 'with an equal split'));
 }
@@ -168,7 +168,7 @@ export class NodeTable {
     this.lineLabel.style.left = 100 * line / scale + '%';
     return (/** @type {FinishBar} */ bar, /** @type {number} */ i) => {
       bar.set({
-        compute: steps[i].compute,
+        own: steps[i].own,
         rest: steps[i].exchange + steps[i].wait,
         equal: equals[i],
         scale,

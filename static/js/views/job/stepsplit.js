@@ -1,4 +1,5 @@
-/* How the time of a step is spent: computing, exchange and wait of each node, on one scale. */
+/* How the time of a step is spent: loading data, computing, exchange and wait of each node, on one
+   scale. */
 import {h, keyed, say, sayAll} from '../../dom.js';
 import {PhaseBar, phaseKey} from '../../figures.js';
 import {milliseconds} from '../../format.js';
@@ -13,9 +14,9 @@ export class StepSplit {
     this.view = view;
     this.body = h('tbody');
     this.node = table('Where a step goes, milliseconds per node',
-        ['Node', ['One step', 'grow'], ...numeric('Compute', 'Exch.', 'Wait')], this.body,
+        ['Node', ['One step', 'grow'], ...numeric('Load', 'Compute', 'Exch.', 'Wait')], this.body,
         'split-table');
-    this.key = phaseKey('compute', 'exchange', 'wait');
+    this.key = phaseKey('data', 'compute', 'exchange', 'wait');
     this.empty = h('p', {class: 'quiet'});
   }
 
@@ -28,7 +29,7 @@ export class StepSplit {
     say(this.empty, any ? '' : 'Measured as soon as steps end.');
     keyed(this.body, steps, (x) => x.node + key.number(x.node), (x) => this.makeRow(x.node),
         (row, x) => {
-          const times = [x.compute, x.exchange, x.wait];
+          const times = [x.load, x.compute, x.exchange, x.wait];
           row.node.classList.toggle('dim', Boolean(chosen) && chosen !== x.node);
           row.bar.set(times, scale);
           sayAll(row.cells, times.map(milliseconds));
@@ -38,7 +39,7 @@ export class StepSplit {
   /** @param {string} name */
   makeRow(name) {
     const bar = new PhaseBar();
-    const cells = [0, 1, 2].map(() => h('td', {class: 'num'}));
+    const cells = [0, 1, 2, 3].map(() => h('td', {class: 'num'}));
     const node = h('tr', null, h('td', null, this.view.key.label(name)),
         h('td', {class: 'grow'}, bar.node), cells);
     return {node, bar, cells};

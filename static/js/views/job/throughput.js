@@ -14,14 +14,14 @@ import {StepSplit} from './stepsplit.js';
 /** @typedef {import('./model.js').JobModel} JobModel */
 
 /**
- * At each point of the axis: the sum over nodes of minibatch by computing time.
+ * At each point of the axis: the sum over nodes of minibatch by their own time for it.
  * @param {JobModel} data
  * @param {number[]} xs
  */
 function idealCurve(data, xs) {
   const parts = data.nodes().map((n) => {
     const batch = data.curves.curve('batch', n);
-    const compute = data.curves.curve('compute_seconds', n);
+    const compute = data.curves.own(n);
     return {batch, compute, soft: smooth(compute, 0.7)};
   });
   return xs.map((x) => parts.reduce((sum, p) => {

@@ -237,10 +237,10 @@ export class WhatIf {
     this.line.style.left = 100 * line / scale + '%';
     fill(this.body, then.map((w, i) => {
       const bar = new FinishBar();
-      const {compute, exchange, wait} = steps[i];
+      const {own, exchange, wait} = steps[i];
       const from = was.get(w.node);
       const colour = this.view.key.colour(w.node);
-      bar.set({compute, rest: exchange + wait, equal: NaN, scale, colour, label: ''});
+      bar.set({own, rest: exchange + wait, equal: NaN, scale, colour, label: ''});
       bar.node.style.setProperty('--line-at', 100 * line / scale + '%');
       return h('tr', {data: {node: w.node}}, h('td', null, this.view.key.label(w.node)),
           h('td', {class: 'num'},

@@ -12,7 +12,7 @@ import {Fold} from './fold.js';
 /** @type {[string, string][]} */
 const HEADS = [
   ['Rank', 'num'], ['Node', ''], ['Device', ''], ['State', ''], ['Minibatch', 'num'],
-  ['Samples/s', 'num'], ['Samples', 'num'], ['Updates', 'num'], ['Compute', 'num'],
+  ['Samples/s', 'num'], ['Samples', 'num'], ['Updates', 'num'], ['Load', 'num'], ['Compute', 'num'],
   ['Exchange', 'num'], ['Wait', 'num'], ['Staleness', 'num'], ['Seen', 'num']
 ];
 
@@ -22,8 +22,8 @@ function workerFigures(w) {
   const st = w.staleness || {};
   return [
     whole(w.batch), three(w.samples_per_second), known(w.samples) ? whole(w.samples) : '',
-    known(w.updates) ? whole(w.updates) : '', seconds(w.compute_seconds),
-    seconds(w.exchange_seconds), seconds(w.wait_seconds),
+    known(w.updates) ? whole(w.updates) : '', seconds(w.load_seconds ?? NaN),
+    seconds(w.compute_seconds), seconds(w.exchange_seconds), seconds(w.wait_seconds),
     known(st.mean) ? mean(st.mean) + ', max ' + whole(st.max) : ''
   ];
 }
@@ -34,10 +34,10 @@ function workerFigures(w) {
  */
 function serverFigures(server, serves) {
   if (!serves) {
-    return Array.from({length: 8}, () => '');
+    return Array.from({length: 9}, () => '');
   }
   const busy = percent(server.busy_fraction, 0) + ' busy';
-  return ['', '', '', 'version ' + whole(server.version), busy, '', '', ''];
+  return ['', '', '', 'version ' + whole(server.version), busy, '', '', '', ''];
 }
 
 export class Workers {

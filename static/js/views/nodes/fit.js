@@ -4,6 +4,7 @@
 import {get, job as path} from '../../api.js';
 import {fill, h, keyed, say, sayAll} from '../../dom.js';
 import {known, NARROW, three, whole} from '../../format.js';
+import {ownSeconds, perSample} from '../../measures.js';
 import {NodeKey} from '../../nodekey.js';
 import {globalBatch} from '../../spec.js';
 import {distance, fitStep} from '../../steptime.js';
@@ -20,22 +21,22 @@ import {fitPlot} from './fitplot.js';
 const LEAST_POINTS = 5;
 
 /**
- * [minibatch, computing time] of each bucket in which the minibatch did not change; without the
- * first one, in which the node warmed up.
+ * [minibatch, loading and computing time] of each bucket in which the minibatch did not change;
+ * without the first one, in which the node warmed up.
  * @param {Api.Series[]} series
  * @param {string} node
  * @returns {number[][]}
  */
 function pointsOf(series, node) {
   const of = (/** @type {string} */ name) => series.find((c) => c.name === name && c.node === node);
-  const [b, t] = [of('batch'), of('compute_seconds')];
+  const [b, t, load] = [of('batch'), of('compute_seconds'), of('load_seconds')];
   if (!b || !t) {
     return [];
   }
   const first = Math.min(1, b.x.length - 1);
   return b.x.map((x, i) => i)
       .filter((i) => i >= first && i < t.x.length && b.min[i] === b.max[i] && Number(t.mean[i]) > 0)
-      .map((i) => [Number(b.mean[i]), Number(t.mean[i])]);
+      .map((i) => [Number(b.mean[i]), Number(t.mean[i]) + Number(load?.mean[i] || 0)]);
 }
 
 /**
@@ -53,7 +54,7 @@ export function fitOf(points, w) {
     const {fixed_seconds: a, seconds_per_sample: k} = w.fit;
     return {...within, a, k, error: own ? distance(points, a, k) : w.fit.error};
   }
-  const k = w.batch > 0 ? w.compute_seconds / w.batch : NaN;
+  const k = perSample(w);
   return own ? {...own, guessed: false} : {...within, a: 0, k, error: NaN};
 }
 
@@ -96,7 +97,7 @@ export class FitFigure {
       this.node.hidden = true;
       return;
     }
-    const params = {names: 'batch,compute_seconds', x: 'step', points: 200};
+    const params = {names: 'batch,load_seconds,compute_seconds', x: 'step', points: 200};
     const answer = await get(path(job.id, 'series'), params).catch(() => null);
     if (answer) {
       this.draw(job, answer.series);
@@ -121,10 +122,11 @@ export class FitFigure {
       return {node: w.node, batch: w.batch, points, ...fitOf(points, w)};
     });
     const global = globalBatch(job);
-    const step = Math.max(...workers.map((w) => w.compute_seconds));
+    const step = Math.max(...workers.map(ownSeconds));
     fill(this.stage, fitPlot(lines, key, global / workers.length, step));
     say(this.sub,
-        'computing only, in “' + job.name + '”: measured points and the fitted line a + k·b');
+        'loading data and computing, in “' + job.name +
+            '”: measured points and the fitted line a + k·b');
     this.drawTable(lines, key);
     say(this.text,
         'The thick line is one step. Where it crosses a node’s line is the minibatch ' +
