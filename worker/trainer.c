@@ -51,6 +51,7 @@ static void tell_row(void *ctx, const struct row *row)
     double within = fmin(t->engine->loading, row->compute_seconds);
     full.compute_seconds -= (float)within;
     full.load_seconds = (float)(t->load_seconds + within);
+    full.exchange_seconds += (float)t->handing;
     to->row(to->ctx, &full);
     layer_norms_tell(t->norms, row, to);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { USUAL_STEPS = 200 };
+
 bool recent_init(struct recent_rows *r, int workers)
 {
     memset(r, 0, sizeof *r);
@@ -76,6 +78,9 @@ void step_times_add(struct step_times *t, const struct row *row)
     t->compute += beta * (row->compute_seconds - t->compute);
     t->exchange += beta * (row->exchange_seconds - t->exchange);
     t->wait += beta * (row->wait_seconds - t->wait);
+    t->steps++;
+    t->exchange_usual += (row->exchange_seconds - t->exchange_usual) /
+                         (double)(t->steps < USUAL_STEPS ? t->steps : USUAL_STEPS);
     if (own > 0 && row->batch > 0) {
         double speed = row->batch / own;
         t->per_second += (t->per_second > 0 ? 0.1 : 1.0) * (speed - t->per_second);

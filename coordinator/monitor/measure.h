@@ -31,6 +31,8 @@ struct step_times {
     int count, at;
     double load, compute, exchange, wait; /* exponential means */
     double per_second;                    /* samples per second of what the node itself does */
+    double exchange_usual;                /* mean over the last few hundred steps */
+    int64_t steps;                        /* that were added */
 };
 void step_times_add(struct step_times *t, const struct row *row);
 /* max(3 s, median + 10 times the median absolute deviation) (SEMANTICS.md 10); `unknown` before

@@ -28,6 +28,7 @@ int orders_open(struct orders *o, struct store *store, const struct ranks *ranks
         o->names[r] = ranks->names[r];
     }
     profiles_key(spec, o->key);
+    o->strategy = catalog_get(spec->strategy.type)->name;
     for (int r = 0; profiles && r < n; r++) {
         const struct rank *w = &ranks->all[r];
         profiles[r] = profiles_get(store, w->node, w->device, w->slowdown, o->key);
@@ -199,6 +200,16 @@ int orders_take_batch(struct orders *o, int global_batch, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
+/* Of a job that lost workers the exchange is that of another number. */
+static void note_exchange(struct exchanged *x, const struct orders *o, const struct rank *w)
+{
+    if (w->times.steps >= TRUSTED_STEPS && o->balancer.workers == o->ranks->workers) {
+        snprintf(x->strategy, sizeof x->strategy, "%s", o->strategy);
+        x->workers = o->ranks->workers;
+        x->seconds = w->times.exchange_usual;
+    }
+}
+
 int orders_keep_profiles(const struct orders *o, struct err *e)
 {
     int rc = 0;
@@ -210,6 +221,7 @@ int orders_keep_profiles(const struct orders *o, struct err *e)
             continue;
         }
         snprintf(m.device, sizeof m.device, "%s", w->device);
+        note_exchange(&m.exchange, o, w);
         json_t *j = measured_json(&m);
         rc = store_profile_put(o->store, w->node, o->key, j, e);
         json_decref(j);

@@ -22,6 +22,7 @@ struct orders {
     bool owes;                 /* an assignment was decided, and is not yet written down */
     bool stop, pause;          /* as last written */
     char key[PROFILES_KEY];
+    const char *strategy; /* by name */
 };
 
 int orders_open(struct orders *o, struct store *store, const struct ranks *ranks,

@@ -68,6 +68,28 @@ struct profile **profiles_all(struct store *store, const struct jobspec *spec,
     return out;
 }
 
+bool profiles_exchange(struct store *store, const struct jobspec *spec, const struct placement *p,
+                       struct exchanged *out)
+{
+    char key[PROFILES_KEY];
+    bool alike = p->count > 0;
+    profiles_key(spec, key);
+    memset(out, 0, sizeof *out);
+    for (int i = 0; alike && i < p->count; i++) {
+        const struct placed *n = &p->nodes[i];
+        struct measured kept;
+        alike = profiles_find(store, n->name, n->device, key, &kept) &&
+                kept.exchange.workers == p->count && kept.slowdown == n->slowdown &&
+                (i == 0 || strcmp(kept.exchange.strategy, out->strategy) == 0);
+        double sum = out->seconds + kept.exchange.seconds;
+        *out = kept.exchange;
+        out->seconds = sum;
+        measured_release(&kept);
+    }
+    out->seconds /= p->count > 0 ? p->count : 1;
+    return alike && out->seconds > 0 && catalog_find(CATALOG_STRATEGY, out->strategy);
+}
+
 void profiles_free(struct profile **profiles, int count)
 {
     for (int i = 0; profiles && i < count; i++) {

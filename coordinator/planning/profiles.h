@@ -25,6 +25,11 @@ struct profile *profiles_of(const struct measured *kept, double slowdown);
  */
 struct profile **profiles_all(struct store *store, const struct jobspec *spec,
                               const struct placement *p);
+/* How long a step of these nodes exchanged when they last trained this network together: the mean
+ * over them. False: one of them trained it under another strategy, with another number of workers,
+ * or never. */
+bool profiles_exchange(struct store *store, const struct jobspec *spec, const struct placement *p,
+                       struct exchanged *out);
 void profiles_free(struct profile **profiles, int count);
 
 #endif

@@ -3,7 +3,7 @@
  * network for 180 days, and belongs to no attempt.
  *
  *   {"a", "k", "count", …, "max_batch", "slowdown": 1.0, "device": "cpu:4", "tuning": {…},
- *    "format": 1}
+ *    "exchange": {"strategy": "sync", "workers": 4, "seconds": 0.0025}, "format": 1}
  *
  * It tells something only of a node that has the same device at the same speed. One without
  * "format" is as good as format 1: an earlier version kept it.
@@ -13,13 +13,22 @@
 
 #include "job/documents/document.h"
 #include "job/minibatch/profile.h"
+#include "job/spec/spec.h"
 
 enum { MEASURED_FORMAT = 1 };
+
+/* The exchange of a step that computing did not hide, as the node took part in it last. */
+struct exchanged {
+    char strategy[32];
+    int workers; /* of that job; 0: it was not measured */
+    double seconds;
+};
 
 struct measured {
     struct profile profile; /* count 0: never measured; then max_batch alone may be known */
     char device[DOCUMENT_NODE];
     double slowdown;
+    struct exchanged exchange;
     json_t *tuning; /* of dev_tuning, or NULL; owned by one that was read, else borrowed */
 };
 

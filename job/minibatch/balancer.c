@@ -140,42 +140,71 @@ static bool follows(const struct balancer *b, const struct assignment *next, int
     return seconds > median ? change < 0 : change > 0;
 }
 
-/* In words: of the workers whose minibatch moves towards the median step, the one whose step ends
- * farthest from it. What is said of its speed leads to the change: how fast it is per sample,
+/* Time per sample in an equal split: a small minibatch bears more of a step's fixed part, which
+ * does not make its node slower. The page compares nodes so, too (speeds() in
+ * static/js/sentences/balance.js). */
+static double sample_seconds(const struct balancer *b, int worker)
+{
+    struct line line = balancer_line(b, worker);
+    return line.a * b->workers / b->batching.global_batch + line.k;
+}
+
+/* Who a worker's speed is held against: the median, or of two the other, since the median of two is
+ * neither. */
+static double others_seconds(const struct balancer *b, int worker)
+{
+    double each[SPEC_WORKERS];
+    if (b->workers == 2) {
+        return sample_seconds(b, 1 - worker);
+    }
+    for (int i = 0; i < b->workers; i++) {
+        each[i] = sample_seconds(b, i);
+    }
+    return median_of(each, b->workers);
+}
+
+/* Of the workers whose minibatch moves towards the median step, the one whose step ends farthest
+ * from it, or -1. *longer: its step by the median one. */
+static int find_cause(const struct balancer *b, const struct assignment *next, double *longer)
+{
+    double seconds[SPEC_WORKERS];
+    int who = -1;
+    for (int i = 0; i < b->workers; i++) {
+        seconds[i] = line_seconds(b, i);
+    }
+    double median = median_of(seconds, b->workers);
+    for (int i = 0; i < b->workers; i++) {
+        if (follows(b, next, i, seconds[i], median) &&
+            (who < 0 || off(seconds[i], median) > off(seconds[who], median))) {
+            who = i;
+        }
+    }
+    *longer = who < 0 ? 1 : seconds[who] / median;
+    return who;
+}
+
+/* In words. What is said of the worker's speed leads to the change: how fast it is per sample,
  * unless that speaks for the opposite, as of a fast node whose minibatch has become too large even
  * for it; then how long its step takes. */
 static void give_reason(const struct balancer *b, struct assignment *next)
 {
-    double seconds[SPEC_WORKERS], rate[SPEC_WORKERS];
-    int who = -1;
-    for (int i = 0; i < b->workers; i++) {
-        int batch = b->current.sizes[i] > 0 ? b->current.sizes[i] : 1;
-        seconds[i] = line_seconds(b, i);
-        rate[i] = seconds[i] / batch;
-    }
-    double median_step = median_of(seconds, b->workers), median = median_of(rate, b->workers);
-    for (int i = 0; i < b->workers; i++) {
-        if (follows(b, next, i, seconds[i], median_step) &&
-            (who < 0 || off(seconds[i], median_step) > off(seconds[who], median_step))) {
-            who = i;
-        }
-    }
+    double longer;
+    int who = find_cause(b, next, &longer);
     if (who < 0) {
         snprintf(next->reason, sizeof next->reason, "the nodes finish a step closer together");
         return;
     }
     int from = b->current.sizes[who], to = next->sizes[who];
-    bool is_slower = rate[who] > median;
-    double times = off(rate[who], median);
-    char cause[64];
+    double own = sample_seconds(b, who), others = others_seconds(b, who), times = off(own, others);
+    const char *against = b->workers == 2 ? b->names[1 - who] : "the median";
+    char cause[128];
     if (times < 1.05) {
-        snprintf(cause, sizeof cause, "computes as fast as the median");
-    } else if (is_slower == (to < from)) {
-        snprintf(cause, sizeof cause, "computes %.*f times %s than the median", times < 9.95, times,
-                 is_slower ? "slower" : "faster");
+        snprintf(cause, sizeof cause, "computes as fast as %s", against);
+    } else if ((own > others) == (to < from)) {
+        snprintf(cause, sizeof cause, "computes %.*f times %s than %s",
+                 times<9.95, times, own> others ? "slower" : "faster", against);
     } else {
-        snprintf(cause, sizeof cause, "takes %.2f times as long as the median for a step",
-                 seconds[who] / median_step);
+        snprintf(cause, sizeof cause, "takes %.2f times as long as the median for a step", longer);
     }
     snprintf(next->reason, sizeof next->reason, "%s %s; its minibatch goes from %d to %d",
              b->names[who], cause, from, to);

@@ -21,7 +21,7 @@ declare namespace Api {
     batch: number;
     /** from the step's start until the last gradient is ready, waits and loading data excluded */
     compute_seconds: number;
-    /** exchange that computing did not hide */
+    /** exchange that computing did not hide, handing gradients to it included */
     exchange_seconds: number;
     /** waiting for other workers */
     wait_seconds: number;

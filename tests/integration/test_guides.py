@@ -21,7 +21,7 @@ from service import PATIENCE
 STEP = re.compile(
     r"^ *(?:In `(?P<file>[^`]+)`, (?P<how>after|before|replace) `(?P<text>[^`]+)`|New file "
     r"`(?P<new>[^`]+)`):\n(?P<indent> *)```(?:c|js)\n(?P<code>.*?)\n *```$", re.M | re.S)
-GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4, "figure": 8}
+GUIDES = {"layer": 7, "format": 4, "strategy": 6, "device": 4, "figure": 5}
 CONFORMANCE = ["build/tests/kernels/test_layers", "build/tests/kernels/test_update"]
 ROW_TESTS = ["build/tests/unit/job/test_row", "build/tests/unit/store/test_history",
              "build/tests/unit/store/test_history_files"]

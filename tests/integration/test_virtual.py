@@ -1,6 +1,9 @@
 """A job with a `cluster` in its spec runs on virtual nodes through the same call, and shows like
 any other."""
+import json
+
 import pytest
+import redis
 
 from service import Service, spec
 
@@ -122,6 +125,37 @@ def test_a_dry_run_on_unequal_virtual_nodes_predicts_balanced_minibatches(servic
                {"name": "slow", "count": 4, "fixed_seconds": 0.002, "seconds_per_sample": 0.002}]}}
     row = service.post("jobs?dryRun=true", job).json()["prediction"]["strategies"][0]
     assert row["strategy"] == "sync" and row["step_seconds"] == pytest.approx(0.018, rel=0.01)
+
+
+def test_a_dry_run_exchanges_as_long_as_its_nodes_did_when_they_trained_together():
+    """What the store keeps of the exchange is changed to times that no link between two processes
+    of one host has, beyond what computing hides and below it."""
+    with Service() as service:
+        sent = spec(batching={"global_batch": 64, "policy": "dynamic"})
+        id = service.submit(sent)
+        service.wait(id, "succeeded")
+        store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
+        keys = list(store.scan_iter("es:profile:*"))
+        assert len(keys) == 2, keys
+        before = [json.loads(store.get(key)) for key in keys]
+        for kept in before:
+            assert kept["exchange"]["strategy"] == "sync" and kept["exchange"]["workers"] == 2
+            assert 0 < kept["exchange"]["seconds"] < 5
+        steps = []
+        for seconds in (0.03, 0.09):
+            for key, kept in zip(keys, before):
+                kept["exchange"]["seconds"] = seconds
+                store.set(key, json.dumps(kept))
+            told = service.post("jobs?dryRun=true", sent).json()["prediction"]
+            chosen = next(row for row in told["strategies"] if row["chosen"])
+            assert [w["exchange_seconds"] for w in chosen["workers"]] == pytest.approx(
+                [seconds] * 2, rel=0.05)
+            steps.append(chosen["step_seconds"])
+            changed = {k: v for k, v in sent.items() if k != "workers"}
+            again = service.post("jobs?dryRun=true", {**changed, "cluster": told["cluster"]}).json()
+            same = next(r for r in again["prediction"]["strategies"] if r["chosen"])
+            assert same["step_seconds"] == pytest.approx(chosen["step_seconds"], rel=0.05)
+        assert steps[1] - steps[0] == pytest.approx(0.06, rel=0.1)
 
 
 def test_a_dry_run_on_nodes_that_were_never_measured_says_so_and_predicts_once_they_were(service):

@@ -250,6 +250,45 @@ static void reasons_read_well_at_any_ratio(void **state)
     balancer_release(&b);
 }
 
+/* By its time per sample at its minibatch of 8 dan would be 9 times slower: the page's test of the
+ * same name has the same numbers. */
+static void speeds_are_those_of_an_equal_split(void **state)
+{
+    const struct node nodes[] = {
+        {.004, 1e-4, 0}, {.004, 1e-4, 0}, {.004, 1e-4, 0}, {.004, 7e-4, 0}};
+    static const int sizes[2][4] = {{100, 100, 100, 68}, {120, 120, 120, 8}};
+    struct balancer b;
+    (void)state;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 368), 4);
+    for (int step = 0; step < 40; step++) { /* each seen at two sizes, so that its line is known */
+        for (int i = 0; i < 4; i++) {
+            b.current.sizes[i] = sizes[step % 2][i];
+            balancer_observe(&b, i, b.current.sizes[i],
+                             nodes[i].a + nodes[i].k * b.current.sizes[i], step);
+        }
+    }
+    for (int i = 0; i < 4; i++) { /* dan begins with so much that it gives some away */
+        b.current.sizes[i] = sizes[0][i];
+        b.rows_since[i] = 40;
+    }
+    assert_true(balancer_decide(&b, 40));
+    assert_memory_equal(b.current.reason, "dan computes 5.2 times slower than the median;", 46);
+    balancer_release(&b);
+}
+
+static void of_two_nodes_one_is_held_against_the_other(void **state)
+{
+    const struct node nodes[] = {{0, .001, 0}, {0, .004, 0}};
+    struct balancer b;
+    (void)state;
+    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
+    train(&b, nodes, 0, 0, 10);
+    assert_string_equal(
+        b.current.reason,
+        "ada computes 4.0 times faster than bob; its minibatch goes from 128 to 204");
+    balancer_release(&b);
+}
+
 static void a_node_with_a_constant_time_gets_as_much_as_pays(void **state)
 {
     const struct node nodes[] = {{.020, 0, 0}, {0, .001, 0}, {0, .001, 0}, {0, .001, 0}};
@@ -361,6 +400,8 @@ int main(void)
         cmocka_unit_test(a_fast_node_that_gives_samples_away_is_not_told_to_be_fast),
         cmocka_unit_test(a_minibatch_that_memory_does_not_hold_is_taken_back),
         cmocka_unit_test(reasons_read_well_at_any_ratio),
+        cmocka_unit_test(speeds_are_those_of_an_equal_split),
+        cmocka_unit_test(of_two_nodes_one_is_held_against_the_other),
         cmocka_unit_test(a_node_with_a_constant_time_gets_as_much_as_pays),
         cmocka_unit_test(other_policies_never_change),
         cmocka_unit_test(rows_that_cannot_be_are_ignored),

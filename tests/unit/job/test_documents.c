@@ -417,8 +417,12 @@ static void what_is_kept_of_a_node_is_read_as_it_was_written(void **state)
          "the profile of a node is not valid: /slowdown: must be a number, 0 to 1e+06"},
         {"a", "'x'", "the profile of a node is not valid: has a malformed profile"},
         {"tuning", "1", "the profile of a node is not valid: /tuning: is no object"},
+        {"exchange", "1", "the profile of a node is not valid: /exchange: is no object"},
     };
-    struct measured m = {.device = "cpu:2", .slowdown = 2, .tuning = json_pack("{s:i}", "c", 1)};
+    struct measured m = {.device = "cpu:2",
+                         .slowdown = 2,
+                         .exchange = {"asgd", 3, 0.25},
+                         .tuning = json_pack("{s:i}", "c", 1)};
     struct measured got;
     struct err e = {0};
     (void)state;
@@ -429,6 +433,8 @@ static void what_is_kept_of_a_node_is_read_as_it_was_written(void **state)
     assert_read(measured_read(&got, j, &e), &e);
     assert_true(got.profile.count == 20 && got.slowdown == 2);
     assert_string_equal(got.device, "cpu:2");
+    assert_string_equal(got.exchange.strategy, "asgd");
+    assert_true(got.exchange.workers == 3 && got.exchange.seconds == 0.25);
     measured_release(&got);
     json_object_del(j, "format"); /* an earlier version kept it */
     assert_read(read_measured(j, &e), &e);

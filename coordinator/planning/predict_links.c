@@ -1,0 +1,107 @@
+/* The links of a predicted cluster: see predict_run.h.
+ *
+ * Those of one host are known from a measurement of its shared memory (PLATFORM.md). What ranks
+ * meet in a job is slower, or faster: they share cores with the threads that exchange, or stand on
+ * hosts with a network between them. Where nodes have trained a network together, how long a step
+ * exchanged is known, and the links are those that make a simulated step exchange as long. */
+#include <math.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/planning/predict_run.h"
+
+enum { TRIES = 8 };
+static const double most_seconds = 2;    /* for all trials */
+static const double close_enough = 0.03, /* relative */
+    most_factor = 1e3; /* that links are slower or faster than those of one host */
+/* a message's start, bytes a second of one copy */
+static const double host_latency = 5e-5, host_bandwidth = 1.3e9;
+
+struct trial {
+    double slower, seconds; /* the links' factor, and the exchange of a step with them */
+};
+
+json_t *predict_link(double slower)
+{
+    return json_pack("{s:f, s:f}", "latency_seconds", host_latency * slower, "bytes_per_second",
+                     host_bandwidth / slower);
+}
+
+/* The mean over the workers of a row. */
+static double exchange_of(const json_t *row)
+{
+    const json_t *workers = json_object_get(row, "workers");
+    double sum = 0;
+    size_t i, n = json_array_size(workers);
+    json_t *w;
+    json_array_foreach(workers, i, w) {
+        sum += json_number_value(json_object_get(w, "exchange_seconds"));
+    }
+    return n > 0 ? sum / (double)n : 0;
+}
+
+static int set_links(struct prediction *p, double slower, struct err *e)
+{
+    json_t *link = predict_link(slower);
+    json_object_set(p->cluster, "links", link);
+    json_object_set_new(p->cluster, "server", link);
+    return predict_write(p->dir, "cluster.json", p->cluster, e);
+}
+
+static int try_links(struct prediction *p, struct trial *t, struct err *e)
+{
+    const char *chosen = catalog_get(p->spec->strategy.type)->name,
+               *measured = p->exchange.strategy;
+    int rc = set_links(p, t->slower, e);
+    json_t *row = rc < 0 ? NULL : predict_run(p, measured, strcmp(measured, chosen) == 0, e);
+    t->seconds = exchange_of(row);
+    rc = rc < 0 ? rc : row ? 0 : -(int)e->code;
+    json_decref(row);
+    return rc;
+}
+
+/* How far from what is wanted, as a factor's logarithm. */
+static double off(const struct trial *t, double wanted)
+{
+    return fabs(log(fmax(t->seconds, 1e-3 * wanted) / wanted));
+}
+
+/* Where a straight line through two trials meets what is wanted; kept off their ends, since what
+ * computing hides makes the true curve flat at first, and a line through it lands too short. */
+static double between(const struct trial *low, const struct trial *high, double wanted)
+{
+    double share = (wanted - low->seconds) / (high->seconds - low->seconds);
+    return low->slower + fmin(fmax(share, 0.1), 0.9) * (high->slower - low->slower);
+}
+
+/* Slower links exchange longer: a trial on each side of what is wanted, and then between them. */
+static double next_factor(const struct trial *low, const struct trial *high, double wanted)
+{
+    if (low->slower > 0 && high->slower > 0) {
+        return between(low, high, wanted);
+    }
+    const struct trial *one = low->slower > 0 ? low : high;
+    double ratio = one->seconds > 0 ? wanted / one->seconds : most_factor;
+    ratio = low->slower > 0 ? fmin(1.05 * ratio, 16) : fmax(0.95 * ratio, 1.0 / 16);
+    return fmin(fmax(one->slower * ratio, 1 / most_factor), most_factor);
+}
+
+int predict_settle_links(struct prediction *p, struct err *e)
+{
+    double wanted = p->exchange.seconds;
+    struct trial low = {0}, high = {0}, best = {0}, now = {.slower = 1};
+    double until = clock_now() + most_seconds;
+    for (int i = 0; i < TRIES && (i == 0 || clock_now() < until); i++) {
+        struct err why = {0};
+        if (try_links(p, &now, &why) < 0) { /* the measured strategy does not run this job */
+            break;
+        }
+        best = i == 0 || off(&now, wanted) < off(&best, wanted) ? now : best;
+        if (off(&now, wanted) < close_enough) {
+            break;
+        }
+        *(now.seconds < wanted ? &low : &high) = now;
+        now.slower = next_factor(&low, &high, wanted);
+    }
+    return set_links(p, best.slower > 0 ? best.slower : 1, e);
+}

@@ -1,0 +1,32 @@
+/* What a prediction is made of, and its parts: a run of the simulator under one strategy
+ * (predict_run.c), and the links of its cluster (predict_links.c). */
+#ifndef COORDINATOR_PLANNING_PREDICT_RUN_H
+#define COORDINATOR_PLANNING_PREDICT_RUN_H
+
+#include "coordinator/planning/dryrun.h"
+#include "coordinator/planning/profiles.h"
+
+struct prediction {
+    const struct dryrun *d;
+    const struct jobspec *spec;
+    int workers; /* the spec's; of an elastic job those that it would get now */
+    char dir[64];
+    json_t *cluster; /* owned */
+    json_t *sizes;   /* first minibatches by rank, or NULL: the job's own policy decides; owned */
+    int64_t epoch_samples;
+    struct exchanged exchange; /* that was measured; workers 0: none was */
+};
+
+/* A document as DIR/NAME. */
+int predict_write(const char *dir, const char *name, const json_t *j, struct err *e);
+/* The job under this strategy on DIR/cluster.json: a row of the answer, with its "workers". NULL if
+ * the strategy cannot run this job. */
+json_t *predict_run(const struct prediction *p, const char *strategy, bool chosen, struct err *e);
+
+/* A link between ranks of one host, or one that is so many times as slow. New reference. */
+json_t *predict_link(double slower);
+/* DIR/cluster.json gets the links that make ranks exchange as long as p->exchange says, which was
+ * measured. */
+int predict_settle_links(struct prediction *p, struct err *e);
+
+#endif
