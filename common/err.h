@@ -31,6 +31,7 @@
     X(UNSUPPORTED, 422, "this is not offered here")      \
     X(CANCELLED, 409, "it was cancelled")                \
     X(QUOTA, 429, "a quota is used up")                  \
+    X(PROGRAM, 500, "the user's program failed")         \
     X(INTERNAL, 500, "an internal error")
 
 enum err_code {

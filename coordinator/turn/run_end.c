@@ -148,6 +148,7 @@ static void blame_node(struct attempts *a, const struct run *r, const struct fai
     double rest = 0;
     char quoted[500];
     if (!why->node[0] || !plan_uses(r->plan, why->node) || is_incurable(why->code) ||
+        why->code == ERR_PROGRAM ||
         store_node_failed(a->store, why->node, why->message, &rest, NULL) < 0 || rest <= 0) {
         return;
     }
@@ -170,11 +171,32 @@ static void judge_nodes(struct attempts *a, const struct run *r)
     }
 }
 
+/* Would another attempt end in the same way? How a user's program ended is kept beside `error`,
+ * which goes when the next attempt runs. */
+static bool is_hopeless(struct attempts *a, const char *job, const struct failure *why)
+{
+    static const char field[] = "program_end";
+    if (why->code != ERR_PROGRAM) {
+        store_job_set(a->store, job, field, NULL, NULL);
+        return is_incurable(why->code);
+    }
+    char *before = store_job_field(a->store, job, field, NULL), *now = NULL;
+    json_t *error = failure_json(why);
+    bool hopeless = failure_repeats(before, why);
+    if ((now = json_dumps(error, JSON_COMPACT))) {
+        store_job_set(a->store, job, field, now, NULL);
+    }
+    json_decref(error);
+    free(before);
+    free(now);
+    return hopeless;
+}
+
 int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,
              const struct loss *loss, struct err *e)
 {
     bool may_restart = loss->blameless || (field_number(a, job, "restarts") < spec->max_restarts &&
-                                           !is_incurable(loss->why->code));
+                                           !is_hopeless(a, job, loss->why));
     enum job_state to = loss->state == JOB_CANCELLING ? JOB_CANCELLED
                         : may_restart                 ? JOB_QUEUED
                                                       : JOB_FAILED;

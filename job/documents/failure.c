@@ -27,6 +27,38 @@ json_t *failure_json(const struct failure *f)
     return j;
 }
 
+/* Behind "rank 1 on 'node'", if that stands here. */
+static const char *behind_rank(const char *at)
+{
+    int end = 0;
+    sscanf(at, "rank %*d on '%*[^']'%n", &end);
+    return at + end;
+}
+
+/* Up to the last lines of a program, which may have times and names of folders. */
+static bool same_words(const char *a, const char *b)
+{
+    static const char lines[] = "its last lines: ";
+    for (;; a++, b++) {
+        a = behind_rank(a);
+        b = behind_rank(b);
+        if (*a != *b || !*a || strncmp(a, lines, sizeof lines - 1) == 0) {
+            return *a == *b;
+        }
+    }
+}
+
+bool failure_repeats(const char *before, const struct failure *now)
+{
+    json_t *error = now->code == ERR_PROGRAM && before ? json_loads(before, 0, NULL) : NULL;
+    const char *code = NULL, *message = NULL;
+    bool read = error && json_unpack(error, "{s:s, s:s}", "code", &code, "message", &message) == 0;
+    bool same =
+        read && strcmp(code, err_name(ERR_PROGRAM)) == 0 && same_words(message, now->message);
+    json_decref(error);
+    return same;
+}
+
 bool failure_code(const char *name, enum err_code *out)
 {
     int code = ERR_NONE;

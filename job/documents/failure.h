@@ -21,6 +21,10 @@ struct failure {
 struct failure failure_of(enum err_code code, const char *message, int rank, const char *node,
                           int attempt);
 json_t *failure_json(const struct failure *f); /* new reference */
+/* Has the user's program ended as in the attempt before: ERR_PROGRAM at the same step with the same
+ * words, whichever rank they name? Another attempt would end so, too. before: that failure, as
+ * failure_json has it; NULL: none. */
+bool failure_repeats(const char *before, const struct failure *now);
 /* The code that err_name() prints so; false: there is none, and *out is ERR_INTERNAL. */
 bool failure_code(const char *name, enum err_code *out);
 

@@ -147,6 +147,25 @@ def test_a_crash_of_the_program_is_the_jobs_error(service):
     assert error["node"] in ("a", "b") and error["rank"] in (0, 1)
 
 
+@pytest.mark.parametrize("strategy, code, attempts", [
+    ("sync", "program", 2), ("asgd", "invalid", 1), ("local-sgd", "invalid", 1)])
+def test_a_program_that_fails_alike_again_and_again_ends_the_job(service, strategy, code, attempts):
+    """All end in one step of `sync`: the next attempt tells an accident from a mistake. Elsewhere
+    each is started again, three times."""
+    id = service.submit({**job(name="counting", args=["--fault", "exit"]),
+                         "strategy": {"type": strategy}})
+    done = service.wait(id, "failed")
+    assert done["attempt"] == attempts and done["error"]["code"] == code, done["error"]
+    assert "about to exit" in done["error"]["message"]
+
+
+def test_a_program_that_is_killed_again_and_again_may_go_on_in_another_attempt(service):
+    id = service.submit({**job(name="counting", args=["--fault", "killed"]), "max_restarts": 1,
+                         "strategy": {"type": "local-sgd"}})
+    done = service.wait(id, "failed")
+    assert done["attempt"] == 2 and "three times in a row" in done["error"]["message"]
+
+
 def test_what_would_fail_again_is_not_tried_again(service):
     id = service.submit(job(name="counting", args=["--fault", "refused", "--on", "1"]))
     done = service.wait(id, "failed")

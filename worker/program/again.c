@@ -104,6 +104,26 @@ bool again_is_known(const struct program_engine *g)
     return !g->lost || g->source != FROM_OTHERS || g->own_step == NO_STEP;
 }
 
+static void count_end(struct program_engine *g, const struct err *e)
+{
+    if (g->good >= GOOD_STEPS) {
+        g->crashes = g->own_ends = 0;
+    }
+    g->crashes++;
+    g->own_ends += program_ended_itself(g->p, e);
+    g->good = 0;
+}
+
+/* What the program did three times it would do in another attempt; what was done to it, it might
+ * not meet there. */
+static int end_for_good(const struct program_engine *g, struct err *e)
+{
+    if (g->own_ends >= CRASHES_MOST && e->code == ERR_PEER) {
+        e->code = ERR_INVALID;
+    }
+    return err_prefix(e, "three times in a row, without %d good steps in between", (int)GOOD_STEPS);
+}
+
 int again_survive(struct program_engine *g, int rc, struct err *e)
 {
     char why[600];
@@ -114,11 +134,9 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->p->refused) {
         return rc;
     }
-    g->crashes = g->good >= GOOD_STEPS ? 1 : g->crashes + 1;
-    g->good = 0;
+    count_end(g, e);
     if (g->crashes >= CRASHES_MOST) {
-        return err_prefix(e, "three times in a row, without %d good steps in between",
-                          (int)GOOD_STEPS);
+        return end_for_good(g, e);
     }
     log_warn("program", "is started again", "crash=%d of=%d why=%s", g->crashes, CRASHES_MOST,
              log_quote(why, sizeof(why), e->message));
@@ -351,13 +369,24 @@ static int resume(struct program_engine *g, struct work *w, struct dev_result *o
     return rc;
 }
 
+/* The coordinator compares these words with those of the next attempt (failure_repeats). */
+static int all_ended(const struct program_engine *g, struct err *e)
+{
+    const struct wire_message *at = sent(g, g->number);
+    int64_t batch = g->base.env->spec->batching.global_batch;
+    *e = g->why;
+    e->code = ERR_PROGRAM;
+    return err_prefix(e, "the programs of all ranks ended in step %lld of epoch %lld; here",
+                      (long long)(at->slice.start / (batch > 0 ? batch : 1) + 1),
+                      (long long)at->slice.epoch + 1);
+}
+
 int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
                  struct dev_result *out, double *compute_s, struct err *e)
 {
     int rc;
     if (!state) {
-        *e = g->why;
-        return err_prefix(e, "the programs of all ranks ended in one step; here");
+        return all_ended(g, e);
     }
     if (!g->p->about.stateless && state->n == 0) {
         err_set(e, ERR_UNSUPPORTED,

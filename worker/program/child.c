@@ -434,6 +434,23 @@ const char *child_last_lines(struct child *c, char *out, size_t bytes)
     return out;
 }
 
+bool child_ended_itself(struct child *c)
+{
+    static const int own[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGSYS, SIGTRAP};
+    enum { SHELL_SIGNALS = 128 };
+    if (!child_ended(c)) {
+        return true;
+    }
+    int status = c->status;
+    bool exited = WIFEXITED(status);
+    int sig = exited ? WEXITSTATUS(status) - SHELL_SIGNALS : WTERMSIG(status);
+    bool itself = exited && sig <= 0;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        itself = itself || sig == own[i];
+    }
+    return itself;
+}
+
 const char *child_epitaph(struct child *c, char *out, size_t bytes)
 {
     char lines[300];

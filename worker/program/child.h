@@ -52,6 +52,10 @@ struct child {
 int child_start(struct child *c, const struct child_ask *ask, struct err *e);
 /* Has it ended? Reaps it then. */
 bool child_ended(struct child *c);
+/* Was its end its own doing: an exit, or a fault in its code (SIGSEGV, SIGABRT)? A signal such as
+ * KILL comes from outside; so does it where a shell's child had it (exit code 137). True before it
+ * has ended. */
+bool child_ended_itself(struct child *c);
 /* CPU seconds of the process and its threads, without its children; negative: it has ended. */
 double child_cpu(const struct child *c);
 /* Is any process of its group (loaders too) computing, waiting for a core or for a disk? Reads all

@@ -76,6 +76,7 @@ struct program_engine {
     bool returned;  /* FROM_SERVER: another one waits for START; still lost */
     struct err why; /* it ended last */
     int crashes;    /* in a row */
+    int own_ends;   /* those of them that were the program's own doing */
     int64_t good;   /* steps since the last one */
     /* marks.c */
     float *given; /* [2 n_marks] of the parameters that were given, and then; owned */

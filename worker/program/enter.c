@@ -232,13 +232,16 @@ int enter_welcome(struct program *p, const struct entry *at, struct err *e)
     return rc;
 }
 
-/* A signal may be the kernel's, for want of memory; and programs that meet (--ddp) end when one of
- * them is lost. */
+bool program_ended_itself(struct program *p, const struct err *e)
+{
+    return p->link.gone && e->code == ERR_PEER && child_ended_itself(&p->child);
+}
+
+/* Programs that meet (--ddp) end when one of them is lost. */
 void program_judge(struct program *p, struct err *e)
 {
-    bool begins = p->ask.attempt == 1 && p->incarnation == 0 && !p->resumed,
-         itself = p->link.gone && (!child_ended(&p->child) || WIFEXITED(p->child.status));
-    if (begins && itself && e->code == ERR_PEER && !jobspec_programs_meet(p->ask.spec)) {
+    bool begins = p->ask.attempt == 1 && p->incarnation == 0 && !p->resumed;
+    if (begins && program_ended_itself(p, e) && !jobspec_programs_meet(p->ask.spec)) {
         e->code = ERR_INVALID;
     }
 }

@@ -65,6 +65,8 @@ void program_joined(const struct program *p, const struct jobspec *spec, struct 
 /* The engine of a worker whose program has joined; trainer_run frees it. NULL: memory ran out. */
 struct engine *program_engine(struct program *p, struct trainer_env *env, struct err *e);
 void program_leave(struct program *p);
+/* Is this error the end of the program by its own doing (child_ended_itself)? Not a hang. */
+bool program_ended_itself(struct program *p, const struct err *e);
 /* After an error of the program before its first step: where the run begins, and the program has
  * ended by itself (a wrong argument, an exception), another attempt would meet the same, and the
  * code becomes ERR_INVALID. */

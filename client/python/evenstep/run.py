@@ -44,6 +44,20 @@ def alone():
     return _run.alone if _run else not os.environ.get("EVENSTEP_SOCKET")
 
 
+SAID_MOST = 240  # characters of an exception, so that where it was raised is not cut off
+
+
+def _sentence(kind, value, trace, folder):
+    """'NameError: name 'los' is not defined (train.py, line 12)', the innermost line that is in the
+    program's folder. What we refuse ourselves is a sentence of its own."""
+    said = "".join(traceback.format_exception_only(kind, value)).strip()
+    if isinstance(value, Error):
+        return said
+    names = [(os.path.join(folder, at.filename), at.lineno) for at in traceback.extract_tb(trace)]
+    own = [(os.path.relpath(name, folder), n) for name, n in names if name.startswith(folder)]
+    return "%s (%s, line %d)" % (said[:SAID_MOST], *own[-1]) if own else said
+
+
 class Run:
     """about: a dict of evenstep.h's struct es_about; params and stats: dicts of library.tensors."""
 
@@ -258,15 +272,18 @@ class Run:
 
     def _watch_end(self):
         """Leaves when the interpreter ends, and tells the rank of an exception that ends it."""
-        pid, hook = os.getpid(), sys.excepthook
+        pid, folder, hook = os.getpid(), os.getcwd() + os.sep, sys.excepthook
         ended = []
 
         def on_exception(kind, value, trace):
-            if os.getpid() == pid and not ended:
-                ended.append(True)
-                said = "".join(traceback.format_exception_only(kind, value)).strip()
-                self._quietly(self.failed, value, said)
-            hook(kind, value, trace)
+            first = os.getpid() == pid and not ended
+            ended.append(True)
+            try:
+                hook(kind, value, trace)  # before the rank knows, which then ends this process
+                sys.stderr.flush()
+            finally:
+                if first:
+                    self._quietly(self.failed, value, _sentence(kind, value, trace, folder))
 
         def on_exit():
             if os.getpid() == pid and not ended:

@@ -117,6 +117,40 @@ static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(v
     assert_int_equal(attempts_of(w, id), 1);
 }
 
+/* The programs of all ranks end in one step; rank 0's or another's words come first. */
+static void programs_end(struct world *w, const char *id, int rank, int step)
+{
+    char fact[300];
+    say_fact(w, id, "{'type': 'restored', 'version': 1, 'rank': 2}");
+    ranks_step(w, id, 2, 4, 0.01);
+    tick(w, 0.5);
+    assert_state(w, id, "running");
+    snprintf(fact, sizeof fact,
+             "{'type': 'ended', 'outcome': 'failed', 'code': 'program', 'rank': %d, 'node': 'n%d', "
+             "'message': 'the programs of all ranks ended in step %d of epoch 2; here: the program "
+             "of rank %d on \\u0027n%d\\u0027 cannot go on: NameError'}",
+             rank, rank + 1, step, rank, rank + 1);
+    say_fact(w, id, fact);
+    process_ends(w, id, 1, "");
+    pass(w, 1);
+}
+
+static void programs_that_end_twice_in_the_same_step_with_the_same_words_fail_the_job(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    programs_end(w, id, 0, 1);
+    assert_state(w, id, "launching");
+    programs_end(w, id, 1, 4); /* another step: it may have been an accident */
+    assert_state(w, id, "launching");
+    assert_int_equal(attempts_of(w, id), 3);
+    programs_end(w, id, 0, 4);
+    assert_state(w, id, "failed");
+    assert_error(w, id, "program", "ended in step 4 of epoch 2");
+    assert_int_equal(attempts_of(w, id), 3);
+    assert_string_equal(node_state(w, "n1"), "ready"); /* no node is to blame */
+}
+
 static void a_late_end_of_an_attempt_does_not_end_the_next_one(void **state)
 {
     char id[STORE_ID];
@@ -347,6 +381,7 @@ int main(void)
         IN_A_WORLD(a_launch_that_is_lost_before_the_first_step_counts_too),
         IN_A_WORLD(after_max_restarts_the_job_has_failed_and_says_who_was_lost),
         IN_A_WORLD(an_error_that_every_attempt_would_meet_again_fails_the_job_at_once),
+        IN_A_WORLD(programs_that_end_twice_in_the_same_step_with_the_same_words_fail_the_job),
         IN_A_WORLD(a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers),
         IN_A_WORLD(a_restart_waits_where_fewer_nodes_than_min_workers_are_left),
         IN_A_WORLD(what_is_invalid_for_fewer_workers_is_refused),

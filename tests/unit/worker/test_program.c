@@ -314,6 +314,27 @@ static void how_a_program_ended_is_said_with_its_last_lines(void **state)
     child_stop(&c, 1);
 }
 
+static void an_exit_and_a_fault_are_the_programs_own_doing_and_a_kill_is_not(void **state)
+{
+    static const struct {
+        const char *script;
+        bool itself;
+    } cases[] = {{"exit 0", true},         {"exit 2", true},   {"kill -SEGV $$", true},
+                 {"kill -ABRT $$", true},  {"exit 139", true}, {"kill -KILL $$", false},
+                 {"kill -TERM $$", false}, {"exit 137", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct program_spec p;
+        struct child_ask ask = ask_of(&p, cases[i].script);
+        struct child c;
+        OK(child_start(&c, &ask, &err_));
+        await_end(&c);
+        if (child_ended_itself(&c) != cases[i].itself) {
+            fail_msg("%s", cases[i].script);
+        }
+        child_stop(&c, 1);
+    }
+}
+
 /* How a program ended that printed `count` lines of `bytes` bytes each. */
 static void prints(int count, int bytes, char *text, size_t room)
 {
@@ -412,6 +433,7 @@ int main(void)
         cmocka_unit_test(a_late_look_at_a_step_that_was_made_makes_no_step_short),
         cmocka_unit_test(our_folders_come_before_those_of_the_job),
         cmocka_unit_test(how_a_program_ended_is_said_with_its_last_lines),
+        cmocka_unit_test(an_exit_and_a_fault_are_the_programs_own_doing_and_a_kill_is_not),
         cmocka_unit_test(only_the_last_lines_that_fit_are_told),
         cmocka_unit_test(a_program_sees_the_gpu_of_its_node_alone),
         cmocka_unit_test(what_a_program_started_ends_with_it),
