@@ -27,7 +27,7 @@ json_t *serve_config_node(const char *text, const char *host, struct err *e)
     struct node_host here = {host, host_cores(), memory_read().limit};
     json_t *node = node_parse("--local-node", text, &here, e);
     if (node && node_asks_auto(text)) {
-        json_object_set_new(node, "device", json_string("auto"));
+        node_set_auto(node);
     }
     return node;
 }

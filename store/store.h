@@ -183,6 +183,8 @@ json_t *store_job_owners(struct store *s, const json_t *ids, struct err *e);
  * "paused", "ended": jobs, "nodes": that they hold, "disk_bytes": that their folders take}}; reads
  * every job. */
 json_t *store_owners(struct store *s, struct err *e);
+/* Of such an answer; 0: it has no job. */
+int64_t store_owner_disk_bytes(const json_t *owners, const char *name);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream, "MS-SEQ"; "0-0": its beginning */

@@ -63,11 +63,18 @@ const char *node_interpreter(const json_t *node, size_t i);
 void node_set_interpreters(json_t *node, const json_t *all);
 bool node_has_agent(const json_t *node);
 bool node_is_leaving(const json_t *node); /* its host is about to stop */
+void node_set_leaving(json_t *node);
+void node_set_auto(json_t *node); /* --probe has not yet said which device it is */
+void node_set_memory_bytes(json_t *node, int64_t bytes);
+/* It belongs to a host's agent, which found these versions; and where that is reached. */
+void node_set_agent(json_t *node, json_t *versions);
+void node_set_address(json_t *node, const char *address);
 /* What the store adds. */
 const char *node_state(const json_t *node); /* "ready", "busy", "lost", … */
-const char *node_user(const json_t *node);  /* id of the job that has claimed it */
-double node_beat_age(const json_t *node);   /* seconds */
-int node_failures(const json_t *node);      /* attempts in a row that failed through it */
+void node_set_state(json_t *node, const char *state);
+const char *node_user(const json_t *node); /* id of the job that has claimed it */
+double node_beat_age(const json_t *node);  /* seconds */
+int node_failures(const json_t *node);     /* attempts in a row that failed through it */
 
 /* Is it a name of hosts and nodes: letters, digits and '-', a nodes' also '.', at most `most`
  * bytes? (Open MPI trips over '_'.) */
