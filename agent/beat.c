@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/host.h"
+#include "common/machine/host.h"
 #include "common/log.h"
 #include "job/node/node.h"
 #include "store/loads.h"

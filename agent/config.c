@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "agent/daemon.h"
-#include "common/host.h"
-#include "common/interpreters.h"
-#include "common/memory.h"
+#include "common/machine/host.h"
+#include "common/machine/interpreters.h"
+#include "common/machine/memory.h"
 #include "common/path.h"
-#include "common/probe.h"
+#include "common/machine/probe.h"
 #include "common/proc.h"
 #include "job/node/node.h"
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/host.h"
-#include "common/memory.h"
-#include "common/probe.h"
+#include "common/machine/host.h"
+#include "common/machine/memory.h"
+#include "common/machine/probe.h"
 #include "job/node/node.h"
 
 void serve_config_complain(struct buf *bad, const char *fmt, ...)

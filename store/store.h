@@ -266,7 +266,7 @@ int store_events_newest(struct store *s, char out[STORE_PLACE], struct err *e);
 int store_node_put(struct store *s, const json_t *node, struct err *e);
 int store_nodes_put(struct store *s, const json_t *nodes,
                     struct err *e); /* of an array of them, in one round trip */
-/* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
+/* How a node's GPU is (common/machine/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
  * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"}

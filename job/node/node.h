@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "common/probe.h"
+#include "common/machine/probe.h"
 
 /* What the host has, for `auto` and for the node's document. */
 struct node_host {
@@ -50,11 +50,12 @@ int64_t node_memory_bytes(const json_t *node);
 const json_t *node_labels(const json_t *node); /* object of texts, or NULL */
 /* What a program that is started by this interpreter (a path, or "python3") finds there. */
 struct node_python {
-    const json_t *packages; /* versions by name (common/packages.h): of its python3 where the node
+    const json_t
+        *packages; /* versions by name (common/machine/packages.h): of its python3 where the node
                                tells of no other interpreter; NULL: it does not tell */
-    const json_t *broken;   /* what cannot be imported, with why; NULL: nothing */
-    bool missing;           /* the node tells its interpreters, and this is none of them */
-    bool asked;             /* it is still being asked */
+    const json_t *broken; /* what cannot be imported, with why; NULL: nothing */
+    bool missing;         /* the node tells its interpreters, and this is none of them */
+    bool asked;           /* it is still being asked */
 };
 struct node_python node_python(const json_t *node, const char *interpreter);
 /* The path of its interpreter number i, for a sentence; NULL: there are no more. */

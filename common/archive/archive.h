@@ -1,4 +1,4 @@
-/* A folder of a user, a program's or a data set's, as one file: a tar archive (common/tar.h) with a
+/* A folder of a user, a program's or a data set's, as one file: a tar archive (common/archive/tar.h) with a
  * digest of what is in it.
  *
  *   digest   SHA-256, in hex, over one line for each file in the order of names:
@@ -7,8 +7,8 @@
  * It does not depend on who packed the archive, in which order, when, or for which user. Folders
  * are those that the files need: an empty one is left out.
  */
-#ifndef COMMON_ARCHIVE_H
-#define COMMON_ARCHIVE_H
+#ifndef COMMON_ARCHIVE_ARCHIVE_H
+#define COMMON_ARCHIVE_ARCHIVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
