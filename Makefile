@@ -228,8 +228,9 @@ demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup
 mutants: ## changes the code in N places (100), one at a time, and counts what no test notices
 	tests/mutate/run -n $(or $(N),100) --seed $(or $(SEED),1)
-layers: ## checks that the arrows between rooms run down only
+layers: ## checks that arrows between rooms run down, and documents are read at home
 	@tests/layers
+	@tests/documents
 check-size: ## checks that no function, file or line is too long
 	@tests/sizes
 	@tests/widths

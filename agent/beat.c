@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/host.h"
+#include "common/machine/host.h"
 #include "common/log.h"
 #include "job/node/node.h"
 #include "store/loads.h"
@@ -83,7 +83,7 @@ static json_t *node_document(struct beat *b, const json_t *node, const json_t *i
         node_set_interpreters(out, interpreters);
     }
     if (out && leaving) {
-        json_object_set_new(out, "leaving", json_true());
+        node_set_leaving(out);
     }
     return out;
 }

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "agent/config.h"
-#include "common/interpreters.h"
+#include "common/machine/interpreters.h"
 
 struct beat;
 /* Registers host and nodes at once. All pointers are borrowed until beat_stop; interpreters: what

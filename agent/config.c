@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "agent/daemon.h"
-#include "common/host.h"
-#include "common/interpreters.h"
-#include "common/memory.h"
+#include "common/machine/host.h"
+#include "common/machine/interpreters.h"
+#include "common/machine/memory.h"
 #include "common/path.h"
-#include "common/probe.h"
+#include "common/machine/probe.h"
 #include "common/proc.h"
 #include "job/node/node.h"
 
@@ -165,7 +165,7 @@ static int check_device(json_t *node, const struct gpus *gpus, struct err *e)
     }
     int64_t bytes = gpus_memory(gpus, index);
     if (bytes > 0) {
-        json_object_set_new(node, "memory_bytes", json_integer((json_int_t)bytes));
+        node_set_memory_bytes(node, bytes);
     }
     return 0;
 }
@@ -180,8 +180,7 @@ static int add_node(struct agent_config *c, const struct gpus *gpus, const char 
         rc = err_set(e, ERR_INVALID, "--node '%s': there are two nodes of this name", text);
     }
     if (rc >= 0) {
-        json_object_set_new(node, "agent", json_true());
-        json_object_set(node, "versions", c->versions);
+        node_set_agent(node, c->versions);
         json_array_append(c->nodes, node);
     }
     json_decref(node);
@@ -225,7 +224,7 @@ int agent_config_find_address(struct agent_config *c, struct err *e)
     json_t *node;
     int rc = host_address(opt_string(c->options, "interface"), c->store, c->address, c->network, e);
     json_array_foreach(c->nodes, i, node) {
-        json_object_set_new(node, "address", json_string(c->address));
+        node_set_address(node, c->address);
     }
     return rc;
 }

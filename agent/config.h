@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "common/gpu.h"
+#include "common/machine/gpu.h"
 #include "common/log.h"
 #include "common/opt.h"
 #include "common/run_as.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "agent/daemon_parts.h"
-#include "common/host.h"
+#include "common/machine/host.h"
 #include "common/path.h"
 
 enum { WORDS = 96 };

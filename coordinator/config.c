@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/interpreters.h"
+#include "common/machine/interpreters.h"
 #include "common/path.h"
 #include "common/proc.h"
 #include "common/size.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/host.h"
-#include "common/memory.h"
-#include "common/probe.h"
+#include "common/machine/host.h"
+#include "common/machine/memory.h"
+#include "common/machine/probe.h"
 #include "job/node/node.h"
 
 void serve_config_complain(struct buf *bad, const char *fmt, ...)
@@ -27,7 +27,7 @@ json_t *serve_config_node(const char *text, const char *host, struct err *e)
     struct node_host here = {host, host_cores(), memory_read().limit};
     json_t *node = node_parse("--local-node", text, &here, e);
     if (node && node_asks_auto(text)) {
-        json_object_set_new(node, "device", json_string("auto"));
+        node_set_auto(node);
     }
     return node;
 }

@@ -105,7 +105,7 @@ static int start_nodes(struct service *s, struct err *e)
         json_decref(own);
     }
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID",
-           0); /* as NVML counts (common/gpu.c); workers inherit it */
+           0); /* as NVML counts (common/machine/gpu.c); workers inherit it */
     if (serve_config_probe(c->nodes, c->worker, e) < 0) {
         return -(int)e->code;
     }

@@ -106,8 +106,7 @@ static int check_disk(const struct quota *quota, const char *owner, struct store
     if (!owners) {
         return -(int)e->code;
     }
-    int64_t bytes =
-        json_integer_value(json_object_get(json_object_get(owners, owner), "disk_bytes"));
+    int64_t bytes = store_owner_disk_bytes(owners, owner);
     json_decref(owners);
     if (bytes < quota->disk_bytes) {
         return 0;

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/host.h"
+#include "common/machine/host.h"
 #include "simulator/fiber.h"
 
 struct idle { /* a program that no thread runs */

@@ -1,9 +1,9 @@
 /* How busy nodes were: kept in the store for a week, finer for the last day and half hour
- * (load_tiers in common/load.h), also of nodes that no job uses and that are gone. */
+ * (load_tiers in common/machine/load.h), also of nodes that no job uses and that are gone. */
 #ifndef STORE_LOADS_H
 #define STORE_LOADS_H
 
-#include "common/load.h"
+#include "common/machine/load.h"
 #include "store/store.h"
 
 /* What who sends a host's heartbeats keeps from one to the next. */

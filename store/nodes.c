@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/jsonx.h"
+#include "job/node/node.h"
 
 enum { GPU_SECONDS = 10 }; /* GPU statistics of a silent node expire */
 
@@ -39,7 +40,7 @@ int store_nodes_put(struct store *s, const json_t *nodes, struct err *e)
                  : err_set(e, ERR_MEMORY, "cannot register nodes: memory ran out");
     for (; rc == 0 && made < n; made++) {
         const json_t *node = json_array_get(nodes, made);
-        const char *name = json_string_value(json_object_get(node, "name"));
+        const char *name = node_name(node);
         if ((rc = key_named(node_keys[made], KEY_NODE, name, e)) < 0) {
             break;
         }
@@ -152,8 +153,7 @@ static json_t *node_json(const redisReply *one, double now)
         json_object_set_new(node, "gpu", told);
     }
     bool drained = is_set(hash, "drained"), disabled = is_set(hash, "disabled"),
-         leaving = json_is_true(json_object_get(node, "leaving")),
-         rests = add_rest(node, hash, now);
+         leaving = node_is_leaving(node), rests = add_rest(node, hash, now);
     const char *state = disabled                   ? "disabled"
                         : age > STORE_NODE_LOST_MS ? "lost"
                         : drained || leaving       ? "draining"
@@ -216,9 +216,7 @@ json_t *store_node_get(struct store *s, const char *name, struct err *e)
 static int by_name(const void *a, const void *b)
 {
     json_t *const *x = a, *const *y = b;
-    const char *p = json_string_value(json_object_get(*x, "name")),
-               *q = json_string_value(json_object_get(*y, "name"));
-    return strcmp(p ? p : "", q ? q : "");
+    return strcmp(node_name(*x), node_name(*y));
 }
 
 json_t *store_nodes(struct store *s, struct err *e)

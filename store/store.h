@@ -183,6 +183,8 @@ json_t *store_job_owners(struct store *s, const json_t *ids, struct err *e);
  * "paused", "ended": jobs, "nodes": that they hold, "disk_bytes": that their folders take}}; reads
  * every job. */
 json_t *store_owners(struct store *s, struct err *e);
+/* Of such an answer; 0: it has no job. */
+int64_t store_owner_disk_bytes(const json_t *owners, const char *name);
 
 /* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream, "MS-SEQ"; "0-0": its beginning */
@@ -264,7 +266,7 @@ int store_events_newest(struct store *s, char out[STORE_PLACE], struct err *e);
 int store_node_put(struct store *s, const json_t *node, struct err *e);
 int store_nodes_put(struct store *s, const json_t *nodes,
                     struct err *e); /* of an array of them, in one round trip */
-/* How a node's GPU is (common/gpu.h); it is in the node as "gpu" for some seconds. */
+/* How a node's GPU is (common/machine/gpu.h); it is in the node as "gpu" for some seconds. */
 int store_gpu_put(struct store *s, const char *node, const json_t *gpu, struct err *e);
 /* adds "state" (ready busy resting draining disabled lost), "job", "heartbeat_age_seconds",
  * "failures" (attempts in a row that failed through it) and "rest": null or {"seconds", "reason"}

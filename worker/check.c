@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/probe.h"
+#include "common/machine/probe.h"
 #include "job/minibatch/assign.h"
 #include "job/node/device_kind.h"
 #include "job/documents/checked.h"

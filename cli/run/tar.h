@@ -9,7 +9,7 @@
 #define CLI_RUN_TAR_H
 
 #include "common/buf.h"
-#include "common/tar_header.h"
+#include "common/archive/tar_header.h"
 
 enum { TAR_END_BYTES = 2 * TAR_BLOCK };
 

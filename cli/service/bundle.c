@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cli/run/tar.h"
-#include "common/archive.h"
+#include "common/archive/archive.h"
 #include "http/content/upload.h"
 
 enum { HEAD_MOST = 64 << 10 };

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/archive.h"
+#include "common/archive/archive.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/proc.h"

@@ -1,6 +1,6 @@
 /* Uploaded data sets:
  *
- *   DIR/datasets/NAME/        its files, as they were in the archive (common/archive.h)
+ *   DIR/datasets/NAME/        its files, as they were in the archive (common/archive/archive.h)
  *   DIR/datasets/.NAME.json   {"digest", "files", "bytes", "uploaded", "by"}
  *   DIR/datasets/.part-XXXXXX what is being unpacked
  *

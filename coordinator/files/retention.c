@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/disk.h"
+#include "common/machine/disk.h"
 #include "common/log.h"
 #include "common/proc.h"
 #include "coordinator/files/datasets.h"

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/archive.h"
+#include "common/archive/archive.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/proc.h"

@@ -1,4 +1,4 @@
-/* Uploaded programs, kept by the digest of what is in them (common/archive.h):
+/* Uploaded programs, kept by the digest of what is in them (common/archive/archive.h):
  *
  *   DIR/uploads/DIGEST.json   who uploaded it and when, how large it is, its manifest
  *   DIR/uploads/DIGEST.tar    as it came; once this is there, all of it is

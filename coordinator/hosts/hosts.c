@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/host.h"
+#include "common/machine/host.h"
 #include "common/log.h"
 #include "common/proc.h"
 #include "common/version.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "common/gpu.h"
+#include "common/machine/gpu.h"
 #include "common/log.h"
 #include "job/node/node.h"
 #include "store/loads.h"

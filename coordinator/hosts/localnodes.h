@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "common/err.h"
-#include "common/interpreters.h"
+#include "common/machine/interpreters.h"
 
 struct localnodes;
 /* nodes: array of node documents (copied). interpreters: what the nodes tell of them, borrowed

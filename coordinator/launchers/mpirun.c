@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "common/buf.h"
-#include "common/host.h"
+#include "common/machine/host.h"
 #include "common/log.h"
 #include "common/proc.h"
 #include "job/hostkey.h"

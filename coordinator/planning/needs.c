@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/packages.h"
+#include "common/machine/packages.h"
 #include "job/node/node.h"
 #include "job/node/program_manifest.h"
 

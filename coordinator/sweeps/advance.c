@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/jsonx.h"
+#include "job/documents/live.h"
 
 static const json_t *find_job(const json_t *jobs, const char *id)
 {
@@ -17,13 +18,6 @@ static const json_t *find_job(const json_t *jobs, const char *id)
         }
     }
     return NULL;
-}
-
-static double metric_of(const struct sweep *s, const json_t *job)
-{
-    const json_t *metric = json_object_get(json_object_get(job, "metrics"), s->metric);
-    double x = json_is_number(metric) ? json_number_value(metric) : NAN;
-    return isfinite(x) ? x : NAN;
 }
 
 static bool is_same(double a, double b)
@@ -45,7 +39,7 @@ bool advance_note(const struct sweep *s, struct sweep_runs *runs, const json_t *
             now.state = JOB_CANCELLED;
         } else if (state >= 0) {
             now.state = (enum job_state)state;
-            now.metric = metric_of(s, job);
+            now.metric = live_metric(job, s->metric);
         }
         changed |= now.state != r->state || !is_same(now.metric, r->metric);
         *r = now;

@@ -39,7 +39,7 @@ static void set_nodes(json_t *nodes, const char *job, const char *name, const ch
     json_array_foreach(nodes, i, node) {
         if (strcmp(node_user(node), job) == 0 && strcmp(node_state(node), from) == 0 &&
             (!name || strcmp(node_name(node), name) == 0)) {
-            json_object_set_new(node, "state", json_string(to));
+            node_set_state(node, to);
         }
     }
 }
@@ -69,7 +69,7 @@ static void give_ending(json_t *nodes, const struct run *r)
     if (!r->change) {
         set_nodes(nodes, r->attempt.job, NULL, "busy", "ready");
     }
-    json_object_foreach(json_object_get(r->change, "gives"), name, value) {
+    json_object_foreach(resize_gives(r), name, value) {
         set_nodes(nodes, r->attempt.job, name, "busy", "ready");
     }
 }

@@ -22,7 +22,12 @@ void resize_ask(struct run *r, json_t *gives, const char *why)
         json_pack("{s:o, s:s}", "gives", gives ? gives : json_object(), "why", why ? why : "");
     log_info("sched", "changes its size: it writes a checkpoint and goes on with other nodes",
              "job=%s attempt=%d nodes=%d gives=%d", r->attempt.job, r->attempt.number,
-             run_workers(r), (int)json_object_size(json_object_get(r->change, "gives")));
+             run_workers(r), (int)json_object_size(resize_gives(r)));
+}
+
+json_t *resize_gives(const struct run *r)
+{
+    return json_object_get(r->change, "gives");
 }
 
 /* Those that its ranks run on now. */
@@ -39,7 +44,7 @@ static json_t *nodes_of(const struct run *r)
 
 int resize_keep(struct attempts *a, const struct run *r, struct err *e)
 {
-    json_t *gives = json_object_get(r->change, "gives"), *nodes = nodes_of(r);
+    json_t *gives = resize_gives(r), *nodes = nodes_of(r);
     int rc = 0;
     for (int i = 0; i < r->plan->n_workers; i++) {
         const char *name = r->plan->workers[i].node;

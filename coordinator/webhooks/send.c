@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/netaddr.h"
+#include "common/machine/netaddr.h"
 #include "common/version.h"
 
 enum { CONNECT_SECONDS = 5, HASH = 32, KEY_MOST = 96, STAMP = 160, ANSWER_MOST = 1 << 20 };

@@ -5,7 +5,7 @@
  *   webhook-signature: v1,BASE64(HMAC-SHA256(secret, "ID.SECONDS.BODY"))
  *
  * No redirect is followed and no proxy is used. The address of each connection is checked after its
- * name was looked up, so that no name leads to a forbidden address (common/netaddr.h).
+ * name was looked up, so that no name leads to a forbidden address (common/machine/netaddr.h).
  */
 #ifndef COORDINATOR_WEBHOOKS_SEND_H
 #define COORDINATOR_WEBHOOKS_SEND_H

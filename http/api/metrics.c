@@ -17,6 +17,7 @@
 #include "http/events/stream.h"
 #include "http/events/tally.h"
 #include "http/request.h"
+#include "job/node/node.h"
 
 enum { METRICS_BYTES = 8 << 20, JOBS_MOST = 200 };
 
@@ -162,15 +163,15 @@ static void add_nodes(struct buf *b, const json_t *nodes)
     head(b, "evenstep_node_state", "gauge", "1 for the state that a node is in.");
     json_array_foreach(nodes, i, node) {
         buf_adds(b, "evenstep_node_state{");
-        label(b, "node", jsonx_string_at(node, "name"));
-        label(b, "state", jsonx_string_at(node, "state"));
+        label(b, "node", node_name(node));
+        label(b, "state", node_state(node));
         buf_adds(b, "} 1\n");
     }
     head(b, "evenstep_node_heartbeat_age_seconds", "gauge", "Seconds since a node last reported.");
     json_array_foreach(nodes, i, node) {
         buf_adds(b, "evenstep_node_heartbeat_age_seconds{");
-        label(b, "node", jsonx_string_at(node, "name"));
-        buf_addf(b, "} %.3f\n", json_number_value(json_object_get(node, "heartbeat_age_seconds")));
+        label(b, "node", node_name(node));
+        buf_addf(b, "} %.3f\n", node_beat_age(node));
     }
 }
 
@@ -196,7 +197,7 @@ static void add_gpus(struct buf *b, const json_t *nodes)
             json_t *value = json_object_get(json_object_get(node, "gpu"), gpu_metrics[m].key);
             if (json_is_number(value)) {
                 buf_addf(b, "%s{", gpu_metrics[m].name);
-                label(b, "node", jsonx_string_at(node, "name"));
+                label(b, "node", node_name(node));
                 buf_addf(b, "} %.15g\n", json_number_value(value));
             }
         }

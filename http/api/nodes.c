@@ -7,6 +7,7 @@
 #include "http/api/api.h"
 #include "http/content/csv.h"
 #include "http/request.h"
+#include "job/node/node.h"
 #include "store/loads.h"
 
 enum { ETAG = 64, LOAD_SECONDS = 1800 };
@@ -14,9 +15,7 @@ enum { ETAG = 64, LOAD_SECONDS = 1800 };
 /* A node's version: its state and its job. Figures that its heartbeat brings are no part of it. */
 static void etag_of(const json_t *node, char out[ETAG])
 {
-    const char *state = json_string_value(json_object_get(node, "state")),
-               *job = json_string_value(json_object_get(node, "job"));
-    snprintf(out, ETAG, "\"%.20s-%.20s\"", state ? state : "", job ? job : "");
+    snprintf(out, ETAG, "\"%.20s-%.20s\"", node_state(node), node_user(node));
 }
 
 static int answer_node(struct request *q, struct reply *out, struct store *store, struct err *e)
@@ -122,8 +121,7 @@ int api_node_delete(struct request *q, struct reply *out, struct err *e)
         return -(int)e->code;
     }
     etag_of(node, etag);
-    bool silent = json_number_value(json_object_get(node, "heartbeat_age_seconds")) > 10;
-    bool used = json_is_string(json_object_get(node, "job"));
+    bool silent = node_beat_age(node) > 10, used = *node_user(node);
     json_decref(node);
     if (!silent || used) {
         err_set(e, ERR_CONFLICT, "cannot forget node '%s': it %s", name,

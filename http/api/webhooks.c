@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/netaddr.h"
+#include "common/machine/netaddr.h"
 #include "common/sign.h"
 #include "common/text.h"
 #include "http/api/api.h"

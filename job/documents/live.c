@@ -1,6 +1,7 @@
 /* See live.h. */
 #include "job/documents/live.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 json_t *live_progress_json(const struct live_progress *p)
@@ -17,6 +18,13 @@ json_t *live_metrics_json(const struct live_metrics *m)
                      document_real(m->test_accuracy), "best_test_accuracy",
                      document_real(m->best_test_accuracy), "samples_per_second",
                      m->samples_per_second, "step_seconds", m->step_seconds);
+}
+
+double live_metric(const json_t *job, const char *name)
+{
+    const json_t *metric = json_object_get(json_object_get(job, "metrics"), name);
+    double x = json_is_number(metric) ? json_number_value(metric) : NAN;
+    return isfinite(x) ? x : NAN;
 }
 
 /* ---- staleness ------------------------------------------------------------------------------- */

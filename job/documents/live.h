@@ -6,9 +6,9 @@
  *    "assignment": {"version", "global_batch"}, "servers": […], "workers": […], "seconds": 12.5,
  *    "rows_dropped": 0, "program": {…}}        the last where a user's program has joined
  *
- * It is the API's own form: it has no format number and no reader. What reads a job of the API (the
- * page, the command line, /metrics, a sweep that compares its jobs) finds it there. What
- * stands here is filled from measurements and printed; strings and arrays are borrowed.
+ * It is the API's own form, without a format number. The page, the command line and /metrics find
+ * it in a job as any client does; a sweep reads a metric with live_metric(). What stands here is
+ * filled from measurements and printed; strings and arrays are borrowed.
  */
 #ifndef JOB_DOCUMENTS_LIVE_H
 #define JOB_DOCUMENTS_LIVE_H
@@ -67,6 +67,8 @@ json_t *live_json(const struct live *l); /* new reference */
 /* Its parts, for the simulator's summary. New references. */
 json_t *live_progress_json(const struct live_progress *p);
 json_t *live_metrics_json(const struct live_metrics *m);
+/* A metric of a job as the API has it, by its name; NaN: not known. */
+double live_metric(const json_t *job, const char *name);
 json_t *live_workers_json(const struct live_worker *workers, int n);
 /* Staleness over all workers: of the whole job, or of the last 100 gradients of each. */
 json_t *live_staleness_json(const struct live_worker *workers, int n, bool recent);

@@ -1,5 +1,6 @@
-/* Load: how busy a node was, on average over some seconds (common/load.h). Who sends the node's
- * heartbeats writes it, the store puts its own clock in front, and the API hands out many as lists.
+/* Load: how busy a node was, on average over some seconds (common/machine/load.h). Who sends the
+ * node's heartbeats writes it, the store puts its own clock in front, and the API hands out many as
+ * lists.
  *
  *   1764028800000[2,0.42,1.2e9,4e9,15000,8000,null,null,null]
  *     ms since 1970, then seconds, cpu, memory used, memory, received, sent, GPU, its memory used,
@@ -8,7 +9,7 @@
 #ifndef JOB_DOCUMENTS_LOAD_H
 #define JOB_DOCUMENTS_LOAD_H
 
-#include "common/load.h"
+#include "common/machine/load.h"
 #include "job/documents/document.h"
 
 enum { LOAD_TEXT = 256 };

@@ -100,7 +100,7 @@ bool node_asks_auto(const char *text)
 void node_take_probe(json_t *node, const struct probe *probed)
 {
     json_object_set_new(node, "device", json_string(probed->device));
-    json_object_set_new(node, "memory_bytes", json_integer((json_int_t)probed->memory_bytes));
+    node_set_memory_bytes(node, probed->memory_bytes);
     json_object_set_new(node, "threads", json_integer(probed->threads));
     if (probed->precisions) {
         json_object_set(node, "precisions", probed->precisions);
@@ -276,6 +276,37 @@ bool node_has_agent(const json_t *node)
 bool node_is_leaving(const json_t *node)
 {
     return json_is_true(json_object_get(node, "leaving"));
+}
+
+void node_set_leaving(json_t *node)
+{
+    json_object_set_new(node, "leaving", json_true());
+}
+
+void node_set_auto(json_t *node)
+{
+    json_object_set_new(node, "device", json_string("auto"));
+}
+
+void node_set_memory_bytes(json_t *node, int64_t bytes)
+{
+    json_object_set_new(node, "memory_bytes", json_integer((json_int_t)bytes));
+}
+
+void node_set_agent(json_t *node, json_t *versions)
+{
+    json_object_set_new(node, "agent", json_true());
+    json_object_set(node, "versions", versions);
+}
+
+void node_set_address(json_t *node, const char *address)
+{
+    json_object_set_new(node, "address", json_string(address));
+}
+
+void node_set_state(json_t *node, const char *state)
+{
+    json_object_set_new(node, "state", json_string(state));
 }
 
 int node_failures(const json_t *node)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "common/probe.h"
+#include "common/machine/probe.h"
 
 /* What the host has, for `auto` and for the node's document. */
 struct node_host {
@@ -50,11 +50,12 @@ int64_t node_memory_bytes(const json_t *node);
 const json_t *node_labels(const json_t *node); /* object of texts, or NULL */
 /* What a program that is started by this interpreter (a path, or "python3") finds there. */
 struct node_python {
-    const json_t *packages; /* versions by name (common/packages.h): of its python3 where the node
+    const json_t
+        *packages; /* versions by name (common/machine/packages.h): of its python3 where the node
                                tells of no other interpreter; NULL: it does not tell */
-    const json_t *broken;   /* what cannot be imported, with why; NULL: nothing */
-    bool missing;           /* the node tells its interpreters, and this is none of them */
-    bool asked;             /* it is still being asked */
+    const json_t *broken; /* what cannot be imported, with why; NULL: nothing */
+    bool missing;         /* the node tells its interpreters, and this is none of them */
+    bool asked;           /* it is still being asked */
 };
 struct node_python node_python(const json_t *node, const char *interpreter);
 /* The path of its interpreter number i, for a sentence; NULL: there are no more. */
@@ -63,11 +64,18 @@ const char *node_interpreter(const json_t *node, size_t i);
 void node_set_interpreters(json_t *node, const json_t *all);
 bool node_has_agent(const json_t *node);
 bool node_is_leaving(const json_t *node); /* its host is about to stop */
+void node_set_leaving(json_t *node);
+void node_set_auto(json_t *node); /* --probe has not yet said which device it is */
+void node_set_memory_bytes(json_t *node, int64_t bytes);
+/* It belongs to a host's agent, which found these versions; and where that is reached. */
+void node_set_agent(json_t *node, json_t *versions);
+void node_set_address(json_t *node, const char *address);
 /* What the store adds. */
 const char *node_state(const json_t *node); /* "ready", "busy", "lost", … */
-const char *node_user(const json_t *node);  /* id of the job that has claimed it */
-double node_beat_age(const json_t *node);   /* seconds */
-int node_failures(const json_t *node);      /* attempts in a row that failed through it */
+void node_set_state(json_t *node, const char *state);
+const char *node_user(const json_t *node); /* id of the job that has claimed it */
+double node_beat_age(const json_t *node);  /* seconds */
+int node_failures(const json_t *node);     /* attempts in a row that failed through it */
 
 /* Is it a name of hosts and nodes: letters, digits and '-', a nodes' also '.', at most `most`
  * bytes? (Open MPI trips over '_'.) */

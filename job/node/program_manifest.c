@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/packages.h"
+#include "common/machine/packages.h"
 #include "job/node/device_kind.h"
 #include "job/spec/parts.h"
 

@@ -7,7 +7,7 @@
  *
  * arguments: what a job may give, each with the type of its value: number, integer, text, or flag,
  * which has none. device: the kind of node that it runs on. needs: what a node must have
- * (common/packages.h), each with the least version ("" is any). Every key may be left out,
+ * (common/machine/packages.h), each with the least version ("" is any). Every key may be left out,
  * `command` by an uploaded one alone. */
 #ifndef JOB_NODE_PROGRAM_MANIFEST_H
 #define JOB_NODE_PROGRAM_MANIFEST_H

@@ -33,21 +33,10 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     struct weighted_mds md = {.src = prim_value_md(p, &s->in[0]->shape),
                               .dst = prim_value_md(p, &s->out->shape),
                               .has_bias = l->bias};
-    dnnl_dims_t weights = {l->units, s->in[0]->shape.dim[2], l->kernel[0], l->kernel[1]},
-                bias = {l->units};
-    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md.flat, 4, weights, dnnl_f32, dnnl_oihw);
-    for (int pass = 0; pass < WEIGHTED_PASSES && status == dnnl_success; pass++) {
-        status = dnnl_memory_desc_init_by_tag(&md.weights[pass], 4, weights, weighted_type(p, pass),
-                                              dnnl_format_tag_any);
-    }
-    if (status == dnnl_success) {
-        status = dnnl_memory_desc_init_by_tag(&md.bias, 1, bias, dnnl_f32, dnnl_x);
-    }
-    int rc = prim_check(status, "describe the weights", e);
-    if (rc < 0) {
-        return rc;
-    }
-    return weighted_prepare(p, s, &md, describe, e);
+    const dnnl_dims_t weights = {l->units, s->in[0]->shape.dim[2], l->kernel[0], l->kernel[1]};
+    const dnnl_format_tag_t any[] = {dnnl_format_tag_any, dnnl_format_tag_any, dnnl_format_tag_any};
+    int rc = weighted_layout(&md, p, 4, weights, dnnl_oihw, any, e);
+    return rc < 0 ? rc : weighted_prepare(p, s, &md, describe, e);
 }
 
 const struct cpu_op cpu_conv = {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/machine/memory.h"
 #include "kernels/cpu/cpu.h"
 
 enum { MOST_THREADS = 1024 };

@@ -32,22 +32,12 @@ static int prepare(struct cpu_program *p, struct cpu_step *s, struct err *e)
     struct weighted_mds md = {.src = prim_value_md(p, &vector),
                               .dst = prim_value_md(p, &s->out->shape),
                               .has_bias = s->layer->bias};
-    dnnl_dims_t weights = {s->layer->units, vector.dim[0]}, bias = {s->layer->units};
     md.flatten = in->rank == 3 && in->dim[2] > 1 && in->dim[0] * in->dim[1] > 1;
-    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md.flat, 2, weights, dnnl_f32, dnnl_oi);
-    for (int pass = 0; pass < WEIGHTED_PASSES && status == dnnl_success; pass++) {
-        bool copies = pass == WEIGHTED_FORWARD && p->batch >= LARGE_BATCH && !p->bf16;
-        status = dnnl_memory_desc_init_by_tag(&md.weights[pass], 2, weights, weighted_type(p, pass),
-                                              copies ? dnnl_format_tag_any : dnnl_oi);
-    }
-    if (status == dnnl_success) {
-        status = dnnl_memory_desc_init_by_tag(&md.bias, 1, bias, dnnl_f32, dnnl_x);
-    }
-    int rc = prim_check(status, "describe the weights", e);
-    if (rc < 0) {
-        return rc;
-    }
-    return weighted_prepare(p, s, &md, describe, e);
+    const dnnl_dims_t weights = {s->layer->units, vector.dim[0]};
+    bool copies = p->batch >= LARGE_BATCH && !p->bf16;
+    const dnnl_format_tag_t formats[] = {copies ? dnnl_format_tag_any : dnnl_oi, dnnl_oi, dnnl_oi};
+    int rc = weighted_layout(&md, p, 2, weights, dnnl_oi, formats, e);
+    return rc < 0 ? rc : weighted_prepare(p, s, &md, describe, e);
 }
 
 const struct cpu_op cpu_dense = {

@@ -23,9 +23,26 @@ struct weighted {
                         once the weights have theirs */
 };
 
-dnnl_data_type_t weighted_type(const struct cpu_program *p, enum weighted_pass pass)
+/* The precision in which a pass reads its weights, or writes their gradient. */
+static dnnl_data_type_t type_of(const struct cpu_program *p, enum weighted_pass pass)
 {
     return p->bf16 && pass != WEIGHTED_WEIGHTS ? dnnl_bf16 : dnnl_f32;
+}
+
+int weighted_layout(struct weighted_mds *md, const struct cpu_program *p, int rank,
+                    const dnnl_dims_t weights, dnnl_format_tag_t flat,
+                    const dnnl_format_tag_t formats[WEIGHTED_PASSES], struct err *e)
+{
+    const dnnl_dims_t bias = {weights[0]};
+    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md->flat, rank, weights, dnnl_f32, flat);
+    for (int pass = 0; pass < WEIGHTED_PASSES && status == dnnl_success; pass++) {
+        status = dnnl_memory_desc_init_by_tag(&md->weights[pass], rank, weights, type_of(p, pass),
+                                              formats[pass]);
+    }
+    if (status == dnnl_success) {
+        status = dnnl_memory_desc_init_by_tag(&md->bias, 1, bias, dnnl_f32, dnnl_x);
+    }
+    return prim_check(status, "describe the weights", e);
 }
 
 static void **source(struct weighted *w, struct cpu_step *s)

@@ -26,8 +26,11 @@ union weighted_desc {
 typedef dnnl_status_t weighted_describe_fn(const struct layer *layer, const struct weighted_mds *md,
                                            enum weighted_pass pass, union weighted_desc *desc);
 
-/* The precision in which a pass reads its weights, or writes their gradient. */
-dnnl_data_type_t weighted_type(const struct cpu_program *p, enum weighted_pass pass);
+/* Describes weights of these dimensions, the first of which is the layer's units, and its bias:
+ * `flat` as the flat block has them, formats[pass] as a pass reads or writes them. */
+int weighted_layout(struct weighted_mds *md, const struct cpu_program *p, int rank,
+                    const dnnl_dims_t weights, dnnl_format_tag_t flat,
+                    const dnnl_format_tag_t formats[WEIGHTED_PASSES], struct err *e);
 int weighted_prepare(struct cpu_program *p, struct cpu_step *s, const struct weighted_mds *md,
                      weighted_describe_fn *describe, struct err *e);
 int weighted_forward(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,

@@ -57,15 +57,6 @@ struct history {
     bool since_restart; /* rows were taken after it */
 };
 
-static void track_base(char *out, size_t n, const char *dir, int rank)
-{
-    if (rank < 0) {
-        snprintf(out, n, "%s/steps", dir);
-    } else {
-        snprintf(out, n, "%s/rows-%d", dir, rank);
-    }
-}
-
 static void track_name(char out[32], int rank)
 {
     if (rank < 0) {
@@ -73,6 +64,21 @@ static void track_name(char out[32], int rank)
     } else {
         snprintf(out, 32, "rows-%d", rank);
     }
+}
+
+static void track_base(char *out, size_t n, const char *dir, int rank)
+{
+    char name[32];
+    track_name(name, rank);
+    snprintf(out, n, "%s/%s", dir, name);
+}
+
+static void open_track(const struct history *h, int rank, char name[32], struct pyramid_reader *r)
+{
+    char base[PYRAMID_PATH];
+    track_base(base, sizeof base, h->dir, rank);
+    track_name(name, rank);
+    pyramid_reader_open(r, base, h->row_bytes);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -93,12 +99,10 @@ static int add_layout(struct history *h, const char *const *nodes, struct err *e
  * `step` go into `pending`. */
 static int take_tail(struct history *h, int rank, int64_t past, struct row *last, struct err *e)
 {
-    char base[PYRAMID_PATH], name[32];
+    char name[32];
     struct pyramid_reader r;
     struct spans dead = {0}, alive = {0};
-    track_base(base, sizeof base, h->dir, rank);
-    track_name(name, rank);
-    pyramid_reader_open(&r, base, h->row_bytes);
+    open_track(h, rank, name, &r);
     int found = 0, rc = history_meta_dead(h->meta, name, &dead, e);
     if (rc == 0) {
         rc = spans_alive(&dead, 0, r.count[0], &alive, e);
@@ -405,28 +409,22 @@ static int find_dead(struct pyramid_reader *r, int64_t a, int64_t b, int64_t ver
 
 static int supersede_track(struct history *h, int rank, int64_t version, struct err *e)
 {
-    char base[PYRAMID_PATH], name[32];
+    char name[32];
     struct pyramid_reader r;
-    struct spans dead = {0}, more = {0};
-    track_base(base, sizeof base, h->dir, rank);
-    track_name(name, rank);
-    pyramid_reader_open(&r, base, h->row_bytes);
-    int rc = history_meta_dead(h->meta, name, &dead, e);
-    if (rc == 0 && (rc = find_dead(&r, 0, r.count[0], version, &more, e)) == 0 && more.n &&
-        (rc = spans_union(&dead, &more, e)) == 0) {
-        rc = history_meta_set_dead(h->meta, name, &dead, e);
-    }
+    struct spans more = {0};
+    open_track(h, rank, name, &r);
+    int rc = find_dead(&r, 0, r.count[0], version, &more, e);
+    rc = rc < 0 ? rc : history_meta_add_dead(h->meta, name, &more, e);
     pyramid_reader_close(&r);
-    spans_release(&dead);
     spans_release(&more);
     return rc;
 }
 
 static int supersede_evaluations(struct history *h, int64_t version, struct err *e)
 {
-    struct spans dead = {0}, more = {0};
+    struct spans more = {0};
     struct history_evaluation one;
-    int rc = history_meta_dead(h->meta, "evaluations", &dead, e);
+    int rc = 0;
     for (int64_t i = 0; i < h->evaluations && rc == 0; i++) {
         if (pread(h->evaluations_fd, &one, sizeof one, (off_t)(i * (int64_t)sizeof one)) ==
                 (ssize_t)sizeof one &&
@@ -434,10 +432,7 @@ static int supersede_evaluations(struct history *h, int64_t version, struct err 
             rc = spans_add(&more, i, i + 1, e);
         }
     }
-    if (rc == 0 && more.n && (rc = spans_union(&dead, &more, e)) == 0) {
-        rc = history_meta_set_dead(h->meta, "evaluations", &dead, e);
-    }
-    spans_release(&dead);
+    rc = rc < 0 ? rc : history_meta_add_dead(h->meta, "evaluations", &more, e);
     spans_release(&more);
     return rc;
 }

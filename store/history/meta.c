@@ -198,6 +198,17 @@ int history_meta_set_dead(json_t *meta, const char *track, const struct spans *d
     return json_object_set_new(json_object_get(meta, "superseded"), track, list) ? no_memory(e) : 0;
 }
 
+int history_meta_add_dead(json_t *meta, const char *track, const struct spans *more, struct err *e)
+{
+    struct spans dead = {0};
+    int rc = history_meta_dead(meta, track, &dead, e);
+    if (rc == 0 && more->n && (rc = spans_union(&dead, more, e)) == 0) {
+        rc = history_meta_set_dead(meta, track, &dead, e);
+    }
+    spans_release(&dead);
+    return rc;
+}
+
 int64_t history_meta_missing(const json_t *meta)
 {
     return (int64_t)json_integer_value(json_object_get(meta, "missing"));

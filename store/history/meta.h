@@ -53,6 +53,8 @@ json_t *history_meta_nodes(const json_t *meta);
 /* Appends the spans of a track ("rows-0", "steps", "evaluations") that are superseded. */
 int history_meta_dead(const json_t *meta, const char *track, struct spans *out, struct err *e);
 int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e);
+/* These are superseded too. */
+int history_meta_add_dead(json_t *meta, const char *track, const struct spans *more, struct err *e);
 int64_t history_meta_missing(const json_t *meta); /* steps without any row */
 void history_meta_set_missing(json_t *meta, int64_t steps);
 

@@ -158,18 +158,15 @@ int norm_track_append(struct norm_track *t, const char *dir, json_t *meta, const
 
 int norm_track_supersede(struct norm_track *t, json_t *meta, int64_t version, struct err *e)
 {
-    struct spans dead = {0}, more = {0};
+    struct spans more = {0};
     struct norm_head one;
-    int rc = history_meta_dead(meta, track, &dead, e);
+    int rc = 0;
     for (int64_t i = 0; i < t->records && rc == 0; i++) {
         if (read_head(t->fd, i, tensors_in(meta), &one) && one.step > version) {
             rc = spans_add(&more, i, i + 1, e);
         }
     }
-    if (rc == 0 && more.n && (rc = spans_union(&dead, &more, e)) == 0) {
-        rc = history_meta_set_dead(meta, track, &dead, e);
-    }
-    spans_release(&dead);
+    rc = rc < 0 ? rc : history_meta_add_dead(meta, track, &more, e);
     spans_release(&more);
     return rc < 0 ? rc : find_told(t, meta, e);
 }

@@ -167,3 +167,8 @@ json_t *store_owners(struct store *s, struct err *e)
     json_decref(ids);
     return sums.owners;
 }
+
+int64_t store_owner_disk_bytes(const json_t *owners, const char *name)
+{
+    return json_integer_value(json_object_get(json_object_get(owners, name), "disk_bytes"));
+}

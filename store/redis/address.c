@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/host.h"
+#include "common/machine/host.h"
 
 static int parse_db(const char *text, int *db)
 {

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "common/buf.h"
-#include "common/host.h"
+#include "common/machine/host.h"
 
 static struct script *const functions[] = {
     &report_script,   &fact_script,        &node_put_script, &node_gpu_script,  &node_remove_script,

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/disk.h"
+#include "common/machine/disk.h"
 #include "common/hex.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */

@@ -8,23 +8,11 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 from service import Service, until  # noqa: E402
 
+from stripes import stripes  # noqa: E402
 from test_submit import open_form, spec_of  # noqa: E402
 
-np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
 SHAPES = ("return [...document.querySelectorAll('.layer > .num:not(.quiet)')]"
           ".map(x => x.textContent)")
-
-
-def stripes(folder):
-    """A data set of three classes whose label is the bright row."""
-    folder.mkdir()
-    for prefix, n in (("", 60), ("test_", 12)):
-        y = np.arange(n) % 3
-        x = np.zeros((n, 8, 8), np.uint8)
-        x[np.arange(n), 2 * y] = 255
-        np.save(folder / (prefix + "x.npy"), x)
-        np.save(folder / (prefix + "y.npy"), y)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +23,7 @@ def service(tmp_path_factory):
 
 def test_an_uploaded_folder_is_shown_given_a_network_and_trained_on(page, service, tmp_path):
     open_form(page)
-    page.find("#data-folder").send_keys(str(stripes(tmp_path / "my stripes")))
+    page.find("#data-folder").send_keys(str(stripes(tmp_path / "my stripes", 60)))
     page.wait_text(".upload [role=status]", "as my-stripes: 60 samples in 4 files, SHA-256")
     until("the spec names it",
           lambda: spec_of(page)["data"] == {"format": "npy", "path": "my-stripes"})

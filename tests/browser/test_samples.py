@@ -4,19 +4,12 @@ import pytest
 
 from service import Service
 
-np = pytest.importorskip("numpy", reason="python3-numpy is not installed")
+from stripes import stripes
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data") / "stripes"
-    folder.mkdir()
-    for prefix, n in (("", 30), ("test_", 6)):
-        y = np.arange(n) % 3
-        x = np.zeros((n, 8, 8), np.uint8)
-        x[np.arange(n), 2 * y] = 255
-        np.save(folder / (prefix + "x.npy"), x)
-        np.save(folder / (prefix + "y.npy"), y)
+    folder = stripes(tmp_path_factory.mktemp("data") / "stripes", 30)
     with Service(nodes=("a=cpu:1",), data=folder.parent) as s:
         yield s
 

@@ -2,7 +2,7 @@
  * taken has a digest and lies in the folder; no entry leads out of it. */
 #include "tests/fuzz/fuzz.h"
 
-#include "common/archive.h"
+#include "common/archive/archive.h"
 #include "common/proc.h"
 
 /* Checksums are made right first, or hardly an input would get behind its first header. */

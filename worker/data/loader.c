@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/memory.h"
+#include "common/machine/memory.h"
 #include "kernels/samples.h"
 #include "worker/data/direct.h"
 #include "worker/data/stored.h"

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/archive.h"
+#include "common/archive/archive.h"
 #include "common/log.h"
 #include "common/proc.h"
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/host.h"
+#include "common/machine/host.h"
 #include "common/sign.h"
 
 static int number_of(const char *variable)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agent/config.h"
-#include "common/host.h"
+#include "common/machine/host.h"
 #include "common/proc.h"
 
 enum { WORDS = 24, WORD = 200 };

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/archive.h"
+#include "common/archive/archive.h"
 #include "common/proc.h"
-#include "common/tar.h"
+#include "common/archive/tar.h"
 
 enum { ENTRIES = 300 };
 static struct err err_;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "common/gpu.h"
+#include "common/machine/gpu.h"
 
 static double number(const json_t *j, const char *key)
 {

@@ -1,4 +1,4 @@
-/* Memory that there is (common/memory.h): the machine's, or what the least of the control groups
+/* Memory that there is (common/machine/memory.h): the machine's, or what the least of the control groups
  * above this process leaves; pages of files count as unused. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/machine/memory.h"
 #include "common/proc.h"
 
 static const char *const meminfo =

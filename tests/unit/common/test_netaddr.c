@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "common/netaddr.h"
+#include "common/machine/netaddr.h"
 
 static void addresses_of_this_host_and_its_link_are_local(void **state)
 {

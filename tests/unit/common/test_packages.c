@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
-#include "common/interpreters.h"
-#include "common/packages.h"
+#include "common/machine/interpreters.h"
+#include "common/machine/packages.h"
 #include "common/proc.h"
 
 static struct err err_;

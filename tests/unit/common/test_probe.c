@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "common/probe.h"
+#include "common/machine/probe.h"
 
 static char program[64];
 

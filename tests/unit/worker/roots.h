@@ -6,16 +6,16 @@
 
 struct place {
     char *root, *outside;
+    char set[4096]; /* ROOT/set */
 };
 
 static inline int setup(void **state)
 {
     struct place *p = calloc(1, sizeof *p);
-    char path[4096];
     p->root = make_folder();
     p->outside = make_folder();
-    snprintf(path, sizeof path, "%s/set", p->root);
-    assert_int_equal(mkdir(path, 0755), 0);
+    snprintf(p->set, sizeof p->set, "%s/set", p->root);
+    assert_int_equal(mkdir(p->set, 0755), 0);
     *state = p;
     return 0;
 }

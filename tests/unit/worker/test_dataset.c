@@ -61,11 +61,6 @@ static void put_npy(const char *dir, const char *name, const char *type, const c
     put_file(dir, name, out, 10 + n + bytes);
 }
 
-static void in_set(const struct place *p, char out[4096])
-{
-    snprintf(out, 4096, "%s/set", p->root);
-}
-
 static struct data_spec spec_of(int format)
 {
     struct data_spec s = {.format = format,
@@ -84,12 +79,11 @@ static const struct visit quiet = {.training = false};
 static void a_single_file_that_links_outside_is_refused_too(void **state)
 {
     struct place *p = *state;
-    char dir[4096], from[4200], to[4200];
+    char from[4200], to[4200];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
-    in_set(p, dir);
-    put_idx(dir, false);
-    snprintf(from, sizeof from, "%s/t10k-labels-idx1-ubyte", dir);
+    put_idx(p->set, false);
+    snprintf(from, sizeof from, "%s/t10k-labels-idx1-ubyte", p->set);
     snprintf(to, sizeof to, "%s/labels", p->outside);
     assert_int_equal(rename(from, to), 0);
     assert_int_equal(symlink(to, from), 0);
@@ -109,9 +103,7 @@ static void a_missing_data_set_is_named_with_a_way_out(void **state)
 static void every_data_set_beneath_the_roots_is_listed(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
-    in_set(p, dir);
-    put_idx(dir, true);
+    put_idx(p->set, true);
     json_t *list = dataset_list(p->root, NULL, 10, &err_);
     assert_int_equal(json_array_size(list), 1);
     const json_t *j = json_array_get(list, 0);
@@ -128,11 +120,9 @@ static void every_data_set_beneath_the_roots_is_listed(void **state)
 static void idx_files_read_the_same_packed_or_not(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset plain, packed;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
-    in_set(p, dir);
-    put_idx(dir, false);
+    put_idx(p->set, false);
     OK(dataset_open(&plain, &s, 1, p->root, &err_));
     assert_int_equal(plain.train.samples, TRAIN);
     assert_int_equal(plain.test.samples, TEST);
@@ -140,9 +130,9 @@ static void idx_files_read_the_same_packed_or_not(void **state)
     assert_int_equal(plain.input.dim[0], SIDE);
     assert_int_equal(((uint8_t *)plain.train.x)[10], 70);
     assert_int_equal(((int32_t *)plain.train.y)[5], 1);
-    assert_int_equal(proc_remove_tree(dir, NULL), 0);
-    assert_int_equal(mkdir(dir, 0755), 0);
-    put_idx(dir, true);
+    assert_int_equal(proc_remove_tree(p->set, NULL), 0);
+    assert_int_equal(mkdir(p->set, 0755), 0);
+    put_idx(p->set, true);
     OK(dataset_open(&packed, &s, 1, p->root, &err_));
     assert_string_equal(plain.digest, packed.digest);
     dataset_release(&plain);
@@ -152,14 +142,12 @@ static void idx_files_read_the_same_packed_or_not(void **state)
 static void a_file_that_ends_early_is_named_with_the_byte(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     uint8_t bytes[1024];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
-    in_set(p, dir);
-    put_idx(dir, true);
+    put_idx(p->set, true);
     size_t n = idx_images(bytes, TRAIN);
-    put_packed(dir, "train-images-idx3-ubyte", bytes, n - 40);
+    put_packed(p->set, "train-images-idx3-ubyte", bytes, n - 40);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
           "'train-images-idx3-ubyte': it ends at byte 156 of 196");
 }
@@ -167,32 +155,28 @@ static void a_file_that_ends_early_is_named_with_the_byte(void **state)
 static void a_header_that_promises_more_than_the_file_can_hold_allocates_nothing(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     uint8_t bytes[1024];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
-    in_set(p, dir);
     for (int packed = 0; packed < 2; packed++) {
-        put_idx(dir, packed);
+        put_idx(p->set, packed);
         size_t n = idx_images(bytes, TRAIN);
         memset(bytes + 4, 0xff, 4); /* four thousand million samples */
-        (packed ? put_packed : put_file)(dir, "train-images-idx3-ubyte", bytes, n);
+        (packed ? put_packed : put_file)(p->set, "train-images-idx3-ubyte", bytes, n);
         FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "promises 38654705671 bytes");
-        assert_int_equal(proc_remove_tree(dir, NULL), 0);
-        assert_int_equal(mkdir(dir, 0755), 0);
+        assert_int_equal(proc_remove_tree(p->set, NULL), 0);
+        assert_int_equal(mkdir(p->set, 0755), 0);
     }
 }
 
 static void labels_of_another_count_are_refused(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     uint8_t bytes[1024];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
-    in_set(p, dir);
-    put_idx(dir, false);
-    put_file(dir, "t10k-labels-idx1-ubyte", bytes, idx_labels(bytes, TEST + 1));
+    put_idx(p->set, false);
+    put_file(p->set, "t10k-labels-idx1-ubyte", bytes, idx_labels(bytes, TEST + 1));
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
           "has 6 samples, 't10k-labels-idx1-ubyte' has 7");
 }
@@ -200,23 +184,19 @@ static void labels_of_another_count_are_refused(void **state)
 static void a_file_of_another_kind_is_refused_with_its_first_bytes(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
-    in_set(p, dir);
-    put_idx(dir, false);
-    put_file(dir, "train-images-idx3-ubyte", "PNG and more bytes", 18);
+    put_idx(p->set, false);
+    put_file(p->set, "train-images-idx3-ubyte", "PNG and more bytes", 18);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "it begins with 50 4e 47 20");
 }
 
 static void a_peek_knows_counts_and_classes_without_the_pictures(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
-    in_set(p, dir);
-    put_idx(dir, true);
+    put_idx(p->set, true);
     OK(dataset_peek(&d, &s, p->root, &err_));
     assert_int_equal(d.train.samples, TRAIN);
     assert_int_equal(d.test.samples, TEST);
@@ -230,7 +210,6 @@ static void a_peek_knows_counts_and_classes_without_the_pictures(void **state)
 static void npy_floats_are_used_as_they_are(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_NPY);
     double x[6] = {0.5, -1, 2, 3, 4, 260};
@@ -238,11 +217,10 @@ static void npy_floats_are_used_as_they_are(void **state)
     float out[6];
     int32_t labels[3];
     int64_t index[3] = {2, 0, 1};
-    in_set(p, dir);
-    put_npy(dir, "x.npy", "<f8", "3, 2", x, sizeof x);
-    put_npy(dir, "y.npy", "<i8", "3,", y, sizeof y);
-    put_npy(dir, "test_x.npy", "<f8", "3, 2", x, sizeof x);
-    put_npy(dir, "test_y.npy", "<i8", "3,", y, sizeof y);
+    for (int test = 0; test < 2; test++) {
+        put_npy(p->set, test ? "test_x.npy" : "x.npy", "<f8", "3, 2", x, sizeof x);
+        put_npy(p->set, test ? "test_y.npy" : "y.npy", "<i8", "3,", y, sizeof y);
+    }
     OK(dataset_open(&d, &s, 1, p->root, &err_));
     assert_int_equal(d.input.rank, 1);
     assert_int_equal(d.input.dim[0], 2);
@@ -258,16 +236,14 @@ static void npy_floats_are_used_as_they_are(void **state)
 static void npy_float_targets_need_a_network_with_mse(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_NPY);
     float x[4] = {1, 2, 3, 4}, y[4] = {1, 0, 0, 1};
     struct network net = {.input = {1, {2}}, .output = {1, {2}}, .loss = LOSS_MSE};
-    in_set(p, dir);
-    put_npy(dir, "x.npy", "<f4", "2, 2", x, sizeof x);
-    put_npy(dir, "y.npy", "<f4", "2, 2", y, sizeof y);
-    put_npy(dir, "test_x.npy", "<f4", "2, 2", x, sizeof x);
-    put_npy(dir, "test_y.npy", "<f4", "2, 2", y, sizeof y);
+    for (int test = 0; test < 2; test++) {
+        put_npy(p->set, test ? "test_x.npy" : "x.npy", "<f4", "2, 2", x, sizeof x);
+        put_npy(p->set, test ? "test_y.npy" : "y.npy", "<f4", "2, 2", y, sizeof y);
+    }
     OK(dataset_open(&d, &s, 1, p->root, &err_));
     OK(dataset_check(&d, &s, &net, &err_));
     net.loss = LOSS_SOFTMAX_CROSS_ENTROPY;
@@ -282,24 +258,22 @@ static void npy_float_targets_need_a_network_with_mse(void **state)
 static void npy_arrays_that_cannot_be_used_are_refused_with_the_reason(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_NPY);
     float x[4] = {1, 2, 3, 4};
     int32_t y[2] = {0, -3};
-    in_set(p, dir);
-    put_npy(dir, "x.npy", "<c8", "2, 2", x, sizeof x);
+    put_npy(p->set, "x.npy", "<c8", "2, 2", x, sizeof x);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "values of the type '<c8': floats");
-    put_npy(dir, "x.npy", "<f4", "200, 2", x, sizeof x);
+    put_npy(p->set, "x.npy", "<f4", "200, 2", x, sizeof x);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "should have 200 x 2 values");
-    put_npy(dir, "x.npy", "<f4", "2, 2", x, sizeof x - 1);
+    put_npy(p->set, "x.npy", "<f4", "2, 2", x, sizeof x - 1);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "but has 15 bytes");
-    put_npy(dir, "x.npy", "<f4", "1, 1, 2, 1, 2", x, sizeof x);
+    put_npy(p->set, "x.npy", "<f4", "1, 1, 2, 1, 2", x, sizeof x);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA,
           "has the shape (1, 1, 2, 1, 2), which cannot be used");
-    put_npy(dir, "x.npy", "<f4", "2, 2", x, sizeof x);
+    put_npy(p->set, "x.npy", "<f4", "2, 2", x, sizeof x);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_NOT_FOUND, "no file 'y.npy'");
-    put_npy(dir, "y.npy", "<i4", "2,", y, sizeof y);
+    put_npy(p->set, "y.npy", "<i4", "2,", y, sizeof y);
     FAILS(dataset_open(&d, &s, 1, p->root, &err_), ERR_DATA, "the label -3 at sample 1");
 }
 
@@ -308,14 +282,12 @@ static void npy_arrays_that_cannot_be_used_are_refused_with_the_reason(void **st
 static void bytes_are_normalised_by_255_or_by_mean_and_deviation(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
     float x[SIDE * SIDE];
     int32_t y;
     int64_t index = 1;
-    in_set(p, dir);
-    put_idx(dir, false);
+    put_idx(p->set, false);
     OK(dataset_open(&d, &s, 1, p->root, &err_));
     dataset_gather(&d, &d.train, &s, &quiet, &index, 1, x, &y);
     assert_true(x[0] == 63.0f / 255.0f);
@@ -331,13 +303,11 @@ static void bytes_are_normalised_by_255_or_by_mean_and_deviation(void **state)
 static void labels_beyond_the_outputs_and_other_shapes_are_refused(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset d;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
     struct network net = {
         .input = {3, {SIDE, SIDE, 1}}, .output = {1, {3}}, .loss = LOSS_SOFTMAX_CROSS_ENTROPY};
-    in_set(p, dir);
-    put_idx(dir, false);
+    put_idx(p->set, false);
     OK(dataset_open(&d, &s, 1, p->root, &err_));
     FAILS(dataset_check(&d, &s, &net, &err_), ERR_DATA,
           "the largest label is 3, but the network has 3 outputs");
@@ -354,12 +324,10 @@ static void labels_beyond_the_outputs_and_other_shapes_are_refused(void **state)
 static void a_validation_share_leaves_the_training_samples_and_loses_none(void **state)
 {
     struct place *p = *state;
-    char dir[4096];
     struct dataset whole, split, again;
     struct data_spec s = spec_of(CAT_FORMAT_IDX);
     int seen[256] = {0};
-    in_set(p, dir);
-    put_idx(dir, false);
+    put_idx(p->set, false);
     OK(dataset_open(&whole, &s, 1, p->root, &err_));
     s.validation = 0.25;
     OK(dataset_open(&split, &s, 1, p->root, &err_));

@@ -1,39 +1,17 @@
 /* Folders of pictures as a data set (worker/data/images): which files belong to it, and that its
  * samples are the same however they are decoded: ahead into the host's cache, or by several threads
  * when they are asked for. */
+#include "cached_set.h"
 #include "pictures.h"
 
 #include "worker/data/dataset.h"
 #include "worker/data/images/folders.h"
-#include "worker/data/unpacked.h"
 
 enum { SIDE = 8, TRAIN = 12, TEST = 4 };
 
-struct place {
-    char *root, *cache;
-    char dir[4096];
-    struct received home;
-};
-
 static int setup(void **state)
 {
-    struct place *p = calloc(1, sizeof *p);
-    p->root = make_folder();
-    p->cache = make_folder();
-    p->home = (struct received){p->cache, 1 << 20};
-    snprintf(p->dir, sizeof p->dir, "%s/pets", p->root);
-    *state = p;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct place *p = *state;
-    unpacked_keep_in(NULL);
-    remove_folder(p->root);
-    remove_folder(p->cache);
-    free(p);
-    return 0;
+    return setup_set(state, "pets");
 }
 
 static struct data_spec spec_of(int threads)

@@ -1,7 +1,7 @@
 /* Data sets that stay in their files (worker/data/mapped.c, stored.c, unpacked.c, values.c): samples
  * are those of the file whatever its type, packed files are unpacked once for a host, and a file
  * that is shortened or changed while it is read ends in a sentence, not in a signal. */
-#include "fixture.h"
+#include "cached_set.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,36 +11,12 @@
 #include "worker/data/dataset.h"
 #include "worker/data/mapped.h"
 #include "worker/data/stored.h"
-#include "worker/data/unpacked.h"
 
 enum { TRAIN = 6, TEST = 2, EACH = 8, PAGE = 4096 };
 
-struct place {
-    char *root, *cache;
-    char dir[4096];
-    struct received home;
-};
-
 static int setup(void **state)
 {
-    struct place *p = calloc(1, sizeof *p);
-    p->root = make_folder();
-    p->cache = make_folder();
-    p->home = (struct received){p->cache, 1 << 20};
-    snprintf(p->dir, sizeof p->dir, "%s/set", p->root);
-    assert_int_equal(mkdir(p->dir, 0755), 0);
-    *state = p;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct place *p = *state;
-    unpacked_keep_in(NULL);
-    remove_folder(p->root);
-    remove_folder(p->cache);
-    free(p);
-    return 0;
+    return setup_set(state, "set");
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

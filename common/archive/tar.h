@@ -9,8 +9,8 @@
  * Names are UTF-8 without unsafe characters (common/text.h), relative, without `.` and `..`,
  * shorter than TAR_NAME. A leading "./" is left out.
  */
-#ifndef COMMON_TAR_H
-#define COMMON_TAR_H
+#ifndef COMMON_ARCHIVE_TAR_H
+#define COMMON_ARCHIVE_TAR_H
 
 #include <stdbool.h>
 #include <stdint.h>

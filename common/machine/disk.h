@@ -1,6 +1,6 @@
 /* How much a disk has left. */
-#ifndef COMMON_DISK_H
-#define COMMON_DISK_H
+#ifndef COMMON_MACHINE_DISK_H
+#define COMMON_MACHINE_DISK_H
 
 #include <stdbool.h>
 #include <stdint.h>

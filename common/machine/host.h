@@ -1,6 +1,6 @@
 /* What this host is, and how busy it is. */
-#ifndef COMMON_HOST_H
-#define COMMON_HOST_H
+#ifndef COMMON_MACHINE_HOST_H
+#define COMMON_MACHINE_HOST_H
 
 #include <jansson.h>
 #include <stdint.h>

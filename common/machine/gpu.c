@@ -3,7 +3,7 @@
  * them. NVML counts devices by PCI bus, CUDA by default by speed: workers are started with
  * CUDA_DEVICE_ORDER=PCI_BUS_ID, so that cuda:1 is the same card to both.
  */
-#include "common/gpu.h"
+#include "common/machine/gpu.h"
 
 #include <dlfcn.h>
 #include <math.h>

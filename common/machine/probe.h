@@ -6,8 +6,8 @@
  *    "precisions": ["fp32", "tf32"], "why": "…"}
  *   {"error": "this machine has 1 GPU, not 2"}              the device cannot be used
  */
-#ifndef COMMON_PROBE_H
-#define COMMON_PROBE_H
+#ifndef COMMON_MACHINE_PROBE_H
+#define COMMON_MACHINE_PROBE_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Addresses of this host and its link; see netaddr.h. */
-#include "common/netaddr.h"
+#include "common/machine/netaddr.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -5,8 +5,8 @@
  * broadcast, the metadata addresses outside of those (100.100.100.200, 192.0.0.192, fd00:ec2::254),
  * and each of them as an IPv4 address within IPv6.
  */
-#ifndef COMMON_NETADDR_H
-#define COMMON_NETADDR_H
+#ifndef COMMON_MACHINE_NETADDR_H
+#define COMMON_MACHINE_NETADDR_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* See load.h. */
-#include "common/load.h"
+#include "common/machine/load.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/gpu.h"
-#include "common/host.h"
-#include "common/memory.h"
+#include "common/machine/gpu.h"
+#include "common/machine/host.h"
+#include "common/machine/memory.h"
 #include "common/proc.h"
 
 /* 2 s for half an hour, 1 min for a day, 10 min for a week */

@@ -1,5 +1,5 @@
 /* What an interpreter has for programs: see packages.h. */
-#include "common/packages.h"
+#include "common/machine/packages.h"
 
 #include <limits.h>
 #include <stdio.h>

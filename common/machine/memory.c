@@ -5,7 +5,7 @@
  *
  * In a container the group that a process is in may be mounted as the root, so folders that are not
  * there are passed over. */
-#include "common/memory.h"
+#include "common/machine/memory.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* How much a disk has left: see disk.h. */
-#include "common/disk.h"
+#include "common/machine/disk.h"
 
 #include <sys/statvfs.h>
 

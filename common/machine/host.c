@@ -2,7 +2,7 @@
  * control group's CPU quota (both versions of cgroup) come first, or `auto` would start 64 threads
  * on half a core. Memory: memory.h.
  */
-#include "common/host.h"
+#include "common/machine/host.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/machine/memory.h"
 #include "common/proc.h"
 #include "common/version.h"
 

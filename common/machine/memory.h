@@ -1,8 +1,8 @@
 /* How much memory there is for this process, and for pages of files that it reads. The machine's
  * figures are those of everybody; a control group (version 1 or 2), and each group above it, may
  * allow less, and counts the pages of files too. */
-#ifndef COMMON_MEMORY_H
-#define COMMON_MEMORY_H
+#ifndef COMMON_MACHINE_MEMORY_H
+#define COMMON_MACHINE_MEMORY_H
 
 #include <stdint.h>
 

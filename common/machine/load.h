@@ -4,8 +4,8 @@
  * In a container the machine's figures are not ours: where the control group has a CPU quota or a
  * memory limit, shares are of that.
  */
-#ifndef COMMON_LOAD_H
-#define COMMON_LOAD_H
+#ifndef COMMON_MACHINE_LOAD_H
+#define COMMON_MACHINE_LOAD_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,7 +30,7 @@ struct load_meter {
 };
 /* The figures of a GPU are NaN, and at the first call those that need two readings. */
 void load_read(struct load_meter *m, struct load *out);
-/* Adds what a node's GPU tells (common/gpu.h); NULL: nothing. */
+/* Adds what a node's GPU tells (common/machine/gpu.h); NULL: nothing. */
 void load_take_gpu(struct load *l, const json_t *gpu);
 
 /* ---- means ----------------------------------------------------------------------------------- */

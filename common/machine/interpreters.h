@@ -3,8 +3,8 @@
  * a fraction of a second; then, of those that an operator has named, whether each package can be
  * imported. Nothing is asked twice.
  */
-#ifndef COMMON_INTERPRETERS_H
-#define COMMON_INTERPRETERS_H
+#ifndef COMMON_MACHINE_INTERPRETERS_H
+#define COMMON_MACHINE_INTERPRETERS_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* A user's folder as one file: see archive.h. One pass hashes and unpacks; the names are kept
  * until the end, because the digest goes by their order. */
-#include "common/archive.h"
+#include "common/archive/archive.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "common/hex.h"
 #include "common/proc.h"
-#include "common/tar.h"
+#include "common/archive/tar.h"
 
 enum { HASH_BYTES = 32 }; /* SHA-256 */
 

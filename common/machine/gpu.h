@@ -1,7 +1,7 @@
 /* GPUs of this host, through NVML (libnvidia-ml.so.1, or the file that EVENSTEP_NVML names), which
  * is loaded when it is there. */
-#ifndef COMMON_GPU_H
-#define COMMON_GPU_H
+#ifndef COMMON_MACHINE_GPU_H
+#define COMMON_MACHINE_GPU_H
 
 #include <jansson.h>
 #include <stdint.h>

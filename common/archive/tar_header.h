@@ -1,8 +1,8 @@
 /* The header of an entry in a tar archive (POSIX ustar; GNU's differs from `magic` on), which
- * common/tar.c reads and cli/run/tar.c writes.
+ * common/archive/tar.c reads and cli/run/tar.c writes.
  */
-#ifndef COMMON_TAR_HEADER_H
-#define COMMON_TAR_HEADER_H
+#ifndef COMMON_ARCHIVE_TAR_HEADER_H
+#define COMMON_ARCHIVE_TAR_HEADER_H
 
 #include <stddef.h>
 #include <stdint.h>

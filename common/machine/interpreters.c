@@ -1,5 +1,5 @@
 /* The interpreters of a host, asked by a thread: see interpreters.h. */
-#include "common/interpreters.h"
+#include "common/machine/interpreters.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/packages.h"
+#include "common/machine/packages.h"
 
 struct interpreters {
     const struct opt_values *options; /* borrowed */

@@ -6,13 +6,13 @@
  * that follows it. Sizes come from the archive: data pass through one block, and only the data of
  * those two, which are limited, are kept.
  */
-#include "common/tar.h"
+#include "common/archive/tar.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/tar_header.h"
+#include "common/archive/tar_header.h"
 #include "common/text.h"
 
 enum { LONG_MOST = 64 << 10 };

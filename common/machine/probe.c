@@ -2,7 +2,7 @@
  *
  * Its line of JSON comes after whatever a driver or a library prints.
  */
-#include "common/probe.h"
+#include "common/machine/probe.h"
 
 #include <stdio.h>
 #include <string.h>

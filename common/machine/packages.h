@@ -3,8 +3,8 @@
  * seconds and hundreds of megabytes to import; whether one can be imported is a question of its
  * own.
  */
-#ifndef COMMON_PACKAGES_H
-#define COMMON_PACKAGES_H
+#ifndef COMMON_MACHINE_PACKAGES_H
+#define COMMON_MACHINE_PACKAGES_H
 
 #include <jansson.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* A folder of a user, a program's or a data set's, as one file: a tar archive (common/tar.h) with a
- * digest of what is in it.
+/* A folder of a user, a program's or a data set's, as one file: a tar archive with a digest of what
+ * is in it (common/archive/tar.h).
  *
  *   digest   SHA-256, in hex, over one line for each file in the order of names:
  *            SHA-256 of the file in hex, " x " if it is executable or " - ", its length, its name
@@ -7,8 +7,8 @@
  * It does not depend on who packed the archive, in which order, when, or for which user. Folders
  * are those that the files need: an empty one is left out.
  */
-#ifndef COMMON_ARCHIVE_H
-#define COMMON_ARCHIVE_H
+#ifndef COMMON_ARCHIVE_ARCHIVE_H
+#define COMMON_ARCHIVE_ARCHIVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
