@@ -77,6 +77,11 @@ def about_loader(loader, shard, samples):
         if not loader.batch_size:
             raise Error("the loader needs a batch_size: it is the global batch")
         known = samples or (len(loader.dataset) if hasattr(loader.dataset, "__len__") else 0)
+        if not known:
+            raise Error(
+                "the data set is iterable and has no length: prepare(…, samples=n) says how many "
+                "samples an epoch has"
+            )
         about.update(samples=known, global_batch=loader.batch_size, in_order=1)
     else:
         batch, sampler = _sampler(loader)
@@ -305,7 +310,7 @@ class Loader:
         while piece is not None:
             if batches is None:
                 batches = self._iterator(piece.epoch)
-            yield next(batches)
+            yield self.stream.steps.given(next(batches))
             piece = self.stream.begin()
 
     def _streamed(self):
@@ -315,4 +320,4 @@ class Loader:
         while (piece := self.stream.begin()) is not None:
             samples = [next(self._samples) for _ in range(piece.count or GHOST)]
             doubled = len(samples) == 1 and self.stream.steps.doubles
-            yield self._collate(samples * GHOST if doubled else samples)
+            yield self.stream.steps.given(self._collate(samples * GHOST if doubled else samples))
