@@ -70,7 +70,8 @@ class Job:
 def run_programs(tmp_path):
     def run(nursery, module, case, shares=None, epochs=1, fails=False, **options):
         """shares None: one program, alone."""
-        folder = tmp_path / ("%s-%d" % (case, len(os.listdir(tmp_path))))
+        # short: a socket's path in it has at most 107 bytes
+        folder = tmp_path / ("%.8s-%d" % (case, len(os.listdir(tmp_path))))
         folder.mkdir()
         n = len(shares(0) if callable(shares) else shares) if shares else 1
         ranks = Ranks(folder, shares, epochs, **options) if shares else None

@@ -100,8 +100,9 @@ def test_a_loader_that_cannot_be_shared_out_is_refused(torch_programs, run_progr
         "the loader makes no batches (batch_size=None)",
         "the loader has a batch sampler of its own (Buckets), which knows no global batch",
         "the data set is iterable: prepare(…, shard=function) says",
+        "the data set is iterable and has no length: prepare(…, samples=n) says",
     ]
-    assert [a.startswith(b) for a, b in zip(said, sentences)] == [True] * 4
+    assert [a.startswith(b) for a, b in zip(said, sentences)] == [True] * 5
 
 
 def test_a_sampler_that_gives_less_than_it_says_is_told_so(torch_programs, run_programs):

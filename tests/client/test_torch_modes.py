@@ -113,6 +113,9 @@ FAULTS = {
     "keeps_batches": "itertools.cycle(loader) keeps old batches and asks for no new ones",
     "sparse": "parameter '0.weight' has sparse gradients",
     "unprepared_loader": "batches come from the loader that prepare() returned",
+    "gives_gradients": "is summed by torch.autograd.backward(params, grads)",
+    "reads_ahead": "2 batches were taken from the loader before the backward pass of the first one",
+    "bare_parameter": "torch.nn.ParameterList([p]) is one of a bare parameter p",
     "no_backward": "no batch of the epoch had a backward pass",
     "evaluates_with_gradients": "none of 100 batches had a backward pass",
     "crashes": "ValueError: the learning rate of layer 3 is a string",
@@ -125,6 +128,11 @@ def test_what_cannot_work_is_told_in_a_sentence(torch_programs, run_programs, ca
     assert job.codes == [1]
     assert FAULTS[case] in job.logs[0]
     assert FAULTS[case] in job.sides[0].failure
+
+
+def test_a_loop_may_pass_over_its_first_batch(torch_programs, run_programs):
+    job = run_programs(torch_programs, "torch_cases", "passes_over_batches", [1], epochs=2)
+    assert [s["flags"] for s in job.sides[0].steps] == [4096, 0, 0, 0] * 2
 
 
 def test_a_backward_pass_that_raises_voids_the_step_everywhere(torch_programs, run_programs):

@@ -100,6 +100,15 @@ class _Program:
         self._fit, self._compute_loss = model.fit, model.compute_loss
         object.__setattr__(model, "fit", self.fit)
         object.__setattr__(model, "compute_loss", self.compute_loss)
+        object.__setattr__(model, "train_on_batch", self.train_on_batch)
+
+    @staticmethod
+    def train_on_batch(*args, **kwargs):
+        raise Error(
+            "train_on_batch() knows nothing of the other nodes: take fit(), or a loop over data of "
+            "`model, optimizer, data = evenstep.prepare(model, optimizer, data)` with "
+            "optimizer.apply()"
+        )
 
     def compute_loss(self, *args, **kwargs):
         self.loss = self._compute_loss(*args, **kwargs)

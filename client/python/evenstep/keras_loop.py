@@ -32,7 +32,7 @@ def prepare(objects):
         raise Error(
             "prepare() of a Keras program takes the model alone, where fit() trains it, or for a "
             "loop of your own a model, its optimizer and the training data (a tf.data.Dataset, a "
-            "PyDataset or a DataLoader), one of each"
+            "PyDataset or a DataLoader), one of each; the optimizer is one of keras.optimizers"
         )
     made = _Data(models[0], optimizers[0], data[0])
     take_part(Calls(made.steps))

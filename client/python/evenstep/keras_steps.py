@@ -233,7 +233,8 @@ class Steps:
         if not self.run.over and (never or self.idle >= IDLE_MOST):
             raise Error(
                 "no gradients of %d batches in a row reached optimizer.apply(): each step is to "
-                "have one, with the optimizer that was prepared" % self.idle
+                "have one, with the optimizer that compile() was given. A model with several "
+                "optimizers of its own gives all its gradients to that one" % self.idle
             )
 
     def finish_step(self):

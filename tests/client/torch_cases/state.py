@@ -104,6 +104,52 @@ def no_backward(output):
     loop(output, model, opt, full(data()), lambda model, opt, x, y: F.cross_entropy(model(x), y))
 
 
+def gives_gradients(output):
+    """By torch.autograd.grad, which sums nothing."""
+
+    def step(model, opt, x, y):
+        params = list(model.parameters())
+        for p, g in zip(params, torch.autograd.grad(F.cross_entropy(model(x), y), params)):
+            p.grad = g
+        opt.step()
+
+    model = mlp()
+    loop(output, model, torch.optim.SGD(model.parameters(), 0.05), full(data()), step)
+
+
+def reads_ahead(output):
+    """A prefetcher: the next batch is taken before the step of this one."""
+    model, loader = mlp(), DataLoader(data(), batch_size=300)
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    model, opt, loader = evenstep.prepare(model, opt, loader)
+    batches = iter(loader)
+    ahead = next(batches)
+    for batch in batches:
+        plain_step(model, opt, *ahead)
+        ahead = batch
+    plain_step(model, opt, *ahead)
+
+
+def passes_over_batches(output):
+    """The first of each epoch, for a reason of its own."""
+    model = mlp()
+    steps = iter(range(10**6))
+
+    def step(model, opt, x, y):
+        if next(steps) % 4:
+            plain_step(model, opt, x, y)
+
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    loop(output, model, opt, DataLoader(data(), batch_size=300), step, epochs=2)
+
+
+def bare_parameter(output):
+    model, scale = mlp(), nn.Parameter(torch.ones(()))
+    opt = torch.optim.SGD([*model.parameters(), scale], 0.05)
+    step = lambda model, opt, x, y: (F.cross_entropy(scale * model(x), y).backward(), opt.step())
+    loop(output, model, opt, full(data()), step)
+
+
 def evaluates_with_gradients(output):
     """One epoch of training, then loops over the training data that only look."""
     model = mlp()

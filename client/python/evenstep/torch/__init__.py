@@ -33,10 +33,10 @@ def _sort(objects):
     others = []
     for o in objects:
         found = [kind for kind in kinds if isinstance(o, kind)]
-        if found:
-            kinds[found[0]].append(o)
-        elif state.is_other(o):
+        if state.is_other(o):
             others.append(o)
+        elif found:
+            kinds[found[0]].append(o)
         else:
             raise Error(
                 "prepare() takes modules, optimizers, a DataLoader, schedulers, and what a state "

@@ -78,6 +78,11 @@ def about_loader(loader, shard, samples):
         if not loader.batch_size:
             raise Error("the loader needs a batch_size: it is the global batch")
         known = samples or (len(loader.dataset) if hasattr(loader.dataset, "__len__") else 0)
+        if not known:
+            raise Error(
+                "the data set is iterable and has no length: prepare(…, samples=n) says how many "
+                "samples an epoch has"
+            )
         about.update(samples=known, global_batch=loader.batch_size, in_order=1)
     else:
         batch, sampler = _sampler(loader)
@@ -309,7 +314,7 @@ class Loader:
                 batches = self._iterator(piece.epoch)
             batch = next(batches)
             self.run.loaded_since(began)
-            yield batch
+            yield self.stream.steps.given(batch)
             piece = self.stream.begin()
 
     def _streamed(self):
@@ -322,4 +327,4 @@ class Loader:
             doubled = len(samples) == 1 and self.stream.steps.doubles
             batch = self._collate(samples * GHOST if doubled else samples)
             self.run.loaded_since(began)
-            yield batch
+            yield self.stream.steps.given(batch)

@@ -59,6 +59,23 @@ def differs(optimizers, rule):
     return None
 
 
+def _why_not_summed(passes):
+    """The cause that the passes know, and what to write instead."""
+    if passes.slice is None:
+        return (
+            "batches come from the loader that prepare() returned, each taken after the step of "
+            "the one before. accelerator.prepare(loader) makes another loader, so leave it out; "
+            "itertools.cycle(loader) keeps old batches and asks for no new ones: `while True: "
+            "yield from loader` does"
+        )
+    if not passes.touched:
+        return (
+            "this batch had no backward pass. What torch.autograd.grad() or torch.func gives is "
+            "summed by torch.autograd.backward(params, grads), in place of `p.grad = g`"
+        )
+    return "the last backward pass before a step stands outside no_sync(), and the step behind it"
+
+
 class _Watch:
     def __init__(self, passes, blocks):
         self.passes, self.blocks = passes, blocks
@@ -76,8 +93,8 @@ class _Watch:
         if any(known):
             raise Error(
                 "the optimizer %s steps parameters that are not in the prepared model: give "
-                "prepare() the module that has them, too, or these an optimizer of their own"
-                % type(optimizer).__name__
+                "prepare() the module that has them, too (torch.nn.ParameterList([p]) is one of a "
+                "bare parameter p), or these an optimizer of their own" % type(optimizer).__name__
             )
         return False
 
@@ -89,10 +106,8 @@ class _Watch:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
         if not passes.stepped and not passes.spare and closure is None:
             raise Error(
-                "optimizer.step() on gradients that were not summed over the ranks: batches come "
-                "from the loader that prepare() returned, each with a backward pass, and the last "
-                "pass before a step stands outside no_sync(); itertools.cycle(loader) keeps old "
-                "batches and asks for no new ones: `while True: yield from loader` does"
+                "optimizer.step() on gradients that were not summed over the ranks: "
+                + _why_not_summed(passes)
             )
         self.leave_out(optimizer)
         passes.place.optimizer_steps()

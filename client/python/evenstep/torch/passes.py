@@ -30,6 +30,7 @@ program a batch, so that its loop makes the same calls as everybody's; that batc
 
 import math
 import sys
+import weakref
 
 import torch
 
@@ -41,6 +42,15 @@ from .streams import on_gpu, streams_of
 IDLE_MOST = 100  # batches in a row without a backward pass
 SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
+
+
+def _tensor_of(batch):
+    """The first one in a batch, or None."""
+    if isinstance(batch, torch.Tensor):
+        return batch
+    parts = batch.values() if isinstance(batch, dict) else batch
+    parts = parts if isinstance(batch, (dict, list, tuple)) else ()
+    return next((t for t in map(_tensor_of, parts) if t is not None), None)
 
 
 class Passes:
@@ -55,6 +65,7 @@ class Passes:
         self.touched = False  # a pass over it has begun
         self.idle = 0  # slices in a row without a pass, up to the one before
         self._trained = False  # there has been a pass
+        self._first = lambda: None  # a tensor of the first batch, while the program holds it
         self.answer = STEP
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self._rule = describe(optimizers)
@@ -136,9 +147,27 @@ class Passes:
         self.idle += 1
         if self.idle >= IDLE_MOST or (self.slice.epoch_last and not self._trained):
             raise Error(
-                "%s had a backward pass: each is to have one, loss.backward(); a loop that "
-                "evaluates the training data stands within torch.no_grad()"
+                "%s had a backward pass: each is to have one, loss.backward() (what "
+                "torch.autograd.grad() gives is summed by torch.autograd.backward(params, grads)); "
+                "a loop that evaluates the training data stands within torch.no_grad()"
                 % ("none of %d batches" % self.idle if self.idle > 1 else "no batch of the epoch")
+            )
+
+    def given(self, batch):
+        """The loop gets this one."""
+        if self.batches == 1 and not self._trained:
+            tensor = _tensor_of(batch)
+            self._first = weakref.ref(tensor) if tensor is not None else self._first
+        return batch
+
+    def _check_ahead(self):
+        """Before the first pass. A loop that passes over its first batch does not keep it."""
+        if self.batches > 1 and self._first() is not None:
+            raise Error(
+                "%d batches were taken from the loader before the backward pass of the first one: "
+                "a slice of the job ends where the next batch is taken. Take each batch after the "
+                "step of the one before; DataLoader(num_workers=…, prefetch_factor=…) reads ahead "
+                "behind the loop" % self.batches
             )
 
     def untouched(self):
@@ -211,6 +240,8 @@ class Passes:
             self._count_spare()
         if self.spare or self.slice is None:
             return
+        if not self._trained:
+            self._check_ahead()
         self.touched = self._trained = True
         self.idle = 0
         if self._unhooked:

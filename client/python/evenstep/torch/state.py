@@ -15,6 +15,7 @@ import sys
 
 import torch
 import torch.utils.data
+from torch.optim.swa_utils import AveragedModel
 
 from .blocks import plain
 
@@ -72,6 +73,8 @@ def model_state(models):
 
 def is_other(value):
     """Whether prepare() takes it as something of the program's own that a state holds, too."""
+    if isinstance(value, AveragedModel):
+        return True  # a module that nobody trains
     known = torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler
     known += torch.optim.lr_scheduler.ReduceLROnPlateau, torch.utils.data.DataLoader
     has_state = callable(getattr(value, "state_dict", None))
@@ -98,7 +101,7 @@ def alone(objects):
     others = [_take(o) for o in objects if is_other(o)]
     return {
         **({"others": others} if others else {}),
-        "model": model_state([o for o in objects if isinstance(o, torch.nn.Module)]),
+        "model": model_state([o for o in objects if isinstance(o, torch.nn.Module) and not is_other(o)]),
         "optimizer": _one_or_all([o.state_dict() for o in optimizers]),
         "scheduler": _one_or_all([s.state_dict() for s in schedulers]),
         "random": random_numbers(),
