@@ -7,6 +7,7 @@
 
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "common/clock.h"
 #include "common/jsonx.h"
 
 const json_t *column_get(const json_t *document, const char *path)
@@ -76,6 +77,16 @@ static void show_words(char *out, size_t size, const json_t *words)
     }
 }
 
+static void show_took(char *out, size_t size, const json_t *job)
+{
+    int64_t from = clock_parse(jsonx_string_at(job, "started")),
+            to = clock_parse(jsonx_string_at(job, "finished"));
+    if (from >= 0) {
+        to = to >= 0 ? to : clock_wall_ms();
+        show_seconds(out, size, (double)(to > from ? to - from : 0) / 1000);
+    }
+}
+
 const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, const char *path,
                         enum column_kind kind)
 {
@@ -84,6 +95,8 @@ const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, con
     snprintf(out, COLUMN_BYTES_MOST, "-");
     if (kind == COLUMN_FLAG) {
         snprintf(out, COLUMN_BYTES_MOST, "%s", json_is_true(v) ? "yes" : "");
+    } else if (kind == COLUMN_TOOK) {
+        show_took(out, COLUMN_BYTES_MOST, v);
     } else if (kind == COLUMN_WORDS) {
         show_words(out, COLUMN_BYTES_MOST, v);
     } else if (text && kind == COLUMN_TIME && strlen(text) > 19) {

@@ -16,6 +16,7 @@ enum column_kind {
     COLUMN_PERCENT, /* a share, as 97.91 % */
     COLUMN_MS,      /* seconds, shown in milliseconds */
     COLUMN_SECONDS, /* seconds, as 0.6 s or 1:02:03 */
+    COLUMN_TOOK,    /* the same of a job, by the clock: from its start to its end, or until now */
     COLUMN_BYTES,   /* 1.5 MiB */
     COLUMN_TIME,    /* 2026-01-02 03:04:05, UTC */
     COLUMN_FLAG,    /* "yes" or nothing */

@@ -11,7 +11,8 @@ enum { JOBS_MOST = 12, POINTER_BYTES = 200 };
 static const struct column figures[] = {
     {"state", "state", COLUMN_TEXT},
     {"epochs done", "progress.epoch", COLUMN_NUMBER},
-    {"time", "seconds", COLUMN_SECONDS},
+    {"took", "", COLUMN_TOOK},
+    {"trained for", "seconds", COLUMN_SECONDS},
     {"train loss", "metrics.train_loss", COLUMN_NUMBER},
     {"test loss", "metrics.test_loss", COLUMN_NUMBER},
     {"test accuracy", "metrics.test_accuracy", COLUMN_PERCENT},

@@ -50,6 +50,18 @@ static void print_figures(const json_t *job)
            SHOWN(job, "staleness.p95", COUNT), SHOWN(job, "staleness.max", COUNT));
 }
 
+/* By the clock, and on the job's own: a pause is no training, nor is the start of an attempt. */
+static void print_times(const json_t *job)
+{
+    bool over = json_is_string(json_object_get(job, "finished")),
+         is_virtual = json_is_object(column_get(job, "spec.cluster"));
+    if (json_is_string(json_object_get(job, "started"))) {
+        printf("  %s %s%s, trained for %s%s\n", over ? "took" : "started", SHOWN(job, "", TOOK),
+               over ? "" : " ago", SHOWN(job, "seconds", SECONDS),
+               is_virtual ? " of virtual time" : "");
+    }
+}
+
 static void print_ranks(const json_t *job, const char *key, const struct column *columns)
 {
     const json_t *ranks = json_object_get(job, key);
@@ -87,6 +99,7 @@ static void print_job(const json_t *job)
     if (json_is_object(column_get(job, "spec.elastic"))) {
         print_size(job);
     }
+    print_times(job);
     if (json_object_size(json_object_get(job, "progress")) > 0) {
         print_figures(job);
     }

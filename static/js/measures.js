@@ -2,6 +2,9 @@
    the rest of the run. Pure; NaN where something is not known yet. */
 import {duration, known, seconds} from './format.js';
 
+/* What differs by less is told once. */
+const MOSTLY = 0.95;
+
 /** @param {number[]} values */
 export function median(values) {
   const v = values.filter(known).sort((a, b) => a - b);
@@ -116,7 +119,8 @@ export function globalSteps({progress, spec, program}) {
 export const isVirtual = (job) => Boolean(job.spec?.cluster);
 
 /**
- * Seconds that a job ran, from its start to its end; of a virtual job on its own clock.
+ * Seconds that a job took by the clock, from its start to its end, pauses included; of a virtual
+ * job on its own clock.
  * @param {Api.Job} job
  */
 export function tookSeconds(job) {
@@ -128,18 +132,30 @@ export function tookSeconds(job) {
 }
 
 /**
+ * Seconds of them that were training: without pauses, waiting for nodes and the start of attempts.
+ * NaN where that is not told, or all of it was.
+ * @param {Api.Job} job
+ */
+export function trainedSeconds(job) {
+  const trained = isVirtual(job) ? NaN : job.seconds ?? NaN;
+  return trained < MOSTLY * tookSeconds(job) ? trained : NaN;
+}
+
+/**
  * How long something took, in words; nothing takes 0 s.
  * @param {number} took seconds
  */
 export const lasted = (took) => (took < 1 ? seconds(took) : duration(took));
 
 /**
- * The same in words; of a virtual job "17 min of virtual time".
+ * The same in words: "12 min (8 min of it training)"; of a virtual job "17 min of virtual time".
  * @param {Api.Job} job
  */
 export function tookText(job) {
   const took = tookSeconds(job);
-  return lasted(took) + (isVirtual(job) && known(took) ? ' of virtual time' : '');
+  const trained = trainedSeconds(job);
+  return lasted(took) + (isVirtual(job) && known(took) ? ' of virtual time' : '') +
+      (known(trained) ? ' (' + lasted(trained) + ' of it training)' : '');
 }
 
 /**

@@ -52,7 +52,7 @@ def steps(service, slow, strategy="sync"):
     id = service.submit({"program": {"name": "loading", "args": ["--slow", str(slow)]},
                          "workers": 2, "epochs": 2, "strategy": {"type": strategy},
                          "batching": {"global_batch": 32, "policy": "equal"}})
-    job = service.wait(id, "succeeded")
+    job = service.wait(id, "succeeded", seconds=300)
     rows = [row for node in service.get(f"jobs/{id}/steps", params={"last": 40}).json()["nodes"]
             for row in node["rows"][1:]]
     middle = lambda name: sorted(row[name] for row in rows)[len(rows) // 2]

@@ -292,6 +292,8 @@ static void a_job_is_shown_with_its_figures_workers_and_error(void **state)
     (void)state;
     answers(200, "{\"id\": \"" ID
                  "\", \"name\": \"x\", \"state\": \"failed\", \"attempt\": 2, "
+                 "\"started\": \"2026-01-02T03:04:05.000Z\", "
+                 "\"finished\": \"2026-01-02T03:06:10.000Z\", \"seconds\": 42.5, "
                  "\"progress\": {\"epoch\": 1.5, \"epochs\": 3, \"step\": 60, \"samples\": 3840}, "
                  "\"metrics\": {\"train_loss\": 0.25, \"step_seconds\": 0.0125}, "
                  "\"staleness\": {\"p95\": 3}, \"error\": {\"message\": \"it burnt\"}, "
@@ -305,6 +307,7 @@ static void a_job_is_shown_with_its_figures_workers_and_error(void **state)
     assert_said(ran.out, "  train loss 0.25, test loss -, test accuracy -\n");
     assert_said(ran.out, "  - samples/s, 12.5 ms per step\n");
     assert_said(ran.out, "staleness: - over updates, - over nodes, p95 3, at most -\n");
+    assert_said(ran.out, "  took 2:05, trained for 42.5 s\n");
     assert_said(ran.out, "  error: it burnt\n");
     assert_said(ran.out,
                 "  rank  node  device  minibatch  samples/s  load ms  compute ms  exchange ms  "

@@ -56,7 +56,9 @@ function ranText(job) {
   }
   const end = job.finished ? Date.parse(job.finished) : Date.now();
   const ran = lasted((end - Date.parse(job.started)) / 1000);
-  const own = isVirtual(job) && tookSeconds(job) > 0 ? ', ' + tookText(job) : '';
+  const trained = ', trained for ' + lasted(job.seconds ?? NaN);
+  const virtual = isVirtual(job) && tookSeconds(job) > 0 ? ', ' + tookText(job) : '';
+  const own = isVirtual(job) || !(Number(job.seconds) > 0) ? virtual : trained;
   return (job.finished ? 'ran ' + clock(job.started) + ' to ' + clock(job.finished) + ', ' + ran
                        : 'started ' + clock(job.started) + ', running for ' + ran) +
       own;

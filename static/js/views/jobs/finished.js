@@ -1,7 +1,7 @@
 /* Finished jobs, the newest first, a page at a time. */
 import {h, keyed, say} from '../../dom.js';
 import {known, percent, when} from '../../format.js';
-import {tookText} from '../../measures.js';
+import {isVirtual, lasted, tookSeconds} from '../../measures.js';
 import {policyOf, strategyOf} from '../../spec.js';
 import {pill} from '../../states.js';
 import {button, table} from '../../widgets.js';
@@ -13,8 +13,16 @@ import {jobLink, leadsTo, Sheet} from './sheet.js';
 /** @type {import('../../widgets.js').Head[]} */
 const HEADS = [
   'State', 'Job', ['Strategy', 'hide-phone'], ['Nodes', 'num hide-phone'], ['Best test', 'num'],
-  ['Took', 'num hide-phone'], ['Ended', 'num']
+  ['Took', 'num hide-phone'], ['Trained', 'num hide-phone'], ['Ended', 'num']
 ];
+
+/**
+ * Without pauses, waiting and the start of attempts; a virtual job has its own clock alone.
+ * @param {Api.Job} job
+ */
+const trainedText = (job) => (isVirtual(job) ? 'virtual'
+        : known(job.seconds)                 ? lasted(job.seconds)
+                                             : 'none');
 
 /** @param {Api.Job} job */
 function makeRow(job) {
@@ -25,7 +33,8 @@ function makeRow(job) {
       h('td', {class: 'quiet hide-phone', text: strategy}),
       h('td', {class: 'num hide-phone', text: String(nodes)}),
       h('td', {class: 'num' + (known(best) ? '' : ' quiet'), text: percent(best)}),
-      h('td', {class: 'num hide-phone', text: tookText(job)}),
+      h('td', {class: 'num hide-phone', text: lasted(tookSeconds(job))}),
+      h('td', {class: 'num hide-phone', text: trainedText(job)}),
       h('td', {class: 'num quiet', text: when(job.finished)}));
 }
 

@@ -97,6 +97,8 @@ const OF_JOB = [
   ofJob('nodes', 'Nodes', (j) => (j.workers || []).length || j.spec?.workers || 1),
   ofJob('took', 'Took', took,
       {text: span, told: (j) => span(tookSeconds(j)) + (isVirtual(j) ? VIRTUAL : '')}),
+  ofJob('trained', 'Trained', (j) => j.seconds,
+      {text: span, told: (j) => span(j.seconds ?? NaN) + (isVirtual(j) ? VIRTUAL : '')}),
   ofJob('created', 'Created', (j) => instant(j.created), {text: date}),
   ofJob('started', 'Started', (j) => instant(j.started), {text: date}),
   ofJob('finished', 'Ended', (j) => instant(j.finished), {text: date}),
