@@ -18,11 +18,11 @@ static struct err e;
 
 static json_t *body(void)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s}", "kind",
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s}", "kind",
                      "launch", "nonce", NONCE, "at", (json_int_t)1767323045000, "host", "beta",
                      "job", "0123456789abcdef", "attempt", 3, "family", 77, "daemon", 1, "daemons",
                      2, "nodes", "vm,es-beta@0(2)", "mpirun", "77.0;tcp://127.0.0.1:9", "seal",
-                     SEAL);
+                     SEAL, "user", "own");
 }
 
 static int read_body(json_t *j)
@@ -89,6 +89,21 @@ static void every_field_must_be_there(void **state)
         assert_wrong(with(fields[i], json_null()), fields[i]);
         assert_wrong(with(fields[i], json_true()), fields[i]);
     }
+}
+
+static void the_user_of_the_store_is_one_of_two(void **state)
+{
+    struct request r;
+    json_t *j = body();
+    (void)state;
+    assert_int_equal(request_read(&r, j, "beta", &e), 0);
+    assert_string_equal(r.user, "own");
+    json_object_del(j, "user");
+    assert_int_equal(request_read(&r, j, "beta", &e), 0);
+    assert_string_equal(r.user, "shared");
+    json_decref(j);
+    assert_wrong(with("user", json_string("root")), "user");
+    assert_wrong(with("user", json_null()), "user");
 }
 
 /* On its way it is of no use to who reads the agent's mail. */
@@ -313,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_as_it_was_written),
         cmocka_unit_test(every_field_must_be_there),
+        cmocka_unit_test(the_user_of_the_store_is_one_of_two),
         cmocka_unit_test(the_key_of_the_ranks_is_wrapped_with_the_hosts_own),
         cmocka_unit_test(no_other_field_may_be_there),
         cmocka_unit_test(it_must_be_for_this_host),
