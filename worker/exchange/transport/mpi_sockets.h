@@ -1,4 +1,4 @@
-/* The sockets that Open MPI waits for, so that the communication thread can sleep until data arrives
+/* The sockets that Open MPI waits for, so that the communication thread can sleep until data comes
  * instead of polling.
  *
  * MPI has no call for this. Open MPI keeps the events of its TCP transport in an event base of
