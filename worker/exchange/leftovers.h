@@ -1,11 +1,11 @@
-/* Samples that a lost worker was given and that nobody has computed: its slices of steps that were
- * cut in advance (rank_env.ahead), where the other workers' programs have their slices already. The
- * samples are handed out again in the same epoch, which gets longer by as many positions from `at`
- * on, where the next step is cut:
+/* Samples that a lost worker was given and has not computed: its slices of steps that were cut in
+ * advance (rank_env.ahead), whose other slices the other workers' programs already have. They are
+ * handed out again in the same epoch. The epoch gets as many more positions, from `at` on, where
+ * the next step is cut:
  *
  *      position    0 … [lost] … [lost] … at ┃ lost ┃ lost ┃ the rest, moved up … samples + count
  *
- * So a slice still is a range of positions, and an epoch's samples still come once. */
+ * A slice is still a range of positions, and each sample of an epoch still comes once. */
 #ifndef WORKER_EXCHANGE_LEFTOVERS_H
 #define WORKER_EXCHANGE_LEFTOVERS_H
 

@@ -25,9 +25,10 @@ struct site {
     int port, pid;
     struct store *store;
     struct http_server *http;
-    atomic_int woken, planned; /* calls of the hooks */
-    const char *plan_problem;  /* the plan hook adds this problem, if set */
-    sem_t *_Atomic plan_gate;  /* the plan hook waits for it, if set */
+    atomic_int woken, planned;    /* calls of the hooks */
+    const char *plan_problem;     /* the plan hook adds this problem, if set */
+    sem_t *_Atomic plan_gate;     /* the plan hook waits for it, if set */
+    const char *datasets_problem; /* the hook of data sets fails with this sentence, if set */
     struct http_deadlines deadlines;
 };
 
@@ -69,8 +70,11 @@ static inline void site_wake(void *ctx)
 
 static inline json_t *site_datasets(void *ctx, struct err *e)
 {
-    (void)ctx;
-    (void)e;
+    const char *problem = ((struct site *)ctx)->datasets_problem;
+    if (problem) {
+        err_set(e, ERR_IO, "%s", problem);
+        return NULL;
+    }
     return json_pack("[{s:s, s:s}]", "path", "mnist", "format", "idx");
 }
 

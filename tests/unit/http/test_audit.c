@@ -239,6 +239,19 @@ static void a_line_that_a_crash_cut_short_costs_no_other(void **state)
     assert_int_equal(read_all(t->audit, NULL, 2, 1), 2);
 }
 
+static void a_file_that_cannot_be_opened_is_named(void **state)
+{
+    struct trail *t = *state;
+    char path[128];
+    audit_close(t->audit);
+    snprintf(path, sizeof path, "%s/audit/000001.jsonl", t->dir);
+    OK(proc_remove_tree(path, &err_));
+    OK(mkdir(path, 0700));
+    assert_null(t->audit = audit_open(t->dir, &err_));
+    assert_int_equal(err_.code, ERR_IO);
+    assert_non_null(strstr(err_.message, path));
+}
+
 static void strangers_push_out_nobody_and_are_counted(void **state)
 {
     struct trail *t = *state;
@@ -291,6 +304,7 @@ int main(void)
         WITH_A_TRAIL(pages_give_every_entry_once_across_files),
         WITH_A_TRAIL(the_oldest_files_go_and_the_newest_stay),
         WITH_A_TRAIL(a_line_that_a_crash_cut_short_costs_no_other),
+        WITH_A_TRAIL(a_file_that_cannot_be_opened_is_named),
         WITH_A_TRAIL(strangers_push_out_nobody_and_are_counted),
         WITH_A_TRAIL(since_leaves_out_what_is_older),
     };

@@ -253,20 +253,45 @@ static void a_token_has_at_least_16_characters(void **state)
         strstr(err_.message, "the role in line 2 is not viewer, operator, programs or admin"));
 }
 
-static void who_signs_out_loses_the_cookie(void **state)
+/* The headers of a request with the cookie of a new session. */
+static void sign_in(struct site *s, char cookie[300], char origin[100])
 {
-    struct site *s = *state;
-    char header[256], cookie[300], origin[100], expected[100];
+    char header[256];
     struct answer a = ask(s, (struct ask){.method = "POST",
                                           .path = "/api/v1/session",
                                           .body = "{\"token\": \"admin-0123456789abcdef\"}"});
     expect_status(&a, 201);
     assert_true(header_of(&a, "Set-Cookie", header));
     answer_release(&a);
-    snprintf(cookie, sizeof cookie, "Cookie: %.*s", (int)strcspn(header, ";"), header);
-    snprintf(origin, sizeof origin, "Origin: %s", s->base);
-    a = ask(s, (struct ask){
-                   .method = "DELETE", .path = "/api/v1/session", .headers = {cookie, origin}});
+    snprintf(cookie, 300, "Cookie: %.*s", (int)strcspn(header, ";"), header);
+    snprintf(origin, 100, "Origin: %s", s->base);
+}
+
+static struct answer sign_out(struct site *s, const char *cookie, const char *origin)
+{
+    return ask(s, (struct ask){
+                      .method = "DELETE", .path = "/api/v1/session", .headers = {cookie, origin}});
+}
+
+/* Another process of the service would still know the session. */
+static void who_signs_out_while_the_store_is_away_is_told(void **state)
+{
+    struct site *s = *state;
+    char cookie[300], origin[100];
+    sign_in(s, cookie, origin);
+    redis_private_stop(s->dir);
+    struct answer a = sign_out(s, cookie, origin);
+    OK(redis_private_start(s->dir, s->store_url, &s->pid, &err_));
+    expect_problem(&a, 503, NULL);
+    answer_release(&a);
+}
+
+static void who_signs_out_loses_the_cookie(void **state)
+{
+    struct site *s = *state;
+    char header[256], cookie[300], origin[100], expected[100];
+    sign_in(s, cookie, origin);
+    struct answer a = sign_out(s, cookie, origin);
     expect_status(&a, 204);
     assert_true(header_of(&a, "Set-Cookie", header));
     snprintf(expected, sizeof expected, "evenstep_%d=; ", s->port);
@@ -288,6 +313,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_may_yet_come_has_an_empty_log_and_one_that_cannot_none),
         cmocka_unit_test(a_token_has_at_least_16_characters),
         cmocka_unit_test(who_signs_out_loses_the_cookie),
+        cmocka_unit_test(who_signs_out_while_the_store_is_away_is_told),
     };
     return cmocka_run_group_tests(tests, site_open, site_close);
 }

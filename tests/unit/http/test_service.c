@@ -95,6 +95,17 @@ static void the_catalogue_has_everything_the_form_needs(void **state)
     answer_release(&a);
 }
 
+static void what_keeps_data_sets_from_being_listed_is_said(void **state)
+{
+    struct site *s = *state;
+    s->datasets_problem = "the worker's program did not answer";
+    struct answer a = get(s, "/api/v1/datasets");
+    s->datasets_problem = NULL;
+    expect_problem(&a, 500, NULL);
+    assert_non_null(strstr(a.body, "the worker's program did not answer"));
+    answer_release(&a);
+}
+
 static void metrics_are_prometheus_text_with_names_escaped(void **state)
 {
     struct site *s = *state;
@@ -295,6 +306,7 @@ int main(void)
         cmocka_unit_test(a_node_can_be_drained_disabled_and_enabled),
         cmocka_unit_test(a_node_that_reports_is_not_forgotten),
         cmocka_unit_test(the_catalogue_has_everything_the_form_needs),
+        cmocka_unit_test(what_keeps_data_sets_from_being_listed_is_said),
         cmocka_unit_test(metrics_are_prometheus_text_with_names_escaped),
         cmocka_unit_test(events_are_counted_as_they_pass),
         cmocka_unit_test(every_metric_is_in_the_docs_and_the_other_way_round),

@@ -111,7 +111,8 @@ static void a_path_that_no_job_has_is_a_mistake_with_the_nearest_name(void **sta
     static const struct {
         const char *query, *pointer, *says;
     } cases[] = {
-        {"where=metrics.test_acuracy%3E0.5", "where", "did you mean 'test_accuracy'?"},
+        {"where=metrics.test_acuracy%3E0.5", "where",
+         "'metrics' of a job has no 'test_acuracy', did you mean 'test_accuracy'?"},
         {"where=spec.strateg.type=sync", "where", "did you mean 'strategy'?"},
         {"where=metric.test_accuracy=1", "where", "did you mean 'metrics'?"},
         {"where=metrics=1", "where", "metrics.train_loss"},

@@ -113,6 +113,11 @@ static void control_is_read_as_it_was_written(void **state)
     assert_true(got.version == 7 && got.workers == 2);
     assert_true(got.pause && !got.stop && !got.checkpoint);
     assert_same(control_json(&got), j);
+    c.version = INT32_MAX; /* the most that it may be */
+    j = sent(control_json(&c));
+    assert_read(control_read(&got, j, &e), &e);
+    assert_int_equal(got.version, INT32_MAX);
+    json_decref(j);
 }
 
 static void what_is_wrong_with_control_is_said(void **state)

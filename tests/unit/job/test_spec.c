@@ -131,6 +131,17 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
     }
 }
 
+static void weights_need_not_be_whole(void **state)
+{
+    struct parsed *p = parse_with(
+        "{\"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"weights\": [1, 0.5, 0.25, 2.5]}}");
+    assert_int_equal(p->rc, 0);
+    const struct batching_spec *b = &p->spec.batching;
+    assert_true(b->n_weights == 4 && b->n_sizes == 0);
+    assert_true(b->weights[1] == 0.5 && b->weights[2] == 0.25 && b->weights[3] == 2.5);
+    done(p);
+}
+
 static void values_outside_of_what_a_key_may_have_are_refused(void **state)
 {
     static const struct {
@@ -387,6 +398,7 @@ int main(void)
         cmocka_unit_test(the_bounds_of_an_elastic_job_are_its_workers),
         cmocka_unit_test(every_mistake_is_reported_at_once_with_its_place),
         cmocka_unit_test(sizes_must_fit_the_global_batch_and_the_workers),
+        cmocka_unit_test(weights_need_not_be_whole),
         cmocka_unit_test(values_outside_of_what_a_key_may_have_are_refused),
         cmocka_unit_test(other_kinds_than_an_object_are_refused),
         cmocka_unit_test(any_value_under_any_key_is_reported_and_nothing_breaks),

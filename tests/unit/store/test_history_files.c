@@ -390,6 +390,26 @@ static void an_evaluation_that_is_told_again_counts_once_after_a_restart_too(voi
     json_decref(j);
 }
 
+static void a_rank_may_move_to_another_node_after_its_first_row(void **state)
+{
+    static const char *const nodes[] = {"first", "second"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct history *h = history_open(dir, 1, &nodes[i], &err_);
+        struct row row = a_row(0, i + 1);
+        OK(history_append(h, &row, 1, &err_));
+        OK(history_flush(h, &err_));
+        history_close(h);
+    }
+    json_t *j = series("staleness", "step", NAN, NAN, 10);
+    for (int i = 0; i < 2; i++) {
+        json_t *one = json_array_get(json_object_get(j, "series"), (size_t)i);
+        assert_string_equal(json_string_value(json_object_get(one, "node")), nodes[i]);
+        assert_int_equal(number_at(one, "/total_points"), 1);
+    }
+    json_decref(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +419,7 @@ int main(void)
         EACH(a_restart_with_fewer_workers_keeps_the_steps_of_all),
         EACH(the_same_rows_give_the_same_bytes),
         EACH(lost_or_damaged_summaries_are_made_again),
+        EACH(a_rank_may_move_to_another_node_after_its_first_row),
         EACH(a_damaged_meta_file_is_an_error_that_names_it),
         EACH(rows_of_unknown_ranks_are_refused),
         EACH(a_history_of_the_first_version_is_gone_on_with_in_its_format),

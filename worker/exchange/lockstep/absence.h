@@ -1,13 +1,14 @@
-/* A rank whose program has ended stays in the sums of its step with nothing, and joins them later,
- * before anybody uses them: the step is late, and is the one that it would have been.
+/* A rank whose program has ended takes part in the sums of its step with zeros, and adds its
+ * gradient in a second sum, before anybody uses the first: the step is late, its result is the
+ * same.
  *
  *      rank 0   ▇▇▇▇ gradient ┐        ┌─ parameters, state ─┐              ┌► sum, update
  *      rank 1   ▇▇†  nothing  ├─► sum ─┤  "1 is absent"      ▼  ▇▇▇▇ gradient ├► sum, update
  *      rank 2   ▇▇▇▇ gradient ┘        └─────────────────────── waits ────────┘► sum, update
  *
- * The parameters are those that all programs have had since the last step, so any rank can give
- * them; the lowest that is there does. Buckets of gradients that had left before the program ended
- * are in the first sum, the others come with the second. Inside worker/exchange/lockstep only. */
+ * All programs have had the same parameters since the last step, so any rank can give them; the
+ * lowest one that is there does. Buckets that were sent before the program ended are in the first
+ * sum, the others come with the second. Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_ABSENCE_H
 #define WORKER_EXCHANGE_ABSENCE_H
 

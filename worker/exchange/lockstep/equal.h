@@ -7,9 +7,10 @@
  *      rank 2   marks S2 ─┘
  *
  * A mark is a sum over a range of the parameters with pseudo-random signs, so it shows a change in
- * a single one of some 100,000. Ranks of other processors round otherwise, so marks need not be the
- * same; a rank says that it differs if it is as far off as the ranks are on average, so that the
- * one that went another way says so and not the others. Inside worker/exchange/lockstep only. */
+ * a single one of some 100,000. Marks of equal replicas may differ a little, since processors round
+ * differently. A rank reports itself only if it is off by at least as much as the ranks are on
+ * average: the rank that changed its parameters is named, and the others are not. Inside
+ * worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_EQUAL_H
 #define WORKER_EXCHANGE_EQUAL_H
 

@@ -1,5 +1,5 @@
-/* The last point at which all replicas were equal: where workers whose replicas differ between
- * averages go back to when one of them is lost (docs/decisions/0036).
+/* The last point at which all replicas were equal. Workers whose replicas differ between averages
+ * return to it when one of them is lost (docs/decisions/0036).
  *
  *      step      8    9    10   11   12
  *      rank 0    █────┼────┼────┼──╳           █ average over all: kept
@@ -7,9 +7,9 @@
  *      rank 2    █────┼──╳ ◄── killed
  *      then      █────┼────┼────┼────█         the same samples, cut anew for ranks 0 and 1
  *
- * A lost worker's steps are in no other replica, and those of its group are in all of that group,
- * so only what all have averaged is whole. By rounds (hpsgd) it is what all have summed, a round
- * before where they stand (docs/decisions/0050). Inside worker/exchange/lockstep only. */
+ * A lost worker's steps since then are in no other replica outside of its group, so only what all
+ * have averaged is complete. With rounds (hpsgd) that is what all have summed, one round behind the
+ * current one (docs/decisions/0050). Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_ROLLBACK_H
 #define WORKER_EXCHANGE_LOCKSTEP_ROLLBACK_H
 

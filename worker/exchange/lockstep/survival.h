@@ -5,12 +5,12 @@
  *                      ▲                                                └─► the exchange, once more
  *                      └──────────────────────────────────────────────────────┘
  *
- * The sums under way are given up, the keeper says from which step all go on (verdict.h), and the
- * ring is built anew of those who are left. Where a step can be computed again, next() cuts the
- * same samples by the new minibatches. Where gradients keep their sums (a user's program computed
- * them), those who are left sum once more without the lost one, whose samples come in later steps.
- * Where replicas differ between averages, all go back to the last average, or to the last round
- * that all have summed (rollback.h).
+ * The sums under way are cancelled, the keeper says from which step all go on (verdict.h), and the
+ * ring is rebuilt without the lost worker. Then there are three cases. Where a step can be computed
+ * again, next() cuts the same samples by the new minibatches. Where a user's program computed the
+ * gradients, the others sum them once more, and the lost worker's samples come in later steps.
+ * Where replicas differ between averages, all return to the last average, or to the last round that
+ * all have summed (rollback.h).
  * survivors.h is the keeper's half. Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_H

@@ -1,5 +1,5 @@
-/* What gradients weigh where ranks are not known to weigh by samples: a user's program may count
- * tokens, and a batch may have had others than its slice.
+/* The weights of gradients where they are not the numbers of samples: a user's program may count
+ * tokens, and a batch may have other samples than its slice.
  *
  *      planned    n = samples of the step, which every rank knows before it begins
  *      a bucket   w_i / n * g_i           leaves during the pass: others' w are not known yet

@@ -1,12 +1,11 @@
-/* The sockets that Open MPI waits for, so that the communication thread may sleep until something
- * came instead of asking again and again.
+/* The sockets that Open MPI waits for, so that the communication thread can sleep until data comes
+ * instead of polling.
  *
  * MPI has no call for this. Open MPI keeps the events of its TCP transport in an event base of
- * libevent, which libevent's own functions list; both are looked up in the running process, and
- * where they are missing (another MPI, a build with a libevent of its own) there is nothing to wait
- * for and the caller goes on polling. What comes another way (shared memory, InfiniBand) makes no
- * socket readable: so a wait is short enough to be harmless, and after a few of them that missed
- * something no more are made. */
+ * libevent, whose functions list them. Both are looked up in the running process; where they are
+ * missing (another MPI, a build with a libevent of its own) the caller polls. A message by shared
+ * memory or InfiniBand makes no socket readable, so each wait is short, and after a few waits that
+ * missed a message there are no more. */
 #ifndef WORKER_EXCHANGE_MPI_SOCKETS_H
 #define WORKER_EXCHANGE_MPI_SOCKETS_H
 
