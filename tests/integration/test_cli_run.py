@@ -140,6 +140,35 @@ def test_the_command_and_the_client_in_python_pack_the_same_bytes(taker, program
                                * 200).read().decode() == "f" * 200
 
 
+def test_both_leave_out_what_a_repository_within_ignores(taker, program):
+    inner = program / "lib/a b"
+    inner.mkdir(parents=True)
+    for name in ("ü.py", "left.out", ".gitignore"):
+        (inner / name).write_text("*.out\n")
+    for folder in (program, inner):
+        subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    names = packed_by_both(taker, program, "counting.py").getnames()
+    assert names == [".evenstepignore", "counting.py", "lib/a b/.gitignore", "lib/a b/ü.py",
+                     "wire.py"]
+
+
+def test_pipes_files_and_folders_that_are_no_program_are_told_and_nothing_hangs(program):
+    nobody = {"EVENSTEP_URL": "http://127.0.0.1:9", "EVENSTEP_TOKEN": "x"}
+    os.mkfifo(program / "pipe.py")
+    (program / "data").write_text("1 2 3")
+    (program / "data").chmod(0o755)
+    for name, said in (("pipe.py", "is no file"), ("data", "is no program: it is neither a script"),
+                       (".", "is a folder")):
+        _, err, status = run(program / name, **nobody)
+        assert status == 2 and said in err, err
+    (program / ".evenstepignore").unlink()
+    os.mkfifo(program / ".evenstepignore")
+    _, err, status = run(program / "counting.py", **nobody)
+    assert status == 2 and ".evenstepignore' is no file" in err
+    with pytest.raises(PackError, match="is no file"):
+        pack(program)
+
+
 def test_over_64_mib_nothing_is_sent_and_the_largest_files_are_named(taker, program):
     with open(program / "weights.bin", "wb") as f:
         f.truncate(70 << 20)
