@@ -271,6 +271,22 @@ def test_a_program_that_ends_before_its_first_step_is_not_tried_again(service, p
     assert job["state"] == "failed" and job["attempt"] == 1 and job["error"]["code"] == "invalid"
 
 
+def test_a_mistake_in_the_loop_is_told_with_its_line_and_its_whole_traceback(service, program):
+    (program / "mistake.py").write_text(
+        "import evenstep.arrays, numpy\n"
+        "run = evenstep.arrays.join(numpy.zeros(3), samples=60, batch_size=6)\n"
+        "for number, rows in enumerate(run):\n"
+        "    run.sum(run.params, numpy.mean(rows))\n"
+        "    if number == 2:\n"
+        "        los\n")
+    out, err, status = run(program / "mistake.py", service=service)
+    job = service.job(id_of(out))
+    assert status == 1 and job["state"] == "failed" and job["attempt"] == 1, job["error"]
+    assert job["error"]["message"].endswith(
+        "NameError: name 'los' is not defined (mistake.py, line 6)")
+    assert err.count("\nNameError: name 'los' is not defined\n") == 3, err
+
+
 def test_a_program_that_is_killed_before_its_first_step_is_tried_again(service, program):
     (program / "killed.py").write_text(
         "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
