@@ -9,15 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/proc.h"
+#include "cli/run/git.h"
 
-enum { LIST_BYTES = 64 << 20, FILES_MOST = 10000, DEPTH_MOST = 64 };
+enum { FILES_MOST = 10000, FOLDERS_MOST = 20000, DEPTH_MOST = 64 };
 
 struct search {
     struct files *found;
     const struct ignore *ignored;
     size_t room;
+    int folders; /* that were read */
     struct err *err;
 };
 
@@ -28,12 +28,41 @@ static void join(char out[2 * PATH_MAX], const struct search *s, const char *pat
     snprintf(out, 2 * PATH_MAX, "%s/%s", s->found->folder, path);
 }
 
+/* The folder at the top with the most of the files that were found, which follow each other. */
+static int most_files(const struct files *f, char folder[100])
+{
+    int run = 0, most = 0;
+    snprintf(folder, 100, ".");
+    for (size_t i = 0; i < f->n; i++) {
+        const char *path = f->list[i].path, *last = i > 0 ? f->list[i - 1].path : "";
+        size_t top = strcspn(path, "/");
+        bool same = path[top] && strncmp(path, last, top + 1) == 0;
+        run = same ? run + 1 : path[top] != '\0';
+        if (run > most) {
+            most = run;
+            snprintf(folder, 100, "%.*s", (int)top, path);
+        }
+    }
+    return most;
+}
+
+static int too_many(struct search *s, int most, const char *what)
+{
+    char folder[100];
+    int there = most_files(s->found, folder);
+    err_set(s->err, ERR_TOO_LARGE,
+            "the folder '%.200s' has more than %d %s; of the files that were found %d are in '%s'",
+            s->found->folder, most, what, there, folder);
+    return err_hint(s->err,
+                    "data stay on the nodes, beneath $EVENSTEP_DATA; a line of "
+                    ".evenstepignore leaves a folder out");
+}
+
 static int add_file(struct search *s, const char *path, const struct stat *st)
 {
     struct files *f = s->found;
     if (f->n == FILES_MOST) {
-        return err_set(s->err, ERR_TOO_LARGE, "the folder '%.300s' has more than %d files",
-                       f->folder, FILES_MOST);
+        return too_many(s, FILES_MOST, "files");
     }
     if (f->n == s->room) {
         s->room = s->room ? 2 * s->room : 64;
@@ -107,6 +136,9 @@ static int walk(struct search *s, const char *folder, int depth)
     if (*folder && is_environment(s, folder)) {
         return 0;
     }
+    if (s->folders++ == FOLDERS_MOST) {
+        return too_many(s, FOLDERS_MOST, "folders");
+    }
     join(full, s, folder);
     DIR *d = depth <= DEPTH_MOST ? opendir(full) : NULL;
     if (!d) {
@@ -131,30 +163,6 @@ static int walk(struct search *s, const char *folder, int depth)
 
 /* ---- git ------------------------------------------------------------------------------------- */
 
-/* What `git ls-files` prints, paths with a NUL behind each; NULL where git is not installed, or the
- * folder is in no work tree of its. */
-static char *ask_git(const char *folder, size_t *n)
-{
-    const char *const argv[] = {
-        "git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard", NULL};
-    char dir[] = "/tmp/evenstep-pack-XXXXXX", out[64], *text = NULL;
-    int code = 0;
-    if (!mkdtemp(dir)) {
-        return NULL;
-    }
-    snprintf(out, sizeof out, "%s/files", dir);
-    struct proc_spec spec = {.argv = argv, .stdout_path = out, .die_with_parent = true};
-    pid_t pid = proc_start(&spec, NULL);
-    while (pid > 0 && !proc_poll(pid, &code)) {
-        clock_sleep(0.002);
-    }
-    if (pid > 0 && code == 0) {
-        text = proc_read_file(out, LIST_BYTES, n, NULL);
-    }
-    proc_remove_tree(dir, NULL);
-    return text;
-}
-
 /* Is the path in a virtual environment? walk() finds that out by itself. */
 static bool in_environment(const struct search *s, const char *path)
 {
@@ -168,23 +176,52 @@ static bool in_environment(const struct search *s, const char *path)
     return false;
 }
 
-static int add_listed(struct search *s, char *paths, size_t n)
+static int add_listed(struct search *s, const char *within, char *paths, size_t n, int depth);
+
+/* A folder that git lists as one entry: another repository, such as a submodule, which is asked
+ * itself; one that was not fetched is an empty folder. */
+static int add_repository(struct search *s, const char *path, int depth)
 {
+    char full[2 * PATH_MAX], mark[2 * PATH_MAX + 8], *listed = NULL;
+    size_t n = 0;
+    if (ignore_matches(s->ignored, path, true)) {
+        return 0;
+    }
+    join(full, s, path);
+    snprintf(mark, sizeof mark, "%s/.git", full);
+    bool fetched = depth <= DEPTH_MOST && access(mark, F_OK) == 0;
+    int rc = fetched ? git_list(full, &listed, &n, s->err) : GIT_NOT_THERE;
+    rc = rc == GIT_NOT_THERE ? walk(s, path, depth)
+         : rc == GIT_LISTED  ? add_listed(s, path, listed, n, depth + 1)
+                             : rc;
+    free(listed);
+    return rc;
+}
+
+static bool is_folder(const struct search *s, const char *path)
+{
+    char full[2 * PATH_MAX];
+    struct stat st;
+    join(full, s, path);
+    return lstat(full, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* paths: relative to `within`, each with a NUL behind it. */
+static int add_listed(struct search *s, const char *within, char *paths, size_t n, int depth)
+{
+    char path[PATH_MAX];
     int rc = 0;
-    for (char *path = paths; rc == 0 && path < paths + n; path += strlen(path) + 1) {
-        size_t length = strlen(path);
-        char *slash = length > 0 && path[length - 1] == '/' ? path + length - 1 : NULL;
-        if (length >= PATH_MAX) {
-            rc = err_set(s->err, ERR_DATA, "the path '%.200s…' is too long", path);
-            continue;
+    for (const char *at = paths; rc == 0 && at < paths + n; at += strlen(at) + 1) {
+        int length = snprintf(path, sizeof path, "%s%s%s", within, *within ? "/" : "", at);
+        if (length >= (int)sizeof path) {
+            return err_set(s->err, ERR_DATA, "the path '%.200s…' is too long", path);
         }
-        if (slash) { /* another repository, of which git lists nothing */
-            *slash = '\0';
+        if (path[length - 1] == '/') {
+            path[length - 1] = '\0';
         }
-        rc = in_environment(s, path) ? 0 : add_path(s, path, 0);
-        if (slash) {
-            *slash = '/';
-        }
+        rc = in_environment(s, path) ? 0
+             : is_folder(s, path)    ? add_repository(s, path, depth)
+                                     : add_path(s, path, 0);
     }
     return rc;
 }
@@ -218,9 +255,12 @@ int files_find(struct files *f, const char *folder, const struct ignore *ignored
     if (!realpath(folder, f->folder)) {
         return err_errno(e, ERR_NOT_FOUND, "cannot find the folder '%.300s'", folder);
     }
-    char *listed = ask_git(f->folder, &n);
-    f->by_git = listed != NULL;
-    int rc = listed ? add_listed(&s, listed, n) : walk(&s, "", 0);
+    char *listed = NULL;
+    int rc = git_list(f->folder, &listed, &n, e);
+    f->by_git = rc == GIT_LISTED;
+    rc = rc == GIT_NOT_THERE ? walk(&s, "", 0)
+         : rc == GIT_LISTED  ? add_listed(&s, "", listed, n, 0)
+                             : rc;
     free(listed);
     if (f->n > 0) {
         qsort(f->list, f->n, sizeof *f->list, by_path);
@@ -237,37 +277,6 @@ int files_one(struct files *f, const char *folder, const char *path, struct err 
     return realpath(folder, f->folder)
                ? add_path(&s, path, 0)
                : err_errno(e, ERR_NOT_FOUND, "cannot find the folder '%.300s'", folder);
-}
-
-/* Is it one of PATH? */
-static bool has_commands(const char *folder)
-{
-    char one[PATH_MAX], real[PATH_MAX];
-    bool found = false;
-    for (const char *at = getenv("PATH"); at && !found;) {
-        size_t n = strcspn(at, ":");
-        snprintf(one, sizeof one, "%.*s", (int)n, at);
-        found = n > 0 && realpath(one, real) && strcmp(real, folder) == 0;
-        at = at[n] ? at + n + 1 : NULL;
-    }
-    return found;
-}
-
-const char *files_no_project(const char *folder)
-{
-    char home[PATH_MAX];
-    const char *named = getenv("HOME");
-    struct stat st;
-    if (strcmp(folder, "/") == 0) {
-        return "it is the root of all folders";
-    }
-    if (named && realpath(named, home) && strcmp(home, folder) == 0) {
-        return "it is the home folder";
-    }
-    if (stat(folder, &st) == 0 && (st.st_mode & S_ISVTX)) {
-        return "everybody may write there";
-    }
-    return has_commands(folder) ? "it is one of PATH" : NULL;
 }
 
 void files_release(struct files *f)

@@ -1,7 +1,8 @@
 /* The files of a program's folder that go with it to the nodes:
  *
  *     in a git work tree   what git tracks, and what is new there and not ignored (a file that was
- *                          written a minute ago is part of the program)
+ *                          written a minute ago is part of the program); the same
+ *                          in submodules and other repositories in the folder
  *     elsewhere            everything in the folder
  *
  * in both cases without what .evenstepignore leaves out (ignore.h) and without virtual environments
@@ -33,9 +34,6 @@ struct files {
 int files_find(struct files *f, const char *folder, const struct ignore *ignored, struct err *e);
 /* The file alone. */
 int files_one(struct files *f, const char *folder, const char *path, struct err *e);
-/* Why a folder (absolute, links resolved) is nobody's project: "it is the home folder"; NULL: it
- * may be one. Static. */
-const char *files_no_project(const char *folder);
 void files_release(struct files *f);
 const struct file *files_get(const struct files *f, const char *path); /* NULL: not among them */
 

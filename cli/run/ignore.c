@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "common/proc.h"
 
@@ -42,14 +42,18 @@ static int add_line(struct ignore *g, char *line, const char *path, struct err *
 int ignore_init(struct ignore *g, const char *folder, struct err *e)
 {
     char path[PATH_MAX + 32];
+    struct stat st;
     int rc = 0;
     memset(g, 0, sizeof *g);
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) {
         ignore_add(g, always[i]);
     }
     snprintf(path, sizeof path, "%s/.evenstepignore", folder);
-    if (access(path, F_OK) != 0) {
+    if (stat(path, &st) != 0) {
         return 0;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return err_set(e, ERR_INVALID, "'%.300s' is no file", path);
     }
     char *text = proc_read_file(path, FILE_BYTES, NULL, e), *rest = NULL;
     if (!text) {

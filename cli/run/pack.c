@@ -67,7 +67,8 @@ static int add_files(struct buf *out, const struct files *f, struct err *e)
         snprintf(path, sizeof path, "%s/%s", f->folder, f->list[i].path);
         char *bytes = proc_read_file(path, PACK_BYTES_MOST, &n, e);
         if (!bytes) {
-            return err_prefix(e, "cannot pack the program");
+            err_prefix(e, "cannot pack the program");
+            return err_hint(e, "a line of .evenstepignore leaves the file out");
         }
         tar_add(out, f->list[i].path, f->list[i].executable, bytes, n);
         free(bytes);
@@ -118,6 +119,9 @@ int pack_folder(struct pack *p, const char *folder, const char *main, const char
     if (rc == 0 && !files_get(&files, main)) {
         err_set(e, ERR_INVALID, "'%.200s' itself would not be packed: %s leaves it out", main,
                 files.by_git ? "git or .evenstepignore" : ".evenstepignore");
+        if (files.by_git) {
+            err_hint(e, "`git check-ignore -v` says by which line; --folder packs another folder");
+        }
         rc = -(int)ERR_INVALID;
     }
     rc = rc == 0 ? pack_files(p, &files, e) : rc;

@@ -12,9 +12,9 @@
 
 #include "cli/commands.h"
 #include "cli/jobs/fetch.h"
-#include "cli/run/files.h"
 #include "cli/run/follow.h"
 #include "cli/run/pack.h"
+#include "cli/run/places.h"
 #include "cli/run/private.h"
 #include "cli/run/spec.h"
 #include "cli/session.h"
@@ -159,7 +159,7 @@ static int pack(struct run *r)
 {
     const struct opt_values *o = r->session.options;
     const struct run_program *p = &r->program;
-    const char *why = opt_string(o, "folder") ? NULL : files_no_project(p->folder);
+    const char *why = opt_string(o, "folder") ? NULL : places_no_project(p->folder);
     if (why && p->module) {
         err_set(err_of(r), ERR_INVALID, "%s is not taken for the folder of module '%s', since %s",
                 p->folder, p->module, why);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/run/places.h"
 #include "common/jsonx.h"
 #include "job/spec/spec.h"
 
@@ -48,8 +49,10 @@ static int find_file(const char *file, char out[PATH_MAX], struct err *e)
     if (n >= PATH_MAX || stat(out, &st) < 0) {
         return err_errno(e, ERR_NOT_FOUND, "cannot find the program '%.300s'", file);
     }
-    return S_ISREG(st.st_mode) ? 0
-                               : err_set(e, ERR_INVALID, "the program '%.300s' is no file", file);
+    return S_ISREG(st.st_mode)
+               ? 0
+               : err_set(e, ERR_INVALID, "the program '%.300s' is %s", file,
+                         S_ISDIR(st.st_mode) ? "a folder: name the file to run in it" : "no file");
 }
 
 int run_program_find(struct run_program *p, const char *file, const char *folder, struct err *e)
@@ -70,6 +73,10 @@ int run_program_find(struct run_program *p, const char *file, const char *folder
         err_set(e, ERR_INVALID, "the program '%.300s' does not end in .py and is not executable",
                 file);
         return err_hint(e, "chmod +x makes it executable");
+    }
+    const char *why = p->is_python ? NULL : places_no_program(real);
+    if (why) {
+        return err_set(e, ERR_INVALID, "'%.200s' is no program: %s", file, why);
     }
     const char *last = strrchr(real, '/') + 1;
     snprintf(p->name, sizeof p->name, "%.*s", (int)strlen(last) - (p->is_python ? 3 : 0), last);

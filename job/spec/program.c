@@ -27,7 +27,7 @@ const json_t *spec_read_texts(struct fields *f, const char *key)
     const json_t *given = fields_get(f, key);
     size_t i;
     json_t *text;
-    char shown[48];
+    char shown[48], list[FIELDS_POINTER], at[FIELDS_POINTER];
     if (given == NULL) {
         return NULL;
     }
@@ -36,13 +36,19 @@ const json_t *spec_read_texts(struct fields *f, const char *key)
                        fields_show(shown, given));
         return NULL;
     }
+    bool good = true;
     json_array_foreach((json_t *)given, i, text) {
         if (!json_is_string(text) || json_string_length(text) >= TEXT_BYTES ||
             strlen(json_string_value(text)) != json_string_length(text)) {
-            fields_problem(f, key, "'%s' must hold texts of at most %d bytes, not %s", key,
-                           TEXT_BYTES - 1, fields_show(shown, text));
-            return NULL;
+            jsonx_join(list, sizeof list, f->pointer, key);
+            jsonx_problem(f->problems, jsonx_join_index(at, sizeof at, list, i),
+                          "'%s' must hold texts of at most %d bytes, not %s", key, TEXT_BYTES - 1,
+                          fields_show(shown, text));
+            good = false;
         }
+    }
+    if (!good) {
+        return NULL;
     }
     json_object_set_new(f->full, key, json_deep_copy(given));
     return json_object_get(f->full, key);
@@ -93,6 +99,29 @@ const json_t *spec_read_env(struct fields *f)
     return json_object_get(f->full, "env");
 }
 
+/* Does the job say which program it is? What has another type has been told. */
+static void check_named(struct fields *f, struct fields *in, const struct program_spec *p)
+{
+    const char *first = json_string_value(json_array_get(p->command, 0));
+    bool tells = false;
+    for (const char *const *key = (const char *const[]){"name", "digest", "command", NULL}; *key;
+         key++) {
+        const json_t *given = json_object_get(in->given, *key);
+        tells = tells || (given && !json_is_null(given));
+    }
+    if (p->name[0] && p->digest[0]) {
+        fields_problem(in, "digest", "'name' and 'digest' exclude each other");
+    }
+    if (!tells && json_is_object(json_object_get(f->given, "program"))) {
+        fields_problem(f, "program", "a program needs a 'name', a 'digest' or a 'command'");
+    }
+    bool alone = !p->name[0] && !p->digest[0];
+    if (p->command && (first ? !*first : alone)) {
+        fields_problem(in, "command", "the first text of 'command' is what is started%s",
+                       first ? ", not \"\"" : "; there is none");
+    }
+}
+
 void spec_read_program(struct jobspec *spec, struct fields *f)
 {
     static const char *const own[] = {"model",     "data",     "augment", "init",
@@ -114,15 +143,7 @@ void spec_read_program(struct jobspec *spec, struct fields *f)
     fields_params(&in, spec_program_params);
     fields_close(&in);
     p->patience_seconds = fields_real(in.full, "patience_seconds");
-    if (name && digest) {
-        fields_problem(&in, "digest", "'name' and 'digest' exclude each other");
-    }
-    if (!name && !digest && json_array_size(p->command) == 0) {
-        fields_problem(f, "program", "a program needs a 'name', a 'digest' or a 'command'");
-    }
-    if (json_array_size(p->command) > 0 && json_string_length(json_array_get(p->command, 0)) == 0) {
-        fields_problem(&in, "command", "the first text of 'command' is what is started, not \"\"");
-    }
+    check_named(f, &in, p);
     if (strcmp(spec->precision, "fp32") != 0) {
         fields_problem(f, "precision", "the arithmetic of a program is its own, not '%s'",
                        spec->precision);

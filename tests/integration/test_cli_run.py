@@ -140,6 +140,35 @@ def test_the_command_and_the_client_in_python_pack_the_same_bytes(taker, program
                                * 200).read().decode() == "f" * 200
 
 
+def test_both_leave_out_what_a_repository_within_ignores(taker, program):
+    inner = program / "lib/a b"
+    inner.mkdir(parents=True)
+    for name in ("ü.py", "left.out", ".gitignore"):
+        (inner / name).write_text("*.out\n")
+    for folder in (program, inner):
+        subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    names = packed_by_both(taker, program, "counting.py").getnames()
+    assert names == [".evenstepignore", "counting.py", "lib/a b/.gitignore", "lib/a b/ü.py",
+                     "wire.py"]
+
+
+def test_pipes_files_and_folders_that_are_no_program_are_told_and_nothing_hangs(program):
+    nobody = {"EVENSTEP_URL": "http://127.0.0.1:9", "EVENSTEP_TOKEN": "x"}
+    os.mkfifo(program / "pipe.py")
+    (program / "data").write_text("1 2 3")
+    (program / "data").chmod(0o755)
+    for name, said in (("pipe.py", "is no file"), ("data", "is no program: it is neither a script"),
+                       (".", "is a folder")):
+        _, err, status = run(program / name, **nobody)
+        assert status == 2 and said in err, err
+    (program / ".evenstepignore").unlink()
+    os.mkfifo(program / ".evenstepignore")
+    _, err, status = run(program / "counting.py", **nobody)
+    assert status == 2 and ".evenstepignore' is no file" in err
+    with pytest.raises(PackError, match="is no file"):
+        pack(program)
+
+
 def test_over_64_mib_nothing_is_sent_and_the_largest_files_are_named(taker, program):
     with open(program / "weights.bin", "wb") as f:
         f.truncate(70 << 20)
@@ -240,6 +269,22 @@ def test_a_program_that_ends_before_its_first_step_is_not_tried_again(service, p
     job = service.job(id_of(out))
     assert status == 1 and sentence in err.splitlines()[-1], err
     assert job["state"] == "failed" and job["attempt"] == 1 and job["error"]["code"] == "invalid"
+
+
+def test_a_mistake_in_the_loop_is_told_with_its_line_and_its_whole_traceback(service, program):
+    (program / "mistake.py").write_text(
+        "import evenstep.arrays, numpy\n"
+        "run = evenstep.arrays.join(numpy.zeros(3), samples=60, batch_size=6)\n"
+        "for number, rows in enumerate(run):\n"
+        "    run.sum(run.params, numpy.mean(rows))\n"
+        "    if number == 2:\n"
+        "        los\n")
+    out, err, status = run(program / "mistake.py", service=service)
+    job = service.job(id_of(out))
+    assert status == 1 and job["state"] == "failed" and job["attempt"] == 1, job["error"]
+    assert job["error"]["message"].endswith(
+        "NameError: name 'los' is not defined (mistake.py, line 6)")
+    assert err.count("\nNameError: name 'los' is not defined\n") == 3, err
 
 
 def test_a_program_that_is_killed_before_its_first_step_is_tried_again(service, program):

@@ -3,13 +3,15 @@ as `evenstep run` packs (cli/run/files.h and cli/run/ignore.h say which files; a
 two).
 """
 
+import collections
 import fnmatch
 import os
 import stat
 import subprocess
 
 MOST = 64 << 20
-FILES_MOST = 10000
+FILES_MOST, FOLDERS_MOST = 10000, 20000
+GIT_SECONDS = 60
 ALWAYS = (".git", "__pycache__/", "*.pyc", "evenstep-data/")
 IGNORE = ".evenstepignore"
 
@@ -24,6 +26,8 @@ class PackError(ValueError):
 def _patterns(folder):
     patterns = list(ALWAYS)
     path = os.path.join(folder, IGNORE)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise PackError("'%s' is no file" % path)
     if os.path.exists(path):
         with open(path, encoding="utf-8", errors="surrogateescape") as lines:
             for line in (line.rstrip(" \t\r\n") for line in lines):
@@ -61,13 +65,15 @@ def _is_environment(folder):
 
 class _Search:
     def __init__(self, folder, patterns):
-        self.folder, self.patterns, self.found = folder, patterns, {}
+        self.folder, self.patterns, self.found, self.folders = folder, patterns, {}, 0
 
     def walk(self, below):
         """below: relative, "" for the folder itself."""
         full = os.path.join(self.folder, below)
         if below and _is_environment(full):
             return
+        self.folders += 1
+        self._limit(self.folders, FOLDERS_MOST, "folders")
         for name in os.listdir(full):
             self.add(below + "/" + name if below else name)
 
@@ -85,8 +91,30 @@ class _Search:
             self.walk(path)
         elif stat.S_ISREG(about.st_mode):
             self.found[path] = about
-            if len(self.found) > FILES_MOST:
-                raise PackError("the folder '%s' has more than %d files" % (full, FILES_MOST))
+            self._limit(len(self.found), FILES_MOST, "files")
+
+    def _limit(self, n, most, what):
+        if n > most:
+            tops = collections.Counter(path.split("/")[0] for path in self.found if "/" in path)
+            folder, there = max(tops.items(), key=lambda one: one[1], default=(".", 0))
+            raise PackError(
+                "the folder '%s' has more than %d %s; of the files that were found %d are in '%s'; "
+                "a line of %s leaves a folder out"
+                % (self.folder, most, what, there, folder, IGNORE)
+            )
+
+    def listed(self, paths, within=""):
+        """What git lists of the folder `within`. A folder among it is another repository, such as a
+        submodule, which is asked itself; one that was not fetched is an empty folder."""
+        for path in (os.path.join(within, path) for path in paths):
+            full = os.path.join(self.folder, path)
+            if self.in_environment(path):
+                continue
+            if os.path.islink(full) or not os.path.isdir(full):
+                self.add(path)
+            elif not _is_ignored(self.patterns, path, True):
+                inner = _ask_git(full) if os.path.exists(os.path.join(full, ".git")) else None
+                self.walk(path) if inner is None else self.listed(inner, path)
 
     def _behind_link(self, path, full):
         real, why = os.path.realpath(full), None
@@ -111,9 +139,20 @@ class _Search:
 
 
 def _ask_git(folder):
-    command = ["git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    """The files that git tracks, and new ones that it does not ignore; None: it is not installed,
+    or the folder is in no work tree. It is asked about this folder whoever owns it, and whatever
+    the GIT_ variables of a hook name, and runs no command that the folder's configuration names."""
+    command = ["git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-C", folder]
+    command += ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    kept = {k: os.environ[k] for k in ("PATH", "HOME", "XDG_CONFIG_HOME") if k in os.environ}
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, check=False, env=kept, timeout=GIT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise PackError(
+            "git has not listed the files of '%s' within %d s" % (folder, GIT_SECONDS)
+        ) from None
     except OSError:
         return None
     if done.returncode != 0:
@@ -133,9 +172,7 @@ def find(folder, leave_out=None):
     if listed is None:
         search.walk("")
     else:
-        for path in listed:
-            if not search.in_environment(path):
-                search.add(path)
+        search.listed(listed)
     return dict(sorted(search.found.items(), key=lambda one: os.fsencode(one[0])))
 
 

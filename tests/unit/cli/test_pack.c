@@ -7,6 +7,7 @@
 
 #include "cli/run/ignore.h"
 #include "cli/run/pack.h"
+#include "cli/run/places.h"
 #include "cli/run/tar.h"
 
 static char dir[PATH_MAX], outside[PATH_MAX];
@@ -133,6 +134,73 @@ static void git_says_which_files_and_new_ones_are_among_them(void **state)
     snprintf(path, sizeof path, "%s/gone.py", dir);
     assert_int_equal(unlink(path), 0);
     assert_packed(".evenstepignore\n.gitignore\nnew.py\ntrain.py\n");
+}
+
+static void a_repository_within_is_asked_for_its_own_files(void **state)
+{
+    char inner[2 * PATH_MAX], said[1000];
+    const char *const init[] = {"git", "init", "-q", dir, NULL};
+    const char *const init_inner[] = {"git", "init", "-q", inner, NULL};
+    (void)state;
+    snprintf(inner, sizeof inner, "%s/lib/sub", dir);
+    write_at("lib/sub/.gitignore", "*.ckpt\n", 0644);
+    WRITE("lib/sub/model.ckpt", "lib/sub/a b/c.py");
+    run_program(init, said, sizeof said);
+    run_program(init_inner, said, sizeof said);
+    setenv("GIT_DIR", "/nowhere", 1); /* as a hook has it */
+    assert_packed("lib/sub/.gitignore\nlib/sub/a b/c.py\ntrain.py\n");
+    unsetenv("GIT_DIR");
+}
+
+static void an_ignore_file_that_is_a_pipe_is_refused_and_hangs_nobody(void **state)
+{
+    char path[2 * PATH_MAX];
+    (void)state;
+    snprintf(path, sizeof path, "%s/.evenstepignore", dir);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    alarm(20);
+    assert_refused(ERR_INVALID, "is no file");
+    alarm(0);
+}
+
+static void too_many_files_name_the_folder_that_has_most(void **state)
+{
+    char name[40];
+    (void)state;
+    write_at("few/1", "", 0644);
+    for (int i = 0; i < 10001; i++) {
+        snprintf(name, sizeof name, "many/%d/x", i / 100 * 1000 + i);
+        write_at(name, "", 0644);
+    }
+    assert_refused(ERR_TOO_LARGE, "more than 10000 files; of the files that were found");
+    assert_refused(ERR_TOO_LARGE, "are in 'many'");
+}
+
+static void the_systems_folders_are_no_projects(void **state)
+{
+    (void)state;
+    for (const char *const *one = (const char *const[]){"/", "/etc", "/usr/lib/python3", "/home",
+                                                        "/proc/1", "/var", NULL};
+         *one; one++) {
+        assert_string_equal(places_no_project(*one), "it is the system's");
+    }
+    for (const char *const *one = (const char *const[]){"/srv/train", "/usr/src/net", "/etcetera",
+                                                        "/opt/net", "/usr/local/share/net", NULL};
+         *one; one++) {
+        assert_null(places_no_project(*one));
+    }
+}
+
+static void a_file_that_cannot_be_executed_is_told(void **state)
+{
+    char path[2 * PATH_MAX];
+    (void)state;
+    snprintf(path, sizeof path, "%s/run", dir);
+    write_at("run", "vm\n", 0755);
+    assert_said(places_no_program(path), "neither a script");
+    write_at("run", "#!/bin/sh\n", 0755);
+    assert_null(places_no_program(path));
+    assert_null(places_no_program("/bin/sh"));
 }
 
 static void results_that_go_into_the_folder_are_not_packed(void **state)
@@ -288,6 +356,11 @@ int main(void)
         IN_A_FOLDER(the_ignore_file_leaves_out_names_paths_and_folders),
         IN_A_FOLDER(a_pattern_that_takes_back_is_refused),
         IN_A_FOLDER(git_says_which_files_and_new_ones_are_among_them),
+        IN_A_FOLDER(a_repository_within_is_asked_for_its_own_files),
+        IN_A_FOLDER(an_ignore_file_that_is_a_pipe_is_refused_and_hangs_nobody),
+        IN_A_FOLDER(too_many_files_name_the_folder_that_has_most),
+        IN_A_FOLDER(the_systems_folders_are_no_projects),
+        IN_A_FOLDER(a_file_that_cannot_be_executed_is_told),
         IN_A_FOLDER(results_that_go_into_the_folder_are_not_packed),
         IN_A_FOLDER(a_link_within_the_folder_goes_as_its_file),
         IN_A_FOLDER(a_link_that_leaves_the_folder_is_refused),

@@ -39,7 +39,10 @@ static void what_a_program_brings_itself_is_refused_with_its_place(void **state)
     refused("{\"precision\": \"bf16\"}", "/precision", "bf16");
     refused("{\"program\": {}}", "/program", "'name', a 'digest' or a 'command'");
     refused("{\"program\": {\"command\": \"train.py\"}}", "/program/command", "array");
-    refused("{\"program\": {\"command\": [\"a\"], \"args\": [1]}}", "/program/args", "texts");
+    refused("{\"program\": {\"command\": [\"a\"], \"args\": [1]}}", "/program/args/0", "texts");
+    refused("{\"program\": {\"command\": [\"a\"], \"args\": [\"b\", null]}}", "/program/args/1",
+            "texts");
+    refused("{\"program\": {\"command\": []}}", "/program/command", "there is none");
     refused("{\"program\": {\"command\": [\"a\"], \"env\": {\"EVENSTEP_SOCKET\": \"x\"}}}",
             "/program/env", "EVENSTEP_SOCKET");
     refused("{\"program\": {\"name\": \"a\", \"digest\": \"b\"}}", "/program/digest", "exclude");
