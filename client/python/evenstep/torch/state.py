@@ -101,7 +101,9 @@ def alone(objects):
     others = [_take(o) for o in objects if is_other(o)]
     return {
         **({"others": others} if others else {}),
-        "model": model_state([o for o in objects if isinstance(o, torch.nn.Module) and not is_other(o)]),
+        "model": model_state(
+            [o for o in objects if isinstance(o, torch.nn.Module) and not is_other(o)]
+        ),
         "optimizer": _one_or_all([o.state_dict() for o in optimizers]),
         "scheduler": _one_or_all([s.state_dict() for s in schedulers]),
         "random": random_numbers(),
