@@ -36,8 +36,9 @@ const struct schema schemas[] = {
      "A job. Times are UTC with milliseconds. `owner`: the name of the token that submitted it, "
      "null for jobs of versions without owners; `disk_bytes`: what its folder took a few seconds "
      "ago; `pruned`: since when its history and checkpoints "
-     "are gone, to make room; `seconds`: of training on the job's own clock, which stands still while it pauses, waits and "
-     "starts; `virtual_seconds`: what a job on virtual nodes took in all."},
+     "are gone, to make room; `seconds`: of training on the job's own clock, which stands still "
+     "while it pauses, waits and starts; `virtual_seconds`: what a job on virtual nodes took in "
+     "all."},
     {"Resize", "attempt:integer from:integer to:integer reason:string time:time seconds:number?",
      "An elastic job changed its size: with which attempt, between how many nodes, and how long it "
      "made no step; null until it steps again. The last 50."},

@@ -79,12 +79,20 @@ int accept_type(const char *header, const char *type)
     return quality;
 }
 
+/* "x-gzip" is what early clients call gzip (RFC 9110, 8.4.1.3). */
+static bool is_coding(const struct range *r, const char *coding)
+{
+    bool old = r->len > 2 && strncasecmp(r->name, "x-", 2) == 0;
+    struct range plain = {.name = r->name + 2, .len = r->len - 2};
+    return is(r, coding, strlen(coding)) || (old && is(&plain, coding, strlen(coding)));
+}
+
 int accept_coding(const char *header, const char *coding)
 {
     int rank = 0, quality = 0;
     struct range r;
     while (header && next(&header, &r)) {
-        int its = is(&r, coding, strlen(coding)) ? 2 : is(&r, "*", 1) ? 1 : 0;
+        int its = is_coding(&r, coding) ? 2 : is(&r, "*", 1) ? 1 : 0;
         if (its > rank) {
             rank = its;
             quality = r.quality;
@@ -93,9 +101,22 @@ int accept_coding(const char *header, const char *coding)
     return quality;
 }
 
+/* The ETag of an answer in gzip names the same version ("x-gzip" of "x", text.c): who read that one
+ * and changes it has seen what is there. */
+static size_t etag_length(const char *at, const char *etag, bool packed)
+{
+    static const char suffix[] = "-gzip\"";
+    size_t n = strlen(etag);
+    if (strncmp(at, etag, n) == 0) {
+        return n;
+    }
+    bool same = packed && n > 1 && strncmp(at, etag, n - 1) == 0 &&
+                strncmp(at + n - 1, suffix, sizeof suffix - 1) == 0;
+    return same ? n - 1 + sizeof suffix - 1 : 0;
+}
+
 bool accept_etag(const char *header, const char *etag, bool weak)
 {
-    size_t n = strlen(etag);
     if (!header) {
         return false;
     }
@@ -107,7 +128,8 @@ bool accept_etag(const char *header, const char *etag, bool weak)
         if (weak && strncmp(at, "W/", 2) == 0) {
             at += 2;
         }
-        if (strncmp(at, etag, n) == 0 && (at[n] == '\0' || at[n] == ',' || at[n] == ' ')) {
+        size_t n = etag_length(at, etag, !weak);
+        if (n > 0 && (at[n] == '\0' || at[n] == ',' || at[n] == ' ')) {
             return true;
         }
     }

@@ -30,6 +30,7 @@ static struct row row_of(int rank, int64_t step)
     r.compute_seconds = (float)(compute * (0.95 + 0.1 * own));
     r.exchange_seconds = (float)(0.01 * own);
     r.wait_seconds = (float)(0.21 - r.compute_seconds);
+    r.load_seconds = (float)(1e-5 * (1 + own));
     r.staleness = (int32_t)(4 * own);
     r.bytes = 1000000;
     return r;

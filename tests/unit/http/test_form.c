@@ -255,15 +255,21 @@ static void accept_headers_mean_what_rfc_9110_says(void **state)
     static const struct {
         const char *header;
         int quality;
-    } codings[] = {{NULL, 0},        {"gzip", 1000},     {"deflate, GZIP;q=0.5", 500},
-                   {"*", 1000},      {"gzip;q=0, *", 0}, {"identity", 0},
-                   {"*;q=0.001", 1}, {"x-gzip", 0}};
+    } codings[] = {{NULL, 0},        {"gzip", 1000},        {"deflate, GZIP;q=0.5", 500},
+                   {"*", 1000},      {"gzip;q=0, *", 0},    {"identity", 0},
+                   {"*;q=0.001", 1}, {"x-gzip;q=0.5", 500}, {"x-gzi", 0}};
     static const struct {
         const char *header;
         bool weak, strong;
-    } etags[] = {{NULL, false, false},     {"*", true, true},       {"\"a\"", true, true},
-                 {"W/\"a\"", true, false}, {"\"b\"", false, false}, {"\"b\" , \"a\"", true, true},
-                 {"a", false, false}};
+    } etags[] = {{NULL, false, false},
+                 {"*", true, true},
+                 {"\"a\"", true, true},
+                 {"W/\"a\"", true, false},
+                 {"\"b\"", false, false},
+                 {"\"b\" , \"a\"", true, true},
+                 {"a", false, false},
+                 {"\"b\", \"a-gzip\"", false, true},
+                 {"\"a-gzipped\"", false, false}};
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         assert_int_equal(accept_type(types[i].header, types[i].type), types[i].quality);

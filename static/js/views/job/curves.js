@@ -16,8 +16,8 @@ const OF_JOB = {
   train_accuracy: 'accuracy'
 };
 const TAIL_MOST = 4000;
-/* Of each figure over all nodes: 128 nodes have some 30 points each in a chart. */
-const NODE_POINTS = 4000;
+/* Of each figure over all nodes: 128 nodes have 28 points each in a chart. */
+const NODE_POINTS = 3600;
 
 /**
  * A row of the stream.
