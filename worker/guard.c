@@ -20,7 +20,7 @@
 
 static const double retry_seconds = 0.5;
 
-static volatile sig_atomic_t worker;
+static volatile sig_atomic_t worker, told_to_end; /* the signal, if one has asked for that */
 
 struct guard {
     char *url, *password; /* of the store; password may be NULL; owned */
@@ -30,7 +30,10 @@ struct guard {
 
 static void pass_on(int sig)
 {
-    kill(worker, sig);
+    told_to_end = sig;
+    if (worker > 0) {
+        kill(worker, sig);
+    }
 }
 
 /* Everything it needs later: the arguments are overwritten. */
@@ -105,14 +108,19 @@ static void keep_watch(struct guard *g)
     if (!WIFSIGNALED(status)) {
         _exit(WEXITSTATUS(status));
     }
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGINT, SIG_DFL);
+    if (WTERMSIG(status) == told_to_end) { /* mpirun ends all ranks: nobody goes on */
+        _exit(128 + WTERMSIG(status));
+    }
     describe(g, WTERMSIG(status));
     log_warn("guard", "the worker has died", "rank=%d how=\"%s\"", g->lost.from.rank, g->lost.lost);
-    tell(g);
-    for (;;) {
+    worker = 0;
+    tell(g); /* also while mpirun ends all ranks, since others failed because of this one */
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    while (!told_to_end) {
         pause(); /* ends with the attempt */
     }
+    _exit(128 + told_to_end);
 }
 
 static int my_rank(void)

@@ -216,51 +216,6 @@ static int on_saved(struct monitor *m, const struct fact *f, struct err *e)
     return tell(m, "log", f->saved.file, fact_saved_json(f), e);
 }
 
-/* Without a worker the attempt may go on; without another rank, or during the start, which all
- * ranks make together, it cannot. */
-static bool can_go_on_without(const struct monitor *m, int rank)
-{
-    int left = ranks_alive(&m->ranks) - 1;
-    return m->outlives_worker && rank < m->ranks.workers && left >= 1 &&
-           left >= m->spec->min_workers && ranks_started(&m->ranks);
-}
-
-static void need_lost(struct monitor *m, const struct fact *f, const char *why)
-{
-    const char *node = m->ranks.all[f->from.rank].node;
-    m->needed_lost = true;
-    m->needed = (struct failure){
-        .code = ERR_PEER, .rank = f->from.rank, .attempt = m->ours.attempt, .age_seconds = 0};
-    snprintf(m->needed.node, sizeof m->needed.node, "%s", node);
-    snprintf(m->needed.message, sizeof m->needed.message, "rank %d on node '%s' is lost: it %s%s%s",
-             f->from.rank, node, f->lost, why[0] ? "; " : "", why);
-}
-
-static void on_lost(struct monitor *m, const struct fact *f)
-{
-    struct rank *w = &m->ranks.all[f->from.rank];
-    struct err why = {0};
-    if (w->lost) {
-        return;
-    }
-    if (m->results.has_ended) { /* nobody is to go on, or waits for its last word */
-        w->lost = true;
-        return;
-    }
-    if (!can_go_on_without(m, f->from.rank)) {
-        need_lost(m, f, "");
-        return;
-    }
-    w->lost = true;
-    if (orders_lose(&m->orders, f->from.rank, &why) < 0) {
-        need_lost(m, f, why.message);
-        return;
-    }
-    log_warn("monitor", "a worker is lost, the attempt goes on",
-             "job=%s attempt=%d rank=%d node=%s how=\"%s\"", m->ours.job, m->ours.attempt,
-             f->from.rank, w->node, f->lost);
-}
-
 static int on_left(struct monitor *m, struct fact *f, struct err *e)
 {
     int who = f->left.who;
@@ -330,7 +285,7 @@ static int on_own(struct monitor *m, struct fact *f, struct err *e)
         on_joined(m, &f->joined);
         return 0;
     case FACT_LOST:
-        on_lost(m, f);
+        losses_take(m, f);
         return 0;
     case FACT_LEFT:
         return on_left(m, f, e);

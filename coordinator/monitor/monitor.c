@@ -116,6 +116,7 @@ int monitor_tick(struct monitor *m, double now, struct err *e)
 {
     struct err disk = {0};
     int rc = put_off(read_all(m, now, FACT_READS_PER_TURN, e), &disk, e);
+    losses_decide(m, now);
     if (rc < 0 || (rc = orders_balance(&m->orders, m->results.has_ended, e)) < 0) {
         return rc;
     }
@@ -212,6 +213,11 @@ bool monitor_lost_some(const struct monitor *m)
 bool monitor_is_lost(const struct monitor *m, int rank)
 {
     return m->ranks.all[rank].lost;
+}
+
+bool monitor_died_in_start(const struct monitor *m, int rank)
+{
+    return m->outlives_worker && rank >= 0 && rank < m->ranks.workers && !ranks_stepped(&m->ranks);
 }
 
 bool monitor_all_done(const struct monitor *m)

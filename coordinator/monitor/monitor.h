@@ -54,6 +54,11 @@ void monitor_samples(const struct monitor *m, int64_t *counted, int64_t *planned
  * whether all others have said their last word. */
 bool monitor_lost_some(const struct monitor *m);
 bool monitor_is_lost(const struct monitor *m, int rank);
+/* Did a worker die that the attempt has not gone on without yet? Then *out says which, and how. */
+bool monitor_death(const struct monitor *m, struct failure *out);
+/* Of a worker whose death ends the attempt: did it die before all have made a step, in a job that
+ * goes on without one later? */
+bool monitor_died_in_start(const struct monitor *m, int rank);
 bool monitor_all_done(const struct monitor *m);
 /* Is a rank over its deadline, or did one die that the attempt needs? Then *out says which, and
  * why. */

@@ -1,11 +1,11 @@
-/* The monitor's parts, for the three files that put them together: open.c, monitor.c (the turn) and
- * facts.c. Each part has its own header and file, which knows nothing of the others but what it is
- * given:
+/* The monitor's parts, for the four files that put them together: open.c, monitor.c (the turn),
+ * facts.c and losses.c. Each part has its own header and file, which knows nothing of the others
+ * but what it is given:
  *
  *   monitor.c ─┬─► feed       rows: store → history on disk; how far they are
  *   facts.c    ├─► ranks      what each rank said last; rows and heartbeats
- *   open.c     ├─► orders     minibatches, stop and pause; profiles       ─► ranks
- *              ├─► results    evaluations, how the attempt ended
+ *   losses.c   ├─► orders     minibatches, stop and pause; profiles       ─► ranks
+ *   open.c     ├─► results    evaluations, how the attempt ended
  *              ├─► watchdog   who is alive                                ─► ranks
  *              ├─► publisher  documents, events for people             ─► ranks, orders, results
  *              └─► logs       the output, told apart by rank
@@ -41,6 +41,8 @@ struct monitor {
     bool outlives_worker; /* plan_outlives_worker */
     bool needed_lost;     /* a rank died that the attempt cannot go on without: */
     struct failure needed;
+    double fallen_at; /* when the first worker died without which it is not known yet whether the
+                         others can go on; 0: none did */
     struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
      * started, because older rows past that are superseded first. */
@@ -61,6 +63,10 @@ enum facts_read { FACTS_NONE_WAIT, FACTS_MAY_WAIT };
  * only their results count.
  */
 int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct err *e);
+/* losses.c: a worker has died, as this fact says. What follows is decided at the end of this turn,
+ * or of one to come: */
+void losses_take(struct monitor *m, const struct fact *f);
+void losses_decide(struct monitor *m, double now);
 /* facts.c: minibatches follow what the program of this attempt has told, if one has. */
 void monitor_take_batch(struct monitor *m);
 /* facts.c: the samples that a job which is done has trained on, by its epochs or by the evaluation

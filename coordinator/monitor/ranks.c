@@ -208,21 +208,48 @@ bool ranks_leave(struct ranks *r, struct departure *left)
     return true;
 }
 
-static bool is_past_start(const struct rank *w)
+/* Workers prepare when all have met; the keeper serves then. */
+static bool has_met(const struct ranks *r, int rank)
 {
-    return w->rows > 0 || w->left ||
-           (w->heard && (w->beat.phase == PHASE_COMPUTE || w->beat.phase == PHASE_EXCHANGE ||
-                         w->beat.phase == PHASE_EVALUATE));
+    const struct rank *w = &r->all[rank];
+    return w->lost || w->fallen || w->rows > 0 || (w->heard && w->beat.phase != PHASE_LOAD);
 }
 
-bool ranks_started(const struct ranks *r)
+static bool is_past_start(const struct ranks *r, int rank)
 {
-    for (int i = 0; i < r->workers; i++) {
-        if (!is_past_start(&r->all[i])) {
+    const struct rank *w = &r->all[rank];
+    return has_met(r, rank) && (rank >= r->workers || w->lost || w->fallen || w->rows > 0 ||
+                                w->beat.phase != PHASE_PREPARE);
+}
+
+static bool are_all(const struct ranks *r, bool (*so)(const struct ranks *r, int rank))
+{
+    for (int i = 0; i < ranks_count(r); i++) {
+        if (!so(r, i)) {
             return false;
         }
     }
     return true;
+}
+
+bool ranks_started(const struct ranks *r)
+{
+    return are_all(r, is_past_start);
+}
+
+bool ranks_prepare(const struct ranks *r)
+{
+    return are_all(r, has_met) && !ranks_started(r);
+}
+
+int ranks_fallen(const struct ranks *r)
+{
+    for (int i = 0; i < r->workers; i++) {
+        if (r->all[i].fallen) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 int ranks_alive(const struct ranks *r)

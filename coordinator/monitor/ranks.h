@@ -26,8 +26,10 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
     int batch;                     /* of the newest of them, or of the plan */
     struct step_times times;
     struct thinned points; /* rows since the last event */
-    bool lost;             /* its process died, and the server is to go on without it */
-    bool left;             /* and does; `beat` has the server's counters of it */
+    bool fallen; /* its process died, and it is not known yet whether the others can go on */
+    char how[DOCUMENT_MESSAGE]; /* it died: "exited on signal 9 (Killed)" */
+    bool lost;                  /* its process died, and the others are to go on without it */
+    bool left;                  /* and does; `beat` has the server's counters of it */
     bool overfull; /* its first minibatch did not fit its memory: the next attempt must know the
                       limit */
 };
@@ -65,11 +67,14 @@ void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, c
 /* The server goes on without a worker: takes the departure over and leaves an empty one. False: it
  * is none of ours, or known. */
 bool ranks_leave(struct ranks *r, struct departure *left);
-/* Is every worker past the start, which all ranks make together? */
+/* Is every rank that is alive past the start, which all ranks make together? */
 bool ranks_started(const struct ranks *r);
-int ranks_alive(const struct ranks *r); /* workers that are not lost */
-int ranks_first(const struct ranks *r); /* the lowest of them */
-bool ranks_done(const struct ranks *r); /* has every rank that is left said its last word? */
+/* Are those that are alive, and one of them still prepares its first step? */
+bool ranks_prepare(const struct ranks *r);
+int ranks_fallen(const struct ranks *r); /* the lowest of them; -1: there is none */
+int ranks_alive(const struct ranks *r);  /* workers that are not lost */
+int ranks_first(const struct ranks *r);  /* the lowest of them */
+bool ranks_done(const struct ranks *r);  /* has every rank that is left said its last word? */
 
 bool ranks_stepped(const struct ranks *r);      /* every worker that is left has made a step */
 int64_t ranks_samples(const struct ranks *r);   /* of the job's surviving updates */

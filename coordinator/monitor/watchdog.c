@@ -143,8 +143,9 @@ static bool find_worst(const struct watchdog *dog, const struct ranks *ranks, bo
     bool hope = !s;
     *worst = (struct signs){.rank = -1};
     for (int r = 0; s && r < n; r++) {
-        s[r] = ranks->all[r].lost ? (struct signs){.rank = r, .kind = KIND_DONE}
-                                  : signs_of(dog, ranks, r, slowest, now);
+        s[r] = ranks->all[r].lost || ranks->all[r].fallen
+                   ? (struct signs){.rank = r, .kind = KIND_DONE}
+                   : signs_of(dog, ranks, r, slowest, now);
         hope |= may_be_waited_for(&s[r], slowest);
     }
     for (int r = 0; s && r < n; r++) {

@@ -27,6 +27,7 @@ struct loss {
     enum job_state state; /* what the job is in */
     const struct failure *why;
     bool blameless;     /* the coordinator's end, not the job's: no restart is counted */
+    bool in_start;      /* of a worker that was killed: neither is one of the first few of a job */
     double lasted, now; /* how long it lived */
 };
 int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,

@@ -17,6 +17,7 @@
  * goes unnoticed (STORE_NODE_LOST_MS). */
 static const double host_patience = 5;
 static const double disk_patience = 60;
+enum { FREE_STARTS = 2 };
 
 bool run_is_draining(const struct attempts *a, const struct run *r)
 {
@@ -71,11 +72,15 @@ static struct failure attempt_failure(const struct run *r)
     const struct ended *end = outcome_of(r);
     int number = r->attempt.number, rank = culprit(r->why);
     char message[500];
+    struct failure death;
     if (r->failed) {
         return r->failure;
     }
     if (end && end->outcome == OUTCOME_FINISHED) {
         return early_end(r);
+    }
+    if (r->monitor && !told_why(r) && monitor_death(r->monitor, &death)) {
+        return death; /* what others say of it, or MPI for them, follows from it */
     }
     if (end && end->outcome == OUTCOME_FAILED && (told_why(r) || rank < 0)) {
         return failure_of(end->code, end->message, end->rank, end->node, number);
@@ -98,6 +103,18 @@ static struct failure attempt_failure(const struct run *r)
                  r->launcher->name, r->exit_code);
     }
     return failure_of(ERR_PEER, message, COORDINATOR, NULL, number);
+}
+
+/* A crash by itself would come again. Where a worker is killed while MPI connects the ranks, the
+ * others fail in MPI_Init, which names nobody, and mpirun may be gone before the guard could tell. */
+static bool was_killed_in_start(const struct run *r, const struct failure *why)
+{
+    bool killed = strstr(why->message, "exited on signal 9"),
+         unsaid = why->rank == COORDINATOR && !outcome_of(r) &&
+                  (strstr(why->message, "non-zero exit code") ||
+                   strstr(why->message, "*** Unknown error"));
+    return r->monitor && !told_why(r) && (killed || unsaid) &&
+           monitor_died_in_start(r->monitor, unsaid ? 0 : why->rank);
 }
 
 /* Errors that another attempt would run into again. */
@@ -170,19 +187,29 @@ static void judge_nodes(struct attempts *a, const struct run *r)
     }
 }
 
+/* A job that would go on without a worker that is killed later has lost nothing when one is killed
+ * in the start: it starts again at once. Not without end, since a start may be what kills it. */
+static bool starts_again(struct attempts *a, const char *job, const struct loss *loss)
+{
+    return loss->in_start && field_number(a, job, "killed_starts") < FREE_STARTS &&
+           store_job_increment(a->store, job, "killed_starts", NULL) > 0;
+}
+
 int run_lost(struct attempts *a, const char *job, const struct jobspec *spec,
              const struct loss *loss, struct err *e)
 {
-    bool may_restart = loss->blameless || (field_number(a, job, "restarts") < spec->max_restarts &&
-                                           !is_incurable(loss->why->code));
+    bool again = loss->state != JOB_CANCELLING && starts_again(a, job, loss),
+         free = loss->blameless || again;
+    bool may_restart = free || (field_number(a, job, "restarts") < spec->max_restarts &&
+                                !is_incurable(loss->why->code));
     enum job_state to = loss->state == JOB_CANCELLING ? JOB_CANCELLED
                         : may_restart                 ? JOB_QUEUED
                                                       : JOB_FAILED;
     int rc = move(a, job, loss->state, to, loss->why, e);
-    if (rc >= 0 && to == JOB_QUEUED) {
+    if (rc >= 0 && to == JOB_QUEUED && !again) {
         attempts_back_off(a, job, loss->lasted, loss->now);
     }
-    if (rc >= 0 && to == JOB_QUEUED && !loss->blameless) {
+    if (rc >= 0 && to == JOB_QUEUED && !free) {
         store_job_increment(a->store, job, "restarts", NULL);
     }
     return rc;
@@ -264,6 +291,7 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
     struct loss loss = {.state = state,
                         .why = &why,
                         .blameless = r->blameless && !told_why(r),
+                        .in_start = was_killed_in_start(r, &why),
                         .lasted = now - r->launched_at,
                         .now = now};
     rc = run_lost(a, r->attempt.job, r->spec, &loss, e);

@@ -1,6 +1,6 @@
 """A worker that dies under a parameter server (docs/decisions/0020), in `sync` (0022), in `sync` of
 users' programs (0029), under a server of theirs (0040), where workers average (0036) or sum rounds
-(0050): the attempt goes on.
+(0050): the attempt goes on. One that dies in the start costs no restart (0056).
 
 Real processes and kill -9, on four nodes of unequal speed. Each epoch's samples count once: the
 server's updates, the counters and the points of the charts are compared. That the survivors of
@@ -155,6 +155,26 @@ def test_the_last_worker_goes_on_alone_and_then_the_attempt_needs_it(service, st
     until("it is started again", lambda: service.job(id)["attempt"] == 2)
     service.post(f"jobs/{id}/cancel")
     service.wait(id, "cancelled")
+
+
+@pytest.mark.parametrize("strategy", ["asgd", "sync"])
+def test_a_worker_that_is_killed_as_soon_as_it_is_there_costs_no_restart(service, strategy, draw):
+    """Before the ranks have met, in their first moments after that, or before the first step: where
+    the others cannot go on, the job begins anew, and nothing is charged to it."""
+    moments = {"at once": 0, "in the start": 0.2 + draw.random() * 0.4, "at the first step": None}
+    for rank, (moment, after) in zip(draw.sample(range(4), 3), moments.items()):
+        id = service.submit(job_spec({"type": strategy}, max_restarts=0))
+        until("it is there", lambda: rank in ranks_of(id), every=0.01)
+        if after is None:
+            service.steps(id, 1)
+        time.sleep(after or 0)
+        kill(id, rank)
+        job = service.wait(id, "succeeded")
+        left = [w["rank"] for w in job["workers"] if w["state"] == "left"]
+        print(f"{strategy}, {moment}: attempt {job['attempt']}, left: {left}")
+        assert job["restarts"] == 0 and left == ([rank] if job["attempt"] == 1 else [])
+        assert job["attempt"] == 1 or moment != "at the first step"
+        assert_whole(service, id, job)
 
 
 @pytest.mark.parametrize("strategy", ["asgd", "sync"])

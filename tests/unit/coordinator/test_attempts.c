@@ -80,7 +80,8 @@ static void a_launch_that_is_lost_before_the_first_step_counts_too(void **state)
 static void after_max_restarts_the_job_has_failed_and_says_who_was_lost(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 2, "{'workers': 2, 'max_restarts': 2}", id);
+    struct world *w = world_running(
+        state, 2, "{'workers': 2, 'max_restarts': 2, 'exchange': {'allreduce': 'mpi'}}", id);
     for (int attempt = 1; attempt <= 3; attempt++) {
         OK(store_node_well(w->store, "n2", &err_)); /* an operator does not let it rest */
         pass(w, 1);

@@ -257,6 +257,7 @@ static void a_worker_that_died_is_replaced_when_its_node_is_well(void **state)
     char id[STORE_ID];
     int step = 2;
     struct world *w = world_running(state, 3, "{" ELASTIC ", 'strategy': {'type': 'asgd'}}", id);
+    say_beat(w, id, 3, PHASE_SERVE, 0, 0);
     say_fact(w, id,
              "{'type': 'lost', 'rank': 1, 'message': 'exited on signal 9 (Killed)', "
              "'number': 4611686018427387904}");

@@ -10,6 +10,14 @@ static const char three[] =
     "{'workers': 3, 'strategy': {'type': 'asgd'}, 'batching': "
     "{'global_batch': 96, 'policy': 'equal'}}";
 
+/* All ranks are past the start, as the keeper too says. */
+static struct world *world_serving(void **state, const char *job, char id[STORE_ID])
+{
+    struct world *w = world_running(state, 3, job, id);
+    say_beat(w, id, workers_of(last_attempt(w, id)), PHASE_SERVE, 0, 0);
+    return w;
+}
+
 /* Its guard says so. */
 static void dies(struct world *w, const char *id, int rank)
 {
@@ -39,7 +47,7 @@ static void leaves(struct world *w, const char *id, int who, int64_t step, int o
 /* A job of three workers that goes on without rank 1, of which the server took 96 samples. */
 static struct world *world_of_two(void **state, char id[STORE_ID])
 {
-    struct world *w = world_running(state, 3, three, id);
+    struct world *w = world_serving(state, three, id);
     dies(w, id, 1);
     tick(w, 0.5);
     leaves(w, id, 1, 412, 2, 96);
@@ -60,7 +68,7 @@ static struct control control_of(struct world *w, const char *id)
 static void the_server_is_told_and_the_others_share_its_minibatch(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 3, three, id);
+    struct world *w = world_serving(state, three, id);
     dies(w, id, 1);
     tick(w, 0.5);
     struct control c = control_of(w, id);
@@ -119,7 +127,7 @@ static void assert_ended(struct world *w, const char *id, int dead, const char *
 static void ends(void **state, const char *job, int dead, const char *node)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 3, job, id);
+    struct world *w = world_serving(state, job, id);
     dies(w, id, dead);
     assert_ended(w, id, dead, node);
 }
@@ -133,7 +141,7 @@ static void without_the_keeper_nothing_goes_on(void **state)
 static void hpsgd_goes_on_without_a_worker(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 3, "{'workers': 3, 'strategy': {'type': 'hpsgd'}}", id);
+    struct world *w = world_serving(state, "{'workers': 3, 'strategy': {'type': 'hpsgd'}}", id);
     dies(w, id, 1);
     tick(w, 0.5);
     struct control c = control_of(w, id);
@@ -150,7 +158,7 @@ static void mpis_own_sum_needs_all_workers(void **state)
 static void in_lockstep_the_others_take_the_whole_batch(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 3,
+    struct world *w = world_serving(state,
                                     "{'workers': 3, 'batching': {'global_batch': 96, 'policy': "
                                     "'static', 'sizes': [16, 32, 48]}}",
                                     id);
@@ -172,19 +180,115 @@ static void several_servers_need_all_their_workers(void **state)
     ends(state, "{'workers': 3, 'strategy': {'type': 'asgd', 'servers': 2}}", 1, "n2");
 }
 
+/* Which of the others wait for it there for ever nobody knows: it begins anew, and twice nothing is
+ * charged to the job. */
 static void a_start_needs_all_workers(void **state)
 {
     char id[STORE_ID];
     struct world *w = world_submitted(state, 3, three, id);
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        OK(store_node_well(w->store, "n2", &err_)); /* an operator does not let it rest */
+        say_beat(w, id, 0, PHASE_LOAD, 0, 0);
+        dies(w, id, 1);
+        pass(w, 5);
+        assert_int_equal(attempts_of(w, id), attempt + 1);
+        assert_int_equal(number_field(w, id, "restarts"), attempt < 3 ? 0 : 1);
+    }
+    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: it exited on signal 9");
+}
+
+/* Before there was a guard: mpirun ends them all. */
+static void a_rank_that_is_killed_in_the_start_costs_no_restart(void **state)
+{
+    static const char says[] =
+        "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).";
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 3, three, id);
+    process_ends(w, id, 137, says);
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_int_equal(number_field(w, id, "restarts"), 0);
+    assert_string_equal(node_state(w, "n2"), "busy"); /* nor blamed */
+}
+
+/* What MPI says for the others, in the middle of its own start, names nobody. */
+static void others_that_fail_because_of_a_death_are_not_the_cause(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 3, three, id);
     dies(w, id, 1);
-    assert_ended(w, id, 1, "n2");
+    process_ends(w, id, 1, "*** Unknown error");
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 2);
+    assert_int_equal(number_field(w, id, "restarts"), 0);
+    assert_error(w, id, "peer", "rank 1 on node 'n2' is lost: it exited on signal 9");
+    process_ends(w, id, 1, "*** Unknown error"); /* and its guard was not heard */
+    pass(w, 1);
+    assert_int_equal(attempts_of(w, id), 3);
+    assert_int_equal(number_field(w, id, "restarts"), 0);
+    process_ends(w, id, 1, "mpirun was unable to launch the specified application");
+    pass(w, 1);
+    assert_int_equal(number_field(w, id, "restarts"), 1);
+}
+
+/* It has a guard, but would not be done without later either. */
+static void a_job_that_needs_all_its_workers_pays_for_its_starts(void **state)
+{
+    char id[STORE_ID];
+    struct world *w =
+        world_submitted(state, 3, "{'workers': 3, 'exchange': {'allreduce': 'mpi'}}", id);
+    process_ends(w, id, 137, "mpirun noticed that process rank 1 exited on signal 9 (Killed).");
+    pass(w, 1);
+    assert_int_equal(number_field(w, id, "restarts"), 1);
+}
+
+static void beat_all_but_1(struct world *w, const char *id, enum phase workers, enum phase keeper)
+{
+    say_beat(w, id, 0, workers, 0, 0);
+    say_beat(w, id, 2, workers, 0, 0);
+    say_beat(w, id, 3, keeper, 0, 0);
+}
+
+/* Its last heartbeat is from before; the others show that they do not wait for it in the start. */
+static void one_that_dies_just_after_the_start_is_done_without(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 3, three, id);
+    say_beat(w, id, 1, PHASE_LOAD, 0, 0);
+    beat_all_but_1(w, id, PHASE_LOAD, PHASE_LOAD);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    assert_int_equal(control_of(w, id).n_lost, 0);
+    for (int i = 0; i < 10; i++) { /* they prepare for long */
+        beat_all_but_1(w, id, PHASE_PREPARE, PHASE_SERVE);
+        pass(w, 1);
+    }
+    assert_int_equal(control_of(w, id).n_lost, 0);
+    beat_all_but_1(w, id, PHASE_COMPUTE, PHASE_SERVE);
+    tick(w, 0.5);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.lost[0] == 1 && c.sizes[1] == 0);
+    assert_int_equal(attempts_of(w, id), 1);
+}
+
+/* The keeper waits in the start for a word of the one that died. */
+static void while_the_keeper_is_in_the_start_nobody_goes_on(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_submitted(state, 3, three, id);
+    beat_all_but_1(w, id, PHASE_COMPUTE, PHASE_LOAD);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    assert_int_equal(control_of(w, id).n_lost, 0);
+    pass(w, 5);
+    assert_int_equal(attempts_of(w, id), 2);
 }
 
 /* The keeper has said that the job is done; the guard of the worker that died holds mpirun up. */
 static void one_that_dies_after_the_end_holds_nothing_up(void **state)
 {
     char id[STORE_ID];
-    struct world *w = world_running(state, 3, three, id);
+    struct world *w = world_serving(state, three, id);
     say_all_samples(w, id);
     say_beat(w, id, 3, PHASE_DONE, 0, 0);
     say_fact(w, id, "{'type': 'ended', 'outcome': 'finished'}");
@@ -208,6 +312,11 @@ int main(void)
         IN_A_WORLD(fewer_than_the_job_wants_do_not_go_on),
         IN_A_WORLD(several_servers_need_all_their_workers),
         IN_A_WORLD(a_start_needs_all_workers),
+        IN_A_WORLD(a_rank_that_is_killed_in_the_start_costs_no_restart),
+        IN_A_WORLD(others_that_fail_because_of_a_death_are_not_the_cause),
+        IN_A_WORLD(a_job_that_needs_all_its_workers_pays_for_its_starts),
+        IN_A_WORLD(one_that_dies_just_after_the_start_is_done_without),
+        IN_A_WORLD(while_the_keeper_is_in_the_start_nobody_goes_on),
         IN_A_WORLD(one_that_dies_after_the_end_holds_nothing_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
