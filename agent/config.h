@@ -16,9 +16,11 @@ struct agent_config {
     char data_dir[PATH_MAX]; /* absolute */
     char roots[4096];        /* of data sets, absolute, separated by colons */
     char address[64], network[72];
-    const char *store, *ports;                /* ports: "FIRST-LAST" or NULL */
-    char *password;                           /* of the store; owned, or NULL */
-    char worker_store[512], *worker_password; /* the same for workers; owned, or NULL */
+    const char *store, *ports;                   /* ports: "FIRST-LAST" or NULL */
+    char *password;                              /* of the store; owned, or NULL */
+    char worker_store[512], *worker_password;    /* the same for workers; owned, or NULL */
+    char own_store[512], own_password[SIGN_HEX]; /* since it has joined: of this host's own user of
+                                                    the store; empty: it has none */
     struct sign_key secret;
     int64_t cache_bytes;
     struct run_as as; /* whom ranks run as */

@@ -16,6 +16,7 @@
 #include "agent/daemon_parts.h"
 #include "common/host.h"
 #include "common/path.h"
+#include "store/users.h"
 
 enum { WORDS = 96 };
 
@@ -106,6 +107,25 @@ char *daemon_path(char out[PATH_MAX])
     return out;
 }
 
+/* As the user of the store of this host's ranks in this attempt, or as that of all workers. */
+static void write_store(struct words *w, const struct daemon_config *c, const struct request *r)
+{
+    char user[STORE_USER], url[512], password[SIGN_HEX];
+    struct sign_key key;
+    store_user_of_ranks(user, r->job, r->attempt, c->host);
+    if (strcmp(r->user, "own") == 0 && sign_unhex(r->seal, &key, NULL) == 0 &&
+        store_url_as(c->store_url, user, url, NULL) == 0) {
+        store_user_password(&key, password);
+        word(w, "EVENSTEP_STORE=%s", url);
+        word(w, "EVENSTEP_STORE_PASSWORD=%s", password);
+        return;
+    }
+    word(w, "EVENSTEP_STORE=%s", c->store_url);
+    if (c->store_password) {
+        word(w, "EVENSTEP_STORE_PASSWORD=%s", c->store_password);
+    }
+}
+
 static void write_env(struct words *w, const struct daemon_config *c, const struct request *r)
 {
     static const char *const kept[] = {"HOME",
@@ -144,10 +164,7 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
     word(w, "EVENSTEP_ATTEMPT=%d", r->attempt);
     word(w, "EVENSTEP_LAUNCH=%s", r->nonce);
     word(w, SEAL_VARIABLE "=%s", r->seal);
-    word(w, "EVENSTEP_STORE=%s", c->store_url);
-    if (c->store_password) {
-        word(w, "EVENSTEP_STORE_PASSWORD=%s", c->store_password);
-    }
+    write_store(w, c, r);
     word(w, "EVENSTEP_NODE_DATA=%s", c->data_roots);
     word(w, "EVENSTEP_NODE_CACHE=%s/received", c->data_dir);
     word(w, "EVENSTEP_NODE_CACHE_BYTES=%lld", (long long)c->cache_bytes);

@@ -28,6 +28,7 @@ static int take_welcome(const json_t *body, const struct sign_key *secret, const
     }
     hostkey_wrap(secret, nonce, a.salt, &out->key);
     snprintf(out->coordinator, sizeof out->coordinator, "%s", a.coordinator);
+    out->own_user = a.own_user;
     return 0;
 }
 

@@ -10,6 +10,7 @@
 struct welcome {
     struct sign_key key;        /* of this host */
     char coordinator[SIGN_HEX]; /* which one it is: another one has other keys */
+    bool own_user;              /* the store has a user for this host (store/users.h) */
 };
 
 /* Asks once and waits at most `patience` seconds. `who` is not changed. 0; ERR_FORBIDDEN: refused,

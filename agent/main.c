@@ -26,6 +26,7 @@
 #include "job/documents/joining.h"
 #include "job/hostkey.h"
 #include "job/node/node.h"
+#include "store/users.h"
 
 static const double turn_seconds = 0.05, join_patience = 10, retry_seconds = 2, look_seconds = 2,
                     stop_grace = 3;
@@ -87,16 +88,41 @@ static void wait_a_little(double seconds)
     }
 }
 
+/* As who may join; or, after that, as this host's own user of the store, if it has one. */
+static int connect_store(struct agent *a, bool own, struct err *e)
+{
+    struct agent_config *c = &a->config;
+    char user[STORE_USER];
+    c->own_store[0] = '\0';
+    if (own) {
+        store_user_of_host(user, c->host);
+        store_user_password(&a->welcome.key, c->own_password);
+        int rc = store_url_as(c->store, user, c->own_store, e);
+        if (rc < 0) {
+            c->own_store[0] = '\0';
+            return rc;
+        }
+    }
+    struct store *s =
+        own ? store_open(c->own_store, c->own_password, e) : store_open(c->store, c->password, e);
+    if (s) {
+        store_close(a->store);
+        a->store = s;
+    }
+    return s ? 0 : -(int)e->code;
+}
+
 static int join_once(struct agent *a, struct err *e)
 {
-    int rc = agent_config_find_address(&a->config, e);
+    int rc = a->config.own_store[0] ? connect_store(a, false, e) : 0;
+    rc = rc == 0 ? agent_config_find_address(&a->config, e) : rc;
     if (rc == 0) {
         json_t *me = who(a, NULL);
         rc =
             join_ask(a->store, &a->config.secret, me, join_patience, &told_to_stop, &a->welcome, e);
         json_decref(me);
     }
-    return rc;
+    return rc == 0 && a->welcome.own_user ? connect_store(a, true, e) : rc;
 }
 
 /* Until a coordinator takes us; each new cause is said once. */

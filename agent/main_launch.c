@@ -6,7 +6,7 @@
  * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's
  * command is not passed on: its few numbers are, and the agent writes a command of its own. Its
  * environment comes from launchers/mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS (folder of the hosts'
- * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT, EVENSTEP_SEAL. What it says on stderr is in the attempt's
+ * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT, EVENSTEP_SEAL, EVENSTEP_OWN_USERS. What it says on stderr is in the attempt's
  * log. */
 #include <signal.h>
 #include <stdio.h>
@@ -104,6 +104,7 @@ static int send_request(struct launch *l, int argc, char **argv, struct err *e)
     if (rc == 0) {
         json_object_set_new(body, "host", json_string(l->host));
         json_object_set_new(body, "job", json_string(job));
+        json_object_set_new(body, "user", json_string(getenv(OWN_USERS) ? "own" : "shared"));
         json_object_set_new(body, "attempt", json_integer(strtol(attempt, NULL, 10)));
         text = sign_seal(&l->key, "launch", body, e);
         rc = text ? 0 : -(int)e->code;

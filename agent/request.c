@@ -44,8 +44,9 @@ static int read_text(const json_t *body, const char *field, const char *alphabet
 static const char nodes_alphabet[] = LETTERS DIGITS "-.,:@()[]";
 static const char address_alphabet[] = LETTERS DIGITS "-.,:;/[]%";
 
-static const char *const fields[] = {"kind",   "nonce",  "at",      "host",  "job",    "attempt",
-                                     "family", "daemon", "daemons", "nodes", "mpirun", "seal"};
+static const char *const fields[] = {"kind",    "nonce",  "at",     "host",    "job",
+                                     "attempt", "family", "daemon", "daemons", "nodes",
+                                     "mpirun",  "seal",   "user"};
 
 static int only_known(const json_t *body, struct err *e)
 {
@@ -95,6 +96,7 @@ int request_read(struct request *out, const json_t *body, const char *host, stru
         ((rc = read_text(body, "mpirun", address_alphabet, 8, out->mpirun, sizeof out->mpirun,
                          e)) == 0) &&
         ((rc = read_text(body, "seal", HEX_DIGITS, 64, out->seal, sizeof out->seal, e)) == 0) &&
+        ((rc = read_text(body, "user", LETTERS, 3, out->user, sizeof out->user, e)) == 0) &&
         ((rc = read_text(body, "nonce", HEX_DIGITS, 64, out->nonce, sizeof out->nonce, e)) == 0)) {
         out->attempt = (int)attempt;
         out->daemon = (int)daemon;

@@ -1,7 +1,8 @@
 /* What may be asked of an agent: Open MPI's daemon for one attempt of a job, in named fields, each
  * checked; and what it answers. Both are sealed (common/sign.h). Pure.
  *
- *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun", "seal"}
+ *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun", "seal",
+ *    "user"}
  *                                                    + "kind", "nonce", "at" (common/sign.h)
  *   {"nonce", "state", "code", "message"}            state: "started", "refused" or "ended"
  */
@@ -13,6 +14,9 @@
 
 #include "job/seal.h"
 
+#define OWN_USERS \
+    "EVENSTEP_OWN_USERS" /* of evenstep-launch: hosts' ranks have users of their own */
+
 struct request {
     char job[17];
     int attempt;
@@ -22,6 +26,7 @@ struct request {
     char mpirun[1024];   /* addresses of mpirun */
     char seal[SIGN_HEX]; /* the key of this host's ranks (job/seal.h), wrapped until
                             request_unwrap() */
+    char user[8]; /* "own": the store has one for this host's ranks (store/users.h); or "shared" */
     char nonce[65];
 };
 

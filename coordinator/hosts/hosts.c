@@ -22,9 +22,10 @@
 #include "job/hostkey.h"
 #include "job/node/node.h"
 #include "store/store.h"
+#include "store/users.h"
 
 static const double away_seconds = 0.25;
-enum { ANSWER_SECONDS = 30, HOST_NAME = 40, WAIT_MS = 500 };
+enum { ANSWER_SECONDS = 30, HOST_NAME = 40, WAIT_MS = 500, NODES_MOST = 256 };
 
 struct hosts {
     struct store *store; /* the thread's */
@@ -33,6 +34,7 @@ struct hosts {
     struct sign_key secret;
     struct sign_seen seen;
     json_t *versions;
+    bool shares_told; /* that hosts have no users of their own */
     pthread_t thread;
     atomic_bool stopping;
 };
@@ -149,6 +151,19 @@ static void refuse(struct hosts *h, const struct joining_ask *ask, const char *c
     answer(h, ask->nonce, &no);
 }
 
+static bool read_key(const struct hosts *h, const char *host, struct sign_key *key)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%.4000s/%.60s.key", h->dir, host);
+    char *text = proc_read_file(path, 256, NULL, NULL);
+    if (text) {
+        text[strcspn(text, "\n")] = 0;
+    }
+    bool read = text && sign_unhex(text, key, NULL) == 0;
+    free(text);
+    return read;
+}
+
 static int write_key(struct hosts *h, const char *host, const struct sign_key *key, struct err *e)
 {
     char path[PATH_MAX], hex[SIGN_HEX + 1];
@@ -156,6 +171,44 @@ static int write_key(struct hosts *h, const char *host, const struct sign_key *k
     sign_hex(key, hex);
     hex[SIGN_HEX - 1] = '\n';
     return proc_write_file(path, hex, SIGN_HEX, 0600, e);
+}
+
+/* A user of Redis of its own, where the store has users and ours may make them; where not, hosts
+ * share one, as their agents were told. */
+static bool give_user(struct hosts *h, const char *host, const json_t *nodes,
+                      const struct sign_key *key)
+{
+    const char *names[NODES_MOST];
+    struct err e = {0};
+    char quoted[700];
+    int n = (int)json_array_size(nodes);
+    n = n < NODES_MOST ? n : NODES_MOST;
+    for (int i = 0; i < n; i++) {
+        names[i] = json_string_value(json_array_get(nodes, (size_t)i));
+    }
+    int rc = store_user_add_host(h->store, host, names, n, key, &e);
+    if (rc < 0 && !h->shares_told) {
+        h->shares_told = true;
+        log_info("hosts", "hosts share a user of the store", "why=%s",
+                 log_quote(quoted, sizeof quoted, e.message));
+    }
+    return rc == 0;
+}
+
+/* Redis has forgotten them when it was started anew. */
+static void give_users_again(struct hosts *h)
+{
+    json_t *all = store_hosts(h->store, NULL), *host;
+    size_t i;
+    json_array_foreach(all, i, host) {
+        struct host_beat beat;
+        struct sign_key key;
+        host_beat_read(&beat, host);
+        if (read_key(h, beat.name, &key) && beat.nodes) {
+            give_user(h, beat.name, beat.nodes, &key);
+        }
+    }
+    json_decref(all);
 }
 
 static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e)
@@ -177,11 +230,15 @@ static int welcome(struct hosts *h, const struct joining_ask *ask, struct err *e
         (rc = write_key(h, host, &key, e)) < 0) {
         return rc;
     }
+    bool own_user = give_user(h, host, ask->nodes, &key);
     sign_hex(&salt, salt_hex);
     hostkey_wrap(&h->secret, ask->nonce, salt_hex, &key);
     sign_hex(&key, wrapped);
-    struct joining_answer yes = {
-        .accepted = true, .coordinator = h->id, .salt = salt_hex, .key = wrapped};
+    struct joining_answer yes = {.accepted = true,
+                                 .coordinator = h->id,
+                                 .salt = salt_hex,
+                                 .key = wrapped,
+                                 .own_user = own_user};
     answer(h, ask->nonce, &yes);
     store_refusal_remove(h->store, host, NULL);
     for (size_t i = 0; i < json_array_size(ask->nodes); i++) { /* a new agent, a new beginning */
@@ -246,7 +303,10 @@ static void *run(void *arg)
         told = told || store_secret_put(h->store, HOSTKEY_COORDINATOR, h->id, 0, NULL) >= 0;
         struct err why = {0};
         loaded = loaded && store_follows(h->store); /* Redis may have been set up anew */
-        loaded = loaded || store_functions_load(h->store, NULL) >= 0;
+        if (!loaded && store_functions_load(h->store, NULL) >= 0) {
+            loaded = true;
+            give_users_again(h);
+        }
         char *text = store_mail_take(h->store, "join", WAIT_MS, &why);
         if (text) {
             take_join(h, text);

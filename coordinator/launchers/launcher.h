@@ -18,6 +18,7 @@ struct attempt {
     uint64_t start_ticks; /* with pid: the very process (recorded in the store, so that a restarted
                              coordinator adopts it) */
     struct sign_key seal; /* of a new one: what its ranks seal their reports with */
+    bool own_users;       /* its ranks on hosts with agents have users of the store */
 };
 
 struct launcher {

@@ -248,6 +248,9 @@ static void program(struct command *c, const struct launcher_config *l, const st
     char seal[SIGN_HEX];
     sign_hex(&a->seal, seal);
     pair(c, print(c, SEAL_VARIABLE "=%s", seal));
+    if (a->own_users) {
+        pair(c, "EVENSTEP_OWN_USERS=1");
+    }
     if (l->store_password) {
         pair(c, print(c, "EVENSTEP_STORE_PASSWORD=%s", l->store_password));
     }

@@ -53,6 +53,7 @@ struct run {
     bool elsewhere;  /* its process is on another host or of another boot: only heartbeats tell how
                        it is */
     bool blameless;  /* if it is lost, that is the coordinator's end, and no restart is counted */
+    double users_at; /* when users of the store were made for its ranks */
     bool unrecorded; /* the record of its process is still to be written */
     bool over;       /* its process has ended */
     int exit_code;

@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "coordinator/turn/resize.h"
+#include "coordinator/turn/users.h"
 #include "job/node/node.h"
 
 /* How long the hosts of an attempt that ended badly are waited for: longer than an agent's silence
@@ -105,7 +106,7 @@ static struct failure attempt_failure(const struct run *r)
     return failure_of(ERR_PEER, message, COORDINATOR, NULL, number);
 }
 
-/* A crash by itself would come again. Where a worker is killed while MPI connects the ranks, the
+/* A crash would come again. Where a worker is killed while MPI connects the ranks, the
  * others fail in MPI_Init, which names nobody, and mpirun may be gone before the guard could tell. */
 static bool was_killed_in_start(const struct run *r, const struct failure *why)
 {
@@ -372,6 +373,9 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     rc = goes_on ? resize_keep(a, r, e) : attempts_release_nodes(a, r->plan, e);
     if (rc < 0) {
         return rc;
+    }
+    if (remote) {
+        users_remove(a, r->plan);
     }
     if (end && (end->outcome == OUTCOME_FINISHED || end->outcome == OUTCOME_PAUSED)) {
         judge_nodes(a, r);

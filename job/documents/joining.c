@@ -33,10 +33,11 @@ void joining_ask_read(struct joining_ask *out, const json_t *j)
 
 json_t *joining_answer_json(const struct joining_answer *a)
 {
-    return a->accepted ? json_pack("{s:b, s:s, s:s, s:s}", "accepted", 1, "coordinator",
-                                   a->coordinator, "salt", a->salt, "key", a->key)
-                       : json_pack("{s:b, s:s, s:s}", "accepted", 0, "message", a->message, "hint",
-                                   a->hint);
+    return a->accepted
+               ? json_pack("{s:b, s:s, s:s, s:s, s:b}", "accepted", 1, "coordinator",
+                           a->coordinator, "salt", a->salt, "key", a->key, "own_user", a->own_user)
+               : json_pack("{s:b, s:s, s:s}", "accepted", 0, "message", a->message, "hint",
+                           a->hint);
 }
 
 void joining_answer_read(struct joining_answer *out, const json_t *j)
@@ -45,6 +46,7 @@ void joining_answer_read(struct joining_answer *out, const json_t *j)
                                    .coordinator = jsonx_string_at(j, "coordinator"),
                                    .salt = jsonx_string_at(j, "salt"),
                                    .key = jsonx_string_at(j, "key"),
+                                   .own_user = json_is_true(json_object_get(j, "own_user")),
                                    .message = jsonx_string_at(j, "message"),
                                    .hint = jsonx_string_at(j, "hint")};
 }

@@ -4,7 +4,7 @@
  *
  *   ask     {"host", "instance", "address", "network", "versions": {…}, "nodes": [names],
  *            "fault": {"message", "hint"}}               the last where its device cannot be used
- *   answer  {"accepted": true, "coordinator", "salt", "key"}
+ *   answer  {"accepted": true, "coordinator", "salt", "key", "own_user"}
  *           {"accepted": false, "message", "hint"}
  *
  * What was read is borrowed from the document. An ask may come from anybody: a text that is missing
@@ -30,7 +30,8 @@ void joining_ask_read(struct joining_ask *out, const json_t *j);
 struct joining_answer {
     bool accepted;
     const char *coordinator, *salt, *key; /* in hex; if accepted */
-    const char *message, *hint;           /* if not */
+    bool own_user; /* this host has a user of Redis of its own (store/users.h); if accepted */
+    const char *message, *hint; /* if not */
 };
 json_t *joining_answer_json(const struct joining_answer *a); /* new reference */
 void joining_answer_read(struct joining_answer *out, const json_t *j);

@@ -56,5 +56,10 @@ void key_glob(char out[STORE_KEY], enum store_key which);
 /* What a line of users.acl says of keys: "%R~es:job:* ~es:job:*:beats". One that another covers is
  * left out. */
 void key_rights(struct buf *out, enum key_user user);
+/* All that ACL SETUSER is told of a user of one host or of one host's ranks (store/users.h): words
+ * with a blank before each. ERR_INVALID for what cannot be a name. */
+int key_rules_of_host(struct buf *out, const char *host, const char *const *nodes, int n,
+                      struct err *e);
+int key_rules_of_ranks(struct buf *out, const char *job, const int *ranks, int n, struct err *e);
 
 #endif

@@ -92,27 +92,21 @@ def test_containers_have_no_rights_that_they_do_not_need(cluster, service):
 
 def test_each_user_of_redis_may_do_what_its_role_needs_and_no_more(cluster):
     redis, worker = cluster.one("redis"), cluster.one("worker")
-    assert docker("exec", worker, "ls", "/run/keys").split() == [
-        "secret", "store-password", "worker-password"]
-    password = {"agent": docker("exec", worker, "cat", "/run/keys/store-password").strip(),
-                "worker": docker("exec", worker, "cat", "/run/keys/worker-password").strip(),
-                "": ""}
+    assert docker("exec", worker, "ls", "/run/keys").split() == ["secret", "store-password"]
+    password = {"host": docker("exec", worker, "cat", "/run/keys/store-password").strip(), "": ""}
 
     def ask(user, *words):
         return docker("exec", "-e", f"REDISCLI_AUTH={password[user]}", redis, "redis-cli",
                       *(["--user", user] if user else []), *words, check=False).strip()
 
     job = "es:job:0123456789abcdef"
-    assert ask("agent", "hget", "es:host:nobody", "json") == ""
-    assert ask("worker", "exists", job) == "0"
-    refused = [("", "ping"), ("agent", "get", job + ":plan"),
-               ("agent", "hset", job, "state", "failed"), ("agent", "keys", "*"),
-               ("agent", "flushall"), ("agent", "config", "get", "*"), ("agent", "acl", "list"),
-               ("worker", "hset", job, "state", "failed"),
-               ("worker", "set", job + ":plan", "{}"), ("worker", "lpop", "es:mail:host.a"),
-               ("worker", "rpush", "es:mail:join", "x"),
-               ("worker", "hgetall", "es:host:a"),
-               ("worker", "eval", f"return redis.call('HSET', '{job}', 'state', 'failed')", "0")]
+    assert ask("host", "lpop", "es:mail:welcome.nobody") == ""
+    refused = [("", "ping"), ("host", "get", job + ":plan"), ("host", "exists", job),
+               ("host", "hset", job, "state", "failed"), ("host", "keys", "*"),
+               ("host", "flushall"), ("host", "config", "get", "*"), ("host", "acl", "list"),
+               ("host", "hgetall", "es:host:a"), ("host", "lpop", "es:mail:host.a"),
+               ("host", "xadd", job + ":facts", "*", "j", "x"),
+               ("host", "eval", f"return redis.call('HSET', '{job}', 'state', 'failed')", "0")]
     for words in refused:
         answer = ask(*words)
         assert re.search("NOPERM|NOAUTH|The user executing the script can't", answer), (

@@ -142,6 +142,8 @@ def test_secrets_are_drawn_anew_fit_the_users_of_redis_and_a_role_has_its_own_on
     hashes = dict(re.findall(r"^user (\w+) on #([0-9a-f]{64})", redis["users.acl"], re.M))
     passwords = {"health": redis["health-password"], "coordinator": coordinator["store-password"],
                  "agent": agent["store-password"], "worker": agent["worker-password"],
-                 "keeper": coordinator["keeper-password"]}
+                 "keeper": coordinator["keeper-password"],
+                 "host": one["evenstep-host"]["store-password"]}
+    assert set(one["evenstep-host"]) == {"store-password", "secret"}
     assert hashes == {user: hashlib.sha256(p.strip().encode()).hexdigest()
                       for user, p in passwords.items()}

@@ -18,11 +18,11 @@ static struct err e;
 
 static json_t *body(void)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s}", "kind",
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s}", "kind",
                      "launch", "nonce", NONCE, "at", (json_int_t)1767323045000, "host", "beta",
                      "job", "0123456789abcdef", "attempt", 3, "family", 77, "daemon", 1, "daemons",
                      2, "nodes", "vm,es-beta@0(2)", "mpirun", "77.0;tcp://127.0.0.1:9", "seal",
-                     SEAL);
+                     SEAL, "user", "own");
 }
 
 static int read_body(json_t *j)
@@ -80,7 +80,7 @@ static void a_request_is_read_as_it_was_written(void **state)
 static void every_field_must_be_there(void **state)
 {
     static const char *const fields[] = {"nonce",   "job",   "attempt", "family", "daemon",
-                                         "daemons", "nodes", "mpirun",  "seal"};
+                                         "daemons", "nodes", "mpirun",  "seal",   "user"};
     (void)state;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         json_t *j = body();
