@@ -104,7 +104,9 @@ static int send_request(struct launch *l, int argc, char **argv, struct err *e)
     if (rc == 0) {
         json_object_set_new(body, "host", json_string(l->host));
         json_object_set_new(body, "job", json_string(job));
-        json_object_set_new(body, "user", json_string(getenv(OWN_USERS) ? "own" : "shared"));
+        if (getenv(OWN_USERS)) {
+            json_object_set_new(body, "user", json_string("own"));
+        }
         json_object_set_new(body, "attempt", json_integer(strtol(attempt, NULL, 10)));
         text = sign_seal(&l->key, "launch", body, e);
         rc = text ? 0 : -(int)e->code;

@@ -75,6 +75,19 @@ static int check_address(const struct request *r, struct err *e)
     return 0;
 }
 
+/* One that is not named is shared. */
+static int read_user(const json_t *body, struct request *out, struct err *e)
+{
+    if (!json_object_get(body, "user")) {
+        snprintf(out->user, sizeof out->user, "shared");
+        return 0;
+    }
+    int rc = read_text(body, "user", LETTERS, 3, out->user, sizeof out->user, e);
+    return rc < 0 || strcmp(out->user, "own") == 0 || strcmp(out->user, "shared") == 0
+               ? rc
+               : wrong("user", e);
+}
+
 int request_read(struct request *out, const json_t *body, const char *host, struct err *e)
 {
     const char *named = json_string_value(json_object_get(body, "host"));
@@ -96,7 +109,7 @@ int request_read(struct request *out, const json_t *body, const char *host, stru
         ((rc = read_text(body, "mpirun", address_alphabet, 8, out->mpirun, sizeof out->mpirun,
                          e)) == 0) &&
         ((rc = read_text(body, "seal", HEX_DIGITS, 64, out->seal, sizeof out->seal, e)) == 0) &&
-        ((rc = read_text(body, "user", LETTERS, 3, out->user, sizeof out->user, e)) == 0) &&
+        ((rc = read_user(body, out, e)) == 0) &&
         ((rc = read_text(body, "nonce", HEX_DIGITS, 64, out->nonce, sizeof out->nonce, e)) == 0)) {
         out->attempt = (int)attempt;
         out->daemon = (int)daemon;

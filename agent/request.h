@@ -2,7 +2,7 @@
  * checked; and what it answers. Both are sealed (common/sign.h). Pure.
  *
  *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun", "seal",
- *    "user"}
+ *    "user"}                                the last where it is "own"
  *                                                    + "kind", "nonce", "at" (common/sign.h)
  *   {"nonce", "state", "code", "message"}            state: "started", "refused" or "ended"
  */

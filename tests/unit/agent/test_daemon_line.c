@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/daemon_parts.h"
+#include "store/users.h"
 
 static const struct daemon_config config = {.host = "beta",
                                             .store_url = "redis://10.0.0.1:6379",
@@ -113,6 +114,31 @@ static void ranks_are_told_of_this_hosts_store_data_and_network(void **state)
     assert_string_equal(variable(&line, "EVENSTEP_MCA_btl_tcp_if_include"), "10.0.0.0/24");
     assert_string_equal(variable(&line, "EVENSTEP_MCA_btl_vader_backing_directory"),
                         daemon_tmp(folder, "/dev/shm", &request));
+    daemon_line_free(&line);
+}
+
+/* Its password follows from the key of the ranks. */
+static void ranks_with_a_user_of_their_own_have_no_other_password(void **state)
+{
+    struct request own = request;
+    struct daemon_config c = config;
+    struct daemon_line line;
+    struct sign_key key;
+    char password[SIGN_HEX];
+    (void)state;
+    snprintf(own.user, sizeof own.user, "own");
+    c.store_url = "redis://worker@10.0.0.1:6379";
+    assert_int_equal(sign_unhex(own.seal, &key, &e), 0);
+    store_user_password(&key, password);
+    assert_int_equal(daemon_line_make(&line, &c, &own, &e), 0);
+    assert_string_equal(variable(&line, "EVENSTEP_STORE_PASSWORD"), password);
+    const char *url = variable(&line, "EVENSTEP_STORE");
+    assert_int_equal(strncmp(url, "redis://ranks.0123456789abcdef.3.", 33), 0);
+    assert_non_null(strstr(url, "@10.0.0.1:6379"));
+    daemon_line_free(&line);
+    c.store_url = "unix:/redis.sock"; /* has no users */
+    assert_int_equal(daemon_line_make(&line, &c, &own, &e), 0);
+    assert_string_equal(variable(&line, "EVENSTEP_STORE"), "unix:/redis.sock");
     daemon_line_free(&line);
 }
 
@@ -220,6 +246,7 @@ int main(void)
         cmocka_unit_test(the_daemon_is_told_what_was_asked_for),
         cmocka_unit_test(the_daemon_starts_no_others),
         cmocka_unit_test(ranks_are_told_of_this_hosts_store_data_and_network),
+        cmocka_unit_test(ranks_with_a_user_of_their_own_have_no_other_password),
         cmocka_unit_test(passwords_and_keys_are_in_the_environment_alone),
         cmocka_unit_test(nothing_of_our_environment_is_handed_on_but_what_is_named),
         cmocka_unit_test(root_is_allowed_to_open_mpi_where_we_are_root),

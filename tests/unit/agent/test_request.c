@@ -80,7 +80,7 @@ static void a_request_is_read_as_it_was_written(void **state)
 static void every_field_must_be_there(void **state)
 {
     static const char *const fields[] = {"nonce",   "job",   "attempt", "family", "daemon",
-                                         "daemons", "nodes", "mpirun",  "seal",   "user"};
+                                         "daemons", "nodes", "mpirun",  "seal"};
     (void)state;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         json_t *j = body();
@@ -89,6 +89,21 @@ static void every_field_must_be_there(void **state)
         assert_wrong(with(fields[i], json_null()), fields[i]);
         assert_wrong(with(fields[i], json_true()), fields[i]);
     }
+}
+
+static void the_user_of_the_store_is_one_of_two(void **state)
+{
+    struct request r;
+    json_t *j = body();
+    (void)state;
+    assert_int_equal(request_read(&r, j, "beta", &e), 0);
+    assert_string_equal(r.user, "own");
+    json_object_del(j, "user");
+    assert_int_equal(request_read(&r, j, "beta", &e), 0);
+    assert_string_equal(r.user, "shared");
+    json_decref(j);
+    assert_wrong(with("user", json_string("root")), "user");
+    assert_wrong(with("user", json_null()), "user");
 }
 
 /* On its way it is of no use to who reads the agent's mail. */
@@ -313,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_as_it_was_written),
         cmocka_unit_test(every_field_must_be_there),
+        cmocka_unit_test(the_user_of_the_store_is_one_of_two),
         cmocka_unit_test(the_key_of_the_ranks_is_wrapped_with_the_hosts_own),
         cmocka_unit_test(no_other_field_may_be_there),
         cmocka_unit_test(it_must_be_for_this_host),
