@@ -141,7 +141,8 @@ def test_ranks_of_a_host_write_for_no_other_rank_and_no_other_job(service, store
 
 def test_no_process_of_a_host_has_a_password_that_others_share(service, store):
     id = running(service)
-    shared = [store.file(u).read_text().strip().encode() for u in ("agent", "worker", "coordinator")]
+    shared = [store.file(user).read_text().strip().encode()
+              for user in ("agent", "worker", "coordinator")]
     processes = [p for p in pathlib.Path("/proc").glob("[0-9]*")
                  if f"EVENSTEP_JOB={id}".encode() in proc_file(p.name, "environ")]
     assert len(processes) >= 5
