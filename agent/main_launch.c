@@ -6,8 +6,8 @@
  * While it lives it renews a lease, so that the agent sees when mpirun is gone. The daemon's
  * command is not passed on: its few numbers are, and the agent writes a command of its own. Its
  * environment comes from launchers/mpirun.c: EVENSTEP_STORE, EVENSTEP_HOSTS (folder of the hosts'
- * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT, EVENSTEP_SEAL, EVENSTEP_OWN_USERS. What it says on stderr is in the attempt's
- * log. */
+ * keys), EVENSTEP_JOB, EVENSTEP_ATTEMPT, EVENSTEP_SEAL, EVENSTEP_OWN_USERS. What it says on stderr
+ * is in the attempt's log. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -74,9 +74,7 @@ static int set_user(struct store *s, const char *user, char *rules, const struct
 static int check_users(const struct store *s, struct err *e)
 {
     return s->is_unix ? err_set(e, ERR_UNSUPPORTED,
-                                "the store '%s' has no users: only Redis over "
-                                "TCP has",
-                                s->url)
+                                "the store '%s' has no users: only Redis over TCP has", s->url)
                       : 0;
 }
 

@@ -1,7 +1,6 @@
 /* Users of Redis that the coordinator makes (docs/decisions/0060): one for each host with an agent,
- * which may change what is this host's alone, and one for the ranks of each such host in an attempt,
- * which may append to what is theirs. So a host that was taken over cannot touch another host, nor
- * another job.
+ * which may change what is this host's alone, and one for its ranks in each attempt, which may
+ * append to what is theirs. So a host that was taken over cannot touch another host or another job.
  *
  *   host's key, of its welcome ──► password of host.HOST                ─┐
  *   key of the attempt's ranks ──► password of ranks.JOB.ATTEMPT.HOST   ─┴─ both sides derive it

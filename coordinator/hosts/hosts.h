@@ -1,6 +1,7 @@
 /* Hosts that join: the coordinator's half of job/hostkey.h. A thread of its own takes joins out of
  * the store, refuses what must be refused with a sentence, and gives each host that joins a new
- * key, which it keeps in DIR/hosts/HOST.key (mode 0600) for the launch agent. */
+ * key, which it keeps in DIR/hosts/HOST.key (mode 0600) for the launch agent, and a user of Redis
+ * (store/users.h). */
 #ifndef COORDINATOR_HOSTS_HOSTS_H
 #define COORDINATOR_HOSTS_HOSTS_H
 

@@ -106,8 +106,8 @@ static struct failure attempt_failure(const struct run *r)
     return failure_of(ERR_PEER, message, COORDINATOR, NULL, number);
 }
 
-/* A crash would come again. Where a worker is killed while MPI connects the ranks, the
- * others fail in MPI_Init, which names nobody, and mpirun may be gone before the guard could tell. */
+/* A crash would come again. Where a worker is killed while MPI connects the ranks, the others fail
+ * in MPI_Init, which names nobody, and mpirun may be gone before the guard could tell. */
 static bool was_killed_in_start(const struct run *r, const struct failure *why)
 {
     bool killed = strstr(why->message, "exited on signal 9"),

@@ -27,6 +27,14 @@ class OwnStore(Store):
         return as_user(self, "admin", "admin")
 
 
+class OlderStore(OwnStore):
+    """Whose coordinator may make no users."""
+    def listen(self):
+        acl = self.folder / "redis/users.acl"
+        acl.write_text(acl.read_text().replace(" +acl|setuser +acl|deluser", ""))
+        super().listen()
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
@@ -36,13 +44,16 @@ def store(tmp_path_factory):
     s.stop()
 
 
+def options(store):
+    return [str(o) for o in (
+        "--store", store.url("coordinator"), "--store-password-file", store.file("coordinator"),
+        "--keeper-user", "keeper", "--keeper-password-file", store.file("keeper"), "--secret-file",
+        store.folder / "coordinator/secret", "--no-local-node")]
+
+
 @pytest.fixture(scope="module")
 def service(store):
-    options = ["--store", store.url("coordinator"), "--store-password-file",
-               store.file("coordinator"), "--keeper-user", "keeper", "--keeper-password-file",
-               store.file("keeper"), "--secret-file", store.folder / "coordinator/secret",
-               "--no-local-node"]
-    with Service(nodes=[], options=[str(o) for o in options]) as s:
+    with Service(nodes=[], options=options(store)) as s:
         def agent(host, node):
             return Agent(s, host, node + "=cpu:1,slowdown=20", secret=store.folder / "host/secret",
                          store=store.url("host"), options=[
@@ -141,7 +152,8 @@ def test_ranks_of_a_host_write_for_no_other_rank_and_no_other_job(service, store
 
 def test_no_process_of_a_host_has_a_password_that_others_share(service, store):
     id = running(service)
-    shared = [store.file(u).read_text().strip().encode() for u in ("agent", "worker", "coordinator")]
+    shared = [store.file(user).read_text().strip().encode()
+              for user in ("agent", "worker", "coordinator")]
     processes = [p for p in pathlib.Path("/proc").glob("[0-9]*")
                  if f"EVENSTEP_JOB={id}".encode() in proc_file(p.name, "environ")]
     assert len(processes) >= 5
@@ -161,3 +173,19 @@ def test_a_redis_that_was_started_anew_gets_them_again(service, store):
     service.post(f"jobs/{id}/cancel")
     service.wait(id, "cancelled")
     ready(service, "a", "b")
+
+
+def test_where_the_coordinator_may_make_no_users_hosts_share_them_as_before(tmp_path):
+    store = OlderStore(tmp_path)
+    try:
+        with Service(nodes=[], options=options(store)) as service, Agent(
+                service, "alpha", "a=cpu:1", secret=store.folder / "agent/secret",
+                store=store.url("agent"), options=[
+                    "--store-password-file", str(store.file("agent")), "--worker-user", "worker",
+                    "--worker-password-file", str(store.file("worker"))]):
+            ready(service, "a")
+            assert service.wait(service.submit(spec(workers=1)), "succeeded")["attempt"] == 1
+            assert "hosts share a user of the store" in service.text()
+            assert not [u for u in store.admin().acl_users() if u.startswith(("host.", "ranks."))]
+    finally:
+        store.stop()
