@@ -21,7 +21,7 @@ void limits_find(const struct request *q, const char *owner, struct quota *out)
 /* ---- what the spec asks ---------------------------------------------------------------------- */
 
 /* What a spec that does not say gets. */
-static void give(json_t *body, const char *key, double seconds)
+static void set_usual(json_t *body, const char *key, double seconds)
 {
     if (seconds > 0 && json_is_object(body) && !json_object_get(body, key)) {
         json_object_set_new(body, key, json_real(seconds));
@@ -46,8 +46,8 @@ void limits_complete(const struct request *q, json_t *body)
     if (quota.max_seconds > 0 && usual > quota.max_seconds) {
         usual = quota.max_seconds;
     }
-    give(body, "max_seconds", usual);
-    give(body, "max_wall_seconds", quota.max_wall_seconds);
+    set_usual(body, "max_seconds", usual);
+    set_usual(body, "max_wall_seconds", quota.max_wall_seconds);
 }
 
 void limits_check(struct request *q, const struct jobspec *spec)

@@ -6,7 +6,7 @@
 
 #include "common/opt.h"
 #include "job/documents/plan.h"
-#include "worker/data/received.h"
+#include "worker/data/files/received.h"
 
 /* At most so much stays unpacked on the coordinator's host. */
 #define WORKER_UNPACKED_BYTES INT64_C(20000000000)

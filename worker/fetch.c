@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "worker/data/manifest.h"
+#include "worker/data/files/manifest.h"
 
 enum { TAG_HAVE = 900, TAG_NEED = 901, CHUNK = 1 << 20, TEXT_MOST = 256 << 20, ROOT_BYTES = 4096 };
 enum have { LACKS, HAS_VALUES, HAS_COUNTS };

@@ -1,11 +1,11 @@
 /* A rank's data set: its own, or the keeper's (SEMANTICS.md 9). Where a host lacks the data set, or
  * has another one of the same name, the keeper sends its files, and the host keeps them
- * (worker/data/received.h). */
+ * (worker/data/files/received.h). */
 #ifndef WORKER_FETCH_H
 #define WORKER_FETCH_H
 
 #include "worker/data/dataset.h"
-#include "worker/data/received.h"
+#include "worker/data/files/received.h"
 #include "worker/exchange/transport/comm.h"
 #include "worker/telemetry.h"
 

@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "common/run_as.h"
 #include "job/seal.h"
-#include "worker/data/unpacked.h"
+#include "worker/data/files/unpacked.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"

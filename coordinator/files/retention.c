@@ -120,7 +120,7 @@ static int add(struct retention *r, const char *id, struct err *e)
     return rc;
 }
 
-static int look_at_ended(struct retention *r, const json_t *ids, struct err *e)
+static int read_ended(struct retention *r, const json_t *ids, struct err *e)
 {
     size_t i;
     json_t *id;
@@ -136,7 +136,7 @@ static int look_at_ended(struct retention *r, const json_t *ids, struct err *e)
     return rc;
 }
 
-static int look_at_open(struct retention *r, const json_t *ids, int64_t *open_bytes, struct err *e)
+static int read_open(struct retention *r, const json_t *ids, int64_t *open_bytes, struct err *e)
 {
     size_t i;
     json_t *id;
@@ -158,7 +158,7 @@ static int by_finished(const void *a, const void *b)
     return c ? c : strcmp(x->id, y->id);
 }
 
-static int look(struct retention *r, int64_t *open_bytes, struct err *e)
+static int read_jobs(struct retention *r, int64_t *open_bytes, struct err *e)
 {
     for (int i = 0; i < r->n; i++) {
         r->jobs[i].seen = false;
@@ -167,8 +167,8 @@ static int look(struct retention *r, int64_t *open_bytes, struct err *e)
         json_t *ids = store_job_ids(r->store, (enum job_state)state, e);
         bool ended = jobstate_ended((enum job_state)state);
         int rc = !ids    ? -(int)e->code
-                 : ended ? look_at_ended(r, ids, e)
-                         : look_at_open(r, ids, open_bytes, e);
+                 : ended ? read_ended(r, ids, e)
+                         : read_open(r, ids, open_bytes, e);
         json_decref(ids);
         if (rc < 0) {
             return rc;
@@ -363,7 +363,7 @@ static void watch_disk(struct retention *r)
 int retention_turn(struct retention *r, struct err *e)
 {
     int64_t open_bytes = 0;
-    int rc = look(r, &open_bytes, e), newest = 0, within = 0;
+    int rc = read_jobs(r, &open_bytes, e), newest = 0, within = 0;
     if (rc >= 0) {
         rc = finish_pruning(r, e);
     }

@@ -203,8 +203,9 @@ static void tell_lacking(const json_t *node, const struct placement_ask *ask,
 
 /* Places the job as if every node were free, then as the nodes are now, to say whether it starts at
  * once. */
-static json_t *place(const struct dryrun *d, struct store *store, const struct jobspec *spec,
-                     const struct checked *checked, struct jsonx_problems *problems, struct err *e)
+static json_t *place_job(const struct dryrun *d, struct store *store, const struct jobspec *spec,
+                         const struct checked *checked, struct jsonx_problems *problems,
+                         struct err *e)
 {
     json_t *nodes = store_nodes(store, e), *warnings = json_array(), *placed = NULL,
            *manifest = programs_manifest(spec, d->data_dir);
@@ -282,7 +283,7 @@ json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_p
     if (spec->program.given) { /* it brings network and samples, which are unknown before it runs */
         const struct program_rights rights = {.allowed = d->allow_programs, .any = programs};
         programs_check(spec, d->data_dir, rights, problems);
-        plan = place(d, store, spec, &checked, problems, e);
+        plan = place_job(d, store, spec, &checked, problems, e);
         goto out;
     }
     if (spec->init[0]) {
@@ -299,7 +300,7 @@ json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_p
         plan = virtual_plan(d, json, problems, e);
         goto out;
     }
-    plan = place(d, store, spec, &checked, problems, e);
+    plan = place_job(d, store, spec, &checked, problems, e);
     if (plan) {
         json_object_set_new(plan, "samples", json_integer((json_int_t)checked.samples));
         json_object_set_new(plan, "test_samples", json_integer((json_int_t)checked.test_samples));

@@ -130,7 +130,7 @@ static int take_cluster(struct prediction *p, struct err *e)
 
 /* The nodes that the job would get if all were free, and its minibatches on them. 0, or 1 with
  * `reason` if nothing is known of them. */
-static int place(struct prediction *p, struct store *store, char reason[200], struct err *e)
+static int place_job(struct prediction *p, struct store *store, char reason[200], struct err *e)
 {
     json_t *nodes = store_nodes(store, e);
     struct placement_ask ask = {.nodes = nodes,
@@ -222,7 +222,7 @@ json_t *predict_job(void *ctx, const json_t *json, int64_t samples, struct err *
     if (rc >= 0 && spec->cluster) {
         rc = take_cluster(&p, e);
     } else if (rc >= 0) {
-        rc = place(&p, store, reason, e);
+        rc = place_job(&p, store, reason, e);
     }
     if (rc == 0) {
         p.epoch_samples = samples > 0 ? samples : spec->data.samples; /* of glyphs */

@@ -173,7 +173,7 @@ static int turn(struct turn *t, struct err *e)
     return rc;
 }
 
-static int look_at(struct sweeps *s, const char *id, bool *acted, struct err *e)
+static int turn_of(struct sweeps *s, const char *id, bool *acted, struct err *e)
 {
     json_t *kept = store_sweep_get(s->store, id, e);
     struct turn *t = kept ? calloc(1, sizeof *t) : NULL;
@@ -219,7 +219,7 @@ bool sweeps_tick(struct sweeps *s, double now)
         return false;
     }
     json_array_foreach(open, i, id) {
-        if (look_at(s, json_string_value(id), &acted, &e) < 0) {
+        if (turn_of(s, json_string_value(id), &acted, &e) < 0) {
             complain(s, json_string_value(id), &e);
             failed = true;
         }

@@ -22,7 +22,7 @@ void shares_release(struct shares *s)
 /* ---- whose jobs they are --------------------------------------------------------------------- */
 
 /* Ids that are not known yet; the others are carried over into `fresh`. */
-static void sort_out(const struct shares *s, const char *id, json_t *fresh, json_t *unknown)
+static void carry_over(const struct shares *s, const char *id, json_t *fresh, json_t *unknown)
 {
     json_t *owner = json_object_get(s->owners, id);
     if (owner) {
@@ -37,10 +37,10 @@ int shares_learn(struct shares *s, const struct attempts *a, const json_t *ids, 
     json_t *fresh = ids ? json_object() : json_copy(s->owners), *unknown = json_array(), *id;
     size_t i;
     json_array_foreach(ids, i, id) {
-        sort_out(s, json_string_value(id), fresh, unknown);
+        carry_over(s, json_string_value(id), fresh, unknown);
     }
     for (const struct run *r = a->runs; r; r = r->next) {
-        sort_out(s, r->attempt.job, fresh, unknown);
+        carry_over(s, r->attempt.job, fresh, unknown);
     }
     json_t *owners = store_job_owners(a->store, unknown, e);
     json_array_foreach(unknown, i, id) {

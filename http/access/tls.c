@@ -135,7 +135,7 @@ static int read_pair(struct tls *t, struct err *e)
 /* ---- renewal --------------------------------------------------------------------------------- */
 
 /* Notes which files there are: true if one is another than before. */
-static bool look(struct tls *t)
+static bool note_files(struct tls *t)
 {
     struct stat cert, key;
     if (stat(t->cert_file, &cert) < 0 || stat(t->key_file, &key) < 0 ||
@@ -156,7 +156,7 @@ static void read_again(struct tls *t)
         return;
     }
     t->checked = now;
-    if (!look(t)) {
+    if (!note_files(t)) {
         return;
     }
     if (read_pair(t, &e) < 0) {
@@ -213,7 +213,7 @@ struct tls *tls_open(const char *cert_file, const char *key_file, struct err *e)
     snprintf(t->cert_file, sizeof(t->cert_file), "%s", cert_file);
     snprintf(t->key_file, sizeof(t->key_file), "%s", key_file);
     t->checked = clock_now();
-    look(t);
+    note_files(t);
     if (read_pair(t, e) < 0) {
         free(t);
         return NULL;

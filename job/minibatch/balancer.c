@@ -282,7 +282,7 @@ static int find_slowest(const struct balancer *b, double *seconds)
 }
 
 /* `next` is the assignment from now on. */
-static void take(struct balancer *b, struct assignment *next, int overfull, int64_t step)
+static void adopt(struct balancer *b, struct assignment *next, int overfull, int64_t step)
 {
     next->version = b->current.version + 1;
     next->workers = b->workers;
@@ -328,7 +328,7 @@ bool balancer_decide(struct balancer *b, int64_t step)
     BUG_ON(!next);
     bool better = predict(b, next) && (overfull >= 0 || is_worth_it(b, next));
     if (better) {
-        take(b, next, overfull, step);
+        adopt(b, next, overfull, step);
     } else {
         b->kept++;
     }

@@ -8,8 +8,8 @@
  * remainder of its positions by the distance. */
 #include "worker/data/ahead.h"
 
-#include "worker/data/direct.h"
-#include "worker/data/stored.h"
+#include "worker/data/files/direct.h"
+#include "worker/data/files/stored.h"
 
 static bool same(const struct slice *a, const struct slice *b)
 {

@@ -17,8 +17,8 @@
 #include <zlib.h>
 
 #include "worker/data/dataset.h"
-#include "worker/data/stored.h"
-#include "worker/data/unpacked.h"
+#include "worker/data/files/stored.h"
+#include "worker/data/files/unpacked.h"
 
 enum {
     SIDE = 32,

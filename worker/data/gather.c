@@ -18,7 +18,7 @@
 #include "kernels/samples.h"
 #include "worker/data/dataset.h"
 #include "worker/data/images/pictures.h"
-#include "worker/data/stored.h"
+#include "worker/data/files/stored.h"
 
 enum { CHANNELS = DATASET_CHANNELS };
 static const uint64_t augment_stream = 0x6175676d656e74ull;

@@ -11,8 +11,8 @@
 #include <zlib.h>
 
 #include "worker/data/dataset.h"
-#include "worker/data/stored.h"
-#include "worker/data/unpacked.h"
+#include "worker/data/files/stored.h"
+#include "worker/data/files/unpacked.h"
 
 enum { IDX_UBYTE = 8, SIDE_MAX = 16384, DEFLATE_RATIO = 1032 };
 

@@ -13,8 +13,8 @@
 #include "common/log.h"
 #include "common/machine/memory.h"
 #include "kernels/samples.h"
-#include "worker/data/direct.h"
-#include "worker/data/stored.h"
+#include "worker/data/files/direct.h"
+#include "worker/data/files/stored.h"
 
 enum {
     FROM_DISK = 256,       /* slices for which it holds that samples come from the disk */

@@ -16,7 +16,7 @@
 #include "kernels/device.h"
 #include "worker/data/ahead.h"
 #include "worker/data/dataset.h"
-#include "worker/data/stored.h"
+#include "worker/data/files/stored.h"
 
 struct loader_slot {
     struct slice slice; /* what it holds; count 0: nothing */

@@ -20,8 +20,8 @@
 #include <zlib.h>
 
 #include "worker/data/dataset.h"
-#include "worker/data/stored.h"
-#include "worker/data/unpacked.h"
+#include "worker/data/files/stored.h"
+#include "worker/data/files/unpacked.h"
 
 enum { AXES = 4, HEAD_MAX = 65536, CHUNK = 4096, DEFLATE_RATIO = 1032 };
 

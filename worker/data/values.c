@@ -15,8 +15,8 @@
 #include "job/sample.h"
 #include "worker/data/dataset.h"
 #include "worker/data/images/pictures.h"
-#include "worker/data/stored.h"
-#include "worker/data/unpacked.h"
+#include "worker/data/files/stored.h"
+#include "worker/data/files/unpacked.h"
 
 enum { BLOCK_BYTES = 1 << 20, COPIED = 256 };
 

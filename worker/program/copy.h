@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "worker/data/received.h"
+#include "worker/data/files/received.h"
 #include "worker/exchange/transport/comm.h"
 #include "worker/program/own_folder.h"
 #include "worker/telemetry.h"

@@ -267,36 +267,35 @@ static void a_cookie_is_read_whole_or_not_at_all(void **state)
     assert_false(auth_cookie(good, 80, session));
 }
 
+/* The code with which a service on this address fails to start; *e has its sentence. */
+static enum err_code refuses_to_listen(const struct site *s, const char *address, struct err *e)
+{
+    char token[160];
+    snprintf(token, sizeof token, "%s/token", s->dir);
+    struct http_config c = {.listen = address,
+                            .data_dir = s->dir,
+                            .static_dir = s->static_dir,
+                            .store_url = s->store_url,
+                            .token_file = token};
+    *e = (struct err){0};
+    assert_null(http_start(&c, e));
+    return e->code;
+}
+
 static void an_address_that_is_none_is_refused_at_start(void **state)
 {
     struct site *s = *state;
     static const char *const bad[] = {"127.0.0.1",       "127.0.0.1:", "127.0.0.1:x",
                                       "127.0.0.1:70000", ":8080",      "no.such.host.invalid:80",
                                       "[::1:80"};
+    struct err e;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char token[160];
-        snprintf(token, sizeof token, "%s/token", s->dir);
-        struct http_config c = {.listen = bad[i],
-                                .data_dir = s->dir,
-                                .static_dir = s->static_dir,
-                                .store_url = s->store_url,
-                                .token_file = token};
-        struct err e = {0};
-        assert_null(http_start(&c, &e));
-        assert_int_equal(e.code, ERR_INVALID);
+        assert_int_equal(refuses_to_listen(s, bad[i], &e), ERR_INVALID);
         assert_non_null(strstr(e.message, bad[i]));
     }
-    char listen[32], token[160];
-    snprintf(listen, sizeof listen, "127.0.0.1:%d", s->port);
-    snprintf(token, sizeof token, "%s/token", s->dir);
-    struct http_config c = {.listen = listen,
-                            .data_dir = s->dir,
-                            .static_dir = s->static_dir,
-                            .store_url = s->store_url,
-                            .token_file = token};
-    struct err e = {0};
-    assert_null(http_start(&c, &e));
-    assert_int_equal(e.code, ERR_IO);
+    char taken[32];
+    snprintf(taken, sizeof taken, "127.0.0.1:%d", s->port);
+    assert_int_equal(refuses_to_listen(s, taken, &e), ERR_IO);
 }
 
 int main(void)

@@ -403,9 +403,9 @@ static void a_rank_may_move_to_another_node_after_its_first_row(void **state)
     }
     json_t *j = series("staleness", "step", NAN, NAN, 10);
     for (int i = 0; i < 2; i++) {
-        json_t *one = json_array_get(json_object_get(j, "series"), (size_t)i);
-        assert_string_equal(json_string_value(json_object_get(one, "node")), nodes[i]);
-        assert_int_equal(number_at(one, "/total_points"), 1);
+        json_t *node = json_array_get(json_object_get(j, "series"), (size_t)i);
+        assert_string_equal(json_string_value(json_object_get(node, "node")), nodes[i]);
+        assert_int_equal(number_at(node, "/total_points"), 1);
     }
     json_decref(j);
 }

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-#include "worker/data/unpacked.h"
+#include "worker/data/files/unpacked.h"
 
 struct place {
     char *root, *cache;

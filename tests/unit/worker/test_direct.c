@@ -1,12 +1,12 @@
-/* Reads past the page cache (worker/data/direct.c): each gives the bytes that were asked for, in
+/* Reads past the page cache (worker/data/files/direct.c): each gives the bytes that were asked for, in
  * the order of asking; those that nobody takes, and a file that is cut, cost no wrong byte. */
 #include "fixture.h"
 
 #include <fcntl.h>
 
-#include "worker/data/direct.h"
-#include "worker/data/mapped.h"
-#include "worker/data/stored.h"
+#include "worker/data/files/direct.h"
+#include "worker/data/files/mapped.h"
+#include "worker/data/files/stored.h"
 
 enum { SAMPLES = 200, EACH = 5000, HEAD = 77, MOST = 16 };
 

@@ -1,4 +1,4 @@
-/* Data sets that stay in their files (worker/data/mapped.c, stored.c, unpacked.c, values.c): samples
+/* Data sets that stay in their files (worker/data/files/mapped.c, stored.c, unpacked.c, values.c): samples
  * are those of the file whatever its type, packed files are unpacked once for a host, and a file
  * that is shortened or changed while it is read ends in a sentence, not in a signal. */
 #include "cached_set.h"
@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "worker/data/dataset.h"
-#include "worker/data/mapped.h"
-#include "worker/data/stored.h"
+#include "worker/data/files/mapped.h"
+#include "worker/data/files/stored.h"
 
 enum { TRAIN = 6, TEST = 2, EACH = 8, PAGE = 4096 };
 

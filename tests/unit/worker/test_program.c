@@ -227,7 +227,8 @@ static struct child_ask ask_of(struct program_spec *p, const char *script)
 
 static void await_end(struct child *c)
 {
-    while (!child_ended(c)) {
+    for (double until = clock_now() + 60; !child_ended(c);) {
+        assert_true(clock_now() < until);
         usleep(1000);
     }
 }

@@ -1,5 +1,5 @@
-/* Data sets that arrive from a keeper (worker/data/received.c): complete or not there, within the
- * limit, and no name leads out of the folder. What they are made of (worker/data/manifest.c) has
+/* Data sets that arrive from a keeper (worker/data/files/received.c): complete or not there, within the
+ * limit, and no name leads out of the folder. What they are made of (worker/data/files/manifest.c) has
  * one key for the same files. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/proc.h"
-#include "worker/data/manifest.h"
-#include "worker/data/received.h"
+#include "worker/data/files/manifest.h"
+#include "worker/data/files/received.h"
 
 static char dir[64], root[4096];
 static struct err e;

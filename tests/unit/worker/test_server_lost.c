@@ -3,6 +3,7 @@
  * without ranks: it answers each wait of the server with the push of a worker that computes, and
  * kills workers at given pushes. */
 #include "fixture.h"
+#include "rank_alone.h"
 
 #include "worker/exchange/server/push.h"
 #include "worker/exchange/strategy.h"
@@ -52,13 +53,6 @@ static int size_of(struct transport *t)
 {
     (void)t;
     return W + 1;
-}
-
-static const char *host_of(struct transport *t, int rank)
-{
-    (void)t;
-    (void)rank;
-    return "here";
 }
 
 static double now(struct transport *t)
@@ -212,11 +206,6 @@ static int test_one(struct transport *t, struct transport_req *r)
     return r->impl[0] == DONE ? COMM_DONE : COMM_UNDER_WAY;
 }
 
-static void start_op(struct transport *t, struct comm_op *op)
-{
-    op->state = op->step(op, t);
-}
-
 static int wait_op(struct transport *t, struct comm_op *op, int parts, double deadline)
 {
     (void)parts;
@@ -241,18 +230,6 @@ static const struct transport_ops ops = {.rank = my_rank,
                                          .wait = wait_op};
 
 /* ---- the rank -------------------------------------------------------------------------------- */
-
-static void no_control(void *ctx, struct control *out)
-{
-    (void)ctx;
-    (void)out;
-}
-
-static void no_phase(void *ctx, bool on)
-{
-    (void)ctx;
-    (void)on;
-}
 
 static void count_evaluation(void *ctx, const struct evaluation *ev)
 {

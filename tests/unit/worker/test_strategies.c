@@ -1,6 +1,7 @@
 /* Strategies as the table has them, and what becomes of a device that fails in the middle of one:
  * the call that failed is the last one, and its code is the one that is returned. */
 #include "fixture.h"
+#include "rank_alone.h"
 
 #include "worker/exchange/footprint.h"
 #include "worker/exchange/strategy.h"
@@ -34,13 +35,6 @@ static int size_of(struct transport *t)
     return 2;
 }
 
-static const char *host_of(struct transport *t, int rank)
-{
-    (void)t;
-    (void)rank;
-    return "here";
-}
-
 static int send_nowhere(struct transport *t, int to, int tag, const void *data, size_t bytes,
                         struct transport_req *r)
 {
@@ -64,11 +58,6 @@ static double now(struct transport *t)
 {
     (void)t;
     return 1;
-}
-
-static void start_op(struct transport *t, struct comm_op *op)
-{
-    op->state = op->step(op, t);
 }
 
 static int wait_op(struct transport *t, struct comm_op *op, int parts, double deadline)
@@ -121,18 +110,6 @@ static void count_row(void *ctx, const struct row *row)
 {
     ((struct alone *)ctx)->row = *row;
     ((struct alone *)ctx)->rows++;
-}
-
-static void no_control(void *ctx, struct control *out)
-{
-    (void)ctx;
-    (void)out;
-}
-
-static void no_phase(void *ctx, bool on)
-{
-    (void)ctx;
-    (void)on;
 }
 
 static struct alone *make_alone(const char *strategy)

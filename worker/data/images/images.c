@@ -19,8 +19,8 @@
 #include "common/log.h"
 #include "worker/data/dataset.h"
 #include "worker/data/images/pictures.h"
-#include "worker/data/stored.h"
-#include "worker/data/unpacked.h"
+#include "worker/data/files/stored.h"
+#include "worker/data/files/unpacked.h"
 
 enum { BLOCK_BYTES = 8 << 20, FILL_THREADS = 16 };
 

@@ -26,7 +26,8 @@ static int enter_step(struct comm_op *op, struct transport *t)
     return rc < 0 ? rc : COMM_DONE;
 }
 
-static int take(struct device_buffer *b, struct comm *c, size_t floats, size_t words, struct err *e)
+static int allocate(struct device_buffer *b, struct comm *c, size_t floats, size_t words,
+                    struct err *e)
 {
     struct enter enter = {.op.step = enter_step, .buffer = b};
     b->memory = b->ops->alloc(b->dev, floats, false, e);
@@ -56,7 +57,7 @@ bool device_buffer_open(struct device_buffer *b, struct rank_env *env, size_t fl
     }
     b->dev = dev;
     b->ops = dev->ops->memory;
-    if (take(b, env->comm, floats, words, &why) < 0) {
+    if (allocate(b, env->comm, floats, words, &why) < 0) {
         log_warn("exchange", "messages go through the host", "why=%s",
                  log_quote(quoted, sizeof quoted, why.message));
         device_buffer_close(b);

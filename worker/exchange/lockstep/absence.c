@@ -29,7 +29,7 @@ static int find_giver(const struct lockstep *l, const float *words, int *absent)
 
 /* ---- parameters and state -------------------------------------------------------------------- */
 
-static int give(struct absence *a, const float *words, struct err *e)
+static int send_parameters(struct absence *a, const float *words, struct err *e)
 {
     struct rank_env *env = a->l->env;
     struct comm *c = env->comm;
@@ -50,7 +50,7 @@ static int give(struct absence *a, const float *words, struct err *e)
     return rc;
 }
 
-static int take(struct absence *a, int giver, struct err *e)
+static int receive_parameters(struct absence *a, int giver, struct err *e)
 {
     struct rank_env *env = a->l->env;
     struct own_state state = {0};
@@ -117,7 +117,8 @@ int absence_end(void *ctx, float *words, struct err *e)
     }
     a->under_way = true;
     if ((rc = gradients_join_begin(a->gradients, e)) < 0 ||
-        (rank == giver && (rc = give(a, words, e)) < 0) || (mine && (rc = take(a, giver, e)) < 0)) {
+        (rank == giver && (rc = send_parameters(a, words, e)) < 0) ||
+        (mine && (rc = receive_parameters(a, giver, e)) < 0)) {
         return rc;
     }
     if ((rc = join(a, given, mine, e)) >= 0) {

@@ -4,7 +4,7 @@
  * Names of files come from another host. They are letters, digits and a few signs, in at most two
  * folders, and no part of them begins with a dot, so that none leads out of DIR.
  */
-#include "worker/data/received.h"
+#include "worker/data/files/received.h"
 
 #include <ctype.h>
 #include <dirent.h>

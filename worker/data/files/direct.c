@@ -4,7 +4,7 @@
  *   ring  │ taken │ read │ read │ under way │ noted │   free …
  *
  * A read begins and ends at a block: `skip` bytes of its buffer are before what was asked for. */
-#include "worker/data/direct.h"
+#include "worker/data/files/direct.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,13 +2,13 @@
  * packed one is unpacked once for all ranks and jobs of a host, into its cache (received.h) by the
  * digest of the packed file, and mapped from there. Where a host has no cache, or its cache has no
  * room, each rank unpacks into memory of its own. */
-#ifndef WORKER_DATA_UNPACKED_H
-#define WORKER_DATA_UNPACKED_H
+#ifndef WORKER_DATA_FILES_UNPACKED_H
+#define WORKER_DATA_FILES_UNPACKED_H
 
 #include <zlib.h>
 
-#include "worker/data/mapped.h"
-#include "worker/data/received.h"
+#include "worker/data/files/mapped.h"
+#include "worker/data/files/received.h"
 
 /* Where unpacked files are kept. Set once, before any thread opens a data set; `home` is borrowed.
  */

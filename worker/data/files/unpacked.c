@@ -1,7 +1,7 @@
 /* See unpacked.h. The cache's key is the SHA-256 over a word of our own and the packed bytes, so
  * that a file which was replaced under its name is unpacked anew, and one that two data sets share
  * is unpacked once. The rank that gets the lock writes; the others wait and map what it wrote. */
-#include "worker/data/unpacked.h"
+#include "worker/data/files/unpacked.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>

@@ -1,11 +1,11 @@
 /* Samples as their files have them: mapped, in the file's type and byte order, and turned into
  * bytes or floats only when they are copied out. A part of a data set is one or more runs of them
  * (CIFAR-10 has five training files). */
-#ifndef WORKER_DATA_STORED_H
-#define WORKER_DATA_STORED_H
+#ifndef WORKER_DATA_FILES_STORED_H
+#define WORKER_DATA_FILES_STORED_H
 
 #include "job/network/network.h"
-#include "worker/data/mapped.h"
+#include "worker/data/files/mapped.h"
 
 /* A value, and where the next ones are. */
 struct form {

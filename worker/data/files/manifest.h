@@ -1,6 +1,6 @@
 /* The files of a data set, as a keeper lists them before it sends them. */
-#ifndef WORKER_DATA_MANIFEST_H
-#define WORKER_DATA_MANIFEST_H
+#ifndef WORKER_DATA_FILES_MANIFEST_H
+#define WORKER_DATA_FILES_MANIFEST_H
 
 #include "job/documents/offer.h"
 

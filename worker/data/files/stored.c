@@ -6,14 +6,14 @@
  * Turning a value into a float goes through double, as NumPy does, so whole numbers of 8 bytes and
  * doubles are rounded once.
  */
-#include "worker/data/stored.h"
+#include "worker/data/files/stored.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/data/direct.h"
+#include "worker/data/files/direct.h"
 
 struct stored *stored_new(const struct form *form)
 {

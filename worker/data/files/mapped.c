@@ -3,7 +3,7 @@
  * torn and returns, so that the thread goes on; whoever uses the values asks mapped_check()
  * afterwards. A SIGBUS at any other address goes to whoever handled it before.
  */
-#include "worker/data/mapped.h"
+#include "worker/data/files/mapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "worker/data/direct.h"
+#include "worker/data/files/direct.h"
 
 enum { MOST = 256 }; /* mappings at a time */
 

@@ -5,8 +5,8 @@
  *
  * Reads are taken in the order in which they were asked for. One that is passed over is dropped, so
  * a guess that was wrong costs a read, never a wrong byte. For one thread at a time. */
-#ifndef WORKER_DATA_DIRECT_H
-#define WORKER_DATA_DIRECT_H
+#ifndef WORKER_DATA_FILES_DIRECT_H
+#define WORKER_DATA_FILES_DIRECT_H
 
 #include <stdbool.h>
 #include <stddef.h>

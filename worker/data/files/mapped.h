@@ -5,8 +5,8 @@
  * end gives zeros instead of ending this process (SIGBUS), and mapped_check() says which file it
  * was. A file that is replaced by renaming does no harm: the mapping keeps the old one.
  */
-#ifndef WORKER_DATA_MAPPED_H
-#define WORKER_DATA_MAPPED_H
+#ifndef WORKER_DATA_FILES_MAPPED_H
+#define WORKER_DATA_FILES_MAPPED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  * the order of names, so that two hosts with the same files come to the same key, and a file that
  * was added or renamed changes it.
  */
-#include "worker/data/manifest.h"
+#include "worker/data/files/manifest.h"
 
 #include <dirent.h>
 #include <fcntl.h>

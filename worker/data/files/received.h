@@ -1,8 +1,8 @@
 /* Data sets that a keeper sent to this host, kept for the next job: DIR/KEY/files/NAME, KEY the
  * SHA-256 over names and bytes of the files. Together they take at most `limit_bytes`; the least
  * recently used ones are deleted first. Several ranks of a host share the folder. */
-#ifndef WORKER_DATA_RECEIVED_H
-#define WORKER_DATA_RECEIVED_H
+#ifndef WORKER_DATA_FILES_RECEIVED_H
+#define WORKER_DATA_FILES_RECEIVED_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,33 @@
+/* What tests of one rank's strategy give it where nothing matters: a host, operations that are
+ * stepped as they start, a coordinator that asks for nothing. */
+#ifndef TESTS_UNIT_WORKER_RANK_ALONE_H
+#define TESTS_UNIT_WORKER_RANK_ALONE_H
+
+#include "job/documents/control.h"
+#include "worker/exchange/transport/transport.h"
+
+static const char *host_of(struct transport *t, int rank)
+{
+    (void)t;
+    (void)rank;
+    return "here";
+}
+
+static void start_op(struct transport *t, struct comm_op *op)
+{
+    op->state = op->step(op, t);
+}
+
+static void no_control(void *ctx, struct control *out)
+{
+    (void)ctx;
+    (void)out;
+}
+
+static void no_phase(void *ctx, bool on)
+{
+    (void)ctx;
+    (void)on;
+}
+
+#endif
