@@ -83,7 +83,11 @@ static void show_took(char *out, size_t size, const json_t *job)
             to = clock_parse(jsonx_string_at(job, "finished"));
     if (from >= 0) {
         to = to >= 0 ? to : clock_wall_ms();
-        show_seconds(out, size, (double)(to > from ? to - from : 0) / 1000);
+        /* it had started once all nodes had made a step: a short job may have trained for longer,
+         * if not by the clock of a virtual one */
+        bool is_virtual = column_get(job, "spec.cluster") != NULL;
+        double trained = json_number_value(json_object_get(job, "seconds"));
+        show_seconds(out, size, fmax((double)(to - from) / 1000, is_virtual ? 0 : trained));
     }
 }
 

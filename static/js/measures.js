@@ -120,15 +120,16 @@ export const isVirtual = (job) => Boolean(job.spec?.cluster);
 
 /**
  * Seconds that a job took by the clock, from its start to its end, pauses included; of a virtual
- * job on its own clock.
+ * job on its own clock. A job has started once all of its nodes have made a step, so that a short
+ * one may have trained for longer than that.
  * @param {Api.Job} job
  */
 export function tookSeconds(job) {
   if (isVirtual(job)) {
     return job.virtual_seconds ?? job.seconds ?? NaN;
   }
-  return job.started && job.finished ? (Date.parse(job.finished) - Date.parse(job.started)) / 1000
-                                     : NaN;
+  const wall = (Date.parse(job.finished || '') - Date.parse(job.started || '')) / 1000;
+  return known(wall) ? Math.max(wall, job.seconds ?? 0) : NaN;
 }
 
 /**

@@ -1,7 +1,7 @@
 /* Name, state, facts, actions, progress with the estimated end. */
 import {fill, h, refill, say} from '../../dom.js';
 import {clock, duration, known, percent, plural, when, whole} from '../../format.js';
-import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText} from '../../measures.js';
+import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText, trainedSeconds} from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {earlyEnd, ended, pill, setPill, waiting} from '../../states.js';
 import {sweepOf} from '../../tags.js';
@@ -55,10 +55,12 @@ function ranText(job) {
     return 'started ' + clock(job.started) + ', trained for ' + lasted(job.seconds ?? NaN);
   }
   const end = job.finished ? Date.parse(job.finished) : Date.now();
-  const ran = lasted((end - Date.parse(job.started)) / 1000);
-  const trained = ', trained for ' + lasted(job.seconds ?? NaN);
-  const virtual = isVirtual(job) && tookSeconds(job) > 0 ? ', ' + tookText(job) : '';
-  const own = isVirtual(job) || !(Number(job.seconds) > 0) ? virtual : trained;
+  const wall = (end - Date.parse(job.started)) / 1000;
+  const ran = lasted(isVirtual(job) ? wall : Math.max(wall, job.seconds ?? 0));
+  const less = job.finished ? trainedSeconds(job) : job.seconds ?? NaN;
+  const trained = less > 0 && less < wall ? ', trained for ' + lasted(less) : '';
+  const virtual = tookSeconds(job) > 0 ? ', ' + tookText(job) : '';
+  const own = isVirtual(job) ? virtual : trained;
   return (job.finished ? 'ran ' + clock(job.started) + ' to ' + clock(job.finished) + ', ' + ran
                        : 'started ' + clock(job.started) + ', running for ' + ran) +
       own;
