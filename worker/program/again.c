@@ -418,8 +418,9 @@ int again_end(struct program_engine *g, struct err *e)
     int64_t next = g->returned ? g->number : g->number + 1;
     int rc = 0;
     if (!again_is_known(g)) {
-        return err_set(e, ERR_PEER, "%s ended in its last step, and its parameters with it",
-                       g->p->link.who);
+        *e = g->why;
+        e->code = program_ended_itself(g->p, e) ? ERR_PROGRAM : ERR_PEER;
+        return err_prefix(e, "it ended in its last step, and its parameters with it");
     }
     if (g->lost && !g->returned) {
         rc = enter(g, next, e);
