@@ -263,3 +263,18 @@ def never_applies(output):
     model, _, data = evenstep.prepare(model, keras.optimizers.SGD(), data)
     for batch in data:
         model(batch)
+
+
+def trains_on_batches(output):
+    """What the program is told; the sentence goes to the log."""
+    import os
+
+    import evenstep
+
+    os.environ["EVENSTEP_SOCKET"] = "of a rank"
+    try:
+        evenstep.prepare(network()).train_on_batch(*data(8))
+    except evenstep.Error as e:
+        print(e)
+    del os.environ["EVENSTEP_SOCKET"]
+    np.savez(output + ".npz")

@@ -17,7 +17,9 @@ def run_local(command, sizes, strategy, folder, options=(), env=None, variables=
     folder.mkdir(exist_ok=True)
     spec = {
         **more,
-        "program": {"command": command[:2], "args": command[2:], "env": variables or {}},
+        # a framework is imported in over two minutes where many tests run
+        "program": {"command": command[:2], "args": command[2:], "env": variables or {},
+                    "patience_seconds": 200},
         "workers": len(sizes),
         "strategy": strategy,
         "batching": {"policy": "static", "sizes": sizes},

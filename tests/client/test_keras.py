@@ -118,3 +118,8 @@ def test_what_cannot_be_done_is_one_sentence(keras_programs, run_programs, case,
     )
     assert job.codes == [1]
     assert sentence in job.sides[0].failure
+
+
+def test_a_loop_over_train_on_batch_is_refused(keras_programs, run_programs):
+    said = run_programs(keras_programs, "keras_cases", "trains_on_batches").logs[0]
+    assert "train_on_batch() knows nothing of the other nodes: take fit()" in said
