@@ -1,7 +1,7 @@
 /* Name, state, facts, actions, progress with the estimated end. */
 import {fill, h, refill, say} from '../../dom.js';
 import {clock, duration, known, percent, plural, when, whole} from '../../format.js';
-import {globalSteps, isVirtual, lasted, remaining, tookSeconds, tookText, trainedSeconds} from '../../measures.js';
+import * as measures from '../../measures.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../spec.js';
 import {earlyEnd, ended, pill, setPill, waiting} from '../../states.js';
 import {sweepOf} from '../../tags.js';
@@ -52,15 +52,15 @@ function ranText(job) {
     return '';
   }
   if (waiting(job.state)) {
-    return 'started ' + clock(job.started) + ', trained for ' + lasted(job.seconds ?? NaN);
+    return 'started ' + clock(job.started) + ', trained for ' + measures.lasted(job.seconds ?? NaN);
   }
   const end = job.finished ? Date.parse(job.finished) : Date.now();
   const wall = (end - Date.parse(job.started)) / 1000;
-  const ran = lasted(isVirtual(job) ? wall : Math.max(wall, job.seconds ?? 0));
-  const less = job.finished ? trainedSeconds(job) : job.seconds ?? NaN;
-  const trained = less > 0 && less < wall ? ', trained for ' + lasted(less) : '';
-  const virtual = tookSeconds(job) > 0 ? ', ' + tookText(job) : '';
-  const own = isVirtual(job) ? virtual : trained;
+  const ran = measures.lasted(measures.isVirtual(job) ? wall : Math.max(wall, job.seconds ?? 0));
+  const less = job.finished ? measures.trainedSeconds(job) : job.seconds ?? NaN;
+  const trained = less > 0 && less < wall ? ', trained for ' + measures.lasted(less) : '';
+  const virtual = measures.tookSeconds(job) > 0 ? ', ' + measures.tookText(job) : '';
+  const own = measures.isVirtual(job) ? virtual : trained;
   return (job.finished ? 'ran ' + clock(job.started) + ' to ' + clock(job.finished) + ', ' + ran
                        : 'started ' + clock(job.started) + ', running for ' + ran) +
       own;
@@ -72,7 +72,7 @@ function ranText(job) {
  */
 function stepText(job) {
   const updates = whole(job.progress?.step);
-  const steps = globalSteps(job);
+  const steps = measures.globalSteps(job);
   return Number.isFinite(steps) ? 'step ' + whole(steps) + ', ' + updates + ' updates'
                                 : 'step ' + updates;
 }
@@ -124,7 +124,7 @@ export class Head {
     const running = p && p.step > 0;
     fill(this.left, h('b', {text: epochText(job)}), running && h('span', {text: stepText(job)}),
         running && h('span', {text: percent(p.fraction)}));
-    const rest = remaining(job);
+    const rest = measures.remaining(job);
     const end = clock(new Date(Date.now() + rest * 1000));
     fill(this.right, job.started && h('span', {text: ranText(job)}),
         Number.isFinite(rest) && h('b', {text: 'ends about ' + end + ', in ' + duration(rest)}));
