@@ -213,7 +213,7 @@ static void what_cannot_be_run_is_not_sent(void **state)
     } cases[] = {
         {"", "usage: evenstep run [OPTIONS] FILE"},
         {"$/none.py", "cannot find the program"},
-        {"$", "is no file"},
+        {"$", "is a folder: name the file to run in it"},
         {"$/notes.txt", "does not end in .py and is not executable"},
         {"--folder /usr $/train.py", "is not in the folder '/usr'"},
         {"--set seed=1 $/train.py", "--set: 'seed' is no JSON pointer"},
