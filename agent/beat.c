@@ -180,8 +180,7 @@ struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus,
     b->loads = loads_new((int)json_array_size(c->nodes));
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->wake, NULL);
-    b->store = c->own_store[0] ? store_open(c->own_store, c->own_password, e)
-                               : store_open(c->store, c->password, e);
+    b->store = agent_config_open_store(c, e);
     if (!b->store || send_beat(b, e) < 0) {
         goto fail;
     }

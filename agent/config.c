@@ -19,6 +19,7 @@
 #include "common/machine/probe.h"
 #include "common/proc.h"
 #include "job/node/node.h"
+#include "store/store.h"
 
 static const struct opt table[] = {
     {"store", "URL", OPT_STRING, NULL, 0, 0,
@@ -277,4 +278,10 @@ void agent_config_release(struct agent_config *c)
     free(c->worker_password);
     opt_free(c->options);
     memset(c, 0, sizeof *c);
+}
+
+struct store *agent_config_open_store(const struct agent_config *c, struct err *e)
+{
+    return c->own_store[0] ? store_open(c->own_store, c->own_password, e)
+                           : store_open(c->store, c->password, e);
 }

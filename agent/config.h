@@ -35,5 +35,7 @@ void agent_config_release(struct agent_config *c);
 /* Which address this host has on the way to the store; fills address and network. May fail for a
  * while: the store's name may not be known yet. */
 int agent_config_find_address(struct agent_config *c, struct err *e);
+/* As this host's own user, if it has one. */
+struct store *agent_config_open_store(const struct agent_config *c, struct err *e);
 
 #endif

@@ -103,8 +103,7 @@ static int connect_store(struct agent *a, bool own, struct err *e)
             return rc;
         }
     }
-    struct store *s =
-        own ? store_open(c->own_store, c->own_password, e) : store_open(c->store, c->password, e);
+    struct store *s = agent_config_open_store(c, e);
     if (s) {
         store_close(a->store);
         a->store = s;
@@ -314,7 +313,7 @@ static int start(struct agent *a, struct err *e)
     int rc = sign_random(&random, e);
     sign_hex(&random, a->instance);
     log_set_level(a->config.log_level);
-    a->store = rc == 0 ? store_open(a->config.store, a->config.password, e) : NULL;
+    a->store = rc == 0 ? agent_config_open_store(&a->config, e) : NULL;
     return a->store ? 0 : -(int)e->code;
 }
 
