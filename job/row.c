@@ -102,6 +102,11 @@ double row_own_seconds(const struct row *row)
     return (double)row->compute_seconds + (isfinite(row->load_seconds) ? row->load_seconds : 0);
 }
 
+double row_step_seconds(const struct row *row)
+{
+    return row_own_seconds(row) + row->exchange_seconds + row->wait_seconds;
+}
+
 #define BY_SAMPLES_NONE(name, merged)
 #define BY_SAMPLES_NODE(name, merged) [ROW_VALUE_##name] = (merged) == ROW_MEAN,
 #define BY_SAMPLES_JOB(name, merged) [ROW_VALUE_##name] = (merged) == ROW_MEAN,

@@ -101,6 +101,7 @@ void row_values(const struct row *row, float out[ROW_VALUES]);
 /* What the node itself took for its minibatch: loading its data and computing. Minibatches are made
  * from it. */
 double row_own_seconds(const struct row *row);
+double row_step_seconds(const struct row *row); /* all of its step, the exchange too */
 /* Values that are weighted by samples where they are averaged, as a loss is. */
 bool row_value_by_samples(int value);
 /* All columns as numbers, and a row of them; whole numbers beyond a column's range become its

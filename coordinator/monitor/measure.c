@@ -69,9 +69,9 @@ double recent_speed(const struct recent_rows *r, double seconds)
 
 void step_times_add(struct step_times *t, const struct row *row)
 {
-    double own = row_own_seconds(row), seconds = own + row->exchange_seconds + row->wait_seconds;
+    double own = row_own_seconds(row);
     double beta = t->count == 0 ? 1.0 : 0.1;
-    t->seconds[t->at] = seconds;
+    t->seconds[t->at] = row_step_seconds(row);
     t->at = (t->at + 1) % MEASURE_STEPS;
     t->count += t->count < MEASURE_STEPS;
     t->load += beta * (own - row->compute_seconds - t->load);

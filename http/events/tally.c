@@ -120,7 +120,7 @@ static void count_rows(struct tally *t, const json_t *data)
 {
     struct row row;
     for (size_t i = 0; rows_event_read(data, i, &row); i++) {
-        histogram_add(&t->step, row_own_seconds(&row) + row.exchange_seconds + row.wait_seconds);
+        histogram_add(&t->step, row_step_seconds(&row));
         histogram_add(&t->staleness, row.staleness);
     }
 }
