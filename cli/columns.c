@@ -77,6 +77,11 @@ static void show_words(char *out, size_t size, const json_t *words)
     }
 }
 
+bool column_is_virtual(const json_t *job)
+{
+    return json_is_object(column_get(job, "spec.cluster"));
+}
+
 static void show_took(char *out, size_t size, const json_t *job)
 {
     int64_t from = clock_parse(jsonx_string_at(job, "started")),
@@ -85,9 +90,9 @@ static void show_took(char *out, size_t size, const json_t *job)
         to = to >= 0 ? to : clock_wall_ms();
         /* it had started once all nodes had made a step: a short job may have trained for longer,
          * if not by the clock of a virtual one */
-        bool is_virtual = column_get(job, "spec.cluster") != NULL;
         double trained = json_number_value(json_object_get(job, "seconds"));
-        show_seconds(out, size, fmax((double)(to - from) / 1000, is_virtual ? 0 : trained));
+        show_seconds(out, size,
+                     fmax((double)(to - from) / 1000, column_is_virtual(job) ? 0 : trained));
     }
 }
 

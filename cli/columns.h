@@ -5,6 +5,7 @@
 #define CLI_COLUMNS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum column_kind {
@@ -35,6 +36,8 @@ enum { COLUMN_BYTES_MOST = 512 };
 
 /* The value at a path of keys with dots between; NULL: there is none. Borrowed. */
 const json_t *column_get(const json_t *document, const char *path);
+/* A job on virtual nodes: its seconds are not the clock's. */
+bool column_is_virtual(const json_t *job);
 /* The value as it is shown, "-" where it is null or missing. Returns out. */
 const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, const char *path,
                         enum column_kind kind);

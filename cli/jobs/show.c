@@ -53,12 +53,11 @@ static void print_figures(const json_t *job)
 /* By the clock, and on the job's own: a pause is no training, nor is the start of an attempt. */
 static void print_times(const json_t *job)
 {
-    bool over = json_is_string(json_object_get(job, "finished")),
-         is_virtual = json_is_object(column_get(job, "spec.cluster"));
+    bool over = json_is_string(json_object_get(job, "finished"));
     if (json_is_string(json_object_get(job, "started"))) {
         printf("  %s %s%s, trained for %s%s\n", over ? "took" : "started", SHOWN(job, "", TOOK),
                over ? "" : " ago", SHOWN(job, "seconds", SECONDS),
-               is_virtual ? " of virtual time" : "");
+               column_is_virtual(job) ? " of virtual time" : "");
     }
 }
 
