@@ -196,13 +196,14 @@ static void give_reason(const struct balancer *b, struct assignment *next)
     }
     int from = b->current.sizes[who], to = next->sizes[who];
     double own = sample_seconds(b, who), others = others_seconds(b, who), times = off(own, others);
+    bool slower = own > others;
     const char *against = b->workers == 2 ? b->names[1 - who] : "the median";
     char cause[128];
     if (times < 1.05) {
         snprintf(cause, sizeof cause, "computes as fast as %s", against);
-    } else if ((own > others) == (to < from)) {
-        snprintf(cause, sizeof cause, "computes %.*f times %s than %s",
-                 times<9.95, times, own> others ? "slower" : "faster", against);
+    } else if (slower == (to < from)) {
+        snprintf(cause, sizeof cause, "computes %.*f times %s than %s", times < 9.95 ? 1 : 0, times,
+                 slower ? "slower" : "faster", against);
     } else {
         snprintf(cause, sizeof cause, "takes %.2f times as long as the median for a step", longer);
     }

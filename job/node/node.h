@@ -50,9 +50,9 @@ int64_t node_memory_bytes(const json_t *node);
 const json_t *node_labels(const json_t *node); /* object of texts, or NULL */
 /* What a program that is started by this interpreter (a path, or "python3") finds there. */
 struct node_python {
-    const json_t
-        *packages; /* versions by name (common/machine/packages.h): of its python3 where the node
-                               tells of no other interpreter; NULL: it does not tell */
+    /* Versions by name (common/machine/packages.h): of its python3 where the node tells of no other
+     * interpreter; NULL: it does not tell. */
+    const json_t *packages;
     const json_t *broken; /* what cannot be imported, with why; NULL: nothing */
     bool missing;         /* the node tells its interpreters, and this is none of them */
     bool asked;           /* it is still being asked */
