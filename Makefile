@@ -243,7 +243,8 @@ compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
 formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS) client) tests/ docs/,$(foreach e,c h cu cpp,\
     $(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e))))) \
-    $(wildcard static/js/*.js static/js/*/*.js static/js/*/*/*.js)
+    $(wildcard static/js/*.js static/js/*/*.js static/js/*/*/*.js \
+    static/js/*/*/*/*.js)
 format: ## clang-format over everything
 	@clang-format-14 -i $(formatted)
 check-format: ## nothing that `make format` would change, where clang-format 14 is
