@@ -3,7 +3,7 @@ import pytest
 
 from selenium.webdriver.common.keys import Keys
 
-from service import until
+from service import Service, until
 
 LONG = {
     "name": "live", "model": "mlp",
@@ -12,6 +12,18 @@ LONG = {
     "strategy": {"type": "asgd"}, "batching": {"global_batch": 512, "policy": "dynamic"},
     "workers": 4, "epochs": 10**6, "seed": 1,
 }
+
+
+# A quarter as fast as those of conftest.py: the job trains for as long as the file lasts, and takes
+# a core from the browsers beside it otherwise
+NODES = ("fast-1=cpu:1,slowdown=16", "fast-2=cpu:1,slowdown=16", "mid=cpu:1,slowdown=32",
+         "slow=cpu:1,slowdown=64")
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service(nodes=NODES) as s:
+        yield s
 
 
 @pytest.fixture(scope="module")
