@@ -35,6 +35,9 @@ const char *store_url(const struct store *s);
 int store_url_as(const char *url, const char *user, char out[512], struct err *e);
 /* Has the connection on which calls wait been open since the last such call? */
 bool store_follows(struct store *s);
+/* Grows with each connection that is opened for calls; 0: none was. A Redis that was started anew
+ * is reached by a new one. */
+int64_t store_connection(const struct store *s);
 /* Loads what workers, keepers and agents call (functions.c): the coordinator does so whenever it
  * has connected anew. */
 int store_functions_load(struct store *s, struct err *e);

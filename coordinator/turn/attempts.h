@@ -50,12 +50,12 @@ struct run {
     double changing_since; /* the last step before this attempt, which changed the size; 0: it did
                               not, or has stepped since */
     double change_seconds; /* how long that change took, without a step; 0: not known */
-    bool elsewhere;  /* its process is on another host or of another boot: only heartbeats tell how
+    bool elsewhere;   /* its process is on another host or of another boot: only heartbeats tell how
                        it is */
-    bool blameless;  /* if it is lost, that is the coordinator's end, and no restart is counted */
-    double users_at; /* when users of the store were made for its ranks */
-    bool unrecorded; /* the record of its process is still to be written */
-    bool over;       /* its process has ended */
+    bool blameless;   /* if it is lost, that is the coordinator's end, and no restart is counted */
+    int64_t users_on; /* store_connection() as users of the store were made for its ranks */
+    bool unrecorded;  /* the record of its process is still to be written */
+    bool over;        /* its process has ended */
     int exit_code;
     char why[300];           /* mpirun's last words */
     bool failed;             /* the coordinator found something wrong: */

@@ -12,7 +12,7 @@
 #include "coordinator/turn/wall.h"
 
 static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10,
-                    yield_patience = 60, stop_grace = 2, last_words_seconds = 3, users_seconds = 2;
+                    yield_patience = 60, stop_grace = 2, last_words_seconds = 3;
 
 static void stop_process(struct run *r, double grace)
 {
@@ -143,15 +143,6 @@ static bool is_over_elsewhere(struct attempts *a, struct run *r, double now)
     return r->failed || (r->ended_at > 0 && now - r->ended_at > last_words_seconds);
 }
 
-/* A Redis that was started anew has forgotten them, and ranks come back to it. */
-static void watch_users(struct attempts *a, struct run *r, double now)
-{
-    if (r->plan && plan_first_remote(r->plan) && now - r->users_at >= users_seconds) {
-        r->users_at = now;
-        users_make(a, r->plan);
-    }
-}
-
 static bool poll_process(struct attempts *a, struct run *r, double now)
 {
     if (r->elsewhere) {
@@ -210,7 +201,7 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
         run_enforce(r, now);
         return -(int)trouble.code;
     }
-    watch_users(a, r, now);
+    users_watch(a, r);
     watch_ranks(r, now);
     watch_time(a, r, now);
     watch_pace(a, r, now);
