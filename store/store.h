@@ -173,10 +173,25 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
-/* What a scheduler asks again and again, in one round trip: {"queued": [ids in queue order],
- * "priorities": [of these], "cancelling": [ids], "states": {ID: name, or null: no such job}}, the
- * last of the ids that were given (array of strings). */
-json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
+/* What a scheduler asks again and again. */
+struct queued_job {
+    char id[STORE_ID];
+    int priority;
+};
+struct seen_job {
+    char id[STORE_ID];
+    int state; /* enum job_state; -1: no such job */
+};
+struct store_overview {
+    struct queued_job *queued; /* in queue order */
+    char (*cancelling)[STORE_ID];
+    struct seen_job *asked; /* those that were asked for, in their order */
+    size_t n_queued, n_cancelling, n_asked;
+};
+/* Fills it in one round trip; the caller releases it. On failure it is empty. */
+int store_overview_read(struct store *s, struct store_overview *out, const char *const *ids,
+                        size_t n, struct err *e);
+void store_overview_release(struct store_overview *o); /* empties it */
 
 /* ---- owners of jobs (jobs/owners.c) ---------------------------------------------------------- */
 /* Whose these jobs are (array of ids): array of names, "" for nobody's and where there is no job.
