@@ -46,6 +46,14 @@ json_t *jsonx_text(const char *text)
     return s ? s : json_string("(text that is not UTF-8)");
 }
 
+const char *jsonx_problems_first(const struct jsonx_problems *p, char out[JSONX_FIRST])
+{
+    const struct jsonx_problem *first = p->count > 0 ? p->items : &(struct jsonx_problem){0};
+    snprintf(out, JSONX_FIRST, "%s%s%s", first->pointer, first->pointer[0] ? ": " : "",
+             first->message);
+    return out;
+}
+
 json_t *jsonx_problems_json(const struct jsonx_problems *p)
 {
     json_t *out = json_array();

@@ -23,6 +23,10 @@ struct jsonx_problems {
 void jsonx_problems_release(struct jsonx_problems *p);
 void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* "/epochs: must be a whole number", of the first; without its pointer where that is "", and ""
+ * where there is none. Returns out. */
+enum { JSONX_FIRST = sizeof(struct jsonx_problem) + 2 };
+const char *jsonx_problems_first(const struct jsonx_problems *p, char out[JSONX_FIRST]);
 /* [{"pointer", "message"}]; a new reference. */
 json_t *jsonx_problems_json(const struct jsonx_problems *p);
 

@@ -191,6 +191,14 @@ int request_not_valid(const struct request *q, const char *what, struct err *e)
     return err_set(e, ERR_INVALID, "%s is not valid: %s", what, q->problems.items[0].message);
 }
 
+int request_document_not_valid(const struct request *q, const char *what, struct err *e)
+{
+    char first[JSONX_FIRST];
+    int n = q->problems.count + q->problems.dropped;
+    return err_set(e, ERR_INVALID, "%s is not valid: %s%s", what,
+                   jsonx_problems_first(&q->problems, first), n > 1 ? ", and more" : "");
+}
+
 int request_blame(struct request *q, const char *param, const struct err *e)
 {
     if (e->code == ERR_INVALID) {

@@ -77,6 +77,8 @@ int request_check_query(struct request *q, struct err *e);
 /* ERR_INVALID: "WHAT is not valid: " and the first of the request's problems, of which there is at
  * least one. */
 int request_not_valid(const struct request *q, const char *what, struct err *e);
+/* The same of a document, with the place of its first problem: "WHAT is not valid: /epochs: …". */
+int request_document_not_valid(const struct request *q, const char *what, struct err *e);
 /* Where *e is ERR_INVALID it is this query parameter's problem. Returns the error. */
 int request_blame(struct request *q, const char *param, const struct err *e);
 /* How much its Accept headers want a media type: 0 to 1000, or -1: it has none. */

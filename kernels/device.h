@@ -1,4 +1,4 @@
-/* The device seam: what a worker asks of the hardware it runs on.
+/* The device interface: what a worker asks of the hardware that it runs on.
  *
  * A device runs *programs*. A program is a network compiled for one minibatch size. It has two
  * parts: `compute` (gather samples, forward, loss, backward) and `update` (optimizer). Inputs that

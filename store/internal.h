@@ -45,6 +45,7 @@ struct store {
     int port, db;
     struct store_tls tls;
     redisContext *redis;             /* commands; NULL while not connected */
+    int64_t connection;              /* how many times it was opened */
     redisContext *events;            /* what blocks waits here */
     int events_ms;                   /* the time limit that its socket has */
     int appended;                    /* commands whose replies have not been taken */

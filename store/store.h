@@ -1,12 +1,12 @@
-/* The store: where a job's facts are kept, in Redis and (rows) on disk. The only code that speaks
- * Redis.
+/* The store keeps the facts of jobs in Redis, and their rows on disk (history.h). No other code
+ * speaks to Redis.
  *
- * One connection per thread: a struct store belongs to one thread. Calls block at most 2 s; with
- * Redis away they return ERR_UNAVAILABLE, and the next call tries to connect again. The keys are
- * listed in store/redis/keys.def, what is in them in docs/store-schema.md.
+ * A struct store is a connection and belongs to one thread. A call blocks for 2 s at most. While
+ * Redis is away calls return ERR_UNAVAILABLE, and each tries to connect again. store/redis/keys.def
+ * lists the keys, docs/store-schema.md says what is in them.
  *
- * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so no late
- * writer brings pieces of a deleted one back. Needs Redis 7.0 or newer.
+ * What belongs to a job is written only while the job exists (ERR_NOT_FOUND otherwise), so a late
+ * writer does not bring back parts of a deleted job. Needs Redis 7.0 or newer.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -35,11 +35,14 @@ const char *store_url(const struct store *s);
 int store_url_as(const char *url, const char *user, char out[512], struct err *e);
 /* Has the connection on which calls wait been open since the last such call? */
 bool store_follows(struct store *s);
+/* Grows with each connection that is opened for calls; 0: none was. A Redis that was started anew
+ * is reached by a new one. */
+int64_t store_connection(const struct store *s);
 /* Loads what workers, keepers and agents call (functions.c): the coordinator does so whenever it
  * has connected anew. */
 int store_functions_load(struct store *s, struct err *e);
 
-/* ---- the private server (redis.c) ------------------------------------------------------------ */
+/* ---- the private server (redis/private.c) ---------------------------------------------------- */
 enum server_start { SERVER_WAS_THERE, SERVER_STARTED };
 /* Starts redis-server on DIR/redis.sock with an append-only file in DIR/redis, or finds the one
  * that is there (by its socket and pid file; it outlives a killed coordinator). Puts
@@ -48,7 +51,7 @@ int redis_private_start(const char *dir, char *url, int *pid, struct err *e);
 /* Asks it to save and end, and waits for it. */
 void redis_private_stop(const char *dir);
 
-/* ---- one coordinator at a time (fence.c) ----------------------------------------------------- */
+/* ---- one coordinator at a time (redis/fence.c) ----------------------------------------------- */
 enum {
     STORE_LEADER_MS = 6000, /* a lease that was not renewed for this long may be taken */
     STORE_INSTANCE = 33     /* 32 hex digits */
@@ -86,7 +89,7 @@ int store_leader_store(struct store *s, char out[STORE_INSTANCE], struct err *e)
 /* Gives it back, so that the next one need not wait. */
 int store_leader_give(struct store *s, const char *instance, struct err *e);
 
-/* ---- jobs (jobs.c) --------------------------------------------------------------------------- */
+/* ---- jobs (jobs/) ---------------------------------------------------------------------------- */
 enum {
     STORE_ID = 17, /* 16 hex digits */
     STORE_VERSION = 88
@@ -100,7 +103,7 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
                      const char *owner, char id[STORE_ID], struct err *e);
 /* 1: this idempotency key has made a job; 0: it has not. */
 int store_job_made(struct store *s, const char *idempotency_key, struct err *e);
-/* The job as DESIGN.md section 9 prints it: hash and live document merged. New reference, NULL with
+/* The job as the API prints it: its hash and its live document in one. New reference, NULL with
  * ERR_NOT_FOUND. */
 json_t *store_job_get(struct store *s, const char *id, struct err *e);
 /* The same as compact JSON, malloc'd, and its version (or NULL) as store_job_version gives it. */
@@ -170,10 +173,25 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
-/* What a scheduler asks again and again, in one round trip: {"queued": [ids in queue order],
- * "priorities": [of these], "cancelling": [ids], "states": {ID: name, or null: no such job}}, the
- * last of the ids that were given (array of strings). */
-json_t *store_overview(struct store *s, const json_t *ids, struct err *e);
+/* What a scheduler asks again and again. */
+struct queued_job {
+    char id[STORE_ID];
+    int priority;
+};
+struct seen_job {
+    char id[STORE_ID];
+    int state; /* enum job_state; -1: no such job */
+};
+struct store_overview {
+    struct queued_job *queued; /* in queue order */
+    char (*cancelling)[STORE_ID];
+    struct seen_job *asked; /* those that were asked for, in their order */
+    size_t n_queued, n_cancelling, n_asked;
+};
+/* Fills it in one round trip; the caller releases it. On failure it is empty. */
+int store_overview_read(struct store *s, struct store_overview *out, const char *const *ids,
+                        size_t n, struct err *e);
+void store_overview_release(struct store_overview *o); /* empties it */
 
 /* ---- owners of jobs (jobs/owners.c) ---------------------------------------------------------- */
 /* Whose these jobs are (array of ids): array of names, "" for nobody's and where there is no job.
@@ -186,7 +204,7 @@ json_t *store_owners(struct store *s, struct err *e);
 /* Of such an answer; 0: it has no job. */
 int64_t store_owner_disk_bytes(const json_t *owners, const char *name);
 
-/* ---- what ranks report (report.c), and what the coordinator reads of it (feed.c) ------------- */
+/* ---- what ranks report (jobs/report.c), and what the coordinator reads of it (jobs/feed.c) --- */
 enum { STORE_PLACE = 32 }; /* bytes of a place in a stream, "MS-SEQ"; "0-0": its beginning */
 /* Two places as strcmp() would compare them in time; -2: one is malformed. */
 int store_stream_compare(const char *a, const char *b);

@@ -110,8 +110,9 @@ struct jobspec *config_load_spec(const char *path, struct jsonx_problems *proble
         return spec;
     }
     if (j && problems->count > 0) {
-        err_set(e, ERR_INVALID, "the job spec is not valid: %s %s", problems->items[0].pointer,
-                problems->items[0].message);
+        char first[JSONX_FIRST];
+        err_set(e, ERR_INVALID, "the job spec is not valid: %s",
+                jsonx_problems_first(problems, first));
     }
     json_decref(j);
     if (spec) {

@@ -1,5 +1,5 @@
-/* The trainer: one rank's life, the same over MPI and on the virtual clock. All state is in the
- * struct, so that many trainers live in one process.
+/* The trainer runs one rank from its start to the end of the job, in the same way over MPI and on a
+ * virtual clock. All of its state is in the struct, so one process can run many trainers.
  */
 #ifndef WORKER_TRAINER_H
 #define WORKER_TRAINER_H

@@ -4,7 +4,7 @@
  *     pack the folder ─► a service, or one for this run ─► upload ─► submit ─► follow ─► artifacts
  *
  * The first line of stdout is the job's id and nothing else is there; everything for people is on
- * stderr. The exit status says how it ended (cli/status.h; docs/own-program.md).
+ * stderr. The exit status says how it ended (cli/status.h; docs/own-program-run.md).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* A network of two layers, written by hand, that reads drawn digits: one machine, as anybody has
- * it. digits.c is the same program made distributed; docs/own-program.md shows the difference.
+ * it. digits.c is the same program made distributed; docs/own-program-frameworks.md shows the
+ * difference.
  */
 #include <math.h>
 #include <stdint.h>

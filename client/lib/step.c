@@ -101,37 +101,35 @@ PUBLIC int es_takes_gradients(void)
     return es_usable("es_takes_gradients") < 0 ? -1 : es_session.takes && !es_session.inside;
 }
 
-PUBLIC int es_weight(double weight)
+/* Is a slice open, and is what the program tells of it a number of 0 or more? */
+static int check_told(const char *call, const char *what, double value)
 {
-    struct session *s = &es_session;
-
-    if (es_usable("es_weight") < 0) {
+    if (es_usable(call) < 0) {
         return -1;
     }
-    if (!s->open) {
-        return es_fail("es_weight: no slice was begun");
+    if (!es_session.open) {
+        return es_fail("%s: no slice was begun", call);
     }
-    if (!isfinite(weight) || weight < 0) {
-        return es_fail("es_weight: a weight is a number of 0 or more, not %g", weight);
+    return isfinite(value) && value >= 0
+               ? 0
+               : es_fail("%s: %s a number of 0 or more, not %g", call, what, value);
+}
+
+PUBLIC int es_weight(double weight)
+{
+    if (check_told("es_weight", "a weight is", weight) < 0) {
+        return -1;
     }
-    s->weight = weight;
+    es_session.weight = weight;
     return 0;
 }
 
 PUBLIC int es_loading(double seconds)
 {
-    struct session *s = &es_session;
-
-    if (es_usable("es_loading") < 0) {
+    if (check_told("es_loading", "seconds are", seconds) < 0) {
         return -1;
     }
-    if (!s->open) {
-        return es_fail("es_loading: no slice was begun");
-    }
-    if (!isfinite(seconds) || seconds < 0) {
-        return es_fail("es_loading: seconds are a number of 0 or more, not %g", seconds);
-    }
-    s->loading += seconds;
+    es_session.loading += seconds;
     return 0;
 }
 

@@ -22,10 +22,10 @@ static json_t *read_file(const char *path, struct err *e)
     struct jsonx_problems problems = {0};
     json_t *document = jsonx_load(path, FILE_BYTES, e);
     if (document && !quota_check(document, &problems)) {
-        const struct jsonx_problem *first = &problems.items[0];
+        char first[JSONX_FIRST];
         int more = problems.count + problems.dropped - 1;
-        err_set(e, ERR_INVALID, "cannot read quotas file '%s': %s%s%s", path, first->pointer,
-                first->pointer[0] ? ": " : "", first->message);
+        err_set(e, ERR_INVALID, "cannot read quotas file '%s': %s", path,
+                jsonx_problems_first(&problems, first));
         if (more > 0) {
             err_hint(e, "%d more mistake%s in the file", more, more == 1 ? " is" : "s are");
         }

@@ -190,14 +190,15 @@ static json_t *simulate_all(struct prediction *p, struct err *e)
             continue;
         }
         struct err why = {0};
-        json_t *row = predict_run(p, i < 0 ? chosen : all[i], i < 0, i < 0 ? e : &why);
-        if (row) {
-            if (i >= 0) {
-                json_object_del(row, "workers");
-            }
-            json_array_append_new(rows, row);
+        struct predicted run;
+        int ran = predict_run(p, i < 0 ? chosen : all[i], i < 0, &run, i < 0 ? e : &why);
+        if (ran >= 0 && i >= 0) {
+            json_object_del(run.row, "workers");
+        }
+        if (ran >= 0) {
+            json_array_append_new(rows, run.row);
         } else if (i < 0) {
-            rc = -(int)e->code;
+            rc = ran;
         }
     }
     proc_remove_tree(p->dir, NULL);

@@ -27,19 +27,6 @@ json_t *predict_link(double slower)
                      host_bandwidth / slower);
 }
 
-/* The mean over the workers of a row. */
-static double exchange_of(const json_t *row)
-{
-    const json_t *workers = json_object_get(row, "workers");
-    double sum = 0;
-    size_t i, n = json_array_size(workers);
-    json_t *w;
-    json_array_foreach(workers, i, w) {
-        sum += json_number_value(json_object_get(w, "exchange_seconds"));
-    }
-    return n > 0 ? sum / (double)n : 0;
-}
-
 static int set_links(struct prediction *p, double slower, struct err *e)
 {
     json_t *link = predict_link(slower);
@@ -52,12 +39,14 @@ static int try_links(struct prediction *p, struct trial *t, struct err *e)
 {
     const char *chosen = catalog_get(p->spec->strategy.type)->name,
                *measured = p->exchange.strategy;
+    struct predicted run = {0};
     int rc = set_links(p, t->slower, e);
-    json_t *row = rc < 0 ? NULL : predict_run(p, measured, strcmp(measured, chosen) == 0, e);
-    t->seconds = exchange_of(row);
-    rc = rc < 0 ? rc : row ? 0 : -(int)e->code;
-    json_decref(row);
-    return rc;
+    if (rc < 0 || (rc = predict_run(p, measured, strcmp(measured, chosen) == 0, &run, e)) < 0) {
+        return rc;
+    }
+    t->seconds = run.exchange_seconds;
+    json_decref(run.row);
+    return 0;
 }
 
 /* How far from what is wanted, as a factor's logarithm. */

@@ -129,12 +129,12 @@ static json_t *row_of(const struct prediction *p, const struct summary_read runs
     return row;
 }
 
-/* The row of the summaries that the runs left. */
-static json_t *read_row(const struct prediction *p, const char *strategy, bool chosen,
-                        struct err *e)
+/* What the summaries say that the runs left. */
+static int read_runs(const struct prediction *p, const char *strategy, bool chosen,
+                     struct predicted *out, struct err *e)
 {
     struct summary_read runs[SEEDS] = {0};
-    json_t *documents[SEEDS] = {0}, *row = NULL;
+    json_t *documents[SEEDS] = {0};
     int read = 0;
     while (read < SEEDS) {
         char path[128];
@@ -147,23 +147,25 @@ static json_t *read_row(const struct prediction *p, const char *strategy, bool c
     }
     if (read == SEEDS) {
         qsort(runs, SEEDS, sizeof runs[0], by_rate);
-        row = row_of(p, runs, strategy, chosen);
+        out->row = row_of(p, runs, strategy, chosen);
+        out->exchange_seconds = runs[SEEDS / 2].exchange_seconds;
     }
     for (int i = 0; i < SEEDS; i++) {
         summary_release(&runs[i]);
         json_decref(documents[i]);
     }
-    return row;
+    return read == SEEDS ? 0 : -(int)e->code;
 }
 
-/* NULL if the strategy cannot run this job. */
-json_t *predict_run(const struct prediction *p, const char *strategy, bool chosen, struct err *e)
+int predict_run(const struct prediction *p, const char *strategy, bool chosen,
+                struct predicted *out, struct err *e)
 {
     struct jobspec as = {.strategy.type = catalog_find(CATALOG_STRATEGY, strategy)->id};
     int64_t samples = samples_of(p, jobspec_uses_server(&as));
     json_t *j = job_of(p, strategy, chosen);
     int rc = predict_write(p->dir, "job.json", j, e), started = 0;
     pid_t pids[SEEDS];
+    *out = (struct predicted){0};
     json_decref(j);
     while (rc >= 0 && started < SEEDS) {
         pids[started] = start(p, started, samples, e);
@@ -173,11 +175,11 @@ json_t *predict_run(const struct prediction *p, const char *strategy, bool chose
     struct err of_runs = {0};
     int ended = wait_all(pids, started, &of_runs);
     if (rc < 0) {
-        return NULL;
+        return rc;
     }
     if (ended < 0) {
         *e = of_runs;
-        return NULL;
+        return ended;
     }
-    return read_row(p, strategy, chosen, e);
+    return read_runs(p, strategy, chosen, out, e);
 }

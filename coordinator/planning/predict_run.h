@@ -19,9 +19,15 @@ struct prediction {
 
 /* A document as DIR/NAME. */
 int predict_write(const char *dir, const char *name, const json_t *j, struct err *e);
-/* The job under this strategy on DIR/cluster.json: a row of the answer, with its "workers". NULL if
- * the strategy cannot run this job. */
-json_t *predict_run(const struct prediction *p, const char *strategy, bool chosen, struct err *e);
+/* What a strategy's run was like. */
+struct predicted {
+    json_t *row;             /* of the answer, with its "workers"; owned by the caller */
+    double exchange_seconds; /* of a step: the mean over the workers */
+};
+/* Runs the job under this strategy on DIR/cluster.json. Negative, and no row, if it cannot run this
+ * job. */
+int predict_run(const struct prediction *p, const char *strategy, bool chosen,
+                struct predicted *out, struct err *e);
 
 /* A link between ranks of one host, or one that is so many times as slow. New reference. */
 json_t *predict_link(double slower);

@@ -40,13 +40,28 @@ void attempts_drop(struct attempts *a, struct run *gone)
     run_free(gone);
 }
 
+void attempts_free_resizes(struct resize **list)
+{
+    for (struct resize *x = *list, *next; x; x = next) {
+        next = x->next;
+        json_decref(x->gives);
+        json_decref(x->nodes);
+        free(x);
+    }
+    *list = NULL;
+}
+
 void attempts_release(struct attempts *a)
 {
     while (a->runs) {
         attempts_drop(a, a->runs);
     }
-    json_decref(a->pauses);
-    json_decref(a->changes);
+    for (struct pause *p = a->pauses, *next; p; p = next) {
+        next = p->next;
+        free(p);
+    }
+    a->pauses = NULL;
+    attempts_free_resizes(&a->resizes);
 }
 
 void run_free(struct run *r)
@@ -55,7 +70,7 @@ void run_free(struct run *r)
         monitor_close(r->monitor);
         attempts_free_spec(r->spec);
         planner_free(r->plan);
-        json_decref(r->change);
+        attempts_free_resizes(&r->resize);
     }
     free(r);
 }
@@ -120,25 +135,42 @@ int attempts_record(struct attempts *a, const struct run *r, struct err *e)
     return rc;
 }
 
+/* The link that points to the job's pause, or to the end of the list. */
+static struct pause **pause_of(struct pause **at, const char *job)
+{
+    while (*at && strcmp((*at)->job, job) != 0) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
 void attempts_back_off(struct attempts *a, const char *job, double lasted, double now)
 {
-    const json_t *before = json_object_get(a->pauses, job);
-    int quick = (int)json_integer_value(json_object_get(before, "quick")) + 1;
-    double pause = quick < 3 ? 0 : quick > 9 ? pause_most : 1 << (quick - 3);
+    struct pause **at = pause_of(&a->pauses, job), *p = *at;
     if (lasted >= quick_seconds) {
-        json_object_del(a->pauses, job);
+        *at = p ? p->next : NULL;
+        free(p);
         return;
     }
-    pause = pause < pause_most ? pause : pause_most;
-    json_object_set_new(a->pauses, job,
-                        json_pack("{s:i, s:f}", "quick", quick, "until", now + pause));
+    if (!p && (p = calloc(1, sizeof *p))) {
+        snprintf(p->job, sizeof p->job, "%s", job);
+        *at = p;
+    }
+    if (p) { /* where memory ran out it does not wait */
+        int quick = ++p->quick;
+        double seconds = quick < 3 ? 0 : quick > 9 ? pause_most : 1 << (quick - 3);
+        p->until = now + (seconds < pause_most ? seconds : pause_most);
+    }
 }
 
 double attempts_pause(const struct attempts *a, const char *job, double now)
 {
-    const json_t *pause = json_object_get(a->pauses, job);
-    double left = json_number_value(json_object_get(pause, "until")) - now;
-    return pause && left > 0 ? left : 0;
+    for (const struct pause *p = a->pauses; p; p = p->next) {
+        if (strcmp(p->job, job) == 0) {
+            return p->until > now ? p->until - now : 0;
+        }
+    }
+    return 0;
 }
 
 int attempts_watch(struct attempts *a, struct run *r, bool adopted, double now, struct err *e)

@@ -21,6 +21,27 @@
 #include "coordinator/monitor/monitor.h"
 #include "store/store.h"
 
+/* A job whose last attempts ended soon: attempts_back_off(). */
+struct pause {
+    struct pause *next;
+    char job[STORE_ID];
+    int quick;    /* attempts in a row that ended soon */
+    double until; /* nothing of it starts before */
+};
+
+enum { RESIZE_WHY = 120 };
+/* A change of the size of a job, from when it is asked for until its next attempt begins. */
+struct resize {
+    struct resize *next; /* among those between two attempts */
+    char job[STORE_ID];
+    json_t *gives;        /* names of the nodes that it gives up; none: it grows; owned */
+    char why[RESIZE_WHY]; /* for whom it gives them up */
+    /* since its attempt has ended: */
+    json_t *nodes;  /* names of those that it had; owned */
+    int from;       /* how many */
+    double step_at; /* its last step before */
+};
+
 /* An attempt of a job. */
 struct run {
     struct run *next;
@@ -36,12 +57,12 @@ struct run {
     bool expired;       /* past max_seconds or max_wall_seconds: told to stop */
     int64_t started_ms; /* the job's first start; 0: not read yet */
     struct err late;    /* past max_wall_seconds: how */
-    bool leaving;   /* a host of it is about to stop, or it yields: it writes a checkpoint and goes
+    bool leaving; /* a host of it is about to stop, or it yields: it writes a checkpoint and goes
                      back to the queue */
-    bool yields;    /* leaving, so that another job gets its nodes, or to change its size */
-    json_t *change; /* leaving to change its size: see resize.h; owned, NULL: it does not */
-    bool requeued;  /* left, and its job is queued again */
-    int priority;   /* as it was at */
+    bool yields;  /* leaving, so that another job gets its nodes, or to change its size */
+    struct resize *resize; /* leaving to change its size; owned, NULL: it does not */
+    bool requeued;         /* left, and its job is queued again */
+    int priority;          /* as it was at */
     double priority_at;    /* this turn; 0: never read */
     int64_t step;          /* the newest that was seen, and */
     double step_at;        /* when */
@@ -50,12 +71,12 @@ struct run {
     double changing_since; /* the last step before this attempt, which changed the size; 0: it did
                               not, or has stepped since */
     double change_seconds; /* how long that change took, without a step; 0: not known */
-    bool elsewhere;  /* its process is on another host or of another boot: only heartbeats tell how
+    bool elsewhere;   /* its process is on another host or of another boot: only heartbeats tell how
                        it is */
-    bool blameless;  /* if it is lost, that is the coordinator's end, and no restart is counted */
-    double users_at; /* when users of the store were made for its ranks */
-    bool unrecorded; /* the record of its process is still to be written */
-    bool over;       /* its process has ended */
+    bool blameless;   /* if it is lost, that is the coordinator's end, and no restart is counted */
+    int64_t users_on; /* store_connection() as users of the store were made for its ranks */
+    bool unrecorded;  /* the record of its process is still to be written */
+    bool over;        /* its process has ended */
     int exit_code;
     char why[300];           /* mpirun's last words */
     bool failed;             /* the coordinator found something wrong: */
@@ -74,9 +95,8 @@ struct attempts {
     int n_runs;
     bool draining; /* nothing starts, and what runs is asked to end */
     bool changed;  /* we changed a job's state: what was seen of the store does not hold any more */
-    json_t *pauses; /* job → {"quick", "until"}: see attempts_back_off(); owned */
-    json_t
-        *changes; /* job → what it was, between two attempts of different size: resize.h; owned */
+    struct pause *pauses;   /* owned list */
+    struct resize *resizes; /* jobs between two attempts of different size; owned list */
 };
 
 struct run *attempts_find(const struct attempts *a, const char *job); /* NULL: not in hand */
@@ -84,6 +104,7 @@ void attempts_add(struct attempts *a, struct run *r);                 /* takes i
 void attempts_drop(struct attempts *a, struct run *gone);             /* frees it */
 void attempts_release(struct attempts *a); /* forgets all; their processes go on */
 void run_free(struct run *r);
+void attempts_free_resizes(struct resize **list); /* empties it */
 
 /* The store did not answer, or memory ran out: nothing has been decided, and it is tried again. */
 bool attempts_store_away(const struct err *e);

@@ -125,10 +125,10 @@ static double speed_of(const struct run *r, const struct placement_ask *ask)
 struct pass {
     struct elastic *elastic;
     struct attempts *attempts;
-    json_t *nodes;        /* as of now; owned, as the others */
-    json_t *unsettled;    /* names of those that are not free, or not for long enough */
-    json_t *taken;        /* names of those that a job before is to get */
-    const json_t *wanted; /* borrowed */
+    const struct queue *queue;
+    json_t *nodes;     /* as of now; owned, as the others */
+    json_t *unsettled; /* names of those that are not free, or not for long enough */
+    json_t *taken;     /* names of those that a job before is to get */
     double now;
 };
 
@@ -148,13 +148,11 @@ static bool is_worth(const struct pass *pass, const struct run *r, const struct 
 }
 
 /* What jobs of this priority or a higher one wait for in the queue. */
-static void add_wanted(json_t *reserved, const json_t *wanted, int priority)
+static void add_wanted(json_t *reserved, const struct queue *queue, int priority)
 {
-    size_t i;
-    json_t *one;
-    json_array_foreach((json_t *)wanted, i, one) {
-        if (json_integer_value(json_object_get(one, "priority")) >= priority) {
-            json_object_update(reserved, json_object_get(one, "nodes"));
+    for (size_t i = 0; i < queue->n_wanted; i++) {
+        if (queue->wanted[i].priority >= priority) {
+            json_object_update(reserved, queue->wanted[i].nodes);
         }
     }
 }
@@ -163,7 +161,7 @@ static void add_wanted(json_t *reserved, const json_t *wanted, int priority)
 static json_t *reserved_for(const struct pass *pass, const struct run *r, int priority)
 {
     json_t *reserved = json_copy(pass->unsettled);
-    add_wanted(reserved, pass->wanted, priority);
+    add_wanted(reserved, pass->queue, priority);
     json_object_update(reserved, pass->taken);
     keep_own(reserved, r);
     return reserved;
@@ -218,11 +216,10 @@ static int grow_all(struct pass *pass, struct shares *shares, struct err *e)
 {
     struct attempts *a = pass->attempts;
     struct share_place *line = calloc((size_t)a->n_runs + 1, sizeof *line);
-    int rc = line ? shares_learn(shares, a, NULL, e)
+    int rc = line ? shares_learn(shares, a, NULL, 0, e)
                   : err_set(e, ERR_MEMORY, "cannot let jobs grow: memory ran out");
     size_t n = 0;
-    if (rc >= 0) {
-        shares_count(shares, a, pass->nodes);
+    if (rc >= 0 && (rc = shares_count(shares, a, pass->nodes, e)) >= 0) {
         n = line_up(a, shares, pass->now, line);
     }
     for (size_t i = 0; i < n; i++) {
@@ -233,8 +230,8 @@ static int grow_all(struct pass *pass, struct shares *shares, struct err *e)
     return rc;
 }
 
-int elastic_tick(struct elastic *x, struct attempts *a, struct shares *shares, const json_t *wanted,
-                 double now, struct err *e)
+int elastic_tick(struct elastic *x, struct attempts *a, struct queue *queue, double now,
+                 struct err *e)
 {
     bool any = false;
     for (const struct run *r = a->runs; r; r = r->next) {
@@ -251,10 +248,10 @@ int elastic_tick(struct elastic *x, struct attempts *a, struct shares *shares, c
                         .attempts = a,
                         .nodes = store_nodes(a->store, e),
                         .taken = json_object(),
-                        .wanted = wanted,
+                        .queue = queue,
                         .now = now};
     pass.unsettled = pass.nodes ? note_free(x, a, pass.nodes, now) : NULL;
-    int rc = pass.nodes ? grow_all(&pass, shares, e) : -(int)e->code;
+    int rc = pass.nodes ? grow_all(&pass, &queue->shares, e) : -(int)e->code;
     json_decref(pass.nodes);
     json_decref(pass.unsettled);
     json_decref(pass.taken);

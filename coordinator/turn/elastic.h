@@ -6,7 +6,7 @@
 
 #include "coordinator/planning/growth.h"
 #include "coordinator/turn/attempts.h"
-#include "coordinator/turn/shares.h"
+#include "coordinator/turn/queue.h"
 
 struct elastic {
     struct growth_rules rules;
@@ -16,8 +16,8 @@ struct elastic {
 
 int elastic_init(struct elastic *x, const struct growth_rules *rules, struct err *e);
 void elastic_release(struct elastic *x);
-/* wanted: of the queue, what jobs in it wait for. Negative: the store is away. */
-int elastic_tick(struct elastic *x, struct attempts *a, struct shares *shares, const json_t *wanted,
-                 double now, struct err *e);
+/* queue: for what jobs in it wait for, and for its shares. Negative: the store is away. */
+int elastic_tick(struct elastic *x, struct attempts *a, struct queue *queue, double now,
+                 struct err *e);
 
 #endif

@@ -144,8 +144,7 @@ static int start(struct attempts *a, struct run *r, const struct assignment *fir
         (rc = attempts_record(a, r, e)) < 0 || (rc = write_documents(a, r->plan, first, e)) < 0) {
         return rc;
     }
-    r->attempt.own_users = plan_first_remote(r->plan) && users_make(a, r->plan);
-    r->users_at = now;
+    r->attempt.own_users = plan_first_remote(r->plan) && users_make(a, r);
     return r->launcher->start(r->launcher->ctx, &r->attempt, r->plan, e);
 }
 

@@ -66,10 +66,10 @@ static void give_ending(json_t *nodes, const struct run *r)
 {
     const char *name;
     json_t *value;
-    if (!r->change) {
+    if (!r->resize) {
         set_nodes(nodes, r->attempt.job, NULL, "busy", "ready");
     }
-    json_object_foreach(resize_gives(r), name, value) {
+    json_object_foreach(r->resize ? r->resize->gives : NULL, name, value) {
         set_nodes(nodes, r->attempt.job, name, "busy", "ready");
     }
 }
@@ -199,7 +199,7 @@ static void shrink(const struct offers *offers, int chosen, const struct offer *
                    const struct preempt_ask *ask)
 {
     json_t *gives = json_object();
-    char why[120];
+    char why[RESIZE_WHY];
     for (int i = 0; i < chosen; i++) {
         const struct offer *o = &offers->all[i];
         if (o->run == first->run && !o->spared) {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buf.h"
 #include "common/log.h"
 #include "coordinator/files/programs.h"
 #include "coordinator/turn/launch.h"
@@ -22,7 +23,7 @@
 #include "coordinator/turn/wall.h"
 #include "job/node/node.h"
 
-enum { WINDOW = 64 };
+enum { WINDOW = 64, FINGERPRINT_BYTES = 64 << 20 };
 static const double queue_seconds = 5, patience_seconds = 60;
 
 /* One pass over the queue. */
@@ -30,28 +31,38 @@ struct round {
     struct queue *queue;
     struct attempts *attempts;
     double now;
-    const json_t *ids, *priorities; /* of the queued jobs; borrowed */
-    json_t *nodes;                  /* as of now; owned, as the others */
-    json_t *reserved;               /* names kept for jobs ahead that have waited long */
+    const struct queued_job *queued; /* borrowed */
+    size_t n;
+    json_t *nodes;    /* as of now; owned, as the others */
+    json_t *reserved; /* names kept for jobs ahead that have waited long */
 };
 
 int queue_init(struct queue *q, int virtual_jobs, struct quotas *quotas, struct err *e)
 {
     *q = (struct queue){.virtual_jobs = virtual_jobs > 0 ? virtual_jobs : 1,
                         .tried_at = -1e18,
-                        .waiting_since = json_object(),
-                        .wanted = json_array()};
-    if (!q->waiting_since || !q->wanted) {
+                        .waiting_since = json_object()};
+    if (!q->waiting_since) {
         return err_set(e, ERR_MEMORY, "cannot open the queue: memory ran out");
     }
     return shares_init(&q->shares, quotas, e);
+}
+
+/* Nobody waits. */
+static void clear_wanted(struct queue *q)
+{
+    for (size_t i = 0; i < q->n_wanted; i++) {
+        json_decref(q->wanted[i].nodes);
+    }
+    q->n_wanted = 0;
 }
 
 void queue_release(struct queue *q)
 {
     shares_release(&q->shares);
     json_decref(q->waiting_since);
-    json_decref(q->wanted);
+    clear_wanted(q);
+    free(q->wanted);
     free(q->seen);
 }
 
@@ -85,14 +96,13 @@ static double waited(const struct round *round, const char *job)
 }
 
 /* Forgets jobs that have left the queue. */
-static void forget_waiting(struct queue *q, const json_t *ids)
+static void forget_waiting(struct queue *q, const struct store_overview *seen)
 {
-    json_t *kept = json_object(), *id;
-    size_t i;
-    json_array_foreach(ids, i, id) {
-        json_t *since = json_object_get(q->waiting_since, json_string_value(id));
+    json_t *kept = json_object();
+    for (size_t i = 0; i < seen->n_queued; i++) {
+        json_t *since = json_object_get(q->waiting_since, seen->queued[i].id);
         if (since) {
-            json_object_set(kept, json_string_value(id), since);
+            json_object_set(kept, seen->queued[i].id, since);
         }
     }
     json_decref(q->waiting_since);
@@ -102,11 +112,11 @@ static void forget_waiting(struct queue *q, const json_t *ids)
 /* The nodes that a job of this priority must not use. */
 static json_t *reserved_for(const struct round *round, int priority)
 {
-    json_t *out = json_copy(round->reserved), *ahead;
-    size_t i;
-    json_array_foreach(round->queue->wanted, i, ahead) {
-        if (json_integer_value(json_object_get(ahead, "priority")) > priority) {
-            json_object_update(out, json_object_get(ahead, "nodes"));
+    json_t *out = json_copy(round->reserved);
+    for (size_t i = 0; i < round->queue->n_wanted; i++) {
+        const struct wanted *ahead = &round->queue->wanted[i];
+        if (ahead->priority > priority) {
+            json_object_update(out, ahead->nodes);
         }
     }
     return out;
@@ -141,8 +151,8 @@ static void wait_for_nodes(struct round *round, const char *job, const struct pl
                                   .keep = preemption.keep,
                                   .now = round->now};
     preempt_for(round->attempts, &preempt);
-    json_array_append_new(round->queue->wanted,
-                          json_pack("{s:i, s:o}", "priority", ask->spec->priority, "nodes", nodes));
+    round->queue->wanted[round->queue->n_wanted++] =
+        (struct wanted){.priority = ask->spec->priority, .nodes = nodes};
 }
 
 /* ---- one job --------------------------------------------------------------------------------- */
@@ -292,21 +302,19 @@ static int try_start(struct round *round, const struct share_place *place, struc
  * quotas: as long as they stay the same, so does the answer. */
 static char *fingerprint(const struct round *round)
 {
-    json_t *seen = json_array(), *node;
+    struct buf seen;
     size_t i;
+    json_t *node;
+    buf_init(&seen, FINGERPRINT_BYTES);
     json_array_foreach(round->nodes, i, node) {
-        json_array_append_new(seen, json_string(node_name(node)));
-        json_array_append_new(seen, json_string(node_state(node)));
-        json_array_append_new(seen, json_string(node_user(node)));
-        json_array_append_new(seen, json_boolean(node_python(node, "python3").asked));
+        buf_addf(&seen, "%s %s %s %d\n", node_name(node), node_state(node), node_user(node),
+                 node_python(node, "python3").asked);
     }
-    json_array_append(seen, (json_t *)round->ids);
-    json_array_append(seen, (json_t *)round->priorities);
-    json_array_append_new(seen, json_integer(round->attempts->n_runs));
-    json_array_append_new(seen, json_integer(quotas_version(round->queue->shares.quotas)));
-    char *text = json_dumps(seen, JSON_COMPACT);
-    json_decref(seen);
-    return text;
+    for (i = 0; i < round->n; i++) {
+        buf_addf(&seen, "%s %d\n", round->queued[i].id, round->queued[i].priority);
+    }
+    buf_addf(&seen, "%d %ld", round->attempts->n_runs, quotas_version(round->queue->shares.quotas));
+    return buf_take(&seen, NULL);
 }
 
 /* The head of the queue, and the window of the rest whose turn it is. */
@@ -324,12 +332,11 @@ static struct share_place *line_up(struct round *round, size_t n)
 {
     struct share_place *line = calloc(n, sizeof *line);
     for (size_t i = 0; line && i < n; i++) {
-        const char *id = json_string_value(json_array_get(round->ids, i));
-        line[i] = (struct share_place){
-            .id = id,
-            .owner = shares_owner(&round->queue->shares, id),
-            .priority = (int)json_integer_value(json_array_get(round->priorities, i)),
-            .age = i};
+        const struct queued_job *job = &round->queued[i];
+        line[i] = (struct share_place){.id = job->id,
+                                       .owner = shares_owner(&round->queue->shares, job->id),
+                                       .priority = job->priority,
+                                       .age = i};
     }
     return line;
 }
@@ -342,9 +349,9 @@ static int see_anew(struct round *round, struct share_place *left, size_t n, str
     if (!round->nodes) {
         return -(int)e->code;
     }
-    shares_count(&round->queue->shares, round->attempts, round->nodes);
+    int rc = shares_count(&round->queue->shares, round->attempts, round->nodes, e);
     shares_sort(&round->queue->shares, left, n);
-    return 0;
+    return rc;
 }
 
 static int try_line(struct round *round, struct share_place *line, size_t n, struct err *e)
@@ -369,22 +376,23 @@ static int try_line(struct round *round, struct share_place *line, size_t n, str
 
 static int try_all(struct round *round, struct err *e)
 {
-    struct shares *shares = &round->queue->shares;
-    size_t n = json_array_size(round->ids);
-    int rc = shares_learn(shares, round->attempts, round->ids, e);
-    if (rc < 0) {
+    struct queue *q = round->queue;
+    size_t n = round->n;
+    int rc = shares_learn(&q->shares, round->attempts, round->queued, n, e);
+    if (rc < 0 || (rc = shares_count(&q->shares, round->attempts, round->nodes, e)) < 0) {
         return rc;
     }
-    shares_count(shares, round->attempts, round->nodes);
-    json_array_clear(round->queue->wanted);
+    clear_wanted(q);
+    free(q->wanted);
+    q->wanted = calloc(n, sizeof *q->wanted);
     struct share_place *line = line_up(round, n);
-    rc = line ? try_line(round, line, n, e)
-              : err_set(e, ERR_MEMORY, "cannot sort the queue: memory ran out");
+    rc = line && q->wanted ? try_line(round, line, n, e)
+                           : err_set(e, ERR_MEMORY, "cannot sort the queue: memory ran out");
     free(line);
     if (rc >= 0) {
         resize_over(round->attempts, round->nodes);
     }
-    round->queue->from += WINDOW;
+    q->from += WINDOW;
     return rc;
 }
 
@@ -409,20 +417,19 @@ static int try_if_due(struct round *round, struct err *e)
     return rc;
 }
 
-int queue_tick(struct queue *q, struct attempts *a, const json_t *overview, double now,
+int queue_tick(struct queue *q, struct attempts *a, const struct store_overview *seen, double now,
                struct err *e)
 {
-    const json_t *ids = json_object_get(overview, "queued");
-    forget_waiting(q, ids);
-    if (json_array_size(ids) == 0) {
-        json_array_clear(q->wanted);
+    forget_waiting(q, seen);
+    if (seen->n_queued == 0) {
+        clear_wanted(q);
         return 0;
     }
     struct round round = {.queue = q,
                           .attempts = a,
                           .now = now,
-                          .ids = ids,
-                          .priorities = json_object_get(overview, "priorities"),
+                          .queued = seen->queued,
+                          .n = seen->n_queued,
                           .nodes = store_nodes(a->store, e),
                           .reserved = json_object()};
     int rc = round.nodes ? try_if_due(&round, e) : -(int)e->code;

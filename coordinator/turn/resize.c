@@ -1,5 +1,4 @@
-/* See resize.h. What is kept between two attempts: {"from": nodes before, "nodes": {name: true},
- * "shrinks": bool, "why": text, "step_at": seconds}. */
+/* See resize.h. */
 #include "coordinator/turn/resize.h"
 
 #include <stdio.h>
@@ -17,17 +16,19 @@ enum { KEPT = 50 }; /* entries of `resizes`: the newest */
 
 void resize_ask(struct run *r, json_t *gives, const char *why)
 {
+    struct resize *x = calloc(1, sizeof *x);
+    if (!x) { /* it keeps its size */
+        json_decref(gives);
+        return;
+    }
+    snprintf(x->job, sizeof x->job, "%s", r->attempt.job);
+    snprintf(x->why, sizeof x->why, "%s", why ? why : "");
+    x->gives = gives ? gives : json_object();
     r->leaving = r->yields = true;
-    r->change =
-        json_pack("{s:o, s:s}", "gives", gives ? gives : json_object(), "why", why ? why : "");
+    r->resize = x;
     log_info("sched", "changes its size: it writes a checkpoint and goes on with other nodes",
              "job=%s attempt=%d nodes=%d gives=%d", r->attempt.job, r->attempt.number,
-             run_workers(r), (int)json_object_size(resize_gives(r)));
-}
-
-json_t *resize_gives(const struct run *r)
-{
-    return json_object_get(r->change, "gives");
+             run_workers(r), (int)json_object_size(x->gives));
 }
 
 /* Those that its ranks run on now. */
@@ -42,41 +43,57 @@ static json_t *nodes_of(const struct run *r)
     return names;
 }
 
-int resize_keep(struct attempts *a, const struct run *r, struct err *e)
+int resize_keep(struct attempts *a, struct run *r, struct err *e)
 {
-    json_t *gives = resize_gives(r), *nodes = nodes_of(r);
+    struct resize *x = r->resize;
+    json_t *nodes = nodes_of(r);
     int rc = 0;
     for (int i = 0; i < r->plan->n_workers; i++) {
         const char *name = r->plan->workers[i].node;
-        if (!json_object_get(nodes, name) || json_object_get(gives, name)) {
+        if (!json_object_get(nodes, name) || json_object_get(x->gives, name)) {
             int one = store_node_release(a->store, name, r->attempt.job, e);
             rc = one < 0 ? one : rc;
         }
     }
-    json_object_set_new(a->changes, r->attempt.job,
-                        json_pack("{s:i, s:o, s:b, s:O, s:f}", "from", run_workers(r), "nodes",
-                                  nodes, "shrinks", json_object_size(gives) > 0, "why",
-                                  json_object_get(r->change, "why"), "step_at", r->step_at));
-    return rc;
+    if (rc < 0) { /* tried again */
+        json_decref(nodes);
+        return rc;
+    }
+    x->nodes = nodes;
+    x->from = run_workers(r);
+    x->step_at = r->step_at;
+    x->next = a->resizes;
+    a->resizes = x;
+    r->resize = NULL;
+    return 0;
 }
 
 /* ---- between --------------------------------------------------------------------------------- */
 
+static const struct resize *find(const struct attempts *a, const char *job)
+{
+    const struct resize *x = a->resizes;
+    while (x && strcmp(x->job, job) != 0) {
+        x = x->next;
+    }
+    return x;
+}
+
 bool resize_is_between(const struct attempts *a, const char *job)
 {
-    return json_object_get(a->changes, job) != NULL;
+    return find(a, job) != NULL;
 }
 
 void resize_reserve(const struct attempts *a, const char *job, const json_t *nodes,
                     json_t *reserved)
 {
-    const json_t *change = json_object_get(a->changes, job);
+    const struct resize *x = find(a, job);
     size_t i;
     json_t *node;
     json_array_foreach((json_t *)nodes, i, node) {
-        if (change && strcmp(node_user(node), job) == 0) {
+        if (x && strcmp(node_user(node), job) == 0) {
             json_object_del(reserved, node_name(node));
-        } else if (json_is_true(json_object_get(change, "shrinks"))) {
+        } else if (x && json_object_size(x->gives) > 0) {
             json_object_set_new(reserved, node_name(node), json_true());
         }
     }
@@ -93,7 +110,7 @@ void resize_over(struct attempts *a, const json_t *nodes)
             store_node_release(a->store, node_name(node), job, NULL);
         }
     }
-    json_object_clear(a->changes);
+    attempts_free_resizes(&a->resizes);
 }
 
 /* ---- the next attempt ------------------------------------------------------------------------ */
@@ -114,15 +131,12 @@ static int list_names(struct buf *out, const json_t *of, const json_t *without)
 }
 
 /* "grew from 3 to 4 nodes: n4 joined" */
-static void tell(const json_t *change, const json_t *now, char *text, size_t size)
+static void tell(const struct resize *x, const json_t *now, char *text, size_t size)
 {
-    int from = (int)json_integer_value(json_object_get(change, "from")),
-        to = (int)json_object_size(now);
-    const json_t *before = json_object_get(change, "nodes");
-    const char *why = jsonx_string_at(change, "why");
+    int from = x->from, to = (int)json_object_size(now);
     struct buf names;
     buf_init(&names, 4096);
-    int n = to > from ? list_names(&names, now, before) : list_names(&names, before, now);
+    int n = to > from ? list_names(&names, now, x->nodes) : list_names(&names, x->nodes, now);
     const char *list = names.len ? names.data : "";
     int shown = names.len < 120 ? (int)names.len : 120;
     if (to > from) {
@@ -130,9 +144,9 @@ static void tell(const json_t *change, const json_t *now, char *text, size_t siz
     } else if (to < from) {
         snprintf(text, size, "shrank from %d to %d node%s: %.*s %s", from, to, to == 1 ? "" : "s",
                  shown, list,
-                 why[0]   ? why
-                 : n == 1 ? "is gone"
-                          : "are gone");
+                 x->why[0] ? x->why
+                 : n == 1  ? "is gone"
+                           : "are gone");
     } else {
         snprintf(text, size, "stays at %d node%s: those that it was to grow to are gone", to,
                  to == 1 ? "" : "s");
@@ -164,18 +178,18 @@ static void write_resizes(struct attempts *a, const char *job, const json_t *all
 
 void resize_begin(struct attempts *a, struct run *r, struct assignment *first)
 {
-    const json_t *change = json_object_get(a->changes, r->attempt.job);
+    const struct resize *x = find(a, r->attempt.job);
     char when[32], quoted[300];
-    if (!change) {
+    if (!x) {
         return;
     }
     json_t *now = nodes_of(r), *all = resizes_of(a, r->attempt.job);
-    tell(change, now, first->reason, sizeof first->reason);
-    r->changing_since = json_number_value(json_object_get(change, "step_at"));
+    tell(x, now, first->reason, sizeof first->reason);
+    r->changing_since = x->step_at;
     json_t *entry =
-        json_pack("{s:i, s:O, s:i, s:s, s:s, s:n}", "attempt", r->attempt.number, "from",
-                  json_object_get(change, "from"), "to", (int)json_object_size(now), "reason",
-                  first->reason, "time", clock_format(when, clock_wall_ms()), "seconds");
+        json_pack("{s:i, s:i, s:i, s:s, s:s, s:n}", "attempt", r->attempt.number, "from", x->from,
+                  "to", (int)json_object_size(now), "reason", first->reason, "time",
+                  clock_format(when, clock_wall_ms()), "seconds");
     json_array_append(all, entry);
     if (json_array_size(all) > KEPT) {
         json_array_remove(all, 0);

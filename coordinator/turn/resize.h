@@ -20,9 +20,7 @@
 
 /* gives: an object of the nodes that it gives up (taken over), or NULL: it grows. why: for whom. */
 void resize_ask(struct run *r, json_t *gives, const char *why);
-/* The nodes that it gives up, borrowed; NULL: it does not change its size. */
-json_t *resize_gives(const struct run *r);
-int resize_keep(struct attempts *a, const struct run *r, struct err *e);
+int resize_keep(struct attempts *a, struct run *r, struct err *e);
 /* Is the job between two attempts of different size? */
 bool resize_is_between(const struct attempts *a, const char *job);
 /* Then: its own nodes are taken out of `reserved`; where it shrinks, all others are added. */

@@ -6,13 +6,15 @@
  */
 #include "coordinator/turn/run.h"
 
+#include <string.h>
+
 #include "common/log.h"
 #include "coordinator/turn/resize.h"
 #include "coordinator/turn/users.h"
 #include "coordinator/turn/wall.h"
 
 static const double cancel_patience = 10, ended_patience = 15, drain_patience = 10,
-                    yield_patience = 60, stop_grace = 2, last_words_seconds = 3, users_seconds = 2;
+                    yield_patience = 60, stop_grace = 2, last_words_seconds = 3;
 
 static void stop_process(struct run *r, double grace)
 {
@@ -143,15 +145,6 @@ static bool is_over_elsewhere(struct attempts *a, struct run *r, double now)
     return r->failed || (r->ended_at > 0 && now - r->ended_at > last_words_seconds);
 }
 
-/* A Redis that was started anew has forgotten them, and ranks come back to it. */
-static void watch_users(struct attempts *a, struct run *r, double now)
-{
-    if (r->plan && plan_first_remote(r->plan) && now - r->users_at >= users_seconds) {
-        r->users_at = now;
-        users_make(a, r->plan);
-    }
-}
-
 static bool poll_process(struct attempts *a, struct run *r, double now)
 {
     if (r->elsewhere) {
@@ -168,26 +161,28 @@ static bool poll_process(struct attempts *a, struct run *r, double now)
 
 /* As the scheduler saw it; for a run that is newer than that, or after a change, the store is
  * asked. */
-static int read_state(struct attempts *a, const struct run *r, const json_t *states,
+static int read_state(struct attempts *a, const struct run *r, const struct store_overview *seen,
                       enum job_state *state, struct err *e)
 {
-    const json_t *seen = json_object_get(states, r->attempt.job);
-    int found = json_is_string(seen) ? jobstate_find(json_string_value(seen)) : -1;
-    if (found >= 0) {
-        *state = (enum job_state)found;
-        return 0;
+    for (size_t i = 0; seen && i < seen->n_asked; i++) {
+        const struct seen_job *job = &seen->asked[i];
+        if (job->state >= 0 && strcmp(job->id, r->attempt.job) == 0) {
+            *state = (enum job_state)job->state;
+            return 0;
+        }
     }
     return store_job_state(a->store, r->attempt.job, state, e);
 }
 
-int run_tick(struct attempts *a, struct run *r, const json_t *states, double now, struct err *e)
+int run_tick(struct attempts *a, struct run *r, const struct store_overview *seen, double now,
+             struct err *e)
 {
     enum job_state state = JOB_RUNNING;
     struct err trouble = {0};
     if (r->over || (r->failed && !r->attempt.pid)) {
         return poll_process(a, r, now) ? run_finish(a, r, now, e) : RUN_GOES_ON;
     }
-    int rc = read_state(a, r, states, &state, e);
+    int rc = read_state(a, r, seen, &state, e);
     if (rc == -ERR_NOT_FOUND) {
         stop_process(r, stop_grace);
         err_clear(e);
@@ -210,7 +205,7 @@ int run_tick(struct attempts *a, struct run *r, const json_t *states, double now
         run_enforce(r, now);
         return -(int)trouble.code;
     }
-    watch_users(a, r, now);
+    users_watch(a, r);
     watch_ranks(r, now);
     watch_time(a, r, now);
     watch_pace(a, r, now);

@@ -10,9 +10,10 @@ enum run_turn {
     RUN_GOES_ON,
     RUN_SETTLED /* it has ended, and its job is in the state where it belongs */
 };
-/* One turn. `states`: job → name of its state as the scheduler saw it; the store is asked for a job
- * that is not there. enum run_turn, or negative: try again. */
-int run_tick(struct attempts *a, struct run *r, const json_t *states, double now, struct err *e);
+/* One turn. `seen`: what the scheduler saw of jobs, or NULL; the store is asked for a job that is
+ * not there. enum run_turn, or negative: try again. */
+int run_tick(struct attempts *a, struct run *r, const struct store_overview *seen, double now,
+             struct err *e);
 /* Ends the process of a job that was cancelled (or of all, in a drain) and does not follow. Asks
  * nothing of the store: a store that does not answer in time, on a busy machine, must not keep a
  * job from ending. */

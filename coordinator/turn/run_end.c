@@ -391,7 +391,7 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     if ((rc = settle(a, r, end, now, e)) < 0) {
         return rc;
     }
-    bool goes_on = r->requeued && r->change && !a->draining;
+    bool goes_on = r->requeued && r->resize && !a->draining;
     rc = goes_on ? resize_keep(a, r, e) : attempts_release_nodes(a, r->plan, e);
     if (rc < 0) {
         return rc;

@@ -30,9 +30,9 @@ struct sched {
     /* nothing starts before this: nodes must first report to a store that is back */
     double quiet_until;
     bool store_away;
-    /* store_overview() as of overview_at, or NULL: it is out of date; owned */
-    json_t *overview;
+    struct store_overview overview; /* as of overview_at; owned */
     double overview_at;
+    bool fresh;                /* nothing of it has changed since, as far as we know */
     const struct lease *lease; /* borrowed */
 };
 
@@ -47,8 +47,6 @@ struct sched *sched_new(const struct sched_config *c, struct err *e)
     }
     struct attempts *a = &s->attempts;
     a->store = c->store;
-    a->pauses = json_object();
-    a->changes = json_object();
     snprintf(a->data_dir, sizeof a->data_dir, "%s", c->data_dir);
     snprintf(a->roots, sizeof a->roots, "%s", c->roots ? c->roots : "");
     snprintf(a->local_host, sizeof a->local_host, "%s", c->local_host ? c->local_host : "");
@@ -65,7 +63,7 @@ void sched_free(struct sched *s)
         attempts_release(&s->attempts);
         queue_release(&s->queue);
         elastic_release(&s->elastic);
-        json_decref(s->overview);
+        store_overview_release(&s->overview);
     }
     free(s);
 }
@@ -110,8 +108,7 @@ static void tick_runs(struct sched *s, double now)
     for (struct run *r = s->attempts.runs, *next; r && lease_held(s->lease); r = next) {
         struct err e = {0};
         next = r->next;
-        const json_t *states = json_object_get(s->overview, "states");
-        int rc = run_tick(&s->attempts, r, states, now, &e);
+        int rc = run_tick(&s->attempts, r, s->fresh ? &s->overview : NULL, now, &e);
         if (rc == RUN_SETTLED) {
             attempts_drop(&s->attempts, r);
             queue_stir(&s->queue); /* its job may be in it again */
@@ -170,18 +167,22 @@ static int read_overview(struct sched *s, double now, struct err *e)
     if (!lease_held(s->lease)) {
         return err_set(e, ERR_UNAVAILABLE, "the coordinator's lease could not be renewed in time");
     }
-    json_t *ids = json_array();
-    for (struct run *r = s->attempts.runs; r; r = r->next) {
-        json_array_append_new(ids, json_string(r->attempt.job));
+    const char **ids = calloc((size_t)s->attempts.n_runs + 1, sizeof *ids);
+    size_t n = 0;
+    for (struct run *r = s->attempts.runs; ids && r; r = r->next) {
+        ids[n++] = r->attempt.job;
     }
-    json_t *fresh = store_overview(s->attempts.store, ids, e);
-    json_decref(ids);
-    if (fresh) {
-        json_decref(s->overview);
-        s->overview = fresh;
+    struct store_overview seen;
+    int rc = ids ? store_overview_read(s->attempts.store, &seen, ids, n, e)
+                 : err_set(e, ERR_MEMORY, "cannot read the jobs: memory ran out");
+    free(ids);
+    if (rc >= 0) {
+        store_overview_release(&s->overview);
+        s->overview = seen;
         s->overview_at = now;
+        s->fresh = true;
     }
-    return fresh ? 0 : -(int)e->code;
+    return rc;
 }
 
 /* Is the store there? After it was away, or after this process got no CPU time, ages of heartbeats
@@ -189,7 +190,7 @@ static int read_overview(struct sched *s, double now, struct err *e)
 static bool check_store(struct sched *s, double now)
 {
     struct err e = {0};
-    bool due = s->store_away || !s->overview || now - s->overview_at >= overview_seconds;
+    bool due = s->store_away || !s->fresh || now - s->overview_at >= overview_seconds;
     bool away = (due || !lease_held(s->lease)) && read_overview(s, now, &e) < 0;
     if (away) {
         note_away(s, &e);
@@ -209,10 +210,8 @@ static bool check_store(struct sched *s, double now)
 /* A job cancelled before it ran has no run: it is swept at once. */
 static bool has_orphan(struct sched *s)
 {
-    json_t *id;
-    size_t i;
-    json_array_foreach(json_object_get(s->overview, "cancelling"), i, id) {
-        if (!attempts_find(&s->attempts, json_string_value(id))) {
+    for (size_t i = 0; s->fresh && i < s->overview.n_cancelling; i++) {
+        if (!attempts_find(&s->attempts, s->overview.cancelling[i])) {
             return true;
         }
     }
@@ -221,15 +220,11 @@ static bool has_orphan(struct sched *s)
 
 static int tick_queue(struct sched *s, double now, struct err *e)
 {
-    if (!s->overview && read_overview(s, now, e) < 0) {
+    if (!s->fresh && read_overview(s, now, e) < 0) {
         return -(int)e->code;
     }
-    json_t *seen = json_incref(s->overview);
-    int rc = queue_tick(&s->queue, &s->attempts, seen, now, e);
-    json_decref(seen);
-    return rc < 0
-               ? rc
-               : elastic_tick(&s->elastic, &s->attempts, &s->queue.shares, s->queue.wanted, now, e);
+    int rc = queue_tick(&s->queue, &s->attempts, &s->overview, now, e);
+    return rc < 0 ? rc : elastic_tick(&s->elastic, &s->attempts, &s->queue, now, e);
 }
 
 void sched_tick(struct sched *s, double now)
@@ -264,8 +259,7 @@ void sched_tick(struct sched *s, double now)
 
 void sched_woken(struct sched *s)
 {
-    json_decref(s->overview);
-    s->overview = NULL;
+    s->fresh = false;
 }
 
 void sched_drain(struct sched *s)

@@ -16,7 +16,7 @@ int shares_init(struct shares *s, struct quotas *quotas, struct err *e)
 void shares_release(struct shares *s)
 {
     json_decref(s->owners);
-    json_decref(s->used);
+    free(s->used);
 }
 
 /* ---- whose jobs they are --------------------------------------------------------------------- */
@@ -32,12 +32,13 @@ static void carry_over(const struct shares *s, const char *id, json_t *fresh, js
     }
 }
 
-int shares_learn(struct shares *s, const struct attempts *a, const json_t *ids, struct err *e)
+int shares_learn(struct shares *s, const struct attempts *a, const struct queued_job *queued,
+                 size_t n, struct err *e)
 {
-    json_t *fresh = ids ? json_object() : json_copy(s->owners), *unknown = json_array(), *id;
+    json_t *fresh = queued ? json_object() : json_copy(s->owners), *unknown = json_array(), *id;
     size_t i;
-    json_array_foreach(ids, i, id) {
-        carry_over(s, json_string_value(id), fresh, unknown);
+    for (i = 0; i < n; i++) {
+        carry_over(s, queued[i].id, fresh, unknown);
     }
     for (const struct run *r = a->runs; r; r = r->next) {
         carry_over(s, r->attempt.job, fresh, unknown);
@@ -53,6 +54,7 @@ int shares_learn(struct shares *s, const struct attempts *a, const json_t *ids, 
         json_decref(fresh);
         return rc;
     }
+    s->n_used = 0; /* its names are those of the owners before */
     json_decref(s->owners);
     s->owners = fresh;
     return 0;
@@ -66,58 +68,75 @@ const char *shares_owner(const struct shares *s, const char *job)
 
 /* ---- what they use --------------------------------------------------------------------------- */
 
-static void add(struct shares *s, const char *owner, const char *what)
+/* NULL: it uses nothing. */
+static struct share_used *find(const struct shares *s, const char *owner)
 {
-    json_t *one = json_object_get(s->used, owner);
-    if (!one) {
-        one = json_object();
-        json_object_set_new(s->used, owner, one);
+    for (size_t i = 0; i < s->n_used; i++) {
+        if (strcmp(s->used[i].owner, owner) == 0) {
+            return &s->used[i];
+        }
     }
-    json_int_t before = json_integer_value(json_object_get(one, what));
-    json_object_set_new(one, what, json_integer(before + 1));
+    return NULL;
 }
 
-static int used(const struct shares *s, const char *owner, const char *what)
+static struct share_used used_by(const struct shares *s, const char *owner)
 {
-    return (int)json_integer_value(json_object_get(json_object_get(s->used, owner), what));
+    const struct share_used *found = find(s, owner);
+    return found ? *found : (struct share_used){.owner = owner};
 }
 
-void shares_count(struct shares *s, const struct attempts *a, const json_t *nodes)
+/* There is room for one more. */
+static struct share_used *find_or_add(struct shares *s, const char *owner)
+{
+    struct share_used *found = find(s, owner);
+    if (!found) {
+        found = &s->used[s->n_used++];
+        *found = (struct share_used){.owner = owner};
+    }
+    return found;
+}
+
+int shares_count(struct shares *s, const struct attempts *a, const json_t *nodes, struct err *e)
 {
     size_t i;
     json_t *node;
-    json_decref(s->used);
-    s->used = json_object();
+    free(s->used);
+    s->n_used = 0;
+    s->used = calloc(json_array_size(nodes) + (size_t)a->n_runs + 1, sizeof *s->used);
+    if (!s->used) {
+        return err_set(e, ERR_MEMORY, "cannot share the nodes: memory ran out");
+    }
     json_array_foreach((json_t *)nodes, i, node) {
         if (json_object_get(s->owners, node_user(node))) {
-            add(s, shares_owner(s, node_user(node)), "nodes");
-            add(s, shares_owner(s, node_user(node)), "weight");
+            struct share_used *u = find_or_add(s, shares_owner(s, node_user(node)));
+            u->nodes++;
+            u->weight++;
         }
     }
     for (const struct run *r = a->runs; r; r = r->next) {
-        add(s, shares_owner(s, r->attempt.job), "running");
-        if (r->launcher == a->simulator) {
-            add(s, shares_owner(s, r->attempt.job), "weight");
-        }
+        struct share_used *u = find_or_add(s, shares_owner(s, r->attempt.job));
+        u->running++;
+        u->weight += r->launcher == a->simulator;
     }
+    return 0;
 }
 
 bool shares_allow(const struct shares *s, const char *owner, int workers, char why[SHARES_WHY])
 {
     struct quota q;
-    int running = used(s, owner, "running"), nodes = used(s, owner, "nodes");
+    struct share_used u = used_by(s, owner);
     quotas_find(s->quotas, owner, &q);
     if (!owner[0]) {
         return true;
     }
-    if (q.running >= 0 && running >= q.running) {
-        snprintf(why, SHARES_WHY, "%.60s has %d of %d running job%s", owner, running, q.running,
+    if (q.running >= 0 && u.running >= q.running) {
+        snprintf(why, SHARES_WHY, "%.60s has %d of %d running job%s", owner, u.running, q.running,
                  q.running == 1 ? "" : "s");
         return false;
     }
-    if (q.nodes >= 0 && workers > 0 && nodes + workers > q.nodes) {
+    if (q.nodes >= 0 && workers > 0 && u.nodes + workers > q.nodes) {
         snprintf(why, SHARES_WHY, "%.60s has %d of %d node%s, and the job asks for %d", owner,
-                 nodes, q.nodes, q.nodes == 1 ? "" : "s", workers);
+                 u.nodes, q.nodes, q.nodes == 1 ? "" : "s", workers);
         return false;
     }
     return true;
@@ -125,7 +144,7 @@ bool shares_allow(const struct shares *s, const char *owner, int workers, char w
 
 int shares_used(const struct shares *s, const char *owner)
 {
-    return used(s, owner, "weight");
+    return used_by(s, owner).weight;
 }
 
 int shares_most(const struct shares *s, const char *owner, int own)
@@ -135,7 +154,7 @@ int shares_most(const struct shares *s, const char *owner, int own)
     if (!owner[0] || q.nodes < 0) {
         return SPEC_WORKERS;
     }
-    int most = q.nodes - used(s, owner, "nodes") + own;
+    int most = q.nodes - used_by(s, owner).nodes + own;
     return most > own ? most : own;
 }
 
@@ -156,7 +175,7 @@ static int earlier_first(const void *a, const void *b)
 void shares_sort(const struct shares *s, struct share_place *places, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        places[i].used = used(s, places[i].owner, "weight");
+        places[i].used = shares_used(s, places[i].owner);
     }
     if (n > 1) {
         qsort(places, n, sizeof *places, earlier_first);

@@ -41,25 +41,43 @@ static int make(struct attempts *a, const struct plan *plan, struct seals *seals
                : err_set(e, ERR_NOT_FOUND, "the attempt has no keys");
 }
 
-bool users_make(struct attempts *a, const struct plan *plan)
+/* Of every host of the plan. */
+static int make_all(struct attempts *a, const struct plan *plan, struct err *e)
 {
-    struct err e = {0};
-    char quoted[700];
     int all = plan->n_workers + plan->servers, rc = 0;
     int *ranks = calloc((size_t)all + 1, sizeof *ranks);
-    struct seals *seals = seals_open(plan->job_dir, &e);
-    for (int r = 0; ranks && seals && rc == 0 && r < all; r++) {
-        int n = ranks_beside(plan, r, ranks);
-        rc = n > 0 ? make(a, plan, seals, ranks, n, &e) : 0;
+    struct seals *seals = seals_open(plan->job_dir, e);
+    if (!ranks || !seals) {
+        rc = e->code ? -(int)e->code : err_set(e, ERR_MEMORY, "memory ran out");
     }
-    bool made = ranks && seals && rc == 0;
-    if (!made && e.code != ERR_UNSUPPORTED) {
-        log_warn("sched", "no user of the store for an attempt's ranks", "job=%s why=%s",
-                 plan->from.job, log_quote(quoted, sizeof quoted, e.message));
+    for (int r = 0; rc == 0 && r < all; r++) {
+        int n = ranks_beside(plan, r, ranks);
+        rc = n > 0 ? make(a, plan, seals, ranks, n, e) : 0;
     }
     seals_close(seals);
     free(ranks);
-    return made;
+    return rc;
+}
+
+bool users_make(struct attempts *a, struct run *r)
+{
+    struct err e = {0};
+    char quoted[700];
+    int64_t connection = store_connection(a->store);
+    int rc = make_all(a, r->plan, &e);
+    if (rc < 0 && e.code != ERR_UNSUPPORTED) {
+        log_warn("sched", "no user of the store for an attempt's ranks", "job=%s why=%s",
+                 r->attempt.job, log_quote(quoted, sizeof quoted, e.message));
+    }
+    r->users_on = connection; /* a store that went away is there again by another one */
+    return rc == 0;
+}
+
+void users_watch(struct attempts *a, struct run *r)
+{
+    if (r->plan && r->users_on != store_connection(a->store) && plan_first_remote(r->plan)) {
+        users_make(a, r);
+    }
 }
 
 void users_remove(struct attempts *a, const struct plan *plan)

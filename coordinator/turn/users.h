@@ -4,9 +4,11 @@
 
 #include "coordinator/turn/attempts.h"
 
-/* Makes them, also where they are there: Redis forgets them when it is started anew. False: the
- * ranks use the one that all workers share. */
-bool users_make(struct attempts *a, const struct plan *plan);
+/* Makes them, also where they are there. False: the ranks use the one that all workers share. */
+bool users_make(struct attempts *a, struct run *r);
+/* Makes them again once the store was connected anew: a Redis that was started anew has forgotten
+ * them, and ranks come back to it. */
+void users_watch(struct attempts *a, struct run *r);
 void users_remove(struct attempts *a, const struct plan *plan);
 
 #endif

@@ -28,16 +28,6 @@ static void wake(struct request *q)
 
 /* ---- submit ---------------------------------------------------------------------------------- */
 
-static int not_valid(struct request *q, struct err *e)
-{
-    int n = q->problems.count + q->problems.dropped;
-    return err_set(e, ERR_INVALID,
-                   n == 1 ? "the job is not valid: %s%s%s"
-                          : "the job is not valid: %s%s%s, and more",
-                   q->problems.items[0].pointer, q->problems.items[0].pointer[0] ? ": " : "",
-                   q->problems.items[0].message);
-}
-
 /* Checks that need the machines: placement, data, `init`. NULL without problems: the check could
  * not be made.
  */
@@ -143,14 +133,14 @@ static int submit(struct request *q, struct reply *out, struct jobspec *spec, js
     }
     limits_complete(q, body);
     if (jobspec_parse(spec, body, &q->problems) < 0 || q->problems.count > 0) {
-        return not_valid(q, e);
+        return request_document_not_valid(q, "the job", e);
     }
     err_clear(e);
     limits_check(q, spec);
     json_t *plan = ask_plan(q, spec->json, e);
     if (q->problems.count > 0) {
         json_decref(plan);
-        return not_valid(q, e);
+        return request_document_not_valid(q, "the job", e);
     }
     if (dry) {
         return plan      ? answer_dry_run(q, out, spec, plan, e)

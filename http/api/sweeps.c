@@ -114,9 +114,7 @@ static int start(struct request *q, struct reply *out, struct sweep *sweep, json
         sweep_check(q, sweep);
     }
     if (q->problems.count > 0) {
-        const struct jsonx_problem *first = &q->problems.items[0];
-        return err_set(e, ERR_INVALID, "the sweep is not valid: %s: %s%s", first->pointer,
-                       first->message, q->problems.count > 1 ? ", and more" : "");
+        return request_document_not_valid(q, "the sweep", e);
     }
     return request_bool(q, "dryRun") ? reply_set_json(out, 200, sweep_plan(sweep), e)
                                      : put(q, out, sweep, keyed ? key : NULL, e);

@@ -1,5 +1,5 @@
-/* Minibatches for the speeds of nodes (ALGORITHMS.md 2.3, DESIGN decision 7): the first ones of a
- * job, and the split by which all nodes finish together. When they change is balancer.h. Pure.
+/* Minibatches for the speeds of nodes: the first ones of a job, and the split with which all nodes
+ * finish a step together. balancer.h decides when minibatches change. Pure.
  */
 #ifndef JOB_MINIBATCH_ASSIGN_H
 #define JOB_MINIBATCH_ASSIGN_H
@@ -16,11 +16,14 @@ struct assignment {
     double predicted_seconds, measured_seconds; /* of a step: with these sizes; before */
 };
 
-/* First sizes of a job: equal, static as given, dynamic from profiles where every worker has one,
- * else equal within the memory that is known; all 0 if the global batch is 0, which a user's
- * program has not told yet. B smaller than workers*min_batch, or more than
- * workers*max_batch, is an error that says so, and so are static minibatches for another number of
- * workers. profiles[workers] may be NULL; quantum: multiples (4 CPU, 8 GPU). */
+/* The first sizes of a job, by its policy:
+ *   equal    the same for all
+ *   static   as the spec gives them
+ *   dynamic  from profiles, where every worker has one; else equal within the memory that is known
+ * All are 0 if the global batch is 0: a user's program has not told it yet. It is an error if B is
+ * less than workers*min_batch or more than workers*max_batch, or if static minibatches are for
+ * another number of workers. profiles[workers] may be NULL; sizes are multiples of quantum (4 on
+ * CPUs, 8 on GPUs). */
 int assign_first(struct assignment *out, const struct batching_spec *b, int workers,
                  const struct profile *const *profiles, int quantum, struct err *e);
 /* The largest minibatch of a node, by its memory and by the job; 0: there is no limit. The profile

@@ -1,10 +1,11 @@
-/* A network: layers with their shapes, and where each tensor stands in the flat blocks.
+/* A network: its layers with their shapes, and where each tensor is in the flat blocks.
  *
  * Shapes are per sample, in the order height, width, channels (NHWC without N); a vector is {n}.
- * Parameters stand one after the other in ONE flat block, in the order of the layers, each tensor
- * in the shape and order of the artifact (PyTorch's: convolution O,I,H,W; dense out,in, the input
- * of a flatten counted C,H,W), so that checkpoint, exchange and artifact copy bytes and only
- * devices reorder. Statistics (running mean and variance) stand in a block of their own.
+ *
+ * All parameters are in ONE flat block, in the order of the layers. A tensor has the shape and
+ * order of the model's file, which are PyTorch's: convolution O,I,H,W; dense out,in, with the input
+ * of a flatten counted C,H,W. So checkpoint, exchange and model file copy bytes, and only devices
+ * reorder. Statistics (running mean and variance) are in a block of their own.
  */
 #ifndef JOB_NETWORK_NETWORK_H
 #define JOB_NETWORK_NETWORK_H
@@ -93,10 +94,10 @@ json_t *network_preset(const char *name);
 const char *const *network_presets(int *count);
 /* The network as layers with every default filled in (artifact metadata, show). New reference. */
 json_t *network_json(const struct network *net);
-/* What each layer gives and has, for people who edit it: [{"name", "type", "shape", "parameters"}],
- * in the order of the layers. New reference. */
+/* The output's shape and the parameters of each layer, for people who edit it: [{"name", "type",
+ * "shape", "parameters"}], in the order of the layers. New reference. */
 json_t *network_outline(const struct network *net);
-/* Initial parameters and statistics: a function of the seed and the layer only (SEMANTICS 2). */
+/* Initial parameters and statistics: a function of the seed and the layer only. */
 void network_init(const struct network *net, uint64_t seed, float *params, float *stats);
 /* Estimates for placement: bytes of activations per sample, floating-point operations per sample
  * forward. */

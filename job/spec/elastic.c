@@ -57,8 +57,9 @@ static bool refuses(struct jobspec *spec, int workers, struct fields *f)
     spec->workers = most;
     bool found = problems.count > 0;
     if (found) {
-        fields_problem(f, "elastic", "not possible with %d of up to %d nodes: %s %s", workers, most,
-                       problems.items[0].pointer, problems.items[0].message);
+        char first[JSONX_FIRST];
+        fields_problem(f, "elastic", "not possible with %d of up to %d nodes: %s", workers, most,
+                       jsonx_problems_first(&problems, first));
     }
     jsonx_problems_release(&problems);
     return found;

@@ -311,9 +311,8 @@ int jobspec_read(struct jobspec *spec, const json_t *json, struct err *e)
     struct jsonx_problems problems = {0};
     int rc = jobspec_parse(spec, json, &problems);
     if (rc < 0) {
-        const struct jsonx_problem *first = problems.count ? &problems.items[0] : NULL;
-        rc = err_set(e, ERR_INVALID, "%s %s", first ? first->pointer : "",
-                     first ? first->message : "");
+        char first[JSONX_FIRST];
+        rc = err_set(e, ERR_INVALID, "%s", jsonx_problems_first(&problems, first));
     }
     jsonx_problems_release(&problems);
     return rc;

@@ -1,5 +1,6 @@
-/* A job spec, parsed and validated: DESIGN.md section 6, SEMANTICS.md 13. The only place that knows
- * the keys of the JSON. Pure: files and nodes are checked where they are.
+/* A job spec, parsed and checked. job/spec/ alone knows the keys of the JSON; docs/catalog.md lists
+ * them for people. Everything here is pure: whether a file or a node is there is checked by whoever
+ * uses it.
  */
 #ifndef JOB_SPEC_SPEC_H
 #define JOB_SPEC_SPEC_H
@@ -38,7 +39,7 @@ struct strategy_spec {
     int servers;    /* ranks behind the workers: at least 1, the keeper */
 };
 
-/* What a training sample's picture goes through, drawn from (seed, epoch, index of the sample). */
+/* Random changes of a training sample's picture, drawn from (seed, epoch, index of the sample). */
 struct augment_spec {
     double flip;      /* probability; 0: never */
     int shift;        /* pixels; 0: none */
@@ -108,7 +109,8 @@ struct program_spec {
     double patience_seconds;
 };
 
-/* Bounds between which the number of nodes follows what is there; max 0: it stays `workers`. */
+/* Bounds of the number of nodes, which changes with the nodes that are free; max 0: it stays
+ * `workers`. */
 struct elastic_spec {
     int min, max;
 };
@@ -124,8 +126,8 @@ struct jobspec {
     struct batching_spec batching;
     int workers, min_workers; /* elastic: its max and its min */
     struct elastic_spec elastic;
-    double epochs;    /* whole numbers in fact, at most SPEC_EPOCHS_MOST */
-    bool epochs_open; /* a program's job that names none: its loop decides, if it has one */
+    double epochs;    /* a whole number, at most SPEC_EPOCHS_MOST */
+    bool epochs_open; /* a program's job that names none: the program's loop decides */
     uint64_t seed;
     int priority, max_restarts;
     double max_seconds;           /* of training; 0: none */
@@ -159,7 +161,7 @@ double jobspec_rate(const struct optimizer_spec *o, double epoch);
 /* Checks `batching` against the number of workers. jobspec_parse does so too; a caller that learns
  * the global batch later, from a user's program, calls it then. */
 void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *problems);
-/* Nodes without which no attempt of it starts. */
+/* The least number of nodes with which an attempt of it starts. */
 int jobspec_least_workers(const struct jobspec *spec);
 /* The spec for one attempt that has so many workers, from spec->json; new reference, NULL: memory
  * ran out. */
@@ -185,17 +187,18 @@ struct strategy_traits {
     struct strategy_figure figure;
     const char *exchanges_every; /* the parameter that says after how many steps, or NULL */
 };
-/* Lives for ever. */
+/* Static. */
 const struct strategy_traits *strategy_traits(int type);
 /* Adds what the page knows of them to the strategy's entry in the catalogue's JSON. */
 void strategy_traits_json(int type, json_t *entry);
 /* Does a user's program exchange anything but gradients (`python3 -m evenstep.ddp …`)? */
 bool jobspec_programs_meet(const struct jobspec *spec);
 /* May an attempt of this job go on when one of its workers dies, if its devices allow
- * (plan_outlives_worker)? Where workers have no state of their own, and one server has all
- * parameters (docs/decisions/0020), or all workers have, after each step (0022), after an average
- * (0036) or a round (0050); also where users' programs all make the same step (0029), or where a
- * server makes theirs (0040), unless they have collectives of their own. */
+ * (plan_outlives_worker)? Yes where workers have no state of their own, and all parameters are
+ *   - on one server (docs/decisions/0020),
+ *   - or on every worker: after each step (0022), after an average (0036) or after a round (0050).
+ * Of users' programs: yes where all make the same step (0029), or where a server makes their steps
+ * (0040), unless they have collectives of their own. */
 bool jobspec_outlives_worker(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

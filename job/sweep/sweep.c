@@ -352,9 +352,9 @@ int sweep_read(struct sweep *s, const json_t *json, struct err *e)
     struct jsonx_problems problems = {0};
     int rc = sweep_parse(s, json, &problems);
     if (rc < 0) {
-        const struct jsonx_problem *first = problems.count ? &problems.items[0] : NULL;
-        rc = err_set(e, ERR_DATA, "a sweep is not valid: %s %s", first ? first->pointer : "",
-                     first ? first->message : "");
+        char first[JSONX_FIRST];
+        rc = err_set(e, ERR_DATA, "a sweep is not valid: %s",
+                     jsonx_problems_first(&problems, first));
     }
     jsonx_problems_release(&problems);
     return rc;

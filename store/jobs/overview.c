@@ -5,7 +5,9 @@
 #include "store/internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static json_t *ids_of(const redisReply *r, struct err *e)
 {
@@ -35,61 +37,83 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
     return out;
 }
 
-/* Ids with their scores, of the queue: ids and priorities into two arrays of `out`. The score is
- * number - priority * 10^10 (store/lua/shared/score.lua). */
-static void read_queue(const redisReply *r, json_t *out, struct err *e)
+/* ---- the overview ---------------------------------------------------------------------------- */
+
+enum { ASKED_AT = 2 }; /* place of the first reply about a job */
+
+/* An id of the index; NULL: it cannot be one. */
+static const char *id_of(const redisReply *r, struct err *e)
+{
+    const char *id = NULL;
+    return reply_text(r, &id, NULL, e) > 0 && strlen(id) < STORE_ID ? id : NULL;
+}
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_MEMORY, "cannot read the jobs: memory ran out");
+}
+
+/* Ids with their scores. The score is number - priority * 10^10 (store/lua/shared/score.lua). */
+static int read_queue(const redisReply *r, struct store_overview *out, struct err *e)
 {
     int n = reply_array(r, 0, e);
-    json_t *queued = n < 0 ? NULL : json_array(), *priorities = n < 0 ? NULL : json_array();
-    for (int i = 0; queued && i + 1 < n; i += 2) {
-        const char *id = NULL, *score = NULL;
-        if (reply_text(r->element[i], &id, NULL, e) > 0 &&
-            reply_text(r->element[i + 1], &score, NULL, e) > 0) {
-            json_array_append_new(queued, json_string(id));
-            json_array_append_new(
-                priorities, json_integer((json_int_t)floor((1e10 - strtod(score, NULL)) / 1e10)));
+    out->queued = n < 0 ? NULL : calloc((size_t)n / 2 + 1, sizeof *out->queued);
+    if (!out->queued) {
+        return n < 0 ? n : no_memory(e);
+    }
+    for (int i = 0; i + 1 < n; i += 2) {
+        const char *id = id_of(r->element[i], e), *score = NULL;
+        if (id && reply_text(r->element[i + 1], &score, NULL, e) > 0) {
+            struct queued_job *job = &out->queued[out->n_queued++];
+            snprintf(job->id, sizeof job->id, "%s", id);
+            job->priority = (int)floor((1e10 - strtod(score, NULL)) / 1e10);
         }
     }
-    if (queued) {
-        json_object_set_new(out, "queued", queued);
-        json_object_set_new(out, "priorities", priorities);
-    }
+    return 0;
 }
 
-/* The replies of what store_overview asks: queue, who is cancelled, and the state of each of the
- * ids. */
-static json_t *overview_of(redisReply *const *replies, const json_t *ids, struct err *e)
+static int read_cancelling(const redisReply *r, struct store_overview *out, struct err *e)
 {
-    json_t *out = json_pack("{s:o*, s:{}}", "cancelling", ids_of(replies[1], e), "states"), *id;
-    size_t i;
-    read_queue(replies[0], out, e);
-    json_array_foreach(ids, i, id) {
-        const char *state = NULL;
-        int rc = reply_text(replies[2 + i], &state, NULL, e);
-        if (rc >= 0) {
-            json_object_set_new(json_object_get(out, "states"), json_string_value(id),
-                                rc > 0 ? json_string(state) : json_null());
+    int n = reply_array(r, 0, e);
+    out->cancelling = n < 0 ? NULL : calloc((size_t)n + 1, sizeof *out->cancelling);
+    if (!out->cancelling) {
+        return n < 0 ? n : no_memory(e);
+    }
+    for (int i = 0; i < n; i++) {
+        const char *id = id_of(r->element[i], e);
+        if (id) {
+            snprintf(out->cancelling[out->n_cancelling++], STORE_ID, "%s", id);
         }
     }
-    if (json_object_size(out) == 4) {
-        return out;
-    }
-    json_decref(out);
-    return NULL;
+    return 0;
 }
 
-static int ask_overview(struct store *s, const json_t *ids, struct err *e)
+static int read_states(redisReply *const *replies, const char *const *ids, size_t n,
+                       struct store_overview *out, struct err *e)
+{
+    out->asked = calloc(n + 1, sizeof *out->asked);
+    if (!out->asked) {
+        return no_memory(e);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *state = NULL;
+        struct seen_job *job = &out->asked[out->n_asked++];
+        snprintf(job->id, sizeof job->id, "%s", ids[i]);
+        job->state = reply_text(replies[i], &state, NULL, e) > 0 ? jobstate_find(state) : -1;
+    }
+    return 0;
+}
+
+static int ask_overview(struct store *s, const char *const *ids, size_t n, struct err *e)
 {
     char key[STORE_KEY];
-    size_t i;
-    json_t *id;
     int rc = store_append(s, e, "ZRANGE %s 0 -1 WITHSCORES", key_text(KEY_QUEUE));
     if (rc < 0 || (rc = key_named(key, KEY_STATE, jobstate_name(JOB_CANCELLING), e)) < 0 ||
         (rc = store_append(s, e, "ZRANGE %s 0 -1", key)) < 0) {
         return rc;
     }
-    json_array_foreach(ids, i, id) {
-        if ((rc = key_of_job(key, KEY_JOB, json_string_value(id), e)) < 0 ||
+    for (size_t i = 0; i < n; i++) {
+        if ((rc = key_of_job(key, KEY_JOB, ids[i], e)) < 0 ||
             (rc = store_append(s, e, "HGET %s state", key)) < 0) {
             return rc;
         }
@@ -97,21 +121,35 @@ static int ask_overview(struct store *s, const json_t *ids, struct err *e)
     return 0;
 }
 
-json_t *store_overview(struct store *s, const json_t *ids, struct err *e)
+int store_overview_read(struct store *s, struct store_overview *out, const char *const *ids,
+                        size_t n, struct err *e)
 {
-    size_t i, n = json_array_size(ids);
-    json_t *out = NULL;
-    redisReply **replies = calloc(n + 2, sizeof(redisReply *));
+    redisReply **replies = calloc(n + ASKED_AT, sizeof(redisReply *));
+    *out = (struct store_overview){0};
     if (!replies) {
-        err_set(e, ERR_MEMORY, "cannot read the jobs: memory ran out");
-        return NULL;
+        return no_memory(e);
     }
-    if (ask_overview(s, ids, e) >= 0 && store_replies(s, replies, e) >= 0) {
-        out = overview_of(replies, ids, e);
-        for (i = 0; i < n + 2; i++) {
+    int rc = ask_overview(s, ids, n, e);
+    if (rc >= 0 && (rc = store_replies(s, replies, e)) >= 0) {
+        if ((rc = read_queue(replies[0], out, e)) >= 0 &&
+            (rc = read_cancelling(replies[1], out, e)) >= 0) {
+            rc = read_states(replies + ASKED_AT, ids, n, out, e);
+        }
+        for (size_t i = 0; i < n + ASKED_AT; i++) {
             freeReplyObject(replies[i]);
         }
     }
     free(replies);
-    return out;
+    if (rc < 0) {
+        store_overview_release(out);
+    }
+    return rc;
+}
+
+void store_overview_release(struct store_overview *o)
+{
+    free(o->queued);
+    free(o->cancelling);
+    free(o->asked);
+    *o = (struct store_overview){0};
 }

@@ -192,6 +192,7 @@ static int ready(struct store *s, redisContext **slot, struct err *e)
     }
     if (!*slot) {
         *slot = connect_store(s, e);
+        s->connection += *slot && slot == &s->redis;
         s->events_ms = slot == &s->events ? STORE_CALL_MS : s->events_ms;
     }
     return *slot ? 0 : -ERR_UNAVAILABLE;
@@ -279,6 +280,11 @@ int store_replies(struct store *s, redisReply **out, struct err *e)
         }
     }
     return rc;
+}
+
+int64_t store_connection(const struct store *s)
+{
+    return s->connection;
 }
 
 bool store_follows(struct store *s)

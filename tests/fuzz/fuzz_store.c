@@ -113,9 +113,9 @@ static void read_job(struct store *s)
 
 static void read_lists(struct store *s)
 {
-    json_t *ids = json_pack("[s]", job);
-    MUST(store_overview(s, ids, e));
-    json_decref(ids);
+    struct store_overview seen;
+    RETURNS(store_overview_read(s, &seen, &(const char *){job}, 1, e));
+    store_overview_release(&seen);
     MUST(store_job_list(s, NULL, NULL, "created", NULL, 50, e));
     MUST(store_job_list(s, "running", "x", "-priority", NULL, 50, e));
     MUST(store_job_ids(s, JOB_QUEUED, e));

@@ -139,7 +139,7 @@ def test_it_goes_on_after_a_lost_attempt(tmp_path, strategy, after):
                          [{"type": "sync"}, {"type": "local-sgd", "k": 2}, {"type": "asgd"}],
                          ids=name_of)
 def test_it_goes_on_after_a_crash_at_an_epochs_end(tmp_path, strategy, point):
-    # in its very last step it ends the job (docs/own-program.md)
+    # in its very last step it ends the job (docs/own-program-training.md)
     epochs = EPOCHS - 1 if strategy["type"] == "sync" else EPOCHS
     crash = ["--fault", "crash", "--on", 1, "--times", 1, "--point", point, "--after",
              epochs * SAMPLES // BATCH - 1]

@@ -1,58 +1,39 @@
 """A store that speaks TLS only and asks for a certificate: service, agents, workers and what they
 start reach it by rediss://, come back after their connections were cut, and say what is wrong."""
-import socket
-import subprocess
 
 import pytest
 import redis
 
 from agents import Agent, ready
 from authority import Authority
-from service import Service, spec, until
+from redis_server import RedisServer
+from service import Service, free_port, spec, until
 
 
-class TlsStore:
-    """redis-server on 127.0.0.1 and 127.0.0.2; its certificate is for the first only."""
+class TlsStore(RedisServer):
+    """On 127.0.0.1 and 127.0.0.2; its certificate is for the first only. It answers without TLS
+    too, on another port."""
 
     def __init__(self, folder):
-        self.folder, self.authority = folder, Authority(folder)
+        self.authority = Authority(folder)
         for i, name in enumerate(("server", "client")):
             self.authority.issue(folder / f"{name}.pem", folder / f"{name}.key", i + 1)
-        self.log = open(folder / "redis.log", "wb")
-        self.process = None
-        until("Redis answers", self.answers)
+        super().__init__(folder)
 
-    def listen(self):
-        """On a port that was free a moment before; one without TLS too."""
-        with socket.socket() as s, socket.socket() as plain:
-            s.bind(("127.0.0.1", 0))
-            plain.bind(("127.0.0.1", 0))
-            self.port, self.plain = s.getsockname()[1], plain.getsockname()[1]
-        self.process = subprocess.Popen(
-            ["redis-server", "--tls-port", str(self.port), "--port", str(self.plain), "--bind",
-             "127.0.0.1", "127.0.0.2", "--dir", str(self.folder), "--save", "", "--tls-cert-file",
-             str(self.folder / "server.pem"), "--tls-key-file", str(self.folder / "server.key"),
-             "--tls-ca-cert-file", str(self.authority.file)],
-            stdout=self.log, stderr=subprocess.STDOUT)
+    def options(self):
+        self.port, self.plain = free_port(), free_port()
+        return ["--tls-port", self.port, "--port", self.plain, "--bind", "127.0.0.1", "127.0.0.2",
+                "--tls-cert-file", self.folder / "server.pem", "--tls-key-file",
+                self.folder / "server.key", "--tls-ca-cert-file", self.authority.file]
 
-    def answers(self):
-        if self.process is None or self.process.poll() is not None:
-            self.listen()
-        try:
-            return redis.Redis(port=self.plain).ping()
-        except redis.ConnectionError:
-            return False
+    def connection(self):
+        return redis.Redis(port=self.plain)
 
     def url(self, host="127.0.0.1", **changes):
         files = {"ca": self.authority.file, "cert": self.folder / "client.pem",
                  "key": self.folder / "client.key", **changes}
         return (f"rediss://{host}:{self.port}/0?"
                 + "&".join(f"{name}={file}" for name, file in files.items() if file))
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-        self.log.close()
 
 
 @pytest.fixture(scope="module")

@@ -9,38 +9,28 @@ import pytest
 import redis
 
 from agents import Agent, ready
+from redis_server import RedisServer
 from service import ROOT, Service, free_port, proc_file, ranks_of, spec, until
 
 LARGEST = "18446744073709551615-18446744073709551615"
 
 
-class Store:
-    """redis-server with the users and passwords that deploy/container/keys draws."""
+class Store(RedisServer):
+    """With the users and passwords that deploy/container/keys draws."""
 
     def __init__(self, folder):
-        self.folder = folder
         for role in ("redis", "coordinator", "agent"):
             (folder / role).mkdir()
         subprocess.run([ROOT / "deploy/container/keys", folder], check=True)
-        self.log = open(folder / "redis.log", "wb")
-        self.listen()
-        until("Redis answers", self.answers)
+        super().__init__(folder)
 
-    def listen(self):
+    def options(self):
         self.port = free_port()
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
-             str(self.folder), "--save", "", "--aclfile", str(self.folder / "redis/users.acl")],
-            stdout=self.log, stderr=subprocess.STDOUT)
+        return ["--port", self.port, "--bind", "127.0.0.1", "--aclfile",
+                self.folder / "redis/users.acl"]
 
-    def answers(self):
-        try:
-            return self.of("coordinator").ping()
-        except redis.ConnectionError:
-            if self.process.poll() is not None:
-                said = (self.folder / "redis.log").read_text()
-                assert "Address already in use" in said, said
-                self.listen()
+    def connection(self):
+        return self.of("coordinator")
 
     def file(self, user):
         return {"coordinator": self.folder / "coordinator/store-password",
@@ -54,11 +44,6 @@ class Store:
     def of(self, user):
         return redis.Redis(port=self.port, username=user,
                            password=self.file(user).read_text().strip(), decode_responses=True)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-        self.log.close()
 
 
 @pytest.fixture(scope="module")

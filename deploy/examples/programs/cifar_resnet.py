@@ -1,7 +1,7 @@
 """A ResNet of 20 layers on CIFAR-10 (He et al. 2016), made distributed by two lines (marked).
 
     python3 cifar_resnet.py                                    alone
-    evenstep submit JOB.json     on a cluster (docs/own-program.md has the job)
+    evenstep submit JOB.json     on a cluster (docs/own-program-run.md has the job)
 """
 import argparse
 

@@ -2,7 +2,7 @@
 make it distributed.
 
     python3 gpt.py TEXT                                    alone
-    evenstep submit JOB.json     on a cluster (docs/own-program.md has the job)
+    evenstep submit JOB.json     on a cluster (docs/own-program-run.md has the job)
 """
 import argparse
 import contextlib

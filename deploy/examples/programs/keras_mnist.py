@@ -2,7 +2,7 @@
 (KERAS_BACKEND).
 
     python3 keras_mnist.py                                 alone
-    evenstep submit JOB.json     on a cluster (docs/own-program.md has the job)
+    evenstep submit JOB.json     on a cluster (docs/own-program-run.md has the job)
 """
 import argparse
 

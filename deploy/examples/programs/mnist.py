@@ -1,7 +1,7 @@
 """PyTorch's MNIST example, made distributed by two lines (marked).
 
     python3 mnist.py                                       alone
-    evenstep submit JOB.json     on a cluster (docs/own-program.md has the job)
+    evenstep submit JOB.json     on a cluster (docs/own-program-run.md has the job)
 """
 import argparse
 import os

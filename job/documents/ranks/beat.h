@@ -1,5 +1,5 @@
-/* Heartbeat: a rank's sign of life, and its counters. It stands in the store under the job's
- * `beats`, one per rank, written every 0.4 s by the rank's pulse and read by the monitor.
+/* Heartbeat: a rank's sign of life, and its counters. The rank's pulse writes it about twice a
+ * second into the job's `beats` in the store, one per rank, and the monitor reads it.
  *
  *   {"format": 1, …, "number": 12, "node": "n1", "phase": "computing", "progress_age": 0.1,
  *    "work_age": 0.0, "comm_age": 0.0, "step": 20, "epoch": 0.5, "samples": 640, "updates": 20,

@@ -63,6 +63,18 @@ static json_t *steps_of(const struct document *d)
     return steps;
 }
 
+static double mean_exchange(const struct document *d)
+{
+    const json_t *workers = document_list(d, "workers", 0, MOST_WORKERS);
+    double sum = 0;
+    size_t i, n = json_array_size(workers);
+    json_t *one;
+    json_array_foreach((json_t *)workers, i, one) {
+        sum += json_number_value(json_object_get(one, "exchange_seconds"));
+    }
+    return n > 0 ? sum / (double)n : 0;
+}
+
 /* The rest of it is the job's live document. */
 static json_t *live_of(const struct document *d)
 {
@@ -96,6 +108,7 @@ int summary_read(struct summary_read *out, const json_t *j, struct err *e)
     out->rank_memory_bytes = document_integer(&d, "rank_memory_bytes", 0, INT64_MAX);
     out->nodes = nodes_of(&d);
     out->steps = steps_of(&d);
+    out->exchange_seconds = mean_exchange(&d);
     out->live = d.j ? live_of(&d) : NULL;
     return document_close(&d, "the simulator's summary", e);
 }

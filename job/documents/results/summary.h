@@ -47,6 +47,7 @@ struct summary_read {
     json_t *evaluations; /* array, as evaluation_json() prints each */
     json_t *staleness;   /* of the job */
     double samples_per_second;
+    double exchange_seconds; /* of a step: the mean over the workers; 0: there are none */
     int64_t rank_memory_bytes;
 };
 

@@ -114,10 +114,16 @@ static void pointers_escape_and_names_have_neighbours(void **state)
     static const char *const names[] = {"strategy", "batching", "workers"};
     assert_string_equal(jsonx_nearest("stratgey", names, 3), "strategy");
     assert_null(jsonx_nearest("zzz", names, 3));
-    struct jsonx_problems problems = {0};
+    struct jsonx_problems problems = {0}, of_all = {0};
+    char first[JSONX_FIRST];
+    assert_string_equal(jsonx_problems_first(&problems, first), "");
     for (int i = 0; i < 150; i++) {
         jsonx_problem(&problems, "/x", "number %d", i);
     }
+    assert_string_equal(jsonx_problems_first(&problems, first), "/x: number 0");
+    jsonx_problem(&of_all, "", "is no object");
+    assert_string_equal(jsonx_problems_first(&of_all, first), "is no object");
+    jsonx_problems_release(&of_all);
     assert_int_equal(problems.count, 100);
     assert_int_equal(problems.dropped, 50);
     json_t *j = jsonx_problems_json(&problems);

@@ -18,6 +18,7 @@ static json_t *some_summary(const struct sender *from)
                             .device = "virtual",
                             .state = "done",
                             .batch = 8,
+                            .exchange_seconds = 0.25,
                             .updates = 1,
                             .samples = 8,
                             .staleness = &staleness,
@@ -68,6 +69,7 @@ static void a_summary_says_of_which_attempt_it_is_if_it_is_of_one(void **state)
     assert_read(summary_read(&got, j, &e), &e);
     assert_sender(&got.from, &from_coordinator);
     assert_true(got.samples_per_second == 12.5 && got.rank_memory_bytes == 1000);
+    assert_true(got.exchange_seconds == 0.25);
     assert_int_equal(json_array_size(got.assignments), 1);
     assert_null(json_object_get(got.live, "assignments"));
     const json_t *tested = json_array_get(got.evaluations, 0);

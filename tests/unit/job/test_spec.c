@@ -120,7 +120,7 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
         {"{\"elastic\": {\"min\": 2, \"max\": 4}, \"min_workers\": 1}", "/min_workers",
          "with 'elastic' it is its 'min'"},
         {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"batching\": {\"global_batch\": 64, \"max_batch\": 20}}",
-         "/elastic", "not possible with 3 of up to 4 nodes: /batching/max_batch"},
+         "/elastic", "not possible with 3 of up to 4 nodes: /batching/max_batch: "},
         {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"batching\": {\"global_batch\": 64, \"policy\": \"static\", \"sizes\": [16, 16, 16, 16]}}",
          "/elastic", "'sizes' and 'elastic' exclude each other"},
         {"{\"elastic\": {\"min\": 1, \"max\": 4}, \"cluster\": {\"nodes\": [{\"name\": \"a\", \"count\": 4, \"fixed_seconds\": 1}]}}",

@@ -7,7 +7,7 @@
  *                           ▲────────────── copied ─────────── [ step s - 1 | trailer ]
  *
  * The way into the sum is no copy of its own: the ring reads the replica as it first adds to a
- * chunk. The way back is the one that PyTorch's DDP makes too (docs/own-program.md).
+ * chunk. The way back is the one that PyTorch's DDP makes too (docs/own-program-frameworks.md).
  *
  * The last sum that ended stays until the one after the next begins. In lockstep all ranks have it
  * by then, so a rank that lacks it can still get it from one that has it. */
