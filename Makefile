@@ -79,8 +79,8 @@ $(BUILD)/simulator/fiber.o: EXTRA = -U_FORTIFY_SOURCE
 $(BUILD)/worker/exchange/transport/comm_mpi.o $(BUILD)/worker/process.o \
     $(BUILD)/tests/mpi/%.o: EXTRA = $(MPI_CFLAGS)
 
-# Lua of the store: store/lua/NAME.lua becomes the text LUA_NAME, without comments
-$(BUILD)/store/lua.h: $(wildcard store/lua/*.lua) Makefile
+# Lua of the store: NAME.lua in store/lua/ becomes the text LUA_NAME, without comments
+$(BUILD)/store/lua.h: $(wildcard store/lua/*.lua store/lua/*/*.lua) Makefile
 	@mkdir -p $(@D)
 	@for f in $(filter %.lua,$^); do \
 	    echo "#define LUA_$$(basename $$f .lua | tr a-z A-Z) \\"; \
@@ -243,7 +243,8 @@ compile_commands.json: Makefile ## for editors
 	bear --output $@ -- $(MAKE) -B BUILD=$(BUILD)-db all
 formatted = $(sort $(foreach d,$(addsuffix /,$(ROOMS) client) tests/ docs/,$(foreach e,c h cu cpp,\
     $(wildcard $(d)*.$(e) $(d)*/*.$(e) $(d)*/*/*.$(e) $(d)*/*/*/*.$(e))))) \
-    $(wildcard static/js/*.js static/js/*/*.js static/js/*/*/*.js)
+    $(wildcard static/js/*.js static/js/*/*.js static/js/*/*/*.js \
+    static/js/*/*/*/*.js)
 format: ## clang-format over everything
 	@clang-format-14 -i $(formatted)
 check-format: ## nothing that `make format` would change, where clang-format 14 is

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "job/documents/joining.h"
+#include "job/documents/hosts/joining.h"
 #include "job/hostkey.h"
 
 static int take_welcome(const json_t *body, const struct sign_key *secret, const char *nonce,

@@ -23,7 +23,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/notify.h"
-#include "job/documents/joining.h"
+#include "job/documents/hosts/joining.h"
 #include "job/hostkey.h"
 #include "job/node/node.h"
 #include "store/users.h"

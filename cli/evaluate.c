@@ -18,7 +18,7 @@
 #include "common/path.h"
 #include "common/proc.h"
 #include "common/text.h"
-#include "job/documents/scored.h"
+#include "job/documents/results/scored.h"
 
 enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
 enum { NAME_COLUMNS = 24, NAME_BYTES = 4 * NAME_COLUMNS + 8, HEAD_COLUMNS = 6 };

@@ -40,7 +40,7 @@ struct http_hooks { /* may be called from any HTTP thread */
     json_t *(*dataset_add)(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,
                            struct jsonx_problems *problems, struct err *e);
     int (*dataset_delete)(void *ctx, const char *name, struct err *e);
-    /* What a job's model takes for what (job/documents/scored.h); may take minutes. */
+    /* What a job's model takes for what (job/documents/results/scored.h); may take minutes. */
     json_t *(*scored)(void *ctx, const char *id, struct err *e);
     /* Users' programs (the schema Program), all of them. */
     json_t *(*programs)(void *ctx, struct err *e);

@@ -21,7 +21,7 @@
 #include "common/opt.h"
 #include "common/proc.h"
 #include "job/spec/cluster.h"
-#include "job/documents/checked.h"
+#include "job/documents/results/checked.h"
 #include "simulator/comm_sim.h"
 #include "simulator/memory.h"
 #include "simulator/pool.h"

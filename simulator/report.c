@@ -12,7 +12,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/proc.h"
-#include "job/documents/summary.h"
+#include "job/documents/results/summary.h"
 
 enum { RECENT = 100 }; /* updates */
 static const double PROGRESS_SECONDS = 0.5;

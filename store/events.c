@@ -5,7 +5,7 @@
  * emptied, or at another address). No event would ever follow it, so the reader starts anew, with a
  * gap. Both are checked once per connection, not with every read.
  */
-#include "job/documents/events.h"
+#include "job/documents/people/events.h"
 #include "store/internal.h"
 #include "store/lua.h"
 

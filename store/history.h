@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "common/err.h"
-#include "job/documents/norms.h"
+#include "job/documents/ranks/norms.h"
 #include "job/row.h"
 
 struct history;

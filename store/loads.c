@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "job/documents/load.h"
+#include "job/documents/hosts/load.h"
 #include "store/internal.h"
 #include "store/lua.h"
 

@@ -19,9 +19,9 @@ void loads_put(struct loads *l, struct store *s, int i, const char *node, const 
 /* One mean of a tier (0 to LOAD_TIERS-1). */
 int store_load_put(struct store *s, const char *node, int tier, const struct load *l,
                    struct err *e);
-/* Those that ended after `since` (seconds since 1970), as job/documents/load.h says, of the finest
- * tier that reaches back so far at each time. NULL: it failed; a node that told none has empty
- * lists. */
+/* Those that ended after `since` (seconds since 1970), as job/documents/hosts/load.h says, of the
+ * finest tier that reaches back so far at each time. NULL: it failed; a node that told none has
+ * empty lists. */
 json_t *store_loads(struct store *s, const char *node, double since, struct err *e);
 
 #endif

@@ -18,7 +18,7 @@
 
 #include "common/err.h"
 #include "common/sign.h"
-#include "job/documents/host_beat.h"
+#include "job/documents/hosts/host_beat.h"
 #include "job/filter.h"
 #include "job/row.h"
 #include "job/state.h"
@@ -252,8 +252,8 @@ struct store_news {
 int store_publish(struct store *s, const char *id, const struct store_news *news, int n,
                   struct err *e);
 /* Events after `last` ("$": from now on; it is updated): an array for event_entry_read()
- * (job/documents/events.h). block_ms 0: does not wait. *gap: `last` is older than the oldest one
- * that is kept. */
+ * (job/documents/people/events.h). block_ms 0: does not wait. *gap: `last` is older than the oldest
+ * one that is kept. */
 json_t *store_events_read(struct store *s, char last[STORE_PLACE], int count, int block_ms,
                           bool *gap, struct err *e);
 /* The newest event that there is; "0-0": none. */

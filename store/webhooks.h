@@ -1,7 +1,7 @@
 /* Webhooks in the store: addresses that get changes of jobs, and the deliveries that wait for them.
  * The store keeps these documents as they are.
  *
- *   webhook    job/documents/webhook.h
+ *   webhook    job/documents/people/webhook.h
  *   delivery   what is to be sent once; it waits in the webhook's queue
  *   try        the result of one attempt to send it; the last STORE_WEBHOOK_TRIES of each webhook
  *

@@ -12,7 +12,7 @@ int check_datasets(const char *roots, const char *cache,
                    struct err *e); /* cache: a file, or NULL (see dataset_list) */
 /* common/machine/probe.h has its form. */
 int check_device(const char *name, struct err *e);
-/* job/documents/checked.h has its form; memory is that of the first minibatches. */
+/* job/documents/results/checked.h has its form; memory is that of the first minibatches. */
 /* init: the file that the spec's `init` is; NULL: not asked */
 int check_spec(const char *spec_file, const char *roots, const char *init, struct err *e);
 

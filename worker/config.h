@@ -5,7 +5,7 @@
 #define WORKER_CONFIG_H
 
 #include "common/opt.h"
-#include "job/documents/plan.h"
+#include "job/documents/coordinator/plan.h"
 #include "worker/data/files/received.h"
 
 /* At most so much stays unpacked on the coordinator's host. */
@@ -37,8 +37,9 @@ struct worker_config {
 
 /* Parses the command line. The struct is about 24 KB. Returns enum opt_begun, or negative. */
 int config_parse(struct worker_config *c, int argc, char **argv, struct err *e);
-/* Takes the plan document (job/documents/plan.h). The spec gets as many workers as the attempt has
- * nodes. A plan of another attempt is refused: this rank is left over from an earlier one. */
+/* Takes the plan document (job/documents/coordinator/plan.h). The spec gets as many workers as the
+ * attempt has nodes. A plan of another attempt is refused: this rank is left over from an earlier
+ * one. */
 int config_read_plan(struct worker_config *c, const json_t *plan, struct err *e);
 /* --local: one node per worker of the spec, all on this machine. */
 int config_make_local(struct worker_config *c, struct err *e);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "common/proc.h"
-#include "job/documents/scored.h"
+#include "job/documents/results/scored.h"
 #include "kernels/device.h"
 #include "worker/checkpoint/artifact.h"
 #include "worker/data/dataset.h"

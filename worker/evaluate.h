@@ -20,7 +20,8 @@ struct evaluate_ask {
     int batch;
     bool pictures; /* of the samples with the greatest loss */
 };
-/* Prints job/documents/scored.h on standard output, also if it fails, and then returns negative. */
+/* Prints job/documents/results/scored.h on standard output, also if it fails, and then returns
+ * negative. */
 int evaluate_run(const struct evaluate_ask *ask, struct err *e);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "job/documents/fact.h"
+#include "job/documents/ranks/fact.h"
 #include "job/seal.h"
 #include "store/store.h"
 

@@ -1,5 +1,5 @@
 /* Measures now and then how long the tensors of the model and of its gradients are
- * (job/documents/norms.h), on the lowest rank that is left.
+ * (job/documents/ranks/norms.h), on the lowest rank that is left.
  *
  *     layer_norms_begin ─► compute ┬ layer_norms_bucket … ┬─► layer_norms_end ─► layer_norms_tell
  *                                  └ gradients are ready ─┘                     with the step's row
@@ -12,7 +12,7 @@
 #ifndef WORKER_LAYER_NORMS_H
 #define WORKER_LAYER_NORMS_H
 
-#include "job/documents/norms.h"
+#include "job/documents/ranks/norms.h"
 #include "job/row.h"
 #include "worker/engine.h"
 

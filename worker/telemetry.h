@@ -3,9 +3,9 @@
 #ifndef WORKER_TELEMETRY_H
 #define WORKER_TELEMETRY_H
 
-#include "job/documents/joined.h"
-#include "job/documents/norms.h"
-#include "job/documents/phase.h"
+#include "job/documents/ranks/joined.h"
+#include "job/documents/ranks/norms.h"
+#include "job/documents/ranks/phase.h"
 #include "worker/exchange/strategy.h"
 
 struct telemetry {

@@ -6,7 +6,7 @@
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
 #include "common/jsonx.h"
-#include "job/documents/scored.h"
+#include "job/documents/results/scored.h"
 
 static int show(struct session *s, const char *rest, void (*print)(const json_t *answer))
 {

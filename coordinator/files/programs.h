@@ -13,7 +13,7 @@
 #ifndef COORDINATOR_FILES_PROGRAMS_H
 #define COORDINATOR_FILES_PROGRAMS_H
 
-#include "job/documents/plan.h"
+#include "job/documents/coordinator/plan.h"
 
 struct program_rights {
     bool allowed; /* serve --allow-programs */

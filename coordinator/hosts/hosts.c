@@ -18,7 +18,7 @@
 #include "common/log.h"
 #include "common/proc.h"
 #include "common/version.h"
-#include "job/documents/joining.h"
+#include "job/documents/hosts/joining.h"
 #include "job/hostkey.h"
 #include "job/node/node.h"
 #include "store/store.h"

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "common/run_as.h"
-#include "job/documents/plan.h"
+#include "job/documents/coordinator/plan.h"
 #include "job/seal.h"
 
 struct attempt {

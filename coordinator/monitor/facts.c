@@ -1,4 +1,5 @@
-/* Facts of ranks (job/documents/fact.h), each handed to the part of the monitor that it concerns.
+/* Facts of ranks (job/documents/ranks/fact.h), each handed to the part of the monitor that it
+ * concerns.
  *
  * A fact counts if it is sealed with the key of the rank that it names, is one that this rank
  * tells, and is newer than what that rank told before. What is not is dropped, counted and logged:

@@ -10,7 +10,7 @@
 #define COORDINATOR_MONITOR_FEED_H
 
 #include "coordinator/monitor/seals.h"
-#include "job/documents/bookmark.h"
+#include "job/documents/coordinator/bookmark.h"
 #include "job/row.h"
 #include "store/history.h"
 #include "store/store.h"

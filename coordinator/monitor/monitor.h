@@ -8,15 +8,15 @@
  *                     live document, events for the browsers
  *
  * It lives in the scheduler's thread and owns no connection. What it has read is remembered in the
- * document "detail:monitor" (job/documents/bookmark.h), so a restarted coordinator goes on where
- * the old one ended. A document of another attempt is dropped, counted and logged.
+ * document "detail:monitor" (job/documents/coordinator/bookmark.h), so a restarted coordinator goes
+ * on where the old one ended. A document of another attempt is dropped, counted and logged.
  */
 #ifndef COORDINATOR_MONITOR_MONITOR_H
 #define COORDINATOR_MONITOR_MONITOR_H
 
-#include "job/documents/fact.h"
-#include "job/documents/failure.h"
-#include "job/documents/plan.h"
+#include "job/documents/ranks/fact.h"
+#include "job/documents/people/failure.h"
+#include "job/documents/coordinator/plan.h"
 #include "store/store.h"
 
 struct monitor;

@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "job/documents/control.h"
+#include "job/documents/coordinator/control.h"
 
 enum { TRUSTED_STEPS = 10 };
 

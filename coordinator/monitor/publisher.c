@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "job/documents/events.h"
-#include "job/documents/live.h"
+#include "job/documents/people/events.h"
+#include "job/documents/people/live.h"
 
 static const double live_seconds = 0.4, detail_seconds = 1.0, speed_seconds = 5.0,
                     silent_seconds = 3.0;

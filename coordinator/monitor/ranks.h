@@ -8,9 +8,9 @@
 
 #include "coordinator/monitor/measure.h"
 #include "coordinator/monitor/seals.h"
-#include "job/documents/beat.h"
-#include "job/documents/departure.h"
-#include "job/documents/plan.h"
+#include "job/documents/ranks/beat.h"
+#include "job/documents/ranks/departure.h"
+#include "job/documents/coordinator/plan.h"
 #include "store/store.h"
 
 struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers follow */

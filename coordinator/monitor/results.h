@@ -2,8 +2,8 @@
 #ifndef COORDINATOR_MONITOR_RESULTS_H
 #define COORDINATOR_MONITOR_RESULTS_H
 
-#include "job/documents/evaluation.h"
-#include "job/documents/fact.h"
+#include "job/documents/ranks/evaluation.h"
+#include "job/documents/ranks/fact.h"
 #include "store/store.h"
 
 struct results {

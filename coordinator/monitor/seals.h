@@ -10,7 +10,7 @@
 #ifndef COORDINATOR_MONITOR_SEALS_H
 #define COORDINATOR_MONITOR_SEALS_H
 
-#include "job/documents/plan.h"
+#include "job/documents/coordinator/plan.h"
 #include "job/seal.h"
 
 /* Draws the key of a new attempt and writes the keys of its ranks. given: the attempt's own, which

@@ -10,7 +10,7 @@
 #define COORDINATOR_MONITOR_WATCHDOG_H
 
 #include "coordinator/monitor/ranks.h"
-#include "job/documents/failure.h"
+#include "job/documents/people/failure.h"
 #include "job/spec/spec.h"
 
 struct watchdog {

@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "common/proc.h"
-#include "job/documents/scored.h"
+#include "job/documents/results/scored.h"
 
 int ask_folder(char dir[64], struct err *e)
 {

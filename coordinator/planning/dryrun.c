@@ -17,8 +17,8 @@
 #include "coordinator/planning/needs.h"
 #include "coordinator/planning/planner.h"
 #include "coordinator/planning/profiles.h"
-#include "job/documents/checked.h"
-#include "job/documents/scored.h"
+#include "job/documents/results/checked.h"
+#include "job/documents/results/scored.h"
 #include "job/node/node.h"
 
 static const struct ask_limits usual = {.seconds = 5};

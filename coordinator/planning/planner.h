@@ -1,12 +1,12 @@
-/* The planner makes the plan of an attempt (job/documents/plan.h) from its job's spec, the nodes
- * that it gets, and what is known of them from earlier jobs.
+/* The planner makes the plan of an attempt (job/documents/coordinator/plan.h) from its job's spec,
+ * the nodes that it gets, and what is known of them from earlier jobs.
  */
 #ifndef COORDINATOR_PLANNING_PLANNER_H
 #define COORDINATOR_PLANNING_PLANNER_H
 
 #include "coordinator/planning/placement.h"
 #include "job/minibatch/assign.h"
-#include "job/documents/plan.h"
+#include "job/documents/coordinator/plan.h"
 #include "store/store.h"
 
 struct planner_ask {

@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "common/proc.h"
-#include "job/documents/summary.h"
+#include "job/documents/results/summary.h"
 
 enum { EVENTS = 250000, STEPS_LEAST = 20, STEPS_MOST = 480, SEEDS = 3 };
 static const double limit_seconds = 3;

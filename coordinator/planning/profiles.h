@@ -1,11 +1,11 @@
 /* What the store keeps of nodes from earlier jobs: step times, memory limits, and what a device
- * measured to choose its algorithms (job/documents/measured.h).
+ * measured to choose its algorithms (job/documents/coordinator/measured.h).
  */
 #ifndef COORDINATOR_PLANNING_PROFILES_H
 #define COORDINATOR_PLANNING_PROFILES_H
 
 #include "coordinator/planning/placement.h"
-#include "job/documents/measured.h"
+#include "job/documents/coordinator/measured.h"
 #include "store/store.h"
 
 /* What step times belong to besides the node: the network, and the precision if it is not fp32. */

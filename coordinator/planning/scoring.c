@@ -19,7 +19,7 @@
 #include "common/proc.h"
 #include "coordinator/planning/ask.h"
 #include "coordinator/planning/dryrun.h"
-#include "job/documents/scored.h"
+#include "job/documents/results/scored.h"
 
 enum { CLASSES_MOST = 100, KEPT_BYTES = 16 << 20 };
 static const struct ask_limits limits = {.seconds = 120};

@@ -8,7 +8,7 @@
 /* As http_hooks.scored; ctx is a struct dryrun. The worker's program evaluates the job's
  * `model.safetensors` once; what it found is kept in the job's folder until the model is another
  * one. Of several requests one evaluates, and the others are refused (ERR_UNAVAILABLE) until it is
- * done. New reference to job/documents/scored.h. */
+ * done. New reference to job/documents/results/scored.h. */
 json_t *scoring_of_job(void *ctx, const char *id, struct err *e);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/jsonx.h"
-#include "job/documents/live.h"
+#include "job/documents/people/live.h"
 
 static const json_t *find_job(const json_t *jobs, const char *id)
 {

@@ -7,7 +7,7 @@
 
 #include "common/proc.h"
 #include "coordinator/planning/planner.h"
-#include "job/documents/launched.h"
+#include "job/documents/coordinator/launched.h"
 
 static const double quick_seconds = 30, pause_most = 60;
 

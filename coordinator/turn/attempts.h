@@ -95,7 +95,7 @@ void attempts_free_spec(struct jobspec *spec); /* NULL is fine */
 /* The job's state, with why as its error; why NULL: none. */
 int attempts_move(struct attempts *a, const char *job, enum job_state from, enum job_state to,
                   const struct failure *why, struct err *e);
-/* The record of the attempt's process: job/documents/launched.h. */
+/* The record of the attempt's process: job/documents/coordinator/launched.h. */
 int attempts_record(struct attempts *a, const struct run *r, struct err *e);
 /* An attempt was lost that lasted so long. Of those that lasted less than 30 s the third in a row
  * and each further one make the next one wait: 1 s, 2 s, 4 s, up to a minute. attempts_pause: the

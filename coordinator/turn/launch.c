@@ -20,7 +20,7 @@
 #include "coordinator/planning/planner.h"
 #include "coordinator/turn/resize.h"
 #include "coordinator/turn/users.h"
-#include "job/documents/control.h"
+#include "job/documents/coordinator/control.h"
 
 /* ---- before it is launching ------------------------------------------------------------------ */
 

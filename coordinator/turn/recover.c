@@ -19,8 +19,8 @@
 #include "coordinator/monitor/seals.h"
 #include "coordinator/planning/planner.h"
 #include "coordinator/turn/run.h"
-#include "job/documents/evaluation.h"
-#include "job/documents/launched.h"
+#include "job/documents/ranks/evaluation.h"
+#include "job/documents/coordinator/launched.h"
 #include "job/node/node.h"
 
 /* ---- one job --------------------------------------------------------------------------------- */

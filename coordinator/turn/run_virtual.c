@@ -1,7 +1,7 @@
 /* A virtual job's attempt: it has no ranks that report to the store. Its live document, its
  * assignments and its evaluations come from the simulator's files in the job's folder
- * (job/documents/summary.h), progress.json while it runs and summary.json in the end; its rows are
- * in the job's history already. A file of an earlier attempt is ignored.
+ * (job/documents/results/summary.h), progress.json while it runs and summary.json in the end; its
+ * rows are in the job's history already. A file of an earlier attempt is ignored.
  */
 #include "coordinator/turn/run.h"
 
@@ -11,7 +11,7 @@
 
 #include "common/log.h"
 #include "common/path.h"
-#include "job/documents/summary.h"
+#include "job/documents/results/summary.h"
 
 enum { FILE_BYTES = 64 << 20 };
 static const double silence_seconds = 60;

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "job/documents/events.h"
-#include "job/documents/webhook.h"
+#include "job/documents/people/events.h"
+#include "job/documents/people/webhook.h"
 #include "store/webhooks.h"
 
 enum { HOOKS_DELIVERY = 72, HOOKS_TYPE = 32 };

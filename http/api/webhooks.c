@@ -19,7 +19,7 @@
 #include "http/api/schemas.h"
 #include "http/request.h"
 #include "http/trail.h"
-#include "job/documents/webhook.h"
+#include "job/documents/people/webhook.h"
 
 enum { HOST_BYTES = 256 };
 

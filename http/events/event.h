@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/buf.h"
-#include "job/documents/events.h"
+#include "job/documents/people/events.h"
 #include "store/store.h"
 
 struct event_id {

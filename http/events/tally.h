@@ -10,7 +10,7 @@
 
 #include "common/buf.h"
 #include "common/err.h"
-#include "job/documents/events.h"
+#include "job/documents/people/events.h"
 
 struct tally;
 

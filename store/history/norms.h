@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "common/err.h"
-#include "job/documents/norms.h"
+#include "job/documents/ranks/norms.h"
 
 struct norm_track {
     int fd;                /* -1: there is no file yet */

@@ -36,7 +36,7 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
 }
 
 /* Ids with their scores, of the queue: ids and priorities into two arrays of `out`. The score is
- * number - priority * 10^10 (store/lua/score.lua). */
+ * number - priority * 10^10 (store/lua/shared/score.lua). */
 static void read_queue(const redisReply *r, json_t *out, struct err *e)
 {
     int n = reply_array(r, 0, e);

@@ -115,6 +115,9 @@ static int prepare(struct err *e)
                                  .control = {.version = c->plan.first_version}};
     memcpy(bench.local.control.sizes, c->plan.first_sizes, sizeof c->plan.first_sizes);
     local_telemetry(&bench.local, &bench.telemetry);
+    if (rc < 0 || (rc = local_open(&bench.local, c->lines, e)) < 0) {
+        return rc;
+    }
     *env = (struct trainer_env){.spec = c->spec,
                                 .data = &bench.data,
                                 .comm = &bench.comm,
@@ -126,7 +129,7 @@ static int prepare(struct err *e)
     memcpy(env->speeds, c->plan.speeds, sizeof env->speeds);
     struct fetch f = {&bench.comm,   &bench.telemetry, &c->spec->data,
                       c->spec->seed, c->plan.roots,    {NULL, 0}};
-    if (rc < 0 || (rc = fetch_dataset(&f, rank < workers, &bench.data, e)) < 0 || rank >= workers) {
+    if ((rc = fetch_dataset(&f, rank < workers, &bench.data, e)) < 0 || rank >= workers) {
         return rc;
     }
     if (!(env->dev = dev_open(c->plan.workers[rank].device, e))) {

@@ -19,6 +19,8 @@ def call(page, module, expression):
 
 
 NARROW = "\u202f"
+MARKS = "/js/views/job/happened/marks.js"
+NORM_ROWS = "/js/views/job/folds/normrows.js"
 
 
 @pytest.mark.parametrize("expression, wanted", [
@@ -133,15 +135,15 @@ def test_marks_that_stand_close_are_one_with_a_count(page):
     marks += [{"kind": "checkpoint", "x": x, "text": "", "title": f"step {x}"} for x in (1, 2)]
     marks += [{"kind": "lost", "x": x, "text": "a lost", "title": "a"} for x in (3, 4)]
     marks.sort(key=lambda m: m["x"])
-    got = call(page, "/js/views/job/marks.js", f"m.merged({json.dumps(marks)}, 1)")
+    got = call(page, MARKS, f"m.merged({json.dumps(marks)}, 1)")
     assert [(m["kind"], m["x"], m["text"]) for m in got] == [
         ("change", 6, "3 changes"), ("checkpoint", 1.5, ""), ("lost", 3, "a lost"),
         ("lost", 4, "a lost"), ("change", 30, "v30"), ("change", 38, "v38"), ("change", 60, "v60")]
     assert got[0]["title"] == "v0\nv5\nv12" and got[1]["title"] == "2 checkpoints\nstep 1\nstep 2"
     run = [{"kind": "change", "x": x, "text": "v", "title": "t"} for x in range(0, 200, 5)]
-    assert [m["text"] for m in call(page, "/js/views/job/marks.js",
-                                    f"m.merged({json.dumps(run)}, 1)")] == 4 * ["10 changes"]
-    assert len(call(page, "/js/views/job/marks.js", f"m.merged({json.dumps(marks)}, 10)")) == 10
+    assert [m["text"] for m in call(page, MARKS, f"m.merged({json.dumps(run)}, 1)")] == (
+        4 * ["10 changes"])
+    assert len(call(page, MARKS, f"m.merged({json.dumps(marks)}, 10)")) == 10
 
 
 @pytest.mark.parametrize("job, wanted", [
@@ -360,7 +362,7 @@ ELASTIC = {"spec": {"elastic": {"min": 2, "max": 4}},
     ("m.resizeOf(job, {reason: 'equal', time: '2026-01-01T00:00:11Z'}) === undefined", True),
 ])
 def test_a_change_of_size_is_found_and_said(page, expression, wanted):
-    assert call(page, "/js/views/job/resizes.js",
+    assert call(page, "/js/views/job/happened/resizes.js",
                 f"((job) => {expression})({json.dumps(ELASTIC)})") == wanted
 
 
@@ -390,7 +392,7 @@ NORMS = """{tensors: [{name: 'a.weight', elements: 4}, {name: 'a.bias', elements
     ("[0, 1, 5, 99].map(x => m.normAt([1, 11], x))", [0, 0, 1, 1]),
 ])
 def test_norms_of_layers(page, expression, wanted):
-    assert call(page, "/js/views/job/normrows.js", expression) == wanted
+    assert call(page, NORM_ROWS, expression) == wanted
 
 
 def test_a_network_of_many_layers_hides_its_biases(page):
@@ -398,9 +400,8 @@ def test_a_network_of_many_layers_hides_its_biases(page):
         (i % 2 ? '.bias' : '.weight'), elements: 4})), weights: Array(60).fill([1]),
         gradients: Array(60).fill([1])}"""
     rows = [f"m.normRows({deep}, 'weights', {all}).length" for all in ("false", "true")]
-    assert call(page, "/js/views/job/normrows.js", f"[{','.join(rows)}]") == [30, 60]
-    assert call(page, "/js/views/job/normrows.js", f"[m.hidesSmall({deep}), m.hidesSmall({NORMS})]"
-                ) == [True, False]
+    assert call(page, NORM_ROWS, f"[{','.join(rows)}]") == [30, 60]
+    assert call(page, NORM_ROWS, f"[m.hidesSmall({deep}), m.hidesSmall({NORMS})]") == [True, False]
 
 
 def test_a_line_of_load_has_a_gap_where_nothing_was_told(page):
@@ -413,7 +414,8 @@ def test_a_line_of_load_has_a_gap_where_nothing_was_told(page):
 def test_nodes_of_one_host_share_its_load_and_gpus_do_not(page):
     nodes = ("[{name: 'a', host: 'h'}, {name: 'b', host: 'h'}, {name: 'g', host: 'h', gpu: {}}, "
              "{name: 'c'}]")
-    hosts = call(page, "/js/views/job/load.js", f"m.byHost(['a', 'g', 'b', 'c', 'gone'], {nodes})")
+    hosts = call(page, "/js/views/job/folds/load.js",
+                 f"m.byHost(['a', 'g', 'b', 'c', 'gone'], {nodes})")
     assert [h["nodes"] for h in hosts] == [["a", "b"], ["g"], ["c"], ["gone"]]
 
 

@@ -17,9 +17,9 @@
 #define WORKER_EXCHANGE_STRATEGY_H
 
 #include "job/minibatch/assign.h"
-#include "job/documents/control.h"
-#include "job/documents/departure.h"
-#include "job/documents/evaluation.h"
+#include "job/documents/coordinator/control.h"
+#include "job/documents/ranks/departure.h"
+#include "job/documents/ranks/evaluation.h"
 #include "job/row.h"
 #include "job/sample.h"
 #include "job/spec/spec.h"

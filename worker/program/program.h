@@ -9,7 +9,7 @@
 #ifndef WORKER_PROGRAM_PROGRAM_H
 #define WORKER_PROGRAM_PROGRAM_H
 
-#include "job/documents/joined.h"
+#include "job/documents/ranks/joined.h"
 #include "worker/engine.h"
 #include "worker/program/block.h"
 #include "worker/program/describe.h"

@@ -12,7 +12,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "job/documents/beat.h"
+#include "job/documents/ranks/beat.h"
 
 enum { ROWS_AT_ONCE = 512 };
 static const int64_t turn_ns = 160000000;

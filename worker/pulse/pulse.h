@@ -14,7 +14,7 @@
 #include <signal.h>
 
 #include "common/sign.h"
-#include "job/documents/fact.h"
+#include "job/documents/ranks/fact.h"
 #include "worker/telemetry.h"
 
 struct pulse; /* owned by its starter; one per process */

@@ -34,7 +34,7 @@ static int setup(void **state)
     (void)state;
     unsetenv("EVENSTEP_CONFIG");
     snprintf(dir, sizeof dir, "/tmp/evenstep-test-XXXXXX");
-    if (!mkdtemp(dir)) {
+    if (!mkdtemp(dir) || chdir(dir) != 0) { /* the default data folder is made where it starts */
         return -1;
     }
     write_file("secret", "the secret of this cluster\n");

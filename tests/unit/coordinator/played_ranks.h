@@ -6,9 +6,9 @@
 
 #include "tests/unit/coordinator/fixture.h"
 
-#include "job/documents/beat.h"
-#include "job/documents/control.h"
-#include "job/documents/fact.h"
+#include "job/documents/ranks/beat.h"
+#include "job/documents/coordinator/control.h"
+#include "job/documents/ranks/fact.h"
 #include "job/row.h"
 #include "job/seal.h"
 

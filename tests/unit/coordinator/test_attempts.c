@@ -1,7 +1,7 @@
 /* What becomes of a job when its attempt ends (coordinator/turn/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
-#include "job/documents/summary.h"
+#include "job/documents/results/summary.h"
 
 static void a_job_runs_once_every_worker_has_made_a_step(void **state)
 {

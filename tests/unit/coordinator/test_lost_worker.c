@@ -3,8 +3,8 @@
  * keeper counted of the dead one stands for it. Driven by sched_tick. */
 #include "tests/unit/coordinator/world.h"
 
-#include "job/documents/control.h"
-#include "job/documents/departure.h"
+#include "job/documents/coordinator/control.h"
+#include "job/documents/ranks/departure.h"
 
 static const char three[] =
     "{'workers': 3, 'strategy': {'type': 'asgd'}, 'batching': "

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "http/server.h"
-#include "job/documents/scored.h"
+#include "job/documents/results/scored.h"
 #include "tests/unit/store/fixture.h"
 
 struct site {

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "job/documents/checked.h"
-#include "job/documents/scored.h"
-#include "job/documents/summary.h"
+#include "job/documents/results/checked.h"
+#include "job/documents/results/scored.h"
+#include "job/documents/results/summary.h"
 
 /* ---- the simulator's summary ----------------------------------------------------------------- */
 

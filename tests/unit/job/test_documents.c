@@ -2,11 +2,11 @@
  * it keeps of a node; and what all documents have in common (job/documents). */
 #include "tests/unit/job/documents.h"
 
-#include "job/documents/bookmark.h"
-#include "job/documents/control.h"
-#include "job/documents/launched.h"
-#include "job/documents/measured.h"
-#include "job/documents/plan.h"
+#include "job/documents/coordinator/bookmark.h"
+#include "job/documents/coordinator/control.h"
+#include "job/documents/coordinator/launched.h"
+#include "job/documents/coordinator/measured.h"
+#include "job/documents/coordinator/plan.h"
 
 /* ---- what all have in common ----------------------------------------------------------------- */
 

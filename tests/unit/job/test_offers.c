@@ -2,9 +2,9 @@
  * cluster (job/documents). */
 #include "tests/unit/job/documents.h"
 
-#include "job/documents/host_beat.h"
-#include "job/documents/joining.h"
-#include "job/documents/offer.h"
+#include "job/documents/hosts/host_beat.h"
+#include "job/documents/hosts/joining.h"
+#include "job/documents/ranks/offer.h"
 
 /* ---- the keeper's offer ---------------------------------------------------------------------- */
 

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "job/documents/beat.h"
-#include "job/documents/fact.h"
-#include "job/documents/failure.h"
+#include "job/documents/ranks/beat.h"
+#include "job/documents/ranks/fact.h"
+#include "job/documents/people/failure.h"
 
 /* ---- heartbeats ------------------------------------------------------------------------------ */
 

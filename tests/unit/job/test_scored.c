@@ -1,4 +1,4 @@
-/* The document of an evaluated model (job/documents/scored.c): which samples are the worst, and that
+/* The document of an evaluated model (job/documents/results/scored.c): which samples are the worst, and that
  * it is read as it was written. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "job/documents/scored.h"
+#include "job/documents/results/scored.h"
 
 static void the_greatest_losses_are_kept_in_their_order(void **state)
 {

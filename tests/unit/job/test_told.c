@@ -1,8 +1,8 @@
 /* What is told to people and their programs: webhooks, and the events that programs of ours read. */
 #include <math.h>
 
-#include "job/documents/events.h"
-#include "job/documents/webhook.h"
+#include "job/documents/people/events.h"
+#include "job/documents/people/webhook.h"
 #include "tests/unit/job/documents.h"
 
 static const struct webhook ours = {.id = "0123456789abcdef",

@@ -1,7 +1,7 @@
 /* How busy nodes were: readings of this host, their means, and what the store keeps of them. */
 #include "tests/unit/store/fixture.h"
 
-#include "job/documents/load.h"
+#include "job/documents/hosts/load.h"
 #include "store/loads.h"
 
 static json_t *lists_of(struct place *p, const char *node, double since)

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_WORKER_RANK_ALONE_H
 #define TESTS_UNIT_WORKER_RANK_ALONE_H
 
-#include "job/documents/control.h"
+#include "job/documents/coordinator/control.h"
 #include "worker/exchange/transport/transport.h"
 
 static const char *host_of(struct transport *t, int rank)

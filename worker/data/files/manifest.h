@@ -2,7 +2,7 @@
 #ifndef WORKER_DATA_FILES_MANIFEST_H
 #define WORKER_DATA_FILES_MANIFEST_H
 
-#include "job/documents/offer.h"
+#include "job/documents/ranks/offer.h"
 
 /* Key, size and files of the folder that `path` leads to beneath the roots, into an empty offer:
  * plain files in it and in folders beneath it, two levels deep, by name, without those that begin

@@ -69,27 +69,29 @@ struct lockstep_mark {
 struct lockstep {
     struct rank_env *env; /* borrowed */
     struct lockstep_mark at;
-    struct cursor before; /* the cursor as it was before the step under way */
-    double began;         /* comm_now() when the step under way was taken */
-    int version, sizes[SPEC_WORKERS];
-    int next_version, next_sizes[SPEC_WORKERS]; /* announced; next_version 0: none */
-    bool known;                 /* the announced one was known when the words were written */
-    struct slice slice;         /* of the whole step under way */
-    const int64_t *counts;      /* [workers] of it, by rank: one of the two below, or cut before */
-    int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
-    int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
-    bool under_way;             /* a step was taken, and is not done */
-    int64_t full_before;        /* samples of lower ranks in a full step */
-    int64_t done_count;         /* samples of the step that was done last */
-    double done_share;          /* and this rank's part of them */
-    struct advance advance;     /* where slices are announced in advance */
-    struct allreduce sums;      /* of an evaluation */
+    struct cursor before;   /* the cursor as it was before the step under way */
+    double began;           /* comm_now() when the step under way was taken */
+    int version;            /* of sizes */
+    int next_version;       /* of next_sizes, which are announced; 0: none are */
+    bool known;             /* the announced one was known when the words were written */
+    bool under_way;         /* a step was taken, and is not done */
+    struct slice slice;     /* of the whole step under way */
+    const int64_t *counts;  /* [workers] of it, by rank: full or part, or cut before */
+    int64_t full_before;    /* samples of lower ranks in a full step */
+    int64_t done_count;     /* samples of the step that was done last */
+    double done_share;      /* and this rank's part of them */
+    struct advance advance; /* where slices are announced in advance */
+    struct allreduce sums;  /* of an evaluation */
     float sum_words[6];
     double best; /* the greatest accuracy of an evaluation */
     bool sure;   /* work.sure of the step under way */
     bool asked,
         asked_checkpoint; /* stop, pause or checkpoint in a sure step; the last of them, which
                                      is not agreed yet */
+    /* Last, since a step of a simulation with a thousand ranks reads what is above of each. */
+    int sizes[SPEC_WORKERS], next_sizes[SPEC_WORKERS];
+    int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
+    int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
 };
 
 void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_state *state);

@@ -1,0 +1,38 @@
+/* See control.h. */
+#include "job/documents/coordinator/control.h"
+
+#include <string.h>
+
+json_t *control_json(const struct control *c)
+{
+    json_t *sizes = json_array(), *lost = json_array(), *j = document_new(CONTROL_FORMAT, &c->from);
+    for (int i = 0; i < c->workers; i++) {
+        json_array_append_new(sizes, json_integer(c->sizes[i]));
+    }
+    for (int i = 0; i < c->n_lost; i++) {
+        json_array_append_new(lost, json_integer(c->lost[i]));
+    }
+    json_object_set_new(j, "version", json_integer(c->version));
+    json_object_set_new(j, "sizes", sizes);
+    json_object_set_new(j, "stop", json_boolean(c->stop));
+    json_object_set_new(j, "pause", json_boolean(c->pause));
+    json_object_set_new(j, "checkpoint", json_boolean(c->checkpoint));
+    json_object_set_new(j, "lost", lost);
+    return j;
+}
+
+int control_read(struct control *out, const json_t *j, struct err *e)
+{
+    struct jsonx_problems problems = {0};
+    memset(out, 0, sizeof *out);
+    struct document d = document_open(j, CONTROL_FORMAT, &out->from, &problems);
+    out->version = (int)document_integer(&d, "version", 0, INT32_MAX);
+    out->workers = document_integers(&d, "sizes", out->sizes, 0, SPEC_WORKERS);
+    out->stop = document_flag(&d, "stop");
+    out->pause = document_flag(&d, "pause");
+    out->checkpoint = document_flag(&d, "checkpoint");
+    if (document_has(&d, "lost")) { /* an older coordinator wrote none */
+        out->n_lost = document_integers(&d, "lost", out->lost, 0, SPEC_WORKERS);
+    }
+    return document_close(&d, "the control document", e);
+}

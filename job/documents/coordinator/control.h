@@ -1,0 +1,29 @@
+/* Control: what the coordinator asks of a running attempt. It stands in the store under the job's
+ * `control`; rank 0 and the keeper read it with every pulse.
+ *
+ *   {"format": 1, …, "version": 7, "sizes": [48, 16], "stop": false, "pause": false,
+ *    "checkpoint": false, "lost": [1]}
+ */
+#ifndef JOB_DOCUMENTS_COORDINATOR_CONTROL_H
+#define JOB_DOCUMENTS_COORDINATOR_CONTROL_H
+
+#include "job/documents/document.h"
+#include "job/spec/spec.h"
+
+enum { CONTROL_FORMAT = 1 };
+
+struct control {
+    struct sender from;
+    int version; /* of the assignment */
+    int workers; /* sizes that are told */
+    int sizes[SPEC_WORKERS];
+    bool stop, pause;
+    bool checkpoint;        /* a request when it turns true */
+    int n_lost;             /* workers that the attempt goes on without: */
+    int lost[SPEC_WORKERS]; /* [n_lost] ranks, ascending */
+};
+
+json_t *control_json(const struct control *c); /* new reference */
+int control_read(struct control *out, const json_t *j, struct err *e);
+
+#endif

@@ -1,0 +1,26 @@
+/* Launched: the process of an attempt, so that the next coordinator finds it. It stands in the
+ * job's field `launch`, written before the process is started (pid 0) and again once it has.
+ *
+ *   {"format": 1, …, "pid": 4711, "start_ticks": 123456, "launcher": "mpirun", "host": "n1",
+ *    "space": "BOOT-NAMESPACE"}
+ */
+#ifndef JOB_DOCUMENTS_COORDINATOR_LAUNCHED_H
+#define JOB_DOCUMENTS_COORDINATOR_LAUNCHED_H
+
+#include "job/documents/document.h"
+
+enum { LAUNCHED_FORMAT = 1 };
+
+struct launched {
+    struct sender from;
+    int pid;              /* 0: it was about to be started */
+    uint64_t start_ticks; /* with pid: the very process, though its number were used again */
+    char launcher[16];    /* "mpirun", "simulator" */
+    char host[256];       /* on which it runs, for people; "" in records of older versions, */
+    char space[64];       /* as is this: where the pid means it (proc_space()) */
+};
+
+json_t *launched_json(const struct launched *l); /* new reference */
+int launched_read(struct launched *out, const json_t *j, struct err *e);
+
+#endif

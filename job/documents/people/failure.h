@@ -1,0 +1,31 @@
+/* Failure: why an attempt did not go well. It stands in the store as the job's `error`, and the API
+ * prints it: {"code", "message", "rank", "node", "attempt"}, and of a rank that was lost also
+ * {"phase", "age_seconds"}. The API's form has no format number.
+ */
+#ifndef JOB_DOCUMENTS_PEOPLE_FAILURE_H
+#define JOB_DOCUMENTS_PEOPLE_FAILURE_H
+
+#include "job/documents/document.h"
+
+struct failure {
+    enum err_code code;
+    char message[DOCUMENT_MESSAGE];
+    int rank;                 /* COORDINATOR: no rank is to blame */
+    char node[DOCUMENT_NODE]; /* of that rank; empty: none */
+    int attempt;
+    char phase[16];     /* in which a rank was lost; empty: it was not */
+    double age_seconds; /* for how long then */
+};
+
+/* rank COORDINATOR, node NULL or empty: none. */
+struct failure failure_of(enum err_code code, const char *message, int rank, const char *node,
+                          int attempt);
+json_t *failure_json(const struct failure *f); /* new reference */
+/* Has the user's program ended as in the attempt before: ERR_PROGRAM at the same step with the same
+ * words, whichever rank they name? Another attempt would end so, too. before: that failure, as
+ * failure_json has it; NULL: none. */
+bool failure_repeats(const char *before, const struct failure *now);
+/* The code that err_name() prints so; false: there is none, and *out is ERR_INTERNAL. */
+bool failure_code(const char *name, enum err_code *out);
+
+#endif

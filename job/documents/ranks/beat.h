@@ -1,0 +1,51 @@
+/* Heartbeat: a rank's sign of life, and its counters. It stands in the store under the job's
+ * `beats`, one per rank, written every 0.4 s by the rank's pulse and read by the monitor.
+ *
+ *   {"format": 1, …, "number": 12, "node": "n1", "phase": "computing", "progress_age": 0.1,
+ *    "work_age": 0.0, "comm_age": 0.0, "step": 20, "epoch": 0.5, "samples": 640, "updates": 20,
+ *    "batch": 32, "staleness": {…}, "rows_dropped": 0, "busy_fraction": 0.3,
+ *    "receiving": {"bytes": …, "of_bytes": …}}           the last two where they apply
+ *
+ * It is sealed with its rank's key (job/seal.h). The store adds when it came by its own clock
+ * (`at`, ms) and how long ago that is when it is read (`age`, s): the clocks of hosts need not
+ * agree. */
+#ifndef JOB_DOCUMENTS_RANKS_BEAT_H
+#define JOB_DOCUMENTS_RANKS_BEAT_H
+
+#include "common/sign.h"
+#include "job/documents/document.h"
+#include "job/documents/ranks/phase.h"
+#include "job/staleness.h"
+
+enum { BEAT_FORMAT = 1 };
+
+struct beat {
+    struct sender from;
+    int64_t number;           /* grows with each report of this rank (job/documents/ranks/fact.h) */
+    char node[DOCUMENT_NODE]; /* "keeper", "server" for ranks without one */
+    enum phase phase;
+    /* Seconds, when it was written: since the last progress, since the training thread worked, and
+     * since the communication thread had a turn. */
+    double progress_age, work_age, comm_age;
+    int64_t step;
+    double epoch;
+    int64_t samples, updates; /* cumulative, of the job's surviving updates */
+    int batch;
+    struct staleness staleness; /* cumulative; owned by a beat that was read, else borrowed */
+    int64_t rows_dropped;
+    double busy_fraction; /* of a server; 0 elsewhere */
+    int64_t received;     /* bytes of the keeper's data set, */
+    int64_t receives;     /* of so many; 0: none comes */
+    int64_t at;           /* only read: when it came, ms by the clock of the store */
+    double age;           /* only read: seconds ago */
+};
+
+json_t *beat_json(const struct beat *b); /* new reference */
+int beat_read(struct beat *out, const json_t *j, struct err *e);
+/* The same of one as the store hands it out: sealed with the rank's key (job/seal.h), and what it
+ * claims with when it came. */
+int beat_open(struct beat *out, const json_t *claimed, const struct sign_key *key, struct err *e);
+int64_t beat_came(const json_t *claimed); /* ms by the clock of the store */
+void beat_release(struct beat *b);
+
+#endif

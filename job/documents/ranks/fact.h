@@ -1,0 +1,125 @@
+/* Fact: what a rank tells once. Facts stand in the store in the stream `facts`, in the order in
+ * which they were told, each sealed with its rank's key (job/seal.h), and the monitor reads each.
+ *
+ *   {"format": 1, …, "number": 12, "type": "ended", "node": "n1", …}
+ *
+ * A rank numbers what it reports, heartbeats included, so that nothing counts a second time.
+ *
+ *   type        told by     keys                                     meaning
+ *   loaded      keeper      samples                                  the data set is there: its
+ *                                                                    training samples
+ *   evaluation  rank 0*,    step epoch time loss accuracy            figures of the test set
+ *               keeper      samples final
+ *   norms       rank 0*     step epoch time names elements           lengths of the tensors and of
+ *                           weights gradients left_out               their gradients
+ *   joined      rank 0      program                                  what a user's program brings
+ *   crashed     worker      message                                  its program ended, and is
+ *                                                                    started again
+ *   profile     worker      a k max_batch                            step time, as it starts
+ *   tuning      worker      tuning                                   what its device measured
+ *   checkpoint  keeper      path step time                           a checkpoint was written
+ *   artifact    keeper      name step time                           "model" or "best" was written
+ *   restored    keeper      version                                  it starts from a checkpoint
+ *   lost        any rank    message                                  its process was ended by a
+ *                                                                    signal; its guard tells it
+ *   left        keeper      left                                     the others go on without a
+ *                                                                    worker that was lost
+ *   ended       keeper      outcome code message                     the attempt ended
+ *               any rank    the same, "failed"                       of a failure every rank tells
+ *                                                                    its own
+ * *: where it is lost, the lowest rank that is left.
+ */
+#ifndef JOB_DOCUMENTS_RANKS_FACT_H
+#define JOB_DOCUMENTS_RANKS_FACT_H
+
+#include "common/sign.h"
+#include "job/documents/ranks/departure.h"
+#include "job/documents/document.h"
+#include "job/documents/ranks/evaluation.h"
+#include "job/documents/ranks/joined.h"
+#include "job/documents/ranks/norms.h"
+
+enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
+/* The number of the fact "lost", which is a rank's last word: above all that it gave itself. */
+static const int64_t FACT_LAST = (int64_t)1 << 62;
+
+enum fact_type {
+    FACT_LOADED,
+    FACT_EVALUATION,
+    FACT_NORMS,
+    FACT_JOINED,
+    FACT_CRASHED,
+    FACT_PROFILE,
+    FACT_TUNING,
+    FACT_CHECKPOINT,
+    FACT_ARTIFACT,
+    FACT_RESTORED,
+    FACT_LOST,
+    FACT_LEFT,
+    FACT_ENDED
+};
+enum { FACT_TYPES = FACT_ENDED + 1 };
+
+/* How an attempt ended, as its ranks tell it. */
+enum outcome { OUTCOME_FINISHED, OUTCOME_PAUSED, OUTCOME_STOPPED, OUTCOME_FAILED };
+enum { OUTCOMES = OUTCOME_FAILED + 1 };
+const char *outcome_name(enum outcome o); /* "finished", … */
+
+struct ended {
+    enum outcome outcome;
+    enum err_code code; /* ERR_NONE: it did not fail */
+    char message[DOCUMENT_MESSAGE];
+    int rank; /* that told it, and its node */
+    char node[DOCUMENT_NODE];
+};
+
+struct fact {
+    enum fact_type type;
+    struct sender from;
+    int64_t number; /* grows with each report of this rank */
+    char node[DOCUMENT_NODE];
+    union {
+        int64_t loaded; /* training samples */
+        struct evaluation evaluation;
+        struct norms norms; /* owned by a fact that was read, else borrowed */
+        struct joined joined;
+        struct {
+            double a, k;   /* seconds; k 0: its memory is too small for its first minibatch */
+            int max_batch; /* that fits; 0: no limit */
+        } profile;
+        json_t *tuning; /* owned */
+        struct {
+            char file[FACT_FILE]; /* path of a checkpoint, name of an artifact */
+            int64_t step;
+            double time;
+        } saved;                        /* checkpoint, artifact */
+        char crashed[DOCUMENT_MESSAGE]; /* how the program ended */
+        int64_t version;                /* restored: the step that it goes on from */
+        char lost[DOCUMENT_MESSAGE];    /* how it ended: "exited on signal 9 (Killed)" */
+        struct departure left;          /* owned */
+        struct ended ended;
+    };
+};
+
+json_t *fact_json(const struct fact *f); /* new reference */
+/* Release it in any case. */
+int fact_read(struct fact *out, const json_t *j, struct err *e);
+/* The same of one as the store hands it out, sealed with the rank's key (job/seal.h). Which attempt
+ * and rank it claims to be of picks the key; 0 where it claims none. */
+int fact_open(struct fact *out, const json_t *claimed, const struct sign_key *key, struct err *e);
+void fact_claims(const json_t *claimed, int64_t *attempt, int64_t *rank);
+void fact_release(struct fact *f);
+/* Is it one that this rank of so many workers tells, by the table above? first: the lowest rank
+ * that is not lost. */
+bool fact_is_its_own(const struct fact *f, int first, int workers);
+/* As the event "log" tells people of what was saved: the file's name without its folder, which the
+ * browser has no use for. New reference. */
+json_t *fact_saved_json(const struct fact *f);
+/* The same of a program that ended: rank, node and message. New reference. */
+json_t *fact_crashed_json(const struct fact *f);
+
+/* An outcome by itself, as a coordinator remembers it. */
+json_t *ended_json(const struct ended *end);
+void ended_parse(const struct document *d, struct ended *out);
+
+#endif

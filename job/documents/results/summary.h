@@ -1,0 +1,57 @@
+/* Summary: what a virtual run leaves. The simulator writes progress.json while it runs and
+ * summary.json at its end; both have this form. The coordinator tells people of a virtual job from
+ * them, and predictions take their figures from a summary.
+ *
+ *   {"name", "strategy", "batching", "virtual_seconds", "updates", "epochs", "samples", "speedup",
+ *    "metrics": {…}, "staleness": {…}, "staleness_recent": {…}, "progress": {…},
+ *    "assignment": {"version", "global_batch"}, "assignments": […], "evaluations": […],
+ *    "workers": […], "rank_memory_bytes"}
+ *
+ * Nothing in it comes from the real clock: a rerun of the same job leaves the same bytes. So a run
+ * from the command line names no attempt; one that a coordinator started says in `attempt_of` which
+ * attempt of which job it is: {"format": 1, "job", "attempt", "rank": null}.
+ */
+#ifndef JOB_DOCUMENTS_RESULTS_SUMMARY_H
+#define JOB_DOCUMENTS_RESULTS_SUMMARY_H
+
+#include "job/documents/ranks/evaluation.h"
+#include "job/documents/people/live.h"
+
+enum { SUMMARY_FORMAT = 1 };
+
+struct summary {
+    struct sender from; /* attempt 0: of no attempt */
+    const char *name, *strategy, *batching;
+    double virtual_seconds, epochs, speedup;
+    int64_t updates, samples;
+    struct live_metrics metrics;
+    struct live_progress progress;
+    const struct live_worker *workers; /* [n_workers]; borrowed */
+    int n_workers;
+    int version, global_batch;             /* of the assignment in force */
+    json_t *assignments;                   /* all of the run, oldest first; borrowed */
+    const struct evaluations *evaluations; /* all of the run; borrowed */
+    int64_t rank_memory_bytes; /* that the node with the largest minibatch needs as a real rank */
+};
+
+json_t *summary_json(const struct summary *s); /* new reference */
+
+/* What is taken from one that was read; all of it owned. */
+struct summary_read {
+    struct sender from;  /* attempt 0: of no attempt */
+    json_t *live;        /* the job's live document (live.h) */
+    json_t *nodes;       /* staleness of each node, as live_nodes_json() */
+    json_t *steps;       /* what a step of each worker takes: [{"node", "batch", "compute_seconds",
+                            "exchange_seconds", "wait_seconds"}] */
+    json_t *assignments; /* array */
+    json_t *evaluations; /* array, as evaluation_json() prints each */
+    json_t *staleness;   /* of the job */
+    double samples_per_second;
+    int64_t rank_memory_bytes;
+};
+
+/* Release it in any case. */
+int summary_read(struct summary_read *out, const json_t *j, struct err *e);
+void summary_release(struct summary_read *s);
+
+#endif

@@ -1,0 +1,57 @@
+/* How staleness is distributed over the whole run, for each node: a figure and quantiles. */
+import {h, keyed, refill, sayAll} from '../../../dom.js';
+import {histogram} from '../../../figures.js';
+import {known, seconds, whole} from '../../../format.js';
+import {secondsPerVersion} from '../../../measures.js';
+import {numeric, table} from '../../../widgets.js';
+
+/** @typedef {import('../view.js').JobView} JobView */
+
+const LEAST_BINS = 8;
+
+export class Distribution {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.view = view;
+    this.body = h('tbody');
+    this.node = table('Staleness of each node',
+        ['Distribution', ...numeric('p50', 'p95', 'Max', 'Age p95')], this.body,
+        'dist dense-on-many');
+  }
+
+  /** @param {string[]} names */
+  draw(names) {
+    const {data, key, chosen} = this.view;
+    const rows =
+        names.map((node) => data.staleness.find((n) => n.node === node) || {node, histogram: []});
+    const bins = Math.max(LEAST_BINS, ...rows.map((r) => (r.histogram || []).length));
+    const each = secondsPerVersion(data.job);
+    keyed(this.body, rows, (r) => r.node + key.number(r.node), makeRow, (row, r) => {
+      const figure = JSON.stringify(r.histogram) + bins + r.p95;
+      refill(row.figure, figure, () => this.figure(r, bins));
+      row.node.classList.toggle('dim', Boolean(chosen) && chosen !== r.node);
+      const age = known(each) && known(r.p95) ? seconds(r.p95 * each) : 'none';
+      sayAll(row.cells, [whole(r.p50), whole(r.p95), whole(r.max), age]);
+    });
+  }
+
+  /**
+   * @param {Api.NodeStaleness} r
+   * @param {number} bins
+   */
+  figure(r, bins) {
+    const {key} = this.view;
+    const label = r.node + ': updates by staleness';
+    return [
+      h('span', {class: 'hist-name'}, key.mark(r.node, 9), h('span', {class: 'sr', text: r.node})),
+      histogram(r.histogram || [], bins, r.p95, key.colour(r.node), label)
+    ];
+  }
+}
+
+/** @param {Api.NodeStaleness} r */
+function makeRow(r) {
+  const cells = [0, 1, 2, 3].map((i) => h('td', {class: 'num' + (i === 1 ? ' strong' : '')}));
+  const figure = h('td', {class: 'hist-cell'});
+  return {node: h('tr', {data: {node: r.node}}, figure, cells), figure, cells};
+}

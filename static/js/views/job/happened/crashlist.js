@@ -1,0 +1,37 @@
+/* The list of programs that ended and were restarted; empty where there is none. */
+import {h, keyed, say} from '../../../dom.js';
+import {clock, known, plural, seconds} from '../../../format.js';
+import {scroller, table} from '../../../widgets.js';
+
+/** @typedef {import('../view.js').JobView} JobView */
+
+/** @implements {Page.Part} */
+export class CrashList {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.view = view;
+    this.count = h('span', {class: 'note'});
+    this.body = h('tbody');
+    const list = table('Programs that were started again',
+        ['When', 'Node', 'What happened', ['Back after', 'num']], this.body, 'dense');
+    this.node = h('section', {'aria-label': 'Programs started again', id: 'crashes', hidden: true},
+        h('div', {class: 'row-title'}, h('h2', {text: 'Programs started again'}), this.count),
+        scroller('Programs started again, table', list));
+  }
+
+  update() {
+    const crashes = this.view.data.crashes.list;
+    this.node.hidden = crashes.length === 0;
+    say(this.count, plural(crashes.length, 'time') + '; the other nodes went on');
+    keyed(this.body, [...crashes].reverse(), (c) => c.rank + c.at, (c) => this.makeRow(c),
+        ({back}, c) => say(back, known(c.back) ? seconds(c.back - c.time) : 'not yet'));
+  }
+
+  /** @param {import('./crashes.js').Crash} c */
+  makeRow(c) {
+    const back = h('td', {class: 'num'});
+    const node = h('tr', null, h('td', {text: clock(c.at, true)}),
+        h('td', null, this.view.key.label(c.node)), h('td', {text: c.message}), back);
+    return {node, back};
+  }
+}

@@ -1,0 +1,47 @@
+/* How the time of a step is spent: loading data, computing, exchange and wait of each node, on one
+   scale. */
+import {h, keyed, say, sayAll} from '../../../dom.js';
+import {PhaseBar, phaseKey} from '../../../figures.js';
+import {milliseconds} from '../../../format.js';
+import {stepTimes} from '../../../measures.js';
+import {numeric, table} from '../../../widgets.js';
+
+/** @typedef {import('../view.js').JobView} JobView */
+
+export class StepSplit {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.view = view;
+    this.body = h('tbody');
+    this.node = table('Where a step goes, milliseconds per node',
+        ['Node', ['One step', 'grow'], ...numeric('Load', 'Compute', 'Exch.', 'Wait')], this.body,
+        'split-table');
+    this.key = phaseKey('data', 'compute', 'exchange', 'wait');
+    this.empty = h('p', {class: 'quiet'});
+  }
+
+  draw() {
+    const {data, key, chosen} = this.view;
+    const steps = stepTimes(data.job.workers || []);
+    const scale = Math.max(...steps.map((x) => x.all), 0);
+    const any = scale > 0;
+    this.node.hidden = this.key.hidden = !any;
+    say(this.empty, any ? '' : 'Measured as soon as steps end.');
+    keyed(this.body, steps, (x) => x.node + key.number(x.node), (x) => this.makeRow(x.node),
+        (row, x) => {
+          const times = [x.load, x.compute, x.exchange, x.wait];
+          row.node.classList.toggle('dim', Boolean(chosen) && chosen !== x.node);
+          row.bar.set(times, scale);
+          sayAll(row.cells, times.map(milliseconds));
+        });
+  }
+
+  /** @param {string} name */
+  makeRow(name) {
+    const bar = new PhaseBar();
+    const cells = [0, 1, 2, 3].map(() => h('td', {class: 'num'}));
+    const node = h('tr', null, h('td', null, this.view.key.label(name)),
+        h('td', {class: 'grow'}, bar.node), cells);
+    return {node, bar, cells};
+  }
+}

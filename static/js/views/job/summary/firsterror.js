@@ -1,0 +1,95 @@
+/* The first error of a job that failed or waits for another attempt: its message with the
+   surrounding lines of the log, and the errors of other ranks that follow from it, with their
+   delay. */
+import {fill, h, refill} from '../../../dom.js';
+import {known, plural, seconds} from '../../../format.js';
+import {icon} from '../../../icons.js';
+import {table} from '../../../widgets.js';
+import {fieldOf, pretty} from '../happened/loglines.js';
+
+/** @typedef {import('../view.js').JobView} JobView */
+/** @typedef {import('../happened/logs.js').LogLine} LogLine */
+
+const BEFORE = 3;
+const MOST = 8;
+
+/**
+ * Where an error came from: rank, node, attempt, code.
+ * @param {Api.JobError} e
+ */
+function placeOf(e) {
+  return [
+    known(e.rank) && e.rank >= 0 ? 'rank ' + e.rank : '', e.node ? 'on ' + e.node : '',
+    e.attempt ? 'attempt ' + e.attempt : '', e.code || ''
+  ].filter(Boolean)
+      .join(', ');
+}
+
+/**
+ * The cause among all lines in the order of time, and the errors of other ranks after it.
+ * @param {LogLine[]} lines
+ * @param {Api.JobError} error
+ */
+export function causeOf(lines, error) {
+  const own = lines.filter((l) => l.id === error.rank);
+  const bad = own.filter((l) => l.level === 'error');
+  const cause = bad.find((l) => error.message && l.line.includes(error.message)) || bad[0];
+  const at = cause ? own.indexOf(cause) : own.length - 1;
+  const since = Date.parse(cause?.at || '');
+  const later =
+      lines.filter((l) => l.level === 'error' && l.id !== error.rank && cause && l.at >= cause.at);
+  return {
+    lines: own.slice(Math.max(0, at - BEFORE), at + 1),
+    cause,
+    later: later.map((l) => ({...l, delay: (Date.parse(l.at) - since) / 1000}))
+  };
+}
+
+export class FirstError {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.view = view;
+    this.node = h('div', {class: 'failure-box'});
+  }
+
+  update() {
+    const {job} = this.view.data;
+    const error = job.state === 'failed' || job.state === 'queued' ? job.error : null;
+    const found = error ? causeOf(this.view.logs?.linesOf('all') || [], error) : null;
+    const key = error ? JSON.stringify([error, found]) : '';
+    refill(this.node, key, () => error && found && [
+      h('div', {class: 'first-error'},
+          h('p', {class: 'first-error-head'}, icon('cross', 12), h('b', {text: 'First error'}),
+              h('span', {text: placeOf(error)})),
+          h('pre', {class: 'mono', text: error.message || 'no message'}),
+          found.lines.length > 0 && this.lines(found.lines, found.cause)),
+      found.later.length > 0 && this.consequences(found.later)
+    ]);
+  }
+
+  /**
+   * @param {LogLine[]} lines
+   * @param {LogLine | undefined} cause
+   */
+  lines(lines, cause) {
+    const box = h('div', {class: 'log-around mono'});
+    fill(box,
+        lines.map((l) => h('p', {class: l === cause ? 'log-error' : 'quiet'}, pretty(l.line))));
+    return box;
+  }
+
+  /** @param {(LogLine & {delay: number})[]} later */
+  consequences(later) {
+    const {workers = []} = this.view.data.job;
+    const rows = later.slice(0, MOST).map((l) => {
+      const node = workers.find((w) => w.rank === l.id)?.node || 'the launcher';
+      const what = fieldOf(l.line, 'why') || fieldOf(l.line, 'msg') || l.line;
+      return h('tr', null, h('td', {class: 'num', text: '+' + seconds(Math.max(0, l.delay))}),
+          h('td', {text: node}), h('td', {class: 'quiet', text: what}));
+    });
+    const text = plural(later.length, 'later error') +
+        (later.length === 1 ? ' is a consequence' : ' are consequences');
+    return h('div', {class: 'consequences'}, h('p', {class: 'quiet', text}),
+        table(text, [['After', 'num'], 'Where', 'What'], h('tbody', null, rows), 'dense'));
+  }
+}

@@ -1,0 +1,76 @@
+/* What you can do about a failed job: each remedy with what it changes, and a button that submits
+   it. The first stands in the page's head too, as its one primary button. */
+import {get, job as path, post} from '../../../api.js';
+import {fill, h, refill} from '../../../dom.js';
+import {remedies} from '../../../sentences/remedies.js';
+import {button, notice} from '../../../widgets.js';
+
+/** @typedef {import('../view.js').JobView} JobView */
+/** @typedef {import('../../../sentences/remedies.js').Remedy} Remedy */
+
+export class Remedies {
+  /** @param {JobView} view */
+  constructor(view) {
+    this.view = view;
+    this.data = view.data;
+    /** What the job wrote; null while it is not known. */
+    /** @type {string[] | null} */
+    this.artifacts = null;
+    this.asked = false;
+    this.list = h('div', {class: 'remedies', id: 'remedies'});
+    this.fault = h('div', {role: 'alert'});
+    this.node = h('div', {hidden: true}, this.list, this.fault);
+  }
+
+  update() {
+    const {job, evaluations} = this.data;
+    this.node.hidden = job.state !== 'failed';
+    if (this.node.hidden) {
+      return;
+    }
+    if (!this.asked) {
+      this.asked = true;
+      this.readArtifacts();
+    }
+    if (!this.artifacts) {
+      return;
+    }
+    const all = remedies({job, artifacts: this.artifacts, tests: evaluations});
+    refill(this.list, JSON.stringify(all),
+        () => [all.length > 0 && h('h2', {class: 'strong', text: 'What you can do'}),
+            all.map((r) => this.row(r))]);
+    this.view.head.actions.offer(all[0], (pressed, fault) => this.submit(all[0], pressed, fault));
+  }
+
+  async readArtifacts() {
+    const {artifacts = []} = await get(path(this.data.id, 'artifacts')).catch(() => ({}));
+    this.artifacts = artifacts.map((/** @type {Api.Artifact} */ a) => a.name);
+    this.update();
+  }
+
+  /** @param {Remedy} remedy */
+  row(remedy) {
+    const made = button(remedy.button, () => this.submit(remedy, made, this.fault));
+    return h('div', {class: 'remedy'},
+        h('div', null, h('p', {class: 'strong', text: remedy.title}),
+            h('p', {class: 'quiet', text: remedy.effect})),
+        made);
+  }
+
+  /**
+   * @param {Remedy} remedy
+   * @param {HTMLButtonElement} pressed
+   * @param {HTMLElement} fault where a refusal is told
+   */
+  async submit(remedy, pressed, fault) {
+    pressed.disabled = true;
+    fill(fault);
+    try {
+      location.hash = '#/jobs/' + (await post('jobs', remedy.spec)).id;
+    } catch (e) {
+      const {message, hint} = /** @type {import('../../../api.js').ApiError} */ (e);
+      fill(fault, notice('bad', message + (hint ? '; ' + hint : '')));
+    }
+    pressed.disabled = false;
+  }
+}
