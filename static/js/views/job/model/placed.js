@@ -13,6 +13,21 @@
  */
 export const given = (a) => Object.values(a.batches || {}).some((size) => size > 0);
 
+/**
+ * Those of a run that is over, without what was decided so late that no step was made with it.
+ * @param {Api.Assignment[]} assignments
+ * @param {Curves} curves
+ */
+export function inForce(assignments, curves) {
+  for (let n = assignments.length; n > 0; n--) {
+    const sizes = Object.entries(assignments[n - 1].batches || {});
+    if (sizes.every(([node, size]) => curves.endsAt('batch', node, size))) {
+      return assignments.slice(0, n);
+    }
+  }
+  return assignments; /* a smaller last step, say */
+}
+
 /* Between an attempt's first minibatches and the line that tells from where it went on. */
 const NEAR_MS = 120000;
 
