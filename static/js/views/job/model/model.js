@@ -4,12 +4,12 @@
 import {get, job as path} from '../../../api.js';
 import {listen} from '../../../events.js';
 import {last} from '../../../measures.js';
-import {active, ended} from '../../../states.js';
+import {active} from '../../../states.js';
 import {Crashes} from '../happened/crashes.js';
 
 import {Curves} from './curves.js';
 import {learnedOf} from './learned.js';
-import {given, inForce, placedOf} from './placed.js';
+import {given, placedOf} from './placed.js';
 
 /* What the stream tells of a job anew, several times a second: in parts, and as a whole. */
 /** @type {('progress' | 'metrics' | 'staleness' | 'staleness_recent' | 'assignment')[]} */
@@ -288,13 +288,8 @@ export class JobModel extends EventTarget {
     return names.length ? names : this.staleness.map((n) => n.node);
   }
 
-  /* Minibatches that steps were made with. */
-  inForce() {
-    return ended(this.job.state) ? inForce(this.assignments, this.curves) : this.assignments;
-  }
-
   placed() {
-    return placedOf(this.job, this.inForce(), this.curves);
+    return placedOf(this.job, this.assignments, this.curves);
   }
 
   /**

@@ -1,4 +1,5 @@
 /* Assignments of minibatches, each with the step where it came into force. Pure. */
+import {ended} from '../../../states.js';
 
 /** @typedef {import('./curves.js').Curves} Curves */
 /**
@@ -54,12 +55,12 @@ function resumedFrom({resumed}, began) {
 export function placedOf(job, assignments, curves) {
   const began = job.started ? Date.parse(job.started) : NaN;
   let at = 0;
-  return assignments.map((a, i) => {
+  const made = ended(job.state) ? inForce(assignments, curves) : assignments;
+  return made.map((a, i) => {
     const restart = i > 0 && a.step === 0;
     const time = Date.parse(a.time);
     const told = resumedFrom(curves, time);
-    const guess =
-        Math.min(curves.stepAtTime((time - began) / 1000), assignments[i + 1]?.step || Infinity);
+    const guess = Math.min(curves.stepAtTime((time - began) / 1000), made[i + 1]?.step || Infinity);
     const resumed = Number.isNaN(told) ? guess : told;
     const step = restart ? resumed : a.step;
     const here = Number.isNaN(step) ? at : step;

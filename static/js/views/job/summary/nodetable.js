@@ -144,7 +144,7 @@ export class NodeTable {
                                   : '');
     const last = ended(job.state) ? 'At the end' : 'State';
     say(this.seenHead, active(job.state) ? 'Seen' : last);
-    const force = this.data.inForce();
+    const force = this.data.placed();
     const first = force[0]?.batches || {};
     /* at the end of a run workers may have been told another, which no step was made with */
     const late = force.length < this.data.assignments.length;
