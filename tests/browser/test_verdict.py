@@ -355,6 +355,8 @@ def test_a_loss_of_nan_blames_no_node(page, message):
         and "which is not its cause" in got["evidence"]
     )
     assert "it was 1" in got["evidence"] and got["chart"] == "loss"
+    del document["spec"]["optimizer"]  # a user's program has its own
+    assert "does this: a smaller one is the first to try." in verdict(page, document)["evidence"]
 
 
 def test_times_of_a_virtual_job_are_virtual(page):
