@@ -169,12 +169,14 @@ static int find(struct session *s, const char *word, const char *rest, char path
     if (n == 1) {
         return 0;
     }
-    if (n == 0) {
-        err_set(&s->err, ERR_NOT_FOUND, "there is no sweep '%.60s'", word);
-    } else {
+    if (n > 0) {
         err_set(&s->err, ERR_INVALID, "%d sweeps are called '%.60s': name one by its id", n, word);
+        return err_hint(&s->err, "`evenstep sweeps` lists them");
     }
-    return err_hint(&s->err, "`evenstep sweeps` lists them");
+    err_set(&s->err, ERR_NOT_FOUND, "there is no sweep '%.60s'", word);
+    err_hint(&s->err, "`evenstep sweeps` lists them");
+    session_suggest(s, "/api/v1/sweeps?limit=500", "sweeps", "name", word);
+    return -(int)s->err.code;
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
