@@ -62,8 +62,8 @@ static void show_number(char *out, size_t size, double v, enum column_kind kind)
     case COLUMN_BYTES:
         show_bytes(out, size, v);
         break;
-    default:
-        snprintf(out, size, "%.4g", v);
+    default: /* 12345 steps are not 1.234e+04 */
+        snprintf(out, size, fabs(v) >= 1e4 && fabs(v) < 1e15 ? "%.0f" : "%.4g", v);
     }
 }
 
@@ -124,9 +124,9 @@ const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, con
 
 static enum table_kind side(enum column_kind kind)
 {
-    bool text =
-        kind == COLUMN_TEXT || kind == COLUMN_WORDS || kind == COLUMN_TIME || kind == COLUMN_FLAG;
-    return kind == COLUMN_WHOLE ? TABLE_WHOLE : text ? TABLE_TEXT : TABLE_RIGHT;
+    bool whole = kind == COLUMN_WHOLE || kind == COLUMN_TIME,
+         text = kind == COLUMN_TEXT || kind == COLUMN_WORDS || kind == COLUMN_FLAG;
+    return whole ? TABLE_WHOLE : text ? TABLE_TEXT : TABLE_RIGHT;
 }
 
 static void add_row(struct table *t, const json_t *document, const struct column *columns)

@@ -225,8 +225,8 @@ static void print_most_confused(const struct scored *s)
         }
         for (int i = 0; i < n * n && shown < CONFUSIONS; i++) {
             if (i / n != i % n && s->confusion[i] == next) {
-                printf("%8lld x %s, taken for %s\n", (long long)next, name_of(s, i / n, is),
-                       name_of(s, i % n, as));
+                terminal_say("", "%8lld x %s, taken for %s", (long long)next, name_of(s, i / n, is),
+                             name_of(s, i % n, as));
                 shown++;
             }
         }
@@ -237,18 +237,20 @@ static void print_most_confused(const struct scored *s)
 void evaluate_print(const struct scored *s)
 {
     int width = terminal_width(stdout);
-    text_print(stdout, s->model);
-    printf(": %lld parameters\n%s%s", (long long)s->parameters, s->format, *s->path ? " " : "");
-    text_print(stdout, s->path);
-    printf(", %s: %lld samples, on %s\n", s->part, (long long)s->samples, s->device);
+    char shown[1024];
+    terminal_say("", "%s: %lld parameters", text_shown(shown, sizeof shown, s->model),
+                 (long long)s->parameters);
+    terminal_say("", "%s%s%s, %s: %lld samples, on %s", s->format, *s->path ? " " : "",
+                 text_shown(shown, sizeof shown, s->path), s->part, (long long)s->samples,
+                 s->device);
     if (s->classes == 0) {
         printf("loss %.6g\n", s->loss);
         return;
     }
     int64_t right = scored_right(s);
-    printf("accuracy %.2f %% (%lld right), loss %.4f\n",
-           s->samples > 0 ? 100 * (double)right / (double)s->samples : 0, (long long)right,
-           s->loss);
+    terminal_say("", "accuracy %.2f %% (%lld right), loss %.4f",
+                 s->samples > 0 ? 100 * (double)right / (double)s->samples : 0, (long long)right,
+                 s->loss);
     print_classes(s);
     if (s->classes <= WIDE && (width == 0 || matrix_columns(s) <= width)) {
         print_matrix(s);

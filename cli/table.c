@@ -8,7 +8,7 @@
 #include "cli/terminal.h"
 #include "common/err.h"
 
-enum { GAP = 2, LEAST = 6, CELL_BYTES = 2048 };
+enum { GAP = 2, LEAST = 6, READABLE = 12, CELL_BYTES = 2048 };
 
 void table_init(struct table *t, const struct table_head *heads, int columns)
 {
@@ -54,23 +54,55 @@ static void measure(const struct table *t, int widths[TABLE_COLUMNS])
     }
 }
 
-/* Takes columns from the widest text until `over` of them are gone, or no text has more than
- * LEAST. */
-static void shrink(const struct table *t, int widths[TABLE_COLUMNS], int over)
+/* Columns that a line takes, without its indent. A column of width 0 is not in it. */
+static int line_columns(const struct table *t, const int widths[TABLE_COLUMNS])
 {
-    for (; over > 0; over--) {
+    int all = 0;
+    for (int c = 0; c < t->columns; c++) {
+        all += widths[c] > 0 ? widths[c] + GAP : 0;
+    }
+    return all > 0 ? all - GAP : 0;
+}
+
+/* Takes columns from the widest text until the line has at most `width`, or no text has more than
+ * `least`. Returns whether it has. */
+static bool shrink(const struct table *t, int widths[TABLE_COLUMNS], int width, int least)
+{
+    for (int over = line_columns(t, widths) - width; over > 0; over--) {
         int widest = -1;
         for (int c = 0; c < t->columns; c++) {
-            if (t->heads[c].kind == TABLE_TEXT && widths[c] > LEAST &&
+            if (t->heads[c].kind == TABLE_TEXT && widths[c] > least &&
                 (widest < 0 || widths[c] > widths[widest])) {
                 widest = c;
             }
         }
         if (widest < 0) {
-            return;
+            return false;
         }
         widths[widest]--;
     }
+    return true;
+}
+
+/* The next part of a table that does not fit: the first column, and as many from `from` on as have
+ * room beside it, one at least. Returns the column that the part after it begins with. */
+static int take_part(const struct table *t, const int natural[TABLE_COLUMNS], int from, int width,
+                     int widths[TABLE_COLUMNS])
+{
+    memset(widths, 0, sizeof *widths * TABLE_COLUMNS);
+    widths[0] = natural[0];
+    int c = from;
+    for (; c < t->columns; c++) {
+        int tried[TABLE_COLUMNS];
+        widths[c] = natural[c];
+        memcpy(tried, widths, sizeof tried);
+        if (!shrink(t, tried, width, READABLE) && c > from) {
+            widths[c] = 0;
+            break;
+        }
+    }
+    shrink(t, widths, width, READABLE);
+    return c;
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -94,37 +126,53 @@ static void append(char *line, size_t size, const char *text)
 static void print_line(const struct table *t, char **cells, const int widths[TABLE_COLUMNS],
                        const char *indent, int width, FILE *out)
 {
-    char line[8192], cell[CELL_BYTES];
+    char line[8192], cell[CELL_BYTES], fits[sizeof line];
+    int gap = 0; /* behind the column before */
     snprintf(line, sizeof line, "%s", indent);
     for (int c = 0; c < t->columns; c++) {
+        if (widths[c] == 0) {
+            continue;
+        }
         bool right = t->heads[c].kind == TABLE_RIGHT;
         text_cut(cell, sizeof cell, cells ? cells[c] : t->heads[c].title, widths[c]);
         int free_columns = widths[c] - text_columns(cell);
-        pad(line, sizeof line, right ? free_columns : 0);
+        pad(line, sizeof line, gap + (right ? free_columns : 0));
         append(line, sizeof line, cell);
-        pad(line, sizeof line, c + 1 == t->columns ? 0 : (right ? 0 : free_columns) + GAP);
+        gap = GAP + (right ? 0 : free_columns);
     }
     for (size_t n = strlen(line); n > 0 && line[n - 1] == ' '; n--) {
         line[n - 1] = '\0';
     }
-    char fits[sizeof line];
     fprintf(out, "%s\n", width > 0 ? text_cut(fits, sizeof fits, line, width) : line);
 }
 
-void table_print(const struct table *t, const char *indent, int width, FILE *out)
+static void print_part(const struct table *t, const int widths[TABLE_COLUMNS], const char *indent,
+                       int width, FILE *out)
 {
-    int widths[TABLE_COLUMNS], all = text_columns(indent) + GAP * (t->columns - 1);
     bool titles = false;
-    measure(t, widths);
     for (int c = 0; c < t->columns; c++) {
-        all += widths[c];
         titles = titles || t->heads[c].title[0];
     }
-    shrink(t, widths, width > 0 ? all - width : 0);
     if (titles) {
         print_line(t, NULL, widths, indent, width, out);
     }
     for (size_t i = 0; i + (size_t)t->columns <= t->n; i += (size_t)t->columns) {
         print_line(t, t->cells + i, widths, indent, width, out);
+    }
+}
+
+void table_print(const struct table *t, const char *indent, int width, FILE *out)
+{
+    int natural[TABLE_COLUMNS] = {0}, widths[TABLE_COLUMNS];
+    int room = width - text_columns(indent);
+    measure(t, natural);
+    memcpy(widths, natural, sizeof widths);
+    if (width <= 0 || shrink(t, widths, room, LEAST) || t->columns == 1) {
+        print_part(t, widths, indent, width, out);
+        return;
+    }
+    for (int from = 1; from < t->columns;) {
+        from = take_part(t, natural, from, room, widths);
+        print_part(t, widths, indent, width, out);
     }
 }

@@ -1,5 +1,11 @@
-/* Tables of text that fit the terminal. Columns are as wide as their widest cell; where the line
- * would be too long, the widest text columns are cut, with "…", never wrapped.
+/* Tables of text that fit the terminal. Columns are as wide as their widest cell. Where the line
+ * would be too long, the widest text columns are cut, with "…"; numbers never are. What does not
+ * fit even so is printed in parts, one below the other, each of which begins with the first column:
+ *
+ *     rank  node    minibatch
+ *        0  fast-1         32
+ *     rank  samples/s  state
+ *        0     151243  done
  *
  *     struct table t;
  *     table_init(&t, heads, 3);
@@ -16,7 +22,7 @@ enum { TABLE_COLUMNS = 24 };
 
 enum table_kind {
     TABLE_TEXT,  /* to the left, cut where it does not fit */
-    TABLE_WHOLE, /* to the left, never cut: what is copied into the next command */
+    TABLE_WHOLE, /* to the left, never cut: what is copied into the next command, times */
     TABLE_RIGHT, /* numbers */
 };
 
@@ -37,7 +43,7 @@ void table_release(struct table *t);
 /* The next cell; the text is copied. */
 void table_cell(struct table *t, const char *text);
 /* Prints heads (without them if all titles are empty) and rows, each line behind `indent`, at most
- * `width` columns wide (0: as wide as it gets). */
+ * `width` columns wide (0: as wide as it gets, in one part). */
 void table_print(const struct table *t, const char *indent, int width, FILE *out);
 
 #endif

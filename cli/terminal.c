@@ -2,6 +2,7 @@
 #include "cli/terminal.h"
 
 #include <locale.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,4 +102,45 @@ char *text_cut(char *out, size_t size, const char *text, int columns)
     memcpy(out, text, n);
     memcpy(out + n, cut ? ellipsis : "", cut ? sizeof ellipsis : 1);
     return out;
+}
+
+/* Bytes of the words of `text` that fit into so many columns; one word at least, however long. */
+static size_t fitting_words(const char *text, int columns)
+{
+    size_t end = 0, most = fitting(text, columns);
+    while (text[end]) {
+        size_t next = end + strspn(text + end, " ");
+        next += strcspn(text + next, " ");
+        if (end > 0 && next > most) {
+            break;
+        }
+        end = next;
+    }
+    return end;
+}
+
+void text_fill(FILE *out, int width, const char *first, int hang, const char *text)
+{
+    int room = width - text_columns(first);
+    fputs(first, out);
+    for (;;) {
+        size_t n = width > 0 ? fitting_words(text, room) : strlen(text);
+        fprintf(out, "%.*s\n", (int)n, text);
+        text += n + strspn(text + n, " ");
+        if (!*text) {
+            return;
+        }
+        fprintf(out, "%*s", hang, "");
+        room = width - hang;
+    }
+}
+
+void terminal_say(const char *first, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    text_fill(stdout, terminal_width(stdout), first, text_columns(first) + 2, text);
 }

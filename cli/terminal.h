@@ -15,5 +15,11 @@ int terminal_height(FILE *out);
 int text_columns(const char *text);
 /* `text` cut to so many columns, the last of them "…" if anything was cut. Returns out. */
 char *text_cut(char *out, size_t size, const char *text, int columns);
+/* Writes a sentence behind `first`. Where it would be wider than `width` columns (0: no limit), it
+ * goes on, from a word on, in further lines behind `hang` blanks. */
+void text_fill(FILE *out, int width, const char *first, int hang, const char *text);
+/* The same for standard output, as wide as that is; further lines begin two columns further to the
+ * right than `first` is wide. The text ends after 4,095 bytes. */
+void terminal_say(const char *first, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,6 +1,7 @@
 /* The answer to `evenstep submit --dry-run`: where the job would run, and what each strategy is
  * predicted to do on these nodes. */
 #include "cli/jobs/jobs.h"
+#include "cli/terminal.h"
 
 static const struct column nodes[] = {
     {"rank", "rank", COLUMN_COUNT},           {"node", "node", COLUMN_TEXT},
@@ -24,7 +25,7 @@ static void print_lines(const char *before, const json_t *texts)
     size_t i;
     json_t *one;
     json_array_foreach((json_t *)texts, i, one) {
-        printf("%s%s\n", before, json_string_value(one));
+        terminal_say("", "%s%s", before, json_string_value(one));
     }
 }
 
@@ -37,7 +38,7 @@ static void print_prediction(const json_t *prediction)
         printf("\npredicted%s:\n", approximate ? ", approximately" : "");
         columns_print(list, strategies, "  ", stdout);
     } else if (reason) {
-        printf("no prediction: %s\n", reason);
+        terminal_say("", "no prediction: %s", reason);
     }
 }
 
@@ -46,11 +47,11 @@ void dryrun_print(const json_t *answer)
     char text[COLUMN_BYTES_MOST], samples[COLUMN_BYTES_MOST];
     const json_t *where = json_object_get(answer, "nodes"),
                  *starts = json_object_get(answer, "starts");
-    printf("the job is valid: %s parameters, %s training samples\n",
-           column_text(text, answer, "parameters", COLUMN_COUNT),
-           column_text(samples, answer, "samples", COLUMN_COUNT));
+    terminal_say("", "the job is valid: %s parameters, %s training samples",
+                 column_text(text, answer, "parameters", COLUMN_COUNT),
+                 column_text(samples, answer, "samples", COLUMN_COUNT));
     if (json_is_string(starts)) {
-        printf("it starts: %s\n", json_string_value(starts));
+        terminal_say("", "it starts: %s", json_string_value(starts));
     }
     if (json_array_size(where) > 0) {
         columns_print(where, nodes, "  ", stdout);

@@ -4,6 +4,7 @@
 #include "cli/jobs/bars.h"
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
+#include "cli/terminal.h"
 
 static const struct column workers[] = {
     {"rank", "rank", COLUMN_COUNT},
@@ -37,17 +38,19 @@ static void print_figures(const json_t *job)
 {
     bool open = json_number_value(column_get(job, "progress.epochs")) == 0 &&
                 json_is_number(column_get(job, "progress.epochs"));
-    printf("  epoch %s%s%s, step %s, %s samples\n", SHOWN(job, "progress.epoch", NUMBER),
-           open ? "" : " of ", open ? "" : SHOWN(job, "progress.epochs", NUMBER),
-           SHOWN(job, "progress.step", COUNT), SHOWN(job, "progress.samples", COUNT));
-    printf("  train loss %s, test loss %s, test accuracy %s\n",
-           SHOWN(job, "metrics.train_loss", NUMBER), SHOWN(job, "metrics.test_loss", NUMBER),
-           SHOWN(job, "metrics.test_accuracy", PERCENT));
-    printf("  %s samples/s, %s ms per step\n", SHOWN(job, "metrics.samples_per_second", COUNT),
-           SHOWN(job, "metrics.step_seconds", MS));
-    printf("  staleness: %s over updates, %s over nodes, p95 %s, at most %s\n",
-           SHOWN(job, "staleness.update_mean", NUMBER), SHOWN(job, "staleness.node_mean", NUMBER),
-           SHOWN(job, "staleness.p95", COUNT), SHOWN(job, "staleness.max", COUNT));
+    terminal_say("  ", "epoch %s%s%s, step %s, %s samples", SHOWN(job, "progress.epoch", NUMBER),
+                 open ? "" : " of ", open ? "" : SHOWN(job, "progress.epochs", NUMBER),
+                 SHOWN(job, "progress.step", COUNT), SHOWN(job, "progress.samples", COUNT));
+    terminal_say("  ", "train loss %s, test loss %s, test accuracy %s",
+                 SHOWN(job, "metrics.train_loss", NUMBER), SHOWN(job, "metrics.test_loss", NUMBER),
+                 SHOWN(job, "metrics.test_accuracy", PERCENT));
+    terminal_say("  ", "%s samples/s, %s ms per step",
+                 SHOWN(job, "metrics.samples_per_second", COUNT),
+                 SHOWN(job, "metrics.step_seconds", MS));
+    terminal_say("  ", "staleness: %s over updates, %s over nodes, p95 %s, at most %s",
+                 SHOWN(job, "staleness.update_mean", NUMBER),
+                 SHOWN(job, "staleness.node_mean", NUMBER), SHOWN(job, "staleness.p95", COUNT),
+                 SHOWN(job, "staleness.max", COUNT));
 }
 
 /* By the clock, and on the job's own: a pause is no training, nor is the start of an attempt. */
@@ -55,9 +58,9 @@ static void print_times(const json_t *job)
 {
     bool over = json_is_string(json_object_get(job, "finished"));
     if (json_is_string(json_object_get(job, "started"))) {
-        printf("  %s %s%s, trained for %s%s\n", over ? "took" : "started", SHOWN(job, "", TOOK),
-               over ? "" : " ago", SHOWN(job, "seconds", SECONDS),
-               column_is_virtual(job) ? " of virtual time" : "");
+        terminal_say("  ", "%s %s%s, trained for %s%s", over ? "took" : "started",
+                     SHOWN(job, "", TOOK), over ? "" : " ago", SHOWN(job, "seconds", SECONDS),
+                     column_is_virtual(job) ? " of virtual time" : "");
     }
 }
 
@@ -74,26 +77,26 @@ static void print_size(const json_t *job)
 {
     const json_t *all = json_object_get(job, "resizes"),
                  *last = json_array_get(all, json_array_size(all) - 1);
-    printf("  %d of %s to %s nodes\n", bars_workers(job), SHOWN(job, "spec.elastic.min", COUNT),
-           SHOWN(job, "spec.elastic.max", COUNT));
+    terminal_say("  ", "%d of %s to %s nodes", bars_workers(job),
+                 SHOWN(job, "spec.elastic.min", COUNT), SHOWN(job, "spec.elastic.max", COUNT));
     if (last) {
         bool known = json_is_number(json_object_get(last, "seconds"));
-        printf("  attempt %s: %s%s%s%s\n", SHOWN(last, "attempt", COUNT),
-               SHOWN(last, "reason", TEXT), known ? ", " : "",
-               known ? SHOWN(last, "seconds", SECONDS) : "", known ? " without a step" : "");
+        terminal_say("  ", "attempt %s: %s%s%s%s", SHOWN(last, "attempt", COUNT),
+                     SHOWN(last, "reason", TEXT), known ? ", " : "",
+                     known ? SHOWN(last, "seconds", SECONDS) : "", known ? " without a step" : "");
     }
 }
 
 static void print_job(const json_t *job)
 {
     bool queued = strcmp(SHOWN(job, "state", TEXT), "queued") == 0;
-    printf("%s  %s  %s, attempt %s\n", SHOWN(job, "id", TEXT), SHOWN(job, "name", TEXT),
-           SHOWN(job, "state", TEXT), SHOWN(job, "attempt", COUNT));
+    terminal_say("", "%s  %s  %s, attempt %s", SHOWN(job, "id", TEXT), SHOWN(job, "name", TEXT),
+                 SHOWN(job, "state", TEXT), SHOWN(job, "attempt", COUNT));
     if (json_is_string(json_object_get(job, "owner"))) {
-        printf("  submitted by %s\n", SHOWN(job, "owner", TEXT));
+        terminal_say("  ", "submitted by %s", SHOWN(job, "owner", TEXT));
     }
     if (queued && json_is_string(json_object_get(job, "waiting"))) {
-        printf("  waits: %s\n", SHOWN(job, "waiting", TEXT));
+        terminal_say("  ", "waits: %s", SHOWN(job, "waiting", TEXT));
     }
     if (json_is_object(column_get(job, "spec.elastic"))) {
         print_size(job);
@@ -104,7 +107,7 @@ static void print_job(const json_t *job)
     }
     if (json_is_object(json_object_get(job, "error"))) {
         const char *message = json_string_value(column_get(job, "error.message"));
-        printf("  error: %s\n", message ? message : "no reason is known");
+        terminal_say("  ", "error: %s", message ? message : "no reason is known");
     }
     print_ranks(job, "workers", workers);
     print_ranks(job, "servers", servers);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/jobs/jobs.h"
+#include "cli/terminal.h"
 #include "common/clock.h"
 #include "common/jsonx.h"
 
@@ -129,7 +130,7 @@ static void print_sweep(const json_t *sweep)
     }
     memcpy(columns + n, last, sizeof last);
     progress_line(sweep, line);
-    printf("%s\n", line);
+    terminal_say("", "%s", line);
     json_t *rows = rows_of(sweep);
     columns_print(rows, columns, "  ", stdout);
     json_decref(rows);
@@ -168,12 +169,14 @@ static int find(struct session *s, const char *word, const char *rest, char path
     if (n == 1) {
         return 0;
     }
-    if (n == 0) {
-        err_set(&s->err, ERR_NOT_FOUND, "there is no sweep '%.60s'", word);
-    } else {
+    if (n > 0) {
         err_set(&s->err, ERR_INVALID, "%d sweeps are called '%.60s': name one by its id", n, word);
+        return err_hint(&s->err, "`evenstep sweeps` lists them");
     }
-    return err_hint(&s->err, "`evenstep sweeps` lists them");
+    err_set(&s->err, ERR_NOT_FOUND, "there is no sweep '%.60s'", word);
+    err_hint(&s->err, "`evenstep sweeps` lists them");
+    session_suggest(s, "/api/v1/sweeps?limit=500", "sweeps", "name", word);
+    return -(int)s->err.code;
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
@@ -230,7 +233,7 @@ static void print_plan(const json_t *plan)
            (int)json_integer_value(json_object_get(plan, "jobs")));
     json_array_foreach(settings, i, one) {
         char *text = json_dumps(one, JSON_REAL_PRECISION(6));
-        printf("%zu  %s\n", i + 1, text ? text : "");
+        terminal_say("", "%zu  %s", i + 1, text ? text : "");
         free(text);
     }
 }

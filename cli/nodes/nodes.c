@@ -1,6 +1,7 @@
 /* Nodes: the list, one of them, and what an operator asks of them. */
 #include "cli/nodes/nodes.h"
 
+#include "cli/terminal.h"
 #include "common/jsonx.h"
 
 const struct opt nodes_options[] = {
@@ -15,8 +16,9 @@ static void print_refused(const json_t *answer)
     size_t i;
     json_t *host;
     json_array_foreach(json_object_get(answer, "refused"), i, host) {
-        printf("host %s may not join: %s\n  %s\n", jsonx_string_at(host, "host"),
-               jsonx_string_at(host, "message"), jsonx_string_at(host, "hint"));
+        terminal_say("", "host %s may not join: %s", jsonx_string_at(host, "host"),
+                     jsonx_string_at(host, "message"));
+        terminal_say("  ", "%s", jsonx_string_at(host, "hint"));
     }
 }
 

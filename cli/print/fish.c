@@ -29,12 +29,34 @@ static const char *const offers[] = {
     [WORD_SWEEP] = "-f -a '(evenstep sweeps -q 2>/dev/null)'",
 };
 
+static void print_place(const struct command *c, const char *place, enum word_kind kind, FILE *out)
+{
+    fprintf(out, "complete -c evenstep -n '__evenstep_at %s %s' %s", c->name, place, offers[kind]);
+    if (kind == WORD_ACTION && c->actions) {
+        fprintf(out, " -a '%s'", c->actions);
+    }
+    fputc('\n', out);
+}
+
+static void print_arguments(const struct command *c, FILE *out)
+{
+    char place[32];
+    int least, most, places = argument_places(c);
+    command_range(c, &least, &most);
+    for (int i = 0; i < places; i++) {
+        snprintf(place, sizeof place, "-eq %d", i + 1);
+        print_place(c, place, argument_kind(c, i), out);
+    }
+    if (most < 0) {
+        snprintf(place, sizeof place, "-gt %d", places);
+        print_place(c, place, argument_kind(c, COMMAND_OPTIONS), out);
+    }
+}
+
 static void print_command(const struct command *c, FILE *out)
 {
     struct opt options[COMMAND_OPTIONS];
-    int least, most;
     command_options(c, options);
-    command_range(c, &least, &most);
     fprintf(out, "complete -c evenstep -n __fish_use_subcommand -f -a %s -d ", c->name);
     print_quoted(c->help, out);
     fputc('\n', out);
@@ -43,8 +65,8 @@ static void print_command(const struct command *c, FILE *out)
         if (command_letter(c, o->name)) {
             snprintf(letter, sizeof letter, " -s %c", command_letter(c, o->name));
         }
-        fprintf(out, "complete -c evenstep -n '__fish_seen_subcommand_from %s'%s -l %s", c->name,
-                letter, o->name);
+        fprintf(out, "complete -c evenstep -n '__evenstep_at %s'%s -l %s", c->name, letter,
+                o->name);
         if (o->kind != OPT_FLAG) {
             fprintf(out, " -r %s", offers[word_kind(o->metavar)]);
         }
@@ -52,21 +74,22 @@ static void print_command(const struct command *c, FILE *out)
         print_quoted(o->help, out);
         fputc('\n', out);
     }
-    if (most != 0) { /* fish does not count arguments: the first one's kind is offered */
-        fprintf(out, "complete -c evenstep -n '__fish_seen_subcommand_from %s' %s", c->name,
-                offers[argument_kind(c, 0)]);
-        if (argument_kind(c, 0) == WORD_ACTION && c->actions) {
-            fprintf(out, " -a '%s'", c->actions);
-        }
-        fputc('\n', out);
-    }
+    print_arguments(c, out);
 }
 
 void print_fish(FILE *out)
 {
     fputs(
         "# fish completion for evenstep; made by `evenstep completion fish`.\n"
-        "complete -c evenstep -f\n",
+        "# whether the word is of this command, and where: as `-eq 1`, its first argument\n"
+        "function __evenstep_at -a command compares place\n"
+        "    set -l words (string match -v -- '-*' (commandline -opc))\n"
+        "    test \"$words[2]\" = $command; or return 1\n"
+        "    test -z \"$place\"; or test (math (count $words) - 1) $compares $place\n"
+        "end\n"
+        "complete -c evenstep -f\n"
+        "complete -c evenstep -n __fish_use_subcommand -l help -d 'prints what there is'\n"
+        "complete -c evenstep -n __fish_use_subcommand -l version -d 'prints the version'\n",
         out);
     for (const struct command *c = commands; c->name; c++) {
         print_command(c, out);

@@ -81,13 +81,15 @@ void print_zsh(FILE *out)
     fputs(
         "#compdef evenstep\n"
         "# zsh completion for evenstep; made by `evenstep completion zsh`.\n"
+        "# _arguments calls it with options for compadd before the word of ours\n"
         "_evenstep_names() {\n"
         "    local -a names\n"
-        "    names=(${(f)\"$(evenstep $1 -q 2>/dev/null)\"})\n"
-        "    compadd -a names\n"
+        "    names=(${(f)\"$(evenstep ${@[-1]} -q 2>/dev/null)\"})\n"
+        "    compadd \"${@[1,-2]}\" -a names\n"
         "}\n"
         "_evenstep() {\n"
-        "    local -a all\n"
+        "    local -a all general\n"
+        "    general=('--help:prints what there is' '--version:prints the version')\n"
         "    all=(\n",
         out);
     for (const struct command *c = commands; c->name; c++) {
@@ -99,6 +101,7 @@ void print_zsh(FILE *out)
         "    )\n"
         "    if ((CURRENT == 2)); then\n"
         "        _describe command all\n"
+        "        _describe -o option general\n"
         "        return\n"
         "    fi\n"
         "    local command=$words[2]\n"

@@ -1,49 +1,69 @@
 /* `evenstep catalog`: everything that a job can name, with its parameters. */
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "cli/service/service.h"
+#include "cli/terminal.h"
 #include "common/jsonx.h"
 
-static const struct column parameters[] = {
-    {"", "name", COLUMN_WHOLE},
-    {"", "type", COLUMN_WHOLE},
-    {"", "help", COLUMN_TEXT},
-    {"", "value", COLUMN_TEXT},
-    COLUMNS_END,
-};
+enum { NAME_COLUMNS = 16, PARAMETER_INDENT = 6, LINE = 4 * COLUMN_BYTES_MOST };
 
-/* What a parameter is without being given goes into its `value`. */
+/* The columns of the widest text at `key`. */
+static int widest(const json_t *list, const char *key)
+{
+    int most = 0;
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)list, i, one) {
+        int n = text_columns(jsonx_string_at(one, key));
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* A line of a parameter: its name, its type, and what it is for; then what it is without being
+ * given. */
+static void print_parameter(const json_t *p, int name_columns, int type_columns)
+{
+    char first[LINE], text[LINE], given[COLUMN_BYTES_MOST];
+    const char *help = jsonx_string_at(p, "help");
+    snprintf(first, sizeof first, "%*s%-*s  %-*s  ", PARAMETER_INDENT, "", name_columns,
+             jsonx_string_at(p, "name"), type_columns, jsonx_string_at(p, "type"));
+    if (json_object_get(p, "default")) {
+        snprintf(text, sizeof text, "%s (default: %s)", help,
+                 column_text(given, p, "default", COLUMN_TEXT));
+    } else {
+        snprintf(text, sizeof text, "%s%s", help,
+                 json_is_true(json_object_get(p, "required")) ? " (required)" : "");
+    }
+    text_fill(stdout, terminal_width(stdout), first, PARAMETER_INDENT + name_columns + 2, text);
+}
+
 static void print_parameters(const json_t *list)
 {
-    char value[COLUMN_BYTES_MOST + 16], given[COLUMN_BYTES_MOST];
+    int names = widest(list, "name"), types = widest(list, "type");
     size_t i;
     json_t *p;
     json_array_foreach((json_t *)list, i, p) {
-        value[0] = '\0';
-        if (json_object_get(p, "default")) {
-            snprintf(value, sizeof value, "default %s",
-                     column_text(given, p, "default", COLUMN_TEXT));
-        } else if (json_is_true(json_object_get(p, "required"))) {
-            snprintf(value, sizeof value, "required");
-        }
-        json_object_set_new(p, "value", json_string(value));
-    }
-    if (json_array_size(list) > 0) {
-        columns_print(list, parameters, "      ", stdout);
+        print_parameter(p, names, types);
     }
 }
 
 /* A preset has a number of parameters; anything else, parameters that a job may set. */
 static void print_entry(const json_t *entry)
 {
+    char first[LINE], count[64];
     const json_t *list = json_object_get(entry, "parameters");
-    if (json_is_string(entry)) {
-        printf("  %s\n", json_string_value(entry));
-    } else if (json_is_integer(list)) {
-        printf("  %-16s %" JSON_INTEGER_FORMAT " parameters\n", jsonx_string_at(entry, "name"),
-               json_integer_value(list));
-    } else {
-        printf("  %-16s %s\n", jsonx_string_at(entry, "name"), jsonx_string_at(entry, "help"));
+    const char *name = json_is_string(entry) ? json_string_value(entry)
+                                             : jsonx_string_at(entry, "name"),
+               *help = jsonx_string_at(entry, "help");
+    if (json_is_integer(list)) {
+        snprintf(count, sizeof count, "%" JSON_INTEGER_FORMAT " parameters",
+                 json_integer_value(list));
+        help = count;
+    }
+    snprintf(first, sizeof first, "  %-*s ", NAME_COLUMNS, name);
+    text_fill(stdout, terminal_width(stdout), first, PARAMETER_INDENT + 2, help);
+    if (json_is_array(list)) {
         print_parameters(list);
     }
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/service/service.h"
+#include "cli/terminal.h"
 #include "common/jsonx.h"
 #include "common/text.h"
 
@@ -144,11 +145,12 @@ static void print_disk(const json_t *answer)
                  {"max_disk_bytes", "that they may take (--max-disk)"},
                  {"data_bytes", "taken by uploaded data sets"},
                  {"can_go_bytes", "of jobs that have ended, could go"}};
-    char text[COLUMN_BYTES_MOST];
+    char text[COLUMN_BYTES_MOST], amount[32];
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         if (json_is_number(json_object_get(answer, lines[i].key))) {
-            printf("%12s  %s\n", column_text(text, answer, lines[i].key, COLUMN_BYTES),
-                   lines[i].text);
+            snprintf(amount, sizeof amount, "%12.16s  ",
+                     column_text(text, answer, lines[i].key, COLUMN_BYTES));
+            text_fill(stdout, terminal_width(stdout), amount, 14, lines[i].text);
         }
     }
     if (json_is_true(json_object_get(answer, "low"))) {

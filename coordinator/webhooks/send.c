@@ -164,6 +164,7 @@ static void set_options(struct sending *x, const struct send_wish *w)
     curl_easy_setopt(x->curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(x->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(x->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+    curl_easy_setopt(x->curl, CURLOPT_QUICK_EXIT, 1L); /* no waiting for a name that is looked up */
     curl_easy_setopt(x->curl, CURLOPT_TIMEOUT, (long)SEND_SECONDS);
     curl_easy_setopt(x->curl, CURLOPT_FORBID_REUSE, 1L); /* each connection's address is checked */
     curl_easy_setopt(x->curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);

@@ -224,7 +224,7 @@ def test_a_program_that_has_told_its_batch_was_neither_paused_nor_restarted(page
     page.wait_text("#reasons", "why")
     assert not page.visible("#attempts") and "goes on" not in page.text(".lane")
     assert "0 →" not in page.text(".node-table")
-    page.wait_text('.chart[data-chart="accuracy"]', "This program tells no accuracy")
+    page.wait_text('.chart[data-chart="accuracy"]', "This program told no accuracy")
 
 
 def test_an_attempt_that_was_lost_before_the_page_was_opened_says_its_first_error(page):

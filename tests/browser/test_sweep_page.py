@@ -1,9 +1,12 @@
 """The page of a sweep: its drawings, its table, what the pointer and the keyboard find; and the
 list of sweeps."""
+import json
+
 import pytest
 
 from service import spec, until
 from test_axe import FOUND, findings
+from test_pure import NARROW, call
 
 RATE = "/optimizer/learning_rate"
 
@@ -49,6 +52,26 @@ def test_the_page_shows_settings_results_and_the_best_and_leads_to_the_jobs(page
     page.wait_for("#verdict")
     assert page.script("return location.hash") == "#/jobs/" + sweep["trials"][1]["jobs"][0]["id"]
     page.wait_text(".facts", "of a sweep")
+
+
+def test_the_best_of_several_seeds_is_told_with_their_spread_and_who_is_as_good(loaded):
+    trials = [{"number": n, "rung": 0, "metric": metric, "spread": 0.028}
+              for n, metric in ((1, 0.07), (2, 0.1), (3, 0.12), (4, None))]
+    sweep = {"state": "succeeded", "counts": {"trials": 4, "ended": 8, "failed": 2},
+             "metric": {"name": "test_accuracy"},
+             "best": {"trial": 3, "metric": 0.12, "settings": {RATE: 0.1}}}
+
+    def told():
+        return call(loaded, "/js/views/sweeps/words.js",
+                    f"m.sentenceOf({json.dumps(sweep)}, {json.dumps(trials)})")
+
+    best = f"learning_rate 0.1: test accuracy 12.0{NARROW}%"
+    within = f"{best} ± 2.8{NARROW}% over its seeds. 1 other trial is within that."
+    assert told().endswith(within)
+    trials[1]["rung"] = 1  # another length of training
+    assert told().endswith("over its seeds.")
+    trials[2]["spread"] = None
+    assert told().endswith(best + ".")
 
 
 def test_lists_lead_to_a_sweep_and_fold_it_into_one_line(page, sweep):

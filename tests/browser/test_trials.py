@@ -59,6 +59,19 @@ def test_leaving_the_page_ends_the_trial_that_runs(page, service):
     until("it was cancelled", lambda: states() == ["cancelled"])
 
 
+def test_what_to_expect_is_asked_again_when_the_trials_nodes_are_free(page, service):
+    open_form(page)
+    small(page)
+    page.type("#trial-seconds", "100")
+    page.click("#try")
+    until("a trial runs", lambda: [j["state"] for j in trials(service)].count("running") == 1)
+    page.type('.field[data-pointer="/name"] input', "meanwhile")
+    page.wait_text(".expect .note", "0 nodes are free")
+    page.click("#stop-trials")
+    page.wait_text(".trials [role=status]", "stopped|Not measured")
+    page.wait_text(".expect .note", "^starts as soon as it is submitted$")
+
+
 def test_a_trial_is_judged_by_what_came_after_it_settled(page):
     points = [{"seconds": s, "samples": n} for s, n in
               ((0, 0), (1, 10), (2, 200), (3, 400), (4, 600), (5, 700), (6, 1000))]

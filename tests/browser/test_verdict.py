@@ -143,6 +143,31 @@ def test_a_plateau_is_told_with_a_lower_rate_from_there_on(page):
     }
 
 
+def test_what_a_plateau_says_is_true_of_a_program_and_of_an_accuracy_that_wanders(page):
+    """The rate of a user's program is not known, and its tests spread around what they stay at."""
+    document = job(state="succeeded")
+    del document["spec"]["optimizer"], document["spec"]["model"]
+    accuracies = [0.118, 0.108, 0.104, 0.1, 0.11, 0.098, 0.1, 0.094, 0.096, 0.1, 0.096]
+    got = verdict(page, document, [2.3] * 100, evaluations(accuracies))
+    assert f"the test accuracy stayed between 9.4{NARROW}% and 11.8{NARROW}%," in got["text"]
+    assert got["evidence"].startswith("Lowering the learning rate where learning stops is")
+
+
+def test_minibatches_that_no_step_was_made_with_are_not_told(page):
+    """An assignment of the run's last moments; sizes at the end are those of its last rows."""
+    given = [{"version": v, "batches": {"a": 128 - size, "slow": size}}
+             for v, size in enumerate((64, 48, 32))]
+
+    def told(ends):
+        code = "m.inForce({}, {{endsAt: (_, node, size) => ({})[node].includes(size)}})"
+        return [a["version"] for a in call(page, "/js/views/job/model/placed.js",
+                                           code.format(json.dumps(given), json.dumps(ends)))]
+
+    assert told({"a": [80], "slow": [48]}) == [0, 1]
+    assert told({"a": [96], "slow": [32]}) == [0, 1, 2]
+    assert told({"a": [11], "slow": [5]}) == [0, 1, 2], "the rest of an epoch says nothing"
+
+
 def test_a_run_that_overfits_also_hears_of_its_straggler_and_one_at_chance_does_not(page):
     workers = [worker(0, "a"), worker(1, "b"), worker(2, "slow", compute=0.03)]
     losses, accuracies = [0.9, 0.7, 0.8, 0.9, 1.0, 1.1], [0.7, 0.75, 0.75, 0.75, 0.75, 0.75]
@@ -330,6 +355,8 @@ def test_a_loss_of_nan_blames_no_node(page, message):
         and "which is not its cause" in got["evidence"]
     )
     assert "it was 1" in got["evidence"] and got["chart"] == "loss"
+    del document["spec"]["optimizer"]  # a user's program has its own
+    assert "does this: a smaller one is the first to try." in verdict(page, document)["evidence"]
 
 
 def test_times_of_a_virtual_job_are_virtual(page):

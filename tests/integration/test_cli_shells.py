@@ -2,14 +2,17 @@
 completes, with a service that it asks for names; zsh, fish and mandoc read theirs where they are
 installed."""
 import os
+import pty
 import re
+import select
 import shutil
 import subprocess
 
 import pytest
 
 from programs import ROOT
-from service import BUILD, Service, spec
+from service import BUILD, Service, spec, until
+from test_data_upload import stripes
 
 EVENSTEP = str(BUILD / "evenstep")
 SHARED = {"--url", "--token-file", "--cacert", "--pin", "--json", "--help"}
@@ -117,12 +120,74 @@ def test_other_shells_take_theirs(shell, tmp_path):
     subprocess.run([shell, "-n", tmp_path / "script"], check=True)
 
 
-def test_fish_completes():
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A service that shells ask for names, as their environment; its one job's id is in it."""
+    data = tmp_path_factory.mktemp("data")
+    (data / "drawn").mkdir()
+    for name, content in stripes().items():
+        (data / "drawn" / name).write_bytes(content)
+    with Service(nodes=["big=cpu:1", "little=cpu:1"], data=data) as s:
+        id = s.submit(spec(epochs=1))
+        s.wait(id, "succeeded")
+        yield {"PATH": f"{BUILD}:{os.environ['PATH']}", "HOME": str(data), "TERM": "dumb",
+               "LC_ALL": "C.UTF-8", "EVENSTEP_URL": s.url, "EVENSTEP_TOKEN": s.token, "ID": id}
+
+
+def test_fish_completes(asked):
     if not shutil.which("fish"):
         pytest.skip("fish is not installed")
-    ask = f"{EVENSTEP} completion fish | source; complete -C 'evenstep submit --w'"
-    done = subprocess.run(["fish", "-N", "-c", ask], check=True, capture_output=True, text=True)
-    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["--watch"]
+
+    def offered(line):
+        ask = f"evenstep completion fish | source; complete -C 'evenstep {line}'"
+        done = subprocess.run(["fish", "-N", "-c", ask], check=True, capture_output=True,
+                              text=True, env=asked)
+        assert not done.stderr, done.stderr
+        return {each.split("\t")[0] for each in done.stdout.splitlines()}
+
+    assert offered("submit --w") == {"--watch"}
+    assert offered("--") == {"--help", "--version"}
+    assert offered("show ") == {asked["ID"]}
+    assert offered("drain ") == {"big", "little"}
+    assert offered("datasets ") == {"list", "show", "upload", "delete"}
+    assert offered("datasets show ") == {"drawn"}
+    assert offered("priority " + asked["ID"] + " ") == set()
+    assert offered("compare --json " + asked["ID"] + " ") == {asked["ID"]}
+
+
+@pytest.mark.parametrize("typed, becomes", [
+    ("sub", "submit"), ("submit --w", "--watch"), ("--ver", "--version"), ("show ", "ID"),
+    ("logs --tail 5 ", "ID"), ("drain big l", "little"), ("datasets show ", "drawn"),
+    ("completion z", "zsh")])
+def test_zsh_completes(asked, typed, becomes):
+    """A terminal, as a person has it: what is typed, a tab, and what stands there then."""
+    if not shutil.which("zsh"):
+        pytest.skip("zsh is not installed")
+    mine, its = pty.openpty()
+    shell = subprocess.Popen(["zsh", "-f", "-i"], stdin=its, stdout=its, stderr=its, env=asked,
+                             start_new_session=True)
+    os.close(its)
+    wanted = asked.get(becomes, becomes)
+    ready = "autoload -Uz compinit && compinit -u -D; source <(evenstep completion zsh)"
+    os.write(mine, f"{ready}; PROMPT='rea''dy '\n".encode())
+    shown = told_until(mine, "", "ready ")
+    os.write(mine, f"evenstep {typed}\t".encode())
+    told_until(mine, shown.split("ready ")[-1], wanted)
+    shell.kill()
+    shell.wait()
+    os.close(mine)
+
+
+def told_until(terminal, shown, wanted):
+    """What a terminal shows, until it has this."""
+    def read():
+        nonlocal shown
+        if select.select([terminal], [], [], 0.05)[0]:
+            shown += os.read(terminal, 65536).decode(errors="replace")
+        return wanted in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\x07\x08]", "", shown)
+
+    until(f"the terminal shows {wanted!r}", read, 60)
+    return shown
 
 
 def test_a_shell_that_is_not_known_is_wrong_use():

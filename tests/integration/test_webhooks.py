@@ -4,7 +4,10 @@ the code of docs/webhooks.md."""
 import contextlib
 import http.server
 import json
+import os
 import re
+import shutil
+import socket
 import threading
 
 import pytest
@@ -115,6 +118,48 @@ def test_a_slow_and_a_dead_receiver_hold_up_nobody(service):
         assert dead["status"] is None and dead["outcome"] == "waits" and dead["message"]
     for hook in hooks:
         service.ask("DELETE", f"webhooks/{hook['id']}")
+
+
+def test_a_receiver_that_never_answers_is_deleted_meanwhile_and_holds_up_no_stop(tmp_path):
+    with Service(folder=tmp_path, options=("--allow-local-webhooks",)) as s, \
+            Receiver(hold=threading.Event()) as silent, Receiver() as quick:
+        hooks = [make(s, silent.url, states=["succeeded"]) for _ in range(20)]
+        make(s, quick.url, states=["succeeded"])
+        s.wait(s.submit(QUICK), "succeeded")
+        until("all were told", lambda: len(silent.got) == 20 and quick.got)
+        assert s.ask("DELETE", f"webhooks/{hooks[0]['id']}").status_code == 204
+        assert s.get(f"webhooks/{hooks[0]['id']}").status_code == 404
+        s.wait(s.submit(QUICK), "succeeded")
+        until("the quick one is told again", lambda: len(quick.got) == 2)
+        s.stop()
+        assert s.process.returncode == 0 and len(silent.got) == 20
+
+
+class Nameless(Service):
+    """A service whose name server, 127.0.0.77, listens and never answers: to give a name up takes
+    longer than tests wait."""
+
+    def wrap(self, command):
+        (self.dir / "resolv.conf").write_text("nameserver 127.0.0.77\n"
+                                              "options timeout:30 attempts:5\n")
+        mount = f"mount --bind {self.dir}/resolv.conf /etc/resolv.conf && exec \"$@\""
+        return ["unshare", "--mount", "sh", "-c", mount, "sh", *command]
+
+
+def test_a_name_that_is_looked_up_for_minutes_holds_up_nobody_and_no_stop(tmp_path):
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("only root can give a program a name server of its own")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
+        names.bind(("127.0.0.77", 53))
+        with Nameless(folder=tmp_path, options=("--allow-local-webhooks",)) as s, \
+                Receiver() as quick:
+            make(s, "http://receiver.example.org/", states=["queued", "succeeded"])
+            make(s, quick.url, states=["queued", "succeeded"])
+            s.submit(QUICK)
+            assert names.recv(2000)
+            until("the quick one was told of both", lambda: len(quick.got) == 2)
+            s.stop()
+            assert s.process.returncode == 0
 
 
 def test_a_redirect_is_a_failure_and_not_followed(service):

@@ -28,8 +28,8 @@ function notFinite(job) {
     evidence:
         (job.error?.node ? 'It was seen on ' + job.error.node + ' first, which is not its cause. '
                          : '') +
-        (rate ? 'A learning rate that is too high does this; it was ' + plain(rate) + raised + '.'
-              : ''),
+        'A learning rate that is too high does this' +
+        (rate ? '; it was ' + plain(rate) + raised + '.' : ': a smaller one is the first to try.'),
     key: 'failed:nan',
     chart: 'loss'
   };

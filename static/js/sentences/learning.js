@@ -84,13 +84,18 @@ function anotherRate(job, falls) {
   return rate > 0 && 10 * rate < usual ? atUsual(job, usual) : atRate(job, rate > 0.001 ? 0.1 : 10);
 }
 
-/** @param {Api.Job} job */
-function rateNote(job) {
+/**
+ * What the learning rate is, and what is to be done with it; that of a user's program is not known.
+ * @param {Api.Job} job
+ * @param {string} after what follows where it is told
+ * @param {string} instead where it is not
+ */
+function rateNote(job, after, instead) {
   const rate = job.spec?.optimizer?.learning_rate;
   const {type = 'constant'} = job.spec?.optimizer?.schedule || {};
-  return known(rate)
-      ? 'The learning rate ' + (type === 'constant' ? 'is ' : 'began at ') + plain(rate) + '. '
-      : '';
+  return known(rate) ? 'The learning rate ' + (type === 'constant' ? 'is ' : 'began at ') +
+          plain(rate) + '. ' + after
+                     : instead;
 }
 
 /**
@@ -129,7 +134,7 @@ export function diverged(run) {
     evidence: (known(accuracy) ? percent(accuracy) + ' of the test set ' +
                           tense(past)('are', 'were') + ' classified correctly. '
                                : '') +
-        rateNote(job) + 'A smaller one is the first thing to try.',
+        rateNote(job, 'A smaller one', 'A smaller learning rate') + ' is the first thing to try.',
     key: 'diverged',
     chart: 'loss',
     action: calmer(job)
@@ -178,7 +183,8 @@ export function atChance(run) {
       ' no better than guessing: ' + percent(accuracy) + ' of the test set ' +
       tense(past)('are', 'were') + ' classified correctly, and guessing among ' + classes +
       ' classes gets ' + percent(1 / classes, 0) + '.'],
-    evidence: fell + rateNote(job) + 'One that is far too high or far too low does this' +
+    evidence: fell + rateNote(job, 'One', 'A learning rate') +
+        ' that is far too high or far too low does this' +
         (falls ? ', and so do too few steps.' : '.'),
     key: 'chance',
     chart: 'accuracy',
@@ -245,15 +251,19 @@ export function plateau({job, losses, tests, past}) {
       path.end < FLAT * path.middle) {
     return null;
   }
-  const since = Math.max(1, Math.round((half.find((t) => t.accuracy === best) || half[0]).epoch));
+  const from = Math.max(0, half.findIndex((t) => t.accuracy === best));
+  const since = Math.max(1, Math.round(good[from].epoch));
+  const least = Math.min(...good.slice(from).map((t) => t.accuracy));
   const {type} = job.spec?.optimizer?.schedule || {};
   const schedule = {type: 'step', factor: 0.1, at_epochs: [since]};
   return {
     parts: ['Learning ' + tense(past)('stands', 'stood') + ' still ' +
       tense(past)('since', 'from') + ' epoch ' + since + tense(past)('', ' on') +
-      ': the test accuracy ' + tense(past)('stays', 'stayed') + ' at ' + percent(best) +
+      ': the test accuracy ' + tense(past)('stays', 'stayed') +
+      (best - least > MEANT ? ' between ' + percent(least) + ' and ' : ' at ') + percent(best) +
       ', and the train loss at ' + loss(path.end) + '.'],
-    evidence: rateNote(job) + 'Lowering it where learning stops is the first thing to try.',
+    evidence: rateNote(job, 'Lowering it', 'Lowering the learning rate') +
+        ' where learning stops is the first thing to try.',
     key: 'plateau',
     chart: 'accuracy',
     action: known(job.spec?.optimizer?.learning_rate) && (!type || type === 'constant') ? {

@@ -94,14 +94,19 @@ static void one_is_found_by_its_name_and_shown(void **state)
     assert_string_equal(ran.out, shown);
 }
 
-static void one_that_is_not_there_is_said_so(void **state)
+static void one_that_is_not_there_is_said_so_with_the_nearest(void **state)
 {
     (void)state;
-    answers(200, "{\"sweeps\": []}");
-    run("sweeps", "--cancel rates");
+    for (int i = 0; i < 2; i++) {
+        answers(200, "{\"sweeps\": [" SWEEP("running", "null") "]}");
+    }
+    run("sweeps", "--cancel raets");
     assert_int_equal(ran.status, 6);
-    assert_said(ran.err, "there is no sweep 'rates'");
-    assert_int_equal(service.n_asked, 1);
+    assert_said(ran.err, "there is no sweep 'raets'");
+    assert_said(ran.err, "did you mean 'rates'?");
+    for (int i = 0; i < service.n_asked; i++) {
+        assert_asked(i, "GET /api/v1/sweeps?limit=500");
+    }
 }
 
 static void cancelling_asks_for_just_that(void **state)
@@ -146,7 +151,7 @@ int main(void)
         WITH_A_SERVICE(a_sweep_without_a_result_fails_its_command),
         WITH_A_SERVICE(sweeps_are_listed_and_found_by_name),
         WITH_A_SERVICE(one_is_found_by_its_name_and_shown),
-        WITH_A_SERVICE(one_that_is_not_there_is_said_so),
+        WITH_A_SERVICE(one_that_is_not_there_is_said_so_with_the_nearest),
         WITH_A_SERVICE(cancelling_asks_for_just_that),
         WITH_A_SERVICE(deleting_asks_for_just_that),
         WITH_A_SERVICE(two_things_at_once_are_not_asked),

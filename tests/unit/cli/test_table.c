@@ -121,6 +121,58 @@ static void no_line_is_wider_than_the_terminal_whatever_is_in_it(void **state)
     table_release(&t);
 }
 
+static void what_does_not_fit_is_printed_in_parts_and_no_number_is_cut(void **state)
+{
+    static const struct table_head heads[] = {{"rank", TABLE_RIGHT},
+                                              {"node", TABLE_TEXT},
+                                              {"samples", TABLE_RIGHT},
+                                              {"ms", TABLE_RIGHT},
+                                              {"state", TABLE_TEXT}};
+    static const char *const cells[] = {
+        "0", "a-node-with-a-long-name", "151243", "1.25", "done", "10", "b", "7", "", ""};
+    struct table t;
+    (void)state;
+    table_init(&t, heads, 5);
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        table_cell(&t, cells[i]);
+    }
+    print(&t, 30);
+    assert_string_equal(printed,
+                        " rank  node            samples\n"
+                        "    0  a-node-with-a…   151243\n"
+                        "   10  b                     7\n"
+                        " rank    ms  state\n"
+                        "    0  1.25  done\n"
+                        "   10\n");
+    table_release(&t);
+}
+
+static void a_sentence_goes_on_from_a_word_on(void **state)
+{
+    static const struct {
+        const char *first, *text, *shown;
+        int width;
+    } cases[] = {
+        {"  ", "train loss 2.292, test loss 2.4",
+         "  train loss\n    2.292,\n    test loss\n    2.4\n", 14},
+        {"  ", "as it is", "  as it is\n", 10},
+        {"  ", "as it is", "  as it is\n", 0},
+        {"", "a_word_wider_than_the_line and more", "a_word_wider_than_the_line\n    and more\n",
+         12},
+        {"n  ", "", "n  \n", 12},
+    };
+    char out[200];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        FILE *file = tmpfile();
+        text_fill(file, cases[i].width, cases[i].first, 4, cases[i].text);
+        rewind(file);
+        out[fread(out, 1, sizeof out - 1, file)] = '\0';
+        fclose(file);
+        assert_string_equal(out, cases[i].shown);
+    }
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static void values_are_shown_in_their_units(void **state)
@@ -134,6 +186,8 @@ static void values_are_shown_in_their_units(void **state)
         {"0.00001234", COLUMN_NUMBER, "1.234e-05"},
         {"0", COLUMN_NUMBER, "0"},
         {"1e32", COLUMN_NUMBER, "1e+32"},
+        {"12345", COLUMN_NUMBER, "12345"},
+        {"-1234567.8", COLUMN_NUMBER, "-1234568"},
         {"0.0125", COLUMN_MS, "12.5"},
         {"0.5", COLUMN_SECONDS, "0.5 s"},
         {"75", COLUMN_SECONDS, "1:15"},
@@ -167,6 +221,8 @@ int main(void)
         cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
         cmocka_unit_test(the_widest_text_is_cut_until_the_line_fits),
         cmocka_unit_test(no_line_is_wider_than_the_terminal_whatever_is_in_it),
+        cmocka_unit_test(what_does_not_fit_is_printed_in_parts_and_no_number_is_cut),
+        cmocka_unit_test(a_sentence_goes_on_from_a_word_on),
         cmocka_unit_test(values_are_shown_in_their_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

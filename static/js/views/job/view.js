@@ -175,7 +175,7 @@ export class JobView {
     const names = data.nodes();
     const many = names.length > COLOURS;
     const picked =
-        this.pick(many ? verdict(data.job, data.assignments, data.learned).straggler : undefined);
+        this.pick(many ? verdict(data.job, data.placed(), data.learned).straggler : undefined);
     if (names.join('|') !== key.names.join('|') || picked.join('|') !== this.pickedText) {
       this.picked = picked;
       this.pickedText = picked.join('|');

@@ -38,10 +38,11 @@ export class Expectation {
    * @param {(strategy: string) => void} choose
    * @param {string[]} strategies that there are
    * @param {() => Api.Spec} current the job as it is written now
+   * @param {() => void} ask what to expect now, since nodes became free
    */
-  constructor(choose, strategies, current) {
+  constructor(choose, strategies, current, ask) {
     this.choose = choose;
-    this.trials = new Trials(strategies, current, () => this.drawPrediction());
+    this.trials = new Trials(strategies, current, () => this.drawPrediction(), ask);
     this.prediction = h('div');
     /** @type {Api.DryRun} */
     this.answer = {};

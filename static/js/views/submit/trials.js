@@ -32,11 +32,13 @@ export class Trials {
    * @param {string[]} strategies that there are
    * @param {() => Api.Spec} current the job as it is written now
    * @param {() => void} changed another row is measured
+   * @param {() => void} over all have ended, and their nodes are free
    */
-  constructor(strategies, current, changed) {
+  constructor(strategies, current, changed, over) {
     this.current = current;
     this.strategies = strategies;
     this.changed = changed;
+    this.over = over;
     /** What was measured, by spec and strategy. */
     /** @type {Map<string, Map<string, Row>>} */
     this.results = new Map();
@@ -133,6 +135,7 @@ export class Trials {
     const done = plural(this.jobs.length, 'trial') + (this.stopped ? ', stopped' : ' done') +
         '; they stay in the list of jobs with the tag “' + TAG + '”';
     say(this.said, failed.length ? 'Not measured: ' + failed.join('; ') + '.' : done);
+    this.over();
   }
 
   /**

@@ -38,7 +38,8 @@ class SubmitView extends DraftView {
           (path) => data.uploaded(path)),
       understood: new Understood(),
       expectation: new Expectation((type) => data.change('/strategy', {type}),
-          (data.catalog.strategy || []).map((s) => s.name), () => data.spec)
+          (data.catalog.strategy || []).map((s) => s.name), () => data.spec,
+          () => !data.closed && data.checkSoon())
     };
     this.layout();
     this.showSpec();

@@ -48,7 +48,7 @@ class SweepView {
   draw() {
     const {sweep} = this.data;
     this.state = setPill(this.state, sweep.state);
-    say(this.sentence, sentenceOf(sweep));
+    say(this.sentence, sentenceOf(sweep, sweep.trials));
     refill(this.actions, sweep.state, () => this.buttons());
     this.parts.forEach((part) => part.update());
   }

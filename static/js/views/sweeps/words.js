@@ -59,10 +59,33 @@ export function trialText(trial, sweep) {
 }
 
 /**
+ * ' ± 2.8 % over its seeds. 3 other trials are within that.': what a best figure of several seeds
+ * is worth.
+ * @param {Api.SweepRow} sweep
+ * @param {Api.Trial[]} trials
+ */
+function spreadText({best, metric}, trials) {
+  const first = trials.find((t) => t.number === best?.trial);
+  const spread = first?.spread;
+  if (!first || !known(spread) || !known(first.metric)) {
+    return '.';
+  }
+  const middle = first.metric;
+  const near = trials.filter((t) => t !== first && t.rung === first.rung && known(t.metric) &&
+          Math.abs(t.metric - middle) <= spread);
+  return ' ± ' + metricText(metric.name, spread) + ' over its seeds.' +
+      (near.length ? ' ' + plural(near.length, 'other trial') +
+                  (near.length === 1 ? ' is' : ' are') + ' within that.'
+                   : '');
+}
+
+/**
  * The sentence at the top.
  * @param {Api.SweepRow} sweep
+ * @param {Api.Trial[]} [trials] where they are known
  */
-export function sentenceOf({state, counts, best, metric}) {
+export function sentenceOf(sweep, trials = []) {
+  const {state, counts, best, metric} = sweep;
   const done = plural(counts.ended, 'job') + ' of ' + plural(counts.trials, 'trial') +
       (counts.ended === 1 ? ' has' : ' have') + ' ended' +
       (counts.failed ? ', ' + counts.failed + ' failed' : '') + '.';
@@ -73,7 +96,7 @@ export function sentenceOf({state, counts, best, metric}) {
       Object.entries(best.settings).map(([p, value]) => titleOf(p) + ' ' + settingText(value));
   return done + ' Trial ' + best.trial + ' is the best' + (state === 'running' ? ' so far' : '') +
       ', with ' + list(settings) + ': ' + metricTitle(metric.name) + ' ' +
-      metricText(metric.name, best.metric) + '.';
+      metricText(metric.name, best.metric) + spreadText(sweep, trials);
 }
 
 /* ---- axes ------------------------------------------------------------------------------------ */

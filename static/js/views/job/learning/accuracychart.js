@@ -69,7 +69,9 @@ export class AccuracyChart {
     const {raw, test, empty} = this.curve;
     const {job} = this.view.data;
     const told = test.x.length > 0 || raw.mean.some(known);
-    return empty ? nothingYet(job) : told ? '' : 'This program tells no accuracy.';
+    return empty ? nothingYet(job)
+        : told   ? ''
+                 : 'This program ' + (ended(job.state) ? 'told' : 'has told') + ' no accuracy.';
   }
 
   /** @returns {Page.End[]} */

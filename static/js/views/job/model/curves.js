@@ -109,6 +109,18 @@ export class Curves {
     return (this.whole.get(name + '|' + (node || ''))?.mean || []).map(num);
   }
 
+  /**
+   * Whether a series of the whole run may have had this value at its end.
+   * @param {string} name
+   * @param {string} node
+   * @param {number} value
+   */
+  endsAt(name, node, value) {
+    const curve = this.whole.get(name + '|' + node);
+    const end = (curve?.max.length || 0) - 1;
+    return !curve || end < 0 || (num(curve.min[end]) <= value && value <= num(curve.max[end]));
+  }
+
   /* Drops rows that the series have by now. */
   prune() {
     for (const [node, list] of this.tail) {

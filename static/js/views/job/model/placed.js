@@ -1,4 +1,5 @@
 /* Assignments of minibatches, each with the step where it came into force. Pure. */
+import {ended} from '../../../states.js';
 
 /** @typedef {import('./curves.js').Curves} Curves */
 /**
@@ -12,6 +13,21 @@
  * @param {Api.Assignment} a
  */
 export const given = (a) => Object.values(a.batches || {}).some((size) => size > 0);
+
+/**
+ * Those of a run that is over, without what was decided so late that no step was made with it.
+ * @param {Api.Assignment[]} assignments
+ * @param {Curves} curves
+ */
+export function inForce(assignments, curves) {
+  for (let n = assignments.length; n > 0; n--) {
+    const sizes = Object.entries(assignments[n - 1].batches || {});
+    if (sizes.every(([node, size]) => curves.endsAt('batch', node, size))) {
+      return assignments.slice(0, n);
+    }
+  }
+  return assignments; /* a smaller last step, say */
+}
 
 /* Between an attempt's first minibatches and the line that tells from where it went on. */
 const NEAR_MS = 120000;
@@ -39,12 +55,12 @@ function resumedFrom({resumed}, began) {
 export function placedOf(job, assignments, curves) {
   const began = job.started ? Date.parse(job.started) : NaN;
   let at = 0;
-  return assignments.map((a, i) => {
+  const made = ended(job.state) ? inForce(assignments, curves) : assignments;
+  return made.map((a, i) => {
     const restart = i > 0 && a.step === 0;
     const time = Date.parse(a.time);
     const told = resumedFrom(curves, time);
-    const guess =
-        Math.min(curves.stepAtTime((time - began) / 1000), assignments[i + 1]?.step || Infinity);
+    const guess = Math.min(curves.stepAtTime((time - began) / 1000), made[i + 1]?.step || Infinity);
     const resumed = Number.isNaN(told) ? guess : told;
     const step = restart ? resumed : a.step;
     const here = Number.isNaN(step) ? at : step;

@@ -64,18 +64,19 @@ class NodeRow {
   /**
    * @param {Api.Worker} w
    * @param {number | undefined} first its first minibatch
+   * @param {number} batch its last one
    * @param {string | undefined} slow the straggler
    */
-  update(w, first, slow) {
+  update(w, first, batch, slow) {
     const {chosen, data} = this.view;
     this.straggler.hidden = w.node !== slow;
     this.name.setAttribute('aria-pressed', String(chosen === w.node));
     this.node.classList.toggle('chosen', chosen === w.node);
     this.node.classList.toggle('dim', Boolean(chosen) && chosen !== w.node);
-    const was = first !== undefined && first !== w.batch ? whole(first) + ' → ' : '';
-    refill(this.batch, was + w.batch,
+    const was = first !== undefined && first !== batch ? whole(first) + ' → ' : '';
+    refill(this.batch, was + batch,
         () => [was && h('span', {class: 'quiet', text: was}),
-            h('b', {class: 'strong', text: whole(w.batch)})]);
+            h('b', {class: 'strong', text: whole(batch)})]);
     say(this.speed, speedOf(w));
     say(this.seen, active(data.job.state) ? age(data.ageOf(w.heartbeat_age_seconds)) : w.state);
   }
@@ -143,11 +144,15 @@ export class NodeTable {
                                   : '');
     const last = ended(job.state) ? 'At the end' : 'State';
     say(this.seenHead, active(job.state) ? 'Seen' : last);
-    const first = this.data.assignments[0]?.batches || {};
+    const force = this.data.placed();
+    const first = force[0]?.batches || {};
+    /* at the end of a run workers may have been told another, which no step was made with */
+    const late = force.length < this.data.assignments.length;
+    const sizes = late ? force[force.length - 1].batches || {} : {};
     const bars = this.bars(job, workers);
     keyed(this.body, workers, (w) => w.rank + w.node + this.key.number(w.node),
         (w) => new NodeRow(this.view, w), (row, w, i) => {
-          row.update(w, first[w.node], slow);
+          row.update(w, first[w.node], sizes[w.node] ?? w.batch, slow);
           bars(row.bar, i);
         });
   }

@@ -37,7 +37,7 @@ export class Summary {
 
   update() {
     const {job} = this.data;
-    const v = verdict(job, this.data.assignments, this.data.learned);
+    const v = verdict(job, this.data.placed(), this.data.learned);
     this.drawSentence(v);
     this.remedies.update();
     this.error.update();
