@@ -61,7 +61,7 @@ static void print_entry(const json_t *entry)
                  json_integer_value(list));
         help = count;
     }
-    snprintf(first, sizeof first, "  %-*s ", NAME_COLUMNS, name);
+    snprintf(first, sizeof first, "  %-*s%s", *help ? NAME_COLUMNS : 0, name, *help ? " " : "");
     text_fill(stdout, terminal_width(stdout), first, PARAMETER_INDENT + 2, help);
     if (json_is_array(list)) {
         print_parameters(list);

@@ -376,8 +376,8 @@ static void the_catalogue_is_listed_with_its_parameters(void **state)
     run("catalog", "");
     assert_int_equal(ran.status, 0);
     assert_said(ran.out, "strategies\n  sync             all together\n");
-    assert_said(ran.out, "      k  int  steps   default 4\n");
-    assert_said(ran.out, "      n  int  pushes  required\n");
+    assert_said(ran.out, "      k  int  steps (default: 4)\n");
+    assert_said(ran.out, "      n  int  pushes (required)\n");
     assert_said(ran.out, "models\n  mlp              101 parameters\n  other\n");
 }
 

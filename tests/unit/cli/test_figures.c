@@ -90,7 +90,8 @@ static void a_confusion_matrix_is_printed_where_it_fits(void **state)
     answers(200, SCORED);
     run("confusion", ID);
     unsetenv("COLUMNS");
-    assert_said(ran.out, "most often confused\n       1 x a long name of a class, taken for cat");
+    assert_said(ran.out,
+                "most often confused\n       1 x a long\n  name of a class,\n  taken for\n  cat");
 }
 
 static void the_disk_and_what_could_go(void **state)
