@@ -14,17 +14,20 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "job/documents/coordinator/control.h"
 #include "job/documents/ranks/fact.h"
 #include "job/seal.h"
 #include "store/store.h"
 
-static const double retry_seconds = 0.5;
+static const double retry_seconds = 0.5, look_seconds = 0.1;
 
 static volatile sig_atomic_t worker, told_to_end; /* the signal, if one has asked for that */
 
 struct guard {
     char *url, *password; /* of the store; password may be NULL; owned */
     struct sign_key seal;
+    bool takes_back;  /* its worker may be started again */
+    int seat;         /* how often it was */
     struct fact lost; /* but for its message */
 };
 
@@ -43,11 +46,19 @@ static bool prepare(struct guard *g, const struct worker_config *c, int rank)
     memset(g, 0, sizeof *g);
     g->url = c->store_url ? strdup(c->store_url) : NULL;
     g->password = password ? strdup(password) : NULL;
-    g->lost = (struct fact){
-        .type = FACT_LOST, .from = {.attempt = c->attempt, .rank = rank}, .number = FACT_LAST};
+    g->lost = (struct fact){.type = FACT_LOST, .from = {.attempt = c->attempt, .rank = rank}};
+    g->takes_back = plan_takes_back(&c->plan, c->spec);
     snprintf(g->lost.from.job, sizeof g->lost.from.job, "%s", c->job);
     snprintf(g->lost.node, sizeof g->lost.node, "%s", c->plan.workers[rank].node);
     return g->url && seal && sign_unhex(seal, &g->seal, NULL) == 0;
+}
+
+/* For the worker that is forked next. */
+static void lend_seal(const struct guard *g)
+{
+    char text[SIGN_HEX];
+    sign_hex(&g->seal, text);
+    setenv(SEAL_VARIABLE, text, 1);
 }
 
 static void forget_seal(void)
@@ -59,20 +70,47 @@ static void forget_seal(void)
 }
 
 /* The arguments stand one after the other. */
-static void show_as(char **argv, const char *text)
+static size_t arguments_room(char **argv)
 {
     size_t room = 0;
     for (char **a = argv; *a; a++) {
         room = (size_t)(*a - argv[0]) + strlen(*a) + 1;
     }
+    return room;
+}
+
+/* What stood there, [room], for a worker that is forked later; never freed. NULL: memory ran out.
+ */
+static char *show_as(char **argv, size_t room, const char *text)
+{
+    char *before = malloc(room);
+    if (before) {
+        memcpy(before, argv[0], room);
+    }
     memset(argv[0], 0, room);
     snprintf(argv[0], room, "%s", text);
+    return before;
 }
 
 /* As mpirun has it. */
-static void describe(struct guard *g, int sig)
+static void describe(struct guard *g, int status)
 {
-    snprintf(g->lost.lost, sizeof g->lost.lost, "exited on signal %d (%s)", sig, strsignal(sig));
+    if (WIFSIGNALED(status)) {
+        snprintf(g->lost.lost, sizeof g->lost.lost, "exited on signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    } else {
+        snprintf(g->lost.lost, sizeof g->lost.lost, "exited with code %d", WEXITSTATUS(status));
+    }
+    g->lost.number = fact_number_last(g->seat);
+}
+
+static struct store *open_store(const struct guard *g)
+{
+    struct store *s = store_open(g->url, g->password, NULL);
+    if (s) {
+        store_seal_with(s, &g->seal);
+    }
+    return s;
 }
 
 /* Until the store has it: nobody else knows. */
@@ -80,14 +118,9 @@ static void tell(const struct guard *g)
 {
     json_t *j = fact_json(&g->lost);
     for (;;) {
-        struct err why = {0};
-        struct store *s = store_open(g->url, g->password, &why);
-        int rc = s ? 0 : -1;
-        if (s) {
-            store_seal_with(s, &g->seal);
-            rc = store_fact_add(s, g->lost.from.job, j, &why);
-            store_close(s);
-        }
+        struct store *s = open_store(g);
+        int rc = s ? store_fact_add(s, g->lost.from.job, j, NULL) : -1;
+        store_close(s);
         if (rc >= 0) {
             break;
         }
@@ -96,25 +129,35 @@ static void tell(const struct guard *g)
     json_decref(j);
 }
 
-/* Does not return. */
-static void keep_watch(struct guard *g)
+/* How often the coordinator has this rank's worker started again. */
+static int wanted_seat(const struct guard *g, struct store *s)
 {
-    int status = 0;
-    struct sigaction forward = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
-    sigaction(SIGTERM, &forward, NULL);
-    sigaction(SIGINT, &forward, NULL);
-    while (waitpid((pid_t)worker, &status, 0) != (pid_t)worker) {
+    json_t *j = store_doc_get(s, g->lost.from.job, "control", NULL);
+    struct control c;
+    bool ours = j && control_read(&c, j, NULL) >= 0 && sender_is(&c.from, &g->lost.from);
+    json_decref(j);
+    return ours ? c.seats[g->lost.from.rank] : 0;
+}
+
+/* Ends with the attempt, or returns once the worker is to be started again. */
+static void await_seat(struct guard *g)
+{
+    struct store *s = NULL;
+    while (!told_to_end) {
+        s = s ? s : open_store(g);
+        int seat = s ? wanted_seat(g, s) : 0;
+        if (seat > g->seat) {
+            store_close(s);
+            g->seat = seat;
+            return;
+        }
+        clock_sleep(look_seconds);
     }
-    if (!WIFSIGNALED(status)) {
-        _exit(WEXITSTATUS(status));
-    }
-    if (WTERMSIG(status) == told_to_end) { /* mpirun ends all ranks: nobody goes on */
-        _exit(128 + WTERMSIG(status));
-    }
-    describe(g, WTERMSIG(status));
-    log_warn("guard", "the worker has died", "rank=%d how=\"%s\"", g->lost.from.rank, g->lost.lost);
-    worker = 0;
-    tell(g); /* also while mpirun ends all ranks, since others failed because of this one */
+    _exit(128 + told_to_end);
+}
+
+static void rest(void)
+{
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     while (!told_to_end) {
@@ -123,13 +166,73 @@ static void keep_watch(struct guard *g)
     _exit(128 + told_to_end);
 }
 
+/* Returns once the worker is to be started again. */
+static void keep_watch(struct guard *g)
+{
+    int status = 0;
+    while (waitpid((pid_t)worker, &status, 0) != (pid_t)worker) {
+    }
+    if (!WIFSIGNALED(status) && g->seat == 0) {
+        _exit(WEXITSTATUS(status));
+    }
+    if (WIFSIGNALED(status) && WTERMSIG(status) == told_to_end) { /* mpirun ends all: nobody goes
+                                                                     on */
+        _exit(128 + WTERMSIG(status));
+    }
+    worker = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        rest(); /* mpirun, which knows the first process alone, would end the others */
+    }
+    describe(g, status);
+    log_warn("guard", "the worker has died", "rank=%d how=\"%s\"", g->lost.from.rank, g->lost.lost);
+    tell(g); /* also while mpirun ends all ranks, since others failed because of this one */
+    if (!g->takes_back) {
+        rest();
+    }
+    await_seat(g);
+}
+
 static int my_rank(void)
 {
     const char *text = getenv("OMPI_COMM_WORLD_RANK");
     return text ? (int)strtol(text, NULL, 10) : -1;
 }
 
-int guard_begin(const struct worker_config *c, char **argv, struct err *e)
+static void pass_signals(void)
+{
+    struct sigaction forward = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    sigaction(SIGTERM, &forward, NULL);
+    sigaction(SIGINT, &forward, NULL);
+}
+
+/* In the guard: until the attempt ends. Returns in each worker that is started again. */
+static void guard_on(struct guard *g, char **argv)
+{
+    size_t room = arguments_room(argv);
+    forget_seal();
+    char *arguments = show_as(argv, room, "evenstep-guard");
+    pass_signals();
+    for (;;) {
+        keep_watch(g);
+        lend_seal(g);
+        pid_t pid = fork();
+        if (pid == 0) {
+            signal(SIGTERM, SIG_DFL);
+            signal(SIGINT, SIG_DFL);
+            if (arguments) {
+                memcpy(argv[0], arguments, room);
+            }
+            return;
+        }
+        worker = pid > 0 ? pid : 0;
+        forget_seal();
+        while (pid < 0) { /* no process is to be had: nobody joins */
+            pause();
+        }
+    }
+}
+
+int guard_begin(struct worker_config *c, char **argv, struct err *e)
 {
     struct guard g;
     int rank = my_rank();
@@ -142,9 +245,7 @@ int guard_begin(const struct worker_config *c, char **argv, struct err *e)
     }
     if (pid > 0) {
         worker = pid;
-        forget_seal();
-        show_as(argv, "evenstep-guard");
-        keep_watch(&g);
+        guard_on(&g, argv);
     }
     if (getpid() != parent) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -152,6 +253,7 @@ int guard_begin(const struct worker_config *c, char **argv, struct err *e)
             _exit(1);
         }
     }
+    c->seat = g.seat;
     free(g.url);
     free(g.password);
     return 0;

@@ -15,7 +15,8 @@
 
 /* Before MPI and before any thread. Forks, if this rank is to have a guard: returns in the worker
  * alone, whose environment is the same. argv: of main(), which the guard overwrites, so that
- * whoever looks for the rank's process finds one. */
-int guard_begin(const struct worker_config *c, char **argv, struct err *e);
+ * whoever looks for the rank's process finds one: nothing of `c` may point there. Returns once more
+ * in each worker that is started again, with c->seat. */
+int guard_begin(struct worker_config *c, char **argv, struct err *e);
 
 #endif

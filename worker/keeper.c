@@ -56,6 +56,20 @@ static void tell_left(void *ctx, const struct departure *left)
     t->left(t->ctx, left);
 }
 
+static int ask_seats(void *ctx, int *out)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    return t->seats(t->ctx, out);
+}
+
+static void tell_returned(void *ctx, const struct departure *back)
+{
+    struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
+    log_info("keeper", "a worker is there again", "rank=%d step=%lld workers=%d", back->who,
+             (long long)back->step, back->others);
+    t->returned(t->ctx, back);
+}
+
 static void tell_served(void *ctx, int64_t version, double busy_fraction)
 {
     struct telemetry *t = ((struct keeper *)ctx)->env->telemetry;
@@ -179,6 +193,10 @@ static void fill_calls(struct keeper *k, bool first)
     if (env->outlives_worker) {
         k->rank.lost = ask_lost;
         k->rank.left = tell_left;
+    }
+    if (env->takes_back) {
+        k->rank.seats = ask_seats;
+        k->rank.returned = tell_returned;
     }
     k->rank.aside = set_aside;
     k->rank.save = first ? save : NULL;

@@ -62,6 +62,20 @@ static void adopt_host_settings(void)
     }
 }
 
+/* The arguments, which the guard of a worker overwrites while the worker still reads them. Never
+ * freed. NULL: memory ran out. */
+static char **copy_arguments(int argc, char **argv)
+{
+    char **copy = calloc((size_t)argc + 1, sizeof(*copy));
+    for (int i = 0; copy && i < argc; i++) {
+        copy[i] = strdup(argv[i]);
+        if (!copy[i]) {
+            return NULL;
+        }
+    }
+    return copy;
+}
+
 static int read_plan(struct worker_config *c, struct err *e)
 {
     struct store *s = store_open(c->store_url, getenv("EVENSTEP_STORE_PASSWORD"), e);
@@ -176,7 +190,9 @@ int main(int argc, char **argv)
     struct worker_config c = {0};
     adopt_host_settings();
     wait_passively(argv);
-    int rc = config_parse(&c, argc - 1, argv + 1, &e);
+    char **arguments = copy_arguments(argc, argv);
+    int rc = arguments ? config_parse(&c, argc - 1, arguments + 1, &e)
+                       : err_set(&e, ERR_MEMORY, "cannot read the command line: memory ran out");
     if (rc == 0) {
         switch (c.mode) {
         case WORKER_DATASETS:

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -48,6 +49,7 @@ struct process {
     struct own_folder copy; /* of an uploaded program */
     struct results results; /* what the program writes */
     int rank;
+    bool joined; /* of a worker that was started again: the keeper has let it in */
 };
 
 static double thread_age(void *ctx)
@@ -69,6 +71,28 @@ static void calibrated(void *ctx, struct profile *p)
     if (factor > 1) {
         comm_mpi_set_slowdown(w->transport, p->a, p->k);
     }
+}
+
+/* Where the keeper of this attempt is reached by workers that are started again: a name of this
+ * host. */
+static void door_name(const struct worker_config *c, char out[64])
+{
+    snprintf(out, 64, "evenstep/%.32s/%d", c->job, c->attempt);
+}
+
+static int join(void *ctx, struct err *e)
+{
+    struct process *w = ctx;
+    char door[64], guard[32];
+    struct stat of;
+    door_name(w->c, door);
+    snprintf(guard, sizeof(guard), "/proc/%d", (int)getppid()); /* it is whom the keeper is, too */
+    if (stat(guard, &of) < 0) {
+        return err_errno(e, ERR_PEER, "cannot join: the guard is gone");
+    }
+    int rc = comm_mpi_join(w->transport, door, of.st_uid, w->c->seat, e);
+    w->joined = rc == 0;
+    return rc;
 }
 
 /* Whoever has it can speak for this rank, so it does not stay in the environment. */
@@ -110,6 +134,7 @@ static int open_telemetry(struct process *w, const char *node, struct err *e)
         .node = node,
         .seal = &seal,
         .rank = w->rank,
+        .first_number = c->seat > 0 ? fact_number_last(c->seat - 1) : 0,
         .attempt = c->attempt,
         .workers = workers,
         .reads_control = w->rank == 0 || hears,
@@ -134,7 +159,8 @@ static int fetch_samples(struct process *w, struct err *e)
     struct fetch f = {&w->comm,      &w->telemetry, &c->spec->data,
                       c->spec->seed, c->plan.roots, {c->cache, c->cache_bytes}};
     unpacked_keep_in(&c->unpacked);
-    int rc = fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
+    int rc = c->seat > 0 ? dataset_open(&w->data, &c->spec->data, c->spec->seed, c->plan.roots, e)
+                         : fetch_dataset(&f, w->rank < c->spec->workers, &w->data, e);
     w->data_there = rc == 0;
     return rc;
 }
@@ -252,6 +278,8 @@ static int run_rank(struct process *w, struct err *e)
     env->ahead = w->program.ahead;
     env->keeps_own = c->spec->program.given;
     env->outlives_worker = c->mode == WORKER_JOB && plan_outlives_worker(&c->plan, c->spec);
+    env->takes_back = env->outlives_worker && plan_takes_back(&c->plan, c->spec);
+    env->join = c->seat > 0 ? join : NULL;
     env->first_params = w->program.params;
     env->first_stats = w->program.stats;
     if (w->rank >= c->spec->workers) {
@@ -298,7 +326,8 @@ static void say_goodbye(struct process *w, int rc, const struct err *e)
         log_error("worker", "failed", "code=%s why=%s", err_name(e->code),
                   log_quote(quoted, sizeof(quoted), e->message));
     }
-    if (w->pulse && (rc < 0 || w->rank == w->c->spec->workers)) {
+    bool stays_out = w->c->seat > 0 && !w->joined; /* its guard tells, and the others go on */
+    if (w->pulse && !stays_out && (rc < 0 || w->rank == w->c->spec->workers)) {
         pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL);
     }
     pulse_stop(w->pulse, rc < 0 ? failed_farewell_seconds : farewell_seconds);
@@ -335,31 +364,62 @@ static bool has_lost(const struct process *w)
 {
     int ranks[SPEC_WORKERS];
     const struct telemetry *t = &w->telemetry;
-    return w->rank == w->c->spec->workers && t->lost && t->lost(t->ctx, ranks) > 0;
+    return w->rank == w->c->spec->workers && t->lost &&
+           (t->lost(t->ctx, ranks) > 0 || t->seats(t->ctx, ranks) > 0);
+}
+
+/* A worker that is started again is no rank of MPI's: its first process was. */
+static struct transport *open_transport(struct worker_config *c, struct err *e)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (c->seat > 0) {
+        return comm_mpi_open_seat(rank ? (int)strtol(rank, NULL, 10) : 0, c->spec->workers,
+                                  c->spec->workers + c->plan.servers, e);
+    }
+    struct transport *t = comm_mpi_open(e);
+    if (t && c->mode == WORKER_JOB && plan_takes_back(&c->plan, c->spec)) {
+        struct run_as as = {0};
+        const char *name = getenv(RUN_AS_VARIABLE);
+        char door[64];
+        bool other = name && run_as_find(&as, name, NULL) == 0;
+        door_name(c, door);
+        comm_mpi_set_door(t, door, other ? as.uid : geteuid());
+    }
+    return t;
+}
+
+static int begin_mpi(const struct worker_config *c, struct err *e)
+{
+    int provided = 0;
+    if (c->seat > 0) {
+        return 0;
+    }
+    comm_mpi_prepare();
+    if (c->mode == WORKER_JOB && plan_outlives_worker(&c->plan, c->spec)) {
+        comm_mpi_end_alone();
+    }
+    return MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS &&
+                   provided >= MPI_THREAD_MULTIPLE
+               ? 0
+               : err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
 }
 
 int process_run(struct worker_config *c, struct err *e)
 {
-    int provided = 0;
     struct process *w = calloc(1, sizeof(*w));
     if (!w) {
         return err_set(e, ERR_MEMORY, "cannot start a rank: memory ran out");
     }
     w->c = c;
-    comm_mpi_prepare();
-    if (w->c->mode == WORKER_JOB && plan_outlives_worker(&w->c->plan, w->c->spec)) {
-        comm_mpi_end_alone();
-    }
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
-        provided < MPI_THREAD_MULTIPLE) {
+    if (begin_mpi(c, e) < 0) {
         free(w);
-        return err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
+        return -(int)e->code;
     }
     struct sigaction term = {.sa_handler = on_term};
     sigaction(SIGTERM, &term, NULL);
     w->copy.lock = -1;
     int rc = become_user(c, e);
-    w->transport = rc == 0 ? comm_mpi_open(e) : NULL;
+    w->transport = rc == 0 ? open_transport(c, e) : NULL;
     rc = w->transport ? run_rank(w, e) : -(int)e->code;
     if (rc >= 0 && results_bring(&w->results, e) < 0) {
         rc = -(int)e->code;
@@ -370,6 +430,9 @@ int process_run(struct worker_config *c, struct err *e)
         comm_abandon(&w->comm); /* what goes to a lost worker never ends */
     }
     say_goodbye(w, rc, e);
+    if (rc < 0 && c->seat > 0) {
+        return rc; /* its guard tells how it ended */
+    }
     if (rc < 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
@@ -378,7 +441,9 @@ int process_run(struct worker_config *c, struct err *e)
     if (w->data_there) {
         dataset_release(&w->data);
     }
-    MPI_Finalize();
+    if (c->seat == 0) {
+        MPI_Finalize();
+    }
     free(w);
     return 0;
 }

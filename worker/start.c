@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "worker/checkpoint/artifact.h"
+#include "worker/exchange/server/push.h"
 
 struct start_head {
     int64_t text_bytes; /* progress, or the error's sentence */
@@ -299,6 +300,69 @@ int start_receive(struct start *s, struct trainer_env *env, struct err *e)
     return rc;
 }
 
+int start_fresh(struct start *s, struct trainer_env *env, struct err *e)
+{
+    const struct network *net = &env->spec->network;
+    memset(s, 0, sizeof(*s));
+    s->from.state.n_params = net->n_params;
+    s->from.state.n_stats = net->n_stat_floats;
+    cursor_init(&s->from.state.cursor, env->data->train.samples, (int64_t)env->spec->epochs);
+    int rc = blocks_alloc(s, e);
+    if (rc == 0) {
+        network_init(net, env->spec->seed, s->from.params, s->from.stats);
+        point_blocks(s);
+    }
+    return rc;
+}
+
+static int take_message(struct trainer_env *env, void *out, size_t bytes, struct err *e)
+{
+    struct message m;
+    message_recv(&m, env->comm, env->comm->workers, TAG_SEAT, out, bytes, NULL, 0);
+    return comm_wait(env->comm, &m.op, e);
+}
+
+/* As a checkpoint has them: of all ranks, of which ours counts. */
+static int take_counters(struct start *s, struct trainer_env *env, size_t bytes, struct err *e)
+{
+    char *text = calloc(1, bytes + 1);
+    int rc = text ? take_message(env, text, bytes, e)
+                  : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
+    json_t *own = rc >= 0 ? jsonx_parse(text, strlen(text), e) : NULL;
+    if (rc >= 0 && !own) {
+        rc = -(int)e->code;
+    }
+    s->from.state.staleness = json_array();
+    for (int i = 0; own && i < env->comm->workers; i++) {
+        json_array_append(s->from.state.staleness, own);
+    }
+    json_decref(own);
+    free(text);
+    return rc < 0 ? rc : 0;
+}
+
+int start_join(struct start *s, struct trainer_env *env, int64_t *local_step, struct err *e)
+{
+    struct seat_head head = {0};
+    int rc;
+    if ((rc = env->join(env->step_ctx, e)) < 0 ||
+        (rc = take_message(env, &head, sizeof(head), e)) < 0) {
+        return rc;
+    }
+    head.digest[sizeof(head.digest) - 1] = '\0';
+    if (head.digest[0] && strcmp(head.digest, env->data->digest) != 0) {
+        return err_set(e, ERR_DATA, "the data set has changed since the attempt began");
+    }
+    if (head.text_bytes < 1 || head.text_bytes > (1 << 20)) {
+        return err_set(e, ERR_PEER, "the keeper's word to a worker that joins is malformed");
+    }
+    s->restored = true;
+    s->began = head.job_start;
+    s->from.state.version = head.version;
+    *local_step = head.pushes;
+    return take_counters(s, env, (size_t)head.text_bytes, e);
+}
+
 void start_release(struct start *s)
 {
     checkpoint_release(&s->from);
@@ -322,6 +386,7 @@ void start_rank_env(struct rank_env *out, struct trainer_env *env, const struct 
     out->job_start = s->began - s->elapsed;
     out->order = env->order;
     out->keeps_own = env->keeps_own;
+    out->data_digest = env->data_digest;
 }
 
 uint8_t *start_decay(const struct network *net, struct err *e)
@@ -362,6 +427,7 @@ int start_compare_data(struct trainer_env *env, const char *digest, struct err *
         snprintf(first, sizeof(first), "%s", digest);
     }
     int rc = comm_broadcast(env->comm, 0, first, sizeof(first), e);
+    snprintf(env->data_digest, sizeof(env->data_digest), "%s", first);
     if (rc < 0 || !digest || strcmp(first, digest) == 0) {
         return rc;
     }

@@ -37,6 +37,9 @@ struct telemetry {
     /* of the keeper: rank_env.lost and rank_env.left; may be NULL, together */
     int (*lost)(void *ctx, int *out);
     void (*left)(void *ctx, const struct departure *left);
+    /* of the keeper: rank_env.seats and rank_env.returned; may be NULL, together */
+    int (*seats)(void *ctx, int *out);
+    void (*returned)(void *ctx, const struct departure *back);
     /* rank_env.undone; may be NULL where `lost` is */
     void (*undone)(void *ctx, int staleness, int64_t steps, int64_t samples);
     /* a user's program ended, as this sentence says, and is started again; may be NULL */

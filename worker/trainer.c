@@ -137,14 +137,23 @@ static void parted(void *ctx, struct err *e)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
+static int begin_start(struct trainer *t, struct err *e)
+{
+    struct trainer_env *env = t->env;
+    if (env->join) {
+        return start_fresh(t->start, env, e);
+    }
+    int rc = env->virtual_time ? 0 : start_compare_data(env, env->data->digest, e);
+    return rc < 0 ? rc : start_receive(t->start, env, e);
+}
+
 static int prepare(struct trainer *t, struct err *e)
 {
     struct trainer_env *env = t->env;
     const struct network *net = &env->spec->network;
     int rc;
     set_phase(t, PHASE_LOAD);
-    if ((!env->virtual_time && (rc = start_compare_data(env, env->data->digest, e)) < 0) ||
-        (rc = start_receive(t->start, env, e)) < 0) {
+    if ((rc = begin_start(t, e)) < 0) {
         return rc;
     }
     set_phase(t, PHASE_PREPARE);
@@ -156,7 +165,10 @@ static int prepare(struct trainer *t, struct err *e)
     }
     t->decay = start_decay(net, e);
     t->mean_of = start_mean_of(net, e);
-    return t->decay && t->mean_of ? 0 : -ERR_MEMORY;
+    if (!t->decay || !t->mean_of) {
+        return -ERR_MEMORY;
+    }
+    return env->join ? start_join(t->start, env, &t->local_step, e) : 0;
 }
 
 /* A bucket that the device did not hand out must be neither missing nor old in a sum. */
@@ -228,6 +240,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     t->rank.ready = is_ready;
     t->rank.aside = set_aside;
     t->rank.own_state = own_state;
+    t->rank.local_step = t->local_step;
     if (t->env->outlives_worker) {
         t->rank.lost = ask_lost;
         t->rank.undone = tell_undone;

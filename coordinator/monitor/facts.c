@@ -239,6 +239,31 @@ static int on_left(struct monitor *m, struct fact *f, struct err *e)
     return rc;
 }
 
+static int on_returned(struct monitor *m, const struct fact *f, struct err *e)
+{
+    int who = f->left.who;
+    int64_t step = f->left.step;
+    struct err why = {0};
+    char message[200], quoted[600];
+    if (!ranks_return(&m->ranks, &f->left)) {
+        return 0;
+    }
+    const char *node = m->ranks.all[who].node;
+    if (orders_join(&m->orders, who, &why) < 0) {
+        log_warn("monitor", "minibatches stay as they are", "job=%s why=%s", m->ours.job,
+                 log_quote(quoted, sizeof quoted, why.message));
+    }
+    snprintf(message, sizeof message, "%s came back at step %lld", node, (long long)step);
+    log_info("monitor", "a worker has come back", "job=%s attempt=%d rank=%d node=%s step=%lld",
+             m->ours.job, m->ours.attempt, who, node, (long long)step);
+    json_t *body =
+        json_pack("{s:s, s:i, s:s, s:I, s:i, s:s}", "type", "returned", "rank", who, "node", node,
+                  "step", (json_int_t)step, "nodes", f->left.others, "message", message);
+    int rc = store_event(m->store, m->ours.job, "log", body, e);
+    json_decref(body);
+    return rc;
+}
+
 /* What stays true of an attempt that is over. */
 static int on_old(struct monitor *m, const struct fact *f, struct err *e)
 {
@@ -290,6 +315,8 @@ static int on_own(struct monitor *m, struct fact *f, struct err *e)
         return 0;
     case FACT_LEFT:
         return on_left(m, f, e);
+    case FACT_RETURNED:
+        return on_returned(m, f, e);
     default:
         return on_old(m, f, e);
     }

@@ -75,6 +75,10 @@ void losses_take(struct monitor *m, const struct fact *f)
 {
     int rank = f->from.rank;
     struct rank *w = &m->ranks.all[rank];
+    if (w->joining) {
+        returns_end(m, rank);
+        w->fell_early = f->number == fact_number_last(w->seats);
+    }
     if (w->lost || w->fallen) {
         return;
     }

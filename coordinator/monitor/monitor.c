@@ -117,6 +117,7 @@ int monitor_tick(struct monitor *m, double now, struct err *e)
     struct err disk = {0};
     int rc = put_off(read_all(m, now, FACT_READS_PER_TURN, e), &disk, e);
     losses_decide(m, now);
+    returns_decide(m, now);
     if (rc < 0 || (rc = orders_balance(&m->orders, m->results.has_ended, e)) < 0) {
         return rc;
     }
@@ -207,7 +208,7 @@ bool monitor_lost(struct monitor *m, double now, struct failure *out)
 
 bool monitor_lost_some(const struct monitor *m)
 {
-    return ranks_alive(&m->ranks) < m->ranks.workers;
+    return ranks_ever_left(&m->ranks);
 }
 
 bool monitor_is_lost(const struct monitor *m, int rank)

@@ -54,6 +54,7 @@ static int open_parts(struct monitor *m, const struct monitor_config *config, st
     results_open(&m->results, m->store, m->ours.job);
     watchdog_init(&m->watchdog, config->now, config->adopted ? adopted_grace : 0);
     m->outlives_worker = plan_outlives_worker(plan, m->spec);
+    m->takes_back = plan_takes_back(plan, m->spec);
     m->logs.job_dir = m->job_dir;
     m->logs.ranks = ranks_count(&m->ranks);
     attempt_output(m->logs.output, config->data_dir, m->ours.job, m->ours.attempt);

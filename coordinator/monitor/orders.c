@@ -16,7 +16,7 @@ int orders_open(struct orders *o, struct store *store, const struct ranks *ranks
 {
     int n = ranks->workers;
     struct profile **profiles = calloc((size_t)n + 1, sizeof *profiles);
-    *o = (struct orders){.store = store, .ranks = ranks};
+    *o = (struct orders){.store = store, .ranks = ranks, .batching = &spec->batching};
     o->who = calloc((size_t)n + 1, sizeof *o->who);
     o->names = calloc((size_t)n + 1, sizeof *o->names);
     if (!o->who || !o->names) {
@@ -90,13 +90,26 @@ static int without_lost(const struct orders *o, struct batching_spec *b, int *pl
     return n;
 }
 
+/* What is shared out among these workers follows the one before; `reason` begins why. */
+static void take_balancer(struct orders *o, struct balancer *next, const char *reason)
+{
+    char why[240];
+    next->current.version = o->balancer.current.version + 1;
+    next->current.step = o->ranks->step;
+    snprintf(why, sizeof why, "%.80s: %.150s", reason, next->current.reason);
+    snprintf(next->current.reason, sizeof next->current.reason, "%s", why);
+    balancer_release(&o->balancer);
+    o->balancer = *next;
+    o->owes = true;
+}
+
 int orders_lose(struct orders *o, int rank, struct err *e)
 {
     struct batching_spec batching;
     struct balancer next;
     const struct profile *profiles[SPEC_WORKERS];
     const char *names[SPEC_WORKERS];
-    char reason[240];
+    char reason[80];
     int places[SPEC_WORKERS], n = without_lost(o, &batching, places);
     for (int i = 0; i < n; i++) {
         const struct profile *p = &o->balancer.profiles[places[i]];
@@ -108,19 +121,83 @@ int orders_lose(struct orders *o, int rank, struct err *e)
         return rc;
     }
     orders_keep_profiles(o, NULL); /* of the lost one it is the last time */
-    next.current.version = o->balancer.current.version + 1;
-    next.current.step = o->ranks->step;
-    snprintf(reason, sizeof reason, "%s left, %d node%s on: %.150s", o->ranks->names[rank], n,
-             n == 1 ? " goes" : "s go", next.current.reason);
-    snprintf(next.current.reason, sizeof next.current.reason, "%s", reason);
-    balancer_release(&o->balancer);
-    o->balancer = next;
+    snprintf(reason, sizeof reason, "%.40s left, %d node%s on", o->ranks->names[rank], n,
+             n == 1 ? " goes" : "s go");
+    take_balancer(o, &next, reason);
     for (int i = 0; i < n; i++) {
         o->who[i] = o->who[places[i]];
         o->names[i] = names[i];
     }
-    o->owes = true;
     return 0;
+}
+
+/* The batching of all that are not lost, as the job gives it; who they are goes into who[]. */
+static int of_those_left(const struct orders *o, struct batching_spec *b, int *who)
+{
+    int n = 0;
+    *b = *o->batching;
+    for (int i = 0; i < o->ranks->workers; i++) {
+        if (!o->ranks->all[i].lost) {
+            b->weights[n] = o->batching->weights[i];
+            b->sizes[n] = o->batching->sizes[i];
+            who[n++] = i;
+        }
+    }
+    b->n_sizes = b->n_sizes > 0 ? n : 0;
+    b->n_weights = b->n_weights > 0 ? n : 0;
+    return n;
+}
+
+/* Measured in this attempt; the caller frees what comes from the store. */
+static const struct profile *profile_of(const struct orders *o, int rank, struct profile **stored)
+{
+    const struct rank *w = &o->ranks->all[rank];
+    int place = place_of(o, rank);
+    const struct profile *p = place < 0 ? NULL : &o->balancer.profiles[place];
+    if (place < 0) {
+        *stored = profiles_get(o->store, w->node, w->device, w->slowdown, o->key);
+        return *stored;
+    }
+    return p->count > 0 ? p : NULL;
+}
+
+int orders_join(struct orders *o, int rank, struct err *e)
+{
+    struct batching_spec batching;
+    struct balancer next;
+    const struct profile *profiles[SPEC_WORKERS];
+    const char *names[SPEC_WORKERS];
+    struct profile *stored = NULL;
+    char reason[80];
+    int who[SPEC_WORKERS], n = of_those_left(o, &batching, who);
+    for (int i = 0; i < n; i++) {
+        profiles[i] = profile_of(o, who[i], &stored);
+        names[i] = o->ranks->names[who[i]];
+    }
+    int rc = balancer_init(&next, &batching, n, ranks_quantum(o->ranks), profiles, names, e);
+    free(stored);
+    if (rc < 0) {
+        return rc;
+    }
+    snprintf(reason, sizeof reason, "%.40s came back, %d nodes go on", o->ranks->names[rank], n);
+    take_balancer(o, &next, reason);
+    memcpy(o->who, who, (size_t)n * sizeof *who);
+    memcpy(o->names, names, (size_t)n * sizeof *names);
+    return 0;
+}
+
+/* One that has left and is not told as lost is on its way back. */
+static void adopt_seats(struct ranks *ranks, const struct control *c)
+{
+    for (int i = 0; i < ranks->workers; i++) {
+        ranks->all[i].seats = c->seats[i];
+        ranks->all[i].joining = c->seats[i] > 0 && ranks->all[i].left;
+    }
+    for (int i = 0; i < c->n_lost; i++) {
+        if (c->lost[i] < ranks->workers) {
+            ranks->all[c->lost[i]].joining = false;
+        }
+    }
 }
 
 /* Those that the previous coordinator had given up. */
@@ -131,6 +208,7 @@ static void adopt_losses(struct orders *o, struct ranks *ranks, const struct con
             ranks->all[c->lost[i]].lost = true;
         }
     }
+    adopt_seats(ranks, c);
     if (ranks_alive(ranks) > 0 && ranks_alive(ranks) < o->balancer.workers) {
         orders_lose(o, c->lost[0], NULL);
         o->owes = false; /* it was told */
@@ -242,7 +320,9 @@ static int write_control(const struct orders *o, struct err *e)
         c.sizes[o->who[i]] = o->balancer.current.sizes[i];
     }
     for (int r = 0; r < o->ranks->workers; r++) {
-        if (o->ranks->all[r].lost) {
+        const struct rank *w = &o->ranks->all[r];
+        c.seats[r] = w->seats;
+        if (w->lost && !w->joining) {
             c.lost[c.n_lost++] = r;
         }
     }
@@ -279,7 +359,19 @@ int orders_balance(struct orders *o, bool ending, struct err *e)
     if (!o->owes && o->may_balance && !o->stop && !o->pause && !ending) {
         o->owes = balancer_decide(&o->balancer, o->ranks->step);
     }
-    return o->owes ? tell_assignment(o, e) : 0;
+    return o->owes ? tell_assignment(o, e) : o->owes_word ? orders_tell(o, e) : 0;
+}
+
+int orders_tell(struct orders *o, struct err *e)
+{
+    int rc = write_control(o, e);
+    o->owes_word = o->owes_word && rc < 0;
+    return rc;
+}
+
+void orders_owe(struct orders *o)
+{
+    o->owes_word = true;
 }
 
 int orders_ask(struct orders *o, bool stop, bool pause, struct err *e)

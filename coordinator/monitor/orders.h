@@ -12,15 +12,17 @@
 #include "job/minibatch/balancer.h"
 
 struct orders {
-    struct store *store;       /* borrowed */
-    const struct ranks *ranks; /* borrowed */
-    struct balancer balancer;  /* of the workers that are not lost: */
-    int *who;                  /* [balancer.workers] their ranks; owned */
-    const char **names;        /* [balancer.workers] their nodes, into `ranks`; owned */
-    bool in_lockstep;          /* minibatches of a step sum up to the global batch */
-    bool may_balance;          /* minibatches follow the measured speeds */
-    bool owes;                 /* an assignment was decided, and is not yet written down */
-    bool stop, pause;          /* as last written */
+    struct store *store;                  /* borrowed */
+    const struct ranks *ranks;            /* borrowed */
+    const struct batching_spec *batching; /* of all workers; borrowed */
+    struct balancer balancer;             /* of the workers that are not lost: */
+    int *who;                             /* [balancer.workers] their ranks; owned */
+    const char **names;                   /* [balancer.workers] their nodes, into `ranks`; owned */
+    bool in_lockstep;                     /* minibatches of a step sum up to the global batch */
+    bool may_balance;                     /* minibatches follow the measured speeds */
+    bool owes;        /* an assignment was decided, and is not yet written down */
+    bool owes_word;   /* who is lost has changed, and is not yet written down */
+    bool stop, pause; /* as last written */
     char key[PROFILES_KEY];
     const char *strategy; /* by name */
 };
@@ -45,6 +47,12 @@ int orders_ask(struct orders *o, bool stop, bool pause, struct err *e);
  * with the next turn the ranks are told to go on without it. Negative: they cannot hold the global
  * batch. */
 int orders_lose(struct orders *o, int rank, struct err *e);
+/* This one is there again, and marked so: minibatches are shared out anew, with it. Negative: they
+ * stay as they are, and it keeps its first one. */
+int orders_join(struct orders *o, int rank, struct err *e);
+/* Tells the ranks who is lost and who is started again; or with the next turn. */
+int orders_tell(struct orders *o, struct err *e);
+void orders_owe(struct orders *o);
 int orders_keep_profiles(const struct orders *o, struct err *e);
 
 int orders_version(const struct orders *o); /* of the assignment in force */

@@ -1,6 +1,6 @@
-/* The monitor's parts, for the four files that put them together: open.c, monitor.c (the turn),
- * facts.c and losses.c. Each part has its own header and file, which knows nothing of the others
- * but what it is given:
+/* The monitor's parts, for the five files that put them together: open.c, monitor.c (the turn),
+ * facts.c, losses.c and returns.c. Each part has its own header and file, which knows nothing of
+ * the others but what it is given:
  *
  *   monitor.c ─┬─► feed       rows: store → history on disk; how far they are
  *   facts.c    ├─► ranks      what each rank said last; rows and heartbeats
@@ -39,6 +39,7 @@ struct monitor {
     int64_t training_samples; /* of the data set; 0: not told yet */
     json_t *news; /* facts.c: events of the read under way, where many facts wait; else NULL */
     bool outlives_worker; /* plan_outlives_worker */
+    bool takes_back;      /* plan_takes_back */
     bool needed_lost;     /* a rank died that the attempt cannot go on without: */
     struct failure needed;
     double fallen_at; /* when the first worker died without which it is not known yet whether the
@@ -67,6 +68,10 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
  * or of one to come: */
 void losses_take(struct monitor *m, const struct fact *f);
 void losses_decide(struct monitor *m, double now);
+/* returns.c: workers that died are started again. */
+void returns_decide(struct monitor *m, double now);
+/* Nothing came of it. */
+void returns_end(struct monitor *m, int rank);
 /* facts.c: minibatches follow what the program of this attempt has told, if one has. */
 void monitor_take_batch(struct monitor *m);
 /* facts.c: the samples that a job which is done has trained on, by its epochs or by the evaluation

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "job/documents/ranks/fact.h"
 #include "job/node/device_kind.h"
 
 enum { EVENT_POINTS = 32 };
@@ -152,6 +153,10 @@ static void see_beat(struct ranks *r, int rank, const json_t *j)
         return; /* the server knows better */
     }
     int rc = open_beat(r, rank, j, &fresh, &why);
+    if (rc >= 0 && w->seats > 0 && fresh.number <= fact_number_last(w->seats - 1)) {
+        beat_release(&fresh); /* of the process before this one: it stays until the next comes */
+        return;
+    }
     if (rc >= 0 && w->heard && fresh.number < w->beat.number) {
         rc = err_set(&why, ERR_CONFLICT, "a newer one came before");
     }
@@ -206,6 +211,56 @@ bool ranks_leave(struct ranks *r, struct departure *left)
     w->beat.updates = kept->staleness.count;
     w->times.per_second = 0;
     return true;
+}
+
+/* Rows that the last process of a rank had not sent yet, when the server had taken so many
+ * gradients of it. */
+static int64_t rows_missing(const struct rank *w, int64_t pushes)
+{
+    int64_t missing = w->rows > 0 ? pushes - w->last_local : 0;
+    return missing > 0 ? missing : 0;
+}
+
+/* What it says of itself comes within a heartbeat. */
+static void begin_again(struct rank *w)
+{
+    w->lost = w->left = w->joining = false;
+    w->fallen = w->fell_early;
+    w->fell_early = false;
+    w->heard = true;
+    w->beat.age = w->beat.progress_age = w->beat.work_age = w->beat.comm_age = 0;
+    w->beat.phase = PHASE_EXCHANGE;
+}
+
+bool ranks_return(struct ranks *r, const struct departure *back)
+{
+    if (back->who >= r->workers || !r->all[back->who].left) {
+        return false;
+    }
+    struct rank *w = &r->all[back->who];
+    int n = 0;
+    for (int i = 0; i < r->n_left; i++) {
+        if (r->left[i].who == back->who) {
+            w->rows_gone += rows_missing(w, r->left[i].pushes);
+            departure_release(&r->left[i]);
+        } else {
+            r->left[n++] = r->left[i];
+        }
+    }
+    r->n_left = n;
+    w->last_local = back->pushes > w->last_local ? back->pushes : w->last_local;
+    begin_again(w);
+    return true;
+}
+
+bool ranks_ever_left(const struct ranks *r)
+{
+    for (int i = 0; i < r->workers; i++) {
+        if (r->all[i].lost || r->all[i].seats > 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Workers prepare when all have met; the keeper serves then. */
@@ -306,12 +361,10 @@ int64_t ranks_rows_lost(const struct ranks *r)
 {
     int64_t sum = 0;
     for (int i = 0; i < ranks_count(r); i++) {
-        sum += r->all[i].beat.rows_dropped;
+        sum += r->all[i].beat.rows_dropped + r->all[i].rows_gone;
     }
     for (int i = 0; i < r->n_left; i++) { /* what a lost worker had not sent yet */
-        const struct rank *w = &r->all[r->left[i].who];
-        int64_t missing = w->rows > 0 ? r->left[i].pushes - w->last_local : 0;
-        sum += missing > 0 ? missing : 0;
+        sum += rows_missing(&r->all[r->left[i].who], r->left[i].pushes);
     }
     return sum;
 }

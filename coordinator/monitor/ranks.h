@@ -30,6 +30,12 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
     char how[DOCUMENT_MESSAGE]; /* it died: "exited on signal 9 (Killed)" */
     bool lost;                  /* its process died, and the others are to go on without it */
     bool left;                  /* and does; `beat` has the server's counters of it */
+    int seats;                  /* how often it was started again, so far */
+    bool joining;               /* it is, and not there yet: still lost and left */
+    bool fell_early;            /* and died before we knew that it was there */
+    bool stays_out;             /* it is not started again */
+    double back_at, joining_at; /* when it will be, and was; 0: not known */
+    int64_t rows_gone;          /* that its processes before this one had not sent yet */
     bool overfull; /* its first minibatch did not fit its memory: the next attempt must know the
                       limit */
 };
@@ -67,6 +73,10 @@ void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, c
 /* The server goes on without a worker: takes the departure over and leaves an empty one. False: it
  * is none of ours, or known. */
 bool ranks_leave(struct ranks *r, struct departure *left);
+/* It is there again: a worker as before. `back` is as a departure has it. False: it had not left.
+ */
+bool ranks_return(struct ranks *r, const struct departure *back);
+bool ranks_ever_left(const struct ranks *r); /* was any worker lost, or started again? */
 /* Is every rank that is alive past the start, which all ranks make together? */
 bool ranks_started(const struct ranks *r);
 /* Are those that are alive, and one of them still prepares its first step? */

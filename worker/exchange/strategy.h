@@ -126,6 +126,13 @@ struct rank_env {
     int n_lost; /* workers that the run goes on without; the keeper's */
     /* Keeper: the run goes on without this worker from now on. `left` is borrowed. */
     void (*left)(void *ctx, const struct departure *left);
+    /* Keeper: how often workers that died are to be started again, so far, into out[workers]; how
+     * many of them were at all, 0: `out` is as it was. NULL: nobody comes back. `returned`: this
+     * one is there again. `back` is borrowed. */
+    int (*seats)(void *ctx, int *out);
+    void (*returned)(void *ctx, const struct departure *back);
+    const char *data_digest; /* keeper: of the values of all workers' data set; "": not known */
+    int64_t local_step;      /* worker: steps that this rank has made before; mostly 0 */
     bool (*ready)(void *ctx,
                   int batch); /* is a program for this size there? starts preparing it if not */
     /* The calls that follow (until false) belong to an evaluation or a checkpoint and to no step:

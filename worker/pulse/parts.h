@@ -33,6 +33,7 @@ struct pulse {
     int n_facts;
     int64_t number; /* of the newest fact or heartbeat */
     struct control control;
+    bool seats_taken;      /* some of control.seats are not 0 */
     bool checkpoint_asked; /* the document's flag as last read, to see it rise */
     enum phase phase;
     double progress_at;

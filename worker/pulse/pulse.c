@@ -118,6 +118,10 @@ static void take_control(struct pulse *p, const json_t *j)
     }
     p->control.n_lost = c.n_lost;
     memcpy(p->control.lost, c.lost, sizeof(int) * (size_t)c.n_lost);
+    for (int i = 0; i < p->workers; i++) {
+        p->control.seats[i] = c.seats[i];
+        p->seats_taken = p->seats_taken || c.seats[i] > 0;
+    }
     p->control.stop = c.stop;
     p->control.pause = c.pause;
     p->control.checkpoint = p->control.checkpoint || (c.checkpoint && !p->checkpoint_asked);
@@ -262,6 +266,7 @@ struct pulse *pulse_start(const struct pulse_config *c, struct err *e)
     p->comm_age = c->comm_age;
     p->comm_ctx = c->comm_ctx;
     p->stop_signal = c->stop;
+    p->number = c->first_number;
     p->control.version = c->first_version;
     memcpy(p->control.sizes, c->first_sizes, sizeof(int) * (size_t)c->workers);
     p->progress_at = p->worked_at = clock_now();

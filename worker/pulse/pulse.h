@@ -23,6 +23,7 @@ struct pulse_config {
     const char *url, *password;  /* of the store; password may be NULL. Copied */
     const char *job, *node;      /* copied */
     const struct sign_key *seal; /* this rank's (job/seal.h); copied. NULL: zeros, for tests */
+    int64_t first_number;        /* facts and heartbeats are numbered from after it */
     int rank, attempt, workers;
     bool reads_control;            /* rank 0 and the keeper */
     bool reads_each_turn;          /* in each turn, and not with rows and heartbeats alone */

@@ -243,6 +243,26 @@ static void on_left(void *ctx, const struct departure *left)
     tell(ctx, &f);
 }
 
+static int on_seats(void *ctx, int *out)
+{
+    struct pulse *p = ctx;
+    int taken = 0;
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->workers && p->seats_taken; i++) {
+        out[i] = p->control.seats[i];
+        taken += out[i] > 0;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return taken;
+}
+
+static void on_returned(void *ctx, const struct departure *back)
+{
+    struct fact f = fact_of(ctx, FACT_RETURNED);
+    f.left = *back;
+    tell(ctx, &f);
+}
+
 static void on_served(void *ctx, int64_t version, double busy_fraction)
 {
     struct pulse *p = ctx;
@@ -271,6 +291,8 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
                               .received = on_received,
                               .lost = on_lost,
                               .left = on_left,
+                              .seats = on_seats,
+                              .returned = on_returned,
                               .undone = on_undone,
                               .served = on_served};
 }

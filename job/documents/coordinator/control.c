@@ -3,6 +3,21 @@
 
 #include <string.h>
 
+/* Where none was taken again nothing is told of them. */
+static void write_seats(json_t *j, const struct control *c)
+{
+    json_t *seats = json_array();
+    int taken = 0;
+    for (int i = 0; i < c->workers; i++) {
+        taken += c->seats[i];
+        json_array_append_new(seats, json_integer(c->seats[i]));
+    }
+    if (taken > 0) {
+        json_object_set(j, "seats", seats);
+    }
+    json_decref(seats);
+}
+
 json_t *control_json(const struct control *c)
 {
     json_t *sizes = json_array(), *lost = json_array(), *j = document_new(CONTROL_FORMAT, &c->from);
@@ -18,6 +33,7 @@ json_t *control_json(const struct control *c)
     json_object_set_new(j, "pause", json_boolean(c->pause));
     json_object_set_new(j, "checkpoint", json_boolean(c->checkpoint));
     json_object_set_new(j, "lost", lost);
+    write_seats(j, c);
     return j;
 }
 
@@ -33,6 +49,9 @@ int control_read(struct control *out, const json_t *j, struct err *e)
     out->checkpoint = document_flag(&d, "checkpoint");
     if (document_has(&d, "lost")) { /* an older coordinator wrote none */
         out->n_lost = document_integers(&d, "lost", out->lost, 0, SPEC_WORKERS);
+    }
+    if (document_has(&d, "seats")) {
+        document_integers(&d, "seats", out->seats, 0, SPEC_WORKERS);
     }
     return document_close(&d, "the control document", e);
 }

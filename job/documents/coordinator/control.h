@@ -2,7 +2,7 @@
  * `control`; rank 0 and the keeper read it with every pulse.
  *
  *   {"format": 1, …, "version": 7, "sizes": [48, 16], "stop": false, "pause": false,
- *    "checkpoint": false, "lost": [1]}
+ *    "checkpoint": false, "lost": [1], "seats": [0, 0, 1]}
  */
 #ifndef JOB_DOCUMENTS_COORDINATOR_CONTROL_H
 #define JOB_DOCUMENTS_COORDINATOR_CONTROL_H
@@ -21,6 +21,9 @@ struct control {
     bool checkpoint;        /* a request when it turns true */
     int n_lost;             /* workers that the attempt goes on without: */
     int lost[SPEC_WORKERS]; /* [n_lost] ranks, ascending */
+    /* by rank, how often a worker that died is to be started again, so far; 0 mostly. One that is
+     * started and not lost is there, or about to join */
+    int seats[SPEC_WORKERS];
 };
 
 json_t *control_json(const struct control *c); /* new reference */

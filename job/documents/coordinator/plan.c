@@ -209,3 +209,9 @@ bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
     }
     return possible;
 }
+
+bool plan_takes_back(const struct plan *plan, const struct jobspec *spec)
+{
+    return plan_outlives_worker(plan, spec) && jobspec_uses_server(spec) && plan->servers == 1 &&
+           !spec->program.given && !plan_first_remote(plan);
+}

@@ -53,6 +53,9 @@ bool plan_uses(const struct plan *plan, const char *node); /* does a worker run 
 /* May this attempt go on when one of its workers dies? Without a server, where all compute in the
  * memory of their hosts: a step of theirs can be undone. `spec` is the plan's. */
 bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec);
+/* May a worker of such an attempt that died be started again, and join? Under one server, where
+ * all run on the coordinator's host and none has a program of a user's. */
+bool plan_takes_back(const struct plan *plan, const struct jobspec *spec);
 /* The worker beside which this rank runs: a worker's is its own; further servers run in turn on the
  * nodes (SEMANTICS.md 9). NULL: the keeper, which runs on the coordinator's host. */
 const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank);

@@ -17,7 +17,7 @@ static const char *const types[FACT_TYPES] = {
     [FACT_TUNING] = "tuning",     [FACT_CHECKPOINT] = "checkpoint",
     [FACT_ARTIFACT] = "artifact", [FACT_RESTORED] = "restored",
     [FACT_LOST] = "lost",         [FACT_LEFT] = "left",
-    [FACT_ENDED] = "ended",
+    [FACT_RETURNED] = "returned", [FACT_ENDED] = "ended",
 };
 static const char *const outcomes[OUTCOMES] = {
     [OUTCOME_FINISHED] = "finished",
@@ -29,6 +29,11 @@ static const char *const outcomes[OUTCOMES] = {
 const char *outcome_name(enum outcome o)
 {
     return outcomes[o];
+}
+
+int64_t fact_number_last(int seat)
+{
+    return ((int64_t)seat + 1) << 40;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -88,6 +93,7 @@ json_t *fact_json(const struct fact *f)
         json_object_set_new(j, "message", jsonx_text(f->lost));
         break;
     case FACT_LEFT:
+    case FACT_RETURNED:
         json_object_set_new(j, "left", departure_json(&f->left));
         break;
     case FACT_ENDED:
@@ -183,6 +189,7 @@ static void read_own(const struct document *d, struct fact *f)
         document_sentence(d, "message", f->lost, sizeof f->lost);
         break;
     case FACT_LEFT:
+    case FACT_RETURNED:
         within = document_within(d, "left");
         departure_parse(&within, &f->left);
         break;
@@ -230,7 +237,7 @@ void fact_release(struct fact *f)
 {
     if (f->type == FACT_TUNING) {
         json_decref(f->tuning);
-    } else if (f->type == FACT_LEFT) {
+    } else if (f->type == FACT_LEFT || f->type == FACT_RETURNED) {
         departure_release(&f->left);
     } else if (f->type == FACT_NORMS) {
         norms_release(&f->norms);

@@ -24,6 +24,8 @@
  *                                                                    signal; its guard tells it
  *   left        keeper      left                                     the others go on without a
  *                                                                    worker that was lost
+ *   returned    keeper      left                                     a worker that was lost is
+ *                                                                    there again
  *   ended       keeper      outcome code message                     the attempt ended
  *               any rank    the same, "failed"                       of a failure every rank tells
  *                                                                    its own
@@ -40,8 +42,9 @@
 #include "job/documents/ranks/norms.h"
 
 enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
-/* The number of the fact "lost", which is a rank's last word: above all that it gave itself. */
-static const int64_t FACT_LAST = (int64_t)1 << 62;
+/* The number of the fact "lost", which is the last word of a rank's worker: above all that it gave
+ * itself, and below those of the next one, if it is started again. seat: how often it was. */
+int64_t fact_number_last(int seat);
 
 enum fact_type {
     FACT_LOADED,
@@ -56,6 +59,7 @@ enum fact_type {
     FACT_RESTORED,
     FACT_LOST,
     FACT_LEFT,
+    FACT_RETURNED,
     FACT_ENDED
 };
 enum { FACT_TYPES = FACT_ENDED + 1 };
@@ -96,7 +100,7 @@ struct fact {
         char crashed[DOCUMENT_MESSAGE]; /* how the program ended */
         int64_t version;                /* restored: the step that it goes on from */
         char lost[DOCUMENT_MESSAGE];    /* how it ended: "exited on signal 9 (Killed)" */
-        struct departure left;          /* owned */
+        struct departure left;          /* and returned; owned */
         struct ended ended;
     };
 };

@@ -44,14 +44,15 @@ static void leaves(struct world *w, const char *id, int who, int64_t step, int o
     departure_release(&left);
 }
 
-/* A job of three workers that goes on without rank 1, of which the server took 96 samples. */
+/* A job of three workers that goes on without rank 1, of which the server took 96 samples, and which
+ * is not started again yet (test_returned_worker.c). */
 static struct world *world_of_two(void **state, char id[STORE_ID])
 {
     struct world *w = world_serving(state, three, id);
     dies(w, id, 1);
     tick(w, 0.5);
     leaves(w, id, 1, 412, 2, 96);
-    pass(w, 2);
+    pass(w, 0.5);
     return w;
 }
 
@@ -104,7 +105,7 @@ static void another_coordinator_knows_it_too(void **state)
     dies(w, id, 2);
     tick(w, 0.5);
     world_new_coordinator(w);
-    pass(w, 2);
+    pass(w, 0.5);
     assert_int_equal(number_of(w, id, "/workers/1/samples"), 96);
     assert_text_of(w, id, "/workers/1/state", "left");
     assert_text_of(w, id, "/workers/2/state", "left");

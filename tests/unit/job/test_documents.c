@@ -18,7 +18,8 @@ static struct control some_control(void)
                             .sizes = {44, 0},
                             .pause = true,
                             .n_lost = 1,
-                            .lost = {1}};
+                            .lost = {1},
+                            .seats = {0, 2}};
 }
 
 static int read_control(const json_t *j, struct err *e)

@@ -135,6 +135,7 @@ static struct fact some_fact(enum fact_type type)
         snprintf(f.lost, sizeof f.lost, "exited on signal 9 (Killed)");
         break;
     case FACT_LEFT:
+    case FACT_RETURNED:
         f.left = (struct departure){.who = 1, .step = 412, .others = 3, .pushes = 2};
         staleness_add(&f.left.staleness, 2, 32);
         break;

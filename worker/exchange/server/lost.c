@@ -20,12 +20,20 @@ static const double LOOK_SECONDS = 0.02;
 /* Marks the workers that were declared lost; is there one that is not dropped yet? */
 static bool note_lost(struct server *s)
 {
-    int ranks[SPEC_WORKERS], n = s->env->lost(s->env->ctx, ranks);
+    /* asked first: who is lost then is lost in the seat that is known here, or in a later one */
+    s->seats_taken = s->env->seats && s->env->seats(s->env->ctx, s->seats) > 0;
+    int W = s->env->comm->workers, ranks[SPEC_WORKERS], n = s->env->lost(s->env->ctx, ranks);
     bool fresh = false;
+    for (int i = 0; i < W && s->seats_taken; i++) {
+        struct client *k = &s->clients[i];
+        k->gone = false;
+        k->lost = k->lost || s->seats[i] > k->seat; /* also where nobody has said so in between */
+        fresh = fresh || (k->lost && !k->dropped);
+    }
     for (int i = 0; i < n; i++) {
-        if (ranks[i] < s->env->comm->workers) {
+        if (ranks[i] < W) {
             struct client *k = &s->clients[ranks[i]];
-            k->lost = true;
+            k->lost = k->gone = true;
             fresh = fresh || !k->dropped;
         }
     }
@@ -41,7 +49,7 @@ int server_wait(struct server *s, struct comm_op *op, int rank, struct err *e)
     }
     while ((rc = comm_wait_for(c, op, LOOK_SECONDS, e)) == COMM_UNDER_WAY) {
         bool fresh = note_lost(s);
-        if (rank == TRANSPORT_ANY ? fresh : s->clients[rank].lost) {
+        if (rank == TRANSPORT_ANY ? fresh || server_admits(s) : s->clients[rank].lost) {
             return COMM_UNDER_WAY;
         }
     }
@@ -82,24 +90,30 @@ static void drop(struct server *s, int rank)
     k->ended = true;
     s->least = -1;
     s->env->n_lost++;
+    s->lost_any = true;
 }
 
-/* What the server took of it: also the gradients in a group that is not complete, which stay. */
-static void tell_left(struct server *s, int rank)
+void server_account(const struct server *s, int rank, struct departure *out)
 {
-    struct client *k = &s->clients[rank];
-    struct departure left = {.who = rank,
-                             .step = s->updates.version,
-                             .others = strategy_workers(s->env),
-                             .pushes = k->pushes};
+    const struct client *k = &s->clients[rank];
+    *out = (struct departure){.who = rank,
+                              .step = s->updates.version,
+                              .others = strategy_workers(s->env),
+                              .pushes = k->pushes};
     json_t *dump = staleness_dump(&k->staleness);
-    staleness_read(&left.staleness, dump); /* a copy */
+    staleness_read(&out->staleness, dump); /* a copy */
     json_decref(dump);
     for (int i = 0; i < s->n_grouped; i++) {
         if (s->grouped_by[i] == rank) {
-            staleness_add(&left.staleness, s->grouped_late[i], (int)s->grouped[i].count);
+            staleness_add(&out->staleness, s->grouped_late[i], (int)s->grouped[i].count);
         }
     }
+}
+
+static void tell_left(struct server *s, int rank)
+{
+    struct departure left;
+    server_account(s, rank, &left);
     s->env->left(s->env->ctx, &left);
     staleness_release(&left.staleness);
 }

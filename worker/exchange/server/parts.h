@@ -14,10 +14,13 @@ struct client {        /* a worker as the server sees it */
     bool grouped;      /* its last gradient is in a group that is not complete */
     int64_t pushes;
     bool parked, ended;
-    bool told_last; /* its program knows that nothing follows `out` */
-    bool left;      /* its program has made its last epoch */
-    bool lost;      /* its process died: nothing is sent to it or awaited of it any more, */
-    bool dropped;   /* and the run goes on without it */
+    bool told_last;   /* its program knows that nothing follows `out` */
+    bool left;        /* its program has made its last epoch */
+    bool lost;        /* its process died: nothing is sent to it or awaited of it any more, */
+    bool dropped;     /* and the run goes on without it */
+    bool gone;        /* the coordinator's last word is that it is lost */
+    int seat;         /* how often the rank's worker was started again, and came */
+    int64_t ahead_of; /* gradients of others that it counts as its own: server_clock */
     double parked_at;
     struct reply_head reply;
     struct message head, weights, stats_sent;
@@ -65,7 +68,12 @@ struct server {
         n_left;                         /* clients with a slice, a kept one, a test slice, an end;
                                            that have left */
     int parked[SPEC_WORKERS], n_parked; /* clients that wait, ascending */
-    int64_t least;                      /* pushes of the slowest client, -1: to be found */
+    int seats[SPEC_WORKERS];            /* how often each worker is to be started again */
+    int free_seats[SPEC_WORKERS];       /* of those that may join now; else 0 */
+    bool seats_taken;                   /* `seats` are known: */
+    int admitted;                       /* the rank that joins now, -1: none does */
+    bool lost_any;                      /* a worker was lost, whether or not it is there again */
+    int64_t least;                      /* clock of the slowest client, -1: to be found */
     struct client *clients;
     int64_t applied;
     struct agenda agenda;
@@ -88,6 +96,12 @@ struct server {
     enum save_why last_save; /* once the outcome is known: what is written at the very end */
     struct run_state *state;
 };
+
+/* How far a worker is, for those that wait for the slowest one (server_policy.lead). */
+static inline int64_t server_clock(const struct client *k)
+{
+    return k->pushes + k->ahead_of;
+}
 
 /* server_state.c */
 int server_init(struct server *s, struct rank_env *env, const struct run_state *from,
@@ -142,7 +156,16 @@ int server_drop_lost(struct server *s);
 /* Room for the next push, where the last one is complete or there is none; else the last one is
  * put aside. */
 int server_renew_arrival(struct server *s, struct err *e);
+/* What the server took of a worker so far: also the gradients in a group that is not complete. The
+ * caller releases out->staleness. */
+void server_account(const struct server *s, int rank, struct departure *out);
 void server_release_arrivals(struct server *s);
+
+/* seats.c */
+/* Does a worker wait for the seat of one that died, and may take it? Then s->admitted. */
+bool server_admits(struct server *s);
+/* That one is a worker as any other from here on, and gets its first slice. */
+int server_take_back_seat(struct server *s, struct err *e);
 
 /* evaluation.c */
 int server_begin_evaluation(struct server *s, struct err *e);

@@ -51,6 +51,7 @@ struct strategy *push_worker_start(const struct strategy_ops *ops, struct rank_e
     }
     s->base.ops = ops;
     s->env = env;
+    s->local_step = env->local_step;
     if (env->spec->optimizer.clip_norm <= 0) {
         device_buffer_open(&s->buffer, env, env->n_params, 0);
     }

@@ -17,7 +17,8 @@
  * rank.
  *
  * This file has the loop; slices.c decides what is handed out, lost.c goes on without workers that
- * died, evaluation.c evaluates, start, end and states in server_state.c. */
+ * died, seats.c with those that are there again, evaluation.c evaluates, start, end and states in
+ * server_state.c. */
 #include "worker/exchange/server/server.h"
 
 #include <math.h>
@@ -308,11 +309,18 @@ static int go_on_without(struct server *s, struct err *e)
                : server_serve_parked(s, e);
 }
 
+/* Goes on with one that has come back, while others may have never noticed that it was away. */
+static int go_on_with(struct server *s, struct err *e)
+{
+    return server_admits(s) ? server_take_back_seat(s, e) : 0;
+}
+
 static int serve_pushes(struct server *s, struct err *e)
 {
     struct comm *c = s->env->comm;
     int rc = 0;
-    while ((rc = go_on_without(s, e)) >= 0 && s->n_ended < c->workers) {
+    while ((rc = go_on_without(s, e)) >= 0 && (rc = go_on_with(s, e)) >= 0 &&
+           s->n_ended < c->workers) {
         double before = comm_now(c);
         if ((rc = receive(s, e)) < 0) {
             break;
@@ -385,7 +393,7 @@ int server_serve(const struct server_policy *policy, struct rank_env *env,
         rc = s->outcome;
     }
     env->comm->deadline = deadline;
-    if (rc >= 0 && env->n_lost > 0) {
+    if (rc >= 0 && s->lost_any) {
         leave_behind(s);
     } else {
         server_release(s);

@@ -57,7 +57,7 @@ int server_init(struct server *s, struct rank_env *env, const struct run_state *
     s->applied = from->applied_samples;
     memcpy(s->redo, from->out, (size_t)from->n_out * sizeof *s->redo);
     s->n_redo = from->n_out;
-    s->evaluated_version = -1;
+    s->evaluated_version = s->admitted = -1;
     s->outcome = RUN_GOES_ON;
     for (int i = 0; i < W; i++) {
         staleness_restore(&s->clients[i].staleness, from->staleness, i, W);

@@ -8,7 +8,10 @@ enum { EVAL_SLICES_PER_WORKER = 4, EVAL_SLICE_MIN = 64 };
 
 static int size_of(const struct server *s, int rank)
 {
-    int size = s->control.version > 0 ? s->control.sizes[rank] : s->env->first_sizes[rank];
+    int size = s->control.version > 0 ? s->control.sizes[rank] : 0;
+    if (size <= 0) { /* also of a worker that is there again, until minibatches are shared out */
+        size = s->env->first_sizes[rank];
+    }
     return size > 0 ? size : 1;
 }
 
@@ -334,11 +337,12 @@ static bool may_pull(struct server *s, int rank)
         s->least = INT64_MAX;
         for (int i = 0; i < s->env->comm->workers; i++) {
             const struct client *k = &s->clients[i];
-            s->least = k->ended || k->left || k->pushes > s->least ? s->least : k->pushes;
+            int64_t clock = server_clock(k);
+            s->least = k->ended || k->left || clock > s->least ? s->least : clock;
         }
     }
-    int64_t pushes = s->clients[rank].pushes, least = s->least < pushes ? s->least : pushes;
-    return pushes - least <= policy->lead(s->env);
+    int64_t clock = server_clock(&s->clients[rank]), least = s->least < clock ? s->least : clock;
+    return clock - least <= policy->lead(s->env);
 }
 
 void server_park(struct server *s, int rank)

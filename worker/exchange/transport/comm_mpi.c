@@ -17,26 +17,44 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "worker/exchange/transport/comm_thread.h"
+#include "worker/exchange/transport/seat_links.h"
 
+/* Of a request, after what a link keeps there: how it is tested, and the room and tag of one that
+ * any rank may answer. */
+enum { IMPL_ROOM = 2, IMPL_TAG = 3, IMPL_KIND = 5 };
+enum { KIND_MPI, KIND_ANY, KIND_LINK };
 enum { CHUNK_BYTES = 1 << 30 }; /* of one message, which counts its bytes as an int */
 
 struct comm_mpi {
     struct transport base;
     MPI_Comm comm, workers; /* workers: for sums of the library's own, or MPI_COMM_NULL */
-    int rank, size;
+    int rank, size, keeper;
     char (*hosts)[64]; /* [size] owned */
     bool alone;        /* no other rank is on this host */
     struct comm_thread thread;
+    struct seat_links seats; /* to ranks that are reached without MPI */
     double slow_fixed, slow_per_sample, step_start;
 };
+
+/* A newcomer reaches the keeper alone. */
+static bool has_mpi(const struct comm_mpi *m)
+{
+    return m->comm != MPI_COMM_NULL;
+}
 
 static int mpi_send(struct transport *t, int to, int tag, const void *data, size_t bytes,
                     struct transport_req *r)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
+    struct seat_link *link = seat_links_to(&m->seats, to);
     MPI_Request req;
+    if (link) {
+        int rc = seat_link_send(link, tag, data, bytes, r);
+        r->impl[IMPL_KIND] = KIND_LINK;
+        return rc;
+    }
     memset(r, 0, sizeof *r);
-    if (bytes > CHUNK_BYTES ||
+    if (!has_mpi(m) || bytes > CHUNK_BYTES ||
         MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, m->comm, &req) != MPI_SUCCESS) {
         return -ERR_PEER;
     }
@@ -49,17 +67,53 @@ static int mpi_recv(struct transport *t, int from, int tag, void *data, size_t b
                     struct transport_req *r)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
+    struct seat_link *link = seat_links_to(&m->seats, from);
     MPI_Request req;
+    if (link) {
+        int rc = seat_link_recv(link, tag, data, bytes, r);
+        r->from = from;
+        r->impl[IMPL_KIND] = KIND_LINK;
+        return rc;
+    }
     memset(r, 0, sizeof *r);
-    if (bytes > CHUNK_BYTES ||
+    if (!has_mpi(m) || bytes > CHUNK_BYTES ||
         MPI_Irecv(data, (int)bytes, MPI_BYTE, from == TRANSPORT_ANY ? MPI_ANY_SOURCE : from, tag,
                   m->comm, &req) != MPI_SUCCESS) {
         return -ERR_PEER;
     }
     memcpy(r->impl, &req, sizeof req);
+    r->impl[IMPL_KIND] = from == TRANSPORT_ANY ? KIND_ANY : KIND_MPI;
+    r->impl[IMPL_ROOM] = bytes;
+    r->impl[IMPL_TAG] = (uint64_t)tag;
     r->at = data;
     comm_thread_expect(&m->thread, bytes);
     return 0;
+}
+
+/* MPI has no message for a receive from any rank: does a link? Whatever MPI brings until its
+ * receive has ended goes first, and *by_mpi says so. Such receives are of a few words, which MPI
+ * has whole once it has matched them: the wait is none. */
+static int take_from_links(struct comm_mpi *m, MPI_Request *req, struct transport_req *r,
+                           MPI_Status *status, bool *by_mpi)
+{
+    int tag = (int)r->impl[IMPL_TAG], cancelled = 0, rank;
+    struct seat_link *link = seat_links_with(&m->seats, tag, &rank);
+    *by_mpi = false;
+    if (!link) {
+        return COMM_UNDER_WAY;
+    }
+    if (MPI_Cancel(req) != MPI_SUCCESS || MPI_Wait(req, status) != MPI_SUCCESS ||
+        MPI_Test_cancelled(status, &cancelled) != MPI_SUCCESS) {
+        return -ERR_PEER;
+    }
+    if (!cancelled) {
+        *by_mpi = true;
+        return COMM_DONE;
+    }
+    seat_link_recv(link, tag, r->at, (size_t)r->impl[IMPL_ROOM], r);
+    r->from = rank;
+    r->impl[IMPL_KIND] = KIND_LINK;
+    return seat_link_test(r);
 }
 
 static int mpi_test(struct transport *t, struct transport_req *r)
@@ -68,12 +122,30 @@ static int mpi_test(struct transport *t, struct transport_req *r)
     MPI_Request req;
     MPI_Status status;
     int done = 0, count = 0;
+    if (r->impl[IMPL_KIND] == KIND_LINK) {
+        int rc = seat_link_test(r);
+        if (rc == COMM_DONE) {
+            comm_thread_moved(&m->thread);
+        }
+        return rc;
+    }
     memcpy(&req, r->impl, sizeof req);
     if (req == MPI_REQUEST_NULL) {
         return COMM_DONE; /* tested before */
     }
     if (MPI_Test(&req, &done, &status) != MPI_SUCCESS) {
         return -ERR_PEER;
+    }
+    if (!done && m->seats.n > 0 && r->impl[IMPL_KIND] == KIND_ANY) {
+        bool by_mpi;
+        int rc = take_from_links(m, &req, r, &status, &by_mpi);
+        if (rc != COMM_DONE || !by_mpi) {
+            if (rc == COMM_DONE) {
+                comm_thread_moved(&m->thread);
+            }
+            return rc;
+        }
+        done = 1;
     }
     memcpy(r->impl, &req, sizeof req);
     if (done) {
@@ -85,23 +157,50 @@ static int mpi_test(struct transport *t, struct transport_req *r)
     return done ? COMM_DONE : COMM_UNDER_WAY;
 }
 
+static bool is_mpi(const struct transport_req *r, MPI_Request *req)
+{
+    memcpy(req, r->impl, sizeof *req);
+    return r->impl[IMPL_KIND] != KIND_LINK && *req != MPI_REQUEST_NULL;
+}
+
 static int mpi_cancel(struct transport *t, struct transport_req *r)
 {
     MPI_Request req;
     (void)t;
-    memcpy(&req, r->impl, sizeof req);
-    return req == MPI_REQUEST_NULL || MPI_Cancel(&req) == MPI_SUCCESS ? 0 : -ERR_PEER;
+    if (r->impl[IMPL_KIND] == KIND_LINK) {
+        r->impl[0] = 0; /* nothing of a link is in the caller's memory before it is tested */
+        return 0;
+    }
+    return !is_mpi(r, &req) || MPI_Cancel(&req) == MPI_SUCCESS ? 0 : -ERR_PEER;
 }
 
 static void mpi_forget(struct transport *t, struct transport_req *r)
 {
     MPI_Request req;
     (void)t;
-    memcpy(&req, r->impl, sizeof req);
-    if (req != MPI_REQUEST_NULL) {
+    if (is_mpi(r, &req)) {
         MPI_Request_free(&req);
         memcpy(r->impl, &req, sizeof req);
     }
+}
+
+/* ---- workers that join ----------------------------------------------------------------------- */
+
+void comm_mpi_set_door(struct transport *t, const char *door, unsigned user)
+{
+    seat_links_open(&((struct comm_mpi *)t)->seats, door, user);
+}
+
+static int mpi_admit(struct transport *t, const int *seats, int workers)
+{
+    return seat_links_admit(&((struct comm_mpi *)t)->seats, seats, workers);
+}
+
+int comm_mpi_join(struct transport *t, const char *door, unsigned user, int seat, struct err *e)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    struct seat_hello hello = {.rank = m->rank, .seat = seat};
+    return seat_links_join(&m->seats, m->keeper, door, user, &hello, e);
 }
 
 /* ---- the thread's ---------------------------------------------------------------------------- */
@@ -215,6 +314,7 @@ static const struct transport_ops mpi_ops = {
     .pace = mpi_pace,
     .device_memory = mpi_device_memory,
     .native_sum = mpi_native_sum,
+    .admit = mpi_admit,
 };
 
 int comm_mpi_use_native(struct transport *t, int workers, struct err *e)
@@ -275,7 +375,7 @@ static int learn_hosts(struct comm_mpi *m, struct err *e)
     return 0;
 }
 
-struct transport *comm_mpi_open(struct err *e)
+static struct comm_mpi *new_transport(struct err *e)
 {
     struct comm_mpi *m = calloc(1, sizeof *m);
     if (!m) {
@@ -283,19 +383,52 @@ struct transport *comm_mpi_open(struct err *e)
         return NULL;
     }
     m->base.ops = &mpi_ops;
-    m->workers = MPI_COMM_NULL;
+    m->comm = m->workers = MPI_COMM_NULL;
+    return m;
+}
+
+static void free_transport(struct comm_mpi *m)
+{
+    seat_links_release(&m->seats);
+    free(m->hosts);
+    free(m);
+}
+
+struct transport *comm_mpi_open(struct err *e)
+{
+    struct comm_mpi *m = new_transport(e);
+    if (!m) {
+        return NULL;
+    }
     if (MPI_Comm_dup(MPI_COMM_WORLD, &m->comm) != MPI_SUCCESS) {
         err_set(e, ERR_PEER, "cannot start the exchange: MPI_Comm_dup failed");
-        free(m);
+        free_transport(m);
         return NULL;
     }
     MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(m->comm, &m->rank);
     MPI_Comm_size(m->comm, &m->size);
-    if (learn_hosts(m, e) < 0 ||
+    if (learn_hosts(m, e) < 0 || seat_links_init(&m->seats, m->size, e) < 0 ||
         comm_thread_start(&m->thread, &m->base, m->rank, m->alone, e) < 0) {
-        free(m->hosts);
-        free(m);
+        free_transport(m);
+        return NULL;
+    }
+    return &m->base;
+}
+
+struct transport *comm_mpi_open_seat(int rank, int workers, int size, struct err *e)
+{
+    struct comm_mpi *m = new_transport(e);
+    if (!m) {
+        return NULL;
+    }
+    m->rank = rank;
+    m->keeper = workers;
+    m->size = size;
+    m->hosts = calloc((size_t)size, sizeof *m->hosts); /* all on one host: one name */
+    if (!m->hosts || seat_links_init(&m->seats, m->size, e) < 0 ||
+        comm_thread_start(&m->thread, &m->base, rank, false, e) < 0) {
+        free_transport(m);
         return NULL;
     }
     return &m->base;
@@ -311,7 +444,8 @@ void comm_mpi_close(struct transport *t)
     if (m->workers != MPI_COMM_NULL) {
         MPI_Comm_free(&m->workers);
     }
-    MPI_Comm_free(&m->comm);
-    free(m->hosts);
-    free(m);
+    if (has_mpi(m)) {
+        MPI_Comm_free(&m->comm);
+    }
+    free_transport(m);
 }

@@ -15,6 +15,14 @@ void comm_mpi_prepare(void);
 /* No rank waits for another in MPI_Finalize, which one that died never calls; before MPI_Init. */
 void comm_mpi_end_alone(void);
 void comm_mpi_close(struct transport *t);
+/* Without MPI: for a worker that takes the seat of one that died. It reaches the keeper alone, rank
+ * `workers` of size ranks, once comm_mpi_join() has returned. `user`: the
+ * keeper's, who is asked for at `door`. */
+struct transport *comm_mpi_open_seat(int rank, int workers, int size, struct err *e);
+int comm_mpi_join(struct transport *t, const char *door, unsigned user, int seat, struct err *e);
+/* Of the keeper: where such workers find it (a name of this host), and the user that they may be
+ * besides our own. */
+void comm_mpi_set_door(struct transport *t, const char *door, unsigned user);
 /* Sums over the workers (ranks 0 to workers-1) may be MPI's own from now on (comm.native). Every
  * rank calls it, before anything is under way. */
 int comm_mpi_use_native(struct transport *t, int workers, struct err *e);

@@ -90,6 +90,11 @@ struct transport_ops {
      * fails: for a rank that failed, before it frees or leaves what its operations point to. NULL
      * where no thread runs them. */
     void (*abandon)(struct transport *t);
+    /* Lets in who waits for the seat of a worker that died: seats[rank] is how often that one was
+     * taken again, this time included; 0: nobody may take it. Messages to and from that rank are
+     * those of the newcomer from then on. The rank; or negative: nobody waits. Any thread. NULL
+     * where no worker can join. */
+    int (*admit)(struct transport *t, const int *seats, int workers);
     /* Marks that `share` (0..1) of this step's computing for `count` samples is done: sleeps on a
      * node with an emulated slowdown, advances virtual time in the simulator, else nothing. */
     void (*pace)(struct transport *t, double share, int count);

@@ -92,13 +92,14 @@ function lossMarks(data) {
 }
 
 /**
- * Workers that died while the others went on. A page that was opened later has the change of
- * minibatches, whose reason says it too.
+ * Workers that died while the others went on, and came back. A page that was opened later has the
+ * change of minibatches, whose reason says it too.
  * @param {JobModel} data
  * @returns {Happened[]}
  */
 function leaveMarks(data) {
-  return data.left.map((l) => ({kind: 'left', step: l.step, text: l.text, title: l.text}));
+  return data.left.map(
+      (l) => ({kind: l.back ? 'resume' : 'left', step: l.step, text: l.text, title: l.text}));
 }
 
 /**

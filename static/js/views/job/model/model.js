@@ -42,8 +42,8 @@ export class JobModel extends EventTarget {
     this.checkpoints = [];
     /** @type {Loss[]} */
     this.lost = [];
-    /** Workers that died while the attempt went on, as the stream told. */
-    /** @type {Array<{step: number, text: string}>} */
+    /** Workers that died while the attempt went on, or came back, as the stream told. */
+    /** @type {Array<{step: number, text: string, back: boolean}>} */
     this.left = [];
     this.crashes = new Crashes(() => this.emit('marks'));
     /** @type {Api.NodeStaleness[]} */
@@ -221,8 +221,8 @@ export class JobModel extends EventTarget {
     if (d.type === 'checkpoint') {
       this.checkpoints.push({step: d.step, time: d.time});
       this.emit('marks');
-    } else if (d.type === 'left') {
-      this.left.push({step: d.step, text: d.message || ''});
+    } else if (d.type === 'left' || d.type === 'returned') {
+      this.left.push({step: d.step, text: d.message || '', back: d.type === 'returned'});
       this.emit('marks');
     } else if (d.type === 'crashed') {
       this.crashes.read(this.job);

@@ -1,0 +1,86 @@
+/* Workers that died are started again and join their attempt (docs/decisions/0049):
+ *
+ *   left ─► waits ─► is to start: control has its seat ─┬─► the server has let it in ─► as before
+ *             ▲                                         ├─► it dies first ───┐
+ *             └──────────── each time for longer ◄──────┼────────────────────┘
+ *                                                       └─► it does not come ─► it stays out
+ *
+ * One that dies again and again stays out: the attempt goes on without it, as it does where no
+ * worker can join (plan_takes_back).
+ */
+#include "coordinator/monitor/parts.h"
+
+#include "common/log.h"
+
+enum { RETURNS_MOST = 3 };
+static const double first_wait = 1, wait_factor = 4, join_patience = 90;
+
+static double wait_of(int seats)
+{
+    double wait = first_wait;
+    for (int i = 0; i < seats; i++) {
+        wait *= wait_factor;
+    }
+    return wait;
+}
+
+static void stay_out(struct monitor *m, int rank, const char *why)
+{
+    struct rank *w = &m->ranks.all[rank];
+    w->stays_out = true;
+    log_warn("monitor", "a worker stays out", "job=%s attempt=%d rank=%d node=%s why=\"%s\"",
+             m->ours.job, m->ours.attempt, rank, w->node, why);
+}
+
+/* What the store did not take is tried again in the next turn. */
+static void start_again(struct monitor *m, int rank, double now)
+{
+    struct rank *w = &m->ranks.all[rank];
+    w->seats++;
+    w->joining = true;
+    if (orders_tell(&m->orders, NULL) < 0) {
+        w->seats--;
+        w->joining = false;
+        return;
+    }
+    w->joining_at = now;
+    w->back_at = 0;
+    log_info("monitor", "a worker is started again", "job=%s attempt=%d rank=%d node=%s times=%d",
+             m->ours.job, m->ours.attempt, rank, w->node, w->seats);
+}
+
+static void decide(struct monitor *m, int rank, double now)
+{
+    struct rank *w = &m->ranks.all[rank];
+    if (w->joining && w->joining_at == 0) {
+        w->joining_at = now; /* an earlier coordinator had it started */
+    }
+    if (w->joining && now - w->joining_at > join_patience) {
+        returns_end(m, rank);
+        stay_out(m, rank, "it was started again, and did not come");
+    }
+    if (!w->left || w->joining || w->stays_out) {
+        return;
+    }
+    if (w->seats >= RETURNS_MOST) {
+        stay_out(m, rank, "it has died again and again");
+    } else if (w->back_at == 0) {
+        w->back_at = now + wait_of(w->seats);
+    } else if (now >= w->back_at) {
+        start_again(m, rank, now);
+    }
+}
+
+void returns_decide(struct monitor *m, double now)
+{
+    bool goes_on = !m->results.has_ended && !m->needed_lost && !m->orders.stop && !m->orders.pause;
+    for (int i = 0; i < m->ranks.workers && m->takes_back && goes_on; i++) {
+        decide(m, i, now);
+    }
+}
+
+void returns_end(struct monitor *m, int rank)
+{
+    m->ranks.all[rank].joining = false;
+    orders_owe(&m->orders);
+}

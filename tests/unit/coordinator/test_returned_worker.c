@@ -1,0 +1,203 @@
+/* A worker that died is started again and joins its attempt (docs/decisions/0049): when that is
+ * asked for, how often, and what counts while it is on its way. Driven by sched_tick. */
+#include "tests/unit/coordinator/world.h"
+
+#include "job/documents/coordinator/control.h"
+#include "job/documents/ranks/departure.h"
+
+static const char three[] =
+    "{'workers': 3, 'strategy': {'type': 'asgd'}, 'batching': "
+    "{'global_batch': 96, 'policy': 'equal'}}";
+
+/* The guard of this rank says so, of the process that was started `seat` times again. */
+static void dies(struct world *w, const char *id, int rank, int seat)
+{
+    char text[200];
+    snprintf(text, sizeof text,
+             "{'type': 'lost', 'rank': %d, 'message': 'exited on signal 9 (Killed)', "
+             "'number': %lld}",
+             rank, (long long)fact_number_last(seat));
+    say_fact(w, id, text);
+}
+
+/* The server says that rank `who` has left, or is there again. */
+static void server_says(struct world *w, const char *id, const char *type, int who, int samples)
+{
+    struct departure d = {.who = who, .step = 412, .others = 2, .pushes = 1};
+    staleness_add(&d.staleness, 1, samples);
+    json_t *fact = json_pack("{s:i, s:s, s:i, s:i, s:I, s:s, s:s, s:o}", "format", FACT_FORMAT,
+                             "job", id, "attempt", last_attempt(w, id)->number, "rank",
+                             workers_of(last_attempt(w, id)), "number", (json_int_t)++w->told,
+                             "node", "keeper", "type", type, "left", departure_json(&d));
+    seal_as(w, id, last_attempt(w, id)->number);
+    OK(store_fact_add(w->store, id, fact, &err_));
+    json_decref(fact);
+    departure_release(&d);
+}
+
+static struct control control_of(struct world *w, const char *id)
+{
+    struct control c;
+    json_t *j = store_doc_get(w->store, id, "control", &err_);
+    assert_non_null(j);
+    OK(control_read(&c, j, &err_));
+    json_decref(j);
+    return c;
+}
+
+static void leaves(struct world *w, const char *id, int seat)
+{
+    dies(w, id, 1, seat);
+    tick(w, 0.5);
+    server_says(w, id, "left", 1, 96);
+    tick(w, 0.1);
+}
+
+/* A job whose rank 1 has left. */
+static struct world *world_of_two(void **state, const char *job, char id[STORE_ID])
+{
+    struct world *w = world_running(state, 3, job, id);
+    say_beat(w, id, workers_of(last_attempt(w, id)), PHASE_SERVE, 0, 0);
+    leaves(w, id, 0);
+    return w;
+}
+
+static void it_is_started_again_after_a_second(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.seats[1] == 0);
+    pass(w, 2);
+    c = control_of(w, id);
+    assert_true(c.n_lost == 0 && c.seats[0] == 0 && c.seats[1] == 1);
+    assert_true(c.sizes[0] == 48 && c.sizes[1] == 0 && c.sizes[2] == 48);
+    assert_text_of(w, id, "/workers/1/state", "left"); /* nobody counts on it yet */
+}
+
+static void the_server_lets_it_in_and_it_gets_its_minibatch(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    pass(w, 2);
+    server_says(w, id, "returned", 1, 96);
+    tick(w, 0.5);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 0 && c.version == 3);
+    assert_true(c.sizes[0] == 32 && c.sizes[1] == 32 && c.sizes[2] == 32);
+    json_t *all = store_assignments(w->store, id, &err_);
+    assert_string_equal(text_at(all, "/2/reason"), "n2 came back, 3 nodes go on: equal");
+    json_decref(all);
+    assert_int_equal(number_of(w, id, "/workers/1/samples"), 96);
+    assert_state(w, id, "running");
+    assert_int_equal(attempts_of(w, id), 1);
+}
+
+static void each_time_it_waits_for_longer_and_then_it_stays_out(void **state)
+{
+    static const int waits[] = {1, 4, 16};
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    for (int seat = 1; seat <= 3; seat++) {
+        pass(w, waits[seat - 1] - 1);
+        assert_int_equal(control_of(w, id).seats[1], seat - 1);
+        pass(w, 2);
+        assert_int_equal(control_of(w, id).seats[1], seat);
+        server_says(w, id, "returned", 1, 96);
+        tick(w, 0.1);
+        leaves(w, id, seat);
+        struct control c = control_of(w, id);
+        assert_true(c.n_lost == 1 && c.lost[0] == 1);
+    }
+    for (int i = 0; i < 8; i++) { /* longer than the next wait would be */
+        say_beat(w, id, 0, PHASE_COMPUTE, 0, 0);
+        say_beat(w, id, 2, PHASE_COMPUTE, 0, 0);
+        say_beat(w, id, 3, PHASE_SERVE, 0, 0);
+        pass(w, 10);
+    }
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.seats[1] == 3);
+    assert_int_equal(attempts_of(w, id), 1);
+}
+
+static void one_that_dies_before_it_is_there_is_lost_again(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    pass(w, 2);
+    dies(w, id, 1, 1);
+    tick(w, 0.5);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.lost[0] == 1 && c.seats[1] == 1);
+    pass(w, 5);
+    assert_int_equal(control_of(w, id).seats[1], 2);
+}
+
+/* Its guard was faster than the server's word. */
+static void one_that_dies_as_it_comes_is_lost_again(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    pass(w, 2);
+    dies(w, id, 1, 1);
+    server_says(w, id, "returned", 1, 96);
+    tick(w, 0.5);
+    tick(w, 0.1);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.lost[0] == 1);
+    server_says(w, id, "left", 1, 96);
+    pass(w, 6);
+    assert_int_equal(control_of(w, id).seats[1], 2);
+}
+
+static void another_coordinator_goes_on_waiting_for_it(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    pass(w, 2);
+    world_new_coordinator(w);
+    pass(w, 2);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 0 && c.seats[1] == 1);
+    server_says(w, id, "returned", 1, 96);
+    tick(w, 0.5);
+    c = control_of(w, id);
+    assert_true(c.n_lost == 0 && c.sizes[1] == 32);
+    world_new_coordinator(w);
+    pass(w, 2);
+    assert_int_equal(control_of(w, id).seats[1], 1);
+    assert_state(w, id, "running");
+}
+
+static void a_job_that_pauses_has_nobody_started(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, three, id);
+    asked(w, id, "pause");
+    pass(w, 3);
+    assert_int_equal(control_of(w, id).seats[1], 0);
+}
+
+static void strategies_without_a_server_have_nobody_started(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_of_two(state, "{'workers': 3}", id);
+    pass(w, 3);
+    struct control c = control_of(w, id);
+    assert_true(c.n_lost == 1 && c.seats[1] == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_WORLD(it_is_started_again_after_a_second),
+        IN_A_WORLD(the_server_lets_it_in_and_it_gets_its_minibatch),
+        IN_A_WORLD(each_time_it_waits_for_longer_and_then_it_stays_out),
+        IN_A_WORLD(one_that_dies_before_it_is_there_is_lost_again),
+        IN_A_WORLD(one_that_dies_as_it_comes_is_lost_again),
+        IN_A_WORLD(another_coordinator_goes_on_waiting_for_it),
+        IN_A_WORLD(a_job_that_pauses_has_nobody_started),
+        IN_A_WORLD(strategies_without_a_server_have_nobody_started),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

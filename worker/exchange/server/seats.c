@@ -1,0 +1,117 @@
+/* Workers that take the seats of those that died, while the server goes on (docs/decisions/0049).
+ * The coordinator has the worker started again, and it knocks once it could compute:
+ *
+ *      it gets      the job's time 0, its counters as the server has them, weights and a slice
+ *      it gives     its place in the formulas: W grows by one, groups need more gradients
+ *      its clock    is that of the slowest other worker, so that nobody waits for it (ssp)
+ */
+#include "worker/exchange/server/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool server_admits(struct server *s)
+{
+    const struct transport_ops *ops = s->env->comm->t->ops;
+    int W = s->env->comm->workers, waits = 0;
+    if (!s->env->seats || !ops->admit || !s->seats_taken || s->admitted >= 0) {
+        return s->admitted >= 0;
+    }
+    for (int i = 0; i < W; i++) {
+        const struct client *k = &s->clients[i];
+        bool wanted = k->dropped && !k->gone && s->seats[i] > k->seat;
+        s->free_seats[i] = wanted ? s->seats[i] : 0;
+        waits += wanted;
+    }
+    s->admitted = waits > 0 ? ops->admit(s->env->comm->t, s->free_seats, W) : -1;
+    return s->admitted >= 0;
+}
+
+/* What was on its way to the one that died is given up. */
+static int end_answers(struct server *s, struct client *k, struct err *e)
+{
+    struct message *under_way[] = {&k->head, &k->weights, &k->stats_sent};
+    int rc = 0;
+    for (int i = 0; i < 3 && k->sending && rc >= 0; i++) {
+        if (under_way[i]->op.step && comm_test(&under_way[i]->op) == COMM_UNDER_WAY) {
+            rc = comm_cancel(s->env->comm, &under_way[i]->op, e);
+        }
+    }
+    return rc;
+}
+
+/* The least count of gradients of any other worker that still computes. */
+static int64_t least_clock(const struct server *s, int rank)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < s->env->comm->workers; i++) {
+        const struct client *k = &s->clients[i];
+        int64_t clock = server_clock(k);
+        least = i == rank || k->ended || k->left || clock > least ? least : clock;
+    }
+    return least;
+}
+
+static void seat(struct server *s, int rank)
+{
+    struct client *k = &s->clients[rank];
+    int64_t least = least_clock(s, rank), own = server_clock(k);
+    k->seat = s->seats[rank];
+    k->lost = k->dropped = k->gone = false;
+    k->ended = k->left = k->told_last = k->again = k->parked = k->sending = false;
+    k->gave = false;
+    k->ahead_of += least != INT64_MAX && least > own ? least - own : 0;
+    k->reply.staleness = -1;
+    s->n_ended--;
+    s->least = -1;
+    s->env->n_lost--;
+}
+
+/* Head and counters; short, so the socket takes them at once. */
+static int send_start(struct server *s, int rank, const struct departure *back, struct err *e)
+{
+    struct comm *c = s->env->comm;
+    json_t *j = staleness_dump(&back->staleness);
+    size_t n = 0;
+    char *text = jsonx_dump(j, false, &n);
+    struct seat_head head = {.job_start = s->env->job_start,
+                             .version = s->updates.version,
+                             .pushes = back->pushes,
+                             .text_bytes = (int32_t)n + 1};
+    struct message m;
+    int rc = text ? 0 : err_set(e, ERR_MEMORY, "cannot let a worker join: memory ran out");
+    json_decref(j);
+    if (rc == 0) {
+        snprintf(head.digest, sizeof head.digest, "%s",
+                 s->env->data_digest ? s->env->data_digest : "");
+        message_send(&m, c, rank, TAG_SEAT, &head, sizeof head, NULL, 0);
+        if ((rc = comm_wait(c, &m.op, e)) >= 0) {
+            message_send(&m, c, rank, TAG_SEAT, text, n + 1, NULL, 0);
+            rc = comm_wait(c, &m.op, e);
+        }
+    }
+    free(text);
+    return rc;
+}
+
+int server_take_back_seat(struct server *s, struct err *e)
+{
+    int rank = s->admitted;
+    struct client *k = rank >= 0 ? &s->clients[rank] : NULL;
+    int rc = k ? end_answers(s, k, e) : 0;
+    s->admitted = -1;
+    if (!k || rc < 0) {
+        return rc;
+    }
+    seat(s, rank);
+    struct departure back;
+    server_account(s, rank, &back);
+    if ((rc = send_start(s, rank, &back, e)) >= 0) {
+        s->env->returned(s->env->ctx, &back);
+        server_park(s, rank);
+        rc = server_serve_parked(s, e);
+    }
+    staleness_release(&back.staleness);
+    return rc;
+}
