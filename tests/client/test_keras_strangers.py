@@ -11,10 +11,13 @@ from test_strangers import on_ranks
 # batch, and how far rounding may carry parameters
 PROGRAMS = {
     "keras_callbacks": (96, 2e-5),
+    "keras_checkpoints": (32, 2e-5),
+    "keras_gan": (32, 2e-5),
     "keras_loop": (24, 2e-5),
     "keras_masked": (32, 2e-5),
     "keras_split": (32, 2e-5),
     "keras_sum": (32, 2e-5),
+    "keras_train_step": (32, 2e-5),
     "keras_two_inputs": (32, 2e-5),
     "keras_weighted_mean": (32, 2e-5),
 }

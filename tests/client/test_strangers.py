@@ -91,13 +91,14 @@ def test_it_ends_where_it_likes_on_one_rank_too(torch_programs, run_programs, tm
     assert difference(results[0], alone) < PROGRAMS[name][1]
 
 
-def test_a_jax_program_ends_where_it_ends_alone(run_programs, tmp_path):
+@pytest.mark.parametrize("name", ["jax_mlp", "jax_optax"])
+def test_a_jax_program_ends_where_it_ends_alone(run_programs, tmp_path, name):
     nursery = Nursery(python_with("jax", "numpy"), "numpy", environment())
     try:
-        alone = run_programs(nursery, "strangers.run", "jax_mlp").results[0]
-        _, results = on_ranks(nursery, "jax_mlp", tmp_path / "sync", [20, 12], {"type": "sync"})
+        alone = run_programs(nursery, "strangers.run", name).results[0]
+        _, results = on_ranks(nursery, name, tmp_path / "sync", [20, 12], {"type": "sync"})
         assert bit_identical(results) and difference(results[0], alone) < 2e-5
-        on_ranks(nursery, "jax_mlp", tmp_path / "asgd", [20, 12], {"type": "asgd"})
+        on_ranks(nursery, name, tmp_path / "asgd", [20, 12], {"type": "asgd"})
     finally:
         nursery.close()
 

@@ -79,6 +79,20 @@ def _describe_optimizer(optimizer):
     }
 
 
+def _optimizers(model):
+    """Those that a train_step of the model's own keeps as attributes (a GAN's), or compile()'s."""
+    own = [o for o in vars(model).values() if isinstance(o, keras.optimizers.Optimizer)]
+    return [o for o in own if o is not model.optimizer] or [model.optimizer]
+
+
+def _describe_optimizers(optimizers):
+    """A server makes the steps of a single one."""
+    told = [_describe_optimizer(o) for o in optimizers]
+    if len(told) == 1:
+        return told[0]
+    return {**told[0], "name": ", ".join(one["name"] for one in told), "server": 0}
+
+
 def _is_sum(loss):
     """Whether what compile() was given as `loss` adds up the samples' losses. Keras takes the mean
     of a name's or a function's."""
@@ -96,7 +110,7 @@ class _Program:
     def __init__(self, model, unfreezes):
         self.model, self.run, self.unfreezes = model, None, unfreezes
         self.loss = self.weight = None
-        self._shadowed = None  # the optimizer whose apply() is ours
+        self._shadowed = []  # optimizers whose apply() is ours
         self._fit, self._compute_loss = model.fit, model.compute_loss
         object.__setattr__(model, "fit", self.fit)
         object.__setattr__(model, "compute_loss", self.compute_loss)
@@ -122,8 +136,7 @@ class _Program:
         rows = Rows(told, as_they_are=keras_pipeline.arrays(told))
         if told["steps_per_epoch"]:
             raise Error("fit(steps_per_epoch=…) cuts epochs short: an epoch sees each sample once")
-        if not self.model.built:
-            self.model(tree.map_structure(lambda a: a[:1], rows.few()[0]))
+        self._build(rows)
         if self.run is None:
             self._join(rows, told)
         else:
@@ -139,10 +152,26 @@ class _Program:
         told["initial_epoch"] += made
         return self._train(rows, told)
 
+    def _build(self, rows):
+        """Before the run is joined, which is told all weights. A model that a train_step of its own
+        drives may have no call(): its weights are those of its networks."""
+        model = self.model
+        if type(model).call is not keras.Model.call:
+            if not model.built:
+                model(tree.map_structure(lambda a: a[:1], rows.few()[0]))
+            return
+        for layer in model._flatten_layers(include_self=False):
+            if not layer.built:
+                raise Error(
+                    "the layer '%s' has no weights yet, and the model has no call() that makes "
+                    "them: call its networks on a batch, or give them a keras.Input, before fit()"
+                    % layer.name
+                )
+
     def _join(self, rows, told):
         model, sums = self.model, _is_sum(getattr(self.model, "loss", None))
         weights = _weights(model, self.unfreezes)
-        self.run, self.steps = join(model, model.optimizer, weights, rows, told, sums)
+        self.run, self.steps = join(model, _optimizers(model), weights, rows, told, sums)
         self.about = rows.count, rows.batch, bool(told["shuffle"])
         if sums and self.run.workers > 1 and model.losses:
             raise Error(
@@ -172,11 +201,12 @@ class _Program:
         model = self.model
         if model.train_function is not None:
             return
-        self.steps.choose(model.optimizer, _describe_optimizer(model.optimizer))
-        if self._shadowed is not model.optimizer:
-            shadow = self.steps.shadow(model.optimizer.apply, self)
-            object.__setattr__(model.optimizer, "apply", shadow)
-            self._shadowed = model.optimizer
+        optimizers = _optimizers(model)
+        self.steps.choose(optimizers, _describe_optimizers(optimizers))
+        for optimizer in optimizers:
+            if not any(optimizer is one for one in self._shadowed):
+                self.steps.shadow(optimizer, self)
+        self._shadowed = optimizers
         model.jit_compile = False  # XLA cannot leave its graph for the exchange
 
     def _pass_over(self):
@@ -213,7 +243,7 @@ class _Program:
         return history
 
 
-def join(model, optimizer, weights, rows, told, sums):
+def join(model, optimizers, weights, rows, told, sums):
     """The run, and the steps of this model in it."""
     params = [{"name": v.path, "shape": list(v.shape)} for v in weights]
     norms = _norms(model)
@@ -225,5 +255,5 @@ def join(model, optimizer, weights, rows, told, sums):
         "in_order": int(not told["shuffle"]),
         "sums": int(sums),
     }
-    run = Run(about, _describe_optimizer(optimizer), params, stats)
-    return run, Steps(run, model, optimizer, weights, norms, sums)
+    run = Run(about, _describe_optimizers(optimizers), params, stats)
+    return run, Steps(run, model, optimizers, weights, norms, sums)

@@ -52,11 +52,11 @@ class _Data:
         if not model.built:
             model(tree.map_structure(lambda a: a[:1], self.rows.few()[0]))
         self.run, self.steps = join(
-            model, optimizer, list(model.trainable_variables), self.rows, told, sums=False
+            model, [optimizer], list(model.trainable_variables), self.rows, told, sums=False
         )
         self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
         self.stream = self.steps.stream
-        object.__setattr__(optimizer, "apply", self.steps.shadow(optimizer.apply, self))
+        self.steps.shadow(optimizer, self)
 
     def __len__(self):
         return self.rows.num_batches

@@ -9,6 +9,7 @@ may unfreeze them; their gradients are zero. What trains now are ranges of it:
 
 import math
 import pickle
+from functools import partial
 
 import keras
 import numpy as np
@@ -28,14 +29,15 @@ def _sizes(variables):
 
 
 class Steps:
-    """weights: all that the block has; optimizer: the one that steps now."""
+    """weights: all that the block has; optimizers: those that step now, each its own variables
+    if there are several."""
 
-    def __init__(self, run, model, optimizer, weights, norms, sums):
-        self.run, self.model, self.optimizer, self.sums = run, model, optimizer, sums
+    def __init__(self, run, model, optimizers, weights, norms, sums):
+        self.run, self.model, self.optimizers, self.sums = run, model, optimizers, sums
         self.weights, self.norms = weights, norms
         ends = np.cumsum([0, *_sizes(weights)])
         self.first = {id(v): int(at) for v, at in zip(weights, ends)}
-        self.variables, self.ranges = [], []  # what trains, and where that stands in the block
+        self.variables = []  # what trains
         self.rule = None  # the optimizer as the rank knows it
         self.served = False  # a server makes the steps by that
         self.params = np.frombuffer(run.params, np.float32)
@@ -46,17 +48,18 @@ class Steps:
         self.merged = None  # statistics as they were when the step began
         self.stream = Stream(run, self)
         self.begun = None  # the slice begun, until its gradients went out
+        self.sent = None  # the same, from then on to the next one
         self.idle = 0  # slices in a row without gradients
         self.training = False
         self.seen = 0  # samples of this rank in the epoch
         self.drained = False  # the epoch has no more slices
         self.told_weight = None  # what evenstep.weight() said of this batch
-        self.tells = False  # the loss is known, and NaN is not met by a smaller scale
+        self.tells = False  # the loss is known
         self.answer = STEP
         self.histories = []  # of the calls of fit() that have ended
         self.recalled = pickle.loads(run.state)["histories"] if run.state else []
         run.save, run.before_leave = self.save, self.stream.close
-        self.choose(optimizer)
+        self.choose(optimizers)
 
     def start(self):
         self.hand_over_all()
@@ -77,9 +80,9 @@ class Steps:
 
     # ---- what trains
 
-    def choose(self, optimizer, rule=None):
-        """The weights that are not frozen train from now on, by this optimizer; rule: as the rank
-        knows it."""
+    def choose(self, optimizers, rule=None):
+        """The weights that are not frozen train from now on, by these optimizers; rule: as the rank
+        knows them."""
         for v in self.model.trainable_variables:
             if id(v) not in self.first:
                 raise Error(
@@ -88,15 +91,19 @@ class Steps:
                     "frozen what is frozen" % v.path
                 )
         self._check_rule(rule)
-        self.optimizer, self.rule = optimizer, self.rule or rule
+        self.optimizers, self.rule = optimizers, self.rule or rule
         self.variables = list(self.model.trainable_variables)
-        self.ranges = []
-        for v, n in zip(self.variables, _sizes(self.variables)):
-            if self.ranges and sum(self.ranges[-1]) == self.first[id(v)]:
-                self.ranges[-1] = self.ranges[-1][0], self.ranges[-1][1] + n
-            else:
-                self.ranges.append((self.first[id(v)], n))
         self.grads[:] = 0
+
+    def _ranges(self, variables):
+        """Where they stand in the block: (first, floats) of each run of neighbours."""
+        ranges = []
+        for v, n in zip(variables, _sizes(variables)):
+            if ranges and sum(ranges[-1]) == self.first[id(v)]:
+                ranges[-1] = ranges[-1][0], ranges[-1][1] + n
+            else:
+                ranges.append((self.first[id(v)], n))
+        return ranges
 
     def _check_rule(self, rule):
         """A server that makes the steps knows the first optimizer; of another one it needs no more
@@ -143,7 +150,7 @@ class Steps:
         if self.kind in (None, DIFFERENCE):
             for v, n in zip(self.variables, _sizes(self.variables)):
                 self.before[self.first[id(v)] :][:n] = _numpy(v).reshape(-1)
-        self.begun = piece
+        self.begun, self.sent = piece, None
         return True
 
     def next(self):
@@ -155,55 +162,85 @@ class Steps:
         self.drained = piece is None
         return piece
 
-    def exchange(self, flat, loss, weight):
-        """Gradients of this rank, and what they count in the mean if not their samples (else NaN);
-        returns what the optimizer steps with."""
-        piece = self.begun
+    def exchange(self, optimizer, ranges, flat, loss, weight):
+        """Gradients of this rank, for these ranges of the block, and what they count in the mean if
+        not their samples (else NaN); returns what this optimizer steps with."""
+        piece = self.begun or self.sent
         if piece is None:
             raise Error("optimizer.apply() outside fit(): only fit() takes part in a run")
-        at = 0
-        for first, n in self.ranges:
-            self.grads[first : first + n] = flat[at : at + n] if piece.count else 0
-            at += n
+        further = self.begun is None  # of another optimizer, or another step of this one
+        if further and self.kind == DIFFERENCE:  # that of the whole step is sent, when it is over
+            return np.array(flat, np.float32)
+        if further:
+            self.run.again()
+        self._put(ranges, flat if piece.count else None)
         told, self.told_weight = self.told_weight, None
         weight = float(weight) if told is None else told
         if piece.count and not math.isnan(weight):
             self.run.weight(weight)
-        rate = float(keras.ops.convert_to_numpy(self.optimizer.learning_rate))
-        loss = float(loss) / max(piece.count, 1) if self.sums else float(loss)
-        if math.isnan(loss) and self.tells and piece.count:
-            loss = math.inf  # to the rank NaN is a loss that nobody knows
-        self.seen += piece.count
-        self.answer = self.kind = self.run.gradients(piece.count, loss, rate)
+        rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
+        self.kind = self.run.gradients(piece.count, self._loss(piece, loss, optimizer), rate)
+        self.answer = self.kind if not further or self.kind != STEP else self.answer
         self.served |= self.kind == SKIP and piece.count > 0
-        self.begun, self.idle = None, 0
+        if not further:
+            self.seen += piece.count
+        self.begun, self.sent, self.idle = None, piece, 0
         if self.kind != STEP and self.model.steps_per_execution != 1:
             raise Error(
                 "under this strategy the parameters change after every step: compile() with "
                 "steps_per_execution=1"
             )
         # TensorFlow keeps the array that it is given, and the rank writes to the block
-        if self.answer != STEP:
+        if self.kind != STEP:
             return np.array(flat, np.float32)
-        return np.concatenate([self.grads[first : first + n] for first, n in self.ranges])
+        return np.concatenate([self.grads[first : first + n] for first, n in ranges])
 
-    def shadow(self, apply, program):
-        """In place of optimizer.apply."""
+    def _put(self, ranges, flat):
+        """Gradients into the block; None: of no samples."""
+        at = 0
+        if len(self.optimizers) > 1:
+            self.grads[:] = 0  # what the other has left
+        for first, n in ranges:
+            self.grads[first : first + n] = 0 if flat is None else flat[at : at + n]
+            at += n
+
+    def _loss(self, piece, loss, optimizer):
+        """As the rank takes it, to which NaN is a loss that nobody knows."""
+        loss = float(loss) / max(piece.count, 1) if self.sums else float(loss)
+        known = self.tells and not _scales(optimizer)  # there NaN is met by a smaller scale
+        return math.inf if math.isnan(loss) and known and piece.count else loss
+
+    def _stepped_by(self, optimizer, variables):
+        """The variables of a call of apply(): all that train, of several optimizers some of
+        them."""
+        if len(self.optimizers) == 1:
+            variables = self.variables if variables is None else variables
+            known = [id(v) for v in variables] == [id(v) for v in self.variables]
+        else:
+            variables = optimizer._trainable_variables if variables is None else variables
+            known = {id(v) for v in variables} <= {id(v) for v in self.variables}
+        if not known:
+            raise Error(
+                "the optimizer steps other variables than the model's: freeze and unfreeze layers "
+                "before compile(), and keep each optimizer of a train_step of your own as an "
+                "attribute of the model"
+            )
+        return list(variables)
+
+    def shadow(self, optimizer, program):
+        """Its apply() exchanges first."""
+        apply = optimizer.apply
 
         def apply_summed(grads, trainable_variables=None):
-            variables = self.variables if trainable_variables is None else trainable_variables
-            if [id(v) for v in variables] != [id(v) for v in self.variables]:
-                raise Error(
-                    "the optimizer steps other variables than the model's: freeze and unfreeze "
-                    "layers before compile()"
-                )
-            self.tells = program.loss is not None and not _scales(self.optimizer)
+            variables = self._stepped_by(optimizer, trainable_variables)
+            exchange = partial(self.exchange, optimizer, self._ranges(variables))
+            self.tells = program.loss is not None
             backend = _tensorflow if keras.backend.backend() == "tensorflow" else _torch
-            summed = backend(self.exchange, grads, variables, program.loss, program.weight)
+            summed = backend(exchange, grads, variables, program.loss, program.weight)
             back = [None if g is None else s for g, s in zip(grads, summed)]
             return apply(back, trainable_variables)
 
-        return apply_summed
+        object.__setattr__(optimizer, "apply", apply_summed)
 
     def mean_over_ranks(self, figures):
         """What this rank's samples of the epoch gave, as a mean over those of all ranks: the same
@@ -233,8 +270,8 @@ class Steps:
         if not self.run.over and (never or self.idle >= IDLE_MOST):
             raise Error(
                 "no gradients of %d batches in a row reached optimizer.apply(): each step is to "
-                "have one, with the optimizer that compile() was given. A model with several "
-                "optimizers of its own gives all its gradients to that one" % self.idle
+                "have one, with the optimizer that compile() was given, or with optimizers that "
+                "are attributes of the model" % self.idle
             )
 
     def finish_step(self):
@@ -287,23 +324,38 @@ class Steps:
     def save(self):
         return pickle.dumps(
             {
-                "optimizer": [_any(v) for v in self.optimizer.variables],
+                "optimizers": [self._state_of(o) for o in self.optimizers],
                 "variables": [_any(v) for v in self._others()],
                 "histories": self.histories,
             }
         )
 
+    def _state_of(self, optimizer):
+        """(places of what it steps among the weights, values)."""
+        steps = [id(v) for v in getattr(optimizer, "_trainable_variables", ())]
+        places = [i for i, v in enumerate(self.weights) if id(v) in steps]
+        return places, [_any(v) for v in optimizer.variables]
+
     def load(self, state):
-        if not self.optimizer.built:
-            self.optimizer.build(self.variables)
-        for variables, kept in (
-            (self.optimizer.variables, state["optimizer"]),
-            (self._others(), state["variables"]),
-        ):
-            shapes = [tuple(v.shape) for v in variables]
-            if shapes == [value.shape for value in kept]:  # else it is of the fit() before
-                for v, value in zip(variables, kept):
-                    v.assign(value)
+        for optimizer, (places, kept) in zip(self.optimizers, self._kept(state)):
+            if not optimizer.built and places:
+                optimizer.build([self.weights[i] for i in places])
+            _take(optimizer.variables, kept)
+        _take(self._others(), state["variables"])
+
+    def _kept(self, state):
+        """As save() gives them. States of version 0.1 have one optimizer, of all that trains."""
+        if "optimizers" in state:
+            return state["optimizers"]
+        trains = [id(v) for v in self.variables]
+        return [([i for i, v in enumerate(self.weights) if id(v) in trains], state["optimizer"])]
+
+
+def _take(variables, kept):
+    """Values of a state, unless they are of the fit() before."""
+    if [tuple(v.shape) for v in variables] == [value.shape for value in kept]:
+        for v, value in zip(variables, kept):
+            v.assign(value)
 
 
 def _any(variable):
