@@ -224,11 +224,11 @@ static void guard_on(struct guard *g, char **argv)
             }
             return;
         }
-        worker = pid > 0 ? pid : 0;
-        forget_seal();
-        while (pid < 0) { /* no process is to be had: nobody joins */
-            pause();
+        if (pid < 0) {
+            rest(); /* no process is to be had: nobody joins */
         }
+        worker = pid;
+        forget_seal();
     }
 }
 

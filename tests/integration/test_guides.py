@@ -227,9 +227,9 @@ def exports(path):
 
 
 def test_the_chart_of_the_guide_imports_what_is_there(tree):
-    chart = tree / "static" / "js" / "views" / "job" / "handing.js"
-    assert "handing: new Handing(this)," in (tree / "static" / "js" / "views" / "job"
-                                             / "view.js").read_text()
+    page = tree / "static" / "js" / "views" / "job"
+    chart = page / "speed" / "handing.js"
+    assert "handing: new Handing(this)," in (page / "view.js").read_text()
     for names, path in re.findall(r"^import \{([^}]+)\} from '([^']+)'", chart.read_text(), re.M):
         missing = {name.strip() for name in names.split(",")} - exports(chart.parent / path)
         assert not missing, f"{path} exports no {missing}"

@@ -344,7 +344,7 @@ class Steps:
         _take(self._others(), state["variables"])
 
     def _kept(self, state):
-        """As save() gives them. States of version 0.1 have one optimizer, of all that trains."""
+        """As save() gives them. Older states have one optimizer, of all that trains."""
         if "optimizers" in state:
             return state["optimizers"]
         trains = [id(v) for v in self.variables]
