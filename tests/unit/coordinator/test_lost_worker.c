@@ -56,16 +56,6 @@ static struct world *world_of_two(void **state, char id[STORE_ID])
     return w;
 }
 
-static struct control control_of(struct world *w, const char *id)
-{
-    struct control c;
-    json_t *j = store_doc_get(w->store, id, "control", &err_);
-    assert_non_null(j);
-    OK(control_read(&c, j, &err_));
-    json_decref(j);
-    return c;
-}
-
 static void the_server_is_told_and_the_others_share_its_minibatch(void **state)
 {
     char id[STORE_ID];

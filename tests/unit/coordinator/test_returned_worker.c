@@ -35,16 +35,6 @@ static void server_says(struct world *w, const char *id, const char *type, int w
     departure_release(&d);
 }
 
-static struct control control_of(struct world *w, const char *id)
-{
-    struct control c;
-    json_t *j = store_doc_get(w->store, id, "control", &err_);
-    assert_non_null(j);
-    OK(control_read(&c, j, &err_));
-    json_decref(j);
-    return c;
-}
-
 static void leaves(struct world *w, const char *id, int seat)
 {
     dies(w, id, 1, seat);

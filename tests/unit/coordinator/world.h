@@ -4,6 +4,7 @@
 #ifndef TESTS_COORDINATOR_WORLD_H
 #define TESTS_COORDINATOR_WORLD_H
 
+#include "job/documents/coordinator/control.h"
 #include "tests/unit/coordinator/played_ranks.h"
 
 /* Queued, started, stepping. */
@@ -90,6 +91,16 @@ static inline const char *node_state(struct world *w, const char *name)
     snprintf(state, sizeof state, "%s", text_at(node, "/state"));
     json_decref(node);
     return state;
+}
+
+static inline struct control control_of(struct world *w, const char *id)
+{
+    struct control c;
+    json_t *j = store_doc_get(w->store, id, "control", &err_);
+    assert_non_null(j);
+    OK(control_read(&c, j, &err_));
+    json_decref(j);
+    return c;
 }
 
 /* What the workers are told now. */

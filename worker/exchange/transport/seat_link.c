@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { IMPL_LINK, IMPL_AT, IMPL_ROOM, IMPL_TAG, IMPL_END };
+enum { IMPL_LINK, IMPL_ROOM, IMPL_TAG, IMPL_END };
 
 struct frame_head {
     uint32_t tag, none;
@@ -82,9 +82,14 @@ bool seat_link_is_broken(const struct seat_link *l)
 
 /* ---- moving bytes ---------------------------------------------------------------------------- */
 
-static bool would_block(ssize_t n)
+/* Did send() or recv(), which returned n, move bytes? What is no lack of room breaks the link. */
+static bool has_moved(struct seat_link *l, ssize_t n)
 {
-    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    bool would_block = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    if (n <= 0 && !would_block) {
+        break_off(l);
+    }
+    return n > 0;
 }
 
 static bool push_out(struct seat_link *l)
@@ -93,11 +98,7 @@ static bool push_out(struct seat_link *l)
     while (l->fd >= 0 && l->out_from < l->out_to) {
         ssize_t n =
             send(l->fd, l->out + l->out_from, l->out_to - l->out_from, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (would_block(n)) {
-            break;
-        }
-        if (n <= 0) {
-            break_off(l);
+        if (!has_moved(l, n)) {
             break;
         }
         moved = true;
@@ -147,11 +148,7 @@ static bool pull_in(struct seat_link *l)
         size_t room;
         char *at = place_in(l, &room);
         ssize_t n = recv(l->fd, at, room, MSG_DONTWAIT);
-        if (would_block(n)) {
-            break;
-        }
-        if (n <= 0) {
-            break_off(l);
+        if (!has_moved(l, n)) {
             break;
         }
         moved = true;
@@ -214,7 +211,6 @@ int seat_link_recv(struct seat_link *l, int tag, void *data, size_t bytes, struc
     memset(r, 0, sizeof *r);
     r->at = data;
     r->impl[IMPL_LINK] = (uint64_t)(uintptr_t)l;
-    r->impl[IMPL_AT] = (uint64_t)(uintptr_t)data;
     r->impl[IMPL_ROOM] = bytes;
     r->impl[IMPL_TAG] = (uint64_t)tag + 1; /* 0: of a message that is sent */
     return 0;
@@ -229,13 +225,9 @@ static struct frame **find(struct seat_link *l, int tag)
     return at;
 }
 
-bool seat_link_has(const struct seat_link *l, int tag)
+bool seat_link_has(struct seat_link *l, int tag)
 {
-    const struct frame *f = l->first;
-    while (f && f->head.tag != (uint32_t)tag) {
-        f = f->next;
-    }
-    return f != NULL;
+    return *find(l, tag) != NULL;
 }
 
 static int take_frame(struct seat_link *l, struct frame **at, struct transport_req *r)

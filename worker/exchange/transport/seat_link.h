@@ -23,7 +23,7 @@ int seat_link_test(struct transport_req *r);
 /* Moves what can be moved; did anything? */
 bool seat_link_pump(struct seat_link *l);
 /* A whole message of this tag has come, and no receive took it. */
-bool seat_link_has(const struct seat_link *l, int tag);
+bool seat_link_has(struct seat_link *l, int tag);
 bool seat_link_is_broken(const struct seat_link *l); /* the other end is gone */
 
 /* ---- how the two ends meet ------------------------------------------------------------------- */
