@@ -36,7 +36,7 @@ MPI_LIBS   := $(shell $(MPICC) --showme:link 2>/dev/null)
 KERNEL_FLAGS := -O3 $(MARCH) -fopenmp -fno-math-errno
 
 ROOMS   := common job store agent http coordinator cli kernels worker simulator
-src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c))
+src      = $(sort $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c $(1)/*/*/*/*.c))
 obj      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c %/main_%.c,$(call src,$(1))))
 lib      = $(BUILD)/lib$(1).a
 
@@ -228,9 +228,10 @@ demo: all ## the service with four unequal nodes and a job
 	BUILD=$(BUILD) deploy/demo --no-setup
 mutants: ## changes the code in N places (100), one at a time, and counts what no test notices
 	tests/mutate/run -n $(or $(N),100) --seed $(or $(SEED),1)
-layers: ## checks that arrows between rooms run down, and documents are read at home
+layers: ## checks that arrows run down, documents are read at home, READMEs name what is there
 	@tests/layers
 	@tests/documents
+	@tests/readmes
 check-size: ## checks that no function, file or line is too long
 	@tests/sizes
 	@tests/widths

@@ -97,9 +97,7 @@ static int send_node(struct beat *b, int i, const json_t *interpreters, struct e
     if (rc >= 0 && gpu) {
         rc = store_gpu_put(b->store, node_name(node), gpu, e);
     }
-    if (rc >= 0) {
-        loads_put(b->loads, b->store, i, node_name(node), gpu);
-    }
+    loads_take(b->loads, i, node_name(node), gpu);
     json_decref(document);
     json_decref(gpu);
     return rc;
@@ -125,6 +123,9 @@ static int send_beat(struct beat *b, struct err *e)
         rc = send_node(b, i, interpreters, e);
     }
     json_decref(interpreters);
+    if (rc >= 0) {
+        loads_send(b->loads, b->store);
+    }
     if (rc == 0) {
         touch_alive(b);
     }

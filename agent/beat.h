@@ -9,17 +9,18 @@
 #include "common/machine/interpreters.h"
 
 struct beat;
-/* Registers host and nodes at once. All pointers are borrowed until beat_stop; interpreters: what
- * the nodes tell of them. */
+/* Registers host and nodes at once. All pointers are borrowed until beat_stop. interpreters: the
+ * host's interpreters of Python, which the heartbeat reports with each node. NULL after an
+ * error. */
 struct beat *beat_start(const struct agent_config *c, const struct gpus *gpus,
                         struct interpreters *interpreters, const char *instance, struct err *e);
-/* Requests that were refused here since the start, by cause; shown with the host. */
+/* Counts one more request that this agent refused, by its cause. The heartbeat has the counts. */
 void beat_refused(struct beat *b, const char *cause);
 void beat_running(struct beat *b, int daemons);
-/* This host is about to stop: its nodes get no further job, and the coordinator has jobs that use
- * them write a checkpoint. Told at once. */
+/* This host is about to stop. The next heartbeat is sent at once and says so: the nodes get no
+ * further job, and jobs that use them write a checkpoint. */
 void beat_leaving(struct beat *b);
-/* Host and nodes leave the store. */
+/* Removes host and nodes from the store, ends the thread and frees. */
 void beat_stop(struct beat *b);
 
 #endif

@@ -1,6 +1,6 @@
-/* Options of evenstep-agent (DESIGN.md section 9) and what follows from them. Mistakes that can be
- * found without the coordinator are reported here: a device that does not exist, a secret that
- * cannot be read, two nodes of one name.
+/* Options of evenstep-agent (docs/configuration.md#an-agent) and what follows from them. Mistakes
+ * that can be found without the coordinator are reported here: a device that does not exist, a
+ * secret that cannot be read, two nodes of one name.
  */
 #include "agent/config.h"
 
@@ -17,7 +17,7 @@
 #include "common/machine/memory.h"
 #include "common/path.h"
 #include "common/machine/probe.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "job/node/node.h"
 #include "store/store.h"
 

@@ -7,7 +7,7 @@
 #include "common/machine/gpu.h"
 #include "common/log.h"
 #include "common/opt.h"
-#include "common/run_as.h"
+#include "common/process/run_as.h"
 #include "common/sign.h"
 
 struct agent_config {
@@ -19,8 +19,9 @@ struct agent_config {
     const char *store, *ports;                   /* ports: "FIRST-LAST" or NULL */
     char *password;                              /* of the store; owned, or NULL */
     char worker_store[512], *worker_password;    /* the same for workers; owned, or NULL */
-    char own_store[512], own_password[SIGN_HEX]; /* since it has joined: of this host's own user of
-                                                    the store; empty: it has none */
+    char own_store[512], own_password[SIGN_HEX]; /* address and password of this host's own user of
+                                                    the store, known once it has joined; empty: it
+                                                    has none */
     struct sign_key secret;
     int64_t cache_bytes;
     struct run_as as; /* whom ranks run as */
@@ -35,7 +36,7 @@ void agent_config_release(struct agent_config *c);
 /* Which address this host has on the way to the store; fills address and network. May fail for a
  * while: the store's name may not be known yet. */
 int agent_config_find_address(struct agent_config *c, struct err *e);
-/* As this host's own user, if it has one. */
+/* A connection to the store, as this host's own user if it has one. NULL after an error. */
 struct store *agent_config_open_store(const struct agent_config *c, struct err *e);
 
 #endif

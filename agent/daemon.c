@@ -22,7 +22,7 @@
 #include "agent/leftovers.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 static const double lease_patience = 5, lease_every = 1, stop_grace = 3;
 enum { ANSWER_SECONDS = 60, DAEMONS_HERE = 256 };

@@ -7,7 +7,7 @@
 #include <limits.h>
 
 #include "agent/request.h"
-#include "common/run_as.h"
+#include "common/process/run_as.h"
 #include "common/sign.h"
 #include "store/store.h"
 
@@ -19,7 +19,7 @@ struct daemon_config {
     const char *data_dir;    /* where logs and received data are kept */
     const char *network;     /* CIDR for MPI's connections */
     const char *ports;       /* "FIRST-LAST", or NULL: any */
-    int64_t cache_bytes;     /* received data sets may use so much */
+    int64_t cache_bytes;     /* the most that received data sets may use */
     const char *python;      /* what runs programs that ask for python3; NULL: the PATH's */
     const struct run_as *as; /* whom daemons and ranks run as; NULL: us */
 };
@@ -29,7 +29,7 @@ char *daemon_path(char out[PATH_MAX]);
 
 struct daemons; /* those that run */
 struct daemons *daemons_new(const struct daemon_config *config, struct err *e);
-/* Ends all, TERM first, and frees. */
+/* Ends all, by TERM and after `grace` seconds by KILL, and frees. */
 void daemons_free(struct daemons *d, double grace);
 int daemons_running(const struct daemons *d);
 int daemons_start(struct daemons *d, const struct request *r, struct err *e);
@@ -39,7 +39,8 @@ void daemons_tick(struct daemons *d, struct store *s, const struct sign_key *key
 /* Answers a request: state "started", "refused" or "ended". */
 int daemons_answer(struct store *s, const struct sign_key *key, const char *nonce,
                    const char *state, int code, const char *message, struct err *e);
-/* The daemon's argument list and environment, for tests: NULL-terminated, owned; daemon_line_free.
+/* The daemon's argument list and environment, for tests: both NULL-terminated, freed by
+ * daemon_line_free.
  */
 struct daemon_line {
     char **argv, **env;

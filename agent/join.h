@@ -9,7 +9,7 @@
 
 struct welcome {
     struct sign_key key;        /* of this host */
-    char coordinator[SIGN_HEX]; /* which one it is: another one has other keys */
+    char coordinator[SIGN_HEX]; /* identity of the coordinator; another one has other keys */
     bool own_user;              /* the store has a user for this host (store/users.h) */
 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { OWNER_BYTES = 200 };
 static const char owner_file[] = ".agent";

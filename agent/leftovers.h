@@ -6,7 +6,8 @@
 #ifndef AGENT_LEFTOVERS_H
 #define AGENT_LEFTOVERS_H
 
-/* Notes in `dir` that it is this process's. Without the note it is never removed as a leftover. */
+/* Writes a note into `dir` that this process owns it. A folder without a note is never removed as a
+ * leftover. A note that cannot be written is no error. */
 void leftovers_own(const char *dir);
 /* Removes the folders directly beneath `parent` whose names begin with `prefix` and whose owner has
  * ended; returns how many. */

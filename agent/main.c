@@ -1,5 +1,5 @@
 /* evenstep-agent: once on every host. It joins with the cluster's secret, tells of its nodes, and
- * starts Open MPI's daemon when the coordinator asks (DESIGN.md decision 3).
+ * starts Open MPI's daemon when the coordinator asks.
  *
  *     options ─► join ─► heartbeat ─► requests ─► daemons …
  *     SIGTERM ─► says that it leaves ─► jobs write a checkpoint, their daemons end
@@ -22,7 +22,7 @@
 #include "agent/join.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/notify.h"
+#include "common/process/notify.h"
 #include "job/documents/hosts/joining.h"
 #include "job/hostkey.h"
 #include "job/node/node.h"

@@ -18,7 +18,7 @@
 #include "agent/request.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "common/sign.h"
 #include "job/hostkey.h"
 #include "job/node/node.h"

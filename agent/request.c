@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { DAEMONS_MOST = 4096, ATTEMPTS_MOST = 30000 };
 

@@ -2,7 +2,7 @@
  * checked; and what it answers. Both are sealed (common/sign.h). Pure.
  *
  *   {"host", "job", "attempt", "family", "daemon", "daemons", "nodes", "mpirun", "seal",
- *    "user"}                                the last where it is "own"
+ *    "user"}                                "user" only if it is "own"
  *                                                    + "kind", "nonce", "at" (common/sign.h)
  *   {"nonce", "state", "code", "message"}            state: "started", "refused" or "ended"
  */
@@ -15,7 +15,8 @@
 #include "job/seal.h"
 
 #define OWN_USERS \
-    "EVENSTEP_OWN_USERS" /* of evenstep-launch: hosts' ranks have users of their own */
+    "EVENSTEP_OWN_USERS" /* variable of evenstep-launch: the ranks of each host have a user of the
+                            store of their own */
 
 struct request {
     char job[17];
@@ -38,7 +39,7 @@ void request_unwrap(struct request *r, const struct sign_key *key);
  * without host, job and attempt. */
 json_t *request_from_command(int argc, char *const *argv, struct err *e);
 
-/* What the agent answers to the request of this nonce. Texts are borrowed; one that was not told is
+/* What the agent answers to the request of this nonce. Texts are borrowed; one that is missing is
  * "". */
 struct request_answer {
     const char *nonce, *state, *message;

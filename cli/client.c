@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/path.h"
 
 enum { MOST_BYTES = 64 << 20, TOKEN_BYTES = 4096 };
@@ -20,7 +20,7 @@ static int take_url(struct client *c, const char *url, struct err *e)
     }
     if (n >= sizeof c->url ||
         (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)) {
-        return err_set(e, ERR_INVALID, "'%.80s' is no address: expected http://HOST:PORT", url);
+        return err_set(e, ERR_INVALID, "'%.80s' is not an address: expected http://HOST:PORT", url);
     }
     memcpy(c->url, url, n);
     return 0;
@@ -285,7 +285,7 @@ static const char *advice(const struct client *c, CURLcode code)
     return "is `evenstep serve` running there? EVENSTEP_URL or --url names another address";
 }
 
-/* x->text needs release_exchange either way. */
+/* The caller releases x->text either way. */
 static int perform(struct client *c, struct exchange *x, struct err *e)
 {
     char why[CURL_ERROR_SIZE] = "";

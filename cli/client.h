@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/opt.h"
 
 struct client {
@@ -17,36 +17,37 @@ struct client {
     char *problems; /* of the last refusal, a line each; owned, or NULL */
     /* borrowed, or NULL: authorities that are trusted, and the one public key that is */
     const char *cacert, *pin;
-    int refusal;   /* HTTP status of the last answer that was none of success; 0: it was one */
+    int refusal;   /* HTTP status of the last answer that was not 2xx; 0: it was 2xx, or there was
+                      none */
     char etag[96]; /* of the last answer; "": it had none */
 };
 
 /* Where the service is, and how it knows us. */
-#define CLIENT_ADDRESS                                                                \
-    {"url",                                                                           \
-     "URL",                                                                           \
-     OPT_STRING,                                                                      \
-     "http://127.0.0.1:8080",                                                         \
-     0,                                                                               \
-     0,                                                                               \
-     "address of the service (EVENSTEP_URL)"},                                        \
-        {"token-file",                                                                \
-         "FILE",                                                                      \
-         OPT_STRING,                                                                  \
-         NULL,                                                                        \
-         0,                                                                           \
-         0,                                                                           \
-         "file with the token; else EVENSTEP_TOKEN, else ./evenstep-data/token"},     \
-        {"cacert",                                                                    \
-         "FILE",                                                                      \
-         OPT_STRING,                                                                  \
-         NULL,                                                                        \
-         0,                                                                           \
-         0,                                                                           \
-         "certificates (PEM) of whom the service's must be (default: the system's)"}, \
-    {                                                                                 \
-        "pin", "KEY", OPT_STRING, NULL, 0, 0,                                         \
-            "sha256//… of the service's public key, in place of an authority"       \
+#define CLIENT_ADDRESS                                                                      \
+    {"url",                                                                                 \
+     "URL",                                                                                 \
+     OPT_STRING,                                                                            \
+     "http://127.0.0.1:8080",                                                               \
+     0,                                                                                     \
+     0,                                                                                     \
+     "address of the service (EVENSTEP_URL)"},                                              \
+        {"token-file",                                                                      \
+         "FILE",                                                                            \
+         OPT_STRING,                                                                        \
+         NULL,                                                                              \
+         0,                                                                                 \
+         0,                                                                                 \
+         "file with the token; else EVENSTEP_TOKEN, else ./evenstep-data/token"},           \
+        {"cacert",                                                                          \
+         "FILE",                                                                            \
+         OPT_STRING,                                                                        \
+         NULL,                                                                              \
+         0,                                                                                 \
+         0,                                                                                 \
+         "certificates (PEM) that must have signed the service's (default: the system's)"}, \
+    {                                                                                       \
+        "pin", "KEY", OPT_STRING, NULL, 0, 0,                                               \
+            "sha256//… of the service's public key, in place of an authority"             \
     }
 #define CLIENT_HELP                                            \
     {                                                          \
@@ -83,10 +84,10 @@ json_t *client_stream(struct client *c, const char *path, const char *type,
                       struct client_body *body, struct err *e);
 /* Appends what stands at `path` to an open file. */
 int client_download(struct client *c, const char *path, FILE *file, struct err *e);
-/* The same of a stream without an end, as its bytes come. */
+/* The same for a stream without an end: bytes are written as they arrive. */
 int client_listen(struct client *c, const char *path, FILE *file, struct err *e);
-/* The text at `path` behind its first `from` bytes, "" if there is no more of it: NUL-terminated,
- * of *n bytes; the caller frees. NULL after an error. */
+/* The text at `path` from byte `from` on, "" if it is no longer than that: *n bytes and a NUL; the
+ * caller frees. NULL after an error. */
 char *client_text(struct client *c, const char *path, int64_t from, size_t *n, struct err *e);
 
 /* Appends text as a part of an address: everything but letters, digits and -._ in hexadecimal. */

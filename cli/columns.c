@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 const json_t *column_get(const json_t *document, const char *path)
 {

@@ -17,7 +17,7 @@ enum column_kind {
     COLUMN_PERCENT, /* a share, as 97.91 % */
     COLUMN_MS,      /* seconds, shown in milliseconds */
     COLUMN_SECONDS, /* seconds, as 0.6 s or 1:02:03 */
-    COLUMN_TOOK,    /* the same of a job, by the clock: from its start to its end, or until now */
+    COLUMN_TOOK,    /* how long a job took: real seconds from its start to its end, or until now */
     COLUMN_BYTES,   /* 1.5 MiB */
     COLUMN_TIME,    /* 2026-01-02 03:04:05, UTC */
     COLUMN_FLAG,    /* "yes" or nothing */
@@ -36,7 +36,7 @@ enum { COLUMN_BYTES_MOST = 512 };
 
 /* The value at a path of keys with dots between; NULL: there is none. Borrowed. */
 const json_t *column_get(const json_t *document, const char *path);
-/* A job on virtual nodes: its seconds are not the clock's. */
+/* Does the job run on virtual nodes? Then its seconds are virtual. */
 bool column_is_virtual(const json_t *job);
 /* The value as it is shown, "-" where it is null or missing. Returns out. */
 const char *column_text(char out[COLUMN_BYTES_MOST], const json_t *document, const char *path,

@@ -10,7 +10,7 @@
 #include "cli/service/service.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/version.h"
 #include "coordinator/coordinator.h"
 
@@ -112,8 +112,8 @@ const struct command commands[] = {
      NULL, .run = command_metrics},
     {"completion", COMMANDS_SERVICE, "SHELL",
      "prints what bash, zsh or fish complete commands with", NULL, .main = command_completion},
-    {"manual", COMMANDS_SERVICE, "", "prints the manual: `evenstep manual | man -l -`", NULL,
-     .main = command_manual},
+    {"manual", COMMANDS_SERVICE, "", "prints the manual: `evenstep manual | man -l -`",
+     manual_options, .main = command_manual},
     {0},
 };
 

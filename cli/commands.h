@@ -15,14 +15,15 @@ enum command_group { COMMANDS_JOBS, COMMANDS_FIGURES, COMMANDS_NODES, COMMANDS_S
 struct command {
     const char *name;
     enum command_group group;
-    /* Words: ID, NODE, FILE, MODEL, PROGRAM, SWEEP, DATASET, SHELL, TAG, ACTION, N or ARGS; [X] may
-     * be left out, "…" behind a word repeats it. They say how many arguments there may be, and what
-     * a shell completes. */
+    /* Words: ID, NODE, FILE, MODEL, PROGRAM, SWEEP, DATASET, SHELL, TAG, ACTION, N or ARGS. [X] may
+     * be left out; a word with "…" behind it may come several times. From them follow how many
+     * arguments there may be and what a shell completes. */
     const char *arguments;
     const char *help;                   /* a phrase: "lists jobs" */
     const struct opt *options;          /* its own, or NULL */
     int (*run)(struct session *s);      /* talks to a service; the options of all such are added */
-    int (*main)(int argc, char **argv); /* or: does all by itself; argv begins behind the name */
+    int (*main)(int argc, char **argv); /* or: a command that talks to no service; argv begins
+                                           behind the name */
     const char *actions;                /* what ACTION may be: "create list"; NULL: it has none */
 };
 
@@ -32,7 +33,7 @@ extern const struct opt shared_options[]; /* of every command that talks to a se
 
 enum { COMMAND_OPTIONS = 48 };
 
-/* All options of a command, with those that every command has which talks to a service. */
+/* All options of a command; for one that talks to a service with those that all of these have. */
 void command_options(const struct command *c, struct opt out[COMMAND_OPTIONS]);
 /* How many arguments its words allow; *most is -1 if any number may come. */
 void command_range(const struct command *c, int *least, int *most);
@@ -49,7 +50,5 @@ struct scored;
 /* What `evaluate` prints of a model on a data set (evaluate.c). */
 void evaluate_print(const struct scored *s);
 extern const struct opt run_options[], evaluate_options[], export_options[];
-/* The path of evenstep-worker, beside this program, into out[PATH_MAX] (evaluate.c). */
-int worker_path(char *out, struct err *e);
 
 #endif

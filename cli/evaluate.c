@@ -1,26 +1,22 @@
 /* `evenstep evaluate MODEL`: how good a model's file is on a data set, per class, and what is taken
  * for what. No service is asked: the worker's program beside this one does the work
  * (`evenstep-worker --evaluate`), prints JSON, and this makes a table of it. */
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
-#include "common/clock.h"
-#include "common/jsonx.h"
+#include "cli/worker.h"
+#include "common/json/jsonx.h"
 #include "common/opt.h"
-#include "common/path.h"
-#include "common/proc.h"
-#include "common/text.h"
+#include "common/text/text.h"
 #include "job/documents/results/scored.h"
 
-enum { ANSWER_BYTES = 64 << 20, WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
+enum { WIDE = 20, CONFUSIONS = 15, ARGUMENTS = 32 };
 enum { NAME_COLUMNS = 24, NAME_BYTES = 4 * NAME_COLUMNS + 8, HEAD_COLUMNS = 6 };
 
 const struct opt evaluate_options[] = {
@@ -47,56 +43,15 @@ const struct opt evaluate_options[] = {
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-int worker_path(char *out, struct err *e)
-{
-    char here[PATH_MAX];
-    path_program_dir(here);
-    if (!here[0] || snprintf(out, PATH_MAX, "%s/evenstep-worker", here) >= PATH_MAX) {
-        return err_set(e, ERR_INTERNAL, "cannot find this program's own folder");
-    }
-    return access(out, X_OK) == 0 ? 0 : err_errno(e, ERR_NOT_FOUND, "cannot run '%.300s'", out);
-}
-
 /* What the program printed, and in *s what it says (borrowed from that); NULL if it failed. */
-static json_t *ask(const char *const *argv, const char *dir, struct scored *s, struct err *e)
-{
-    char out[PATH_MAX], said[PATH_MAX];
-    snprintf(out, sizeof out, "%s/out", dir);
-    snprintf(said, sizeof said, "%s/err", dir);
-    struct proc_spec spec = {
-        .argv = argv, .stdout_path = out, .stderr_path = said, .die_with_parent = true};
-    int code = 0;
-    *s = (struct scored){0};
-    pid_t pid = proc_start(&spec, e);
-    if (pid < 0) {
-        return NULL;
-    }
-    while (!proc_poll(pid, &code)) {
-        clock_sleep(0.01);
-    }
-    json_t *answer = jsonx_load(out, ANSWER_BYTES, NULL);
-    if (answer && scored_read(s, answer, e) == 0 && code == 0) {
-        return answer;
-    }
-    if (e->message[0] == 0) {
-        char *text = proc_read_file(said, 1 << 20, NULL, NULL);
-        err_set(e, ERR_DATA, "%s",
-                text && *text ? text : "evenstep-worker ended without an answer");
-        free(text);
-    }
-    scored_release(s);
-    json_decref(answer);
-    return NULL;
-}
-
 static json_t *ask_worker(const struct opt_values *o, struct scored *s, struct err *e)
 {
     static const char *const passed[][2] = {{"data", "--data-set"},  {"data-roots", "--roots"},
                                             {"format", "--format"},  {"part", "--part"},
                                             {"spec", "--spec"},      {"device", "--device"},
                                             {"outputs", "--outputs"}};
-    char worker[PATH_MAX], dir[] = "/tmp/evenstep-evaluate-XXXXXX", batch[16];
-    const char *argv[ARGUMENTS] = {worker, "--evaluate", opt_positional(o, 0), "--batch", batch};
+    char batch[16];
+    const char *argv[ARGUMENTS] = {NULL, "--evaluate", opt_positional(o, 0), "--batch", batch};
     int n = 5;
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         const char *value = opt_string(o, passed[i][0]);
@@ -106,15 +61,11 @@ static json_t *ask_worker(const struct opt_values *o, struct scored *s, struct e
         }
     }
     snprintf(batch, sizeof batch, "%ld", opt_int(o, "batch"));
-    if (worker_path(worker, e) < 0) {
-        return NULL;
+    json_t *answer = worker_answer(argv, e);
+    if (answer && scored_read(s, answer, e) < 0) {
+        json_decref(answer);
+        answer = NULL;
     }
-    if (!mkdtemp(dir)) {
-        err_errno(e, ERR_IO, "cannot make a folder in /tmp");
-        return NULL;
-    }
-    json_t *answer = ask(argv, dir, s, e);
-    proc_remove_tree(dir, NULL);
     return answer;
 }
 
@@ -297,9 +248,7 @@ int command_evaluate(int argc, char **argv)
             session_complain(&e, NULL);
             rc = 1;
         } else if (opt_flag(o, "json")) {
-            char *printed = jsonx_dump(answer, true, NULL);
-            printf("%s\n", printed ? printed : "");
-            free(printed);
+            session_put(answer);
         } else {
             evaluate_print(&s);
         }

@@ -1,32 +1,41 @@
 /* `evenstep export MODEL`: a model's file as ONNX, which other programs run. No service is asked:
- * this program becomes the worker's, beside it (`evenstep-worker --export-onnx`). */
-#include <limits.h>
+ * the worker's program beside this one writes it (`evenstep-worker --export-onnx`). */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "cli/status.h"
+#include "cli/terminal.h"
+#include "cli/worker.h"
+#include "common/json/jsonx.h"
 #include "common/opt.h"
+#include "common/text/text.h"
 
 const struct opt export_options[] = {
     {"to", "FILE", OPT_STRING, NULL, 0, 0,
      "where it goes (default: MODEL with .onnx in place of .safetensors)"},
+    {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints JSON: the file that was written, and its bytes"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
     {0},
 };
 
-/* Returns only where the worker cannot be run; else it says itself what went wrong. */
-static int become_worker(const char *model, const char *to)
+static int export(const char *model, const char *to, bool json)
 {
-    char worker[PATH_MAX];
     struct err e = {0};
-    if (worker_path(worker, &e) == 0) {
-        execl(worker, worker, "--export-onnx", model, to ? "--to" : (char *)NULL, to, (char *)NULL);
-        err_errno(&e, ERR_IO, "cannot run '%.300s'", worker);
+    const char *argv[] = {NULL, "--export-onnx", model, to ? "--to" : NULL, to, NULL};
+    json_t *answer = worker_answer(argv, &e);
+    if (!answer) {
+        session_complain(&e, NULL);
+        return STATUS_FAILED;
     }
-    session_complain(&e, NULL);
-    return STATUS_FAILED;
+    if (json) {
+        session_put(answer);
+    } else {
+        char shown[2048];
+        terminal_say("", "%s", text_shown(shown, sizeof shown, jsonx_string_at(answer, "file")));
+    }
+    json_decref(answer);
+    return STATUS_DONE;
 }
 
 int command_export(int argc, char **argv)
@@ -43,7 +52,7 @@ int command_export(int argc, char **argv)
     }
     int status = STATUS_USAGE;
     if (opt_positionals(o) == 1) {
-        status = become_worker(opt_positional(o, 0), opt_string(o, "to"));
+        status = export(opt_positional(o, 0), opt_string(o, "to"), opt_flag(o, "json"));
     } else {
         fprintf(stderr, "usage: %s\n", usage);
     }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
-#include "common/text.h"
+#include "common/json/jsonx.h"
+#include "common/text/text.h"
 
 enum { NAMES_MOST = 1000 };
 
@@ -162,16 +162,21 @@ json_t *session_pages(struct session *s, const char *list, long most, long page,
     return all;
 }
 
+void session_put(const json_t *answer)
+{
+    char *text = jsonx_dump(answer, true, NULL);
+    text_print(stdout, text ? text : ""); /* \u009b means the same in JSON */
+    putchar('\n');
+    free(text);
+}
+
 int session_print(struct session *s, json_t *answer, void (*print)(const json_t *answer))
 {
     if (!answer) {
         return -(int)s->err.code;
     }
     if (s->json) {
-        char *text = jsonx_dump(answer, true, NULL);
-        text_print(stdout, text ? text : ""); /* \u009b means the same in JSON */
-        putchar('\n');
-        free(text);
+        session_put(answer);
     } else {
         print(make_safe(answer));
     }

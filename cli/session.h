@@ -11,7 +11,7 @@ struct session {
     struct opt_values *options;
     struct client client;
     struct err err;
-    char owner[128]; /* of `jobs --owner`: whose are listed; "": everybody's */
+    char owner[128]; /* value of `jobs --owner`; "": jobs of all owners are listed */
     bool json;       /* --json: answers are printed as they are, and nothing else goes to stdout */
 };
 
@@ -24,8 +24,8 @@ struct usage {
 
 /* Tells of an error on stderr, with its hint; `problems` (or NULL) are lines of their own. */
 void session_complain(const struct err *e, const char *problems);
-/* True: ready. False: *status is how the command ends; why is said already (help, wrong use, no
- * connection possible). */
+/* True: ready. False: *status is the exit status of the command, and the reason has been printed
+ * (help, wrong use, no connection possible). */
 bool session_open(struct session *s, const struct usage *use, int argc, char **argv, int *status);
 /* The exit status that s->err means; STATUS_DONE without an error. */
 enum status session_status(const struct session *s);
@@ -35,8 +35,8 @@ int session_close(struct session *s, int result);
 
 /* The i-th argument; NULL: there are fewer. */
 const char *session_argument(const struct session *s, int i);
-/* A call whose answer is for people: texts in it are safe to print (common/text.h). NULL: s->err
- * says why there is none. */
+/* A call whose answer is for people: texts in it are safe to print (common/text/text.h). NULL:
+ * s->err says why there is none. */
 json_t *session_ask(struct session *s, const char *method, const char *path, const json_t *body);
 /* The same without a body, and the answer (taken) is printed: as it is with --json, else by `print`
  * with texts that are safe. 0, or negative with s->err. */
@@ -58,14 +58,16 @@ int session_table(struct session *s, const char *path);
  * printed. `none`: what is missing without any, with a hint. */
 int session_delete_each(struct session *s, const char *path, const char *key, const char *none,
                         const char *hint, void (*print)(const json_t *answer));
+/* Prints a document as JSON. */
+void session_put(const json_t *answer);
 /* Prints a document of ours (taken) in the same two ways. NULL: s->err says why there is none. */
 int session_print(struct session *s, json_t *answer, void (*print)(const json_t *answer));
 /* After an error: asks `path` for the documents at `list` and hints at the one whose `name` is
  * nearest to what was given. */
 void session_suggest(struct session *s, const char *path, const char *list, const char *name,
                      const char *given);
-/* The error of a command that was given a word which none of its `n` actions is. `can`: what can be
- * done with what, as "a token can be created, listed or revoked". */
+/* The error for the argument `given`, which is none of the command's n actions. `can`: a clause
+ * that names them, as "a token can be created, listed or revoked". */
 int session_no_action(struct session *s, const char *command, const char *can, const char *given,
                       const char *const *actions, int n);
 

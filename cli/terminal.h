@@ -11,7 +11,7 @@
 int terminal_width(FILE *out);
 /* Its lines: LINES from the environment, else what the terminal says, else 24. */
 int terminal_height(FILE *out);
-/* Columns that UTF-8 text takes. Text is safe already (common/text.h). */
+/* Columns that UTF-8 text takes. Text is safe already (common/text/text.h). */
 int text_columns(const char *text);
 /* `text` cut to so many columns, the last of them "…" if anything was cut. Returns out. */
 char *text_cut(char *out, size_t size, const char *text, int columns);

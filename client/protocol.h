@@ -15,7 +15,7 @@
  *              ◄───────────── SAVE, CONTINUE
  *   LOG (at any time) ──────────────────────►
  *
- * The rank keeps at least one slice ahead: SLICE n + 1 is sent before GO n, so that a BEGIN can
+ * The rank sends at least one slice in advance: SLICE n + 1 leaves before GO n, so that a BEGIN can
  * follow every GO. EPOCH_END is sent once for each epoch, after the step of the slice with
  * WIRE_EPOCH_LAST and before any BEGIN of the next epoch, and is always answered. LEAVE is answered
  * only while held.
@@ -23,13 +23,15 @@
  * The socket is AF_UNIX, SOCK_SEQPACKET, at the path in EVENSTEP_SOCKET: one message is one packet
  * of sizeof(struct wire_message) bytes; a file descriptor travels with SCM_RIGHTS. Texts longer
  * than a message travel in a memfd of their own. The rank owns the block, a memfd that cannot
- * shrink or grow; both sides map it. Floats are in it and positions of samples; everything else
- * is in messages. Byte order and layout are the machine's: both sides run on one host.
+ * shrink or grow, and both sides map it. The block has the floats and the positions of samples;
+ * everything else is in messages. Byte order and layout are those of the machine, since both sides
+ * run on one host.
  *
- * One blocking round trip a step (GRADIENTS to GO): slices come ahead, BEGIN and BUCKET are not
- * answered. With one bucket it is one packet each way: GRADIENTS can stand for its BEGIN too
- * (WIRE_WITH_BEGIN), GO can bring a slice (WIRE_WITH_SLICE). A rank that is alone can spare the
- * program the wait (WIRE_MADE). Who reads must expect SLICE between any two messages from the rank.
+ * A step takes one blocking round trip (GRADIENTS to GO): slices come in advance, and BEGIN and
+ * BUCKET are not answered. With one bucket it is one packet each way: GRADIENTS can stand for its
+ * BEGIN (WIRE_WITH_BEGIN), and GO can bring a slice (WIRE_WITH_SLICE). A rank that is alone can
+ * spare the program the wait (WIRE_MADE). A program must expect a SLICE between any two messages
+ * from the rank.
  */
 #ifndef CLIENT_PROTOCOL_H
 #define CLIENT_PROTOCOL_H
@@ -58,7 +60,7 @@ enum wire_type {
                     Infinite: it does not know. Where the job names none either, or with WIRE_MORE,
                     the program LEAVEs in place of the BEGIN that would follow its last epoch's
                     end */
-    WIRE_LOG,       /* fd: JSON object of metrics: numbers by name */
+    WIRE_LOG,       /* fd: JSON object of metrics, as es_log takes it */
     WIRE_STATE,     /* answers SAVE; fd: the program's own state, any bytes; no fd: it has none */
     WIRE_LEAVE,     /* training is done and nothing follows. Answered by CONTINUE if held */
     WIRE_FAILED,    /* fd: a sentence; the program cannot go on */
@@ -95,9 +97,8 @@ enum wire_flags {
     WIRE_AGAIN = 1024,     /* BEGIN: one more backward pass over the slice before (.slice.number is
                               its own): its gradients alone are summed like a step's, and the
                               program adds what the GO before left in the block; no new samples
-                              count. All
-                              ranks do it, or none. For strategies that sum gradients; others answer
-                              GO at once where gradients stay local, or refuse */
+                              count. All ranks do it, or none. For strategies that sum gradients;
+                              others answer GO at once where gradients stay local, or refuse */
     WIRE_HELD_BACK = 2048, /* GRADIENTS: the program keeps what this slice gave and adds a later
                               slice's to it (no_sync): nothing is summed, the samples count as done.
                               The program makes no optimizer step before a slice without it */

@@ -61,7 +61,8 @@ const char *err_title(enum err_code code); /* static */
 int err_http_status(enum err_code code);
 
 #if defined(__clang_analyzer__) && \
-    !defined(ERR_DEFINES) /* it sees one file at a time: what is negative, it must be told */
+    !defined(ERR_DEFINES) /* the analyzer sees one file at a time, and must be told that these
+                             return a negative number */
 #define err_set(...) (err_set(__VA_ARGS__), -1)
 #define err_errno(...) (err_errno(__VA_ARGS__), -1)
 #define err_prefix(...) (err_prefix(__VA_ARGS__), -1)

@@ -103,15 +103,9 @@ static int admit(const char *module, const char *msg)
     return swallowed;
 }
 
-void log_write(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
+static void put(enum log_level level, const char *module, const char *msg, int swallowed,
+                const char *pairs, va_list ap)
 {
-    if (level < least) {
-        return;
-    }
-    int swallowed = admit(module, msg);
-    if (swallowed < 0) {
-        return;
-    }
     char when[32], quoted[512], line[2048];
     int n = snprintf(line, sizeof line, "ts=%s level=%s mod=%s msg=%s",
                      clock_format(when, clock_wall_ms()), levels[level], module,
@@ -127,14 +121,32 @@ void log_write(enum log_level level, const char *module, const char *msg, const 
     }
     if (pairs && pairs[0]) {
         line[n++] = ' ';
-        va_list ap;
-        va_start(ap, pairs);
         int more = vsnprintf(line + n, sizeof line - 1 - (size_t)n, pairs, ap);
-        va_end(ap);
         n += more > 0 ? more : 0;
         n = n > (int)sizeof line - 2 ? (int)sizeof line - 2 : n;
     }
     line[n++] = '\n';
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)n);
     (void)ignored;
+}
+
+void log_write(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
+{
+    int swallowed = level < least ? -1 : admit(module, msg);
+    if (swallowed >= 0) {
+        va_list ap;
+        va_start(ap, pairs);
+        put(level, module, msg, swallowed, pairs, ap);
+        va_end(ap);
+    }
+}
+
+void log_each(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
+{
+    if (level >= least) {
+        va_list ap;
+        va_start(ap, pairs);
+        put(level, module, msg, 0, pairs, ap);
+        va_end(ap);
+    }
 }

@@ -20,6 +20,9 @@ void log_set_thread_context(const char *pairs);
 /* `pairs` is a printf format of logfmt pairs or "": log_info("sched", "launched", "job=%s", id). */
 void log_write(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same of which no repeat is left out: the caller bounds them. */
+void log_each(enum log_level level, const char *module, const char *msg, const char *pairs, ...)
+    __attribute__((format(printf, 4, 5)));
 
 #define log_debug(module, msg, ...) log_write(LOG_DEBUG, module, msg, __VA_ARGS__)
 #define log_info(module, msg, ...) log_write(LOG_INFO, module, msg, __VA_ARGS__)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
-#include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/text/buf.h"
+#include "common/json/jsonx.h"
+#include "common/process/proc.h"
 
 enum { HELP_COLUMN = 37, HELP_WIDTH = 100 }; /* where help begins, and how far it goes */
 
@@ -67,14 +67,18 @@ static void drop(struct value *v)
 
 static void check_number(const struct opt *o, const char *text, struct buf *bad)
 {
-    char *end;
+    char *end, expected[120] = "a number";
     double x = strtod(text, &end);
-    if (end == text || *end || (o->kind == OPT_INT && x != (double)(long)x)) {
-        complain(bad, "--%s: '%s' is not a number of its kind", o->name, text);
-    } else if (o->max > o->min && (x < o->min || x > o->max)) {
-        char range[80];
-        snprintf(range, sizeof range, "%g to %g", o->min, o->max);
-        complain(bad, "--%s: expected a value from %s", o->name, range);
+    bool limited = o->max > o->min;
+    if (end == text || *end || (o->kind == OPT_INT && x != (double)(long)x) ||
+        (limited && (x < o->min || x > o->max))) {
+        int n =
+            snprintf(expected, sizeof expected, "a %snumber", o->kind == OPT_INT ? "whole " : "");
+        if (limited) {
+            snprintf(expected + n, sizeof expected - (size_t)n, " from %.10g to %.10g", o->min,
+                     o->max);
+        }
+        complain(bad, "--%s: expected %s", o->name, expected);
     }
 }
 
@@ -106,7 +110,7 @@ static void unknown(const struct opt *table, const char *name, struct buf *bad)
     if (near) {
         complain(bad, "there is no option '--%s'; did you mean '--%s'?", name, near);
     } else {
-        complain(bad, "there is no option '--%s'%s", name, "");
+        complain(bad, "there is no option '--%s'; %s", name, "--help lists those there are");
     }
 }
 

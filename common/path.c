@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 void path_program_dir(char out[PATH_MAX])
 {

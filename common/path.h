@@ -19,8 +19,8 @@ void path_program_dir(char out[PATH_MAX]);
 void path_data_roots(const char *fallback, char *out, size_t bytes);
 /* The first line of a file of at most `max` bytes, without its end; the caller frees. */
 char *path_read_line(const char *path, size_t max, struct err *e);
-/* Two looks at one path: is it the same file, unchanged? Two writes within one tick of the kernel's
- * clock leave the same time of change, so size and inode are compared too. */
+/* Do two results of stat() for one path show the same file, unchanged? Two writes within one tick
+ * of the kernel's clock leave the same time of change, so size and inode are compared too. */
 bool path_is_same(const struct stat *a, const struct stat *b);
 /* A file that is read again when it has changed. */
 struct path_watch {
@@ -30,8 +30,8 @@ struct path_watch {
 };
 /* 0, or -1 with errno: the file is not there. */
 int path_watch_init(struct path_watch *w, const char *path);
-/* Whether it is another file since; looks once a second at most, unless `at_once`. A file that is
- * gone has not changed. */
+/* Has the file changed, or been replaced, since it was read? Asks the file system once a second at
+ * most, unless `at_once`. A file that is gone has not changed. */
 bool path_watch_changed(struct path_watch *w, bool at_once);
 
 #endif

@@ -1,20 +1,24 @@
 /* Signed messages: see sign.h. The construction is HMAC-SHA256 (RFC 2104) from OpenSSL; comparing
- * takes the same time wherever the first difference is.
+ * takes the same time wherever the first difference is. OpenSSL looks the algorithm up once for the
+ * process, since ranks seal several messages a second and a look-up costs as much as sealing.
  */
 #include "common/sign.h"
 
 #include <errno.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "common/hex.h"
-#include "common/jsonx.h"
+#include "common/text/hex.h"
+#include "common/json/jsonx.h"
 #include "common/path.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { MESSAGE_BYTES = 1 << 20, SECRET_BYTES = 4096, SECRET_LEAST = 16 };
 
@@ -53,11 +57,28 @@ int sign_unhex(const char *text, struct sign_key *out, struct err *e)
     return text[SIGN_HEX - 1] == 0 ? 0 : err_set(e, ERR_SYNTAX, "expected 64 hex digits, not more");
 }
 
+static EVP_MAC_CTX *keyless; /* copied for each message; never changes once it is there */
+
+static void find_hmac(void)
+{
+    char digest[] = "SHA256";
+    const OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+                                 OSSL_PARAM_construct_end()};
+    EVP_MAC *hmac = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
+    keyless = hmac ? EVP_MAC_CTX_new(hmac) : NULL;
+    EVP_MAC_free(hmac);
+    BUG_ON(!keyless || !EVP_MAC_CTX_set_params(keyless, params));
+}
+
 static void mac(const void *key, size_t key_bytes, const void *text, size_t n, struct sign_key *out)
 {
-    unsigned length = 0;
-    BUG_ON(!HMAC(EVP_sha256(), key, (int)key_bytes, text, n, out->bytes, &length) ||
-           length != SIGN_KEY);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    size_t length = 0;
+    pthread_once(&once, find_hmac);
+    EVP_MAC_CTX *c = EVP_MAC_CTX_dup(keyless);
+    BUG_ON(!c || !EVP_MAC_init(c, key, key_bytes, NULL) || !EVP_MAC_update(c, text, n) ||
+           !EVP_MAC_final(c, out->bytes, &length, SIGN_KEY) || length != SIGN_KEY);
+    EVP_MAC_CTX_free(c);
 }
 
 void sign_derive(const struct sign_key *key, const char *label, const char *data,
@@ -117,12 +138,9 @@ int sign_read_secret(const char *path, bool make, struct sign_key *out, struct e
     return rc;
 }
 
-void sign_bytes(const struct sign_key *key, const char *kind, const void *bytes, size_t n,
-                struct sign_key *out)
+void sign_bytes(const struct sign_key *key, const void *bytes, size_t n, struct sign_key *out)
 {
-    struct sign_key own;
-    sign_derive(key, kind, "", &own);
-    mac(own.bytes, SIGN_KEY, bytes, n, out);
+    mac(key->bytes, SIGN_KEY, bytes, n, out);
 }
 
 bool sign_same(const struct sign_key *a, const struct sign_key *b)

@@ -41,9 +41,9 @@ json_t *sign_open(const struct sign_key *key, const char *kind, const char *text
  * NULL. */
 json_t *sign_peek(const char *text);
 
-/* Signs bytes that are no JSON: *out is their HMAC under a key for this kind alone. */
-void sign_bytes(const struct sign_key *key, const char *kind, const void *bytes, size_t n,
-                struct sign_key *out);
+/* Signs bytes that are no JSON: *out is their HMAC, under a key that serves nothing else
+ * (sign_derive). */
+void sign_bytes(const struct sign_key *key, const void *bytes, size_t n, struct sign_key *out);
 /* Compares in a time that does not depend on where the two differ. */
 bool sign_same(const struct sign_key *a, const struct sign_key *b);
 

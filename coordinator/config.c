@@ -1,4 +1,4 @@
-/* Options of `evenstep serve` (DESIGN.md section 9, SEMANTICS.md 9 and 14) and what follows from
+/* Options of `evenstep serve` (docs/configuration.md#the-service) and what follows from
  * them: folders and programs. Nodes are in config_nodes.c. Every mistake is reported in one
  * message, so that the user can correct all of them at once.
  */
@@ -12,8 +12,8 @@
 
 #include "common/machine/interpreters.h"
 #include "common/path.h"
-#include "common/proc.h"
-#include "common/size.h"
+#include "common/process/proc.h"
+#include "common/text/size.h"
 #include "coordinator/files/datasets.h"
 #include "coordinator/coordinator.h"
 #include "store/store.h"

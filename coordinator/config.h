@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "common/buf.h"
-#include "common/jsonx.h"
+#include "common/text/buf.h"
+#include "common/json/jsonx.h"
 #include "common/log.h"
 #include "common/opt.h"
-#include "common/run_as.h"
+#include "common/process/run_as.h"
 #include "coordinator/planning/growth.h"
 
 struct serve_config {
@@ -41,17 +41,17 @@ void serve_config_release(struct serve_config *c);
 /* "NAME=cpu:THREADS|cuda:INDEX|auto[,slowdown=F]": a node document, or NULL with an error. `auto`
  * stays the device until serve_config_probe. */
 json_t *serve_config_node(const char *text, const char *host, struct err *e);
-/* Finds out what devices other than "cpu:THREADS" are; one that cannot be used is an error that
- * says why, `auto` then is the CPU. */
+/* Asks the worker's program about each device other than "cpu:THREADS". A device that cannot be
+ * used is an error that says why; for `auto` the CPU is taken instead. */
 int serve_config_probe(json_t *nodes, const char *worker, struct err *e);
-/* The machine itself as one node, named after it, for whoever offers no other. */
+/* The machine itself as one node, named after it: what `serve` offers if no node is named. */
 json_t *serve_config_own_node(const struct serve_config *c, struct err *e);
 /* Fills c->nodes; mistakes go into `bad`. */
 void serve_config_nodes(struct serve_config *c, struct buf *bad);
 void serve_config_complain(struct buf *bad, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The factor by which every slowdown must be multiplied so that the sum of threads/slowdown stays
- * below 0.7 of the cores (SEMANTICS.md 8); 1 or less: all is well. */
+ * below 0.7 of the cores (docs/semantics.md#time); 1 or less: all is well. */
 double serve_config_overload(const json_t *nodes, int cores);
 
 #endif

@@ -1,13 +1,15 @@
 /* The coordinator: `evenstep serve`. Policy and processes; the facts are in the store.
  *
- *   serve.c ─► scheduler ─┬─► recover ─────────┐
- *                         ├─► run ─────────────┴─► run_end ─► run_virtual ─┐
- *                         └─► queue ─► launch ─► planner ──────────────────┴─► attempts
+ *   serve.c ─► scheduler ─┬─► recover ──────────────┐
+ *                         ├─► run ──────────────────┴─► end ─► virtual ─┐
+ *                         ├─► queue ─► launch ─► planner ───────────────┼─► attempts
+ *                         └─► elastic ──────────────────────────────────┘
  *
  *   recover  jobs that nobody has in hand      run      an attempt's turn
- *   run_end  where its job goes                queue    which jobs start now
+ *   end      the job's next state              queue    which jobs start now
  *   launch   how a job's next attempt starts   planner  its plan
- *   attempts the attempts in hand; each file above calls only what stands right of it
+ *   elastic  which jobs grow                   virtual  what the simulator reports
+ *   attempts the attempts in hand; turn/attempts.h has the whole picture
  *
  * Below them:
  *
@@ -27,7 +29,7 @@
 
 #include "common/opt.h"
 
-extern const struct opt serve_options[]; /* config.c: DESIGN.md section 9 */
+extern const struct opt serve_options[]; /* config.c */
 /* Exit status of `serve` where another coordinator works on the store, or has taken over; 1: it
  * could not start; 0: it was told to end. */
 enum { SERVE_ELSEWHERE = 3 };

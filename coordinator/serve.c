@@ -24,7 +24,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/notify.h"
+#include "common/process/notify.h"
 #include "coordinator/service.h"
 
 enum { TURN_MS = 160, AFTER_PULSES_MS = 15 };

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/notify.h"
+#include "common/process/notify.h"
 #include "coordinator/files/datasets.h"
 #include "coordinator/files/uploads.h"
 #include "coordinator/planning/predict.h"

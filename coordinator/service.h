@@ -16,7 +16,7 @@
 #include "coordinator/launchers/launcher.h"
 #include "coordinator/planning/dryrun.h"
 #include "coordinator/sweeps/sweeps.h"
-#include "coordinator/turn/lease.h"
+#include "coordinator/lease.h"
 #include "coordinator/turn/scheduler.h"
 #include "coordinator/webhooks/webhooks.h"
 #include "http/server.h"
@@ -45,7 +45,7 @@ struct service {
     struct http_server *http;
     /* How the loop of serve.c is woken, from any thread, and whether it was told to end. */
     void (*wake)(void *ctx);
-    void (*lost)(void); /* the lease is */
+    void (*lost)(void); /* called when another coordinator has taken the lease */
     const volatile sig_atomic_t *told_to_stop;
 };
 

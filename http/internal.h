@@ -46,7 +46,9 @@ struct http_server {
     struct histogram *timings;       /* [routes]: seconds from header to answer; owned */
     struct work *work;               /* threads of handlers */
     struct MHD_Daemon *daemon;
-    int listen_fd, port;
+    atomic_bool stops; /* takes no further connection */
+    int listen_fd;     /* the daemon's, once there is one */
+    int port;
     double started;           /* clock_now() */
     atomic_size_t body_bytes; /* memory of the bodies that are arriving or being worked on */
     atomic_int uploads;       /* under way */

@@ -12,7 +12,7 @@
 
 #include "http/api/api.h"
 #include "http/api/job_query.h"
-#include "http/api/schemas.h"
+#include "http/openapi/schemas.h"
 #include "job/tags.h"
 
 #define FORMAT_PARAM                                                  \
@@ -144,7 +144,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs", ROLE_VIEWER, api_jobs_list, "Lists jobs, a page at a time.", list_params, NULL, 200, "JobList", ROUTE_SHARED},
     {"POST", V1 "jobs", ROLE_OPERATOR, api_jobs_submit, "Submits a job. With an Idempotency-Key header a repeated request gives the job that the first one made.", submit_params, "JobSpec", 201, "Job", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}", ROLE_VIEWER, api_job_get, "Shows a job: spec, state, progress, metrics, staleness, workers.", NULL, NULL, 200, "Job", ROUTE_SHARED},
-    {"PATCH", V1 "jobs/{id}", ROLE_OPERATOR, api_job_patch, "Changes a job's priority, tags or note.", NULL, "JobPatch", 200, "Job", ROUTE_WAITS},
+    {"PATCH", V1 "jobs/{id}", ROLE_OPERATOR, api_job_patch, "Changes a job's priority, tags or note; 409 for the priority of one that has ended.", NULL, "JobPatch", 200, "Job", ROUTE_WAITS},
     {"DELETE", V1 "jobs/{id}", ROLE_OPERATOR, api_job_delete, "Deletes a job that has ended, with its files; 409 if it has not.", NULL, NULL, 204, NULL, ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/cancel", ROLE_OPERATOR, api_job_cancel, "Asks a job to end.", NULL, NULL, 200, "Job", ROUTE_WAITS},
     {"POST", V1 "jobs/{id}/pause", ROLE_OPERATOR, api_job_pause, "Asks a running job to write a checkpoint and to give its nodes back.", NULL, NULL, 200, "Job", ROUTE_WAITS},

@@ -1,7 +1,7 @@
 /* The one table of routes. A line says method, pattern, least role, handler, one sentence, query
- * parameters, and the names of the schemas of request and answer (http/api/schemas.c); the server
- * dispatches by it, /openapi.json and docs/http-api.md are made from it. To add a route: a handler
- * in a file of api/, its prototype in api/api.h, a line in routes.c, and `make docs`.
+ * parameters, and the names of the schemas of request and answer (http/openapi/schemas.c); the
+ * server dispatches by it, /openapi.json and docs/http-api.md are made from it. To add a route: a
+ * handler in a file of api/, its prototype in api/api.h, a line in routes.c, and `make docs`.
  */
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "common/err.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "http/access/auth.h"
 
 struct request;
@@ -32,7 +32,7 @@ struct route_param {
 enum route_way {
     ROUTE_WAITS,   /* its handler runs on a thread that may wait (work.h) */
     ROUTE_QUICK,   /* it neither asks the store nor waits: it runs on the event thread itself */
-    ROUTE_UPLOADS, /* waits; its body is a file (upload.h), and its way in may be closed */
+    ROUTE_UPLOADS, /* waits; its body is a file (upload.h); the service may be set to refuse it */
     ROUTE_UPLOADS_DATA, /* the same of a data set, which may be larger */
     ROUTE_SHARED, /* waits; its answer is the same for all who may ask, and may be some milliseconds
                      old (recent.h) */
@@ -60,7 +60,7 @@ int routes_count(void);
 
 /* Is its body a file? */
 bool route_uploads(const struct route *r);
-/* The media type of its answer; NULL: it has no body, or that of a file ("*", any). */
+/* The media type of its answer; NULL: it has no body, or is a file of any type ("*"). */
 const char *route_type(const struct route *r);
 /* Can it answer with a table (text/csv) too? */
 bool route_gives_csv(const struct route *r);

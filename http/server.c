@@ -6,8 +6,9 @@
  *   http_stop:  the other way round
  *
  * libmicrohttpd must not be stopped while a connection is suspended, so event stream and work end
- * first, which resumes every client. And it closes a socket that it was given, unless it was
- * quiesced.
+ * first, which resumes every client. From then on may_connect() lets no client in.
+ * MHD_quiesce_daemon() is for that, but aborts the process now and then: it and an event thread may
+ * both take the socket out of the thread's epoll set (docs/decisions/0058).
  */
 #include "http/server.h"
 
@@ -23,24 +24,24 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/hex.h"
+#include "common/text/hex.h"
 #include "common/log.h"
 #include "http/access/audit.h"
 #include "http/access/auth.h"
 #include "http/access/tls.h"
-#include "http/connections.h"
+#include "http/threads/connections.h"
 #include "http/content/files.h"
 #include "http/content/pages.h"
-#include "http/dispatch.h"
+#include "http/request/dispatch.h"
 #include "http/events/histogram.h"
 #include "http/events/stream.h"
 #include "http/events/tally.h"
-#include "http/guard.h"
+#include "http/threads/guard.h"
 #include "http/internal.h"
-#include "http/recent.h"
+#include "http/answer/recent.h"
 #include "http/routes.h"
-#include "http/unreadable.h"
-#include "http/work.h"
+#include "http/request/unreadable.h"
+#include "http/threads/work.h"
 
 enum { SPARE_FILES = 256, WRITE_SECONDS = 75, BACKLOG = 511 };
 
@@ -86,6 +87,15 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *ctx, const ch
     vsnprintf(text, sizeof(text), format, args);
     text[strcspn(text, "\n")] = '\0';
     log_debug("http", "libmicrohttpd", "text=%s", log_quote(quoted, sizeof(quoted), text));
+}
+
+/* Called for each new connection. */
+static enum MHD_Result may_connect(void *ctx, const struct sockaddr *from, socklen_t bytes)
+{
+    struct http_server *s = ctx;
+    (void)from;
+    (void)bytes;
+    return atomic_load(&s->stops) ? MHD_NO : MHD_YES;
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -183,7 +193,7 @@ static int start_daemon(struct http_server *s, unsigned unread, struct err *e)
                                    {MHD_OPTION_HTTPS_PRIORITIES, 0, versions},
                                    {MHD_OPTION_END, 0, NULL}};
     s->daemon = MHD_start_daemon(
-        flags | (s->tls ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, s,
+        flags | (s->tls ? MHD_USE_TLS : 0), 0, may_connect, s, on_request, s,
         MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET, s->listen_fd,
         MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT,
         allowed_connections(), MHD_OPTION_CONNECTION_TIMEOUT,
@@ -287,20 +297,17 @@ void http_stop(struct http_server *s)
     if (!s) {
         return;
     }
-    if (s->daemon) {
-        MHD_quiesce_daemon(s->daemon);
-    }
+    atomic_store(&s->stops, true);
     if (s->stream) {
         stream_finish(s->stream);
     }
     work_stop(s->work);
     if (s->daemon) {
-        MHD_stop_daemon(s->daemon);
-    }
-    unreadable_serve(NULL);
-    if (s->listen_fd >= 0) {
+        MHD_stop_daemon(s->daemon); /* which closes the socket */
+    } else if (s->listen_fd >= 0) {
         close(s->listen_fd);
     }
+    unreadable_serve(NULL);
     work_free(s->work);
     stream_free(s->stream);
     tally_free(s->tally);

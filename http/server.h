@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "common/err.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/quota.h"
 
 struct http_hooks { /* may be called from any HTTP thread */
@@ -21,8 +21,9 @@ struct http_hooks { /* may be called from any HTTP thread */
      * `programs`: whoever asks may give a program's command (ROLE_PROGRAMS). */
     json_t *(*plan)(void *ctx, const json_t *spec, bool programs, struct jsonx_problems *problems,
                     struct err *e);
-    /* What the job would be like, for a dry run: {"approximate", "reason", "strategies": [...]};
-     * may be NULL. `samples`: of an epoch, 0 if they are not known. */
+    /* A prediction of the job's step time and staleness, for a dry run: {"approximate", "reason",
+     * "strategies": [...]}. The function may be NULL. `samples`: of an epoch, 0 if they are not
+     * known. */
     json_t *(*predict)(void *ctx, const json_t *spec, int64_t samples, struct err *e);
     /* What this owner of jobs may have; NULL: everything. */
     void (*quota)(void *ctx, const char *owner, struct quota *out);
@@ -40,7 +41,7 @@ struct http_hooks { /* may be called from any HTTP thread */
     json_t *(*dataset_add)(void *ctx, const char *name, FILE *archive, const char *who, bool *fresh,
                            struct jsonx_problems *problems, struct err *e);
     int (*dataset_delete)(void *ctx, const char *name, struct err *e);
-    /* What a job's model takes for what (job/documents/results/scored.h); may take minutes. */
+    /* The confusion matrix of a job's model (job/documents/results/scored.h); may take minutes. */
     json_t *(*scored)(void *ctx, const char *id, struct err *e);
     /* Users' programs (the schema Program), all of them. */
     json_t *(*programs)(void *ctx, struct err *e);
@@ -54,7 +55,7 @@ struct http_hooks { /* may be called from any HTTP thread */
 
 /* How long a connection may take, in seconds; 0: as docs/security.md says. */
 struct http_deadlines {
-    double header, body, idle; /* until they are complete (http/guard.h) */
+    double header, body, idle; /* until they are complete (http/threads/guard.h) */
     unsigned unread;           /* without taking a byte of an answer */
 };
 

@@ -53,9 +53,10 @@ static int parse_one(struct condition *c, const char *text, size_t n, struct err
     const char *value = sign < SIGNS ? text + key + strlen(signs[sign].sign) : text;
     size_t left = n - (size_t)(value - text);
     if (sign == SIGNS || value > text + n || left == 0) {
-        return err_set(e, ERR_INVALID,
-                       "the condition '%.*s' is none, expected PATH, one of = != >= <= > <, VALUE",
-                       (int)(n < 100 ? n : 100), text);
+        return err_set(
+            e, ERR_INVALID,
+            "the condition '%.*s' is malformed, expected PATH, one of = != >= <= > <, VALUE",
+            (int)(n < 100 ? n : 100), text);
     }
     snprintf(c->path, sizeof c->path, "%.*s", (int)(key < FILTER_PATH ? key : 0), text);
     if (!filter_is_path(c->path) || left >= FILTER_TEXT) {

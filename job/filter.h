@@ -5,8 +5,8 @@
  *                       operator: = != >= <= > <
  *
  * All of them must hold. A number is compared as one, text character by character; what is missing
- * or null fulfils no condition. Which paths a job has, http/schemas.c knows; where their values are
- * kept, the store.
+ * or null fulfils no condition. http/openapi/schemas.c knows which paths a job has, the store where
+ * their values are kept.
  */
 #ifndef JOB_FILTER_H
 #define JOB_FILTER_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 #include "common/err.h"
-#include "common/jsontext.h"
+#include "common/json/jsontext.h"
 
 enum { FILTER_CONDITIONS = 16, FILTER_PATH = 128, FILTER_TEXT = 128 };
 

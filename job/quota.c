@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/size.h"
+#include "common/text/size.h"
 
 enum limit_kind { LIMIT_COUNT, LIMIT_SIZE, LIMIT_SECONDS };
 

@@ -11,15 +11,17 @@
 #ifndef JOB_QUOTA_H
 #define JOB_QUOTA_H
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 /* -1: no limit. */
 struct quota {
     int queued, running, nodes; /* jobs that wait; attempts at a time; nodes that these hold */
-    int64_t disk_bytes;         /* that folders of jobs take; at it, no further job is queued */
+    int64_t disk_bytes;         /* bytes that folders of jobs take; at the limit no further job is
+                                   queued */
     double seconds;             /* max_seconds of a job whose spec gives none */
     double max_seconds;         /* the most that a spec may give */
-    double max_wall_seconds;    /* the same of max_wall_seconds, and what a spec gets */
+    double max_wall_seconds;    /* the same for max_wall_seconds, and the value for a spec that
+                                   gives none */
 };
 
 /* Reports every mistake of the document. true: there is none. */

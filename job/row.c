@@ -31,6 +31,11 @@ const struct row_column row_columns[ROW_COLUMNS] = {
 #include "job/row.def"
 };
 
+const struct row_chart row_charts[] = {
+#define CHART(name, title_, subtitle_) {.series = #name, .title = title_, .subtitle = subtitle_},
+#include "job/row.def"
+    {NULL, NULL, NULL}};
+
 bool row_is_whole(const struct row_column *c)
 {
     return c->type <= ROW_INT16;

@@ -1,7 +1,6 @@
-/* A row: what one worker reports of one step (SEMANTICS.md 11). The columns are those of
- * job/row.def; this header makes the struct of them, and what every reader and writer of rows
- * needs: packed bytes, values to summarize, JSON, and the merging of ranks' rows into steps of the
- * job.
+/* A row: what one worker reports of one step. The columns are those of job/row.def; this header
+ * makes the struct of them, and what every reader and writer of rows needs: packed bytes, values to
+ * summarize, JSON, and the merging of ranks' rows into steps of the job.
  *
  *   strategy ─► struct row ─► packed in Redis ─► packed on disk, with a pyramid ─► series, steps
  *                                  └─► events of a running job
@@ -83,6 +82,10 @@ struct row_column {
     int value; /* enum row_value; -1: there is no series */
 };
 extern const struct row_column row_columns[ROW_COLUMNS];
+struct row_chart { /* which the page draws of a column, a line for each node */
+    const char *series, *title, *subtitle;
+};
+extern const struct row_chart row_charts[];    /* the last one's series is NULL */
 bool row_is_whole(const struct row_column *c); /* a whole number */
 /* A row that says nothing yet: NAN where a column may be null, else 0. */
 struct row row_blank(void);

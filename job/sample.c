@@ -1,5 +1,5 @@
-/* The cursor and the permutation behind it (SEMANTICS.md 3): which samples come next, for whoever
- * asks.
+/* The cursor and the permutation behind it (docs/semantics.md#samples): which samples come next,
+ * for whoever asks.
  *
  * An epoch's order is a keyed bijection over [0, n): six rounds of a Feistel network on the
  * smallest power of four that holds n, walked until the value falls below n (that power is less

@@ -1,7 +1,7 @@
-/* The cursor: which samples come next (SEMANTICS.md 3). An epoch is one seeded permutation of the
- * training samples; the cursor hands out (epoch, start, count) slices of it. The permutation is a
- * function of (seed, epoch) by a keyed bijection, so it is never stored, and any rank finds any
- * position in O(1).
+/* The cursor: which samples come next (docs/semantics.md#samples). An epoch is one seeded
+ * permutation of the training samples; the cursor hands out (epoch, start, count) slices of it. The
+ * permutation is a function of (seed, epoch) by a keyed bijection, so it is never stored, and any
+ * rank finds any position in O(1).
  */
 #ifndef JOB_SAMPLE_H
 #define JOB_SAMPLE_H

@@ -20,11 +20,12 @@
 #define SEAL_VARIABLE "EVENSTEP_SEAL" /* of the environment: the rank's key, 64 hex digits */
 #define SEAL_FACT "fact"
 #define SEAL_BEAT "beat"
-#define SEAL_ROWS "rows" /* sign_bytes() over the packed rows of an entry */
 
 /* The store hands out what a fact or heartbeat claims, and the sealed message under this key. */
 #define SEAL_FIELD "sealed"
 
+/* The key of a rank's rows, of its own key: sign_bytes() over the packed rows of an entry. */
+void seal_of_rows(const struct sign_key *rank, struct sign_key *out);
 /* The key of the ranks on a host with an agent. */
 void seal_of_host(const struct sign_key *attempt, const char *host, struct sign_key *out);
 /* key = key XOR pad(the host's own key, the request's nonce): wraps and unwraps. */

@@ -1,5 +1,5 @@
-/* Staleness figures: see staleness.h and SEMANTICS.md 5. Percentiles are by nearest rank: the
- * smallest value that at least p percent of the gradients do not exceed. */
+/* Staleness figures: see staleness.h and docs/semantics.md#staleness. Percentiles are by nearest
+ * rank: the smallest value that at least p percent of the gradients do not exceed. */
 #include "job/staleness.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Staleness figures (SEMANTICS.md 5): cumulative histogram and the last 100 per worker. Pure. */
+/* Staleness figures (docs/semantics.md#staleness): cumulative histogram and the last 100 per
+ * worker. Pure. */
 #ifndef JOB_STALENESS_H
 #define JOB_STALENESS_H
 
@@ -22,7 +23,8 @@ struct staleness {
 void staleness_init(struct staleness *s);
 void staleness_release(struct staleness *s);
 void staleness_add(struct staleness *s, int tau, int samples);
-/* Of the gradients that were added last, all with this staleness, so many have no effect any more.
+/* Takes back the last `gradients` that were added, all with staleness tau and with `samples`
+ * samples together: they have no effect any more.
  */
 void staleness_take_back(struct staleness *s, int tau, int64_t gradients, double samples);
 /* {"mean","sample_mean","p50","p95","p99","max","histogram"} of one worker (nearest rank). */
@@ -33,9 +35,9 @@ json_t *staleness_job_json(const struct staleness *const *workers, int n, bool r
 /* From what staleness_dump gave; negative, and `s` is as after staleness_init, if it is malformed.
  */
 int staleness_read(struct staleness *s, const json_t *j);
-/* From the dumps of all workers of an attempt that is over: its own, and, where there are fewer
- * workers now, its share of those that have none any more, so that no gradient is forgotten. `s` is
- * fresh. */
+/* From the dumps of all workers of an earlier attempt: takes this worker's dump and, if there are
+ * fewer workers now, its share of the dumps whose workers are gone, so that no gradient is
+ * forgotten. `s` is fresh. */
 void staleness_restore(struct staleness *s, const json_t *dumps, int worker, int workers);
 /* everything needed to go on, for heartbeats and checkpoints */
 json_t *staleness_dump(const struct staleness *s);

@@ -1,4 +1,5 @@
-/* States of a job and the arrows between them: the table of SEMANTICS.md 10 and nothing else.
+/* States of a job and the arrows between them: the table of docs/semantics.md#states-of-a-job and
+ * nothing else.
  *
  * The store moves a job only by compare-and-set along these arrows, so two coordinators, a user's
  * cancel and a dying attempt can race without a job ever being in two states. A job whose attempt

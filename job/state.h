@@ -1,5 +1,5 @@
-/* States of a job and the one transition table (SEMANTICS.md 10). The store changes states only by
- * compare-and-set along these arrows.
+/* States of a job and the one transition table (docs/semantics.md#states-of-a-job). The store
+ * changes states only by compare-and-set along these arrows.
  */
 #ifndef JOB_STATE_H
 #define JOB_STATE_H

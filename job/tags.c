@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 bool tag_valid(const char *tag)
 {

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { TAGS_MOST = 16, TAG_CHARACTERS = 40, NOTE_CHARACTERS = 2000 };
 /* As JSON Schema and its readers have them. */

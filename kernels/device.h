@@ -84,7 +84,8 @@ struct dev_result {
     int64_t correct; /* samples classified correctly; negative: not known */
     bool finite;     /* loss is finite */
     bool absent;     /* a user's program has ended: its samples are not in the gradients */
-    int given;       /* absent: buckets of theirs that had gone before */
+    int given;       /* absent: buckets of the slice that were handed over before the program
+                        ended */
     bool leaves;     /* a user's program has made its last epoch, and begins no step after it */
     bool early;      /* leaves: within an epoch, or before the epochs that it told were over */
 };
@@ -110,7 +111,7 @@ struct dev_memory_ops {
      * with the same `pinned`. NULL: ERR_MEMORY. */
     float *(*alloc)(struct device *dev, size_t floats, bool pinned, struct err *e);
     void (*free)(struct device *dev, float *memory, bool pinned);
-    /* From now on the calling thread may hand pointers of the device to a library. */
+    /* Prepares the calling thread to pass the device's pointers to a library. */
     int (*enter)(struct device *dev, struct err *e);
     /* As the core's fetch and store, but to and from `buffer`, whose [0] is float `first` of the
      * block. fetch multiplies with scale. store of gradients returns early: a later fetch may

@@ -35,5 +35,7 @@ enum { FLAT_LANES = 8 };
 double flat_distance(const float *a, const float *b, size_t n);
 /* The length of a, summed in the same way. */
 double flat_length(const float *a, size_t n);
+/* The largest element, or 0 where none is above it; elements that are NaN do not count. */
+float flat_largest(const float *a, size_t n);
 
 #endif

@@ -1,10 +1,10 @@
 /* A device that is a file of its own: evenstep-cuda.so, so that the worker runs where there is no
  * CUDA. This header is what the worker and the plug-in agree on.
  *
- * The two are built separately, and an interface that changed between the builds would lie: sizes
- * may be equal while two function pointers are swapped or a field means something else. So the
- * build hashes every header of ours that this one includes (kernels/plugin.mk), and compiles the
- * hash into both files. A plug-in with another hash is refused.
+ * The two are built separately, and a change of the interface between the builds need not show:
+ * sizes may be equal while two function pointers are swapped or a field means something else. So
+ * the build hashes every header of ours that this one includes (kernels/plugin.mk), and compiles
+ * the hash into both files. A plug-in with another hash is refused.
  */
 #ifndef KERNELS_PLUGIN_H
 #define KERNELS_PLUGIN_H

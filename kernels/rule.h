@@ -1,7 +1,7 @@
 /* Server rules: the update at a parameter server when a gradient arrives. Each rule is a header in
  * kernels/rules/. rule_apply computes on the host; a device may have the same for its own memory
- * (dev_rule_ops in kernels/device.h). Which strategy uses which rule is the strategy's to say
- * (server_policy in worker/exchange/server/server.h).
+ * (dev_rule_ops in kernels/device.h). Each strategy names its rule (server_policy in
+ * worker/exchange/server/server.h).
  */
 #ifndef KERNELS_RULE_H
 #define KERNELS_RULE_H

@@ -19,7 +19,7 @@ struct world;
 struct world *world_new(const struct cluster *cluster, int workers, int servers, struct err *e);
 void world_free(struct world *w);
 struct transport *world_transport(struct world *w, int rank);
-/* What rank runs; called once per rank before world_run. */
+/* Sets the function that this rank runs; called once per rank before world_run. */
 int world_set(struct world *w, int rank, void (*fn)(void *arg), void *arg, struct err *e);
 /* Runs until every rank has ended. A deadlock (no rank can go on) is an error that names the ranks
  * that wait. */

@@ -19,7 +19,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/opt.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "job/spec/cluster.h"
 #include "job/documents/results/checked.h"
 #include "simulator/comm_sim.h"

@@ -24,7 +24,8 @@ struct memory_need {
  * gradients at a time. */
 void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes,
                   const struct dataset *data, int threads);
-/* An error that names every block of 1 % or more if that is more than `there` bytes. */
+/* 0 if need->bytes is at most `there` bytes; else an error that names every block of 1 % or
+ * more. */
 int memory_check(const struct memory_need *need, const struct jobspec *spec, double there,
                  struct err *e);
 

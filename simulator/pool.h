@@ -12,8 +12,8 @@
 
 #include "kernels/device.h"
 
-/* Programs that wait for their next use: of each size one per core, of all sizes at most so many
- * per core. */
+/* Programs that are kept for their next use: one per core of each size, and at most this many per
+ * core of all sizes. */
 enum { POOL_PROGRAMS = 8 };
 
 /* threads: how many gradients at a time; 0: one per core. Closed with dev_close. */

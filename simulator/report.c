@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "job/documents/results/summary.h"
 
 enum { RECENT = 100 }; /* updates */
@@ -57,7 +57,7 @@ static void on_phase(void *ctx, enum phase p)
 {
     struct rank_report *r = ctx;
     r->phase = p;
-    /* start, evaluation and checkpoints cost no virtual time (SEMANTICS.md 13) */
+    /* start, evaluation and checkpoints cost no virtual time (docs/virtual-cluster.md#the-clock) */
     world_set_free(r->report->world, r->rank,
                    p == PHASE_LOAD || p == PHASE_PREPARE || p == PHASE_EVALUATE ||
                        p == PHASE_CHECKPOINT);

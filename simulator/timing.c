@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/host_replica.h"
 #include "kernels/steps.h"
 #include "worker/exchange/footprint.h"
 #include "worker/start.h"
@@ -34,17 +35,6 @@ struct timing {
 
 /* ---- a device that does nothing -------------------------------------------------------------- */
 
-static int move_nothing(struct dev_replica *r, enum dev_block b, size_t first, size_t n,
-                        struct err *e)
-{
-    (void)r;
-    (void)b;
-    (void)first;
-    (void)n;
-    (void)e;
-    return 0;
-}
-
 static int update_nothing(struct dev_replica *r, double lr, double scale, struct err *e)
 {
     (void)r;
@@ -54,8 +44,10 @@ static int update_nothing(struct dev_replica *r, double lr, double scale, struct
     return 0;
 }
 
-static const struct device_ops no_device = {
-    .name = "none", .fetch = move_nothing, .store = move_nothing, .update = update_nothing};
+static const struct device_ops no_device = {.name = "none",
+                                            .fetch = host_replica_copy,
+                                            .store = host_replica_copy,
+                                            .update = update_nothing};
 
 /* ---- what the strategy may ask --------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Timing alone: ranks that go through a job's steps, exchanges and waits without computing a number
+/* Timing only: ranks go through a job's steps, exchanges and waits without computing a number
  * (evenstep-simulate --timing-only). The strategies, the server, the balancer and the transport are
  * the ones of a full run; what is left out is the trainer's network, data and device. Blocks of
  * parameters have no floats and cost the time of as many as the network has (comm.h, `hollow`). */

@@ -23,7 +23,7 @@ struct parcel { /* a message under way or not yet received */
     double cost; /* in bytes */
     double latency;
     double ends_at; /* link counter at which its last byte is through */
-    /* of the same client and direction: begins when this one's bytes are through */
+    /* the next parcel of the same client and direction: begins when this one's bytes are through */
     struct parcel *behind;
     struct parcel *riders; /* headers that arrive with it */
     struct parcel *next;
@@ -45,7 +45,8 @@ struct event {
     uint64_t serial;
     enum event_kind kind;
     struct parcel *parcel;
-    uint64_t generation; /* of a link or a wait: older ones are void; of a ring: which */
+    uint64_t generation; /* of a link or a wait: events of an older generation are void; of a ring:
+                            its serial */
 };
 
 /* An all-reduce round a ring that is run as one event, with the members that joined so far. */
@@ -61,7 +62,7 @@ struct ring {
     int room;
     float *sum; /* [sum_room] for members that read it here */
     size_t sum_room;
-    bool read; /* they do, until all have come to the next one */
+    bool read; /* members read `sum`, until all have begun the next ring */
     struct ring *next;
 };
 
@@ -80,19 +81,20 @@ struct sim_rank {
     int rank;
     struct fiber *fiber;
     struct comm_op *waiting, *stepping;
-    struct comm_op **ready; /* those with a message that got through; one may be listed twice */
+    struct comm_op **ready; /* operations of which a message was sent or received; one may be listed
+                               twice */
     int n_ready, ready_room;
-    bool again; /* a message of the one that is being stepped came through meanwhile */
+    bool again; /* a message of the operation that is being stepped arrived meanwhile */
     bool blocked, deadline_passed, free_sends, runnable;
     uint64_t wait_generation;
-    int64_t extra_bytes; /* that the next message counts */
+    int64_t extra_bytes; /* bytes that are added to the next message's cost */
     struct parcel *arrived[2],
-        **arrived_tail[2]; /* bodies, headers: many of these may wait for one of those */
+        **arrived_tail[2]; /* bodies, headers: many headers may wait for one body */
     struct posted *posted, **posted_tail;
     double step_start, step_factor;
-    double free_since; /* when what costs nothing began */
-    bool gathered;     /* it met all the other workers there */
-    /* when everything sent so far has left: to others, to members of its group */
+    double free_since; /* when the free part (world_set_free) began */
+    bool gathered;     /* it has exchanged with other workers in it */
+    /* time by which everything sent so far has left: to other ranks, to members of its group */
     double out_free[2];
     int64_t steps;
 };
@@ -102,7 +104,7 @@ struct world {
     int workers, size;
     double now;
     struct sim_rank *ranks;
-    int n_back; /* workers that have left a free meeting of all, see give_back() */
+    int n_back; /* workers that have left a free meeting of all workers, see give_back() */
     struct event *heap;
     size_t n_heap, heap_room;
     uint64_t serial;
@@ -125,11 +127,12 @@ void events_push(struct world *w, double time, int rank, enum event_kind kind, s
 struct event events_pop(struct world *w); /* the earliest; there is one */
 
 /* ---- server_link.c --------------------------------------------------------------------------- */
-/* The parcel's bytes go over this side from now on, or when those of the same client before it are
- * through. */
+/* Sends the parcel's bytes over this side, from now on or once earlier parcels of the same client
+ * are through. */
 void server_link_add(struct world *w, struct link_side *s, struct parcel *p);
-/* A header that is sent after bodies arrives with the last of them, so that a server that has it
- * need not wait, and others with it. False: there are none, it goes by itself. */
+/* Lets a header that is sent after bodies arrive with the last of them, so that a server which has
+ * received it need not wait for the bodies, nor make other clients wait. False: no bodies are under
+ * way, and the header travels by itself. */
 bool server_link_ride(const struct world *w, struct link_side *s, struct parcel *header);
 void server_link_finish(struct world *w,
                         struct link_side *s); /* the first one's last byte is through */
@@ -150,10 +153,10 @@ int rings_join(struct transport *t, const struct transport_ring *ring,
 void rings_end(struct world *w, uint64_t serial); /* the time of EVENT_RING has come */
 
 /* ---- comm_sim.c ------------------------------------------------------------------------------ */
-/* A message of the operation that is being stepped is under way; it got through. */
+/* A message of the operation that is being stepped is under way; a message has ended. */
 void world_posted(const struct sim_rank *r, struct transport_req *req);
 void world_through(struct sim_rank *r, struct transport_req *req, uint64_t state);
-/* Steps the rank's operations that got further, and runs it if that let it go on. */
+/* Steps the rank's operations that are in `ready`, and resumes the rank if it can go on. */
 void world_wake(struct sim_rank *r);
 
 static inline bool world_same_group(const struct world *w, int a, int b)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "store/internal.h"
 #include "store/lua.h"
 

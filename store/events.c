@@ -108,7 +108,7 @@ static int event_place(struct store *s, char last[STORE_PLACE], bool *gap, struc
 {
     bool from_now = !strcmp(last, "$");
     if (!from_now && !store_stream_valid(last)) {
-        return err_set(e, ERR_INVALID, "'%.40s' is no event's id", last);
+        return err_set(e, ERR_INVALID, "'%.40s' is not the id of an event", last);
     }
     char newest[STORE_PLACE];
     int rc = event_end(s, true, newest, e);

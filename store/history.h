@@ -1,13 +1,13 @@
 /* Rows on disk: every point that reached the store is kept. JOBDIR/history has one file of rows per
  * rank, and a min/max pyramid per series so that a chart of any width is read in a few pages and
- * never loses an extreme. Rows past a restart's checkpoint are marked superseded and leave series
- * (SEMANTICS.md 3). One writer (the monitor, or the simulator); readers in other threads or
- * processes see whole rows only, and those after history_show (or 64 rows later). Rows that come
- * twice (same attempt, step and local step not beyond the rank's last) and rows of an attempt that
- * has been given up are left out without error. The same rows in the same order give the same
- * bytes; where the folder has a history already, new rows are appended to it, so the simulator
- * empties it first. A history of an older version is read, and continued in its own format; one of
- * a newer version is refused with ERR_DATA and a sentence that says so.
+ * never loses an extreme. Rows past a restart's checkpoint are marked superseded and leave series.
+ * One writer (the monitor, or the simulator); readers in other threads or processes see whole rows
+ * only, and those after history_show (or 64 rows later). Rows that come twice (same attempt, step
+ * and local step not beyond the rank's last) and rows of an attempt that has been given up are left
+ * out without error. The same rows in the same order give the same bytes; where the folder has a
+ * history already, new rows are appended to it, so the simulator empties it first. A history of an
+ * older version is read, and continued in its own format; one of a newer version is refused with
+ * ERR_DATA and a sentence that says so.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
@@ -20,7 +20,7 @@
 
 struct history;
 
-/* for writing; goes on where it ended */
+/* Opens the history for writing; it continues where it ended. NULL after an error. */
 struct history *history_open(const char *job_dir, int workers, const char *const *nodes,
                              struct err *e);
 void history_close(struct history *h);
@@ -28,20 +28,21 @@ int history_append(struct history *h, const struct row *rows, int n, struct err 
 /* Rows of all ranks with step > version are superseded (an attempt restarted from that checkpoint).
  */
 int history_supersede(struct history *h, int64_t version, struct err *e);
-/* Steps up to that checkpoint that are missing in the series, because the rank that made them was
- * killed before it told. */
+/* The number of steps up to that checkpoint that are missing in the series, because the rank that
+ * made them was killed before it reported them. */
 int64_t history_missing(const struct history *h);
 /* A test figure: loss and accuracy at a step. One that comes twice, at a step not beyond the last,
  * is left out without error. */
 int history_evaluation(struct history *h, int64_t step, double epoch, double time, double samples,
                        double loss, double accuracy, struct err *e);
-/* Norms of the model's tensors at a step, kept as evaluations are. Of the tensors that the first
- * ones named; others are refused with ERR_DATA. */
+/* Norms of the model's tensors at a step, kept as evaluations are. Norms of other tensors than the
+ * first call named are refused with ERR_DATA. */
 int history_norms(struct history *h, const struct norms *n, struct err *e);
 int history_show(struct history *h,
-                 struct err *e); /* to the files: readers see it, and it outlives this process */
+                 struct err *e); /* writes to the files: readers see it, and it outlives this
+                                    process */
 int history_flush(struct history *h,
-                  struct err *e); /* and synced to disk; after it rows may leave Redis */
+                  struct err *e); /* the same, synced to disk; after it rows may leave Redis */
 
 /* What a request for series names. */
 struct series_ask {
@@ -53,9 +54,9 @@ struct series_ask {
                         * 8; 0: no such limit */
 };
 /* The answer of GET …/series. Those of a row's columns (job/row.def) are of the job ("node": null)
- * or one for each node; test_loss, test_accuracy and samples_per_second are of the job.
- * {"x", "series": [{"name","node","total_points","x","min","max","mean"}]}. A figure that is newer
- * than the history has no points. Unknown names: ERR_INVALID with the nearest. */
+ * or one for each node; test_loss, test_accuracy and samples_per_second are of the job. {"x",
+ * "series": [{"name","node","total_points","x","min","max","mean"}]}. A column that a newer version
+ * added has no points in an older history. Unknown names: ERR_INVALID with the nearest. */
 json_t *history_series(const char *job_dir, const struct series_ask *ask, struct err *e);
 /* The answer of GET …/norms: the norms that count, in at most `points` buckets (below 1: 200), each
  * with its last step and the greatest norms within it. A bucket in which one became NaN or infinite

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { BOX_MESSAGES = 64, BOX_BYTES = 64 << 10 };
 enum { REFUSALS = 32, REFUSAL_MS = 30000 }; /* an agent asks again every few seconds */

@@ -8,7 +8,7 @@
 #include <hiredis/hiredis.h>
 #include <stdatomic.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "store/redis/keys.h"
 #include "store/store.h"
 
@@ -32,8 +32,8 @@ enum {
 /* Of an address rediss://…; files are those of this host. */
 struct store_tls {
     bool on;
-    char ca[200];             /* whom to believe; "": the system's authorities */
-    char cert[200], key[200]; /* that this side shows, or both "" */
+    char ca[200];             /* file of trusted authorities; "": the system's */
+    char cert[200], key[200]; /* files of this side's own certificate and key, or both "" */
 };
 
 struct store {
@@ -46,10 +46,11 @@ struct store {
     struct store_tls tls;
     redisContext *redis;             /* commands; NULL while not connected */
     int64_t connection;              /* how many times it was opened */
-    redisContext *events;            /* what blocks waits here */
+    redisContext *events;            /* for commands that block */
     int events_ms;                   /* the time limit that its socket has */
     int appended;                    /* commands whose replies have not been taken */
-    struct sign_key seal;            /* of what is reported on it */
+    struct sign_key seal, seal_rows; /* keys that seal what is reported on this connection */
+    char *control;                   /* the document that was handed out last; owned */
     int64_t (*wall_ms)(void);        /* NULL: clock_wall_ms() */
     const struct store_fence *fence; /* of a coordinator's connection, or NULL; borrowed */
 };
@@ -62,12 +63,13 @@ int store_address(struct store *s, const char *url, struct err *e);
 redisContext *store_tls_connect(const struct store *s, struct timeval limit, char why[STORE_WHY]);
 
 /* A Lua script: LUA_NAME of store/lua.h, which the build makes of store/lua/NAME.lua, behind the
- * functions that it uses. The first thread that uses it computes the hash. */
+ * functions that it uses. */
+enum { STORE_FUNCTION = 48 }; /* bytes of a name */
 struct script {
     const char *text;
     bool by_name; /* called as a function of Redis (functions.c), since not only coordinators do */
-    char sha[41];
-    atomic_bool hashed;
+    char name[STORE_FUNCTION]; /* store_script_name() */
+    atomic_bool named;
     struct script *fenced; /* the same behind LUA_FENCE: fence_script() */
 };
 
@@ -77,18 +79,22 @@ redisReply *store_command(struct store *s, int argc, const char **argv, const si
                           struct err *e);
 /* As redisCommand. */
 redisReply *store_commandf(struct store *s, struct err *e, const char *fmt, ...);
-/* Several commands that go out together: append them, then take as many replies as were appended. A
- * failure frees them all. */
+/* Several commands in one round trip: append them, then take as many replies as were appended. A
+ * failure frees all replies. */
 int store_append(struct store *s, struct err *e, const char *fmt, ...);
 int store_append_argv(struct store *s, int argc, const char **argv, struct err *e);
 int store_replies(struct store *s, redisReply **out, struct err *e);
-/* On the second connection; waits block_ms beyond the usual. */
+/* A blocking command on the second connection; the time limit is block_ms longer than usual. */
 redisReply *store_wait(struct store *s, int block_ms, int argc, const char **argv, struct err *e);
 /* Runs a script: EVALSHA, and EVAL where the server does not know it; or a function by its name.
  * keys and args are NUL-terminated strings, except that lens (if not NULL) gives lengths of args.
  * Through a coordinator's connection it runs behind the fence, as a script. */
 redisReply *store_script(struct store *s, struct script *script, int nkeys, const char **keys,
                          int nargs, const char **args, const size_t *lens, struct err *e);
+
+/* The name under which the server knows it: the SHA-1 of its text, or a function's name. The first
+ * thread that asks computes it. */
+const char *store_script_name(struct script *script);
 
 /* fence.c: the script behind LUA_FENCE, made at its first use and never freed; NULL: memory ran
  * out. */
@@ -97,12 +103,10 @@ struct script *fence_script(struct script *plain);
 redisReply *store_change(struct store *s, int argc, const char **argv, struct err *e);
 
 /* functions.c: scripts with by_name, each in the file of its call. */
-enum { STORE_FUNCTION = 48 }; /* bytes of a name */
 extern struct script report_script, fact_script, node_put_script, node_gpu_script,
     node_remove_script, host_put_script, host_remove_script, mail_put_script, node_load_script;
-char *store_function_name(const struct script *script, char out[STORE_FUNCTION]);
 /* Loads one; 0 where it is there already. */
-int store_function_load(struct store *s, const struct script *script, struct err *e);
+int store_function_load(struct store *s, struct script *script, struct err *e);
 
 /* The return value of a call without reply: the error's code, negative. */
 static inline int store_failed(const struct err *e)
@@ -122,7 +126,7 @@ int reply_array(const redisReply *r, size_t at_least,
                 struct err *e); /* 0 for nil or empty, else count */
 int reply_record(const redisReply *r, size_t at_least, struct err *e); /* count, never 0 */
 int reply_clock(const redisReply *r, double *ms,
-                struct err *e); /* what a script said of Redis's own clock */
+                struct err *e); /* the time of Redis's own clock that a script returned */
 bool reply_is_status(const redisReply *r, const char *text);
 json_t *reply_json(const redisReply *r, struct err *e); /* NULL without error for nil */
 /* Entries of streams, [[id, [field, value, …]], …]; fields is NULL for one that was deleted
@@ -156,8 +160,8 @@ int store_digest(const json_t *document, char out[65], struct err *e);
 void store_idempotency_key(char out[STORE_KEY], const char *given);
 /* Reads {number, id} as job_create.lua and sweep_create.lua answer it. Returns enum job_created. */
 int store_created(const redisReply *r, const char *what, char id[STORE_ID], struct err *e);
-/* mend.c: for a reader of a stream that got -ERR_DATA for an id. 0: nothing is wrong with the ids;
- * -ERR_UNAVAILABLE: strange ones were taken away, and reading again will do. */
+/* mend.c: for a reader of a stream that got -ERR_DATA for an id. 0: all ids are well formed;
+ * -ERR_UNAVAILABLE: entries with malformed ids were removed, so read again. */
 int store_mend(struct store *s, const char *key, struct err *e);
 /* documents.c: takes the reply of a script that answers 1, or 0 where the job is not there; frees
  * it. */

@@ -14,7 +14,9 @@
 struct loads {
     struct load_meter meter;
     struct load now;
-    struct load_means *nodes; /* owned */
+    struct load_means *nodes;   /* owned */
+    struct load_mean_of *ready; /* owned; complete, and not sent yet */
+    int n_ready, most_ready;
     bool refused;
 };
 
@@ -35,7 +37,9 @@ struct loads *loads_new(int nodes)
     struct loads *l = calloc(1, sizeof *l);
     BUG_ON(!l);
     l->nodes = calloc((size_t)nodes + 1, sizeof *l->nodes);
-    BUG_ON(!l->nodes);
+    l->most_ready = nodes * LOAD_TIERS;
+    l->ready = calloc((size_t)l->most_ready + 1, sizeof *l->ready);
+    BUG_ON(!l->nodes || !l->ready);
     load_read(&l->meter, &l->now);
     return l;
 }
@@ -44,44 +48,76 @@ void loads_free(struct loads *l)
 {
     if (l) {
         free(l->nodes);
+        free(l->ready);
     }
     free(l);
 }
 
 void loads_read(struct loads *l)
 {
+    l->n_ready = 0; /* of a heartbeat that failed: the store would give it a later time */
     load_read(&l->meter, &l->now);
 }
 
 struct script node_load_script = {.text = LUA_CLOCK LUA_NODE_LOAD, .by_name = true};
 
-int store_load_put(struct store *s, const char *node, int tier, const struct load *l, struct err *e)
+struct load_texts {
+    char key[STORE_KEY], load[LOAD_TEXT], kept[16], seconds[16];
+};
+
+static int print_mean(const struct load_mean_of *mean, struct load_texts *out, struct err *e)
 {
-    const struct load_tier *t = &load_tiers[tier];
-    char key[STORE_KEY], text[LOAD_TEXT], kept[16], seconds[16];
-    int rc = load_key(key, node, tier, e);
-    if (rc < 0) {
-        return rc;
-    }
-    load_print(l, text);
-    snprintf(kept, sizeof kept, "%d", t->kept);
-    snprintf(seconds, sizeof seconds, "%d", t->kept * t->seconds);
-    const char *keys[] = {key}, *args[] = {text, kept, seconds};
-    return store_done(store_script(s, &node_load_script, 1, keys, 3, args, NULL, e), e);
+    const struct load_tier *t = &load_tiers[mean->tier];
+    load_print(&mean->load, out->load);
+    snprintf(out->kept, sizeof out->kept, "%d", t->kept);
+    snprintf(out->seconds, sizeof out->seconds, "%d", t->kept * t->seconds);
+    return load_key(out->key, mean->node, mean->tier, e);
 }
 
-void loads_put(struct loads *l, struct store *s, int i, const char *node, const json_t *gpu)
+int store_loads_put(struct store *s, const struct load_mean_of *means, int n, struct err *e)
+{
+    struct load_texts *texts = calloc((size_t)n + 1, sizeof *texts);
+    const char **keys = calloc((size_t)n + 1, sizeof *keys),
+               **args = calloc(3 * (size_t)n + 1, sizeof *args);
+    int rc = texts && keys && args
+                 ? 0
+                 : err_set(e, ERR_MEMORY, "cannot store how busy nodes are: memory ran out");
+    for (int i = 0; i < n && rc >= 0; i++) {
+        rc = print_mean(&means[i], &texts[i], e);
+        keys[i] = texts[i].key;
+        args[3 * i] = texts[i].load;
+        args[3 * i + 1] = texts[i].kept;
+        args[3 * i + 2] = texts[i].seconds;
+    }
+    if (rc >= 0) {
+        rc = store_done(store_script(s, &node_load_script, n, keys, 3 * n, args, NULL, e), e);
+    }
+    free(texts);
+    free(keys);
+    free(args);
+    return rc;
+}
+
+void loads_take(struct loads *l, int i, const char *node, const json_t *gpu)
 {
     struct load now = l->now, mean;
-    struct err why = {0};
-    char quoted[600];
-    int rc = 0;
     load_take_gpu(&now, gpu);
-    for (int tier = 0; tier < LOAD_TIERS && rc >= 0; tier++) {
-        if (load_mean_add(&l->nodes[i], tier, &now, &mean)) {
-            rc = store_load_put(s, node, tier, &mean, &why);
+    for (int tier = 0; tier < LOAD_TIERS; tier++) {
+        if (load_mean_add(&l->nodes[i], tier, &now, &mean) && l->n_ready < l->most_ready) {
+            l->ready[l->n_ready++] = (struct load_mean_of){node, tier, mean};
         }
     }
+}
+
+void loads_send(struct loads *l, struct store *s)
+{
+    struct err why = {0};
+    char quoted[600];
+    if (l->n_ready == 0) {
+        return;
+    }
+    int rc = store_loads_put(s, l->ready, l->n_ready, &why);
+    l->n_ready = 0;
     if (rc < 0 && !l->refused) {
         log_warn("nodes", "the store does not take how busy nodes are", "why=%s",
                  log_quote(quoted, sizeof quoted, why.message));

@@ -6,19 +6,25 @@
 #include "common/machine/load.h"
 #include "store/store.h"
 
-/* What who sends a host's heartbeats keeps from one to the next. */
+/* What the sender of a host's heartbeats keeps from one heartbeat to the next. */
 struct loads;
-struct loads *loads_new(int nodes); /* so many; never NULL */
+struct loads *loads_new(int nodes); /* for this many nodes; never NULL */
 void loads_free(struct loads *l);
-/* Reads this host's load; then the means of each node that are complete are put into the store.
- * gpu: what node i's GPU tells, or NULL. A store that refuses them is logged once: heartbeats count
- * without. */
+/* Called in this order for each heartbeat. loads_read() reads this host's load. loads_take() adds
+ * it to node i, with the document of its GPU (or NULL); `node` is borrowed until loads_send().
+ * loads_send() puts the means that are complete into the store, in one round trip. If the store
+ * refuses them that is logged once; the heartbeat counts all the same. */
 void loads_read(struct loads *l);
-void loads_put(struct loads *l, struct store *s, int i, const char *node, const json_t *gpu);
+void loads_take(struct loads *l, int i, const char *node, const json_t *gpu);
+void loads_send(struct loads *l, struct store *s);
 
-/* One mean of a tier (0 to LOAD_TIERS-1). */
-int store_load_put(struct store *s, const char *node, int tier, const struct load *l,
-                   struct err *e);
+/* A mean of a tier (0 to LOAD_TIERS-1). */
+struct load_mean_of {
+    const char *node; /* borrowed */
+    int tier;
+    struct load load;
+};
+int store_loads_put(struct store *s, const struct load_mean_of *means, int n, struct err *e);
 /* Those that ended after `since` (seconds since 1970), as job/documents/hosts/load.h says, of the
  * finest tier that reaches back so far at each time. NULL: it failed; a node that told none has
  * empty lists. */

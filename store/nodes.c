@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/node/node.h"
 
 enum { GPU_SECONDS = 10 }; /* GPU statistics of a silent node expire */

@@ -33,7 +33,8 @@ int store_ping(struct store *s, struct err *e);
 const char *store_url(const struct store *s);
 /* The same store as another user of Redis; only Redis over TCP has users. */
 int store_url_as(const char *url, const char *user, char out[512], struct err *e);
-/* Has the connection on which calls wait been open since the last such call? */
+/* Has the connection for blocking calls stayed open since the last such call? If not, Redis may
+ * have been restarted in between. */
 bool store_follows(struct store *s);
 /* Grows with each connection that is opened for calls; 0: none was. A Redis that was started anew
  * is reached by a new one. */
@@ -67,8 +68,9 @@ void store_fence(struct store *s, const struct store_fence *fence);
 struct store_candidate {
     const char *instance; /* random, of this process */
     const json_t *who;    /* what others are told of it */
-    const char *dead;     /* a holder known to have ended, whose lease is free; or NULL */
-    bool patient;         /* not even a lease that was not renewed in time is taken */
+    const char *dead;     /* a holder that is known to have ended, so that its lease may be taken;
+                             or NULL */
+    bool patient;         /* a lease that was not renewed in time is not taken either */
     const char *store;    /* what the store is called from now on, if it has no name; or NULL */
 };
 /* Who has it. */
@@ -96,12 +98,12 @@ enum {
 };
 enum job_created { JOB_CREATED, JOB_CREATED_BEFORE };
 /* Queues a job. `spec` is stored as it is (validated by the caller). With an idempotency key that
- * was used before, `id` is the job that it made (ERR_CONFLICT if the spec differs); whose key it
- * is, the caller says in the key: it is only compared. `owner`: whose job it is for ever; NULL:
- * nobody's. Returns enum job_created, or negative. */
+ * was used before, `id` is the job that was made with it (ERR_CONFLICT if the spec differs). Keys
+ * are only compared: the caller makes keys of different users different. `owner`: whose job it is
+ * for ever; NULL: nobody's. Returns enum job_created, or negative. */
 int store_job_create(struct store *s, const json_t *spec, int priority, const char *idempotency_key,
                      const char *owner, char id[STORE_ID], struct err *e);
-/* 1: this idempotency key has made a job; 0: it has not. */
+/* 1: a job was made with this idempotency key; 0: none was. */
 int store_job_made(struct store *s, const char *idempotency_key, struct err *e);
 /* The job as the API prints it: its hash and its live document in one. New reference, NULL with
  * ERR_NOT_FOUND. */
@@ -142,8 +144,8 @@ int store_job_state(struct store *s, const char *id, enum job_state *out, struct
 /* What a user asked: "cancel", "pause", "resume". Picks the arrow for the state it finds.
  * ERR_CONFLICT says why not. */
 int store_job_request(struct store *s, const char *id, const char *what, struct err *e);
-/* What changes of a job when it is changed: its state, attempt and priority, and how often it was
- * changed by hand, "running-1-0-2". The live figures are no part of it. */
+/* The version of a job, "running-1-0-2": its state, attempt and priority, and how often a user
+ * changed it. The live figures are no part of it. */
 int store_job_version(struct store *s, const char *id, char version[STORE_VERSION], struct err *e);
 enum job_changed { JOB_CHANGED, JOB_WAS_ANOTHER };
 /* Both do nothing and return JOB_WAS_ANOTHER if `seen` (or NULL) is not the job's version any more.
@@ -155,6 +157,7 @@ struct job_change {
     const json_t *tags; /* an array, checked by the caller (job/tags.h) */
     const json_t *note; /* text; "" and null take it away */
 };
+/* Like the above; ERR_CONFLICT if the priority is to change and the job has ended. */
 int store_job_change(struct store *s, const char *id, const struct job_change *change,
                      const char *seen, struct err *e);
 /* Fields of the hash. NULL value removes. store_job_field gives a malloc'd string or NULL. */
@@ -173,7 +176,7 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
-/* What a scheduler asks again and again. */
+/* What the scheduler reads in every turn. */
 struct queued_job {
     char id[STORE_ID];
     int priority;
@@ -201,7 +204,7 @@ json_t *store_job_owners(struct store *s, const json_t *ids, struct err *e);
  * "paused", "ended": jobs, "nodes": that they hold, "disk_bytes": that their folders take}}; reads
  * every job. */
 json_t *store_owners(struct store *s, struct err *e);
-/* Of such an answer; 0: it has no job. */
+/* "disk_bytes" of one owner in such an answer; 0: the owner has no job. */
 int64_t store_owner_disk_bytes(const json_t *owners, const char *name);
 
 /* ---- what ranks report (jobs/report.c), and what the coordinator reads of it (jobs/feed.c) --- */
@@ -212,16 +215,20 @@ bool store_stream_valid(const char *place);
 /* What is reported on this connection is sealed with this key from now on (job/seal.h). Before:
  * with a key of zeros, which no attempt has. */
 void store_seal_with(struct store *s, const struct sign_key *key);
-/* A turn of a rank's pulse. All of it is borrowed but `control`. */
+/* A turn of a rank's pulse: rows, then a fact, then the heartbeat. All of it is borrowed but
+ * `control`. */
 struct store_report {
     const struct row *rows; /* [n_rows]; they become one entry */
     int n_rows;
+    const json_t *fact; /* or NULL */
     const json_t *beat; /* heartbeat, or NULL */
     bool wants_control;
-    json_t *control; /* out: the document, or NULL: there is none; the caller's */
+    json_t *control; /* out, the caller's: the document; NULL: there is none, or it is the same as
+                        with the last report on this connection */
 };
 int store_report(struct store *s, const char *id, int rank, struct store_report *report,
                  struct err *e);
+/* Reports a fact alone, for a process without a pulse. */
 int store_fact_add(struct store *s, const char *id, const json_t *fact, struct err *e);
 struct store_tail {
     int rank;
@@ -243,7 +250,7 @@ typedef int store_rows_fn(void *ctx, const struct store_rows *entry, struct err 
 int store_rows_read(struct store *s, const char *id, const struct store_tail *tails, int n,
                     int count, const char *facts_at, bool *facts, store_rows_fn *fn, void *ctx,
                     struct err *e);
-/* Rows up to there go: they are on disk. */
+/* Removes rows up to these positions from the store, since they are on disk. */
 int store_rows_trim(struct store *s, const char *id, const struct store_tail *tails, int n,
                     struct err *e);
 /* Array; last is updated. Facts and heartbeats are what they claim to be: each has "sealed", the
@@ -302,14 +309,16 @@ enum claim {
 /* Claims a node for a job: enum claim, or negative. */
 int store_node_claim(struct store *s, const char *name, const char *job, struct err *e);
 int store_node_release(struct store *s, const char *name, const char *job, struct err *e);
-/* What jobs had of nodes on the days (of UTC, counted from 1970) first to last: [{"day", "job",
- * "name", "owner" ("": nobody), "ms": sum over nodes}], claims that hold with what they have until
- * now, so a job may stand there twice. Jobs that were deleted are there. */
+/* How long jobs had nodes on the days first to last (UTC, counted from 1970): [{"day", "job",
+ * "name", "owner" ("": nobody), "ms": sum over nodes}]. A claim that still holds is a separate
+ * entry with its time until now, so a job may be listed twice. Jobs that were deleted are
+ * listed. */
 json_t *store_accounting(struct store *s, int64_t first, int64_t last, struct err *e);
 /* The clock by which claims are timed: clock_wall_ms(), unless a test sets another. */
 void store_clock(struct store *s, int64_t (*wall_ms)(void));
-/* node_rest.c: an attempt failed through this node; *rest: the seconds that it gets no job, 0 after
- * the first time. An attempt on it ended well: all of that is forgotten. */
+/* node_rest.c: store_node_failed(): an attempt failed because of this node; *rest: the seconds for
+ * which it gets no job, 0 after the first failure. store_node_well(): an attempt on it ended well;
+ * its failures are forgotten. */
 int store_node_failed(struct store *s, const char *name, const char *reason, double *rest,
                       struct err *e);
 int store_node_well(struct store *s, const char *name, struct err *e);

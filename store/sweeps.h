@@ -23,8 +23,8 @@ json_t *store_sweep_get(struct store *s, const char *id, struct err *e);
 json_t *store_sweeps(struct store *s, int limit, struct err *e);
 /* Ids of those that have not ended, in no order. New reference. */
 json_t *store_sweeps_open(struct store *s, struct err *e);
-/* Writes the list of jobs (NULL: it stays), and goes from one state to another unless it is in a
- * third. Returns the state that it was in; ERR_NOT_FOUND. */
+/* Writes the list of jobs (NULL: it stays), and changes the state from `from` to `to`; a sweep in
+ * any other state keeps it. Returns the state before; ERR_NOT_FOUND. */
 int store_sweep_change(struct store *s, const char *id, const json_t *jobs, enum sweep_state from,
                        enum sweep_state to, struct err *e);
 /* ERR_CONFLICT if it has not ended. Its jobs stay. */

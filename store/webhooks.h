@@ -33,7 +33,7 @@ int store_webhook_queue(struct store *s, const char *id, const char *delivery,
                         const json_t *document, struct err *e);
 json_t *store_webhook_waiting(struct store *s, const char *id, struct err *e); /* array */
 int64_t store_webhook_count(struct store *s, const char *id, struct err *e);   /* that wait */
-/* `left`: the delivery as it goes on waiting; NULL: it is done. */
+/* Records a try. left: the delivery that goes on waiting; NULL: the delivery is done. */
 int store_webhook_tried(struct store *s, const char *id, const char *delivery, const json_t *left,
                         const json_t *tried, struct err *e);
 json_t *store_webhook_tries(struct store *s, const char *id, struct err *e); /* newest first */

@@ -13,7 +13,7 @@ int check_datasets(const char *roots, const char *cache,
 /* common/machine/probe.h has its form. */
 int check_device(const char *name, struct err *e);
 /* job/documents/results/checked.h has its form; memory is that of the first minibatches. */
-/* init: the file that the spec's `init` is; NULL: not asked */
+/* init: the file that the spec's `init` names; NULL: it is not checked */
 int check_spec(const char *spec_file, const char *roots, const char *init, struct err *e);
 
 #endif

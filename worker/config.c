@@ -241,7 +241,7 @@ static int local_order(struct worker_config *c, struct err *e)
     if (!file || json_is_array(c->order)) {
         return 0;
     }
-    return c->order ? err_set(e, ERR_INVALID, "--order: '%s' is no array of ranks", file)
+    return c->order ? err_set(e, ERR_INVALID, "--order: '%s' is not an array of ranks", file)
                     : -(int)e->code;
 }
 

@@ -26,7 +26,8 @@ struct worker_config {
     struct opt_values *options;                                    /* owned */
     const char *store_url, *job, *roots, *out, *lines, *spec_file; /* of the options */
     int attempt;
-    int seat; /* how often this rank's worker was started again, this time included; mostly 0 */
+    int seat;    /* how often this rank's worker was started again, this time included; mostly 0 */
+    int joining; /* where seat > 0: a descriptor to be closed once this worker has joined */
     /* the plan, as it was read or made */
     struct plan plan;         /* owned */
     struct jobspec *spec;     /* of its spec, for as many workers as it has; owned */

@@ -14,6 +14,12 @@
 
 struct engine_ops;
 
+enum further_pass {
+    PASS_MADE,
+    PASS_FAILED, /* it weighs nothing, and no rank makes the step */
+    PASS_ABSENT  /* the program has ended; another process makes it (rank_env.resume) */
+};
+
 struct engine {
     const struct engine_ops *ops;
     struct trainer_env *env;          /* borrowed */
@@ -27,12 +33,14 @@ struct engine {
     bool open, wants_sure;
     size_t marks;
     /* The trainer's, once the strategy has begun: one more backward pass over the last step has its
-     * gradients in the replica, weighed `weight`; `voided`: it failed. Blocks until all ranks' are
-     * summed. */
-    int (*further)(void *ctx, double weight, bool voided, struct err *e);
-    void *further_ctx;
-    double idle;    /* seconds of the last `compute` that were not computing */
-    double loading; /* and of the rest those in which a user's program waited for its samples */
+     * gradients in the replica, weighed `weight`. Blocks until all ranks' are summed. */
+    int (*further)(void *ctx, double weight, enum further_pass how, struct err *e);
+    /* The trainer's too: 1 if `mine` is true on any rank, else 0. Blocks until all ranks ask; NULL:
+     * the strategy cannot. */
+    int (*any)(void *ctx, bool mine, struct err *e);
+    void *further_ctx; /* of both */
+    double idle;       /* seconds of the last `compute` that were not computing */
+    double loading;    /* and of the rest those in which a user's program waited for its samples */
 };
 
 struct engine_ops {

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "job/documents/results/scored.h"
 #include "kernels/device.h"
 #include "worker/checkpoint/artifact.h"

@@ -1,6 +1,6 @@
-/* A rank's data set: its own, or the keeper's (SEMANTICS.md 9). Where a host lacks the data set, or
- * has another one of the same name, the keeper sends its files, and the host keeps them
- * (worker/data/files/received.h). */
+/* A rank's data set: its own, or the keeper's (docs/semantics.md#ranks). Where a host lacks the
+ * data set, or has another one of the same name, the keeper sends its files, and the host keeps
+ * them (worker/data/files/received.h). */
 #ifndef WORKER_FETCH_H
 #define WORKER_FETCH_H
 

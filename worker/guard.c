@@ -3,6 +3,8 @@
  * with it. */
 #include "worker/guard.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,9 @@
 #include "job/seal.h"
 #include "store/store.h"
 
-static const double retry_seconds = 0.5, look_seconds = 0.1;
+static const double retry_seconds = 0.5;
+static const double look_seconds = 0.1, look_most = 1, look_share = 0.1; /* await_seat */
+static const int join_look_ms = 1000;
 
 static volatile sig_atomic_t worker, told_to_end; /* the signal, if one has asked for that */
 
@@ -28,6 +32,8 @@ struct guard {
     struct sign_key seal;
     bool takes_back;  /* its worker may be started again */
     int seat;         /* how often it was */
+    int joining;      /* a pipe's end: its other one is closed once that worker has joined, or died;
+                         -1: none is to join */
     struct fact lost; /* but for its message */
 };
 
@@ -48,6 +54,7 @@ static bool prepare(struct guard *g, const struct worker_config *c, int rank)
     g->password = password ? strdup(password) : NULL;
     g->lost = (struct fact){.type = FACT_LOST, .from = {.attempt = c->attempt, .rank = rank}};
     g->takes_back = plan_takes_back(&c->plan, c->spec);
+    g->joining = -1;
     snprintf(g->lost.from.job, sizeof g->lost.from.job, "%s", c->job);
     snprintf(g->lost.node, sizeof g->lost.node, "%s", c->plan.workers[rank].node);
     return g->url && seal && sign_unhex(seal, &g->seal, NULL) == 0;
@@ -92,15 +99,9 @@ static char *show_as(char **argv, size_t room, const char *text)
     return before;
 }
 
-/* As mpirun has it. */
 static void describe(struct guard *g, int status)
 {
-    if (WIFSIGNALED(status)) {
-        snprintf(g->lost.lost, sizeof g->lost.lost, "exited on signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    } else {
-        snprintf(g->lost.lost, sizeof g->lost.lost, "exited with code %d", WEXITSTATUS(status));
-    }
+    fact_describe_end(g->lost.lost, status);
     g->lost.number = fact_number_last(g->seat);
 }
 
@@ -129,31 +130,60 @@ static void tell(const struct guard *g)
     json_decref(j);
 }
 
-/* How often the coordinator has this rank's worker started again. */
-static int wanted_seat(const struct guard *g, struct store *s)
+/* What the coordinator has said last; false: nothing that could be read. */
+static bool hear(const struct guard *g, struct store *s, struct control *out)
 {
     json_t *j = store_doc_get(s, g->lost.from.job, "control", NULL);
-    struct control c;
-    bool ours = j && control_read(&c, j, NULL) >= 0 && sender_is(&c.from, &g->lost.from);
+    bool ours = j && control_read(out, j, NULL) >= 0 && sender_is(&out->from, &g->lost.from);
     json_decref(j);
-    return ours ? c.seats[g->lost.from.rank] : 0;
+    return ours;
 }
 
-/* Ends with the attempt, or returns once the worker is to be started again. */
+/* Ends with the attempt, or returns once the worker is to be started again. It looks more and more
+ * rarely, as the coordinator waits for longer each time, or for ever. */
 static void await_seat(struct guard *g)
 {
     struct store *s = NULL;
+    struct control c;
+    double began = clock_now();
     while (!told_to_end) {
         s = s ? s : open_store(g);
-        int seat = s ? wanted_seat(g, s) : 0;
-        if (seat > g->seat) {
+        if (s && hear(g, s, &c) && c.seats[g->lost.from.rank] > g->seat) {
             store_close(s);
-            g->seat = seat;
+            g->seat = c.seats[g->lost.from.rank];
             return;
         }
-        clock_sleep(look_seconds);
+        double wait = look_share * (clock_now() - began);
+        clock_sleep(wait < look_seconds ? look_seconds : wait > look_most ? look_most : wait);
     }
     _exit(128 + told_to_end);
+}
+
+static bool is_given_up(const struct guard *g, struct store *s)
+{
+    struct control c;
+    int rank = g->lost.from.rank;
+    return hear(g, s, &c) && c.seats[rank] == g->seat && control_has_lost(&c, rank);
+}
+
+/* Until the worker has joined or died. One that hangs is given up by the coordinator, which counts
+ * it as lost again: it is killed. */
+static void watch_join(struct guard *g)
+{
+    struct pollfd joining = {.fd = g->joining};
+    struct store *s = NULL;
+    while (poll(&joining, 1, join_look_ms) <= 0 && !told_to_end) {
+        s = s ? s : open_store(g);
+        if (s && is_given_up(g, s)) {
+            log_warn("guard", "a worker that did not join is killed", "rank=%d seat=%d",
+                     g->lost.from.rank, g->seat);
+            kill((pid_t)worker, SIGKILL);
+            break;
+        }
+    }
+    store_close(s);
+    close(g->joining);
+    g->joining = -1;
 }
 
 static void rest(void)
@@ -170,6 +200,9 @@ static void rest(void)
 static void keep_watch(struct guard *g)
 {
     int status = 0;
+    if (g->joining >= 0) {
+        watch_join(g);
+    }
     while (waitpid((pid_t)worker, &status, 0) != (pid_t)worker) {
     }
     if (!WIFSIGNALED(status) && g->seat == 0) {
@@ -205,6 +238,29 @@ static void pass_signals(void)
     sigaction(SIGINT, &forward, NULL);
 }
 
+/* Forks the next worker; true in that one. */
+static bool start_again(struct guard *g)
+{
+    int joining[2];
+    lend_seal(g);
+    pid_t pid = pipe2(joining, O_CLOEXEC) == 0 ? fork() : -1;
+    if (pid < 0) {
+        rest(); /* no process is to be had: nobody joins */
+    }
+    if (pid == 0) {
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGINT, SIG_DFL);
+        close(joining[0]);
+        g->joining = joining[1];
+        return true;
+    }
+    worker = pid;
+    forget_seal();
+    close(joining[1]);
+    g->joining = joining[0];
+    return false;
+}
+
 /* In the guard: until the attempt ends. Returns in each worker that is started again. */
 static void guard_on(struct guard *g, char **argv)
 {
@@ -214,21 +270,12 @@ static void guard_on(struct guard *g, char **argv)
     pass_signals();
     for (;;) {
         keep_watch(g);
-        lend_seal(g);
-        pid_t pid = fork();
-        if (pid == 0) {
-            signal(SIGTERM, SIG_DFL);
-            signal(SIGINT, SIG_DFL);
+        if (start_again(g)) {
             if (arguments) {
                 memcpy(argv[0], arguments, room);
             }
             return;
         }
-        if (pid < 0) {
-            rest(); /* no process is to be had: nobody joins */
-        }
-        worker = pid;
-        forget_seal();
     }
 }
 
@@ -254,6 +301,7 @@ int guard_begin(struct worker_config *c, char **argv, struct err *e)
         }
     }
     c->seat = g.seat;
+    c->joining = g.joining;
     free(g.url);
     free(g.password);
     return 0;

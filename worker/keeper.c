@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "worker/checkpoint/artifact.h"
 #include "worker/start.h"
 

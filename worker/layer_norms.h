@@ -21,7 +21,8 @@ struct layer_norms;
 /* engine: has its replica; borrowed. NULL: memory ran out. The caller frees. */
 struct layer_norms *layer_norms_new(struct engine *engine, struct err *e);
 void layer_norms_free(struct layer_norms *l); /* NULL is allowed */
-/* Before the gradients of this step. `first`: this rank is the lowest that is left. */
+/* Call it before the gradients of this step are computed. `first`: this rank is the lowest that is
+ * left. */
 void layer_norms_begin(struct layer_norms *l, int64_t local_step, bool first);
 /* This bucket's gradients are there, and were not handed over yet. */
 int layer_norms_bucket(struct layer_norms *l, const struct dev_bucket *b, struct err *e);

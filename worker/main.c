@@ -16,10 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/json/jsonx.h"
 #include "common/log.h"
+#include "job/documents/results/scored.h"
 #include "store/store.h"
 #include "worker/check.h"
 #include "worker/checkpoint/onnx.h"
@@ -172,16 +175,34 @@ static int evaluate(const struct worker_config *c, struct err *e)
     return evaluate_run(&ask, e);
 }
 
+/* The answer of --export-onnx: {"file", "bytes"}, or {"error"} where rc is negative. */
+static int print_exported(const char *path, int rc, struct err *e)
+{
+    struct stat st = {0};
+    if (rc >= 0 && stat(path, &st) < 0) {
+        rc = err_errno(e, ERR_IO, "cannot find '%.300s', which was written", path);
+    }
+    json_t *out = rc < 0 ? scored_refusal(e)
+                         : json_pack("{s:s, s:I}", "file", path, "bytes", (json_int_t)st.st_size);
+    char *text = jsonx_dump(out, false, NULL);
+    bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
+    free(text);
+    json_decref(out);
+    return rc < 0 || printed ? rc : err_set(e, ERR_IO, "cannot print the answer");
+}
+
 static int export_onnx(const struct opt_values *o, struct err *e)
 {
     const char *model = opt_string(o, "export-onnx"), *to = opt_string(o, "to");
     const char *end = strstr(model, ".safetensors");
     char path[PATH_MAX];
     int n = end && !end[strlen(".safetensors")] ? (int)(end - model) : (int)strlen(model);
+    int rc = 0;
     if (snprintf(path, sizeof(path), "%.*s.onnx", n, model) >= (int)sizeof(path)) {
-        return err_set(e, ERR_TOO_LARGE, "the name '%.100s…' is too long", model);
+        rc = err_set(e, ERR_TOO_LARGE, "the name '%.100s…' is too long", model);
     }
-    return onnx_export(model, to ? to : path, e);
+    to = to ? to : path;
+    return print_exported(to, rc < 0 ? rc : onnx_export(model, to, e), e);
 }
 
 int main(int argc, char **argv)

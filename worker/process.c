@@ -11,15 +11,15 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/run_as.h"
+#include "common/process/run_as.h"
 #include "job/seal.h"
 #include "worker/data/files/unpacked.h"
 #include "worker/exchange/transport/comm_mpi.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
-#include "worker/program/copy.h"
+#include "worker/program/files/copy.h"
 #include "worker/program/program.h"
-#include "worker/program/results.h"
+#include "worker/program/files/results.h"
 #include "worker/pulse/pulse.h"
 #include "worker/trainer.h"
 
@@ -49,7 +49,7 @@ struct process {
     struct own_folder copy; /* of an uploaded program */
     struct results results; /* what the program writes */
     int rank;
-    bool joined; /* of a worker that was started again: the keeper has let it in */
+    bool joined; /* of a worker that was started again: it takes part */
 };
 
 static double thread_age(void *ctx)
@@ -73,26 +73,23 @@ static void calibrated(void *ctx, struct profile *p)
     }
 }
 
-/* Where the keeper of this attempt is reached by workers that are started again: a name of this
- * host. */
-static void door_name(const struct worker_config *c, char out[64])
-{
-    snprintf(out, 64, "evenstep/%.32s/%d", c->job, c->attempt);
-}
-
 static int join(void *ctx, struct err *e)
 {
     struct process *w = ctx;
-    char door[64], guard[32];
+    char guard[32];
     struct stat of;
-    door_name(w->c, door);
     snprintf(guard, sizeof(guard), "/proc/%d", (int)getppid()); /* it is whom the keeper is, too */
     if (stat(guard, &of) < 0) {
         return err_errno(e, ERR_PEER, "cannot join: the guard is gone");
     }
-    int rc = comm_mpi_join(w->transport, door, of.st_uid, w->c->seat, e);
-    w->joined = rc == 0;
-    return rc;
+    return comm_mpi_join(w->transport, of.st_uid, e);
+}
+
+static void joined(void *ctx)
+{
+    struct process *w = ctx;
+    w->joined = true;
+    close(w->c->joining);
 }
 
 /* Whoever has it can speak for this rank, so it does not stay in the environment. */
@@ -254,6 +251,16 @@ static int open_rank(struct process *w, struct err *e)
     return rc;
 }
 
+static void set_calls(struct process *w)
+{
+    struct trainer_env *env = &w->env;
+    env->step_begin = step_begin;
+    env->calibrated = calibrated;
+    env->join = w->c->seat > 0 ? join : NULL;
+    env->joined = joined;
+    env->step_ctx = w;
+}
+
 static int run_rank(struct process *w, struct err *e)
 {
     struct worker_config *c = w->c;
@@ -272,14 +279,11 @@ static int run_rank(struct process *w, struct err *e)
     env->job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL;
     env->init_path = c->plan.init_path[0] ? c->plan.init_path : NULL;
     env->order = c->order;
-    env->step_begin = step_begin;
-    env->calibrated = calibrated;
-    env->step_ctx = w;
     env->ahead = w->program.ahead;
     env->keeps_own = c->spec->program.given;
     env->outlives_worker = c->mode == WORKER_JOB && plan_outlives_worker(&c->plan, c->spec);
     env->takes_back = env->outlives_worker && plan_takes_back(&c->plan, c->spec);
-    env->join = c->seat > 0 ? join : NULL;
+    set_calls(w);
     env->first_params = w->program.params;
     env->first_stats = w->program.stats;
     if (w->rank >= c->spec->workers) {
@@ -321,10 +325,11 @@ static void say_goodbye(struct process *w, int rc, const struct err *e)
     static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,
                                             [RUN_PAUSED] = OUTCOME_PAUSED,
                                             [RUN_STOPPED] = OUTCOME_STOPPED};
-    char quoted[700];
+    char quoted[700], hint[400];
     if (rc < 0) {
-        log_error("worker", "failed", "code=%s why=%s", err_name(e->code),
-                  log_quote(quoted, sizeof(quoted), e->message));
+        log_error("worker", "failed", "code=%s why=%s%s%s", err_name(e->code),
+                  log_quote(quoted, sizeof(quoted), e->message), e->hint[0] ? " hint=" : "",
+                  e->hint[0] ? log_quote(hint, sizeof(hint), e->hint) : "");
     }
     bool stays_out = w->c->seat > 0 && !w->joined; /* its guard tells, and the others go on */
     if (w->pulse && !stays_out && (rc < 0 || w->rank == w->c->spec->workers)) {
@@ -372,18 +377,17 @@ static bool has_lost(const struct process *w)
 static struct transport *open_transport(struct worker_config *c, struct err *e)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    if (c->seat > 0) {
-        return comm_mpi_open_seat(rank ? (int)strtol(rank, NULL, 10) : 0, c->spec->workers,
-                                  c->spec->workers + c->plan.servers, e);
-    }
-    struct transport *t = comm_mpi_open(e);
+    struct transport *t =
+        c->seat > 0 ? comm_mpi_open_seat(rank ? (int)strtol(rank, NULL, 10) : 0, c->seat,
+                                         c->spec->workers, c->spec->workers + c->plan.servers, e)
+                    : comm_mpi_open(e);
     if (t && c->mode == WORKER_JOB && plan_takes_back(&c->plan, c->spec)) {
         struct run_as as = {0};
         const char *name = getenv(RUN_AS_VARIABLE);
-        char door[64];
+        char attempt[64];
         bool other = name && run_as_find(&as, name, NULL) == 0;
-        door_name(c, door);
-        comm_mpi_set_door(t, door, other ? as.uid : geteuid());
+        snprintf(attempt, sizeof(attempt), "evenstep/%.32s/%d", c->job, c->attempt);
+        comm_mpi_name_doors(t, attempt, other ? as.uid : geteuid());
     }
     return t;
 }

@@ -5,12 +5,13 @@
  */
 #include "worker/start.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "worker/checkpoint/artifact.h"
-#include "worker/exchange/server/push.h"
+#include "worker/exchange/seat.h"
 
 struct start_head {
     int64_t text_bytes; /* progress, or the error's sentence */
@@ -39,13 +40,22 @@ static int blocks_alloc(struct start *s, struct err *e)
                : err_set(e, ERR_MEMORY, "cannot hold the parameters: memory ran out");
 }
 
+/* The state of a run that has made no step. */
+static void begin_anew(struct start *s, const struct jobspec *spec, int64_t samples)
+{
+    s->from.state.n_params = spec->network.n_params;
+    s->from.state.n_stats = spec->network.n_stat_floats;
+    s->from.state.best = -INFINITY;
+    cursor_init(&s->from.state.cursor, samples, (int64_t)spec->epochs);
+}
+
 static void point_blocks(struct start *s)
 {
     struct run_state *st = &s->from.state;
     st->params = s->from.params;
     st->optim = st->n_optim ? s->from.optim : NULL;
     st->stats = s->from.stats;
-    st->test_accuracy = st->test_loss = -1;
+    st->test_accuracy = st->test_loss = NAN;
 }
 
 static int check_samples(const struct start *s, int64_t samples, struct err *e)
@@ -83,8 +93,8 @@ static int check_continues(const struct start *s, const struct jobspec *spec, in
     }
     if (epochs <= done) {
         rc = err_set(e, ERR_INVALID,
-                     "there is nothing left to do: %lld epochs are done, and 'epochs' is %lld",
-                     done, epochs);
+                     "there is nothing left to do: 'epochs' is %lld, and that many are done",
+                     epochs);
         err_hint(e, "'epochs' counts from the first job's start; ask for more than it did");
     }
     return rc;
@@ -101,6 +111,7 @@ static int continue_job(struct start *s, struct trainer_env *env, int64_t sample
         return rc;
     }
     c->epochs = (int64_t)env->spec->epochs;
+    s->from.state.best = -INFINITY; /* that one is the other job's artifact */
     s->restored = true;
     log_info("start", "goes on where another job ended", "path=%s version=%lld epoch=%lld",
              s->from.path, (long long)s->from.state.version, (long long)c->epoch);
@@ -146,9 +157,7 @@ static int find_start(struct start *s, struct trainer_env *env, int64_t samples,
     if (env->init_path && spec->init_how.go_on) {
         return continue_job(s, env, samples, e);
     }
-    s->from.state.n_params = net->n_params;
-    s->from.state.n_stats = net->n_stat_floats;
-    cursor_init(&s->from.state.cursor, samples, (int64_t)spec->epochs);
+    begin_anew(s, spec, samples);
     rc = blocks_alloc(s, e);
     if (rc == 0) {
         if (env->first_params) {
@@ -304,9 +313,7 @@ int start_fresh(struct start *s, struct trainer_env *env, struct err *e)
 {
     const struct network *net = &env->spec->network;
     memset(s, 0, sizeof(*s));
-    s->from.state.n_params = net->n_params;
-    s->from.state.n_stats = net->n_stat_floats;
-    cursor_init(&s->from.state.cursor, env->data->train.samples, (int64_t)env->spec->epochs);
+    begin_anew(s, env->spec, env->data->train.samples);
     int rc = blocks_alloc(s, e);
     if (rc == 0) {
         network_init(net, env->spec->seed, s->from.params, s->from.stats);
@@ -315,52 +322,32 @@ int start_fresh(struct start *s, struct trainer_env *env, struct err *e)
     return rc;
 }
 
-static int take_message(struct trainer_env *env, void *out, size_t bytes, struct err *e)
-{
-    struct message m;
-    message_recv(&m, env->comm, env->comm->workers, TAG_SEAT, out, bytes, NULL, 0);
-    return comm_wait(env->comm, &m.op, e);
-}
-
 /* As a checkpoint has them: of all ranks, of which ours counts. */
-static int take_counters(struct start *s, struct trainer_env *env, size_t bytes, struct err *e)
+static void take_counters(struct start *s, int workers, json_t *own)
 {
-    char *text = calloc(1, bytes + 1);
-    int rc = text ? take_message(env, text, bytes, e)
-                  : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
-    json_t *own = rc >= 0 ? jsonx_parse(text, strlen(text), e) : NULL;
-    if (rc >= 0 && !own) {
-        rc = -(int)e->code;
-    }
     s->from.state.staleness = json_array();
-    for (int i = 0; own && i < env->comm->workers; i++) {
+    for (int i = 0; i < workers; i++) {
         json_array_append(s->from.state.staleness, own);
     }
     json_decref(own);
-    free(text);
-    return rc < 0 ? rc : 0;
 }
 
 int start_join(struct start *s, struct trainer_env *env, int64_t *local_step, struct err *e)
 {
-    struct seat_head head = {0};
+    struct seat seat;
     int rc;
-    if ((rc = env->join(env->step_ctx, e)) < 0 ||
-        (rc = take_message(env, &head, sizeof(head), e)) < 0) {
+    if ((rc = env->join(env->step_ctx, e)) < 0 || (rc = seat_take(env->comm, &seat, e)) < 0) {
         return rc;
     }
-    head.digest[sizeof(head.digest) - 1] = '\0';
-    if (head.digest[0] && strcmp(head.digest, env->data->digest) != 0) {
+    take_counters(s, env->comm->workers, seat.counters);
+    if (seat.digest[0] && strcmp(seat.digest, env->data->digest) != 0) {
         return err_set(e, ERR_DATA, "the data set has changed since the attempt began");
     }
-    if (head.text_bytes < 1 || head.text_bytes > (1 << 20)) {
-        return err_set(e, ERR_PEER, "the keeper's word to a worker that joins is malformed");
-    }
     s->restored = true;
-    s->began = head.job_start;
-    s->from.state.version = head.version;
-    *local_step = head.pushes;
-    return take_counters(s, env, (size_t)head.text_bytes, e);
+    s->began = seat.job_start;
+    s->from.state.version = seat.version;
+    *local_step = seat.pushes;
+    return 0;
 }
 
 void start_release(struct start *s)

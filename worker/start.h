@@ -19,9 +19,10 @@ struct start {
  * go into a fresh cursor. */
 int start_give(struct start *s, struct trainer_env *env, int64_t samples, struct err *e);
 int start_receive(struct start *s, struct trainer_env *env, struct err *e);
-/* Of a worker that takes the seat of one that died: a fresh start, whose parameters the server's
- * first answer replaces; and, once it reaches the keeper, its counters and the job's time.
- * local_step: steps that the rank has made in this attempt. */
+/* For a worker that takes the seat of one that died. start_fresh(): a fresh start, whose parameters
+ * the server's first answer replaces. start_join(), once the worker has reached the keeper:
+ * receives its counters and the job's time; local_step: steps that the rank has made in this
+ * attempt. */
 int start_fresh(struct start *s, struct trainer_env *env, struct err *e);
 int start_join(struct start *s, struct trainer_env *env, int64_t *local_step, struct err *e);
 void start_release(struct start *s);

@@ -8,7 +8,7 @@
  * (worker/engine.h) computes: a network of ours on a device, or a user's own program. Buckets of
  * gradients leave while the engine still computes the rest. Time spent computing is measured here,
  * up to the last gradient and without the time spent handing buckets over: under a barrier all
- * steps take equally long, and only this figure shows which rank is slow (DESIGN.md decision 10).
+ * steps take equally long, and only this figure shows which rank is slow (docs/semantics.md#time).
  * Nothing is allocated in a step.
  */
 #include "worker/trainer.h"
@@ -72,6 +72,12 @@ static int ask_lost(void *ctx, int *out)
 {
     struct telemetry *t = ((struct trainer *)ctx)->env->telemetry;
     return t->lost(t->ctx, out);
+}
+
+static int ask_seats(void *ctx, int *out)
+{
+    struct telemetry *t = ((struct trainer *)ctx)->env->telemetry;
+    return t->seats(t->ctx, out);
 }
 
 static void tell_undone(void *ctx, int staleness, int64_t steps, int64_t samples)
@@ -184,12 +190,16 @@ static int check_handed(const struct trainer *t, struct err *e)
 }
 
 /* What the engine asks for: see engine.h. */
-static int sum_further(void *ctx, double weight, bool voided, struct err *e)
+static int sum_further(void *ctx, double weight, enum further_pass how, struct err *e)
 {
     struct trainer *t = ctx;
     const struct strategy_ops *ops = t->strategy->ops;
     struct engine *g = t->engine;
-    struct work w = {.action = DO_TRAIN, .weight = weight, .voided = voided, .further = true};
+    struct work w = {.action = DO_TRAIN,
+                     .weight = weight,
+                     .voided = how == PASS_FAILED,
+                     .further = true,
+                     .absent = how == PASS_ABSENT};
     if (!ops->on_further) {
         err_set(e, ERR_UNSUPPORTED,
                 "one more backward pass cannot join the step's gradients, which '%s' has taken",
@@ -202,6 +212,12 @@ static int sum_further(void *ctx, double weight, bool voided, struct err *e)
     }
     int rc = check_handed(t, e);
     return rc < 0 ? rc : ops->on_further(t->strategy, &w, e);
+}
+
+static int ask_any(void *ctx, bool mine, struct err *e)
+{
+    struct trainer *t = ctx;
+    return t->strategy->ops->any(t->strategy, mine, e);
 }
 
 static void free_start(struct trainer *t)
@@ -245,6 +261,10 @@ static int start_strategy(struct trainer *t, struct err *e)
         t->rank.lost = ask_lost;
         t->rank.undone = tell_undone;
     }
+    if (t->env->takes_back) {
+        t->rank.seats = ask_seats;
+    }
+    t->rank.comes_back = t->env->join != NULL;
     if (t->engine->ops->resume) {
         t->rank.give = give;
         t->rank.resume = resume;
@@ -254,9 +274,13 @@ static int start_strategy(struct trainer *t, struct err *e)
     }
     t->engine->job_start = t->rank.job_start;
     t->engine->further = sum_further;
+    t->engine->any = ops->any ? ask_any : NULL;
     t->engine->further_ctx = t;
     t->strategy = ops->start(&t->rank, state, e);
     free_start(t);
+    if (t->strategy && t->env->join) {
+        t->env->joined(t->env->step_ctx);
+    }
     return t->strategy ? 0 : -(int)e->code;
 }
 
@@ -321,31 +345,20 @@ static int check_measured(struct trainer *t, const struct dev_result *r, struct 
     return t->norms && !r->absent ? layer_norms_end(t->norms, e) : 0;
 }
 
-static int train(struct trainer *t, struct work *w, struct err *e)
+/* Computes the slice that is loaded, and sums. */
+static int make_step(struct trainer *t, struct work *w, struct err *e)
 {
     struct trainer_env *env = t->env;
     struct engine *g = t->engine;
     struct dev_result result = {.finite = true};
-    int rc;
-    set_phase(t, PHASE_LOAD);
-    double asked = comm_now(env->comm);
-    if ((rc = g->ops->load(g, w, e)) < 0) {
-        return rc;
-    }
-    t->load_seconds = comm_now(env->comm) - asked;
-    t->work = w;
     t->handing = 0;
-    t->local_step++;
     g->idle = g->loading = 0;
-    if (t->norms) {
-        layer_norms_begin(t->norms, t->local_step, w->slice.count > 0 && is_first(t));
-    }
     set_phase(t, PHASE_COMPUTE);
     double begin = comm_now(env->comm);
     if (env->step_begin) {
         env->step_begin(env->step_ctx);
     }
-    rc = g->ops->compute(g, w, &result, hand_over, t, e);
+    int rc = g->ops->compute(g, w, &result, hand_over, t, e);
     double seconds = comm_now(env->comm) - begin - t->handing - g->idle;
     if (rc < 0 || (rc = check_handed(t, e)) < 0 || (rc = check_finite(t, w, &result, e)) < 0 ||
         (rc = check_measured(t, &result, e)) < 0 || (rc = tell_measured(t, false, e)) < 0) {
@@ -358,6 +371,29 @@ static int train(struct trainer *t, struct work *w, struct err *e)
     }
     set_phase(t, PHASE_EXCHANGE);
     return t->strategy->ops->on_gradients(t->strategy, w, &result, seconds, e);
+}
+
+static int train(struct trainer *t, struct work *w, struct err *e)
+{
+    struct trainer_env *env = t->env;
+    struct engine *g = t->engine;
+    int rc;
+    set_phase(t, PHASE_LOAD);
+    double asked = comm_now(env->comm);
+    if ((rc = g->ops->load(g, w, e)) < 0) {
+        return rc;
+    }
+    t->load_seconds = comm_now(env->comm) - asked;
+    t->work = w;
+    t->local_step++;
+    if (t->norms) {
+        layer_norms_begin(t->norms, t->local_step, w->slice.count > 0 && is_first(t));
+    }
+    do {
+        t->strategy->once_more = false;
+        rc = make_step(t, w, e);
+    } while (rc >= 0 && t->strategy->once_more);
+    return rc;
 }
 
 static int evaluate(struct trainer *t, struct work *w, struct err *e)

@@ -27,11 +27,12 @@ struct trainer_env {
     int ahead;             /* as rank_env.ahead, for servers */
     bool keeps_own;        /* as rank_env.keeps_own */
     bool outlives_worker;  /* rank_env.lost is asked */
-    bool takes_back;       /* keeper: rank_env.seats is */
+    bool takes_back;       /* rank_env.seats is, too */
     /* Of a worker that takes the seat of one that died: reaches the keeper. NULL: it starts with
      * the attempt. */
     int (*join)(void *step_ctx, struct err *e);
-    char data_digest[68]; /* of rank 0's data set; the trainer and the keeper fill it */
+    void (*joined)(void *step_ctx); /* after join: it takes part */
+    char data_digest[68];           /* of rank 0's data set; the trainer and the keeper fill it */
     const float *first_params, *first_stats; /* of a user's program, in place of random ones; NULL:
                                                 there is none */
     const json_t *order;                     /* of gradients at the server, see rank_env; or NULL */

@@ -9,7 +9,8 @@ enum { BARS_LINE = 512 };
 
 /* Workers that are not lost. */
 int bars_workers(const json_t *job);
-/* State, bar, figures; left: seconds until the end, 0 if they are not known. */
+/* The line of the job: state, bar, figures. left: seconds until the end, 0 if they are not
+ * known. */
 void bars_job(const json_t *job, double left, char out[BARS_LINE]);
 /* A line for each worker, `most` at most, with a bar of its step against the longest one: █
  * computes, ▒ exchanges, ░ waits. Each line begins with "\n" and is at most `width` columns wide

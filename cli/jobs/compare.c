@@ -4,7 +4,7 @@
 #include "cli/jobs/jobs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { JOBS_MOST = 12, POINTER_BYTES = 200 };
 

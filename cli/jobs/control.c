@@ -48,7 +48,7 @@ int command_priority(struct session *s)
     char path[256], *end;
     long priority = strtol(given, &end, 10);
     if (end == given || *end) {
-        return err_set(&s->err, ERR_INVALID, "the priority '%.40s' is no number", given);
+        return err_set(&s->err, ERR_INVALID, "the priority '%.40s' is not a number", given);
     }
     int rc = job_path(s, session_argument(s, 0), "", path);
     if (rc < 0) {

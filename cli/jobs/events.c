@@ -7,8 +7,8 @@
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
 #include "cli/terminal.h"
-#include "common/jsonx.h"
-#include "common/text.h"
+#include "common/json/jsonx.h"
+#include "common/text/text.h"
 
 enum { LINE_BYTES = 16 << 20, WIDTH_USUAL = 100, SHOWN_BYTES = 4096 };
 

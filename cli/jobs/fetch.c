@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/json/jsonx.h"
+#include "common/process/proc.h"
 
 /* The address's content as a file, which is not there before it is whole. */
 static int download(struct session *s, const char *path, const char *file)
@@ -84,7 +84,9 @@ int fetch_one(struct session *s, const char *id, const char *folder, const char 
     client_address(&path);
     address_of(&path, id, name);
     int rc = make_folder_of(file, e);
-    rc = rc < 0 ? rc : download(s, path.data, file);
+    if (rc >= 0) {
+        rc = download(s, path.data, file);
+    }
     buf_release(&path);
     if (rc == 0 && files) {
         json_array_append_new(files, jsonx_text(file));

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/documents/results/scored.h"
 
 static int show(struct session *s, const char *rest, void (*print)(const json_t *answer))

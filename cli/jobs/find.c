@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 
 enum { ID_LENGTH = 16, LISTED_MOST = 10, LINES_BYTES = 1 << 16 };
 

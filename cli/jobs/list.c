@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/jobs/jobs.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { PAGE = 100 };
 

@@ -6,10 +6,10 @@
 
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/clock.h"
-#include "common/jsonx.h"
-#include "common/text.h"
+#include "common/json/jsonx.h"
+#include "common/text/text.h"
 
 enum { LINE_BYTES = 16 << 20, RETRIES = 40 };
 static const double period = 0.5;

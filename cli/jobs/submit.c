@@ -3,8 +3,8 @@
 
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/watch.h"
-#include "common/buf.h"
-#include "common/jsonx.h"
+#include "common/text/buf.h"
+#include "common/json/jsonx.h"
 
 enum { SPEC_BYTES = 16 << 20 };
 

@@ -6,7 +6,7 @@
 #include "cli/jobs/jobs.h"
 #include "cli/terminal.h"
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { PATH = 256, TITLES = 8, TITLE = 24, RETRIES = 40, ID_LENGTH = 16, LINE = 400 };
 static const double period = 1;
@@ -229,8 +229,9 @@ static void print_plan(const json_t *plan)
 {
     json_t *settings = json_object_get(plan, "settings"), *one;
     size_t i;
-    printf("%d trials, %d jobs\n", (int)json_integer_value(json_object_get(plan, "trials")),
-           (int)json_integer_value(json_object_get(plan, "jobs")));
+    int trials = (int)json_integer_value(json_object_get(plan, "trials")),
+        jobs = (int)json_integer_value(json_object_get(plan, "jobs"));
+    printf("%d trial%s, %d job%s\n", trials, trials == 1 ? "" : "s", jobs, jobs == 1 ? "" : "s");
     json_array_foreach(settings, i, one) {
         char *text = json_dumps(one, JSON_REAL_PRECISION(6));
         terminal_say("", "%zu  %s", i + 1, text ? text : "");

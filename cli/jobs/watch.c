@@ -11,7 +11,7 @@
 #include "cli/jobs/jobs.h"
 #include "cli/terminal.h"
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { RETRIES = 40 };
 static const double period = 0.5;

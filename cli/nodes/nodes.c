@@ -1,8 +1,10 @@
 /* Nodes: the list, one of them, and what an operator asks of them. */
 #include "cli/nodes/nodes.h"
 
+#include <stdlib.h>
+
 #include "cli/terminal.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 const struct opt nodes_options[] = {
     {"quiet", NULL, OPT_FLAG, NULL, 0, 0, "prints names alone (-q)"},
@@ -45,20 +47,83 @@ static void print_names(const json_t *answer)
 
 /* ---- one ------------------------------------------------------------------------------------- */
 
-/* Every key with its value. */
+enum { MOST_BYTES = 1 << 20 };
+
+static bool is_plain(const json_t *value)
+{
+    size_t i;
+    json_t *item;
+    bool plain = !json_is_object(value);
+    json_array_foreach((json_t *)value, i, item) {
+        plain = plain && !json_is_object(item) && !json_is_array(item);
+    }
+    return plain;
+}
+
+static void add_text(struct buf *out, const json_t *value)
+{
+    char *dumped = json_is_string(value) ? NULL : jsonx_dump(value, false, NULL);
+    const char *text = dumped ? dumped : json_string_value(value);
+    buf_adds(out, json_is_null(value) || !text || !*text ? "-" : text);
+    free(dumped);
+}
+
+/* The values of a list stand one behind the other: "fp32, bf16". */
+static void add_row(json_t *rows, const char *path, const json_t *value)
+{
+    struct buf text;
+    size_t i;
+    json_t *item;
+    buf_init(&text, MOST_BYTES);
+    json_array_foreach((json_t *)value, i, item) {
+        buf_adds(&text, i > 0 ? ", " : "");
+        add_text(&text, item);
+    }
+    if (text.len == 0) {
+        add_text(&text, json_is_object(value) || json_is_array(value) ? json_null() : value);
+    }
+    json_object_set_new(rows, path, jsonx_text(text.failed ? "-" : text.data));
+    buf_release(&text);
+}
+
+/* rows[PATH] = text for each value: "versions.evenstep", "interpreters.0.path". */
+static void add_rows(json_t *rows, const char *path, const json_t *value)
+{
+    char name[160];
+    const char *key, *dot = *path ? "." : "";
+    size_t i;
+    json_t *inner;
+    if (is_plain(value) || json_object_size(value) + json_array_size(value) == 0) {
+        add_row(rows, path, value);
+        return;
+    }
+    json_object_foreach((json_t *)value, key, inner) {
+        snprintf(name, sizeof name, "%s%s%s", path, dot, key);
+        add_rows(rows, name, inner);
+    }
+    json_array_foreach((json_t *)value, i, inner) {
+        snprintf(name, sizeof name, "%s%s%zu", path, dot, i);
+        add_rows(rows, name, inner);
+    }
+}
+
+/* Every value on a line, continued where it is wider than the terminal: nothing is cut. */
 static void print_node(const json_t *node)
 {
-    static const struct column columns[] = {
-        {"", "key", COLUMN_WHOLE},
-        {"", "value", COLUMN_TEXT},
-        COLUMNS_END,
-    };
-    const char *key;
-    json_t *value, *rows = json_array();
-    json_object_foreach((json_t *)node, key, value) {
-        json_array_append_new(rows, json_pack("{s:s, s:O}", "key", key, "value", value));
+    const char *name;
+    int widest = 0;
+    json_t *text, *rows = json_object();
+    add_rows(rows, "", node);
+    json_object_foreach(rows, name, text) {
+        int n = text_columns(name);
+        widest = n > widest ? n : widest;
     }
-    columns_print(rows, columns, "", stdout);
+    json_object_foreach(rows, name, text) {
+        char first[200];
+        int fill = widest - text_columns(name) + 2;
+        snprintf(first, sizeof first, "%s%*s", name, fill, "");
+        text_fill(stdout, terminal_width(stdout), first, widest + 2, json_string_value(text));
+    }
     json_decref(rows);
 }
 

@@ -52,12 +52,17 @@ int argument_places(const struct command *c)
     return n;
 }
 
-static const struct opt options[] = {CLIENT_HELP, {0}};
+static const struct opt completion_options[] = {CLIENT_HELP, {0}};
+const struct opt manual_options[] = {
+    {"json", NULL, OPT_FLAG, NULL, 0, 0, "prints the commands, their options and statuses as JSON"},
+    CLIENT_HELP,
+    {0},
+};
 
 /* Parses the options of a command that prints. True: go on, with *v; false: *status is how it
  * ends. */
-static bool begin(const char *usage, int arguments, int argc, char **argv, struct opt_values **v,
-                  int *status)
+static bool begin(const struct opt *options, const char *usage, int arguments, int argc,
+                  char **argv, struct opt_values **v, int *status)
 {
     struct err e = {0};
     int rc = opt_begin(options, usage, argc, argv, v, &e);
@@ -81,7 +86,8 @@ int command_completion(int argc, char **argv)
     } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
     struct opt_values *v;
     int status;
-    if (!begin("evenstep completion bash|zsh|fish", 1, argc, argv, &v, &status)) {
+    if (!begin(completion_options, "evenstep completion bash|zsh|fish", 1, argc, argv, &v,
+               &status)) {
         return status;
     }
     status = STATUS_USAGE;
@@ -92,7 +98,7 @@ int command_completion(int argc, char **argv)
         }
     }
     if (status != STATUS_DONE) {
-        fprintf(stderr, "evenstep: '%.40s' is no shell that is known here: bash, zsh or fish\n",
+        fprintf(stderr, "evenstep: '%.40s' is not a known shell: expected bash, zsh or fish\n",
                 opt_positional(v, 0));
     }
     opt_free(v);
@@ -103,8 +109,14 @@ int command_manual(int argc, char **argv)
 {
     struct opt_values *v;
     int status;
-    if (begin("evenstep manual", 0, argc, argv, &v, &status)) {
-        print_manual(stdout);
+    if (begin(manual_options, "evenstep manual", 0, argc, argv, &v, &status)) {
+        if (opt_flag(v, "json")) {
+            json_t *all = manual_json();
+            session_put(all);
+            json_decref(all);
+        } else {
+            print_manual(stdout);
+        }
         opt_free(v);
     }
     return status;

@@ -3,6 +3,7 @@
 #ifndef CLI_PRINT_PRINT_H
 #define CLI_PRINT_PRINT_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "cli/commands.h"
@@ -26,13 +27,18 @@ enum word_kind {
 enum word_kind word_kind(const char *word);
 /* The kind of a command's i-th argument: the last word holds for all that follow. */
 enum word_kind argument_kind(const struct command *c, int i);
-/* How many arguments stand before the one that may be repeated, or in all. */
+/* How many arguments come before the one that may be repeated; how many there are if none may. */
 int argument_places(const struct command *c);
 
 void print_bash(FILE *out);   /* bash.c */
 void print_zsh(FILE *out);    /* zsh.c */
 void print_fish(FILE *out);   /* fish.c */
 void print_manual(FILE *out); /* manual.c: evenstep(1), roff */
+/* manual_json.c: {"version", "commands": [{"name", "group", "arguments", "help", "options": […]}],
+ * "statuses": […]}; new reference. */
+json_t *manual_json(void);
+
+extern const struct opt manual_options[]; /* print.c */
 
 int command_completion(int argc, char **argv);
 int command_manual(int argc, char **argv);

@@ -9,8 +9,8 @@
 
 #include "cli/jobs/watch.h"
 #include "cli/run/logline.h"
-#include "common/buf.h"
-#include "common/text.h"
+#include "common/text/buf.h"
+#include "common/text/text.h"
 
 enum { LINE_BYTES = 4096, REST_BYTES = 1 << 20, RANKS_MOST = 16 };
 

@@ -1,5 +1,5 @@
-/* A job of `evenstep run` until its end: its progress, what rank 0's program prints and whose
- * program was started again, on stderr, and the signals that end it early. */
+/* Follows a job of `evenstep run` until its end. Prints its progress, what rank 0's program prints,
+ * and which rank's program was started again, on stderr. Handles the signals that end it early. */
 #ifndef CLI_RUN_FOLLOW_H
 #define CLI_RUN_FOLLOW_H
 

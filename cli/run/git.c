@@ -6,31 +6,14 @@
  */
 #include "cli/run/git.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
 
-#include "common/clock.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { LIST_BYTES = 64 << 20 };
 static const double patience_seconds = 60;
-
-/* Its exit code; negative: it was too slow. */
-static int await(pid_t pid)
-{
-    double until = clock_now() + patience_seconds;
-    int code = 0;
-    while (!proc_poll(pid, &code)) {
-        if (clock_now() > until) {
-            proc_stop(pid, 0);
-            return -1;
-        }
-        clock_sleep(0.002);
-    }
-    return code;
-}
 
 static pid_t start(const char *folder, const char *output)
 {
@@ -68,7 +51,7 @@ int git_list(const char *folder, char **paths, size_t *n, struct err *e)
     }
     snprintf(output, sizeof output, "%s/files", dir);
     pid_t pid = start(folder, output);
-    int code = pid > 0 ? await(pid) : 1;
+    int code = pid > 0 ? proc_await(pid, patience_seconds) : 1;
     if (code < 0) {
         err_set(e, ERR_TIMEOUT, "git has not listed the files of '%.300s' within %g s", folder,
                 patience_seconds);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { FILE_BYTES = 1 << 20 };
 

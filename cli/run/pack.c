@@ -7,8 +7,8 @@
 
 #include "cli/run/files.h"
 #include "cli/run/tar.h"
-#include "common/buf.h"
-#include "common/proc.h"
+#include "common/text/buf.h"
+#include "common/process/proc.h"
 
 enum { LARGEST = 5 };
 

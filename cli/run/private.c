@@ -13,7 +13,7 @@
 #include "cli/run/logline.h"
 #include "common/clock.h"
 #include "common/path.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "store/store.h"
 
 enum { NODES_MOST = 64, OPTIONS = 12, LOG_BYTES = 1 << 20, DIR_BYTES = 80 };

@@ -3,8 +3,9 @@
  *
  *     pack the folder ─► a service, or one for this run ─► upload ─► submit ─► follow ─► artifacts
  *
- * The first line of stdout is the job's id and nothing else is there; everything for people is on
- * stderr. The exit status says how it ended (cli/status.h; docs/own-program-run.md).
+ * The first line of stdout is the job's id and nothing else is there, or with --json the job's
+ * document once it has ended or is left; everything for people is on stderr. The exit status says
+ * how it ended (cli/status.h; docs/own-program-run.md).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "cli/jobs/fetch.h"
 #include "cli/run/follow.h"
 #include "cli/run/pack.h"
-#include "cli/run/places.h"
+#include "cli/run/refusals.h"
 #include "cli/run/private.h"
 #include "cli/run/spec.h"
 #include "cli/session.h"
@@ -41,6 +42,8 @@ const struct opt run_options[] = {
      "folder that goes to the nodes and that the program runs in (default: the file's)"},
     {"output", "DIR", OPT_STRING, NULL, 0, 0, "the job's artifacts are brought back into it"},
     {"detach", NULL, OPT_FLAG, NULL, 0, 0, "ends when the job is submitted"},
+    {"json", NULL, OPT_FLAG, NULL, 0, 0,
+     "prints the job as JSON on stdout when the command ends, and nothing else there"},
     CLIENT_ADDRESS,
     CLIENT_HELP,
     {0},
@@ -129,11 +132,21 @@ static int submit(struct run *r)
     }
     snprintf(r->id, sizeof r->id, "%s", id ? id : "");
     json_decref(job);
-    if (id) {
+    if (id && !r->session.json) {
         printf("%s\n", r->id);
         fflush(stdout);
     }
     return -(int)err_of(r)->code;
+}
+
+/* Its document, as it is now. What is wrong already stays the error that is told. */
+static void print_document(struct run *r)
+{
+    char path[128];
+    struct err before = *err_of(r);
+    snprintf(path, sizeof path, "/api/v1/jobs/%s", r->id);
+    session_show(&r->session, "GET", path, NULL);
+    *err_of(r) = before.code ? before : *err_of(r);
 }
 
 /* The page, and where we may ask for it, an address that signs a browser in. */
@@ -159,7 +172,7 @@ static int pack(struct run *r)
 {
     const struct opt_values *o = r->session.options;
     const struct run_program *p = &r->program;
-    const char *why = opt_string(o, "folder") ? NULL : places_no_project(p->folder);
+    const char *why = opt_string(o, "folder") ? NULL : refusal_of_folder(p->folder);
     if (why && p->module) {
         err_set(err_of(r), ERR_INVALID, "%s is not taken for the folder of module '%s', since %s",
                 p->folder, p->module, why);
@@ -173,8 +186,9 @@ static int pack(struct run *r)
                 "(--folder takes it all the same)\n",
                 p->file, (double)r->pack.n / 1024, p->folder, why);
     } else if (rc == 0) {
-        fprintf(stderr, "packed %zu files%s of %s, %.1f KiB\n", r->pack.files,
-                r->pack.by_git ? " that git knows" : "", p->folder, (double)r->pack.n / 1024);
+        fprintf(stderr, "packed %zu file%s%s of %s, %.1f KiB\n", r->pack.files,
+                r->pack.files == 1 ? "" : "s", r->pack.by_git ? " that git knows" : "", p->folder,
+                (double)r->pack.n / 1024);
     }
     return rc;
 }
@@ -235,7 +249,11 @@ static enum status run(struct run *r, const char *file)
         return not_served(r);
     }
     tell_page(r);
-    return opt_flag(r->session.options, "detach") ? STATUS_DONE : follow(r);
+    status = opt_flag(r->session.options, "detach") ? STATUS_DONE : follow(r);
+    if (r->session.json) {
+        print_document(r);
+    }
+    return status;
 }
 
 /* "python3", "/usr/bin/python3.11": `evenstep run python3 train.py`, as other launchers have it. */
@@ -303,6 +321,7 @@ int command_run(int argc, char **given)
         free(argv);
         return rc < 0 ? STATUS_USAGE : STATUS_DONE;
     }
+    r.session.json = opt_flag(r.session.options, "json");
     enum status status = run_file(&r, argc - first, argv + first);
     if (err_of(&r)->code) {
         session_complain(err_of(&r), r.session.client.problems);

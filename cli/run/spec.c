@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/run/places.h"
-#include "common/jsonx.h"
+#include "cli/run/refusals.h"
+#include "common/json/jsonx.h"
 #include "job/spec/spec.h"
 
 enum { KEY_BYTES = 200 };
@@ -74,7 +74,7 @@ int run_program_find(struct run_program *p, const char *file, const char *folder
                 file);
         return err_hint(e, "chmod +x makes it executable");
     }
-    const char *why = p->is_python ? NULL : places_no_program(real);
+    const char *why = p->is_python ? NULL : refusal_of_program(real);
     if (why) {
         return err_set(e, ERR_INVALID, "'%.200s' is no program: %s", file, why);
     }
@@ -138,13 +138,13 @@ static int set_at(json_t *spec, const char *pointer, json_t *value, struct err *
     for (;;) {
         if (*at != '/' || next_key(&at, key) < 0) {
             json_decref(value);
-            return err_set(e, ERR_INVALID, "--set: '%.100s' is no JSON pointer, such as /seed",
+            return err_set(e, ERR_INVALID, "--set: '%.100s' is not a JSON pointer, such as /seed",
                            pointer);
         }
         if (!json_is_object(place)) {
             json_decref(value);
-            return err_set(e, ERR_INVALID, "--set: '%.100s' leads into something that is no object",
-                           pointer);
+            return err_set(e, ERR_INVALID,
+                           "--set: '%.100s' leads into something that is not an object", pointer);
         }
         if (!*at) {
             json_object_set_new(place, key, value);
@@ -171,7 +171,7 @@ static int set_one(json_t *spec, const char *text, struct err *e)
     json_t *value = json_loads(equals + 1, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     value = value ? value : json_string(equals + 1);
     return value ? set_at(spec, pointer, value, e)
-                 : err_set(e, ERR_INVALID, "--set '%.100s': the value is no UTF-8", text);
+                 : err_set(e, ERR_INVALID, "--set '%.100s': the value is not UTF-8", text);
 }
 
 /* ---- --env ----------------------------------------------------------------------------------- */

@@ -28,8 +28,9 @@ int run_module_find(struct run_program *p, const char *module, const char *folde
  * not begin with / is of the current folder and must be there; links in it stay, since a virtual
  * environment is known by the path of its link. */
 int run_python(const struct opt_values *options, char out[PATH_MAX], struct err *e);
-/* What is submitted but for the program's digest, which the service tells: options --workers,
- * --strategy, --name, --python, --ddp, --env, and every --set. A new reference; NULL with an error.
+/* The job spec without the program's digest, which only the service knows. It is made of the
+ * options --workers, --strategy, --name, --python, --ddp, --env, and every --set. A new reference;
+ * NULL with an error.
  */
 json_t *run_spec(const struct run_program *p, const struct opt_values *options, struct err *e);
 

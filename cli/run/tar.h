@@ -8,15 +8,15 @@
 #ifndef CLI_RUN_TAR_H
 #define CLI_RUN_TAR_H
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/archive/tar_header.h"
 
 enum { TAR_END_BYTES = 2 * TAR_BLOCK };
 
 /* Appends one file of n bytes. path: relative, without "./". */
 void tar_add(struct buf *out, const char *path, bool executable, const void *bytes, size_t n);
-/* What stands before the content of a file of n bytes, for who writes that himself, and behind it
- * tar_fill(n) zeros. */
+/* The header of a file of n bytes. The caller appends the content itself, and then tar_fill(n)
+ * zeros. */
 void tar_head(struct buf *out, const char *path, bool executable, size_t n);
 size_t tar_fill(size_t n);
 /* Two empty blocks. out->failed then says whether everything fitted. */

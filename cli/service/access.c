@@ -4,7 +4,7 @@
 
 #include "cli/service/service.h"
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/err.h"
 
 struct bundle_file {

@@ -6,7 +6,7 @@
 #include "cli/service/bundle.h"
 #include "cli/service/service.h"
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 #define ROUTE "/api/v1/datasets"
 static const double shown_every_s = 0.2;

@@ -3,8 +3,8 @@
 
 #include "cli/service/service.h"
 #include "cli/terminal.h"
-#include "common/jsonx.h"
-#include "common/text.h"
+#include "common/json/jsonx.h"
+#include "common/text/text.h"
 
 /* ---- programs -------------------------------------------------------------------------------- */
 

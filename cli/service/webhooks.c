@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/service/service.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 const struct opt webhook_options[] = {
     {"state", "STATE", OPT_LIST, NULL, 0, 0,

@@ -118,7 +118,8 @@ struct es_slice {
     int64_t step_count;     /* samples of all ranks in this step; 0: not known (a server) */
     const int64_t *indices; /* [count]: which samples; the library's until es_begin of the slice
                                `ahead` numbers later */
-    int epoch_last;         /* 1: the epoch's last one for this rank */
+    int epoch_last;         /* 1: the epoch's last one for this rank; where the run's end was not
+                               known yet, one of number -1 may follow */
 };
 
 /* How many epochs the program wants, if es_about did not say. Before es_start. INFINITY: the job's
@@ -210,18 +211,27 @@ int es_held_back(const struct es_result *result);
 int es_abort(void);
 
 /* The loop over an epoch's slices has ended. Blocks until what follows (an evaluation) sees
- * averaged parameters. Returns as es_begin does. */
+ * averaged parameters. Returns as es_begin does. A program that evaluates after each epoch:
+ *
+ *   while (es_next(&slice) == 1) {
+ *       if (slice.number >= 0) { es_begin(slice.number); … es_gradients(&result); … }
+ *       if (slice.epoch_last && es_epoch_end(slice.epoch) == 0) { … es_log(json); }
+ *   }
+ *   es_leave();
+ */
 int es_epoch_end(int64_t epoch);
 
 /* es_next and es_begin in one, es_epoch_end after an epoch's last slice, and es_leave when there
  * are none any more; for a program that takes no slice ahead and has no state of its own. Slices
- * without samples come too: put zeros into run.grads. Returns as es_next. */
+ * without samples come too: put zeros into run.grads. Returns as es_next, in the next epoch
+ * already: what is logged in this loop counts for the evaluation behind that one (es_epoch_end). */
 int es_step(struct es_slice *slice);
 
 /* ---- telling, saving, leaving ---------------------------------------------------------------- */
 
 /* Metrics for the job's page, a JSON object of numbers by name: {"test_accuracy": 0.98}. They may
- * be a job's target. Never blocks for other ranks. */
+ * be a job's target. JSON has no NaN: such a value is the text "nan", "inf" or "-inf". Never blocks
+ * for other ranks. */
 int es_log(const char *json);
 
 /* Answers ES_SAVE and ES_GO_SAVE: the program's own state (optimizer, random numbers), any bytes;

@@ -21,13 +21,13 @@ struct session {
     bool over;            /* no slice comes any more, none that came is worked on */
     bool left;            /* LEAVE was answered, or FAILED sent */
     bool has_state, sums; /* of es_about */
-    bool takes;           /* the rank reads gradients: WELCOME did not say that they stay ours */
+    bool takes;           /* the rank reads gradients (WELCOME came without WIRE_OWN_GRADIENTS) */
     struct wire_message welcome;
     uint8_t *block;
     void *state;               /* malloc'd copy of what the rank kept; or NULL */
     struct wire_message later; /* leaves with the next one; type 0: there is none */
 
-    /* slices: those that came and were not given to the program, and those that were, by number */
+    /* slices that came and were not yet given to the program; those that were given, by number */
     struct wire_message *came; /* [2 slots] ring */
     int came_first, came_count;
     struct wire_message *taken; /* [slots], at number % slots */
@@ -37,8 +37,8 @@ struct session {
     /* the pass: from es_begin or es_again to es_gradients */
     bool open;
     bool further; /* it is one more over the slice begun last */
-    bool between; /* an epoch's end was told: the next BEGIN ends what the program does there */
-    double weight, loading; /* loading: seconds of it that were */
+    bool between; /* between epochs: EPOCH_END was sent, and the next BEGIN ends this time */
+    double weight, loading; /* loading: seconds of the pass spent waiting for samples */
     bool hold;              /* GO said that the next BEGIN, EPOCH_END or LEAVE waits */
     int holding;            /* the message that waits for CONTINUE; 0: none does */
     bool waiting;           /* GRADIENTS is sent, and GO has not come */

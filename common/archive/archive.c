@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/hex.h"
-#include "common/proc.h"
+#include "common/text/hex.h"
+#include "common/process/proc.h"
 #include "common/archive/tar.h"
 
 enum { HASH_BYTES = 32 }; /* SHA-256 */

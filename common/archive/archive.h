@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "common/err.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum {
     ARCHIVE_HEX = 65,

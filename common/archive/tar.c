@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/archive/tar_header.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
 enum { LONG_MOST = 64 << 10 };
 

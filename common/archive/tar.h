@@ -6,7 +6,7 @@
  *                              hears of all of them at once
  *   a malformed archive        an error with the byte where reading ended
  *
- * Names are UTF-8 without unsafe characters (common/text.h), relative, without `.` and `..`,
+ * Names are UTF-8 without unsafe characters (common/text/text.h), relative, without `.` and `..`,
  * shorter than TAR_NAME. A leading "./" is left out.
  */
 #ifndef COMMON_ARCHIVE_TAR_H
@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "common/err.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { TAR_NAME = 512 };
 

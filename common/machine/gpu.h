@@ -11,12 +11,12 @@ struct gpus *gpus_open(void); /* NULL: this host has no driver, or no GPU */
 void gpus_close(struct gpus *g);
 int gpus_count(const struct gpus *g);
 int64_t gpus_memory(const struct gpus *g, int index); /* bytes; 0: unknown */
-/* {"index","name","memory_bytes","memory_used_bytes","busy","celsius","watts"}; NULL where it is
- * not there. What it does not tell is left out. */
+/* {"index","name","memory_bytes","memory_used_bytes","busy","celsius","watts"}: a new reference;
+ * NULL: there is no such GPU. Values that the GPU does not report are left out. */
 json_t *gpus_json(const struct gpus *g, int index);
 /* The same by a node's device, "cuda:INDEX"; NULL for other devices. */
 json_t *gpus_of_device(const struct gpus *g, const char *device);
-/* What such a document tells; NaN: it does not. NULL tells nothing. */
+/* Values of such a document; NaN: it has none. gpu NULL: all are NaN. */
 void gpus_figures(const json_t *gpu, double *busy, double *memory_used, double *memory);
 
 #endif

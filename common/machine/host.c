@@ -17,46 +17,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/machine/groups.h"
 #include "common/machine/memory.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "common/version.h"
 
 /* ---- processor and memory -------------------------------------------------------------------- */
 
-/* First numbers of a file; how many were read. "max" reads as -1. */
-static int read_numbers(const char *path, double out[2])
-{
-    char *text = proc_read_file(path, 4096, NULL, NULL), *at = text, *end;
-    int n = 0;
-    while (at && n < 2) {
-        at += strspn(at, " \n");
-        if (strncmp(at, "max", 3) == 0) {
-            out[n++] = -1;
-            at += 3;
-            continue;
-        }
-        double v = strtod(at, &end);
-        if (end == at) {
-            break;
-        }
-        out[n++] = v;
-        at = end;
-    }
-    free(text);
-    return n;
-}
-
 double host_quota(void)
 {
-    double v[2] = {0}, period[2] = {0};
-    if (read_numbers("/sys/fs/cgroup/cpu.max", v) == 2 && v[1] > 0) {
-        return v[0] > 0 ? v[0] / v[1] : 0;
-    }
-    if (read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", v) >= 1 && v[0] > 0 &&
-        read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period) >= 1 && period[0] > 0) {
-        return v[0] / period[0];
-    }
-    return 0;
+    return group_cpu_quota("/proc", "/sys/fs/cgroup", NULL);
 }
 
 int host_cores(void)

@@ -8,7 +8,7 @@
 #include "common/err.h"
 
 int host_cores(void);    /* that this process may use: affinity and CPU quota */
-double host_quota(void); /* CPUs that the control group allows; 0: no limit */
+double host_quota(void); /* CPUs that its control groups allow; 0: no limit */
 /* Name of this host without domain, fit for Open MPI (no '_'). */
 void host_name(char out[48]);
 /* {"openmpi": "4.1.4", "evenstep": …}. ERR_NOT_FOUND where there is no mpirun. */
@@ -24,7 +24,7 @@ int host_address(const char *subnet, const char *store_url, char address[64], ch
 int host_towards(const char *host, const char *port, char address[64], char network[72],
                  struct err *e);
 
-/* Seconds of processors of the machine that were used since it runs, and all that there were. */
+/* CPU seconds of all the machine's processors since it booted: those used, and all. */
 void host_cpu_read(double *used, double *all);
 /* Load since the last call: {"cpu", "load1", "cores", "quota", "memory_bytes",
  * "memory_free_bytes"}. */

@@ -1,7 +1,7 @@
 /* The interpreters of Python that a host has for programs of users, and what each has (packages.h).
- * A thread asks them, so that nothing waits for an interpreter: first what they find, which takes
- * a fraction of a second; then, of those that an operator has named, whether each package can be
- * imported. Nothing is asked twice.
+ * A thread asks them, so that nothing waits for an interpreter: first which packages they find,
+ * which takes a fraction of a second; then, only those that an operator has named, whether each
+ * package can be imported. Nothing is asked twice.
  */
 #ifndef COMMON_MACHINE_INTERPRETERS_H
 #define COMMON_MACHINE_INTERPRETERS_H

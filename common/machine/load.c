@@ -1,6 +1,7 @@
 /* See load.h. */
 #include "common/machine/load.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +9,10 @@
 
 #include "common/clock.h"
 #include "common/machine/gpu.h"
+#include "common/machine/groups.h"
 #include "common/machine/host.h"
 #include "common/machine/memory.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 /* 2 s for half an hour, 1 min for a day, 10 min for a week */
 const struct load_tier load_tiers[LOAD_TIERS] = {{2, 900}, {60, 1440}, {600, 1008}};
@@ -23,8 +25,11 @@ static const double at_most = 1.2; /* above this share a reading of processors i
  * has a quota, else of the machine. */
 static void read_cpu(double now, double *used, double *all)
 {
-    double quota = host_quota(),
-           ours = quota > 0 ? proc_number("/sys/fs/cgroup/cpu.stat", "usage_usec") : NAN;
+    char path[PATH_MAX + 32];
+    struct group g = {.path = ""};
+    double quota = group_cpu_quota("/proc", "/sys/fs/cgroup", &g);
+    snprintf(path, sizeof(path), "%s/cpu.stat", g.path);
+    double ours = quota > 0 ? proc_number(path, "usage_usec") : NAN;
     if (!isnan(ours)) {
         *used = ours / 1e6;
         *all = now * quota;

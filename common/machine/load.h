@@ -14,7 +14,7 @@
 struct load {
     double seconds;                     /* that the figures are a mean of */
     double cpu;                         /* share of the processors that this host may use, 0 to 1 */
-    double memory_used, memory;         /* bytes; of so many that it may use */
+    double memory_used, memory;         /* bytes: used by the host, and that it may use */
     double received, sent;              /* bytes a second over its network, loopback left out */
     double gpu;                         /* share of the time in which the node's GPU computed */
     double gpu_memory_used, gpu_memory; /* bytes */
@@ -30,7 +30,7 @@ struct load_meter {
 };
 /* The figures of a GPU are NaN, and at the first call those that need two readings. */
 void load_read(struct load_meter *m, struct load *out);
-/* Adds what a node's GPU tells (common/machine/gpu.h); NULL: nothing. */
+/* Fills in the figures of a node's GPU (a document of common/machine/gpu.h); NULL: nothing. */
 void load_take_gpu(struct load *l, const json_t *gpu);
 
 /* ---- means ----------------------------------------------------------------------------------- */

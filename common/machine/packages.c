@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/json/jsonx.h"
+#include "common/process/proc.h"
 
 static const double patience_seconds = 20, import_seconds = 180;
 enum { NO_PROGRAM = 127, ANSWER = 2048, VARIABLE = PATH_MAX + 64 };

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/json/jsonx.h"
+#include "common/process/proc.h"
 
 static const double patience_seconds =
     30; /* the first use of a GPU after the machine's start takes some */

@@ -13,7 +13,7 @@
 #include "common/archive/archive.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "coordinator/files/openjobs.h"
 
 static const char unfinished[] = ".part-";
@@ -200,7 +200,7 @@ static json_t *try_out(const char *part, const char *name, FILE *archive, struct
     if (!shown && (e->code == ERR_NOT_FOUND || e->code == ERR_DATA)) {
         char why[sizeof e->message];
         snprintf(why, sizeof why, "%s", e->message);
-        err_set(e, ERR_INVALID, "this is no data set that a job could read: %.300s", why);
+        err_set(e, ERR_INVALID, "this is not a data set that a job could read: %.300s", why);
         err_hint(e,
                  "idx, npy or CIFAR files, or pictures in a folder for each class, as "
                  "docs/data.md says");

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "store/store.h"
 
 #define DATASETS_FOLDER "datasets"
@@ -39,10 +39,11 @@ json_t *datasets_add(const struct datasets *d, const char *name, FILE *archive, 
                      struct err *e);
 /* ERR_CONFLICT while a job that has not ended names it; ERR_NOT_FOUND: none was uploaded. */
 int datasets_delete(const struct datasets *d, struct store *s, const char *name, struct err *e);
-/* What all of them take. */
+/* Bytes on disk of all uploaded data sets. */
 int64_t datasets_bytes(const char *data_dir);
-/* The same for who asks again and again: they are counted only where one came or went since *known
- * was counted, which begins as {0}. While one is being unpacked it may miss a part of that. */
+/* The same for callers that ask often: the data sets are counted again only if one was added or
+ * deleted since *known was filled in. *known begins as {0}. A data set that is being unpacked may
+ * be counted in part. */
 struct datasets_known {
     struct timespec changed; /* their folder, when they were counted; 0: count again */
     int64_t bytes;

@@ -20,8 +20,8 @@ struct program_rights {
     bool any;     /* and whoever submits the job may bring code: ROLE_PROGRAMS */
 };
 
-/* What of the spec's program this service does not run for them, each a problem beneath /program.
- * Does nothing for a spec without one. */
+/* Adds a problem, with a pointer below /program, for each thing in the spec's program that a person
+ * with these rights may not run here. Does nothing for a spec without a program. */
 void programs_check(const struct jobspec *spec, const char *data_dir, struct program_rights rights,
                     struct jsonx_problems *problems);
 /* Writes into the plan what ranks need of the spec's program: the spec with the manifest's command

@@ -11,7 +11,7 @@
 struct quotas; /* any thread may ask; NULL: there are none, everybody may have everything */
 struct quotas *quotas_open(const char *file, struct err *e);
 void quotas_close(struct quotas *q); /* NULL is fine */
-/* Looks at the file now; NULL is fine. */
+/* Reads the file now if it has changed; NULL is fine. */
 void quotas_read_again(struct quotas *q);
 /* What this owner may have now. */
 void quotas_find(struct quotas *q, const char *owner, struct quota *out);

@@ -21,7 +21,7 @@
 #include "common/clock.h"
 #include "common/machine/disk.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "coordinator/files/datasets.h"
 #include "coordinator/files/openjobs.h"
 #include "coordinator/files/uploads.h"

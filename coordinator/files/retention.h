@@ -24,8 +24,8 @@ struct retention_config {
 struct retention;
 /* Without a thread: the caller calls retention_turn. */
 struct retention *retention_new(const struct retention_config *config, struct err *e);
-/* Looks at all jobs once, and prunes. The number of jobs that were pruned, or negative: the store
- * is away. */
+/* Visits all jobs once and prunes what is over the limits. The number of jobs that were pruned, or
+ * negative: the store is away. */
 int retention_turn(struct retention *r, struct err *e);
 void retention_free(struct retention *r);
 

@@ -14,7 +14,7 @@
 #include "common/archive/archive.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "coordinator/files/openjobs.h"
 #include "job/node/program_manifest.h"
 

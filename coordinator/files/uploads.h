@@ -5,8 +5,8 @@
  *
  * They lie beside DIR/programs, which is the operator's, so that no upload takes a name that the
  * operator gave. The archive is kept and not its folder: each rank unpacks a copy of its own
- * (worker/program/copy.h), a program that writes into its folder changes no other run, and what
- * runs is what the digest says. The time of an archive is when it was used last.
+ * (worker/program/files/copy.h), a program that writes into its folder changes no other run, and
+ * what runs is what the digest says. The time of an archive is when it was used last.
  */
 #ifndef COORDINATOR_FILES_UPLOADS_H
 #define COORDINATOR_FILES_UPLOADS_H
@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "store/store.h"
 
 /* Removes what a process that was killed left half done; before anything else is called. */
@@ -25,7 +25,7 @@ void uploads_init(const char *data_dir);
  * problems. *fresh: it was not there before. */
 json_t *uploads_add(const char *data_dir, FILE *archive, const char *who, bool *fresh,
                     struct jsonx_problems *problems, struct err *e);
-/* Of one of them; JSON null where it has none. Borrowed. */
+/* The manifest in the facts of an upload; JSON null where it has none. Borrowed. */
 json_t *uploads_manifest(const json_t *facts);
 /* {"digest", "files", "bytes", "uploaded", "used", "by", "manifest": {…} or null}: a new reference;
  * NULL with ERR_NOT_FOUND. */

@@ -16,7 +16,7 @@
 #include "common/clock.h"
 #include "common/machine/host.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "common/version.h"
 #include "job/documents/hosts/joining.h"
 #include "job/hostkey.h"
@@ -87,7 +87,7 @@ static int check_join(struct hosts *h, const json_t *join, const struct joining_
     char mismatch[300];
     if (!node_valid_name(ask->host, strlen(ask->host), HOST_NAME, false) ||
         strlen(ask->instance) != SIGN_HEX - 1) {
-        return err_set(e, ERR_INVALID, "'%.60s' is no name of a host", ask->host);
+        return err_set(e, ERR_INVALID, "'%.60s' is not a valid name of a host", ask->host);
     }
     int rc = sign_fresh(&h->seen, join, clock_wall_ms(), e);
     if (rc < 0) {

@@ -51,10 +51,11 @@ static int beat(struct localnodes *l, struct err *e)
         if (rc >= 0 && gpu) {
             rc = store_gpu_put(l->store, node_name(node), gpu, e);
         }
-        if (rc >= 0) {
-            loads_put(l->loads, l->store, (int)i, node_name(node), gpu);
-        }
+        loads_take(l->loads, (int)i, node_name(node), gpu);
         json_decref(gpu);
+    }
+    if (rc >= 0) {
+        loads_send(l->loads, l->store);
     }
     return rc < 0 ? rc : 0;
 }

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "common/run_as.h"
+#include "common/process/run_as.h"
 #include "job/documents/coordinator/plan.h"
 #include "job/seal.h"
 
@@ -17,8 +17,18 @@ struct attempt {
     pid_t pid;            /* of mpirun or the simulator */
     uint64_t start_ticks; /* with pid: the very process (recorded in the store, so that a restarted
                              coordinator adopts it) */
-    struct sign_key seal; /* of a new one: what its ranks seal their reports with */
+    struct sign_key seal; /* of a new one: the key with which its ranks seal their reports */
     bool own_users;       /* its ranks on hosts with agents have users of the store */
+};
+
+/* How an attempt has ended, as its launcher can tell. All 0: nothing is known. */
+struct attempt_end {
+    int exit_code; /* of its process; -1: nobody knows */
+    bool named;    /* its output names the rank that ended first: `rank` */
+    bool unnamed;  /* ranks failed, and the output cannot say because of which one */
+    bool killed;   /* the named rank was killed by a signal that no process can catch */
+    int rank;
+    char why[300]; /* how the named rank ended; else what the output says last, or "" */
 };
 
 struct launcher {
@@ -26,12 +36,11 @@ struct launcher {
     const char *name; /* "mpirun", "simulator", "fake" */
     /* Starts the ranks of this plan. Fills a->pid and start_ticks. */
     int (*start)(void *ctx, struct attempt *a, const struct plan *plan, struct err *e);
-    /* Was it started on this host, and does it run? Then a->pid and start_ticks are its. For an
-     * attempt whose coordinator ended before it could record them. */
+    /* Was the attempt started on this host, and does it run? Then a->pid and start_ticks are filled
+     * in. For an attempt whose coordinator ended before it could record them. */
     bool (*find)(void *ctx, struct attempt *a);
-    /* Has it ended? Then *exit_code is its own (-1: nobody knows), and `why` is what its output
-     * says last. */
-    bool (*poll)(void *ctx, const struct attempt *a, int *exit_code, char *why, size_t why_bytes);
+    /* Has it ended? Then *end says how. */
+    bool (*poll)(void *ctx, const struct attempt *a, struct attempt_end *end);
     /* TERM, then KILL after `grace` seconds; returns when it is gone with its ranks. */
     void (*stop)(void *ctx, const struct attempt *a, double grace);
 };
@@ -51,6 +60,8 @@ struct launcher_config {
  * "agent" are started by their host's agent. Its output is DIR/jobs/ID/logs/attempt-N.out, lines of
  * ranks tagged "[1,RANK]<stderr>:". */
 int launcher_mpirun_init(struct launcher *out, const struct launcher_config *config, struct err *e);
+/* What Open MPI's sentence in end->why tells: fills the rest of `end` but the exit code. */
+void mpirun_read_end(struct attempt_end *end);
 /* sim.c: a virtual cluster. One niced process on this host that writes summary.json and
  * history into DIR/jobs/ID. */
 int launcher_sim_init(struct launcher *out, const struct launcher_config *config, struct err *e);
@@ -61,8 +72,10 @@ int attempt_start(const char *data_dir, struct attempt *a, const char *const *ar
                   const char *const *env, struct err *e);
 /* By the environment of its process, which says to which attempt it belongs. */
 bool attempt_find(void *ctx, struct attempt *a);
-bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
-                  size_t why_bytes);
+/* `telling`: words of lines that say why, the most telling one first, up to NULL. end->why is the
+ * line with the first of them, or the last one that says anything. */
+bool attempt_poll(const char *data_dir, const struct attempt *a, const char *const *telling,
+                  struct attempt_end *end);
 /* Ends the process, then every process of this host whose environment says that it belongs to the
  * attempt. */
 void attempt_stop(const struct attempt *a, double grace);

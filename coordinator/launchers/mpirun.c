@@ -1,5 +1,4 @@
-/* Launcher of real attempts: one mpirun per attempt, W workers and the servers as its ranks
- * (DESIGN.md decision 2).
+/* Launcher of real attempts: one mpirun per attempt, W workers and the servers as its ranks.
  *
  *   evenstep serve ─ mpirun (own session) ─┬─ evenstep-worker on nodes of this host, the keeper
  *                                          └─ evenstep-launch per other host
@@ -10,14 +9,15 @@
  * one for its own machine. Ranks are placed one by one (the `seq` mapper): rank i on the i-th host
  * of the list. The program is given by name only, because every host has it in a folder of its own.
  *
- * The options come from measurements (PLATFORM.md): ranks outnumber cores, so they are not bound
- * and yield; containers refuse the shared-memory single copy. Open MPI's own files go to a short
- * folder per attempt in /tmp and /dev/shm (socket paths have 107 bytes), which is removed
- * afterwards, because a killed mpirun leaves them behind.
+ * The options come from measurements: ranks outnumber cores, so they are not bound and yield;
+ * containers refuse the shared-memory single copy. Open MPI's own files go to a short folder per
+ * attempt in /tmp and /dev/shm (socket paths have 107 bytes), which is removed afterwards, because
+ * a killed mpirun leaves them behind.
  */
 #include "coordinator/launchers/launcher.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/machine/host.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "job/hostkey.h"
 
 enum { WORDS = 96, PAIRS = 24, RANKS_BYTES = 100000 };
@@ -112,14 +112,14 @@ static void add_host(struct buf *b, const struct plan_worker *worker)
     }
 }
 
-/* One name per rank: workers, the keeper here, further servers in turn on the nodes (SEMANTICS.md
- * 9). */
+/* One name per rank: workers, the keeper here, further servers in turn on the nodes
+ * (docs/semantics.md#ranks). */
 static char *host_list(const struct plan *plan)
 {
     struct buf b;
     buf_init(&b, RANKS_BYTES);
     for (int r = 0; r < plan->n_workers + plan->servers; r++) {
-        add_host(&b, plan_rank_beside(plan, r));
+        add_host(&b, plan_worker_with(plan, r));
     }
     return buf_take(&b, NULL);
 }
@@ -293,11 +293,39 @@ static int mpirun_start(void *ctx, struct attempt *a, const struct plan *plan, s
     return rc;
 }
 
-static bool mpirun_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
-                        size_t why_bytes)
+/* ---- how it ended ---------------------------------------------------------------------------- */
+
+/* Of Open MPI 4.1:
+ *   mpirun noticed that process rank 2 with PID 0 on node vm exited on signal 9 (Killed).
+ *   Process name: [[30915,1],0]  Exit code:  1       behind "… returned a non-zero exit code"
+ *   *** Unknown error                                of a rank in MPI_Init, when another one died
+ */
+static const char of_rank[] = "process rank ", of_signal[] = "exited on signal ";
+
+void mpirun_read_end(struct attempt_end *end)
 {
+    const char *rank = strstr(end->why, of_rank), *how = strstr(end->why, of_signal);
+    end->named = rank != NULL;
+    end->rank = rank ? (int)strtol(rank + strlen(of_rank), NULL, 10) : 0;
+    end->killed = rank && how && strtol(how + strlen(of_signal), NULL, 10) == SIGKILL;
+    end->unnamed =
+        !rank && (strstr(end->why, "non-zero exit code") || strstr(end->why, "*** Unknown error"));
+    if (rank && how) {
+        memmove(end->why, how, strlen(how) + 1);
+    }
+}
+
+static bool mpirun_poll(void *ctx, const struct attempt *a, struct attempt_end *end)
+{
+    static const char *const telling[] = {
+        "noticed that process rank", "Process name:", "Exit code:",
+        "not enough slots",          "error",         NULL};
     const struct launcher_config *c = ctx;
-    return attempt_poll(c->data_dir, a, exit_code, why, why_bytes);
+    bool over = attempt_poll(c->data_dir, a, telling, end);
+    if (over) {
+        mpirun_read_end(end);
+    }
+    return over;
 }
 
 static void mpirun_stop(void *ctx, const struct attempt *a, double grace)

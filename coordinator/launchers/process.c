@@ -1,9 +1,9 @@
 /* What launchers share: an attempt is a process in a session of its own, whose output goes to a
  * file, so that it outlives the coordinator and is found again by pid and start time.
  *
- * Ranks of an mpirun that is killed sometimes stay (PLATFORM.md). Most end by PR_SET_PDEATHSIG; the
- * others are found by their environment, EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other process
- * has, and never by name alone.
+ * Ranks of an mpirun that is killed sometimes stay. Most end by PR_SET_PDEATHSIG; the others are
+ * found by their environment, EVENSTEP_JOB and EVENSTEP_ATTEMPT, which no other process has, and
+ * never by name alone.
  */
 #include "coordinator/launchers/launcher.h"
 
@@ -16,7 +16,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 char *attempt_output(char *path, const char *data_dir, const char *job, int number)
 {
@@ -50,49 +50,52 @@ int attempt_start(const char *data_dir, struct attempt *a, const char *const *ar
 
 /* ---- what it says at the end ----------------------------------------------------------------- */
 
-/* The line of mpirun that names the culprit, or the last line that says anything. Lines of ranks
- * begin with "[1,". */
-static void last_words(const char *output, char *why, size_t bytes)
+/* The place of the first word of the list that the line has, or of the list's end. */
+static int place_of(const char *const *telling, const char *line)
 {
-    static const char *const telling[] = {
-        "noticed that process rank", "Process name:", "Exit code:", "not enough slots", "error"};
+    int i = 0;
+    while (telling[i] && !strstr(line, telling[i])) {
+        i++;
+    }
+    return i;
+}
+
+/* The line that tells most, or the last one that says anything. Lines of ranks begin with "[1,". */
+static void last_words(const char *output, const char *const *telling, char *why, size_t bytes)
+{
     size_t n = 0;
     why[0] = 0;
     char *text = proc_read_file(output, 64 << 20, &n, NULL), *rest = NULL;
-    int best = (int)(sizeof telling / sizeof *telling);
+    int best = INT_MAX;
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
          line = strtok_r(NULL, "\n", &rest)) {
         bool rule = line[strspn(line, "-= ")] == 0;
         if (rule || strncmp(line, "[1,", 3) == 0) {
             continue;
         }
-        int rank = (int)(sizeof telling / sizeof *telling);
-        for (int i = 0; i < (int)(sizeof telling / sizeof *telling); i++) {
-            if (strstr(line, telling[i])) {
-                rank = i;
-                break;
-            }
-        }
-        if (rank <= best) {
-            best = rank;
+        int place = place_of(telling, line);
+        if (place <= best) {
+            best = place;
             snprintf(why, bytes, "%s", line + strspn(line, " "));
         }
     }
     free(text);
 }
 
-bool attempt_poll(const char *data_dir, const struct attempt *a, int *exit_code, char *why,
-                  size_t why_bytes)
+bool attempt_poll(const char *data_dir, const struct attempt *a, const char *const *telling,
+                  struct attempt_end *end)
 {
     char output[PATH_MAX];
     if (a->pid > 0 && proc_alive(a->pid, a->start_ticks)) {
         return false;
     }
-    *exit_code = -1; /* the exit code of another process's child is unknown */
+    /* the exit code of another process's child is unknown */
+    *end = (struct attempt_end){.exit_code = -1};
     if (a->pid > 0) {
-        proc_poll(a->pid, exit_code);
+        proc_poll(a->pid, &end->exit_code);
     }
-    last_words(attempt_output(output, data_dir, a->job, a->number), why, why_bytes);
+    attempt_output(output, data_dir, a->job, a->number);
+    last_words(output, telling, end->why, sizeof end->why);
     return true;
 }
 

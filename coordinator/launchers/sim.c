@@ -1,6 +1,6 @@
-/* Launcher of virtual jobs: evenstep-simulate on the spec's `cluster` (DESIGN.md decision 13). One
- * niced process on this host; the coordinator learns how it went from jobs/ID/summary.json, and its
- * rows are in jobs/ID/history as a real job's are.
+/* Launcher of virtual jobs: evenstep-simulate on the spec's `cluster` (docs/virtual-cluster.md).
+ * One niced process on this host; the coordinator learns how it went from jobs/ID/summary.json, and
+ * its rows are in jobs/ID/history as a real job's are.
  */
 #include "coordinator/launchers/launcher.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/json/jsonx.h"
+#include "common/process/proc.h"
 
 static int write_json(const char *dir, const char *name, const json_t *j, char *path, struct err *e)
 {
@@ -55,11 +55,10 @@ static int sim_start(void *ctx, struct attempt *a, const struct plan *plan, stru
     return attempt_start(c->data_dir, a, argv, env, e);
 }
 
-static bool sim_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
-                     size_t why_bytes)
+static bool sim_poll(void *ctx, const struct attempt *a, struct attempt_end *end)
 {
-    return attempt_poll(((const struct launcher_config *)ctx)->data_dir, a, exit_code, why,
-                        why_bytes);
+    static const char *const telling[] = {"error", NULL};
+    return attempt_poll(((const struct launcher_config *)ctx)->data_dir, a, telling, end);
 }
 
 static void sim_stop(void *ctx, const struct attempt *a, double grace)

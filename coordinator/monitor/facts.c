@@ -406,7 +406,9 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
         m->news = n >= BACKLOG ? json_object() : NULL;
         json_array_foreach(facts, i, fact) {
             int one = read_fact(m, fact, old_attempt, rc >= 0, e);
-            rc = rc < 0 ? rc : one;
+            if (rc >= 0) { /* the first error stays */
+                rc = one;
+            }
         }
         json_decref(facts);
         if (rc >= 0) {
@@ -422,7 +424,7 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
         } else if (strcmp(before, m->feed.facts) != 0) {
             rc = monitor_save(m, e);
         }
-        if (rc < 0 || n == 0) {
+        if (rc < 0 || n < FACTS_AT_ONCE) {
             return rc < 0 ? rc : FACTS_NONE_WAIT;
         }
     }

@@ -58,11 +58,11 @@ static const char *wrong_with(const struct feed *f, const struct store_rows *ent
             return "its rows are of several ranks or attempts";
         }
     }
-    const struct sign_key *key = seals_of(f->seals, attempt, entry->rank);
+    const struct sign_key *key = seals_of_rows(f->seals, attempt, entry->rank);
     if (!key) {
         return "there was no such rank in that attempt";
     }
-    sign_bytes(key, SEAL_ROWS, entry->packed, entry->bytes, &sum);
+    sign_bytes(key, entry->packed, entry->bytes, &sum);
     return sign_unhex(entry->seal, &seal, NULL) == 0 && sign_same(&seal, &sum)
                ? NULL
                : "it is not sealed with the rank's key";

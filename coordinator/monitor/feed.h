@@ -26,7 +26,7 @@ struct feed {
     } * positions;            /* [ranks]; owned */
     struct store_tail *tails; /* [ranks]: `at` of each; owned */
     char facts[STORE_PLACE];  /* facts are read up to here */
-    int numbers_of;           /* attempt to which these belong: */
+    int numbers_of;           /* the attempt to which `numbers` and `before` belong */
     int64_t *numbers;         /* [ranks], of the last fact that each told; owned */
     int64_t *before;          /* [ranks], as they were at feed_begin_facts(); owned */
     struct history *history;  /* owned */
@@ -58,7 +58,7 @@ enum { FEED_ALL = 1 << 30 };
 int feed_read(struct feed *f, int reads, bool *facts, struct err *e);
 /* Puts the buffer on disk: every row that was read is safe. */
 int feed_settle(struct feed *f, struct err *e);
-/* Trims what is safe from the store. Call it once the positions were written down. */
+/* Removes rows that are safe from the store. Call it once the positions were written down. */
 int feed_trim(struct feed *f, struct err *e);
 
 /* Facts are read in batches. After feed_again() the batch comes again at the next read. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 
 enum { CHUNK = 1 << 20, CHUNKS_PER_TURN = 8 };
 
@@ -44,6 +44,26 @@ static void append(const struct logs *l, int rank, const struct buf *text)
     }
 }
 
+/* mpirun reads 4 KiB of a rank at once and tags each piece, so the rest of a line may stand behind
+ * a tag of its own, and behind another rank's line. */
+static void split_line(struct buf *out, int slots, const char *line)
+{
+    struct buf *b = &out[slots - 1];
+    const char *at = line, *said;
+    for (const char *tag = strstr(at, "[1,"); tag; tag = strstr(tag, "[1,")) {
+        int rank = rank_of(tag, &said);
+        if (rank < 0) {
+            tag++;
+            continue;
+        }
+        buf_add(b, at, (size_t)(tag - at));
+        b = &out[rank < slots - 1 ? rank : slots - 1];
+        at = tag = said;
+    }
+    buf_adds(b, at);
+    buf_adds(b, "\n");
+}
+
 /* Whole lines only; returns how many bytes were split by rank. */
 static size_t split(const struct logs *l, char *text, size_t n)
 {
@@ -59,11 +79,7 @@ static size_t split(const struct logs *l, char *text, size_t n)
             break;
         }
         *newline = 0;
-        const char *said;
-        int rank = rank_of(line, &said);
-        struct buf *b = &out[rank >= 0 && rank < slots - 1 ? rank : slots - 1];
-        buf_adds(b, said);
-        buf_adds(b, "\n");
+        split_line(out, slots, line);
         done = (size_t)(newline - text) + 1;
     }
     for (int i = 0; out && i < slots; i++) {

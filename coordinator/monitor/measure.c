@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/median.h"
+
 enum { USUAL_STEPS = 200 };
 
 bool recent_init(struct recent_rows *r, int workers)
@@ -85,18 +87,6 @@ void step_times_add(struct step_times *t, const struct row *row)
         double speed = row->batch / own;
         t->per_second += (t->per_second > 0 ? 0.1 : 1.0) * (speed - t->per_second);
     }
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_of(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof *values, ascending);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 double step_deadline(const struct step_times *t, double unknown)

@@ -35,8 +35,8 @@ struct step_times {
     int64_t steps;                        /* that were added */
 };
 void step_times_add(struct step_times *t, const struct row *row);
-/* max(3 s, median + 10 times the median absolute deviation) (SEMANTICS.md 10); `unknown` before
- * five steps. */
+/* max(3 s, median + 10 times the median absolute deviation) (docs/semantics.md#alive-or-lost);
+ * `unknown` before five steps. */
 double step_deadline(const struct step_times *t, double unknown);
 
 /* Points for the browsers: at most `most` rows, evenly thinned, whatever came in. */

@@ -74,6 +74,7 @@ static int read_all(struct monitor *m, double now, int fact_reads, struct err *e
     int rc = measure_due(&m->beats_at, now, beats_seconds)
                  ? ranks_read_beats(&m->ranks, m->store, e)
                  : 0;
+    orders_see_quotas(&m->orders);
     if (rc >= 0 && m->gate_open) {
         rc = feed_read(&m->feed, READS_PER_TURN, &facts, e);
     }
@@ -150,6 +151,7 @@ int monitor_finish(struct monitor *m, double now, struct err *e)
         rc = flush_rows(m, e);
     }
     if (rc >= 0) {
+        orders_settle(&m->orders);
         rc = orders_keep_profiles(&m->orders, e);
     }
     logs_read(&m->logs, true);
@@ -214,6 +216,11 @@ bool monitor_lost_some(const struct monitor *m)
 bool monitor_is_lost(const struct monitor *m, int rank)
 {
     return m->ranks.all[rank].lost;
+}
+
+bool monitor_was_killed(const struct monitor *m, int rank)
+{
+    return rank >= 0 && rank < m->ranks.workers && fact_tells_kill(m->ranks.all[rank].how);
 }
 
 bool monitor_died_in_start(const struct monitor *m, int rank)

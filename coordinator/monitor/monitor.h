@@ -31,41 +31,45 @@ struct monitor_config {
     double now;
 };
 
-/* For a new attempt this is called before the launch: it takes over what the old attempt left
- * behind. */
+/* For a new attempt this is called before the launch, and takes over what the old attempt left in
+ * the store. */
 struct monitor *monitor_open(const struct monitor_config *config, struct err *e);
 void monitor_close(struct monitor *m);
-/* Reads what has come, decides, publishes. Negative: the store is away, nothing is lost by trying
- * again. */
+/* Reads what has arrived, decides, publishes. Negative: the store is away; trying again loses
+ * nothing. */
 int monitor_tick(struct monitor *m, double now, struct err *e);
-/* The last documents of an attempt that has ended; call it once nothing more can come. */
+/* Writes the last documents of an attempt that has ended. Call it once nothing more can arrive. */
 int monitor_finish(struct monitor *m, double now, struct err *e);
 
 bool monitor_stepped(const struct monitor *m);   /* every worker has made a step in this attempt */
 int64_t monitor_step(const struct monitor *m);   /* the furthest step of any worker */
 double monitor_seconds(const struct monitor *m); /* job time of the newest row */
-/* How the attempt ended, as its ranks tell it; NULL until they did. Borrowed. */
+/* How the attempt ended, as its ranks report it; NULL before. Borrowed. */
 const struct ended *monitor_outcome(const struct monitor *m);
-/* The keeper says that the job is done, and the samples that the workers counted reach the plan. */
+/* True if the keeper reports that the job is done and the samples that workers counted reach the
+ * plan. */
 bool monitor_finished(const struct monitor *m);
-/* Samples of the workers' counters, and those of the plan; 0: not known. */
+/* *counted: samples by the workers' counters. *planned: those of the whole job; 0: not known. */
 void monitor_samples(const struct monitor *m, int64_t *counted, int64_t *planned);
-/* Does the attempt go on without workers that died? Then: whether this rank is one of them, and
- * whether all others have said their last word. */
+/* Does the attempt go on without a worker that died? Is this rank such a worker? */
 bool monitor_lost_some(const struct monitor *m);
 bool monitor_is_lost(const struct monitor *m, int rank);
-/* Did a worker die that the attempt has not gone on without yet? Then *out says which, and how. */
+/* Is a worker dead that the attempt has not gone on without, either because it cannot or because
+ * that is not decided yet? *out says which, and how it died.
+ */
 bool monitor_death(const struct monitor *m, struct failure *out);
-/* Of a worker whose death ends the attempt: did it die before all have made a step, in a job that
- * goes on without one later? */
+/* Did a worker whose death ends the attempt die before every worker has made a step, in a job that
+ * could go on without it later? */
 bool monitor_died_in_start(const struct monitor *m, int rank);
+/* Did this worker's guard report that it was killed? */
+bool monitor_was_killed(const struct monitor *m, int rank);
+/* Has every rank that is left reported its end? */
 bool monitor_all_done(const struct monitor *m);
-/* Is a rank over its deadline, or did one die that the attempt needs? Then *out says which, and
- * why. */
+/* Is a rank over its deadline, or did one die that the attempt needs? *out says which, and why. */
 bool monitor_lost(struct monitor *m, double now, struct failure *out);
-/* Ages count from here on: the store was away, or this process was. */
+/* Ages of heartbeats do not count until then: the store was away, or this process stood still. */
 void monitor_grace(struct monitor *m, double until);
-/* What the coordinator tells the workers. */
+/* Tells the workers to stop or to pause. Negative: try again. */
 int monitor_ask(struct monitor *m, bool stop, bool pause, struct err *e);
 const char *monitor_node(const struct monitor *m, int rank); /* "keeper" for servers; "" for none */
 

@@ -40,6 +40,7 @@ int orders_open(struct orders *o, struct store *store, const struct ranks *ranks
     if (rc < 0) {
         return rc;
     }
+    o->balancer.window = WINDOW_SECONDS;
     o->balancer.current.version = plan->first_version;
     memcpy(o->balancer.current.sizes, plan->first_sizes, sizeof plan->first_sizes);
     o->in_lockstep = !jobspec_uses_server(spec);
@@ -70,19 +71,20 @@ static int place_of(const struct orders *o, int rank)
     return -1;
 }
 
-/* What the job's batching is for the workers that are left; returns how many, with the places that
- * they had. Minibatches that the job gives stay their own under a server; else they are weights,
- * since a step has the global batch. */
-static int without_lost(const struct orders *o, struct batching_spec *b, int *places)
+/* What the job's batching is for the workers that are not lost, who go into who[]; returns how
+ * many they are. Minibatches that the job gives stay their own under a server; else they are
+ * weights once one is lost, since a step has the global batch. */
+static int those_there(const struct orders *o, struct batching_spec *b, int *who)
 {
-    int n = 0;
-    *b = o->balancer.batching;
-    bool as_weights = o->in_lockstep && b->n_sizes > 0;
-    for (int i = 0; i < o->balancer.workers; i++) {
-        if (!o->ranks->all[o->who[i]].lost) {
-            b->weights[n] = as_weights ? b->sizes[i] : b->weights[i];
-            b->sizes[n] = b->sizes[i];
-            places[n++] = i;
+    int n = 0, workers = o->ranks->workers;
+    *b = *o->batching;
+    b->global_batch = o->balancer.batching.global_batch; /* a user's program may have told it */
+    bool as_weights = o->in_lockstep && b->n_sizes > 0 && ranks_alive(o->ranks) < workers;
+    for (int i = 0; i < workers; i++) {
+        if (!o->ranks->all[i].lost) {
+            b->weights[n] = as_weights ? o->batching->sizes[i] : o->batching->weights[i];
+            b->sizes[n] = o->batching->sizes[i];
+            who[n++] = i;
         }
     }
     b->n_sizes = b->n_sizes > 0 && !as_weights ? n : 0;
@@ -90,65 +92,7 @@ static int without_lost(const struct orders *o, struct batching_spec *b, int *pl
     return n;
 }
 
-/* What is shared out among these workers follows the one before; `reason` begins why. */
-static void take_balancer(struct orders *o, struct balancer *next, const char *reason)
-{
-    char why[240];
-    next->current.version = o->balancer.current.version + 1;
-    next->current.step = o->ranks->step;
-    snprintf(why, sizeof why, "%.80s: %.150s", reason, next->current.reason);
-    snprintf(next->current.reason, sizeof next->current.reason, "%s", why);
-    balancer_release(&o->balancer);
-    o->balancer = *next;
-    o->owes = true;
-}
-
-int orders_lose(struct orders *o, int rank, struct err *e)
-{
-    struct batching_spec batching;
-    struct balancer next;
-    const struct profile *profiles[SPEC_WORKERS];
-    const char *names[SPEC_WORKERS];
-    char reason[80];
-    int places[SPEC_WORKERS], n = without_lost(o, &batching, places);
-    for (int i = 0; i < n; i++) {
-        const struct profile *p = &o->balancer.profiles[places[i]];
-        profiles[i] = p->count > 0 ? p : NULL;
-        names[i] = o->names[places[i]];
-    }
-    int rc = balancer_init(&next, &batching, n, ranks_quantum(o->ranks), profiles, names, e);
-    if (rc < 0) {
-        return rc;
-    }
-    orders_keep_profiles(o, NULL); /* of the lost one it is the last time */
-    snprintf(reason, sizeof reason, "%.40s left, %d node%s on", o->ranks->names[rank], n,
-             n == 1 ? " goes" : "s go");
-    take_balancer(o, &next, reason);
-    for (int i = 0; i < n; i++) {
-        o->who[i] = o->who[places[i]];
-        o->names[i] = names[i];
-    }
-    return 0;
-}
-
-/* The batching of all that are not lost, as the job gives it; who they are goes into who[]. */
-static int of_those_left(const struct orders *o, struct batching_spec *b, int *who)
-{
-    int n = 0;
-    *b = *o->batching;
-    for (int i = 0; i < o->ranks->workers; i++) {
-        if (!o->ranks->all[i].lost) {
-            b->weights[n] = o->batching->weights[i];
-            b->sizes[n] = o->batching->sizes[i];
-            who[n++] = i;
-        }
-    }
-    b->n_sizes = b->n_sizes > 0 ? n : 0;
-    b->n_weights = b->n_weights > 0 ? n : 0;
-    return n;
-}
-
-/* Measured in this attempt; the caller frees what comes from the store. */
+/* As measured in this attempt; else what comes from the store, which the caller frees. */
 static const struct profile *profile_of(const struct orders *o, int rank, struct profile **stored)
 {
     const struct rank *w = &o->ranks->all[rank];
@@ -161,29 +105,62 @@ static const struct profile *profile_of(const struct orders *o, int rank, struct
     return p->count > 0 ? p : NULL;
 }
 
-int orders_join(struct orders *o, int rank, struct err *e)
+/* What is shared out among these workers follows the one before; `reason` begins why. */
+static void take_balancer(struct orders *o, struct balancer *next, const char *reason)
+{
+    char why[240];
+    next->window = o->balancer.window;
+    next->current.version = o->balancer.current.version + 1;
+    next->current.step = o->ranks->step;
+    snprintf(why, sizeof why, "%.80s: %.150s", reason, next->current.reason);
+    snprintf(next->current.reason, sizeof next->current.reason, "%s", why);
+    balancer_release(&o->balancer);
+    o->balancer = *next;
+    o->owes = true;
+}
+
+/* Shares minibatches out among all that are there; `reason`: what has changed. */
+static int share_out(struct orders *o, const char *reason, struct err *e)
 {
     struct batching_spec batching;
     struct balancer next;
     const struct profile *profiles[SPEC_WORKERS];
+    struct profile *stored[SPEC_WORKERS] = {NULL};
     const char *names[SPEC_WORKERS];
-    struct profile *stored = NULL;
-    char reason[80];
-    int who[SPEC_WORKERS], n = of_those_left(o, &batching, who);
+    int who[SPEC_WORKERS], n = those_there(o, &batching, who);
     for (int i = 0; i < n; i++) {
-        profiles[i] = profile_of(o, who[i], &stored);
+        profiles[i] = profile_of(o, who[i], &stored[i]);
         names[i] = o->ranks->names[who[i]];
     }
     int rc = balancer_init(&next, &batching, n, ranks_quantum(o->ranks), profiles, names, e);
-    free(stored);
+    for (int i = 0; i < n; i++) {
+        free(stored[i]);
+    }
     if (rc < 0) {
         return rc;
     }
-    snprintf(reason, sizeof reason, "%.40s came back, %d nodes go on", o->ranks->names[rank], n);
     take_balancer(o, &next, reason);
     memcpy(o->who, who, (size_t)n * sizeof *who);
     memcpy(o->names, names, (size_t)n * sizeof *names);
     return 0;
+}
+
+int orders_lose(struct orders *o, int rank, struct err *e)
+{
+    char reason[80];
+    int n = ranks_alive(o->ranks);
+    orders_keep_profiles(o, NULL); /* of the lost one it is the last time */
+    snprintf(reason, sizeof reason, "%.40s left, %d node%s on", o->ranks->names[rank], n,
+             n == 1 ? " goes" : "s go");
+    return share_out(o, reason, e);
+}
+
+int orders_join(struct orders *o, int rank, struct err *e)
+{
+    char reason[80];
+    snprintf(reason, sizeof reason, "%.40s came back, %d nodes go on", o->ranks->names[rank],
+             ranks_alive(o->ranks));
+    return share_out(o, reason, e);
 }
 
 /* One that has left and is not told as lost is on its way back. */
@@ -254,6 +231,14 @@ void orders_observe(struct orders *o, const struct row *row)
     }
 }
 
+void orders_see_quotas(struct orders *o)
+{
+    for (int i = 0; i < o->balancer.workers; i++) {
+        const struct beat *beat = &o->ranks->all[o->who[i]].beat;
+        balancer_limit(&o->balancer, i, beat->quota_batch, beat->quota_seconds);
+    }
+}
+
 void orders_calibrate(struct orders *o, int rank, double a, double k, int max_batch)
 {
     int place = place_of(o, rank), batch = o->ranks->all[rank].batch;
@@ -288,6 +273,17 @@ static void note_exchange(struct exchanged *x, const struct orders *o, const str
     }
 }
 
+void orders_settle(struct orders *o)
+{
+    balancer_flush(&o->balancer);
+}
+
+/* Several short steps may be one observation of the profile. */
+static bool is_trusted(const struct profile *p, const struct rank *w)
+{
+    return w->rows > 0 && p->count > 0 && (p->count >= TRUSTED_STEPS || w->rows >= TRUSTED_STEPS);
+}
+
 int orders_keep_profiles(const struct orders *o, struct err *e)
 {
     int rc = 0;
@@ -295,7 +291,7 @@ int orders_keep_profiles(const struct orders *o, struct err *e)
         const struct rank *w = &o->ranks->all[o->who[i]];
         struct measured m = {
             .profile = o->balancer.profiles[i], .slowdown = w->slowdown, .tuning = w->tuning};
-        if ((m.profile.count < TRUSTED_STEPS || w->rows == 0) && !w->overfull) {
+        if (!is_trusted(&m.profile, w) && !w->overfull) {
             continue;
         }
         snprintf(m.device, sizeof m.device, "%s", w->device);

@@ -21,7 +21,7 @@ struct orders {
     bool in_lockstep;                     /* minibatches of a step sum up to the global batch */
     bool may_balance;                     /* minibatches follow the measured speeds */
     bool owes;        /* an assignment was decided, and is not yet written down */
-    bool owes_word;   /* who is lost has changed, and is not yet written down */
+    bool owes_word;   /* the list of lost workers has changed, and is not yet written down */
     bool stop, pause; /* as last written */
     char key[PROFILES_KEY];
     const char *strategy; /* by name */
@@ -30,11 +30,15 @@ struct orders {
 int orders_open(struct orders *o, struct store *store, const struct ranks *ranks,
                 const struct jobspec *spec, const struct plan *plan, struct err *e);
 void orders_close(struct orders *o); /* also after a failed orders_open() */
-/* Takes over what an earlier coordinator had told this attempt; `ranks` are its own. */
+/* Takes over the control document that an earlier coordinator wrote for this attempt. `ranks`:
+ * those that orders_open() borrowed. */
 void orders_adopt(struct orders *o, struct ranks *ranks);
 
 void orders_observe(struct orders *o, const struct row *row); /* a measured step */
-/* A worker measured its node at two sizes: where no profile is known that is the start of one. */
+/* Takes the CPU quotas that heartbeats report into the balancer. */
+void orders_see_quotas(struct orders *o);
+/* A worker measured its node at two sizes: the first observations of its profile, if it has none
+ * yet. */
 void orders_calibrate(struct orders *o, int rank, double a, double k, int max_batch);
 /* A user's program has told its global batch. Where no minibatches were told before, or others,
  * they are owed from now on. Negative: it cannot be shared out, which the ranks find as well. */
@@ -48,12 +52,14 @@ int orders_ask(struct orders *o, bool stop, bool pause, struct err *e);
  * batch. */
 int orders_lose(struct orders *o, int rank, struct err *e);
 /* This one is there again, and marked so: minibatches are shared out anew, with it. Negative: they
- * stay as they are, and it keeps its first one. */
+ * stay as they are, and it keeps its first one until the next change. */
 int orders_join(struct orders *o, int rank, struct err *e);
-/* Tells the ranks who is lost and who is started again; or with the next turn. */
+/* Writes the control document now: who is lost, and who is started again. If that fails the next
+ * turn writes it. */
 int orders_tell(struct orders *o, struct err *e);
 void orders_owe(struct orders *o);
 int orders_keep_profiles(const struct orders *o, struct err *e);
+void orders_settle(struct orders *o); /* no more rows come: the last steps go into the profiles */
 
 int orders_version(const struct orders *o); /* of the assignment in force */
 int orders_size(const struct orders *o, int rank);

@@ -42,8 +42,8 @@ struct monitor {
     bool takes_back;      /* plan_takes_back */
     bool needed_lost;     /* a rank died that the attempt cannot go on without: */
     struct failure needed;
-    double fallen_at; /* when the first worker died without which it is not known yet whether the
-                         others can go on; 0: none did */
+    double fallen_at;      /* when the first worker died of those about which it is not decided yet
+                         whether the others go on; 0: there is none */
     struct joined program; /* what a user's program brought; its global_batch is 0: none joined */
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
      * started, because older rows past that are superseded first. */
@@ -70,7 +70,7 @@ void losses_take(struct monitor *m, const struct fact *f);
 void losses_decide(struct monitor *m, double now);
 /* returns.c: workers that died are started again. */
 void returns_decide(struct monitor *m, double now);
-/* Nothing came of it. */
+/* The return of this rank has failed: the control document says so in the next turn. */
 void returns_end(struct monitor *m, int rank);
 /* facts.c: minibatches follow what the program of this attempt has told, if one has. */
 void monitor_take_batch(struct monitor *m);

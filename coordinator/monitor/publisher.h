@@ -1,6 +1,6 @@
 /* The publisher: what people see of a running attempt. It writes the live document
- * (job/documents/people/live.h) some twice a second, and the events that carry it, thinned rows and
- * staleness to the browsers. Every number is defined in SEMANTICS.md; nothing is decided here.
+ * (job/documents/people/live.h) about twice a second, and the events that carry it, thinned rows
+ * and staleness to the browsers. docs/semantics.md defines every number; nothing is decided here.
  */
 #ifndef COORDINATOR_MONITOR_PUBLISHER_H
 #define COORDINATOR_MONITOR_PUBLISHER_H

@@ -29,12 +29,16 @@ struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers f
     bool fallen; /* its process died, and it is not known yet whether the others can go on */
     char how[DOCUMENT_MESSAGE]; /* it died: "exited on signal 9 (Killed)" */
     bool lost;                  /* its process died, and the others are to go on without it */
-    bool left;                  /* and does; `beat` has the server's counters of it */
+    bool left;                  /* the server has dropped it, and the others go on; `beat` has the
+                                   server's counters of it */
     int seats;                  /* how often it was started again, so far */
-    bool joining;               /* it is, and not there yet: still lost and left */
-    bool fell_early;            /* and died before we knew that it was there */
+    bool joining;               /* it is being started again and is not there yet; still `lost` and
+                                   `left` */
+    bool fell_early;            /* the process that was started again died before its return was
+                                   told */
     bool stays_out;             /* it is not started again */
-    double back_at, joining_at; /* when it will be, and was; 0: not known */
+    double back_at, joining_at; /* back_at: when it is to be started again; joining_at: since when
+                                   it is awaited; 0: not known */
     int64_t rows_gone;          /* that its processes before this one had not sent yet */
     bool overfull; /* its first minibatch did not fit its memory: the next attempt must know the
                       limit */
@@ -70,23 +74,24 @@ int ranks_read_beats(struct ranks *r, struct store *store, struct err *e);
  * fourth … */
 void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, const char *why);
 
-/* The server goes on without a worker: takes the departure over and leaves an empty one. False: it
- * is none of ours, or known. */
+/* The server goes on without a worker: takes the departure over and leaves an empty one. False:
+ * there is no such worker, or its departure is known. */
 bool ranks_leave(struct ranks *r, struct departure *left);
-/* It is there again: a worker as before. `back` is as a departure has it. False: it had not left.
+/* A worker that had left is there again. `back`: what the server knows of it. False: it had not
+ * left.
  */
 bool ranks_return(struct ranks *r, const struct departure *back);
 bool ranks_ever_left(const struct ranks *r); /* was any worker lost, or started again? */
 /* Is every rank that is alive past the start, which all ranks make together? */
 bool ranks_started(const struct ranks *r);
-/* Are those that are alive, and one of them still prepares its first step? */
+/* Has every rank that is alive loaded its data, while one of them still prepares its first step? */
 bool ranks_prepare(const struct ranks *r);
-int ranks_fallen(const struct ranks *r); /* the lowest of them; -1: there is none */
+int ranks_fallen(const struct ranks *r); /* the lowest rank that is `fallen`; -1: none is */
 int ranks_alive(const struct ranks *r);  /* workers that are not lost */
 int ranks_first(const struct ranks *r);  /* the lowest of them */
-bool ranks_done(const struct ranks *r);  /* has every rank that is left said its last word? */
+bool ranks_done(const struct ranks *r);  /* has every rank that is not lost reported its end? */
 
-bool ranks_stepped(const struct ranks *r);      /* every worker that is left has made a step */
+bool ranks_stepped(const struct ranks *r);      /* every worker that is not lost has made a step */
 int64_t ranks_samples(const struct ranks *r);   /* of the job's surviving updates */
 int64_t ranks_rows_lost(const struct ranks *r); /* that ranks could not send */
 double ranks_slowest_deadline(const struct ranks *r, double unknown); /* of a step, seconds */

@@ -19,8 +19,8 @@ void results_close(struct results *r);
 /* Writes the kept evaluations down, if there are new ones. */
 int results_save(struct results *r, struct store *store, const char *job, struct err *e);
 /* Takes what a rank said about the attempt's end. When one rank fails, the others fail too and say
- * so ("a peer is lost"). The failure that counts is the one that is no echo, whichever came first;
- * and a failure outweighs a "stopped" that mpirun's SIGTERM caused. */
+ * so ("a peer is lost"). The failure that counts is the one that is not such an echo, whichever
+ * came first. A failure outweighs a "stopped" that mpirun's SIGTERM caused. */
 void results_end(struct results *r, const struct ended *end);
 
 #endif

@@ -1,6 +1,6 @@
-/* Workers that died are started again and join their attempt (docs/decisions/0049):
+/* Workers that died are started again and join their attempt (docs/decisions/0049, 0062):
  *
- *   left ─► waits ─► is to start: control has its seat ─┬─► the server has let it in ─► as before
+ *   left ─► waits ─► is to start: control has its seat ─┬─► the keeper has let it in ─► as before
  *             ▲                                         ├─► it dies first ───┐
  *             └──────────── each time for longer ◄──────┼────────────────────┘
  *                                                       └─► it does not come ─► it stays out
@@ -45,6 +45,7 @@ static void start_again(struct monitor *m, int rank, double now)
     }
     w->joining_at = now;
     w->back_at = 0;
+    w->fell_early = false; /* the one before it, which nobody had let in */
     log_info("monitor", "a worker is started again", "job=%s attempt=%d rank=%d node=%s times=%d",
              m->ours.job, m->ours.attempt, rank, w->node, w->seats);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { RANKS_MOST = SPEC_WORKERS + PLAN_SERVERS, LINE = SIGN_HEX }; /* 64 digits, a newline */
 
@@ -16,8 +16,10 @@ struct seals {
     /* Of the attempt that was asked for last, and of the one before: a new attempt reads what the
      * old one left. */
     struct attempt_keys {
-        int attempt, ranks;    /* attempt -1: empty */
-        struct sign_key *keys; /* [ranks]; owned */
+        int attempt, ranks; /* attempt -1: empty */
+        struct rank_keys {
+            struct sign_key own, rows;
+        } * keys; /* [ranks]; owned */
     } known[2];
     int next; /* which of the two is replaced */
 };
@@ -32,10 +34,10 @@ static void path_of(char out[PATH_MAX + 32], const char *job_dir, int attempt)
 static void key_of_rank(const struct plan *plan, int rank, const struct sign_key *attempt,
                         struct sign_key *out)
 {
-    const struct plan_worker *beside = plan_rank_beside(plan, rank);
+    const struct plan_worker *with = plan_worker_with(plan, rank);
     *out = *attempt;
-    if (beside && beside->agent) {
-        seal_of_host(attempt, beside->host, out);
+    if (with && with->agent) {
+        seal_of_host(attempt, with->host, out);
     }
 }
 
@@ -105,15 +107,16 @@ static void load(struct seals *s, int attempt, struct attempt_keys *out)
     for (size_t r = 0; text && out->keys && r < n / LINE; r++) {
         char *line = text + r * LINE;
         line[LINE - 1] = 0;
-        if (sign_unhex(line, &out->keys[r], NULL) < 0) {
+        if (sign_unhex(line, &out->keys[r].own, NULL) < 0) {
             break;
         }
+        seal_of_rows(&out->keys[r].own, &out->keys[r].rows);
         out->ranks++;
     }
     free(text);
 }
 
-const struct sign_key *seals_of(struct seals *s, int attempt, int rank)
+static const struct rank_keys *find(struct seals *s, int attempt, int rank)
 {
     struct attempt_keys *of = NULL;
     for (int i = 0; i < 2; i++) {
@@ -125,4 +128,16 @@ const struct sign_key *seals_of(struct seals *s, int attempt, int rank)
         load(s, attempt, of);
     }
     return rank >= 0 && rank < of->ranks ? &of->keys[rank] : NULL;
+}
+
+const struct sign_key *seals_of(struct seals *s, int attempt, int rank)
+{
+    const struct rank_keys *keys = find(s, attempt, rank);
+    return keys ? &keys->own : NULL;
+}
+
+const struct sign_key *seals_of_rows(struct seals *s, int attempt, int rank)
+{
+    const struct rank_keys *keys = find(s, attempt, rank);
+    return keys ? &keys->rows : NULL;
 }

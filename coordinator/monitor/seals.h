@@ -13,8 +13,8 @@
 #include "job/documents/coordinator/plan.h"
 #include "job/seal.h"
 
-/* Draws the key of a new attempt and writes the keys of its ranks. given: the attempt's own, which
- * the launcher hands out. */
+/* Draws the key of a new attempt and writes the keys of its ranks. given: filled with the attempt's
+ * key, which the launcher hands to the ranks. */
 int seals_draw(const struct plan *plan, struct sign_key *given, struct err *e);
 /* Does the attempt of this plan have its keys in the job's folder? */
 bool seals_there(const struct plan *plan);
@@ -22,7 +22,9 @@ bool seals_there(const struct plan *plan);
 struct seals; /* of one job; reads an attempt's file when it is first asked for */
 struct seals *seals_open(const char *job_dir, struct err *e);
 void seals_close(struct seals *s);
-/* Borrowed until the next call; NULL: there is no such attempt or rank. */
+/* A rank's key, and that of its rows (seal_of_rows). Borrowed until the next call; NULL: there is
+ * no such attempt or rank. */
 const struct sign_key *seals_of(struct seals *s, int attempt, int rank);
+const struct sign_key *seals_of_rows(struct seals *s, int attempt, int rank);
 
 #endif

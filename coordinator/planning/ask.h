@@ -3,15 +3,13 @@
 #ifndef COORDINATOR_PLANNING_ASK_H
 #define COORDINATOR_PLANNING_ASK_H
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 struct ask_limits {
     double seconds;
     int64_t memory_bytes; /* 0: none */
 };
 
-/* A new folder in /tmp for what a question needs; whoever asked removes it. */
-int ask_folder(char dir[64], struct err *e);
 /* Runs a program and parses what it printed; its output goes through files in `dir`. NULL after an
  * error, also that of the program, unless it printed {"error": …} itself. New reference. */
 json_t *ask_program(const char *const *argv, const char *dir, const struct ask_limits *limits,

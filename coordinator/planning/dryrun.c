@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/proc.h"
+#include "common/process/answer.h"
+#include "common/process/proc.h"
 #include "coordinator/files/programs.h"
 #include "coordinator/files/uploads.h"
 #include "coordinator/planning/ask.h"
@@ -31,7 +32,7 @@ json_t *dryrun_datasets(void *ctx, struct err *e)
     char dir[64], cache[PATH_MAX];
     const char *argv[] = {d->worker, "--datasets", d->roots, "--cache", cache, NULL};
     snprintf(cache, sizeof cache, "%s/datasets.json", d->data_dir);
-    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, &usual, e);
+    json_t *j = answer_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, &usual, e);
     proc_remove_tree(dir, NULL);
     return j;
 }
@@ -42,7 +43,7 @@ static json_t *show(const struct dryrun *d, const char *roots, const char *path,
 {
     char dir[64];
     const char *argv[] = {d->worker, "--datasets", roots, "--show", path, NULL};
-    json_t *j = ask_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limits, e);
+    json_t *j = answer_folder(dir, e) < 0 ? NULL : ask_program(argv, dir, limits, e);
     proc_remove_tree(dir, NULL);
     if (scored_is_refusal(j, ERR_NOT_FOUND, e)) {
         json_decref(j);
@@ -92,7 +93,7 @@ static int check_spec(const struct dryrun *d, const json_t *spec, const char *in
     size_t n = 0;
     char *text = jsonx_dump(spec, false, &n);
     memset(out, 0, sizeof *out);
-    int rc = ask_folder(dir, e);
+    int rc = answer_folder(dir, e);
     if (rc < 0) {
         free(text);
         return rc;

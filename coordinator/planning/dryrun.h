@@ -1,13 +1,13 @@
-/* What the HTTP room asks: would this job run, where, with which minibatches; which data sets and
- * programs are there; and that it keeps a program, or deletes one. Any thread may ask; every call
- * has its own connection and its own process of evenstep-worker. */
+/* What the HTTP room asks of the coordinator: whether a job would run, where and with which
+ * minibatches; which data sets and programs there are; to keep or delete one. Any thread may ask;
+ * every call has its own connection and its own process of evenstep-worker. */
 #ifndef COORDINATOR_PLANNING_DRYRUN_H
 #define COORDINATOR_PLANNING_DRYRUN_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "coordinator/files/datasets.h"
 #include "coordinator/files/quotas.h"
 #include "coordinator/files/retention.h"
@@ -16,8 +16,8 @@ struct dryrun {
     const char *store_url, *store_password, *data_dir, *roots, *local_host, *worker,
         *simulator;      /* borrowed; simulator NULL: none */
     bool allow_programs; /* of users, beyond those that an operator put there */
-    bool alone; /* the store is this service's own: what nodes there are, its own options say,
-                       unless an agent of this machine joined */
+    bool alone; /* the store is private to this service: all nodes come from its own options, unless
+                   an agent of this machine joined */
     struct quotas *quotas;       /* borrowed; NULL: there are none */
     struct retention *retention; /* borrowed */
     struct datasets uploaded;

@@ -68,7 +68,7 @@ static bool is_alive(const json_t *node)
 
 static bool is_free(const json_t *node, const struct placement_ask *ask)
 {
-    if (json_object_get(ask->reserved, node_name(node))) {
+    if (names_has(ask->reserved, node_name(node))) {
         return false;
     }
     if (!ask->ignore_claims && needs_answer(node, ask->manifest) == NEEDS_ASKED) {
@@ -134,26 +134,25 @@ int placement_known(const struct placement_ask *ask)
 static void explain(struct placement *out, const struct placement_ask *ask, const struct census *c,
                     int wanted)
 {
-    char named[80 + NEEDS_TEXT], needs[NEEDS_TEXT];
+    char named[80 + NEEDS_TEXT], needs[NEEDS_TEXT], asks[40];
     bool any = strcmp(ask->spec->precision, "fp32") == 0 || !ask->spec->precision[0];
     snprintf(named, sizeof named, "%s%s%s%s", ask->spec->n_nodes ? " that the spec names" : "",
              any                  ? ""
              : ask->spec->n_nodes ? " and with precision "
                                   : " with precision ",
              any ? "" : ask->spec->precision, needs_list(ask->manifest, needs));
+    snprintf(asks, sizeof asks, "it asks for %d worker%s", wanted, wanted == 1 ? "" : "s");
     if (c->known < wanted) {
-        snprintf(out->waiting, sizeof out->waiting,
-                 "it asks for %d workers, and there %s %d node%s%s", wanted,
+        snprintf(out->waiting, sizeof out->waiting, "%s, and there %s %d node%s%s", asks,
                  c->known == 1 ? "is" : "are", c->known, c->known == 1 ? "" : "s", named);
     } else if (c->alive < wanted) {
         snprintf(out->waiting, sizeof out->waiting,
-                 "it asks for %d workers, and %d of the %d nodes%s %s lost, %sdraining or disabled",
-                 wanted, c->known - c->alive, c->known, named,
-                 c->known - c->alive == 1 ? "is" : "are", c->resting ? "resting, " : "");
+                 "%s, and %d of the %d nodes%s %s lost, %sdraining or disabled", asks,
+                 c->known - c->alive, c->known, named, c->known - c->alive == 1 ? "is" : "are",
+                 c->resting ? "resting, " : "");
     } else {
-        snprintf(out->waiting, sizeof out->waiting,
-                 "it asks for %d workers, and %d node%s%s %s free%s", wanted, c->free_now,
-                 c->free_now == 1 ? "" : "s", named, c->free_now == 1 ? "is" : "are",
+        snprintf(out->waiting, sizeof out->waiting, "%s, and %d node%s%s %s free%s", asks,
+                 c->free_now, c->free_now == 1 ? "" : "s", named, c->free_now == 1 ? "is" : "are",
                  c->asked ? "; nodes are being asked which packages they have" : "");
     }
 }
@@ -211,7 +210,7 @@ void placement_release(struct placement *p)
     memset(p, 0, sizeof *p);
 }
 
-void placement_reserve(json_t *reserved, const struct placement_ask *ask)
+void placement_reserve(struct names *reserved, const struct placement_ask *ask)
 {
     struct census c = count(ask);
     if (c.alive < workers_wanted(ask, &c)) {
@@ -221,7 +220,7 @@ void placement_reserve(json_t *reserved, const struct placement_ask *ask)
     json_t *node;
     json_array_foreach(ask->nodes, i, node) {
         if (may_run(node, ask)) {
-            json_object_set_new(reserved, node_name(node), json_true());
+            names_add(reserved, node_name(node), 0);
         }
     }
 }

@@ -8,6 +8,7 @@
 #ifndef COORDINATOR_PLANNING_PLACEMENT_H
 #define COORDINATOR_PLANNING_PLACEMENT_H
 
+#include "common/text/names.h"
 #include "job/spec/spec.h"
 
 struct placed {
@@ -32,12 +33,12 @@ struct placement_ask {
     const char *local_host; /* the only host that can be reached without an agent; NULL: any */
     const struct jobspec *spec;
     const json_t *manifest; /* of the spec's program, for what it needs; may be NULL */
-    int attempt;            /* that is about to start; from the second one on fewer workers may do
-                               (min_workers) */
-    const json_t *reserved; /* object: names that a job ahead waits for; may be NULL */
-    bool ignore_claims;     /* a dry run: as if every node were free */
-    const char *own;        /* nodes that this job has claimed are free for it; NULL: none are */
-    int most;               /* an elastic job gets no more nodes than these; 0: its `max` */
+    int attempt;            /* that is about to start; from the second one on `min_workers` are
+                               enough */
+    const struct names *reserved; /* nodes that a job ahead waits for; may be NULL */
+    bool ignore_claims;           /* a dry run: as if every node were free */
+    const char *own; /* nodes that this job has claimed are free for it; NULL: none are */
+    int most;        /* an elastic job gets no more nodes than these; 0: its `max` */
 };
 
 /* An elastic job gets as many of the free nodes as its bounds allow.
@@ -45,14 +46,14 @@ struct placement_ask {
  */
 bool placement_find(struct placement *out, const struct placement_ask *ask);
 void placement_release(struct placement *p);
-/* Adds to `reserved` (an object) the names of the nodes that this job waits for. */
-void placement_reserve(json_t *reserved, const struct placement_ask *ask);
+/* Adds to `reserved` the names of the nodes that this job waits for. */
+void placement_reserve(struct names *reserved, const struct placement_ask *ask);
 
 /* How many of the nodes this spec may run on, alive or not. */
 int placement_known(const struct placement_ask *ask);
 
-/* The first node that the spec may run on but for its precision, or for what its program needs,
- * which the node lacks; NULL if enough workers have it, or all that could. */
+/* If too few nodes can run the job: the first one that lacks only its precision, or something that
+ * its program needs. NULL: enough nodes can, or none lacks only that. */
 const json_t *placement_lacking(const struct placement_ask *ask);
 
 #endif

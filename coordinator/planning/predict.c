@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "coordinator/planning/predict_run.h"
 #include "coordinator/planning/profiles.h"
 #include "job/minibatch/assign.h"

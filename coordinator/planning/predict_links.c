@@ -1,9 +1,9 @@
 /* The links of a predicted cluster: see predict_run.h.
  *
- * Those of one host are known from a measurement of its shared memory (PLATFORM.md). What ranks
- * meet in a job is slower, or faster: they share cores with the threads that exchange, or stand on
- * hosts with a network between them. Where nodes have trained a network together, how long a step
- * exchanged is known, and the links are those that make a simulated step exchange as long. */
+ * Those of one host are known from a measurement of its shared memory. What ranks meet in a job is
+ * slower, or faster: they share cores with the threads that exchange, or stand on hosts with a
+ * network between them. Where nodes have trained a network together, how long a step exchanged is
+ * known, and the links are those that make a simulated step exchange as long. */
 #include <math.h>
 #include <string.h>
 

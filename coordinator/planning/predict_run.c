@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "job/documents/results/summary.h"
 
 enum { EVENTS = 250000, STEPS_LEAST = 20, STEPS_MOST = 480, SEEDS = 3 };
@@ -65,19 +65,12 @@ static int64_t samples_of(const struct prediction *p, bool server)
 static int wait_all(const pid_t *pids, int count, struct err *e)
 {
     double until = clock_now() + limit_seconds;
-    int rc = 0, code = 0;
+    int rc = 0;
     for (int i = 0; i < count; i++) {
-        bool ended = proc_poll(pids[i], &code);
-        while (!ended && clock_now() < until) {
-            clock_sleep(0.001);
-            ended = proc_poll(pids[i], &code);
-        }
-        if (!ended) {
-            proc_stop(pids[i], 0);
-        }
-        if (rc == 0 && !ended) {
+        int code = proc_await(pids[i], until - clock_now());
+        if (rc == 0 && code < 0) {
             rc = err_set(e, ERR_TIMEOUT, "the simulator did not end within %g s", limit_seconds);
-        } else if (rc == 0 && code != 0) {
+        } else if (rc == 0 && code > 0) {
             rc = err_set(e, ERR_INTERNAL, "the simulator ended with code %d", code);
         }
     }

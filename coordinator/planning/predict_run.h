@@ -29,10 +29,11 @@ struct predicted {
 int predict_run(const struct prediction *p, const char *strategy, bool chosen,
                 struct predicted *out, struct err *e);
 
-/* A link between ranks of one host, or one that is so many times as slow. New reference. */
+/* The document of a link: as fast as between ranks of one host, divided by `slower`. New
+ * reference. */
 json_t *predict_link(double slower);
-/* DIR/cluster.json gets the links that make ranks exchange as long as p->exchange says, which was
- * measured. */
+/* Writes links into DIR/cluster.json with which ranks exchange for as long as was measured
+ * (p->exchange). */
 int predict_settle_links(struct prediction *p, struct err *e);
 
 #endif

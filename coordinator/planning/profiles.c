@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash.h"
+#include "common/text/hash.h"
 
 void profiles_key(const struct jobspec *spec, char out[PROFILES_KEY])
 {

@@ -19,15 +19,15 @@ bool profiles_find(struct store *store, const char *node, const char *device, co
  * never measured (count 0) the memory limit alone is known. */
 struct profile *profiles_get(struct store *store, const char *node, const char *device,
                              double slowdown, const char *key);
-/* The profile of what is kept, or NULL: it is of another speed, or says nothing. free(). */
+/* The kept profile; NULL if it was measured at another slowdown or is empty. free(). */
 struct profile *profiles_of(const struct measured *kept, double slowdown);
 /* Profiles of these nodes for this network: an array of `count` pointers, NULL where there is none.
  */
 struct profile **profiles_all(struct store *store, const struct jobspec *spec,
                               const struct placement *p);
-/* How long a step of these nodes exchanged when they last trained this network together: the mean
- * over them. False: one of them trained it under another strategy, with another number of workers,
- * or never. */
+/* How long these nodes exchanged in a step when they last trained this network together, on
+ * average. False: one of them trained it under another strategy, with another number of workers, or
+ * never. */
 bool profiles_exchange(struct store *store, const struct jobspec *spec, const struct placement *p,
                        struct exchanged *out);
 void profiles_free(struct profile **profiles, int count);

@@ -16,7 +16,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/proc.h"
+#include "common/process/answer.h"
+#include "common/process/proc.h"
 #include "coordinator/planning/ask.h"
 #include "coordinator/planning/dryrun.h"
 #include "job/documents/results/scored.h"
@@ -81,7 +82,7 @@ static int check(const json_t *scored, struct err *e)
     int rc = scored_read(&read, scored, e);
     if (rc == 0 && read.classes == 0) {
         rc = err_set(e, ERR_UNSUPPORTED,
-                     "the targets are no labels, so there is no confusion matrix");
+                     "the targets are not labels, so there is no confusion matrix");
     }
     if (rc == 0 && read.classes > CLASSES_MOST) {
         err_set(e, ERR_UNSUPPORTED, "%d classes are more than the %d of which a matrix is shown",
@@ -97,7 +98,7 @@ static json_t *evaluate(const struct scoring *s, struct err *e)
     const char *argv[] = {s->d->worker, "--evaluate", s->model, "--roots",
                           s->d->roots,  "--pictures", NULL};
     char dir[64];
-    if (ask_folder(dir, e) < 0) {
+    if (answer_folder(dir, e) < 0) {
         return NULL;
     }
     json_t *scored = ask_program(argv, dir, &limits, e);

@@ -3,7 +3,7 @@
 #ifndef COORDINATOR_PLANNING_SCORING_H
 #define COORDINATOR_PLANNING_SCORING_H
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 /* As http_hooks.scored; ctx is a struct dryrun. The worker's program evaluates the job's
  * `model.safetensors` once; what it found is kept in the job's folder until the model is another

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/documents/people/live.h"
 
 static const json_t *find_job(const json_t *jobs, const char *id)

@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "coordinator/sweeps/advance.h"
-#include "http/limits.h"
+#include "http/rights/limits.h"
 #include "job/sweep/record.h"
 #include "store/sweeps.h"
 

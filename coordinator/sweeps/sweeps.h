@@ -1,6 +1,6 @@
-/* Advances the sweeps that have not ended: twice a second, on the scheduler's thread. What is
- * decided is in advance.h; here it is done: the newest of the jobs is read, jobs are submitted for
- * the sweep's owner as if they had posted them, and the list is written.
+/* Advances the sweeps that have not ended: twice a second, on the scheduler's thread. advance.h
+ * decides; this file carries it out. It reads the states of the jobs, submits jobs for the sweep's
+ * owner as if the owner had posted them, and writes the list of jobs.
  *
  *   sweeps_tick ─► of each: jobs of the store ─► advance ─► store_job_create, store_job_request
  *                                                  └─► store_sweep_change

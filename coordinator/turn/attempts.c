@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "coordinator/planning/planner.h"
 #include "job/documents/coordinator/launched.h"
 
@@ -44,8 +44,8 @@ void attempts_free_resizes(struct resize **list)
 {
     for (struct resize *x = *list, *next; x; x = next) {
         next = x->next;
-        json_decref(x->gives);
-        json_decref(x->nodes);
+        names_release(&x->gives);
+        names_release(&x->nodes);
         free(x);
     }
     *list = NULL;

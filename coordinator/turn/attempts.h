@@ -1,11 +1,11 @@
 /* The attempts in hand, and what every file of the scheduler's turn needs to work on them. The turn
  * is a line: each file calls only those to its right.
  *
- *   scheduler.c ─┬─► recover.c ──────────┐
- *                ├─► run.c ──────────────┴─► run_end.c ─► run_virtual.c ─┐
- *                ├─► queue.c ─┬─► launch.c ──────────────────────────────┼─► resize.c ─► attempts.c
- *                │            └─► preempt.c ─► shares.c ─────────────────┤
- *                └─► elastic.c ─► shares.c ──────────────────────────────┘
+ *   scheduler.c ─┬─► recover.c ──────────────┐
+ *                ├─► run/: run.c ────────────┴─► end.c ─► virtual.c ────┐
+ *                ├─► queue/: queue.c ─┬─► launch.c ─────────────────────┼─► resize.c ─► attempts.c
+ *                │                    └─► preempt.c ─► shares.c ────────┤
+ *                └─► elastic.c ─► queue/: shares.c ─────────────────────┘
  *
  * Below it are the monitor, the launchers and the store.
  *
@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "common/text/names.h"
 #include "coordinator/launchers/launcher.h"
 #include "coordinator/monitor/monitor.h"
 #include "store/store.h"
@@ -26,7 +27,7 @@ struct pause {
     struct pause *next;
     char job[STORE_ID];
     int quick;    /* attempts in a row that ended soon */
-    double until; /* nothing of it starts before */
+    double until; /* no attempt of the job starts before */
 };
 
 enum { RESIZE_WHY = 120 };
@@ -34,12 +35,12 @@ enum { RESIZE_WHY = 120 };
 struct resize {
     struct resize *next; /* among those between two attempts */
     char job[STORE_ID];
-    json_t *gives;        /* names of the nodes that it gives up; none: it grows; owned */
-    char why[RESIZE_WHY]; /* for whom it gives them up */
-    /* since its attempt has ended: */
-    json_t *nodes;  /* names of those that it had; owned */
-    int from;       /* how many */
-    double step_at; /* its last step before */
+    struct names gives;   /* nodes that it gives up; none: it grows; owned */
+    char why[RESIZE_WHY]; /* for which job it gives them up */
+    /* known once its attempt has ended: */
+    struct names nodes; /* that it had; owned */
+    int from;           /* how many */
+    double step_at;     /* when it made its last step */
 };
 
 /* An attempt of a job. */
@@ -73,18 +74,19 @@ struct run {
     double change_seconds; /* how long that change took, without a step; 0: not known */
     bool elsewhere;   /* its process is on another host or of another boot: only heartbeats tell how
                        it is */
-    bool blameless;   /* if it is lost, that is the coordinator's end, and no restart is counted */
-    int64_t users_on; /* store_connection() as users of the store were made for its ranks */
+    bool blameless;   /* if it is lost, the coordinator's end is the cause, and no restart is
+                         counted */
+    int64_t users_on; /* value of store_connection() when users of the store were made for its
+                         ranks */
     bool unrecorded;  /* the record of its process is still to be written */
     bool over;        /* its process has ended */
-    int exit_code;
-    char why[300];           /* mpirun's last words */
+    struct attempt_end end;  /* how, as its launcher tells */
     bool failed;             /* the coordinator found something wrong: */
     struct failure failure;  /* this */
     struct stat told;        /* of a virtual job: the file that was told last, */
     size_t told_assignments; /* and how many assignments and evaluations were */
     size_t told_evaluations;
-    bool stray_told; /* that a file of another attempt was passed over */
+    bool stray_told; /* it was logged that a file of another attempt is ignored */
 };
 
 struct attempts {
@@ -106,21 +108,22 @@ void attempts_release(struct attempts *a); /* forgets all; their processes go on
 void run_free(struct run *r);
 void attempts_free_resizes(struct resize **list); /* empties it */
 
-/* The store did not answer, or memory ran out: nothing has been decided, and it is tried again. */
+/* Does the error mean that the store did not answer, or that memory ran out? Then nothing has been
+ * decided, and it is tried again. */
 bool attempts_store_away(const struct err *e);
 /* The priority of a run's job, which people may have changed since: read once a turn. */
 int attempts_priority(const struct attempts *a, struct run *r, double now);
 /* The job's spec; freed with attempts_free_spec(). */
 struct jobspec *attempts_spec(struct attempts *a, const char *job, struct err *e);
 void attempts_free_spec(struct jobspec *spec); /* NULL is fine */
-/* The job's state, with why as its error; why NULL: none. */
+/* Changes the job's state, with `why` as its error; NULL: none. */
 int attempts_move(struct attempts *a, const char *job, enum job_state from, enum job_state to,
                   const struct failure *why, struct err *e);
-/* The record of the attempt's process: job/documents/coordinator/launched.h. */
+/* Writes the record of the attempt's process: job/documents/coordinator/launched.h. */
 int attempts_record(struct attempts *a, const struct run *r, struct err *e);
-/* An attempt was lost that lasted so long. Of those that lasted less than 30 s the third in a row
- * and each further one make the next one wait: 1 s, 2 s, 4 s, up to a minute. attempts_pause: the
- * seconds it still waits, or 0. */
+/* An attempt was lost after `lasted` seconds. After three in a row that lasted less than 30 s, and
+ * after each further one, the job waits before its next attempt: 1 s, 2 s, 4 s, up to a minute.
+ * attempts_pause: the seconds that it still waits, or 0. */
 void attempts_back_off(struct attempts *a, const char *job, double lasted, double now);
 double attempts_pause(const struct attempts *a, const char *job, double now);
 /* Opens the monitor of a run that has a plan and a spec. `adopted`: another coordinator started

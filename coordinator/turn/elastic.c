@@ -16,15 +16,14 @@
 
 static const double look_seconds = 1;
 
-int elastic_init(struct elastic *x, const struct growth_rules *rules, struct err *e)
+void elastic_init(struct elastic *x, const struct growth_rules *rules)
 {
-    *x = (struct elastic){.rules = *rules, .free_since = json_object(), .looked_at = -1e18};
-    return x->free_since ? 0 : err_set(e, ERR_MEMORY, "cannot watch the nodes: memory ran out");
+    *x = (struct elastic){.rules = *rules, .looked_at = -1e18};
 }
 
 void elastic_release(struct elastic *x)
 {
-    json_decref(x->free_since);
+    names_release(&x->free_since);
 }
 
 /* ---- nodes that could be had ----------------------------------------------------------------- */
@@ -42,30 +41,28 @@ static bool is_left(const struct attempts *a, const json_t *node)
     return false;
 }
 
-/* The others are not free, or not for long enough: an object of their names. */
-static json_t *note_free(struct elastic *x, const struct attempts *a, const json_t *nodes,
-                         double now)
+/* The others, which are not free, or not for long enough, are added to `unsettled`. */
+static void note_free(struct elastic *x, const struct attempts *a, const json_t *nodes, double now,
+                      struct names *unsettled)
 {
-    json_t *fresh = json_object(), *unsettled = json_object(), *node;
+    struct names fresh = {0};
     size_t i;
+    json_t *node;
     json_array_foreach((json_t *)nodes, i, node) {
         const char *name = node_name(node);
         bool left = is_left(a, node), is_free = left || strcmp(node_state(node), "ready") == 0;
-        json_t *since = json_object_get(x->free_since, name);
-        if (is_free && since) {
-            json_object_set(fresh, name, since);
-        } else if (is_free) {
-            json_object_set_new(fresh, name, json_real(now));
+        const struct named *before = names_find(&x->free_since, name);
+        double since = before ? before->number : now;
+        if (is_free) {
+            names_add(&fresh, name, since);
         }
-        since = json_object_get(fresh, name);
         if ((left || !node_user(node)[0]) &&
-            !(since && growth_is_settled(&x->rules, json_number_value(since), now))) {
-            json_object_set_new(unsettled, name, json_true());
+            !(is_free && growth_is_settled(&x->rules, since, now))) {
+            names_add(unsettled, name, 0);
         }
     }
-    json_decref(x->free_since);
+    names_release(&x->free_since);
     x->free_since = fresh;
-    return unsettled;
 }
 
 /* ---- one job --------------------------------------------------------------------------------- */
@@ -90,11 +87,11 @@ static double seconds_left(const struct run *r, double now)
 }
 
 /* Whoever waits for the nodes that it has does not get them. */
-static void keep_own(json_t *reserved, const struct run *r)
+static void keep_own(struct names *reserved, const struct run *r)
 {
     for (int i = 0; i < r->plan->n_workers; i++) {
         if (!run_is_lost(r, i)) {
-            json_object_del(reserved, r->plan->workers[i].node);
+            names_remove(reserved, r->plan->workers[i].node);
         }
     }
 }
@@ -104,20 +101,21 @@ static double speed_of(const struct run *r, const struct placement_ask *ask)
 {
     struct placement_ask own = *ask;
     struct placement p;
-    json_t *others = json_object(), *node;
+    struct names others = {0};
+    json_t *node;
     double sum = 0;
     size_t k;
     json_array_foreach((json_t *)ask->nodes, k, node) {
-        json_object_set_new(others, node_name(node), json_true());
+        names_add(&others, node_name(node), 0);
     }
-    keep_own(others, r);
-    own.reserved = others;
+    keep_own(&others, r);
+    own.reserved = &others;
     bool found = placement_find(&p, &own);
     for (int i = 0; found && i < p.count; i++) {
         sum += p.nodes[i].speed;
     }
     placement_release(&p);
-    json_decref(others);
+    names_release(&others);
     return sum;
 }
 
@@ -126,9 +124,9 @@ struct pass {
     struct elastic *elastic;
     struct attempts *attempts;
     const struct queue *queue;
-    json_t *nodes;     /* as of now; owned, as the others */
-    json_t *unsettled; /* names of those that are not free, or not for long enough */
-    json_t *taken;     /* names of those that a job before is to get */
+    json_t *nodes;          /* as of now; owned, as the others */
+    struct names unsettled; /* those that are not free, or not for long enough */
+    struct names taken;     /* those that a job before is to get */
     double now;
 };
 
@@ -148,47 +146,48 @@ static bool is_worth(const struct pass *pass, const struct run *r, const struct 
 }
 
 /* What jobs of this priority or a higher one wait for in the queue. */
-static void add_wanted(json_t *reserved, const struct queue *queue, int priority)
+static void add_wanted(struct names *reserved, const struct queue *queue, int priority)
 {
     for (size_t i = 0; i < queue->n_wanted; i++) {
         if (queue->wanted[i].priority >= priority) {
-            json_object_update(reserved, queue->wanted[i].nodes);
+            names_add_all(reserved, &queue->wanted[i].nodes);
         }
     }
 }
 
-/* The names that it must not use; new reference. */
-static json_t *reserved_for(const struct pass *pass, const struct run *r, int priority)
+/* Adds the nodes that it must not use. */
+static void reserve_for(struct names *reserved, const struct pass *pass, const struct run *r,
+                        int priority)
 {
-    json_t *reserved = json_copy(pass->unsettled);
+    names_add_all(reserved, &pass->unsettled);
     add_wanted(reserved, pass->queue, priority);
-    json_object_update(reserved, pass->taken);
+    names_add_all(reserved, &pass->taken);
     keep_own(reserved, r);
-    return reserved;
 }
 
 static void try_grow(struct pass *pass, struct run *r, int priority, int most)
 {
     struct attempts *a = pass->attempts;
-    json_t *manifest = programs_manifest(r->spec, a->data_dir),
-           *reserved = reserved_for(pass, r, priority);
+    json_t *manifest = programs_manifest(r->spec, a->data_dir);
+    struct names reserved = {0};
     struct placement_ask ask = {.nodes = pass->nodes,
                                 .local_host = a->local_host[0] ? a->local_host : NULL,
                                 .spec = r->spec,
                                 .manifest = manifest,
                                 .attempt = r->attempt.number + 1,
-                                .reserved = reserved,
+                                .reserved = &reserved,
                                 .own = r->attempt.job,
                                 .most = most};
     struct placement then;
+    reserve_for(&reserved, pass, r, priority);
     if (placement_find(&then, &ask) && is_worth(pass, r, &then, speed_of(r, &ask))) {
         for (int i = 0; i < then.count; i++) {
-            json_object_set_new(pass->taken, then.nodes[i].name, json_true());
+            names_add(&pass->taken, then.nodes[i].name, 0);
         }
         resize_ask(r, NULL, NULL);
     }
     placement_release(&then);
-    json_decref(reserved);
+    names_release(&reserved);
     json_decref(manifest);
 }
 
@@ -238,22 +237,20 @@ int elastic_tick(struct elastic *x, struct attempts *a, struct queue *queue, dou
         any = any || may_grow(r);
     }
     if (!any) {
-        json_object_clear(x->free_since); /* nobody watches who uses them from now on */
+        names_release(&x->free_since); /* nobody watches who uses them from now on */
     }
     if (!any || now - x->looked_at < look_seconds) {
         return 0;
     }
     x->looked_at = now;
-    struct pass pass = {.elastic = x,
-                        .attempts = a,
-                        .nodes = store_nodes(a->store, e),
-                        .taken = json_object(),
-                        .queue = queue,
-                        .now = now};
-    pass.unsettled = pass.nodes ? note_free(x, a, pass.nodes, now) : NULL;
+    struct pass pass = {
+        .elastic = x, .attempts = a, .nodes = store_nodes(a->store, e), .queue = queue, .now = now};
+    if (pass.nodes) {
+        note_free(x, a, pass.nodes, now, &pass.unsettled);
+    }
     int rc = pass.nodes ? grow_all(&pass, &queue->shares, e) : -(int)e->code;
     json_decref(pass.nodes);
-    json_decref(pass.unsettled);
-    json_decref(pass.taken);
+    names_release(&pass.unsettled);
+    names_release(&pass.taken);
     return rc;
 }

@@ -4,17 +4,18 @@
 #ifndef COORDINATOR_TURN_ELASTIC_H
 #define COORDINATOR_TURN_ELASTIC_H
 
+#include "common/text/names.h"
 #include "coordinator/planning/growth.h"
 #include "coordinator/turn/attempts.h"
-#include "coordinator/turn/queue.h"
+#include "coordinator/turn/queue/queue.h"
 
 struct elastic {
     struct growth_rules rules;
-    json_t *free_since; /* node → since when it is free, or its worker is lost; owned */
+    struct names free_since; /* node → the time since which it is free, or its worker lost */
     double looked_at;
 };
 
-int elastic_init(struct elastic *x, const struct growth_rules *rules, struct err *e);
+void elastic_init(struct elastic *x, const struct growth_rules *rules);
 void elastic_release(struct elastic *x);
 /* queue: for what jobs in it wait for, and for its shares. Negative: the store is away. */
 int elastic_tick(struct elastic *x, struct attempts *a, struct queue *queue, double now,

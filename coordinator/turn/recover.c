@@ -15,10 +15,10 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "coordinator/monitor/seals.h"
 #include "coordinator/planning/planner.h"
-#include "coordinator/turn/run.h"
+#include "coordinator/turn/run/run.h"
 #include "job/documents/ranks/evaluation.h"
 #include "job/documents/coordinator/launched.h"
 #include "job/node/node.h"

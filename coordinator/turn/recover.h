@@ -1,4 +1,4 @@
-/* Attempts that ran when the coordinator died: they are adopted, or ended (SEMANTICS.md 10). */
+/* Attempts that ran when the coordinator died: they are adopted, or ended. */
 #ifndef COORDINATOR_TURN_RECOVER_H
 #define COORDINATOR_TURN_RECOVER_H
 

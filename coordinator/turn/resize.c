@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "job/node/node.h"
@@ -14,30 +14,33 @@ enum { KEPT = 50 }; /* entries of `resizes`: the newest */
 
 /* ---- an attempt ends ------------------------------------------------------------------------- */
 
-void resize_ask(struct run *r, json_t *gives, const char *why)
+void resize_ask(struct run *r, struct names *gives, const char *why)
 {
     struct resize *x = calloc(1, sizeof *x);
     if (!x) { /* it keeps its size */
-        json_decref(gives);
+        names_release(gives ? gives : &(struct names){0});
         return;
     }
     snprintf(x->job, sizeof x->job, "%s", r->attempt.job);
     snprintf(x->why, sizeof x->why, "%s", why ? why : "");
-    x->gives = gives ? gives : json_object();
+    if (gives) {
+        x->gives = *gives;
+        *gives = (struct names){0};
+    }
     r->leaving = r->yields = true;
     r->resize = x;
     log_info("sched", "changes its size: it writes a checkpoint and goes on with other nodes",
              "job=%s attempt=%d nodes=%d gives=%d", r->attempt.job, r->attempt.number,
-             run_workers(r), (int)json_object_size(x->gives));
+             run_workers(r), (int)x->gives.count);
 }
 
 /* Those that its ranks run on now. */
-static json_t *nodes_of(const struct run *r)
+static struct names nodes_of(const struct run *r)
 {
-    json_t *names = json_object();
+    struct names names = {0};
     for (int i = 0; i < r->plan->n_workers; i++) {
         if (!run_is_lost(r, i)) {
-            json_object_set_new(names, r->plan->workers[i].node, json_true());
+            names_add(&names, r->plan->workers[i].node, 0);
         }
     }
     return names;
@@ -46,17 +49,17 @@ static json_t *nodes_of(const struct run *r)
 int resize_keep(struct attempts *a, struct run *r, struct err *e)
 {
     struct resize *x = r->resize;
-    json_t *nodes = nodes_of(r);
+    struct names nodes = nodes_of(r);
     int rc = 0;
     for (int i = 0; i < r->plan->n_workers; i++) {
         const char *name = r->plan->workers[i].node;
-        if (!json_object_get(nodes, name) || json_object_get(x->gives, name)) {
+        if (!names_has(&nodes, name) || names_has(&x->gives, name)) {
             int one = store_node_release(a->store, name, r->attempt.job, e);
             rc = one < 0 ? one : rc;
         }
     }
     if (rc < 0) { /* tried again */
-        json_decref(nodes);
+        names_release(&nodes);
         return rc;
     }
     x->nodes = nodes;
@@ -85,16 +88,16 @@ bool resize_is_between(const struct attempts *a, const char *job)
 }
 
 void resize_reserve(const struct attempts *a, const char *job, const json_t *nodes,
-                    json_t *reserved)
+                    struct names *reserved)
 {
     const struct resize *x = find(a, job);
     size_t i;
     json_t *node;
     json_array_foreach((json_t *)nodes, i, node) {
         if (x && strcmp(node_user(node), job) == 0) {
-            json_object_del(reserved, node_name(node));
-        } else if (x && json_object_size(x->gives) > 0) {
-            json_object_set_new(reserved, node_name(node), json_true());
+            names_remove(reserved, node_name(node));
+        } else if (x && x->gives.count > 0) {
+            names_add(reserved, node_name(node), 0);
         }
     }
 }
@@ -116,14 +119,12 @@ void resize_over(struct attempts *a, const json_t *nodes)
 /* ---- the next attempt ------------------------------------------------------------------------ */
 
 /* "n3, n4", of the names in `of` that are not in `without`. */
-static int list_names(struct buf *out, const json_t *of, const json_t *without)
+static int list_names(struct buf *out, const struct names *of, const struct names *without)
 {
-    const char *name;
-    json_t *value;
     int n = 0;
-    json_object_foreach((json_t *)of, name, value) {
-        if (!json_object_get(without, name)) {
-            buf_addf(out, "%s%s", n ? ", " : "", name);
+    for (size_t i = 0; i < of->count; i++) {
+        if (!names_has(without, of->all[i].name)) {
+            buf_addf(out, "%s%s", n ? ", " : "", of->all[i].name);
             n++;
         }
     }
@@ -131,12 +132,12 @@ static int list_names(struct buf *out, const json_t *of, const json_t *without)
 }
 
 /* "grew from 3 to 4 nodes: n4 joined" */
-static void tell(const struct resize *x, const json_t *now, char *text, size_t size)
+static void tell(const struct resize *x, const struct names *now, char *text, size_t size)
 {
-    int from = x->from, to = (int)json_object_size(now);
+    int from = x->from, to = (int)now->count;
     struct buf names;
     buf_init(&names, 4096);
-    int n = to > from ? list_names(&names, now, x->nodes) : list_names(&names, x->nodes, now);
+    int n = to > from ? list_names(&names, now, &x->nodes) : list_names(&names, &x->nodes, now);
     const char *list = names.len ? names.data : "";
     int shown = names.len < 120 ? (int)names.len : 120;
     if (to > from) {
@@ -183,13 +184,13 @@ void resize_begin(struct attempts *a, struct run *r, struct assignment *first)
     if (!x) {
         return;
     }
-    json_t *now = nodes_of(r), *all = resizes_of(a, r->attempt.job);
-    tell(x, now, first->reason, sizeof first->reason);
+    json_t *all = resizes_of(a, r->attempt.job);
+    struct names now = nodes_of(r);
+    tell(x, &now, first->reason, sizeof first->reason);
     r->changing_since = x->step_at;
-    json_t *entry =
-        json_pack("{s:i, s:i, s:i, s:s, s:s, s:n}", "attempt", r->attempt.number, "from", x->from,
-                  "to", (int)json_object_size(now), "reason", first->reason, "time",
-                  clock_format(when, clock_wall_ms()), "seconds");
+    json_t *entry = json_pack("{s:i, s:i, s:i, s:s, s:s, s:n}", "attempt", r->attempt.number,
+                              "from", x->from, "to", (int)now.count, "reason", first->reason,
+                              "time", clock_format(when, clock_wall_ms()), "seconds");
     json_array_append(all, entry);
     if (json_array_size(all) > KEPT) {
         json_array_remove(all, 0);
@@ -202,7 +203,7 @@ void resize_begin(struct attempts *a, struct run *r, struct assignment *first)
              r->attempt.number, log_quote(quoted, sizeof quoted, first->reason));
     json_decref(entry);
     json_decref(all);
-    json_decref(now);
+    names_release(&now);
 }
 
 void resize_stepped(struct attempts *a, struct run *r, double now)

@@ -18,19 +18,22 @@
 #include "coordinator/turn/attempts.h"
 #include "job/minibatch/assign.h"
 
-/* gives: an object of the nodes that it gives up (taken over), or NULL: it grows. why: for whom. */
-void resize_ask(struct run *r, json_t *gives, const char *why);
+/* gives: the nodes that it gives up (taken over, and empty afterwards), or NULL: it grows. why: for
+ * which job. */
+void resize_ask(struct run *r, struct names *gives, const char *why);
 int resize_keep(struct attempts *a, struct run *r, struct err *e);
 /* Is the job between two attempts of different size? */
 bool resize_is_between(const struct attempts *a, const char *job);
-/* Then: its own nodes are taken out of `reserved`; where it shrinks, all others are added. */
+/* For a job between two attempts: takes its own nodes out of `reserved`; if it shrinks, adds all
+ * others. */
 void resize_reserve(const struct attempts *a, const char *job, const json_t *nodes,
-                    json_t *reserved);
-/* The reason of its first assignment, its event, and the job's field `resizes`. Nothing where the
- * attempt does not change the size. */
+                    struct names *reserved);
+/* Fills in the reason of the first assignment, publishes the event and writes the job's field
+ * `resizes`. Does nothing if the attempt does not change the size. */
 void resize_begin(struct attempts *a, struct run *r, struct assignment *first);
 void resize_stepped(struct attempts *a, struct run *r, double now);
-/* All jobs between two attempts have had their try: what they claimed and do not use is free. */
+/* All jobs between two attempts have been tried: releases nodes that they claimed and do not
+ * use. */
 void resize_over(struct attempts *a, const json_t *nodes);
 
 #endif

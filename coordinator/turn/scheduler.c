@@ -14,9 +14,9 @@
 
 #include "common/log.h"
 #include "coordinator/turn/elastic.h"
-#include "coordinator/turn/queue.h"
+#include "coordinator/turn/queue/queue.h"
 #include "coordinator/turn/recover.h"
-#include "coordinator/turn/run.h"
+#include "coordinator/turn/run/run.h"
 #include "job/node/node.h"
 
 static const double sweep_seconds = 5, grace_seconds = 10, stall_seconds = 2, settle_seconds = 3,
@@ -39,12 +39,12 @@ struct sched {
 struct sched *sched_new(const struct sched_config *c, struct err *e)
 {
     struct sched *s = calloc(1, sizeof *s);
-    if (!s || queue_init(&s->queue, c->virtual_jobs, c->quotas, e) < 0 ||
-        elastic_init(&s->elastic, &c->growth, e) < 0) {
-        free(s);
+    if (!s) {
         err_set(e, ERR_MEMORY, "cannot open the scheduler: memory ran out");
         return NULL;
     }
+    queue_init(&s->queue, c->virtual_jobs, c->quotas);
+    elastic_init(&s->elastic, &c->growth);
     struct attempts *a = &s->attempts;
     a->store = c->store;
     snprintf(a->data_dir, sizeof a->data_dir, "%s", c->data_dir);

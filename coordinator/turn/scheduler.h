@@ -15,7 +15,7 @@
 #include "coordinator/files/quotas.h"
 #include "coordinator/launchers/launcher.h"
 #include "coordinator/planning/growth.h"
-#include "coordinator/turn/lease.h"
+#include "coordinator/lease.h"
 #include "store/store.h"
 
 struct sched;

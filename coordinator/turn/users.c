@@ -10,12 +10,12 @@
 /* The host of this rank's agent; NULL: it runs on ours. */
 static const char *host_of(const struct plan *plan, int rank)
 {
-    const struct plan_worker *beside = plan_rank_beside(plan, rank);
-    return beside && beside->agent ? beside->host : NULL;
+    const struct plan_worker *with = plan_worker_with(plan, rank);
+    return with && with->agent ? with->host : NULL;
 }
 
 /* The ranks of this host, if `rank` is the first of them; else 0. */
-static int ranks_beside(const struct plan *plan, int rank, int *ranks)
+static int ranks_with(const struct plan *plan, int rank, int *ranks)
 {
     const char *host = host_of(plan, rank);
     int n = 0;
@@ -51,7 +51,7 @@ static int make_all(struct attempts *a, const struct plan *plan, struct err *e)
         rc = e->code ? -(int)e->code : err_set(e, ERR_MEMORY, "memory ran out");
     }
     for (int r = 0; rc == 0 && r < all; r++) {
-        int n = ranks_beside(plan, r, ranks);
+        int n = ranks_with(plan, r, ranks);
         rc = n > 0 ? make(a, plan, seals, ranks, n, e) : 0;
     }
     seals_close(seals);

@@ -4,10 +4,11 @@
 
 #include "coordinator/turn/attempts.h"
 
-/* Makes them, also where they are there. False: the ranks use the one that all workers share. */
+/* Makes the users, or gives those that exist new passwords and rights. False: the ranks use the
+ * user that all workers share. */
 bool users_make(struct attempts *a, struct run *r);
-/* Makes them again once the store was connected anew: a Redis that was started anew has forgotten
- * them, and ranks come back to it. */
+/* Makes them again after each new connection to the store: a Redis that was restarted has forgotten
+ * them, and ranks connect to it again. */
 void users_watch(struct attempts *a, struct run *r);
 void users_remove(struct attempts *a, const struct plan *plan);
 

@@ -1,6 +1,6 @@
 /* The limit by the wall clock: max_wall_seconds of a spec, counted from the job's first start
- * (`started` in the store), whatever the job did since. An attempt that is over it is told to stop,
- * and ended if it does not; a queued job that is over it gets no further attempt.
+ * (`started` in the store), whatever the job did since. An attempt beyond the limit is told to
+ * stop, and ended if it does not; a queued job beyond it gets no further attempt.
  */
 #ifndef COORDINATOR_TURN_WALL_H
 #define COORDINATOR_TURN_WALL_H
@@ -8,9 +8,9 @@
 #include "job/spec/spec.h"
 #include "store/store.h"
 
-/* Is the job over it? Then *why says so. Asks the store only if the spec has the limit; a job that
- * never started, or a store that does not answer, is not over it. `started_ms` remembers the start
- * between calls (0: not known yet); NULL: it is read each time. */
+/* Is the job beyond the limit? Then *why says so. Asks the store only if the spec has the limit.
+ * False for a job that never started, and if the store does not answer. `started_ms` remembers the
+ * start between calls (0: not known yet); NULL: it is read each time. */
 bool wall_is_over(struct store *s, const char *job, const struct jobspec *spec, int64_t *started_ms,
                   struct err *why);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/log.h"
 
 enum { FIRST_DELAY_MS = 5000, DELAY_FACTOR = 4, MOST_DELAY_MS = 3600 * 1000 };

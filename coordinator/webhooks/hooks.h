@@ -48,13 +48,14 @@ void hooks_release(struct hooks *h);
 /* Takes over what the store has: new ones come with what waits for them, deleted ones go once they
  * send nothing. */
 int hooks_load(struct hooks *h, struct err *e);
-/* The earliest place in the events that any of them needs; false: there is none. */
+/* The earliest position in the event stream that a hook still needs; false: there are no hooks. */
 bool hooks_since(const struct hooks *h, char out[STORE_PLACE]);
 /* Queues an event of a job for those whom it concerns. */
 int hooks_event(struct hooks *h, const struct event_entry *entry, struct err *e);
 /* A hook with a delivery that is due now; it becomes `sending`. NULL: none is. */
 struct hook *hooks_due(struct hooks *h, int64_t now);
-/* What became of `sending`: done, waiting again, or given up. With the store away it waits. */
+/* Takes the result of `sending`: it is done, waits again, or is given up. With the store away it
+ * waits. */
 int hooks_answered(struct hooks *h, struct hook *hook, const struct hooks_answer *answer,
                    int64_t now, struct err *e);
 /* Ms until the next one is due, at most `most`. */

@@ -41,7 +41,7 @@ int send_begin(struct sender *s, const struct send_wish *wish, struct err *e);
 bool send_under_way(const struct sender *s);
 /* Waits up to `ms` for something to happen. */
 void send_wait(struct sender *s, int ms);
-/* One that has ended since; false: none has. */
+/* A delivery that has ended since the last call; false: none has. */
 bool send_ended(struct sender *s, struct sent *out);
 
 /* "v1,…" into out[64]. ERR_DATA: it is no such secret. */

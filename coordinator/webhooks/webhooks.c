@@ -16,7 +16,7 @@
 #include "coordinator/webhooks/send.h"
 
 enum { EVENTS_MOST = 500, WAIT_MS = 250, SENDING_MS = 50 };
-static const double load_seconds = 0.5, place_seconds = 10;
+static const double load_seconds = 1, place_seconds = 10;
 
 struct webhooks {
     struct store *store;
@@ -139,7 +139,9 @@ static int send_all(struct webhooks *w, struct err *e)
     }
     while (send_ended(w->sender, &sent)) {
         int noted = note(w, &sent, e);
-        rc = rc < 0 ? rc : noted;
+        if (rc >= 0) { /* the first error stays */
+            rc = noted;
+        }
     }
     return rc;
 }

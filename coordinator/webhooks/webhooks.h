@@ -1,7 +1,7 @@
 /* Tells webhooks of changes of jobs: a thread of its own, so that no turn of the scheduler and no
  * request waits for a receiver.
  *
- *   events of the store ─► hooks.c: whom does it concern ─► queue in the store
+ *   events of the store ─► hooks.c: which hooks want it ─► queue in the store
  *                                                             └─► send.c ─► receiver
  *
  * What is queued is sent until the receiver answers 2xx, for a day; across restarts of the

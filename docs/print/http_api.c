@@ -1,11 +1,11 @@
 /* Prints the part of docs/http-api.md that is made from the table of routes (http/routes.c) and the
- * names of the documents (http/api/schemas.c). docs/generate puts it into the page.
+ * names of the documents (http/openapi/schemas.c). docs/generate puts it into the page.
  */
 #include <stdio.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "docs/print/fold.h"
-#include "http/api/openapi.h"
+#include "http/openapi/openapi.h"
 
 int main(void)
 {

@@ -1,6 +1,7 @@
 /* Prints the parts of docs and configuration that come from tables of the code: docs/print/tables
  * NAME. docs/generate puts a table between `<!-- table: NAME -->` and `<!-- end -->` of a page,
- * rights into deploy/container/users.acl, and the type of rows into static/types/row.d.ts.
+ * rights into deploy/container/users.acl, the type of rows into static/types/row.d.ts, and their
+ * charts into static/js/views/job/rowcharts.js.
  */
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,23 @@ static void print_row_type(int unused)
     puts("  }\n}");
 }
 
+/* The words have neither quotes nor backslashes (test_row.c). */
+static void print_row_charts(int unused)
+{
+    (void)unused;
+    puts(
+        "/* Columns of rows that have a chart of their own: CHART in job/row.def. `make docs` makes this\n"
+        "   file. */\n"
+        "// clang-format off\n"
+        "/** @type {Page.Figure[]} */\n"
+        "export const CHARTS = [");
+    for (const struct row_chart *c = row_charts; c->series; c++) {
+        printf("  {\n    series: '%s',\n    title: '%s',\n    subtitle: '%s'\n  },\n", c->series,
+               c->title, c->subtitle);
+    }
+    puts("];");
+}
+
 static bool is_in(enum key_group group, int wanted)
 {
     return (int)group == wanted ||
@@ -83,6 +101,7 @@ int main(int argc, char **argv)
     } tables[] = {
         {"rows", print_rows, 0},
         {"type of rows", print_row_type, 0},
+        {"charts of rows", print_row_charts, 0},
         {"keys of jobs", print_keys, KEYS_JOBS},
         {"keys of events", print_keys, KEYS_EVENTS},
         {"keys of nodes", print_keys, KEYS_NODES},

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 struct audit {
     char dir[512];
@@ -278,7 +278,7 @@ static int check_since(const char *since, size_t *n, struct err *e)
         }
     }
     if (i < strlen("0000-00-00") || (since[i] && strcmp(since + i, "Z") != 0)) {
-        return err_set(e, ERR_INVALID, "'%.40s' is no time such as 2026-01-02T03:04:05Z", since);
+        return err_set(e, ERR_INVALID, "'%.40s' is not a time such as 2026-01-02T03:04:05Z", since);
     }
     *n = i;
     return 0;

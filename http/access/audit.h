@@ -5,8 +5,8 @@
  *
  * The AUDIT_FILES newest are kept. A line reaches the kernel before its answer goes out, and the
  * disk when its file is full or the service ends: if the machine itself goes down, the last seconds
- * can be missing. Of requests whose sender is not known only AUDIT_STRANGERS a minute are written,
- * so that nobody can push out what others did; the next entry counts those left out.
+ * can be missing. Of requests without a known sender only AUDIT_STRANGERS a minute are written, so
+ * that nobody can flood the files and push out older entries; the next entry counts those left out.
  */
 #ifndef HTTP_ACCESS_AUDIT_H
 #define HTTP_ACCESS_AUDIT_H

@@ -1,4 +1,4 @@
-/* Who asks, and what they may do (SEMANTICS.md 14).
+/* Who asks, and what they may do (docs/security.md#http).
  *
  *   Authorization: Bearer TOKEN        a line of the token file (tokens.h), or one that was issued
  *                                      over the API (issued.h)
@@ -29,10 +29,10 @@ struct identity {
     enum auth_role role;
     bool by_cookie, by_proxy;
     char name[AUTH_NAME];  /* of the token, what a proxy said, "link", or "" */
-    char owner[AUTH_NAME]; /* whose jobs it submits: the name of the token behind it, "admin" for a
-                              link of the service itself, "" for nobody */
+    char owner[AUTH_NAME]; /* owner of the jobs that it submits: the name of the token behind it,
+                              "admin" for a link of the service itself, "" for nobody */
     char token[TOKEN_ID];  /* id of the token behind it; "": none (links of the service itself, and
-                              who comes through a proxy) */
+                              people whom a proxy signs in) */
 };
 
 struct auth *auth_open(const char *token_file, const char *issued_file, struct err *e);
@@ -42,9 +42,10 @@ void auth_close(struct auth *a);
 struct tokens *auth_tokens(struct auth *a);
 struct issued *auth_issued(struct auth *a);
 
-/* Looks up what the request presents; either may be NULL. 0 (who->role may be ROLE_NONE: nothing
- * was presented), -ERR_UNAUTHORIZED for what is wrong, -ERR_UNAVAILABLE if the store must be asked
- * and is away. `s` NULL: asks memory and the token file alone, and never waits. */
+/* Looks up the token or the cookie that the request presents; either may be NULL. 0 (who->role is
+ * ROLE_NONE if neither was presented), -ERR_UNAUTHORIZED if it is not valid, -ERR_UNAVAILABLE if
+ * the store must be asked and is away. `s` NULL: asks memory and the token file alone, and never
+ * waits. */
 int auth_identify(struct auth *a, struct store *s, const char *authorization, const char *cookie,
                   int port, struct identity *who, struct err *e);
 /* false: the token behind it is gone or has expired. Else who->role is at most what the token has

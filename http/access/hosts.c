@@ -1,5 +1,5 @@
-/* Host and Origin, checked as SEMANTICS.md 14 asks; see hosts.h. Names compare without regard to
- * case. "localhost" is ours only when we listen on loopback or on every address.
+/* Host and Origin, checked as docs/security.md#http asks; see hosts.h. Names compare without regard
+ * to case. "localhost" is ours only when we listen on loopback or on every address.
  */
 #include "http/access/hosts.h"
 

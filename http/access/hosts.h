@@ -1,4 +1,4 @@
-/* The Host and Origin of a request (SEMANTICS.md 14). Pure.
+/* The Host and Origin of a request (docs/security.md#http). Pure.
  *
  * The Host header is compared with the listen address, its loopback names and the allowed hosts, so
  * that a name that was rebound to our address is refused. An address written in digits cannot be

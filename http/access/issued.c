@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/hex.h"
-#include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/text/hex.h"
+#include "common/json/jsonx.h"
+#include "common/process/proc.h"
 
 enum { HASH = SHA256_DIGEST_LENGTH, FILE_BYTES = 4 << 20 };
 static const int64_t kept_ms = (int64_t)ISSUED_KEPT_DAYS * 86400 * 1000;

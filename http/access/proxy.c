@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 /* RFC 9110, 5.6.2; and none by which a client says something else. */
 static bool is_header(const char *name)
@@ -45,7 +45,7 @@ int proxy_init(struct proxy *p, const char *header, const char *role, const char
     }
     if (p->role == ROLE_NONE) {
         return err_set(e, ERR_INVALID,
-                       "'%.40s' is no role: viewer, operator, programs or admin is one", role);
+                       "'%.40s' is not a role, expected viewer, operator, programs or admin", role);
     }
     for (int i = 0; addresses && addresses[i]; i++) {
         if (p->n_addresses == PROXY_ADDRESSES) {
@@ -53,7 +53,8 @@ int proxy_init(struct proxy *p, const char *header, const char *role, const char
                            PROXY_ADDRESSES);
         }
         if (!read_address(addresses[i], &p->addresses[p->n_addresses++])) {
-            return err_set(e, ERR_INVALID, "'%.80s' is no address of a proxy, such as 127.0.0.1",
+            return err_set(e, ERR_INVALID,
+                           "'%.80s' is not the address of a proxy, such as 127.0.0.1",
                            addresses[i]);
         }
     }
@@ -90,9 +91,10 @@ int proxy_identify(const struct proxy *p, const char *name, struct identity *who
     size_t n = strlen(name);
     memset(who, 0, sizeof *who);
     if (n == 0 || n >= AUTH_NAME || strcspn(name, " \t") < n || text_unsafe(name, n) < n) {
-        return err_set(e, ERR_UNAUTHORIZED,
-                       "the proxy's %s is no name: 1 to %d bytes of text without blanks", p->header,
-                       AUTH_NAME - 1);
+        return err_set(
+            e, ERR_UNAUTHORIZED,
+            "the proxy's %s is not a name, expected 1 to %d bytes of text without blanks",
+            p->header, AUTH_NAME - 1);
     }
     who->role = p->role;
     who->by_proxy = true;

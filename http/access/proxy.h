@@ -19,8 +19,8 @@
 enum { PROXY_HEADER = 64, PROXY_ADDRESSES = 16 };
 
 struct proxy {
-    char header[PROXY_HEADER]; /* "": nobody is signed in so */
-    enum auth_role role;       /* of everybody who comes so */
+    char header[PROXY_HEADER]; /* "": no proxy signs people in */
+    enum auth_role role;       /* of everybody whom it signs in */
     struct in6_addr addresses[PROXY_ADDRESSES];
     int n_addresses;
 };
@@ -31,7 +31,7 @@ int proxy_init(struct proxy *p, const char *header, const char *role, const char
                struct err *e);
 /* Is it one of the addresses? NULL: no. */
 bool proxy_trusts(const struct proxy *p, const struct sockaddr *from);
-/* *who for a name that a trusted proxy gave. ERR_UNAUTHORIZED: it cannot be one. */
+/* Fills in *who for a name that a trusted proxy gave. ERR_UNAUTHORIZED: it is no valid name. */
 int proxy_identify(const struct proxy *p, const char *name, struct identity *who, struct err *e);
 
 #endif

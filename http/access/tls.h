@@ -19,7 +19,7 @@ void tls_close(struct tls *t); /* after the daemon has stopped; NULL is fine */
 /* "sha256//BASE64" of the public key, as curl's --pinnedpubkey takes it. It stays when a
  * certificate is renewed with the same key. */
 void tls_pin(struct tls *t, char out[TLS_PIN]);
-/* Looks at both files now: otherwise it does at a handshake. */
+/* Checks both files now instead of at the next handshake. */
 void tls_read_again(struct tls *t);
 /* The argument of MHD_OPTION_HTTPS_CERT_CALLBACK. libmicrohttpd passes it no context: it serves the
  * pair that was opened last, so a process has one service with TLS at a time. */

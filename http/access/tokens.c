@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "common/hex.h"
-#include "common/jsonx.h"
+#include "common/text/hex.h"
+#include "common/json/jsonx.h"
 #include "common/log.h"
 #include "common/path.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { MAX_TOKENS = 256, HASH = SHA256_DIGEST_LENGTH };
 

@@ -1,6 +1,6 @@
-/* The token file: each line is TOKEN [ROLE [NAME]], role admin if it is not given (SEMANTICS.md
- * 14). It is read again when it has changed. Tokens are kept and compared as SHA-256, in constant
- * time.
+/* The token file: each line is TOKEN [ROLE [NAME]], role admin if it is not given
+ * (docs/security.md#http). It is read again when it has changed. Tokens are kept and compared as
+ * SHA-256, in constant time.
  *
  * A token also has an id, which is no secret: sessions and links carry it, and end when its line is
  * gone from the file.
@@ -32,7 +32,7 @@ struct tokens; /* any thread may ask */
 /* Reads the file; makes it (mode 0600, one admin's token) if there is none. */
 struct tokens *tokens_open(const char *file, struct err *e);
 void tokens_close(struct tokens *t);
-/* Looks at the file now: otherwise it does once a second, when it is asked. */
+/* Checks the file now. Otherwise a call checks it, once a second at most. */
 void tokens_read_again(struct tokens *t);
 bool tokens_find(struct tokens *t, const char *text, struct token *out);
 /* The token of this id, as its line says now; false: it is no longer in the file. */

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "http/api/api.h"
 #include "http/content/csv.h"
-#include "http/request.h"
+#include "http/request/request.h"
 
 enum { DAY_SECONDS = 86400, DAYS_USUAL = 30, DAYS_MOST = 3660, DATE = 16 };
 
@@ -46,7 +46,7 @@ static void read_day(struct request *q, const char *param, int64_t otherwise, in
     const char *text = request_param(q, param);
     *day = otherwise;
     if (text && !read_date(text, day)) {
-        jsonx_problem(&q->problems, param, "'%.40s' is no date such as 2026-01-02", text);
+        jsonx_problem(&q->problems, param, "'%.40s' is not a date such as 2026-01-02", text);
     }
 }
 

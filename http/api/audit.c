@@ -3,7 +3,7 @@
 
 #include "http/access/audit.h"
 #include "http/api/api.h"
-#include "http/request.h"
+#include "http/request/request.h"
 
 int api_audit(struct request *q, struct reply *out, struct err *e)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "http/api/api.h"
-#include "http/request.h"
+#include "http/request/request.h"
 
 int api_dataset_upload(struct request *q, struct reply *out, struct err *e)
 {

@@ -1,7 +1,7 @@
 /* GET /api/v1/disk: how full the disk of the data folder is, and what could go. Asks nothing of the
  * store, which is away when its disk is full. */
 #include "http/api/api.h"
-#include "http/request.h"
+#include "http/request/request.h"
 
 int api_disk(struct request *q, struct reply *out, struct err *e)
 {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/words.h"
-#include "http/api/schemas.h"
-#include "http/request.h"
+#include "common/text/words.h"
+#include "http/openapi/schemas.h"
+#include "http/request/request.h"
 #include "job/spec/spec.h"
 #include "job/tags.h"
 

@@ -4,7 +4,7 @@
 #ifndef HTTP_API_JOB_QUERY_H
 #define HTTP_API_JOB_QUERY_H
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/filter.h"
 #include "store/store.h"
 

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "http/api/api.h"
 #include "http/api/job_query.h"
-#include "http/owner.h"
-#include "http/limits.h"
-#include "http/request.h"
-#include "http/trail.h"
+#include "http/rights/owner.h"
+#include "http/rights/limits.h"
+#include "http/request/request.h"
+#include "http/request/trail.h"
 #include "job/spec/spec.h"
 #include "job/tags.h"
 
@@ -76,20 +76,19 @@ static int answer_dry_run(struct request *q, struct reply *out, const struct job
     return reply_set_json(out, 200, body, e);
 }
 
-/* The job's document, with its version as ETag. */
+/* The job's document, with its version in the ETag. */
 static int answer_job(struct request *q, struct reply *out, int status, const char *id,
                       struct err *e)
 {
-    char version[STORE_VERSION], etag[STORE_VERSION + 2];
+    char version[STORE_VERSION];
     size_t len = 0;
     struct store *store = request_store(q, e);
     char *job = store ? store_job_text(store, id, version, &len, e) : NULL;
     if (!job) {
         return -(int)e->code;
     }
-    snprintf(etag, sizeof(etag), "\"%s\"", version);
     int rc = reply_set_text(out, status, "application/json", job, len, e);
-    reply_etag(out, etag);
+    reply_version(out, version);
     return rc;
 }
 

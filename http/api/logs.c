@@ -11,7 +11,7 @@
 
 #include "http/api/api.h"
 #include "http/content/files.h"
-#include "http/request.h"
+#include "http/request/request.h"
 
 enum {
     PATH_BYTES = 1024,

@@ -9,7 +9,7 @@
 #include "http/content/files.h"
 #include "http/content/text.h"
 #include "http/events/stream.h"
-#include "http/request.h"
+#include "http/request/request.h"
 #include "job/spec/catalog.h"
 #include "job/network/network.h"
 

@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/version.h"
 #include "http/api/api.h"
 #include "http/events/histogram.h"
 #include "http/events/stream.h"
 #include "http/events/tally.h"
-#include "http/request.h"
+#include "http/request/request.h"
 #include "job/node/node.h"
 
 enum { METRICS_BYTES = 8 << 20, JOBS_MOST = 200 };

@@ -6,28 +6,28 @@
 #include "common/clock.h"
 #include "http/api/api.h"
 #include "http/content/csv.h"
-#include "http/request.h"
+#include "http/request/request.h"
 #include "job/node/node.h"
 #include "store/loads.h"
 
-enum { ETAG = 64, LOAD_SECONDS = 1800 };
+enum { VERSION = 64, LOAD_SECONDS = 1800 };
 
 /* A node's version: its state and its job. Figures that its heartbeat brings are no part of it. */
-static void etag_of(const json_t *node, char out[ETAG])
+static void version_of(const json_t *node, char out[VERSION])
 {
-    snprintf(out, ETAG, "\"%.20s-%.20s\"", node_state(node), node_user(node));
+    snprintf(out, VERSION, "%.20s-%.20s", node_state(node), node_user(node));
 }
 
 static int answer_node(struct request *q, struct reply *out, struct store *store, struct err *e)
 {
-    char etag[ETAG];
+    char version[VERSION];
     json_t *node = store_node_get(store, q->match.args[0], e);
     if (!node) {
         return -(int)e->code;
     }
-    etag_of(node, etag);
+    version_of(node, version);
     int rc = reply_set_json(out, 200, node, e);
-    reply_etag(out, etag);
+    reply_version(out, version);
     return rc;
 }
 
@@ -115,12 +115,13 @@ int api_node_delete(struct request *q, struct reply *out, struct err *e)
 {
     struct store *store = request_store(q, e);
     const char *name = q->match.args[0];
-    char etag[ETAG];
+    char version[VERSION], etag[VERSION + 2];
     json_t *node = store ? store_node_get(store, name, e) : NULL;
     if (!node) {
         return -(int)e->code;
     }
-    etag_of(node, etag);
+    version_of(node, version);
+    snprintf(etag, sizeof(etag), "\"%s\"", version);
     bool silent = node_beat_age(node) > 10, used = *node_user(node);
     json_decref(node);
     if (!silent || used) {

@@ -1,7 +1,7 @@
 /* GET /api/v1/owners: who has how much of the cluster, and how much they may have. */
 #include "http/api/api.h"
-#include "http/limits.h"
-#include "http/request.h"
+#include "http/rights/limits.h"
+#include "http/request/request.h"
 
 int api_owners(struct request *q, struct reply *out, struct err *e)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "http/api/api.h"
-#include "http/request.h"
+#include "http/request/request.h"
 
 static json_t *list_all(struct request *q, struct err *e)
 {

@@ -7,7 +7,7 @@
 
 #include "http/api/api.h"
 #include "http/content/csv.h"
-#include "http/request.h"
+#include "http/request/request.h"
 #include "store/history.h"
 
 enum { PATH_BYTES = 1024, LAST_USUAL = 50 };

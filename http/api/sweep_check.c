@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/limits.h"
-#include "http/request.h"
+#include "http/rights/limits.h"
+#include "http/request/request.h"
 
 enum { PLANS = 4 };
 

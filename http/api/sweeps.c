@@ -11,10 +11,10 @@
 #include "http/api/api.h"
 #include "http/api/sweep_check.h"
 #include "http/api/sweep_view.h"
-#include "http/limits.h"
-#include "http/owner.h"
-#include "http/request.h"
-#include "http/trail.h"
+#include "http/rights/limits.h"
+#include "http/rights/owner.h"
+#include "http/request/request.h"
+#include "http/request/trail.h"
 #include "job/sweep/record.h"
 
 enum { LISTED = 100 };
@@ -152,7 +152,7 @@ int api_sweep_cancel(struct request *q, struct reply *out, struct err *e)
                    : -(int)e->code;
     json_decref(kept);
     if (was >= 0 && sweep_state_ended((enum sweep_state)was)) {
-        was = err_set(e, ERR_CONFLICT, "sweep '%s' has ended: it is %s", id,
+        was = err_set(e, ERR_CONFLICT, "sweep '%s' has ended: its state is %s", id,
                       sweep_state_name((enum sweep_state)was));
     }
     if (was < 0) {

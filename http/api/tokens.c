@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "http/access/issued.h"
 #include "http/api/api.h"
-#include "http/request.h"
-#include "http/trail.h"
+#include "http/request/request.h"
+#include "http/request/trail.h"
 
 static const int64_t default_seconds = (int64_t)90 * 86400, most_seconds = (int64_t)3660 * 86400;
 

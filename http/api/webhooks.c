@@ -14,11 +14,11 @@
 #include "common/clock.h"
 #include "common/machine/netaddr.h"
 #include "common/sign.h"
-#include "common/text.h"
+#include "common/text/text.h"
 #include "http/api/api.h"
-#include "http/api/schemas.h"
-#include "http/request.h"
-#include "http/trail.h"
+#include "http/openapi/schemas.h"
+#include "http/request/request.h"
+#include "http/request/trail.h"
 #include "job/documents/people/webhook.h"
 
 enum { HOST_BYTES = 256 };

@@ -1,5 +1,5 @@
 /* Reading Accept, Accept-Encoding and lists of ETags; see accept.h. A range that is malformed is
- * passed over, as if it were not there.
+ * passed over, as if it were not there; a list of ETags is read as far as it is well-formed.
  */
 #include "http/content/accept.h"
 
@@ -101,35 +101,73 @@ int accept_coding(const char *header, const char *coding)
     return quality;
 }
 
-/* The ETag of an answer in gzip names the same version ("x-gzip" of "x", text.c): who read that one
- * and changes it has seen what is there. */
-static size_t etag_length(const char *at, const char *etag, bool packed)
+/* ---- ETags ----------------------------------------------------------------------------------- */
+
+struct etag {
+    bool weak;
+    const char *text; /* with its quotes */
+    size_t len;
+};
+
+/* The ETag at *at, which moves on to the next: 1; 0: the list ends; -1: there is something else. */
+static int next_etag(const char **at, struct etag *out)
 {
-    static const char suffix[] = "-gzip\"";
-    size_t n = strlen(etag);
-    if (strncmp(at, etag, n) == 0) {
-        return n;
+    *at += strspn(*at, " \t,");
+    if (**at == '\0') {
+        return 0;
     }
-    bool same = packed && n > 1 && strncmp(at, etag, n - 1) == 0 &&
-                strncmp(at + n - 1, suffix, sizeof suffix - 1) == 0;
-    return same ? n - 1 + sizeof suffix - 1 : 0;
+    out->weak = strncmp(*at, "W/", 2) == 0;
+    out->text = *at + (out->weak ? 2 : 0);
+    const char *close = *out->text == '"' ? strchr(out->text + 1, '"') : NULL;
+    if (!close) {
+        return -1;
+    }
+    out->len = (size_t)(close + 1 - out->text);
+    *at = close + 1 + strspn(close + 1, blanks);
+    return **at == '\0' || **at == ',' ? 1 : -1;
+}
+
+static bool is_every(const char *header)
+{
+    header += strspn(header, blanks);
+    return *header == '*' && header[1 + strspn(header + 1, blanks)] == '\0';
+}
+
+bool accept_etags(const char *header)
+{
+    struct etag one;
+    int found = next_etag(&header, &one), rc = found;
+    while (rc > 0) {
+        rc = next_etag(&header, &one);
+    }
+    return is_every(header) || (found > 0 && rc == 0);
+}
+
+/* The version within an ETag: "VERSION", "VERSION.DIGEST" and both in gzip ("…-gzip", text.c). */
+static size_t version_length(const struct etag *t)
+{
+    static const char packed[] = "-gzip\"";
+    const size_t tail = sizeof packed - 1, digest = 1 + ACCEPT_DIGEST;
+    size_t n = t->len - 1;
+    if (t->len > tail && memcmp(t->text + t->len - tail, packed, tail) == 0) {
+        n = t->len - tail;
+    }
+    return n > digest && t->text[n - digest] == '.' &&
+                   strspn(t->text + n - digest + 1, "0123456789abcdef") >= ACCEPT_DIGEST
+               ? n - digest
+               : n;
 }
 
 bool accept_etag(const char *header, const char *etag, bool weak)
 {
-    if (!header) {
-        return false;
+    struct etag one;
+    size_t n = strlen(etag);
+    if (!header || is_every(header)) {
+        return header != NULL;
     }
-    for (const char *at = header; *at; at += strcspn(at, ","), at += strspn(at, ", ")) {
-        at += strspn(at, " ");
-        if (*at == '*') {
-            return true;
-        }
-        if (weak && strncmp(at, "W/", 2) == 0) {
-            at += 2;
-        }
-        size_t n = etag_length(at, etag, !weak);
-        if (n > 0 && (at[n] == '\0' || at[n] == ',' || at[n] == ' ')) {
+    while (next_etag(&header, &one) > 0) {
+        bool same = weak ? one.len == n : !one.weak && version_length(&one) == n - 1;
+        if (same && memcmp(one.text, etag, weak ? n : n - 1) == 0) {
             return true;
         }
     }

@@ -10,14 +10,20 @@
 
 #include <stdbool.h>
 
+enum { ACCEPT_DIGEST = 16 }; /* hexadecimal digits of an ETag's DIGEST */
+
 /* How much a client wants this media type ("application/json"; parameters in the header's ranges
  * other than q are not looked at): 0 to 1000. A header that is NULL or empty wants everything:
  * 1000. */
 int accept_type(const char *header, const char *type);
 /* The same of a coding ("gzip"); a header that is NULL wants none but identity: 0. */
 int accept_coding(const char *header, const char *coding);
-/* Does an If-None-Match (`weak`) or If-Match list name this ETag? `*` names every one; NULL none.
- */
+/* Is it a list of ETags, or `*`? */
+bool accept_etags(const char *header);
+/* Does a list of ETags name this one? `*` names every one; NULL none. If-None-Match (`weak`) asks
+ * for the same bytes. If-Match asks for the same version, since that is what a change depends on:
+ * "V" is named by "V", by "V.DIGEST", which stands for the bytes of an answer too (reply.h), and by
+ * either in gzip, "V-gzip" (text.h). */
 bool accept_etag(const char *header, const char *etag, bool weak);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-#include "common/buf.h"
-#include "http/reply.h"
+#include "common/text/buf.h"
+#include "http/answer/reply.h"
 
 /* The lists of the schemas Series, Evaluations and Accounting, as text. */
 struct buf csv_of_series(const json_t *series);

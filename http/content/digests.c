@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/hex.h"
+#include "common/text/hex.h"
 #include "http/content/files.h"
 
 enum { SLOTS = 256, BLOCK = 256 << 10 };

@@ -16,7 +16,7 @@
 #include "http/content/accept.h"
 #include "http/content/pages.h"
 #include "http/content/text.h"
-#include "http/request.h"
+#include "http/request/request.h"
 
 enum { PATH_BYTES = 1024 };
 
@@ -207,7 +207,7 @@ static bool is_text(const char *type)
 static bool send_page(struct request *q, const char *path, int fd, const struct stat *st,
                       struct reply *out, struct err *e)
 {
-    const char *type = type_of(path), *coding = request_header(q, "Accept-Encoding");
+    const char *type = type_of(path);
     char etag[64];
     etag_of(st, etag);
     if (!is_text(type) || request_header(q, "Range")) {
@@ -218,15 +218,8 @@ static bool send_page(struct request *q, const char *path, int fd, const struct 
         text_drop(text);
         return false;
     }
-    const struct text *packed = accept_coding(coding, "gzip") > 0 ? text_gzip(text) : NULL,
-                      *chosen = packed ? packed : text;
-    if (accept_etag(request_header(q, "If-None-Match"), chosen->etag, true)) {
-        bool told = reply_set_unchanged(out, chosen->etag, chosen->len, e) == 0;
-        reply_header(out, "Vary", "Accept-Encoding");
-        text_drop(text);
-        return told;
-    }
-    bool made = reply_set_shared(out, 200, text, "no-cache", e) == 0; /* dispatch.c packs it */
+    /* dispatch.c packs it, and says if it is unchanged */
+    bool made = reply_set_shared(out, 200, text, "no-cache", e) == 0;
     reply_header(out, "Accept-Ranges", "bytes");
     return made;
 }

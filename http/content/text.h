@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 enum {
-    TEXT_ETAG = 80,
+    TEXT_ETAG = 128,
     TEXT_PACK_BYTES = 1024, /* a smaller one is not compressed */
 };
 

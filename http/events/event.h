@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "job/documents/people/events.h"
 #include "store/store.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 
 enum { HISTOGRAM_BOUNDS = 12 };
 

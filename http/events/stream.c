@@ -13,14 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "http/access/auth.h"
 #include "http/events/event.h"
 #include "http/events/tally.h"
-#include "http/recent.h"
-#include "http/reply.h"
+#include "http/answer/recent.h"
+#include "http/answer/reply.h"
 #include "store/store.h"
 
 enum { READ_COUNT = 500, READ_BLOCK_MS = 500, MISSED_BYTES = 4 << 20, CHUNK_BYTES = 8192 };

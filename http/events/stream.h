@@ -5,10 +5,10 @@
  *                                    (libmicrohttpd's threads, resumed when there is news)
  *
  * What an event looks like is in event.h. First comes `event: hello` with the newest id, so that a
- * page that was told nothing yet can resume too. With Last-Event-ID what was missed is sent first.
- * `event: gap` (data {}) says that events were lost (trimmed, or the client was too slow): the page
- * reads its state again. A comment goes out every 15 s. With ?job=ID only events of that job, and
- * gaps.
+ * page that has received no event yet can resume too. With Last-Event-ID what was missed is sent
+ * first. `event: gap` (data {}) says that events were lost (trimmed, or the client was too slow):
+ * the page reads its state again. A comment goes out every 15 s. With ?job=ID only events of that
+ * job, and gaps.
  */
 #ifndef HTTP_EVENTS_STREAM_H
 #define HTTP_EVENTS_STREAM_H
@@ -33,9 +33,10 @@ enum {
     STREAM_REVOKED_SECONDS = 4
 };
 
-/* `recent` is told before anybody hears that a job's state has changed: who asks for the job then,
- * gets it as it is. A client whose token is gone from `auth` is sent no more within
- * STREAM_REVOKED_SECONDS, and its answer ends. `tally` counts every event. All are borrowed. */
+/* `recent` is told of a change of a job's state before any client is, so that a client which then
+ * asks for the job gets the new state. A client whose token is gone from `auth` is sent no more
+ * within STREAM_REVOKED_SECONDS, and its answer ends. `tally` counts every event. All are
+ * borrowed. */
 struct stream *stream_start(const char *store_url, const char *store_password,
                             struct recent *recent, struct auth *auth, struct tally *tally,
                             struct err *e);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 
 enum { MOST_ATTEMPT = 1 << 30, MOST_RANK = 65535, PROBLEM_BYTES = 300 };
 

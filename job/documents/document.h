@@ -19,7 +19,7 @@
 #ifndef JOB_DOCUMENTS_DOCUMENT_H
 #define JOB_DOCUMENTS_DOCUMENT_H
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum {
     DOCUMENT_JOB = 17,      /* bytes of a job's id */
@@ -80,7 +80,8 @@ bool document_flag(const struct document *d, const char *key);
 const json_t *document_list(const struct document *d, const char *key, size_t least, size_t most);
 /* Whole numbers of an array into out[most]; returns how many. */
 int document_integers(const struct document *d, const char *key, int *out, int least, int most);
-/* The place of a text among the first n of `names`; -1 if it is not there. */
+/* The index of the text at `key` among the n `names`; reports it and returns -1 if it is none of
+ * them. */
 int document_choice(const struct document *d, const char *key, const char *const *names, int n);
 /* The object at `key`: a new reference, or NULL where there is none. */
 json_t *document_object(const struct document *d, const char *key, bool needed);

@@ -1,4 +1,4 @@
-/* Minibatches for the speeds of nodes: see assign.h and ALGORITHMS.md 2.3.
+/* Minibatches for the speeds of nodes: see assign.h and docs/semantics.md#minibatches.
  *
  *      seconds │      slow      mid        fast         the line a + k*b of each node; a cut at
  *            T ┼───────●─────────●──────────●           height T gives minibatches that finish

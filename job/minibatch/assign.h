@@ -12,8 +12,9 @@ struct assignment {
     int workers;
     int sizes[SPEC_WORKERS]; /* sum to the global batch; all 0 while that is not known */
     int64_t step;            /* at which it was decided */
-    char reason[240];        /* in words: "slow computes 3.9x slower than the median" */
-    double predicted_seconds, measured_seconds; /* of a step: with these sizes; before */
+    char reason[240];        /* a sentence: "slow computes 3.9x slower than the median" */
+    double predicted_seconds, measured_seconds; /* of a step, seconds: predicted with these sizes;
+                                                   measured with the sizes before */
 };
 
 /* The first sizes of a job, by its policy:

@@ -13,13 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/median.h"
+
 enum { ENOUGH_ROWS = 4 };
+enum { COUNTED = 4 }; /* of the steps of a window, where there must be so many */
 
 static const double GAIN =
     0.05; /* a change soon after another must promise at least this share of a step */
 static const double LEAST_GAIN =
     0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
-static const double ERRORS = 3.5; /* of the gain: docs/results/bench-balance.md */
+static const double ERRORS = 3.5;    /* of the gain: docs/results/bench-balance.md */
+static const double EXPLAINED = 1.5; /* times a ratio of speeds: more has another cause */
 
 int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers,
                   int quantum, const struct profile *const *profiles, const char *const *names,
@@ -39,7 +43,9 @@ int balancer_init(struct balancer *b, const struct batching_spec *batching, int 
     b->rows_since = calloc((size_t)workers, sizeof *b->rows_since);
     b->recent = calloc((size_t)workers, sizeof *b->recent);
     b->steady = calloc((size_t)workers, sizeof *b->steady);
-    if (!b->profiles || !b->rows_since || !b->recent || !b->steady) {
+    b->windows = calloc((size_t)workers, sizeof *b->windows);
+    b->limits = calloc((size_t)workers, sizeof *b->limits);
+    if (!b->profiles || !b->rows_since || !b->recent || !b->steady || !b->windows || !b->limits) {
         balancer_release(b);
         return err_set(e, ERR_MEMORY, "cannot balance %d workers: memory ran out", workers);
     }
@@ -82,22 +88,61 @@ void balancer_release(struct balancer *b)
     free(b->rows_since);
     free(b->recent);
     free(b->steady);
+    free(b->windows);
+    free(b->limits);
     b->profiles = NULL;
     b->rows_since = NULL;
     b->recent = NULL;
     b->steady = NULL;
+    b->windows = NULL;
+    b->limits = NULL;
+}
+
+/* Steps of a window are one observation. */
+static void observe(struct balancer *b, int worker, const struct window *w)
+{
+    const struct limit *limit = &b->limits[worker];
+    double seconds = w->sum / w->steps;
+    if (limit->seconds > 0 && limit->batch != w->batch) {
+        return;
+    }
+    seconds = fmax(seconds, limit->seconds);
+    int counted = w->steps < COUNTED ? w->steps : COUNTED;
+    steady_observe(&b->steady[worker], &b->profiles[worker], w->batch, seconds, counted);
+    if (w->batch == b->current.sizes[worker]) { /* of the old size they still come for a while */
+        double *r = &b->recent[worker];
+        *r = b->rows_since[worker] == 0 ? seconds : 0.8 * *r + 0.2 * seconds;
+        b->rows_since[worker] += counted;
+    }
 }
 
 void balancer_observe(struct balancer *b, int worker, int batch, double compute_seconds, double now)
 {
+    struct window full;
     if (worker < 0 || worker >= b->workers || batch <= 0 || !(compute_seconds > 0)) {
         return;
     }
-    steady_observe(&b->steady[worker], &b->profiles[worker], batch, compute_seconds);
     b->now = now;
-    if (batch == b->current.sizes[worker]) { /* steps of the old size still come in for a while */
-        double *r = &b->recent[worker];
-        *r = b->rows_since[worker]++ == 0 ? compute_seconds : 0.8 * *r + 0.2 * compute_seconds;
+    if (window_add(&b->windows[worker], b->window, batch, compute_seconds, now, &full)) {
+        observe(b, worker, &full);
+    }
+}
+
+void balancer_flush(struct balancer *b)
+{
+    for (int i = 0; i < b->workers; i++) {
+        struct window *w = &b->windows[i];
+        if (w->steps > 0) {
+            observe(b, i, w);
+        }
+        w->steps = 0;
+    }
+}
+
+void balancer_limit(struct balancer *b, int worker, int batch, double seconds)
+{
+    if (worker >= 0 && worker < b->workers) {
+        b->limits[worker] = (struct limit){batch, seconds};
     }
 }
 
@@ -111,20 +156,6 @@ static double line_seconds(const struct balancer *b, int worker)
 {
     struct line line = balancer_line(b, worker);
     return line.a + line.k * b->current.sizes[worker];
-}
-
-static int compare_doubles(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
-static double median_of(const double *values, int n)
-{
-    double sorted[SPEC_WORKERS];
-    memcpy(sorted, values, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
-    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
 static double off(double x, double median)
@@ -164,28 +195,35 @@ static double others_seconds(const struct balancer *b, int worker)
 }
 
 /* Of the workers whose minibatch moves towards the median step, the one whose step ends farthest
- * from it, or -1. *longer: its step by the median one. */
+ * from it, or -1. *longer: its step by the median one, of two by that of the other. */
 static int find_cause(const struct balancer *b, const struct assignment *next, double *longer)
 {
-    double seconds[SPEC_WORKERS];
+    double seconds[SPEC_WORKERS], sorted[SPEC_WORKERS];
     int who = -1;
     for (int i = 0; i < b->workers; i++) {
-        seconds[i] = line_seconds(b, i);
+        seconds[i] = sorted[i] = line_seconds(b, i);
     }
-    double median = median_of(seconds, b->workers);
+    double median = median_of(sorted, b->workers);
     for (int i = 0; i < b->workers; i++) {
         if (follows(b, next, i, seconds[i], median) &&
             (who < 0 || off(seconds[i], median) > off(seconds[who], median))) {
             who = i;
         }
     }
-    *longer = who < 0 ? 1 : seconds[who] / median;
+    *longer = who < 0 ? 1 : seconds[who] / (b->workers == 2 ? seconds[1 - who] : median);
     return who;
 }
 
-/* In words. What is said of the worker's speed leads to the change: how fast it is per sample,
- * unless that speaks for the opposite, as of a fast node whose minibatch has become too large even
- * for it; then how long its step takes. */
+/* Whether a speed, so many times that of others, explains a change. It does where minibatches were
+ * equal. One that was made for another speed changes by more, or the other way, as of a fast node
+ * whose minibatch has become too large even for it; then how long its step takes explains it. */
+static bool explains(double times, bool slower, int from, int to)
+{
+    double change = (double)(from > to ? from : to) / (from > to ? to : from);
+    return slower == (to < from) && change < EXPLAINED * times;
+}
+
+/* In words. */
 static void give_reason(const struct balancer *b, struct assignment *next)
 {
     double longer;
@@ -201,11 +239,14 @@ static void give_reason(const struct balancer *b, struct assignment *next)
     char cause[128];
     if (times < 1.05) {
         snprintf(cause, sizeof cause, "computes as fast as %s", against);
-    } else if (slower == (to < from)) {
+    } else if (explains(times, slower, from, to)) {
         snprintf(cause, sizeof cause, "computes %.*f times %s than %s", times < 9.95 ? 1 : 0, times,
                  slower ? "slower" : "faster", against);
+    } else if (longer > 1) {
+        snprintf(cause, sizeof cause, "takes %.1f times as long as %s for a step", longer, against);
     } else {
-        snprintf(cause, sizeof cause, "takes %.2f times as long as the median for a step", longer);
+        snprintf(cause, sizeof cause, "finishes a step %.1f times faster than %s", 1 / longer,
+                 against);
     }
     snprintf(next->reason, sizeof next->reason, "%s %s; its minibatch goes from %d to %d",
              b->names[who], cause, from, to);

@@ -1,4 +1,4 @@
-/* When minibatches change (ALGORITHMS.md 2.3, DESIGN decision 7). Pure: rows in, assignments out;
+/* When minibatches change (docs/semantics.md#minibatches). Pure: rows in, assignments out;
  * the coordinator drives it with rows from the store, the simulator with rows of virtual nodes.
  *
  * A change must be worth it (hysteresis), by more than the noise of what predicts it, and a node's
@@ -9,6 +9,13 @@
 
 #include "job/minibatch/assign.h"
 #include "job/minibatch/steady.h"
+#include "job/minibatch/window.h"
+
+/* The fastest step that a worker's CPU quota allows. */
+struct limit {
+    int batch;
+    double seconds; /* of a step of that many samples, at least; 0: nothing is known of a quota */
+};
 
 struct balancer {
     struct batching_spec batching;
@@ -18,11 +25,15 @@ struct balancer {
     struct steady *steady;    /* [workers], what minibatches are made from; owned */
     int64_t *rows_since;      /* [workers], observations since the last change; owned */
     double *recent;           /* [workers], smoothed step seconds; owned */
+    struct window *windows;   /* [workers], steps that are taken together; owned */
+    struct limit *limits;     /* [workers]; owned */
     int64_t changes, kept;    /* made; not made because the gain was too small */
-    double gain;   /* a change soon after another is made if it predicts at least this share, 0.05;
-                      later less is enough */
+    double gain;   /* a change soon after another one must predict at least this gain, as a share of
+                      the step time (0.05); later less is enough */
     double now;    /* seconds of the job: of the newest row */
-    double errors; /* and as many of the prediction's standard errors, 3.5 */
+    double window; /* seconds that an observation covers at least, 0: each step is one */
+    double errors; /* a change must also predict a gain of this many standard errors of the
+                      prediction, 3.5 */
     char names[SPEC_WORKERS][48]; /* of nodes, for the reasons */
 };
 int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers,
@@ -33,6 +44,13 @@ void balancer_release(struct balancer *b);
  * ended, in seconds since the job's start. */
 void balancer_observe(struct balancer *b, int worker, int batch, double compute_seconds,
                       double now);
+/* No more steps come: the last ones count as an observation, though they cover too little time. */
+void balancer_flush(struct balancer *b);
+/* A worker with a CPU quota needs at least `seconds` for a step of `batch` samples, if steps follow
+ * one another. Single steps may be faster, because a worker that waits for others has quota left; a
+ * larger minibatch would use that up. From now on its steps of that minibatch count as at least so
+ * long, and steps of other minibatches are ignored. 0 seconds: it has no quota. */
+void balancer_limit(struct balancer *b, int worker, int batch, double seconds);
 /* The line that a worker's minibatches are made from. */
 struct line balancer_line(const struct balancer *b, int worker);
 enum balance { BALANCE_STANDS, BALANCE_CHANGED };

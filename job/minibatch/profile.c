@@ -1,5 +1,4 @@
-/* The fitted step time of a node, t(b) = a + k*b: recursive least squares with forgetting
- * (ALGORITHMS.md 2.3, phase B).
+/* The fitted step time of a node, t(b) = a + k*b: recursive least squares with forgetting.
  *
  *      t │          ● ●       one minibatch alone does not tell a from k*b: the line keeps its
  *        │      ●             shape (at first through the origin) and moves with the mean; the next
@@ -135,7 +134,7 @@ static void scale_past(struct profile *p, double ratio)
  * residuals in deviations, each less DRIFT and none more than an outlier, add up while they speak
  * for it. The deviation is the one of before: a new speed must not hide in the noise that it makes.
  * The time of a step now over what it was since they began; 0: it has not. */
-static double changed(struct profile *p, double likely, double seconds, double deviation)
+static double changed(struct profile *p, double likely, double seconds, int steps, double deviation)
 {
     struct drift *const ways[] = {&p->slower, &p->faster};
     for (int i = 0; i < 2; i++) {
@@ -150,7 +149,7 @@ static double changed(struct profile *p, double likely, double seconds, double d
         d->sum += speaks - DRIFT;
         d->seconds += seconds;
         d->likely += likely;
-        d->lasted += fmax(1, seconds / likely);
+        d->lasted += steps * fmax(1, seconds / likely);
         if (d->sum <= 0) {
             *d = (struct drift){0};
         } else if (d->sum > ALARM) {
@@ -174,6 +173,11 @@ static bool was_cold(const struct profile *p, int batch, double seconds)
 
 void profile_observe(struct profile *p, int batch, double seconds)
 {
+    profile_observe_mean(p, batch, seconds, 1);
+}
+
+void profile_observe_mean(struct profile *p, int batch, double seconds, int steps)
+{
     if (batch <= 0 || !(seconds > 0) || !isfinite(seconds)) {
         return;
     }
@@ -184,7 +188,7 @@ void profile_observe(struct profile *p, int batch, double seconds)
            deviation = p->deviation > NOISE * likely ? p->deviation : NOISE * likely;
     bool judged = p->weight >= YOUNG && likely > 0; /* a profile from the store may say anything */
     double bound = judged ? OUTLIER * deviation : INFINITY,
-           ratio = judged ? changed(p, likely, seconds, deviation) : 0;
+           ratio = judged ? changed(p, likely, seconds, steps, deviation) : 0;
     if (ratio > 0) {
         scale_past(p, ratio);
         likely = seconds;

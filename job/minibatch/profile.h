@@ -18,13 +18,14 @@ struct profile {
     double weight, sb, st, sbb, sbt, stt; /* forgetting sums behind the fit */
     double deviation;                     /* of recent residuals, seconds */
     struct drift {
-        double sum;             /* deviations that speak for it */
+        double sum;             /* sum of deviations in this direction */
         double seconds, likely; /* of the steps since it began: measured, and by the line */
         double deviation;       /* of a step before */
-        double lasted;          /* as many steps by the line, no step less than one */
-    } slower, faster;           /* does it change its speed? */
+        double lasted;          /* how long it has lasted, in steps of the line's length; each step
+                                   counts at least one */
+    } slower, faster;           /* evidence that its speed has changed */
     int64_t turns;              /* changes of speed that were seen */
-    double lasted;              /* the newest had lasted as many steps when it was seen */
+    double lasted;              /* steps that the newest change had lasted when it was seen */
     bool known;    /* a and k were once told apart; until then the line goes through the origin */
     int max_batch; /* memory limit, 0: none; known also of a node that was never measured, if a
                       first minibatch did not fit */
@@ -34,8 +35,12 @@ void profile_init(struct profile *p);
 /* Adds one measured step. Robust: an outlier beyond 4 deviations counts little; steps that stay off
  * the line are a new speed. */
 void profile_observe(struct profile *p, int batch, double seconds);
+/* The same for the mean `seconds` of `steps` steps. They count as one observation; only the time
+ * for which a new speed has lasted counts all of them. */
+void profile_observe_mean(struct profile *p, int batch, double seconds, int steps);
 double profile_seconds(const struct profile *p, int batch);
-/* Standard error of that time, relative to it: the noise of a step by how many are remembered. */
+/* Standard error of that time, relative to it: from the noise of a step and the number of steps
+ * that are remembered. */
 double profile_error(const struct profile *p, int batch);
 json_t *profile_json(const struct profile *p);
 int profile_read(struct profile *p, const json_t *j); /* negative if malformed */

@@ -41,13 +41,13 @@ static int way_off(const struct steady *s, const struct profile *p, int batch, d
     return off > least ? 1 : off < -least ? -1 : 0;
 }
 
-void steady_observe(struct steady *s, struct profile *p, int batch, double seconds)
+void steady_observe(struct steady *s, struct profile *p, int batch, double seconds, int steps)
 {
     struct profile before = *p;
-    profile_observe(p, batch, seconds);
+    profile_observe_mean(p, batch, seconds, steps);
     bool turned = p->turns > before.turns;
     double made = made_seconds(s, batch);
-    s->held += made > 0 ? fmax(1, seconds / made) : 1;
+    s->held += steps * (made > 0 ? fmax(1, seconds / made) : 1);
     if (turned) {
         s->held = p->lasted;
     }

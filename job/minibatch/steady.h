@@ -20,11 +20,12 @@ struct steady {
 enum { STEADY_HOLD = 12 /* steps */ };
 
 void steady_init(struct steady *s);
-/* One measured step, for the profile and for what is made of it. */
-void steady_observe(struct steady *s, struct profile *p, int batch, double seconds);
+/* Adds `steps` measured steps of `seconds` each on average to the profile, and follows its speed.
+ */
+void steady_observe(struct steady *s, struct profile *p, int batch, double seconds, int steps);
 struct line steady_line(const struct steady *s, const struct profile *p);
-/* Minibatches have been made from that line: the node's was `batch` until now, and a step of all
- * takes `step_seconds`. `now`: seconds of the job. */
+/* New minibatches have been made from steady_line(). batch: the node's minibatch until now;
+ * step_seconds: how long a step of all nodes takes; now: seconds of the job. */
 void steady_follow(struct steady *s, const struct profile *p, int batch, double step_seconds,
                    double now);
 

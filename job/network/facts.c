@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/hash.h"
+#include "common/text/hash.h"
 #include "common/rng.h"
 #include "job/network/layers.h"
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/spec/catalog.h"
 
 enum { NET_NAME = 64, NET_RANK = 4, NET_INPUTS = 8, NET_LAYERS = 1024 };

@@ -1,7 +1,7 @@
 /* Networks that a spec can name instead of writing them out, as the JSON a user would write.
- * Parameter counts are fixed by SEMANTICS.md 2 and tested. A new preset is one row: a text, or a
- * function for networks of many equal blocks. Residual networks name their layers as torchvision
- * does, so that state_dicts match.
+ * Parameter counts are fixed by a test (docs/catalog.md#networks-by-name). A new preset is one row:
+ * a text, or a function for networks of many equal blocks. Residual networks name their layers as
+ * torchvision does, so that state_dicts match.
  */
 #include "job/network/network.h"
 

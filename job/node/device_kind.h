@@ -14,7 +14,8 @@ struct device_kind {
     const char *name; /* "cpu" */
     enum device_argument argument;
     int quantum;            /* minibatches are multiples of this */
-    double speed;           /* guess: of one thread, or of the device at an index */
+    double speed;           /* guessed speed of one thread, or of the whole device; 1: a CPU
+                               thread */
     const char *precisions; /* "fp32 tf32 bf16": of a node that was not probed */
 };
 

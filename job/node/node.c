@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/version.h"
 #include "job/node/device_kind.h"
 
@@ -44,7 +44,7 @@ static int read_device(const char *text, size_t n, int cores, char device[64], i
     if (number < (of_threads ? 1 : 0) || number > INDEX_MOST || *end) {
         char forms[200];
         device_kind_forms(forms, sizeof forms);
-        return err_set(e, ERR_INVALID, "'%s' is no device: expected %s or auto", copy, forms);
+        return err_set(e, ERR_INVALID, "'%s' is not a device: expected %s or auto", copy, forms);
     }
     *threads = of_threads ? (int)number : 1;
     snprintf(device, 64, "%s", copy);

@@ -67,7 +67,8 @@ bool node_is_leaving(const json_t *node); /* its host is about to stop */
 void node_set_leaving(json_t *node);
 void node_set_auto(json_t *node); /* --probe has not yet said which device it is */
 void node_set_memory_bytes(json_t *node, int64_t bytes);
-/* It belongs to a host's agent, which found these versions; and where that is reached. */
+/* The node belongs to a host's agent, which found these versions of its programs;
+ * node_set_address(): where the host is reached. */
 void node_set_agent(json_t *node, json_t *versions);
 void node_set_address(json_t *node, const char *address);
 /* What the store adds. */

@@ -12,7 +12,7 @@
 #ifndef JOB_NODE_PROGRAM_MANIFEST_H
 #define JOB_NODE_PROGRAM_MANIFEST_H
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 /* The manifest with only what was understood: a new reference; every mistake is a problem beneath
  * `pointer`. */
@@ -24,7 +24,7 @@ bool program_manifest_lists_arguments(const json_t *manifest);
  * one of them, and has a value of its type. `program`: its name, for messages. */
 void program_manifest_arguments(const json_t *manifest, const json_t *args, const char *program,
                                 struct jsonx_problems *problems);
-/* What one that was read says; NULL where it says nothing, or is NULL. Borrowed. */
+/* Values of a manifest that was read; NULL where it does not have them, or is NULL. Borrowed. */
 const json_t *program_manifest_command(const json_t *manifest);
 const json_t *program_manifest_needs(const json_t *manifest); /* least versions by name */
 const char *program_manifest_device(const json_t *manifest);
@@ -34,7 +34,7 @@ const char *program_manifest_interpreter(const json_t *manifest);
 void program_manifest_command_needs(json_t *manifest, const json_t *command);
 /* Command and environment, where the job's `program` does not give its own. */
 void program_manifest_fill_in(json_t *program, const json_t *manifest);
-/* Adds what everybody may see of it: all but its environment. */
+/* Adds the part that everybody may see: all but its environment. */
 void program_manifest_tell(json_t *program, const json_t *manifest);
 
 #endif

@@ -3,8 +3,7 @@
  * The def file is read three times: once in the header for the ids, once here for each entry's
  * parameters, once for the entries. A strategy, layer or format is therefore added by its line
  * alone; nothing here knows any of them by name. SERVER_PARAMS is defined here, because every
- * server strategy has the same parameters (SEMANTICS.md 1) and the line in the def file only names
- * it.
+ * server strategy has the same parameters and the line in the def file only names it.
  */
 #include "job/spec/catalog.h"
 

@@ -1,10 +1,10 @@
-/* A virtual cluster (DESIGN.md section 6): nodes with a + k*b and jitter, links with latency and
- * bandwidth. Stands in job/ because the spec's `cluster` is checked where the spec is, and run by
- * simulator/. */
+/* A virtual cluster (docs/virtual-cluster.md#the-cluster): nodes with a + k*b and jitter, links
+ * with latency and bandwidth. Stands in job/ because the spec's `cluster` is checked where the spec
+ * is, and run by simulator/. */
 #ifndef JOB_SPEC_CLUSTER_H
 #define JOB_SPEC_CLUSTER_H
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/spec/catalog.h"
 
 enum { CLUSTER_NODES = 1024, CLUSTER_NAME = 48 };
@@ -32,8 +32,8 @@ struct cluster {
 int cluster_parse(struct cluster *c, const json_t *j, const char *pointer,
                   struct jsonx_problems *problems);
 
-/* What a node, a link and the whole may say beyond names, for job/spec/schema.c; a name of NULL
- * ends a list. */
+/* The parameters of a node, of a link and of the whole cluster, for job/spec/schema.c; a name of
+ * NULL ends a list. */
 extern const struct catalog_param cluster_node_params[], cluster_link_params[], cluster_seed_param;
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 const char *fields_show(char out[48], const json_t *v)
 {

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/spec/catalog.h"
 
 enum { FIELDS_KNOWN = 64, FIELDS_POINTER = 200 };

@@ -1,8 +1,7 @@
 /* The sections of a job spec, each read into its part of struct jobspec. Inside job/ only;
- * job/spec/spec.c calls them in the order in which the keys stand in DESIGN.md section 6, then
- * checks what concerns several of them. Each takes the open fields of the object that holds the
- * section's key, and writes the section with its defaults into `full` of it. All report every
- * mistake. */
+ * job/spec/spec.c calls them one after the other, then checks what concerns several of them. Each
+ * takes the open fields of the object that holds the section's key, and writes the section with its
+ * defaults into `full` of it. All report every mistake. */
 #ifndef JOB_SPEC_PARTS_H
 #define JOB_SPEC_PARTS_H
 

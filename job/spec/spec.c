@@ -1,4 +1,4 @@
-/* Parses a job spec: see spec.h, DESIGN.md section 6, SEMANTICS.md 13.
+/* Parses a job spec: see spec.h and docs/catalog.md.
  *
  *   JSON ─► keys of the top level (rows below)
  *        ─► sections (parts.c), network (network.c), cluster (cluster.c)
@@ -244,6 +244,10 @@ static void check_together(struct jobspec *spec, int nodes, struct fields *f)
     if (nodes > 0 && strcmp(spec->precision, "fp32") != 0) {
         fields_problem(f, "precision", "the simulator computes in 'fp32' only, not in '%s'",
                        spec->precision);
+    }
+    if (spec->target_accuracy > 0 && spec->network.loss == LOSS_MSE) {
+        fields_problem(f, "target",
+                       "a network with the loss 'mse' predicts numbers, which have no accuracy");
     }
     if (spec->workers > 0 && spec->min_workers > spec->workers) {
         fields_problem(f, "min_workers", "'min_workers' %d is more than 'workers' %d",

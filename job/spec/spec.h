@@ -28,7 +28,7 @@ struct strategy_spec {
     int type;                       /* CAT_STRATEGY_… */
     double values[STRATEGY_PARAMS]; /* of its parameters, in the catalogue's order: read by
                                        strategy_param. The fields below are the parameters that are
-                                       texts, and those that several files ask for */
+                                       texts, and those that several files read */
     enum weighting weighting;
     enum scale scale;
     int n; /* softsync, dbs-sgd; 0: c counts */
@@ -36,7 +36,7 @@ struct strategy_spec {
     enum pull_mode pull;
     int c;          /* dbs-sgd: gradients of an update, unless n is given */
     int group_size; /* hier-sgd */
-    int servers;    /* ranks behind the workers: at least 1, the keeper */
+    int servers;    /* server ranks, numbered after the workers: at least 1, the keeper */
 };
 
 /* Random changes of a training sample's picture, drawn from (seed, epoch, index of the sample). */
@@ -167,7 +167,8 @@ int jobspec_least_workers(const struct jobspec *spec);
  * ran out. */
 json_t *jobspec_resized(const json_t *json, int workers);
 bool jobspec_uses_server(const struct jobspec *spec);
-/* What the catalogue says of a strategy (CAT_STRATEGY_…) beyond its parameters. */
+/* Properties of a strategy (CAT_STRATEGY_…) in the catalogue, beyond its parameters: how its
+ * workers' replicas relate. */
 enum strategy_replicas {
     REPLICAS_OTHER,    /* a server has the parameters, or it is not told */
     REPLICAS_ALIKE,    /* workers have the same ones after each step */
@@ -191,10 +192,11 @@ struct strategy_traits {
 const struct strategy_traits *strategy_traits(int type);
 /* Adds what the page knows of them to the strategy's entry in the catalogue's JSON. */
 void strategy_traits_json(int type, json_t *entry);
-/* Does a user's program exchange anything but gradients (`python3 -m evenstep.ddp …`)? */
+/* Do the job's programs have exchanges of their own besides gradients (`python3 -m evenstep.ddp
+ * …`)? */
 bool jobspec_programs_meet(const struct jobspec *spec);
-/* May an attempt of this job go on when one of its workers dies, if its devices allow
- * (plan_outlives_worker)? Yes where workers have no state of their own, and all parameters are
+/* May an attempt of this job go on when one of its workers dies, if its devices allow it
+ * (plan_outlives_worker)? Yes if workers have no state of their own, and all parameters are
  *   - on one server (docs/decisions/0020),
  *   - or on every worker: after each step (0022), after an average (0036) or after a round (0050).
  * Of users' programs: yes where all make the same step (0029), or where a server makes their steps

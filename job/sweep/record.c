@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 int sweep_record_read(struct sweep_record *out, const json_t *kept, struct err *e)
 {

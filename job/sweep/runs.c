@@ -32,7 +32,7 @@ int sweep_runs_read(struct sweep_runs *runs, const json_t *json, struct err *e)
     const json_t *one;
     runs->n = 0;
     if (!json_is_array(json) || json_array_size(json) > SWEEP_RUNS) {
-        return err_set(e, ERR_DATA, "the jobs of a sweep are no list of at most %d", SWEEP_RUNS);
+        return err_set(e, ERR_DATA, "the jobs of a sweep are not a list of at most %d", SWEEP_RUNS);
     }
     json_array_foreach((json_t *)json, i, one) {
         const json_t *metric = json_object_get(one, "metric");

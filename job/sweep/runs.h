@@ -42,8 +42,8 @@ struct sweep_rung {
     int first;   /* of its jobs in runs->all; those that were submitted end with the list */
     bool closed; /* all its jobs were submitted and have ended */
 };
-/* Rung number `rung`; false: it has not begun to be known, since one below it is not closed, or
- * none of it goes on. */
+/* Fills in rung number `rung`; false: its trials are not known yet because a rung below it is not
+ * closed, or it has no trials. */
 bool sweep_rung_get(const struct sweep *s, const struct sweep_runs *runs, int rung,
                     struct sweep_rung *out);
 

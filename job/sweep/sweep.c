@@ -298,6 +298,12 @@ static void take_name(struct sweep *s, const char *name)
 
 void sweep_check_run(const struct sweep *s, const struct jobspec *spec, struct jsonx_problems *p)
 {
+    if (spec->network.loss == LOSS_MSE && strstr(s->metric, "accuracy")) {
+        jsonx_problem(p, "/model/loss",
+                      "'mse' has no accuracy to compare trials by: let the sweep's /metric/name be "
+                      "'test_loss', not '%s'",
+                      s->metric);
+    }
     if (s->method != SWEEP_HALVING) {
         return;
     }

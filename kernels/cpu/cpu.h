@@ -90,8 +90,8 @@ struct cpu_op {
     /* works on p->samples samples, whichever they are; else on all of them at once */
     bool by_tiles;
     bool takes_relu;  /* a relu that follows can become a part of it (cpu_step.relu) */
-    bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape says
-                       */
+    bool keeps_shape; /* the output is stored as the first input is, whatever the layer's shape
+                         says */
     unsigned backward_reads; /* enum cpu_reads; what is not declared may be gone by then */
     /* Called once the step's inputs and output are known, before memory is there. */
     int (*prepare)(struct cpu_program *p, struct cpu_step *s, struct err *e);
@@ -101,9 +101,9 @@ struct cpu_op {
      * of the flat block. */
     int (*backward)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
                     struct err *e);
-    /* NULL, or: gathers from the tile under way what `forward` (in training) or `backward` has to
-     * know of the whole minibatch. It runs for every tile of the group before, so it reads inputs
-     * and out->grad before the step's own turn; it may use p->gathered until then. */
+    /* NULL, or: gathers from the current tile what `forward` (in training) or `backward` must know
+     * about the whole minibatch. It runs on every tile of the previous group, so it reads inputs
+     * and out->grad before the step itself runs; it may use p->gathered until then. */
     void (*gather)(struct cpu_program *p, struct cpu_step *s, const struct dev_input *in,
                    bool backward);
     /* With `gather`: puts together what all programs of the team have gathered, before the step's
@@ -138,11 +138,11 @@ struct cpu_group {
     int samples;     /* of a tile: a divisor of the batch */
 };
 
-/* An address that follows the run, which has an arena, and the tile under way. */
+/* A pointer that is set anew for each run, whose arena it points into, and for each tile. */
 struct cpu_address {
     void **at;
     size_t first;  /* byte of the arena */
-    char *block;   /* where that is in this run */
+    char *block;   /* that address in this run */
     size_t stride; /* bytes from sample to sample; 0: all tiles use the same memory, one after
                       another */
 };
@@ -152,11 +152,10 @@ struct cpu_program {
     int batch;
     struct cpu_device *dev;
     const struct cpu_program *lead; /* the first of its team; NULL: that is this one */
-    int first,
-        threads; /* the minibatch's sample that is this program's first; threads that run it */
+    int first, threads; /* this program's first sample in the minibatch; threads that run it */
     const struct network *net;
-    bool bf16; /* activations and their gradients are, and weights as products read them; all else
-                  is fp32 */
+    bool bf16; /* activations, their gradients, and the weights that products read are bf16; all
+                  else is fp32 */
     dnnl_stream_t stream;
     struct cpu_step *steps;
     int n_steps;
@@ -195,7 +194,8 @@ struct cpu_team {
     struct cpu_device *dev;
     struct cpu_member *members; /* [n] */
     int n;
-    int *bucket_layer;  /* [n_buckets] the one after whose backward pass a bucket is complete */
+    int *bucket_layer;  /* [n_buckets] the layer after whose backward pass each bucket is
+                           complete */
     size_t arena_bytes; /* that a run needs */
 };
 
@@ -211,7 +211,7 @@ const struct cpu_group *cpu_group_of(const struct cpu_program *p, int i, bool ba
 /* Gives every value and gradient its offset in the arena (cpu/memory_plan.c); p->addresses is
  * allocated. */
 int cpu_plan_memory(struct cpu_program *p, struct err *e);
-/* *at has so many bytes of the arena for as long as a run lasts, whatever they hold at first. */
+/* Reserves `bytes` of the arena, to which *at points during a run; they are not initialised. */
 void cpu_plan_buffer(struct cpu_program *p, void **at, size_t bytes);
 /* Values and gradients are those of these samples from here on. */
 void cpu_move(struct cpu_program *p, int from, int samples);
@@ -221,8 +221,8 @@ void cpu_arenas_release(struct cpu_arenas *a);
 bool cpu_arenas_prepare(struct cpu_arenas *a, size_t bytes);
 struct cpu_arena *cpu_arena_take(struct cpu_arenas *a, size_t bytes);
 void cpu_arena_return(struct cpu_arenas *a, struct cpu_arena *one);
-/* A large block is on large pages, as far as it fills them and the kernel has some: on small pages
- * a step takes up to a tenth longer. Not cleared; freed by free.
+/* Uses large pages for a large block if the kernel has some: with small pages a step takes up to a
+ * tenth longer. Not cleared; freed by free.
  */
 void *cpu_aligned(size_t bytes);
 /* Zeroed floats aligned to 64 bytes, freed with the program. NULL: memory ran out, reported. */
@@ -250,7 +250,7 @@ int cpu_program_group(struct cpu_program *p, int group, const struct dev_input *
                       struct err *e);
 int cpu_program_loss(struct cpu_program *p, const struct dev_input *in, struct dev_result *out,
                      float *logits, struct err *e);
-/* Samples of the tile under way that are there. */
+/* How many samples of the current tile the minibatch really has: 0 to p->samples. */
 int cpu_present(const struct cpu_program *p, const struct dev_input *in);
 
 struct dev_program *cpu_team_new(struct dev_replica *r, int batch, size_t bucket_bytes,

@@ -91,3 +91,13 @@ CPU_CLONES double flat_distance(const float *restrict a, const float *restrict b
     }
     return sqrt(sum);
 }
+
+CPU_CLONES float flat_largest(const float *a, size_t n)
+{
+    float most = 0;
+#pragma omp simd reduction(max : most)
+    for (size_t i = 0; i < n; i++) {
+        most = a[i] > most ? a[i] : most;
+    }
+    return most;
+}

@@ -1,10 +1,10 @@
 /* A oneDNN primitive with its arguments bound, so that running it is one call that allocates
  * nothing.
  *
- * An argument is bound to one of three things: a fixed address (the step's own buffer); an offset
- * in a block of the replica that the program has when it runs, so that a program may serve many
- * replicas of its network in turn; or a variable that holds the address when it runs, as a value's
- * data (the network's input is at a new address each time) or the scratch memory, which is
+ * An argument is bound in one of three ways: to a fixed address (the step's own buffer); to an
+ * offset in a block of the program's replica, so that a program may serve several replicas of its
+ * network in turn; or to a variable that holds the address when the primitive runs, such as a
+ * value's data (the network's input is at a new address each time) or the scratch memory, which is
  * allocated after all primitives are known.
  */
 #ifndef KERNELS_CPU_PRIM_H
@@ -25,8 +25,8 @@ struct prim {
     dnnl_primitive_t handle; /* NULL: nothing to run */
     dnnl_exec_arg_t args[PRIM_ARGS];
     void **variable[PRIM_ARGS]; /* or NULL: fixed */
-    int block[PRIM_ARGS]; /* of the replica, where it is fixed in one: enum dev_block + 1; else 0 */
-    size_t place[PRIM_ARGS]; /* floats from the block's begin */
+    int block[PRIM_ARGS]; /* enum dev_block + 1 for an offset in a block of the replica; else 0 */
+    size_t place[PRIM_ARGS]; /* that offset, floats */
     int n_args;
 };
 

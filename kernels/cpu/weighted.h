@@ -12,7 +12,7 @@ enum weighted_pass { WEIGHTED_FORWARD, WEIGHTED_DATA, WEIGHTED_WEIGHTS, WEIGHTED
 struct weighted_mds {
     dnnl_memory_desc_t src, dst, bias;
     dnnl_memory_desc_t flat; /* weights as the flat block has them */
-    /* the same (or their gradient) in whatever format a pass likes */
+    /* the same (or their gradient) in the format that a pass prefers */
     dnnl_memory_desc_t weights[WEIGHTED_PASSES];
     bool has_bias;
     bool flatten; /* the input is an image, and src the vector of its elements counted channel, row,

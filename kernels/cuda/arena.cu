@@ -3,7 +3,7 @@
  * anything is allocated, and an error can name the minibatch that would fit.
  *
  * A pointer is filled in by cuda_allocate; until then it is NULL. In the host build there is a
- * guarded gap behind each piece (port_guard), so that a read past its end is found.
+ * guarded gap behind each piece (guard below), so that a read past its end is found.
  */
 #include <stdlib.h>
 

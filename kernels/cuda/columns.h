@@ -17,8 +17,8 @@
  * order of the chunks. There are no atomic additions of numbers, and chunks depend on the program's
  * size alone, so a run gives the same bits each time, whichever block was the last.
  *
- * The counters of finished blocks (`parts.done`) are used by one kernel after the other, so kernels
- * that use them run on one stream; each leaves them zero.
+ * All kernels use the same counters of finished blocks (`parts.done`), so they run on one stream;
+ * each kernel leaves them zero.
  */
 #ifndef KERNELS_CUDA_COLUMNS_H
 #define KERNELS_CUDA_COLUMNS_H
@@ -53,7 +53,7 @@ struct column {
         step; /* rows first, first+step, … below last; none if the thread is idle */
     unsigned tile, lanes, lane, across, row, chunk;
     bool active; /* the thread has rows in a full chunk */
-    bool writes; /* has what was found of its channels to write */
+    bool writes; /* the thread writes the results of its channels */
 };
 
 template <int N> DEVICE_FN struct column column_of(struct columns c, size_t rows)
@@ -171,8 +171,8 @@ DEVICE_FN void column_sums(struct columns c, const struct column &t, const float
     }
 }
 
-/* What each of the N elements from channel c on has of a number per channel. WHOLE: none of them is
- * of the next row. */
+/* of[channel] for each of the N elements from channel c on. WHOLE: none of them belongs to the next
+ * row. */
 template <int N, bool WHOLE>
 DEVICE_FN port_some<float, N> column_numbers(const float *of, unsigned c, unsigned channels)
 {

@@ -57,6 +57,37 @@ int cuda_enter(struct cuda_device *d, struct err *e)
     return cuda_check(cudaSetDevice(d->index), "use the GPU", e);
 }
 
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+int cuda_capture_begin(cudaStream_t stream, const char *what, struct err *e)
+{
+    char doing[64];
+    snprintf(doing, sizeof(doing), "capture %s", what);
+    return cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), doing, e);
+}
+
+int cuda_capture_end(cudaStream_t stream, const char *what, int rc, cudaGraphExec_t *out,
+                     struct err *e)
+{
+    char doing[64];
+    cudaGraph_t graph = NULL;
+    cudaError_t code = cudaStreamEndCapture(stream, &graph);
+    if (rc < 0) {
+        cudaGetLastError(); /* the first error is the one to report */
+    } else {
+        snprintf(doing, sizeof(doing), "capture %s", what);
+        rc = cuda_check(code, doing, e);
+    }
+    if (rc >= 0) {
+        snprintf(doing, sizeof(doing), "make a graph of %s", what);
+        rc = cuda_check(cudaGraphInstantiate(out, graph, 0), doing, e);
+    }
+    if (graph) {
+        cudaGraphDestroy(graph);
+    }
+    return rc;
+}
+
 /* ---- what it is and has ---------------------------------------------------------------------- */
 
 static const char *const precisions[] = {"fp32", "tf32", "bf16"};

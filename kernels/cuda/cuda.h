@@ -67,21 +67,22 @@ struct cuda_device {
     cudaStream_t main, copy, feed, ring, build, branch;
     cudaEvent_t tail, copied;   /* of the main and of the copy stream, for each other */
     cudaEvent_t forked, joined; /* of the build stream and of its branch (branch.cu) */
-    pthread_mutex_t building; /* held while a program is made: handles, build stream and choices are
-                                 its holder's */
+    pthread_mutex_t building;   /* held while a program is made; guards handles, build stream and
+                                 choices */
     cudnnHandle_t dnn;
     /* what cuDNN must know of the GPU to make plans (plan.h) */
     cudnnBackendDescriptor_t properties;
     cublasHandle_t blas;
     struct cuda_choice *choices; /* the newest first */
-    bool untold;                 /* cuda_tuning has not returned all of them */
-    /* of preparing a program, before engines of another minibatch will do */
+    bool untold;                 /* some of them have not been returned by cuda_tuning yet */
+    /* seconds for measuring while a program is prepared; after that, engines that were measured for
+     * another minibatch are used */
     double measure_seconds;
 };
 
 struct cuda_choice *cuda_choice_find(struct cuda_device *d, const int key[CUDA_CHOICE_KEY]);
-/* Of the same shape and precision, that of the minibatch nearest to key's which knows an engine for
- * each of the passes (bits); NULL: none. */
+/* The choice of the same shape and precision whose minibatch is nearest to the key's, among those
+ * with an engine for each of `passes` (bits); NULL: none. */
 const struct cuda_choice *cuda_choice_nearest(const struct cuda_device *d,
                                               const int key[CUDA_CHOICE_KEY], unsigned passes);
 /* Keeps a copy, which replaces what was known of its key. */
@@ -202,7 +203,8 @@ struct cuda_op {
     const char *name;
     bool takes_relu;  /* a relu that follows can become a part of it (cuda_step.relu) */
     bool leaves;      /* a max pool that follows can apply its bias and relu (cuda_step.leaves) */
-    bool takes_add;   /* so can a sum with one other value, its in[1] then */
+    bool takes_add;   /* a sum with one other value that follows can become a part of it; that value
+                         is its in[1] */
     bool branch;      /* its gradient of weights is computed on a branch (below) */
     unsigned adds;    /* bits of inputs to whose gradient backward adds where there is one already
                          (cuda_step.adds) */
@@ -227,8 +229,8 @@ struct cuda_step {
     int n_in;
     struct cuda_value *in[NET_INPUTS], *out;
     void **in_grad[NET_INPUTS]; /* where the input's gradient goes; NULL: it is not needed */
-    bool adds[NET_INPUTS]; /* there is one already: this is added to it, by the operator or, by way
-                              of a spare buffer, after it */
+    bool adds[NET_INPUTS];      /* the input has a gradient already: this one is added to it, by the
+                              operator itself or afterwards through a spare buffer */
     bool relu, backward;
     bool leaves; /* bias and relu to the max pool that reads it */
     /* of a max pool: the layer before it, whose bias and relu it applies; or NULL */
@@ -276,7 +278,7 @@ struct cuda_program {
     struct cuda_graph graph;
     struct cuda_arena arena;
     int *bucket_layer; /* the one after whose backward pass a bucket is complete */
-    /* where the operators find blocks: the replica's, but for the first run, which is on scratch
+    /* the blocks that operators use: the replica's, except in the first run, which uses scratch
      * memory */
     float *params, *grads, *stats;
     struct bf16 *weights;
@@ -284,7 +286,7 @@ struct cuda_program {
     char *input_host, *input;
     size_t input_bytes, labels_at, views_at, x_at;
     double measure_until; /* by clock_now() */
-    int filled;           /* samples of x that are not known to be zero */
+    int filled;           /* the first samples of x, which may hold values; the others are zero */
     float *logits_host;
     double *losses; /* [batch] */
     int *hits;
@@ -295,7 +297,7 @@ struct cuda_program {
         void *memory; /* their workspace there */
         size_t bytes;
         struct cuda_parts parts;
-        bool under_way; /* work that the build stream has not waited for */
+        bool under_way; /* the branch has work that the build stream has not waited for */
     } branch;
     struct cuda_parts parts;
     size_t parts_floats, parts_tiles;
@@ -316,8 +318,8 @@ int cuda_program_compute(struct dev_program *program, const struct dev_input *in
 int cuda_program_step(struct dev_program *program, const struct dev_input *in, double lr,
                       double scale, struct dev_result *out, struct err *e);
 int cuda_update(struct dev_replica *r, double lr, double scale, struct err *e);
-/* What the next update on the main stream reads; to be called before it is started, and
- * cuda_update_end after. */
+/* Writes the values that the next update on the main stream reads. Call it before the update is
+ * started, and cuda_update_end after. */
 int cuda_update_begin(struct cuda_replica *r, double lr, double scale, struct err *e);
 int cuda_update_end(struct cuda_replica *r, struct err *e);
 /* Puts the optimizer's step on the stream (update.cu); captured once per replica, and once per
@@ -373,6 +375,11 @@ int cuda_check_dnn(cudnnStatus_t code, const char *what, struct err *e);
 int cuda_check_blas(cublasStatus_t code, const char *what, struct err *e);
 /* The calling thread works on this device. */
 int cuda_enter(struct cuda_device *d, struct err *e);
+/* Records what is put on the stream between these two calls as a graph. rc: the result of putting
+ * it there; if it is negative, no graph is made and rc is returned. what: "the network". */
+int cuda_capture_begin(cudaStream_t stream, const char *what, struct err *e);
+int cuda_capture_end(cudaStream_t stream, const char *what, int rc, cudaGraphExec_t *out,
+                     struct err *e);
 /* Memory of the host from and to which any GPU copies while it computes; cudaFreeHost frees it. */
 template <typename T> static inline int cuda_pin(T **memory, size_t bytes, struct err *e)
 {

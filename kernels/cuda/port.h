@@ -45,7 +45,7 @@ template <typename T> DEVICE_FN T port_warp_from(T x, int lane_mask)
     return __shfl_xor_sync(0xffffffffu, x, lane_mask);
 }
 
-/* What the thread wrote before is seen by other blocks before what it writes after. */
+/* Other blocks see what the thread wrote before this call before they see what it writes after. */
 DEVICE_FN void port_fence(void)
 {
     __threadfence();
@@ -203,8 +203,8 @@ template <typename T> DEVICE_FN T port_warp_sum(T x)
 
 /* ---- the last block -------------------------------------------------------------------------- */
 
-/* Whether `all` - 1 other blocks have come here before, so that what they wrote can be read; *done
- * is zero again then. Every thread of the block calls it. */
+/* Have `all` - 1 other blocks called this before? Then what they wrote can be read, and *done is
+ * zero again. Every thread of the block calls it. */
 DEVICE_FN bool port_is_last(unsigned *done, unsigned all)
 {
     SHARED bool last;

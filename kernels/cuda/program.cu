@@ -320,21 +320,9 @@ static int enqueue_captured(struct cuda_program *p, int which, struct err *e)
 /* which: a segment, EVALUATION or WHOLE. */
 static int capture(struct cuda_program *p, int which, cudaGraphExec_t *out, struct err *e)
 {
-    cudaStream_t stream = p->dev->build;
-    cudaGraph_t graph = NULL;
-    TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-                   "capture the network", e));
+    TRY(cuda_capture_begin(p->dev->build, "the network", e));
     int rc = enqueue_captured(p, which, e);
-    cudaError_t code = cudaStreamEndCapture(stream, &graph);
-    if (rc < 0) {
-        cudaGetLastError(); /* the first error is the one to report */
-    } else if ((rc = cuda_check(code, "capture the network", e)) >= 0) {
-        rc = cuda_check(cudaGraphInstantiate(out, graph, 0), "make a graph of the network", e);
-    }
-    if (graph) {
-        cudaGraphDestroy(graph);
-    }
-    return rc;
+    return cuda_capture_end(p->dev->build, "the network", rc, out, e);
 }
 
 static int capture_all(struct cuda_program *p, struct err *e)

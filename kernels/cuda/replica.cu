@@ -182,22 +182,9 @@ static int run_update_once(struct cuda_replica *r, struct err *e)
 
 static int capture_update(struct cuda_replica *r, struct err *e)
 {
-    cudaStream_t stream = r->dev->build;
-    cudaGraph_t graph = NULL;
-    TRY(cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-                   "capture the update", e));
-    int rc = cuda_update_enqueue(r, stream, e);
-    cudaError_t code = cudaStreamEndCapture(stream, &graph);
-    if (rc < 0) {
-        cudaGetLastError(); /* the first error is the one to report */
-    } else if ((rc = cuda_check(code, "capture the update", e)) >= 0) {
-        rc =
-            cuda_check(cudaGraphInstantiate(&r->update, graph, 0), "make a graph of the update", e);
-    }
-    if (graph) {
-        cudaGraphDestroy(graph);
-    }
-    return rc;
+    TRY(cuda_capture_begin(r->dev->build, "the update", e));
+    int rc = cuda_update_enqueue(r, r->dev->build, e);
+    return cuda_capture_end(r->dev->build, "the update", rc, &r->update, e);
 }
 
 static int build(struct cuda_replica *r, const struct network *net, struct err *e)

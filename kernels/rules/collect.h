@@ -1,5 +1,4 @@
-/* Rule `collect`: gradients that make one update together are summed first (softsync; SEMANTICS.md
- * 1).
+/* Rule `collect`: gradients that make one update together are summed first (softsync).
  *
  *   sum <- sum + factor*(g + decay*w)        w does not move before the group is complete
  */

@@ -1,5 +1,4 @@
-/* Rule `dc_asgd`: delay compensation by a first-order Taylor term (Zheng et al., ICML 2017;
- * ALGORITHMS.md 4.1).
+/* Rule `dc_asgd`: delay compensation by a first-order Taylor term (Zheng et al., ICML 2017).
  *
  *   h = g + lambda_t * g*g * (w - w_pulled)      w_pulled: the version that the worker computed on
  *
@@ -8,8 +7,7 @@
  *               one mean square ms at the server
  *
  * then the plain step of rules/sgd.h with h in place of g. With lambda = 0 it is that step, bit for
- * bit. The compensation works on the raw gradient: decay, factor and momentum come after it
- * (SEMANTICS.md 1).
+ * bit. The compensation works on the raw gradient: decay, factor and momentum come after it.
  */
 #ifndef KERNELS_RULES_DC_ASGD_H
 #define KERNELS_RULES_DC_ASGD_H

@@ -1,4 +1,4 @@
-/* Rule `sgd`: the plain server step with momentum (asgd, softsync, ssp; SEMANTICS.md 1).
+/* Rule `sgd`: the plain server step with momentum (asgd, softsync, ssp).
  *
  *   v <- momentum*v + factor*(g + decay*w)          w <- w - lr*v
  *

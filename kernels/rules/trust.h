@@ -1,5 +1,4 @@
-/* Rule `trust`: the step d that is kept and the gradient that comes are weighed against each other
- * (ALGORITHMS.md 4.2).
+/* Rule `trust`: the step d that is kept and the gradient that comes are weighed against each other.
  *
  *   d <- keep*d - take*(lr*u)        w <- w + d        u = factor*(g + decay*w)
  *

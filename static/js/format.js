@@ -11,14 +11,14 @@ export * from './times.js';
 /** @typedef {import('./digits.js').Maybe} Maybe */
 
 /**
- * Losses: three decimals below 1, else three digits; very small ones keep two digits.
+ * Losses: three decimals below 1, else three digits; those below 0.01 keep two digits.
  * @param {Maybe} x
  */
 export function loss(x) {
   if (!known(x) || Math.abs(x) >= 1 || Math.abs(x) < LEAST) {
     return three(x);
   }
-  return signed(Math.abs(x) >= 0.001 ? x.toFixed(3) : x.toPrecision(2));
+  return signed(Math.abs(x) >= 0.01 ? x.toFixed(3) : x.toPrecision(2));
 }
 
 /**

@@ -223,11 +223,36 @@ export function rateAt(spec, epoch) {
 }
 
 /**
- * The evaluation with the best accuracy, the first of equals.
+ * Evaluations as they came: what is not known is null there, and NaN here.
+ * @param {any[]} list
+ * @returns {Api.Evaluation[]}
+ */
+export const readEvaluations = (list) =>
+    list.map((e) => ({...e, loss: e.loss ?? NaN, accuracy: e.accuracy ?? NaN}));
+
+/**
+ * Whether a job's figures have an accuracy, as far as that is known: numbers that are predicted
+ * have none, and a program need not tell it.
+ * @param {Api.Job} job
+ * @param {Api.Evaluation[]} evaluations
+ */
+export const hasAccuracy = ({spec}, evaluations) => evaluations.length
+    ? evaluations.some((e) => known(e.accuracy))
+    : typeof spec?.model === 'string' || spec?.model?.loss !== 'mse';
+
+/**
+ * What the best evaluation has most of, as worker/exchange/strategy.c has it.
+ * @param {Api.Evaluation} e
+ */
+const score = ({accuracy, loss}) => known(accuracy) ? accuracy : known(loss) ? -loss : -Infinity;
+
+/**
+ * The evaluation with the best accuracy, or the least loss where there is none; the first of
+ * equals.
  * @param {Api.Evaluation[]} evaluations
  */
 export function bestEvaluation(evaluations) {
   return evaluations.reduce((/** @type {Api.Evaluation | null} */ best, e) =>
-                                (best && best.accuracy >= e.accuracy ? best : e),
+                                (best && score(best) >= score(e) ? best : e),
       null);
 }

@@ -5,7 +5,7 @@
    {node: name}; key names the cause, and the page changes its sentence only when the key changes or
    some seconds have passed. Here are jobs that do not train; how those do that train or have
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
-import {bytes, capital, known, percent, plural, three, whole} from './format.js';
+import {bytes, capital, known, loss, percent, plural, three, whole} from './format.js';
 import {tookText} from './measures.js';
 import {failure} from './sentences/failure.js';
 import {judge} from './sentences/health.js';
@@ -19,7 +19,9 @@ function result(job) {
   if (known(m.test_accuracy)) {
     return percent(m.test_accuracy) + ' test accuracy';
   }
-  return known(m.train_loss) ? 'a train loss of ' + three(m.train_loss) : 'its end';
+  return known(m.test_loss) ? 'a test loss of ' + loss(m.test_loss)
+      : known(m.train_loss) ? 'a train loss of ' + three(m.train_loss)
+                            : 'its end';
 }
 
 /* Times the accuracy of guessing, which says that something was learned. */

@@ -197,7 +197,9 @@ declare namespace Api {
     epoch: number;
     time: number;
     samples: number;
+    /** NaN (null on the wire): it became infinite, or was not told */
     loss: number;
+    /** NaN (null on the wire): the loss mse has none, and a program need not tell it */
     accuracy: number;
   }
 

@@ -44,6 +44,15 @@ declare namespace Page {
     total: number;
   }
 
+  /** A series of which each node has one, drawn as a chart; `head`: its word in a table. */
+  interface Figure {
+    series: string;
+    title: string;
+    subtitle: string;
+    head?: string;
+    level?: number|null;
+  }
+
   interface Points {
     x: number[];
     y: number[];

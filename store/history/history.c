@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "store/history/meta.h"
 #include "store/history/norms.h"
 #include "store/history/parts.h"
@@ -314,7 +314,9 @@ static int append_one(struct history *h, const struct row *row, struct err *e)
     }
     if (row->step > h->last_step) { /* else its step is merged already: the rank was far behind */
         int more = step_merge_add(&h->pending, row, e);
-        rc = rc < 0 ? rc : more;
+        if (rc >= 0) { /* the first error stays */
+            rc = more;
+        }
     }
     return rc;
 }
@@ -414,7 +416,9 @@ static int supersede_track(struct history *h, int rank, int64_t version, struct 
     struct spans more = {0};
     open_track(h, rank, name, &r);
     int rc = find_dead(&r, 0, r.count[0], version, &more, e);
-    rc = rc < 0 ? rc : history_meta_add_dead(h->meta, name, &more, e);
+    if (rc >= 0) {
+        rc = history_meta_add_dead(h->meta, name, &more, e);
+    }
     pyramid_reader_close(&r);
     spans_release(&more);
     return rc;
@@ -432,7 +436,9 @@ static int supersede_evaluations(struct history *h, int64_t version, struct err 
             rc = spans_add(&more, i, i + 1, e);
         }
     }
-    rc = rc < 0 ? rc : history_meta_add_dead(h->meta, "evaluations", &more, e);
+    if (rc >= 0) {
+        rc = history_meta_add_dead(h->meta, "evaluations", &more, e);
+    }
     spans_release(&more);
     return rc;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/json/jsonx.h"
+#include "common/process/proc.h"
 
 static int no_memory(struct err *e)
 {

@@ -3,8 +3,8 @@
  * key of it.
  * Inside store/ only.
  *
- *   {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],   which node a rank was, and the first
- *                                                             of its rows; one for each change
+ *   {"layouts": [{"nodes": ["fast-1", …], "from": [0, …]}],   the node of each rank, and its
+ *                                                             first row there; one a change
  *    "superseded": {"rows-0": [[120, 160]], "steps": […], "evaluations": […]},
  *                                                             spans [a, b) that do not count
  *    "missing": 3,                                            steps without any row
@@ -34,7 +34,7 @@ int history_meta_row_bytes(const json_t *meta);
 /* ---- which node a rank was ------------------------------------------------------------------- */
 
 int history_meta_layouts(const json_t *meta); /* how many; the last one holds */
-/* Ranks of a layout; -1, which is none before the first row: 0. */
+/* The number of ranks in a layout; 0 for layout -1, which means that there is no row yet. */
 int history_meta_workers(const json_t *meta, int layout);
 const char *history_meta_node(const json_t *meta, int layout, int rank); /* "": not told */
 /* The first row of the rank in this layout; -1: the layout has no such rank. */
@@ -53,7 +53,7 @@ json_t *history_meta_nodes(const json_t *meta);
 /* Appends the spans of a track ("rows-0", "steps", "evaluations") that are superseded. */
 int history_meta_dead(const json_t *meta, const char *track, struct spans *out, struct err *e);
 int history_meta_set_dead(json_t *meta, const char *track, const struct spans *dead, struct err *e);
-/* These are superseded too. */
+/* Marks these spans as superseded, too. */
 int history_meta_add_dead(json_t *meta, const char *track, const struct spans *more, struct err *e);
 int64_t history_meta_missing(const json_t *meta); /* steps without any row */
 void history_meta_set_missing(json_t *meta, int64_t steps);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "store/history.h"
 #include "store/history/meta.h"
 #include "store/history/parts.h"
@@ -166,7 +166,9 @@ int norm_track_supersede(struct norm_track *t, json_t *meta, int64_t version, st
             rc = spans_add(&more, i, i + 1, e);
         }
     }
-    rc = rc < 0 ? rc : history_meta_add_dead(meta, track, &more, e);
+    if (rc >= 0) {
+        rc = history_meta_add_dead(meta, track, &more, e);
+    }
     spans_release(&more);
     return rc < 0 ? rc : find_told(t, meta, e);
 }

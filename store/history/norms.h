@@ -1,7 +1,7 @@
 /* Norms of a model's tensors in a history: norms.bin beside the other files (parts.h). Inside
  * store/ only.
  *
- *   meta.json   {"tensors": {"names": […], "elements": […], "left_out"}}, by the first that came
+ *   meta.json   {"tensors": {"names": […], "elements": […], "left_out"}}, by the first norms
  *   norms.bin   records: step, epoch, time, then the weight of each tensor and the gradient of
  *               each, as floats; NaN: not finite. There is no such file where none came
  */

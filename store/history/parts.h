@@ -23,7 +23,7 @@ struct history_evaluation {
 };
 _Static_assert(sizeof(struct history_evaluation) == 48, "an evaluation has 48 bytes");
 
-/* The folder of a job's history, for who reads it. */
+/* The folder of a job's history, for its readers. */
 int history_dir(char out[HISTORY_PATH], const char *job_dir, struct err *e);
 
 /* ---- spans [a, b), ascending, disjoint ------------------------------------------------------- */

@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/jsonx.h"
-#include "common/words.h"
+#include "common/json/jsonx.h"
+#include "common/text/words.h"
 #include "store/history.h"
 #include "store/history/meta.h"
 #include "store/history/series_axis.h"

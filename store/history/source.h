@@ -35,7 +35,8 @@ struct source {
 /* source_release after any of them, failed or not. */
 int source_init(struct source *s, const char *dir, const json_t *meta, struct err *e);
 void source_release(struct source *s);
-int source_rank(struct source *s, int rank, int64_t from, struct err *e); /* from a position on */
+int source_rank(struct source *s, int rank, int64_t from, struct err *e); /* the rank's rows from
+                                                                             position `from` on */
 int source_node(struct source *s, const char *node, struct err *e);
 int source_steps(struct source *s, struct err *e);
 

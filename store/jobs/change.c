@@ -17,8 +17,8 @@
 #include <sys/random.h>
 
 #include "common/clock.h"
-#include "common/hex.h"
-#include "common/jsonx.h"
+#include "common/text/hex.h"
+#include "common/json/jsonx.h"
 
 /* ---- creating -------------------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ int store_digest(const json_t *document, char out[65], struct err *e)
 {
     char *text = json_dumps(document, JSON_SORT_KEYS | JSON_COMPACT);
     if (!text) {
-        return err_set(e, ERR_INTERNAL, "cannot take the digest of what is no JSON document");
+        return err_set(e, ERR_INTERNAL, "cannot take the digest of what is not a JSON document");
     }
     store_hex_sha256(text, strlen(text), out);
     free(text);
@@ -200,7 +200,7 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
     } else if (rc > 0) {
         rc = !strcmp(was, jobstate_name(from))
                  ? 0
-                 : err_set(e, ERR_CONFLICT, "job '%s' cannot go from %s to %s: it is %s", id,
+                 : err_set(e, ERR_CONFLICT, "job '%s' cannot go from %s to %s: its state is %s", id,
                            jobstate_name(from), jobstate_name(to), was);
     }
     freeReplyObject(r);
@@ -228,18 +228,18 @@ int store_job_state(struct store *s, const char *id, enum job_state *out, struct
 static int next_state(const char *what, enum job_state now, const char **reason)
 {
     if (!strcmp(what, "cancel")) {
-        *reason = "it has ended already";
+        *reason = "only one that has not ended can be cancelled";
         return jobstate_ended(now) ? (now == JOB_CANCELLED ? JOB_CANCELLED : -1)
                : now == JOB_PAUSED ? JOB_CANCELLED
                                    : JOB_CANCELLING;
     }
     if (!strcmp(what, "pause")) {
-        *reason = "only a running job can be paused";
+        *reason = "only a running one can be paused";
         return now == JOB_RUNNING                        ? JOB_PAUSING
                : now == JOB_PAUSING || now == JOB_PAUSED ? (int)now
                                                          : -1;
     }
-    *reason = now == JOB_PAUSING ? "it is still pausing" : "only a paused job can be resumed";
+    *reason = now == JOB_PAUSING ? "it is not paused yet" : "only a paused one can be resumed";
     return now == JOB_PAUSED ? JOB_QUEUED : -1;
 }
 
@@ -259,7 +259,7 @@ int store_job_request(struct store *s, const char *id, const char *what, struct 
         const char *reason = "";
         int to = next_state(what, now, &reason);
         if (to < 0) {
-            return err_set(e, ERR_CONFLICT, "cannot %s job '%s': it is %s, and %s", what, id,
+            return err_set(e, ERR_CONFLICT, "cannot %s job '%s': its state is %s, and %s", what, id,
                            jobstate_name(now), reason);
         }
         if (to == (int)now) {
@@ -334,7 +334,7 @@ int store_job_delete(struct store *s, const char *id, const char *seen, struct e
         int state = jobstate_find(was);
         rc = 0;
         if (state < 0 || !jobstate_ended((enum job_state)state)) {
-            rc = err_set(e, ERR_CONFLICT, "cannot delete job '%s': it is %s", id, was);
+            rc = err_set(e, ERR_CONFLICT, "cannot delete job '%s': its state is %s", id, was);
             err_hint(e, "cancel it first");
         }
     }
@@ -345,11 +345,28 @@ int store_job_delete(struct store *s, const char *id, const char *seen, struct e
 static struct script change_script = {.text =
                                           LUA_SCORE LUA_JOB_EVENT LUA_JOB_VERSION LUA_JOB_CHANGE};
 
+/* What the script says; takes `r`. */
+static int changed(const char *id, redisReply *r, struct err *e)
+{
+    if (r && r->type == REDIS_REPLY_STRING) {
+        int rc = err_set(e, ERR_CONFLICT, "cannot change the priority of job '%s': its state is %s",
+                         id, r->str);
+        err_hint(e,
+                 "a job that has ended is not scheduled again; submit it again with that "
+                 "priority");
+        freeReplyObject(r);
+        return rc;
+    }
+    bool differs = r && r->type == REDIS_REPLY_INTEGER && r->integer < 0;
+    int rc = store_did(id, r, e);
+    return differs ? JOB_WAS_ANOTHER : rc;
+}
+
 int store_job_change(struct store *s, const char *id, const struct job_change *change,
                      const char *seen, struct err *e)
 {
-    char job[STORE_KEY], prio[16], *tags = NULL;
-    int rc = key_of_job(job, KEY_JOB, id, e), n = 4;
+    char job[STORE_KEY], prio[16], ended[256], *tags = NULL;
+    int rc = key_of_job(job, KEY_JOB, id, e), n = 5;
     if (rc < 0 || (change->priority && (rc = check_priority(*change->priority, e)) < 0)) {
         return rc;
     }
@@ -357,7 +374,8 @@ int store_job_change(struct store *s, const char *id, const struct job_change *c
         return store_failed(e);
     }
     const char *keys[] = {job, key_text(KEY_QUEUE), key_text(KEY_EVENTS)};
-    const char *args[10] = {id, jobstate_name(JOB_QUEUED), STORE_EVENTS, seen ? seen : ""};
+    ended_states(ended, sizeof ended);
+    const char *args[11] = {id, jobstate_name(JOB_QUEUED), STORE_EVENTS, seen ? seen : "", ended};
     if (change->priority) {
         snprintf(prio, sizeof prio, "%d", *change->priority);
         args[n++] = "priority";
@@ -373,8 +391,6 @@ int store_job_change(struct store *s, const char *id, const struct job_change *c
         args[n++] = note ? note : "";
     }
     redisReply *r = store_script(s, &change_script, 3, keys, n, args, NULL, e);
-    bool differs = r && r->type == REDIS_REPLY_INTEGER && r->integer < 0;
-    rc = store_did(id, r, e);
     free(tags);
-    return differs ? JOB_WAS_ANOTHER : rc;
+    return changed(id, r, e);
 }

@@ -26,7 +26,7 @@ static int check_place(const char *last, struct err *e)
 {
     return store_stream_valid(last)
                ? 0
-               : err_set(e, ERR_INVALID, "'%.40s' is no place in a stream", last ? last : "");
+               : err_set(e, ERR_INVALID, "'%.40s' is not a position in a stream", last ? last : "");
 }
 
 /* What is read at once: keys of streams, and from where. */

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
-#include "common/words.h"
+#include "common/json/jsonx.h"
+#include "common/text/words.h"
 #include "store/jobs/match.h"
 
 enum { LIST_CHUNK = 500, LIST_ALL = 100000, LIST_LIMIT = 500, LIST_BYTES = 1 << 30 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/words.h"
+#include "common/text/words.h"
 
 /* The first key of a path: its length. */
 static size_t root_of(const char *path, char out[FILTER_PATH])

@@ -12,7 +12,7 @@
 struct entry {
     char id[40];
     int64_t number;          /* order of creation */
-    struct filter_value key; /* by what it is sorted, where that is not the number */
+    struct filter_value key; /* what it is sorted by, where that is not the number */
 };
 
 enum { MATCH_PATHS = FILTER_CONDITIONS + 1, MATCH_FIELDS = MATCH_PATHS + 3 };

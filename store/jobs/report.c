@@ -1,6 +1,6 @@
-/* What a rank reports to the store: packed rows and its heartbeat, in one round trip that brings
- * the control document back; and facts. All of it is sealed with the rank's key, since others may
- * write the same streams (docs/decisions/0015).
+/* What a rank reports to the store: packed rows, a fact and its heartbeat, in one round trip that
+ * brings the control document back. All of it is sealed with the rank's key, since others may write
+ * the same streams (docs/decisions/0015).
  *
  * Every turn of a pulse is one script, because the round trip and the sync of Redis's file cost
  * time, not the rows. Times of heartbeats are Redis's own, so clocks of hosts need not agree.
@@ -17,6 +17,7 @@
 void store_seal_with(struct store *s, const struct sign_key *key)
 {
     s->seal = *key;
+    seal_of_rows(key, &s->seal_rows);
 }
 
 /* ---- what a rank reports --------------------------------------------------------------------- */
@@ -28,7 +29,7 @@ static char *seal_text(const struct store *s, const char *kind, const json_t *do
                        const char *what, struct err *e)
 {
     if (!json_is_object(document)) {
-        err_set(e, ERR_INVALID, "cannot store %s: it is no document", what);
+        err_set(e, ERR_INVALID, "cannot store %s: it is not a document", what);
         return NULL;
     }
     json_t *copy = json_copy((json_t *)document);
@@ -62,61 +63,130 @@ static char *pack_rows(int rank, const struct store_report *r, struct err *e)
     return packed;
 }
 
-/* A damaged control document counts as none; the rows of the report were taken anyway. */
-static int take_report(const char *id, const redisReply *r, struct store_report *report,
-                       struct err *e)
+/* NULL where it is what was handed out last. One that is damaged counts as none; the rows of the
+ * report were taken anyway. */
+static json_t *take_control(struct store *s, const redisReply *r)
+{
+    const char *text = NULL;
+    if (reply_text(r, &text, NULL, NULL) <= 0 || (s->control && strcmp(s->control, text) == 0)) {
+        return NULL;
+    }
+    free(s->control);
+    s->control = strdup(text);
+    return reply_json(r, NULL);
+}
+
+static int take_report(struct store *s, const char *id, const redisReply *r,
+                       struct store_report *report, struct err *e)
 {
     int64_t done = 0;
     int rc = reply_record(r, 2, e);
     if (rc < 0 || (rc = reply_int(r->element[0], &done, e)) < 0) {
         return rc;
     }
-    report->control = report->wants_control ? reply_json(r->element[1], NULL) : NULL;
+    report->control = report->wants_control ? take_control(s, r->element[1]) : NULL;
     return done ? 0 : store_no_job(id, e);
 }
 
-int store_report(struct store *s, const char *id, int rank, struct store_report *report,
-                 struct err *e)
+/* What a report sends, as text. */
+struct sent {
+    char *rows, *fact, *beat; /* owned; packed, or sealed; NULL: there is none */
+    size_t rows_bytes;
+    char rows_seal[SIGN_HEX];
+};
+
+static void sent_release(struct sent *t)
 {
-    char job[STORE_KEY], rows[STORE_KEY], beats[STORE_KEY], control[STORE_KEY] = "", field[16],
-                                                            each[16], seal[SIGN_HEX];
+    free(t->rows);
+    free(t->fact);
+    free(t->beat);
+}
+
+static int seal_all(const struct store *s, int rank, const struct store_report *r, struct sent *out,
+                    struct err *e)
+{
     struct sign_key sum;
+    out->rows_bytes = (size_t)r->n_rows * ROW_BYTES;
+    if (!(out->rows = pack_rows(rank, r, e)) ||
+        (r->fact && !(out->fact = seal_text(s, SEAL_FACT, r->fact, "a fact", e))) ||
+        (r->beat && !(out->beat = seal_text(s, SEAL_BEAT, r->beat, "a heartbeat", e)))) {
+        return store_failed(e);
+    }
+    if (r->n_rows > 0) {
+        sign_bytes(&s->seal_rows, out->rows, out->rows_bytes, &sum);
+        sign_hex(&sum, out->rows_seal);
+    }
+    return 0;
+}
+
+static int send_report(struct store *s, const char *id, int rank, const struct sent *t,
+                       struct store_report *report, struct err *e)
+{
+    char job[STORE_KEY], rows[STORE_KEY], beats[STORE_KEY], facts[STORE_KEY],
+        control[STORE_KEY] = "", field[16], each[16];
     int rc = key_of_rank(rows, KEY_JOB_ROWS, id, rank, e);
-    report->control = NULL;
     if (rc < 0 || (rc = key_of_job(job, KEY_JOB, id, e)) < 0 ||
         (rc = key_of_job(beats, KEY_JOB_BEATS, id, e)) < 0 ||
+        (rc = key_of_job(facts, KEY_JOB_FACTS, id, e)) < 0 ||
         (report->wants_control && (rc = key_of_job(control, KEY_JOB_CONTROL, id, e)) < 0)) {
         return rc;
     }
-    char *packed = pack_rows(rank, report, e);
-    char *beat =
-        packed && report->beat ? seal_text(s, SEAL_BEAT, report->beat, "a heartbeat", e) : NULL;
-    if (!packed || (report->beat && !beat)) {
-        free(packed);
-        return store_failed(e);
-    }
     snprintf(field, sizeof field, "%d", rank);
     snprintf(each, sizeof each, "%d", (int)ROW_BYTES);
-    sign_bytes(&s->seal, SEAL_ROWS, packed, (size_t)report->n_rows * ROW_BYTES, &sum);
-    sign_hex(&sum, seal);
-    const char *keys[] = {rows, beats};
-    const char *args[] = {job, STORE_ROWS_ENTRIES, packed, field, beat ? beat : "", control, each,
-                          seal};
+    const char *keys[] = {rows, beats, facts};
+    const char *args[] = {job,
+                          STORE_ROWS_ENTRIES,
+                          t->rows,
+                          field,
+                          t->beat ? t->beat : "",
+                          control,
+                          each,
+                          t->rows_seal,
+                          STORE_FACTS,
+                          t->fact ? t->fact : ""};
     size_t lens[sizeof args / sizeof *args];
     for (size_t i = 0; i < sizeof args / sizeof *args; i++) {
-        lens[i] = args[i] == packed ? (size_t)report->n_rows * ROW_BYTES : strlen(args[i]);
+        lens[i] = args[i] == t->rows ? t->rows_bytes : strlen(args[i]);
     }
-    redisReply *r = store_script(s, &report_script, 2, keys, 8, args, lens, e);
-    free(beat);
-    free(packed);
-    rc = r ? take_report(id, r, report, e) : store_failed(e);
+    redisReply *r = store_script(s, &report_script, 3, keys, 10, args, lens, e);
+    rc = r ? take_report(s, id, r, report, e) : store_failed(e);
     if (r) {
         freeReplyObject(r);
     }
     return rc;
 }
 
-/* ---- facts up -------------------------------------------------------------------------------- */
+/* Nothing to tell is no script: ranks that wait ask in each turn whether one of them is lost. */
+static int ask_control(struct store *s, const char *id, struct store_report *report, struct err *e)
+{
+    char key[STORE_KEY];
+    int rc = key_of_job(key, KEY_JOB_CONTROL, id, e);
+    redisReply *r = rc < 0 ? NULL : store_commandf(s, e, "GET %s", key);
+    if (!r) {
+        return store_failed(e);
+    }
+    report->control = take_control(s, r);
+    freeReplyObject(r);
+    return 0;
+}
+
+int store_report(struct store *s, const char *id, int rank, struct store_report *report,
+                 struct err *e)
+{
+    struct sent sent = {0};
+    report->control = NULL;
+    if (report->wants_control && report->n_rows == 0 && !report->fact && !report->beat) {
+        return ask_control(s, id, report, e);
+    }
+    int rc = seal_all(s, rank, report, &sent, e);
+    if (rc >= 0) {
+        rc = send_report(s, id, rank, &sent, report, e);
+    }
+    sent_release(&sent);
+    return rc;
+}
+
+/* ---- a fact alone ---------------------------------------------------------------------------- */
 
 struct script fact_script = {.text = LUA_FACT, .by_name = true};
 

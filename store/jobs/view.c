@@ -1,4 +1,4 @@
-/* A job as DESIGN.md section 9 prints it, as text.
+/* A job as the API answers it (docs/http-api.md), as text.
  *
  * The hash holds what is certain (state, times, spec); the live document is the monitor's and may
  * be missing, old or incomplete. The merged answer always has the same keys with values of the same
@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsontext.h"
-#include "common/jsonx.h"
-#include "common/words.h"
+#include "common/json/jsontext.h"
+#include "common/json/jsonx.h"
+#include "common/text/words.h"
 
 enum { PAGE_BYTES = 1 << 30, MEMBERS = 64 };
 

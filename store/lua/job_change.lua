@@ -1,13 +1,18 @@
 -- KEYS job queue events
--- ARGV id queued cap seen, then field and value of what changes; queued: the name of that state;
--- seen: the version that the caller saw, or ""; an empty value: the field goes
--- Gives 1, 0 if there is no such job, or -1 if it is not the version that was seen.
+-- ARGV id queued cap seen ended, then field and value of what changes; queued: the name of that
+-- state; seen: the version that the caller saw, or ""; ended: states of a job that has ended, each
+-- between spaces; an empty value: the field goes
+-- Gives 1, 0 if there is no such job, -1 if it is not the version that was seen, or the state in
+-- which it has no priority to change.
 local job, queue, events = unpack(KEYS)
-local id, queued, cap, seen = unpack(ARGV, 1, 4)
+local id, queued, cap, seen, ended = unpack(ARGV, 1, 5)
 local f = redis.call('HMGET', job, 'state', 'number')
 if not f[1] then return 0 end
 if seen ~= '' and seen ~= version(job) then return -1 end
-for i = 5, #ARGV, 2 do
+for i = 6, #ARGV, 2 do
+  if ARGV[i] == 'priority' and ended:find(' ' .. f[1] .. ' ', 1, true) then return f[1] end
+end
+for i = 6, #ARGV, 2 do
   local field, value = ARGV[i], ARGV[i + 1]
   if value == '' then redis.call('HDEL', job, field) else redis.call('HSET', job, field, value) end
   if field == 'priority' and f[1] == queued then

@@ -1,6 +1,10 @@
--- KEYS list; ARGV load, how many are kept, seconds after which they are forgotten. The clock of
--- Redis stands in front of each, since the clocks of hosts need not agree.
-redis.call('RPUSH', KEYS[1], string.format('%d', clock()) .. ARGV[1])
-redis.call('LTRIM', KEYS[1], -tonumber(ARGV[2]), -1)
-redis.call('EXPIRE', KEYS[1], ARGV[3])
+-- KEYS lists; ARGV for each: load, how many are kept, seconds after which they are forgotten. The
+-- clock of Redis stands in front of each, since the clocks of hosts need not agree.
+local now = string.format('%d', clock())
+for i, list in ipairs(KEYS) do
+  local load, kept, seconds = unpack(ARGV, 3 * i - 2, 3 * i)
+  redis.call('RPUSH', list, now .. load)
+  redis.call('LTRIM', list, -tonumber(kept), -1)
+  redis.call('EXPIRE', list, seconds)
+end
 return 1

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 /* ---- the fence ------------------------------------------------------------------------------- */
 

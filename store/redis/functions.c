@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/machine/host.h"
 
 static struct script *const functions[] = {
@@ -24,20 +24,11 @@ static struct script *const functions[] = {
     &host_put_script, &host_remove_script, &mail_put_script, &node_load_script,
 };
 
-char *store_function_name(const struct script *script, char out[STORE_FUNCTION])
+int store_function_load(struct store *s, struct script *script, struct err *e)
 {
-    char digest[65];
-    store_hex_sha256(script->text, strlen(script->text), digest);
-    snprintf(out, STORE_FUNCTION, "es_%.40s", digest);
-    return out;
-}
-
-int store_function_load(struct store *s, const struct script *script, struct err *e)
-{
-    char name[STORE_FUNCTION];
+    const char *name = store_script_name(script);
     struct err why = {0};
     struct buf text;
-    store_function_name(script, name);
     buf_init(&text, strlen(script->text) + 512);
     buf_addf(&text,
              "#!lua name=%s\nlocal function body(KEYS, ARGV)\n%s\nend\n"

@@ -1,10 +1,11 @@
 /* Keys of the store, by the table in store/redis/keys.def: enum store_key has one for each line,
- * and no file but keys.c spells a key. Inside store/ only, but for the printer of the docs' tables.
+ * and no file but keys.c spells a key. For store/ alone, and for the program that prints the tables
+ * of docs/store-schema.md.
  */
 #ifndef STORE_REDIS_KEYS_H
 #define STORE_REDIS_KEYS_H
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/err.h"
 
 enum { STORE_KEY = 256 }; /* bytes of a key */

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { SOCKET_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) }; /* 108, with the NUL */
 static const double START_S = 60; /* a long append-only file takes this long to load */

@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 
 #include "common/machine/disk.h"
-#include "common/hex.h"
+#include "common/text/hex.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -48,6 +48,7 @@ struct store *store_open(const char *url, const char *password, struct err *e)
         err_set(e, ERR_MEMORY, "cannot open the store: memory ran out");
         return NULL;
     }
+    store_seal_with(s, &(struct sign_key){0});
     if (store_address(s, url, e) < 0) {
         goto fail;
     }
@@ -72,6 +73,7 @@ void store_close(struct store *s)
             redisFree(s->events);
         }
         free(s->password);
+        free(s->control);
         free(s);
     }
 }
@@ -336,18 +338,26 @@ void store_hex_sha256(const void *bytes, size_t n, char out[65])
     hex_digest(EVP_sha256(), bytes, n, out);
 }
 
-static const char *hash_of(struct script *script)
+static void name_script(struct script *script)
 {
-    if (!atomic_load_explicit(&script->hashed, memory_order_acquire)) {
+    char digest[65];
+    size_t n = strlen(script->text);
+    hex_digest(script->by_name ? EVP_sha256() : EVP_sha1(), script->text, n, digest);
+    snprintf(script->name, sizeof script->name, "%s%.40s", script->by_name ? "es_" : "", digest);
+}
+
+const char *store_script_name(struct script *script)
+{
+    if (!atomic_load_explicit(&script->named, memory_order_acquire)) {
         static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
         pthread_mutex_lock(&lock);
-        if (!script->hashed) { /* else another thread was first, and may be reading it */
-            hex_digest(EVP_sha1(), script->text, strlen(script->text), script->sha);
-            atomic_store_explicit(&script->hashed, true, memory_order_release);
+        if (!script->named) { /* else another thread was first, and may be reading it */
+            name_script(script);
+            atomic_store_explicit(&script->named, true, memory_order_release);
         }
         pthread_mutex_unlock(&lock);
     }
-    return script->sha;
+    return script->name;
 }
 
 /* What a script is called with: EVALSHA, its hash, how many keys, keys, arguments; behind the fence
@@ -364,8 +374,7 @@ static void call_add(struct call *c, const char *text, size_t n)
     c->lens[c->argc++] = n;
 }
 
-static redisReply *run_script(struct store *s, struct call *c, const struct script *script,
-                              struct err *e)
+static redisReply *run_script(struct store *s, struct call *c, struct script *script, struct err *e)
 {
     if (ready(s, &s->redis, e) < 0) {
         return NULL;
@@ -395,20 +404,18 @@ redisReply *store_script(struct store *s, struct script *script, int nkeys, cons
     size_t most = (size_t)(5 + nkeys + nargs);
     struct call c = {calloc(most, sizeof *c.argv), calloc(most, sizeof *c.lens), 0};
     redisReply *r = NULL;
-    char count[16], token[24], name[STORE_FUNCTION];
+    char count[16], token[24];
+    const char *how, *name;
     script = fence ? fence_script(script) : script;
     if (!c.argv || !c.lens || !script) {
         err_set(e, ERR_MEMORY, "cannot run a script in the store: memory ran out");
         goto out;
     }
     snprintf(count, sizeof count, "%d", nkeys + (fence ? 1 : 0));
-    if (script->by_name) { /* never fenced */
-        call_add(&c, "FCALL", strlen("FCALL"));
-        call_add(&c, name, strlen(store_function_name(script, name)));
-    } else {
-        call_add(&c, "EVALSHA", strlen("EVALSHA"));
-        call_add(&c, hash_of(script), sizeof script->sha - 1);
-    }
+    how = script->by_name ? "FCALL" : "EVALSHA"; /* a function is never fenced */
+    name = store_script_name(script);
+    call_add(&c, how, strlen(how));
+    call_add(&c, name, strlen(name));
     call_add(&c, count, strlen(count));
     for (int i = 0; i < nkeys; i++) {
         call_add(&c, keys[i], strlen(keys[i]));

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
@@ -127,7 +127,7 @@ int reply_entry(const redisReply *list, int i, struct stream_entry *out, struct 
     const redisReply *r = list->element[i];
     if (reply_array(r, 2, e) < 2 || reply_text(r->element[0], &out->id, NULL, e) <= 0 ||
         !store_stream_valid(out->id)) {
-        return err_set(e, ERR_DATA, "the store answered with an entry that is none");
+        return err_set(e, ERR_DATA, "the store answered with a malformed entry");
     }
     out->fields = r->element[1]->type == REDIS_REPLY_ARRAY ? r->element[1] : NULL;
     return 0;
@@ -172,7 +172,7 @@ char *store_dump(const json_t *j, const char *what, struct err *e)
     size_t len = 0;
     char *text = j ? jsonx_dump(j, false, &len) : NULL;
     if (!text) {
-        err_set(e, ERR_INTERNAL, "cannot store %s: it is no JSON document", what);
+        err_set(e, ERR_INTERNAL, "cannot store %s: it is not a JSON document", what);
         return NULL;
     }
     if (len > STORE_DOC_BYTES) {

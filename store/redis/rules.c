@@ -62,7 +62,9 @@ int key_rules_of_host(struct buf *out, const char *host, const char *const *node
     allow(&commands, "+sadd +srem", key_text(KEY_HOSTS));
     allow(&commands, "+hincrby", key_text(KEY_REFUSED));
     allow(&commands, "+hset +hdel +del", own);
-    rc = rc < 0 ? rc : add_mail(out, &commands, host, e);
+    if (rc >= 0) {
+        rc = add_mail(out, &commands, host, e);
+    }
     for (int i = 0; rc == 0 && i < n; i++) {
         rc = add_node(out, &commands, nodes[i], e);
     }

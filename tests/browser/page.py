@@ -15,10 +15,10 @@ from service import DEADLINE, until
 
 # what the page itself cannot help: a request that a test provokes on purpose is logged by the
 # browser as an error, and so is one that a busy machine answered with "a part of the service is
-# away"; the page asks again
+# away"; the page asks again. A browser that sees its host's network change ends what it loads
 EXPECTED = re.compile(
     r"/api/v1/\S* - Failed to load resource: the server responded with a status of "
-    r"(400|401|404|409|422|503|504)")
+    r"(400|401|404|409|422|503|504)|net::ERR_NETWORK_CHANGED")
 
 
 def start(chromium, driver):
@@ -84,8 +84,11 @@ class Page:
             return [...document.querySelectorAll(arguments[0])].find(shown) || null''', css)
 
     def wait_for(self, css, seconds=DEADLINE):
-        return until(f"{css} is shown at {self.driver.current_url}", lambda: self.visible(css),
-                     seconds)
+        try:
+            return until(f"{css} is shown at {self.driver.current_url}", lambda: self.visible(css),
+                         seconds)
+        except AssertionError as e:
+            raise AssertionError(f"{e}; the console says {self.console()}") from None
 
     def text(self, css):
         return self.script(
@@ -99,6 +102,15 @@ class Page:
     def wait_text(self, css, pattern, seconds=DEADLINE):
         return until(f"{css} reads {pattern!r}; it reads {self.text(css)[:300]!r}",
                      lambda: re.search(pattern, self.text(css)), seconds)
+
+    def resize(self, width, height=900, mobile=False):
+        """The page in so many CSS pixels, until resize_back()."""
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                    {"width": width, "height": height, "deviceScaleFactor": 1,
+                                     "mobile": mobile})
+
+    def resize_back(self):
+        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def shot(self, path):
         self.driver.save_screenshot(str(path))

@@ -49,12 +49,10 @@ def jobs(service):
 
 @pytest.fixture(params=[1440, 390], ids=["desk", "phone"])
 def screen(request, page):
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                {"width": request.param, "height": 900, "deviceScaleFactor": 1,
-                                 "mobile": False})
+    page.resize(request.param)
     yield page
     page.script("window.evenstepTheme.set('auto')")
-    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    page.resize_back()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -15,13 +15,10 @@ def wide(page):
 @pytest.fixture
 def phone(page):
     def narrow(width, height=844):
-        page.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
-        )
+        page.resize(width, height)
 
     yield narrow
-    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    page.resize_back()
 
 
 FALLS = [2.3 * 0.97**i for i in range(100)]
@@ -45,6 +42,7 @@ def test_a_loss_of_32_digits_keeps_to_its_tile_and_its_page(page, phone, width):
         evaluations([0.1] * 3, [1e32] * 3),
     )
     page.wait_text("#tile-loss .value", "1.23×10³¹")
+    page.wait_text("#tile-loss", r"mean of 100 updates, test 1")
     until("nothing is wider than the screen", lambda: wide(page)[0] <= wide(page)[1])
     boxes = page.script(
         """return [...document.querySelectorAll('.tile')].map((t) => {
@@ -224,7 +222,7 @@ def test_a_program_that_has_told_its_batch_was_neither_paused_nor_restarted(page
     page.wait_text("#reasons", "why")
     assert not page.visible("#attempts") and "goes on" not in page.text(".lane")
     assert "0 →" not in page.text(".node-table")
-    page.wait_text('.chart[data-chart="accuracy"]', "This program told no accuracy")
+    page.wait_text('.chart[data-chart="accuracy"]', "This program logged no accuracy")
 
 
 def test_an_attempt_that_was_lost_before_the_page_was_opened_says_its_first_error(page):
@@ -340,3 +338,18 @@ def test_resizing_there_and_back_leaves_every_chart_as_it_was(page, phone):
     phone(1440, 900)
     until(f"all is as it was: {before}", lambda: places(page) == before)
     assert wide(page)[0] <= 1440
+
+
+def test_a_run_that_predicts_numbers_has_a_loss_and_no_accuracy(page):
+    """It "reached 0.0 % test accuracy", and offered a confusion matrix."""
+    document = job(metrics={"train_loss": 0.02, "test_loss": 0.0123, "test_accuracy": None,
+                            "best_test_accuracy": None, "samples_per_second": 100.0})
+    document["spec"]["model"] = {"input": [8], "layers": [{"type": "dense", "units": 1}],
+                                 "loss": "mse"}
+    canned.show(page, document, [curve("train_loss", FALLS)],
+                evaluations([None] * 5, [0.05, 0.02, 0.011, 0.012, 0.0123]))
+    page.wait_text("#verdict", "The job reached a test loss of 0.012 in")
+    page.wait_text("#tile-accuracy", r"Test loss\s+0\.012\s+best 0\.011, epoch 3")
+    page.wait_text("main", "predicts numbers, which have no accuracy")
+    assert page.visible("#artifacts") and not page.visible("#confusion")
+    assert "NaN" not in page.text("main") and "0.0\u202f%" not in page.text("#verdict")

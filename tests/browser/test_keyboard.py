@@ -77,8 +77,7 @@ return [...document.querySelectorAll('body *')]
 def test_what_scrolls_can_be_scrolled_by_keys(page, service):
     job = service.submit(spec(name="scrolls", epochs=1))
     service.wait(job, "succeeded")
-    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    page.resize(390, 844)
     try:
         for route in ("/", "/jobs/" + job, "/nodes?node=slow", "/new", "/compare?runs=" + job):
             page.open(route)
@@ -87,4 +86,4 @@ def test_what_scrolls_can_be_scrolled_by_keys(page, service):
             page.script("document.querySelectorAll('[title=Table]').forEach((b) => b.click())")
             until(f"all that scrolls on {route} is reached", lambda: not page.script(UNREACHED))
     finally:
-        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.resize_back()

@@ -241,9 +241,7 @@ def test_light_and_dark_by_system_and_by_switch(page, running):
 
 @pytest.mark.parametrize("width", [390, 768, 1440, 1920])
 def test_nothing_is_wider_than_the_screen(page, running, width):
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                {"width": width, "height": 844, "deviceScaleFactor": 1,
-                                 "mobile": width < 600})
+    page.resize(width, 844, mobile=width < 600)
     try:
         for route in ("/", "/jobs/" + running, "/nodes?node=slow", "/new",
                       "/compare?runs=" + running):
@@ -254,7 +252,7 @@ def test_nothing_is_wider_than_the_screen(page, running, width):
             fits = "return document.documentElement.scrollWidth <= arguments[0]"
             until(f"{route} fits {width}", lambda: page.script(fits, width))
     finally:
-        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.resize_back()
 
 
 def test_pause_resume_and_cancel_from_the_page(page, service):

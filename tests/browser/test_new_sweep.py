@@ -99,13 +99,11 @@ def test_it_is_reached_from_the_list_fits_every_width_and_has_no_finding(page, j
     page.wait_text(".json-state", "valid|error")
     try:
         for width, theme in ((1440, "light"), (390, "dark")):
-            page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                        {"width": width, "height": 900, "deviceScaleFactor": 1,
-                                         "mobile": False})
+            page.resize(width)
             page.script("window.evenstepTheme.set(arguments[0])", theme)
             assert page.script("return document.documentElement.scrollWidth") <= width
             if FOUND:
                 assert findings(page) == []
     finally:
         page.script("window.evenstepTheme.set('auto')")
-        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.resize_back()

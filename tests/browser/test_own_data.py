@@ -70,7 +70,7 @@ def test_what_no_job_could_read_says_why(page, tmp_path):
     (folder / "notes.txt").write_text("nothing")
     open_form(page)
     page.find("#data-folder").send_keys(str(folder))
-    page.wait_text(".upload .fault", "no data set that a job could read.*docs/data.md")
+    page.wait_text(".upload .fault", "not a data set that a job could read.*docs/data.md")
     assert page.text(".upload [role=status]") == "not uploaded"
     page.console()  # Chromium reports each answer that is an error
 

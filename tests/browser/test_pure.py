@@ -31,6 +31,7 @@ NORM_ROWS = "/js/views/job/folds/normrows.js"
     ("m.duration(72)", f"1{NARROW}min 12{NARROW}s"), ("m.three(0.1494)", "0.149"),
     ("m.three(444.4)", "444"), ("m.three(17736.2)", "17,736"), ("m.three(0)", "0"),
     ("m.percent(0.9312)", f"93.1{NARROW}%"), ("m.loss(0.1491)", "0.149"),
+    ("m.loss(0.0123)", "0.012"), ("m.loss(0.00334)", "0.0033"), ("m.loss(0.00034)", "0.00034"),
     ("m.loss(1.7349)", "1.73"), ("m.bytes(134217728)", f"134{NARROW}MB"),
     ("m.bytes(12)", f"12{NARROW}B"), ("m.tick(2000)", f"2{NARROW}k"), ("m.tick(500)", "500"),
     ("m.tick(1500000)", f"1.5{NARROW}M"), ("m.times(2.83)", "2.8×"),
@@ -244,6 +245,22 @@ def test_the_sentence_names_who_how_much_and_what_it_gained(page):
         "slow computes 2.9× slower than the median node, so its minibatch went from 128 to 44. All "
         f"four nodes now finish a step together: 1.10{NARROW}s of computing instead of "
         f"3.10{NARROW}s.")
+
+
+def test_the_times_of_a_sentence_have_one_unit(page):
+    workers = ", ".join(WORKER.format(*w)
+                        for w in (("fast", 40, 0.048, 0, 3), ("other", 40, 0.049, 0, 3),
+                                  ("slow", 16, 0.062, 0, 3)))
+    job = (
+        f"{{state: 'running', spec: {{batching: {{policy: 'dynamic', global_batch: 96}}, "
+        f"strategy: {{type: 'asgd'}}}}, servers: [{{}}], workers: [{workers}], progress: {{}}, "
+        f"metrics: {{}}}}")
+    moves = ("[{version: 1, batches: {fast: 32, other: 32, slow: 32}}, {version: 2, batches: "
+             "{fast: 40, other: 40, slow: 16}, measured_step_seconds: 0.103, "
+             "predicted_step_seconds: 0.06}]")
+    assert verdict(page, job, moves)["text"].endswith(
+        f"Computing a step now takes between 0.048{NARROW}s and 0.062{NARROW}s instead of "
+        f"0.103{NARROW}s.")
 
 
 def test_equal_minibatches_are_said_to_cost_waiting(page):

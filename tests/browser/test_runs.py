@@ -65,6 +65,16 @@ def test_lines_are_in_order_and_what_has_no_value_is_last(page, choice, lines):
     assert call(page, LINES, code) == lines
 
 
+def test_a_group_of_seeds_has_another_row_than_the_sweep_of_the_same_runs(page):
+    """A row is drawn once for each key: its name and count would be those of the fold before."""
+    sweep = [{**j, "tags": ["sweep:0123456789abcdef"]} for j in JOBS[:2]]
+    seeds, sweeps = (call(page, LINES, f"m.linesOf({json.dumps(sweep)}, {json.dumps(choice)})"
+                          ".map((l) => l.key)")
+                     for choice in ({"where": [], "sort": "-name", "fold": True},
+                                    {"where": [], "sort": "-name", "sweeps": True}))
+    assert len(seeds) == len(sweeps) == 1 and seeds != sweeps
+
+
 def test_several_runs_show_their_mean_and_range(page):
     text = lambda id: call(
         page, COLUMNS, f"m.textOfAll(m.columnOf('{id}'), {json.dumps(JOBS[:2])})")
@@ -125,6 +135,35 @@ def test_seeds_fold_into_one_line_and_open(page, runs):
     assert len(names(page)) == 1
     page.click(".run-table .fold")
     until("its members are shown", lambda: len(names(page)) == 3)
+
+
+LISTED = """
+const jobs = arguments[0], real = window.fetch;
+window.fetch = async (url, options = {}) => String(url).startsWith('/api/v1/jobs?')
+    ? new Response(JSON.stringify({jobs, next: null}),
+        {headers: {'Content-Type': 'application/json'}})
+    : real(url, options);
+"""
+
+
+def test_a_group_of_long_ranges_is_within_the_page(page):
+    """Its mean and range in one line pushed the last column, when it was made, off the page."""
+    made = [{**job(f"a-long-name-of-a-run-{n}", n, 0.91 + 0.013 * n), "id": f"{n:016x}",
+             "created": f"2026-01-{n + 10}T02:35:41.000Z", "started": None, "finished": None,
+             "progress": {"step": 40, "samples": 2560, "epoch": 1, "epochs": 1, "fraction": 1},
+             "workers": [{}] * 4, "restarts": 0, "priority": 0, "tags": [], "seconds": 1.0}
+            for n in (1, 2, 3)]
+    for n, one in enumerate(made):
+        one["metrics"].update({"train_loss": 2.147 + n, "samples_per_second": 31084.0 + 1111 * n})
+        one["started"] = one["created"]
+        one["finished"] = one["created"].replace("02:35", f"0{n + 3}:{n + 41}")
+    page.script(LISTED, made)
+    page.open("/runs?fold=seeds")
+    page.wait_text(".run-table tbody", "3 seeds")
+    room = ("const s = document.querySelector('.run-table').parentElement;"
+            "return [s.scrollWidth, s.clientWidth]")
+    until("nothing is cut off", lambda: (w := page.script(room))[0] <= w[1])
+    assert "11 Jan 02:35 to 13 Jan 02:35" in page.text(".run-table .group")
 
 
 def test_chosen_runs_are_compared(page, runs):

@@ -44,3 +44,20 @@ def test_where_all_exchange_at_every_step_a_sentence_stands_for_the_staleness(
     row = page.wait_for("[aria-label='Staleness']")
     page.wait_for("[aria-label='Throughput']")
     until("the row is as the strategy is", lambda: ("no gradient is ever late" in row.text) == calm)
+
+
+def test_a_column_that_the_table_of_rows_names_is_a_chart_of_every_node(page, service):
+    """The list is made from job/row.def; here it has one column more."""
+    job = virtual(service, {"type": "sync"})
+    name = """import('/js/views/job/rowcharts.js').then(({CHARTS}) => {
+        CHARTS.%s; arguments[0](); });"""
+    add = "push({series: 'compute_seconds', title: 'Own time', subtitle: 'of a step'})"
+    page.driver.execute_async_script(name % add)
+    try:
+        page.open_job(job)
+        row = page.wait_for("[aria-label='Own time']")
+        page.click("[aria-label='Numbers of Own time as a table']")
+        until("it has a point of each node", lambda: {c.text for c in row.find_elements(
+            "css selector", "table td:first-child")} == {"a-1", "a-2", "b"})
+    finally:
+        page.driver.execute_async_script(name % "pop()")

@@ -88,9 +88,7 @@ def test_lists_lead_to_a_sweep_and_fold_it_into_one_line(page, sweep):
 def test_it_fits_every_width_and_has_no_finding(page, sweep):
     try:
         for width, theme in ((1440, "light"), (390, "dark")):
-            page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                        {"width": width, "height": 900, "deviceScaleFactor": 1,
-                                         "mobile": False})
+            page.resize(width)
             page.script("window.evenstepTheme.set(arguments[0])", theme)
             for route in ("/sweeps/" + sweep["id"], "/sweeps", "/runs?fold=sweeps"):
                 page.open(route)
@@ -100,7 +98,7 @@ def test_it_fits_every_width_and_has_no_finding(page, sweep):
                     assert findings(page) == [], route
     finally:
         page.script("window.evenstepTheme.set('auto')")
-        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.resize_back()
 
 
 def test_the_best_so_far_follows_the_direction(page):

@@ -401,6 +401,16 @@ def offered(page, optimizer, accuracies, epochs=6):
     return call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")[0]
 
 
+def test_bad_data_are_not_put_down_to_a_node(page):
+    """A data set with a NaN was answered by "Train without b"."""
+    for code, offers in (("data", 0), ("device", 2)):
+        document = job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
+            "code": code, "node": "b", "message": "'x.npy' has the value nan in sample 0"})
+        failed = {"job": document, "artifacts": [], "tests": []}
+        found = call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
+        assert len(found) == offers, found
+
+
 @pytest.mark.parametrize("schedule, rate, wanted", [
     ({"type": "step", "at_epochs": [2], "factor": 1000}, 0.1, None),
     ({"type": "step", "at_epochs": [2, 4], "factor": 1000}, 0.1, None),

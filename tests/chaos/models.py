@@ -1,6 +1,6 @@
-"""What the store promises, as small sequential models (SEMANTICS.md 10, docs/store-schema.md): a
-job, a node's claim, and the coordinators' lease. The table of a job's states is written out once
-more here, on purpose.
+"""What the store promises, as small sequential models (docs/semantics.md#states-of-a-job,
+docs/store-schema.md): a job, a node's claim, and the coordinators' lease. The table of a job's
+states is written out once more here, on purpose.
 
 Each model is an initial state and a function step(state, op): the states that op can lead to with
 the result that it had. An op without an answer has the result None; then every effect that it may
@@ -83,6 +83,8 @@ def priority(job, op):
     value, seen = op.args[1:]
     if seen and seen != version(job):
         return agree(op, ANOTHER, job)
+    if job[1] in ENDED:
+        return agree(op, CONFLICT, job)
     return agree(op, "ok", (*job[:3], value, job[4] + 1))
 
 

@@ -32,6 +32,9 @@ WRONG_JOBS = {
         MADE, MOVED, (2, 4, "move", (JOB, "queued", "cancelling"), "ok")],
     "a request is refused that had to be taken": [MADE, (2, 3, "ask", (JOB, "cancel"), "conflict")],
     "a job is deleted that has not ended": [MADE, (2, 3, "delete", (JOB, None), "ok")],
+    "the priority of a job that has ended changes": [
+        MADE, (2, 3, "move", (JOB, "queued", "failed"), "ok"),
+        (4, 5, "priority", (JOB, 3, None), "ok")],
     "one key makes two jobs": [MADE, (2, 3, "create", ("key", 0), ("new", OTHER))],
     "a deleted job comes back": [
         MADE, (2, 3, "move", (JOB, "queued", "failed"), "ok"),

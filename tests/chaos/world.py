@@ -124,10 +124,11 @@ class House(Service):
             self.coordinator_is_hit = False
 
     def redis_is_back(self, old):
-        """The coordinator has started another one."""
+        """The coordinator has started another one, which could not write its number to a full
+        disk."""
         def back():
             try:
-                return self.redis_pid() != old and self.redis().ping()
+                return self.redis().info("server")["process_id"] != old
             except (OSError, ValueError, redis.RedisError):
                 return False
         until("Redis is back", back, 60)

@@ -2,7 +2,7 @@
 
 import os
 import signal
-import subprocess
+import sys
 import time
 
 import numpy as np
@@ -12,18 +12,8 @@ from nursery import Nursery
 from rank import Ranks
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-def python_with(*packages):
-    """An interpreter that has them: EVENSTEP_TEST_PYTHON (several by ':'), or run/own-program,
-    which deploy/setup own-program makes."""
-    named = os.environ.get("EVENSTEP_TEST_PYTHON", "").split(":")
-    find = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, sys.argv[1:])))"
-    for python in [*filter(None, named), os.path.join(ROOT, "run/own-program/bin/python")]:
-        if os.path.exists(python) and not subprocess.run(
-                [python, "-c", find, *packages]).returncode:
-            return python
-    pytest.skip("no interpreter with %s: deploy/setup own-program" % " and ".join(packages))
+sys.path.append(os.path.join(ROOT, "tests/integration"))
+from programs import python_with  # noqa: E402
 
 
 def environment():

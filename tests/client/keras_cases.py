@@ -168,6 +168,35 @@ def own_train_step(output):
     np.savez(output + ".npz", **values(model))
 
 
+def built_by_hand(output):
+    """A subclass whose build(shape) says that it is built, and makes no weights."""
+    import keras
+
+    import evenstep
+
+    class Network(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.hidden = keras.layers.Dense(32, activation="tanh")
+            self.last = keras.layers.Dense(5)
+
+        def build(self, shape):
+            self.built = True
+
+        def call(self, x):
+            return self.last(self.hidden(x))
+
+    network()  # its seed
+    model = Network()
+    model.build((None, 20))
+    model = evenstep.prepare(model)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss)
+    x, y = data()
+    model.fit(x, y, batch_size=64, epochs=3, shuffle=False, verbose=0)
+    np.savez(output + ".npz", **values(model))
+
+
 def pipeline(output):
     """A tf.data.Dataset, or a DataLoader, in place of arrays."""
     import keras
@@ -263,6 +292,28 @@ def never_applies(output):
     model, _, data = evenstep.prepare(model, keras.optimizers.SGD(), data)
     for batch in data:
         model(batch)
+
+
+def _of_one_size(batch_shape, *layers):
+    import keras
+
+    import evenstep
+
+    model = keras.Sequential([keras.Input(batch_shape=batch_shape), *layers, keras.layers.Dense(1)])
+    model = evenstep.prepare(model)
+    model.compile("sgd", "mse")
+    x, y = np.ones((8, *batch_shape[1:]), np.float32), np.ones((8, 1), np.float32)
+    model.fit(x, y, batch_size=4, verbose=0)
+
+
+def keeps_a_state(output):
+    import keras
+
+    _of_one_size((4, 5, 3), keras.layers.LSTM(2, stateful=True))
+
+
+def has_a_number_of_rows(output):
+    _of_one_size((4, 3))
 
 
 def trains_on_batches(output):

@@ -10,7 +10,7 @@ import pytest
 
 from compare import bit_identical, difference
 from conftest import ROOT, environment, python_with
-from real_rank import AS_ROOT, BUILD
+from real_rank import AS_ROOT, BUILD, run_local
 
 PROGRAM = os.path.join(ROOT, "tests/client/ddp_program.py")
 TUTORIAL = os.path.join(ROOT, "tests/client/ddp_tutorial.py")
@@ -136,3 +136,11 @@ def test_alone_it_is_a_world_of_one(python, tmp_path):
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert "epoch 1: 480 samples, 240 tested, 1 steps" in done.stdout
+
+
+def test_one_that_is_run_without_the_option_is_told_of_it(tmp_path):
+    """As PyTorch's init_process_group() ends it."""
+    fails = "raise ValueError('environment variable RANK expected, but not set')"
+    done = run_local(["/usr/bin/python3", "-c", fails], [2, 1], {"type": "sync"}, tmp_path)
+    assert done.returncode != 0
+    assert 'hint="a program for DistributedDataParallel runs by `evenstep run --ddp`' in done.stderr

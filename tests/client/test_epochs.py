@@ -11,7 +11,7 @@ from conftest import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "client/python"))
 
-from evenstep.run import EMPTY_LOOPS_MOST, Run, asked_by_call  # noqa: E402
+from evenstep.run import EMPTY_LOOPS_MOST, Run, Slice, _sentence, asked_by_call  # noqa: E402
 
 
 class Library:
@@ -28,8 +28,18 @@ def joined(epoch):
     run._library, run._open, run._passed, run._empty = Library(), True, 0, 0
     run.epoch, run.rank, run.over, run.save, run.before_leave = epoch, 0, False, None, None
     run.on_start, run.reload, run.passing = run.start, None, epoch > 0
-    run._ended = 0
+    run._ended, run._counts = 0, (0, 0)
     return run
+
+
+def test_where_an_exception_was_raised_is_a_line_of_the_program(tmp_path):
+    """And none of a module that is frozen into the interpreter, as os is."""
+    program = tmp_path / "train.py"
+    program.write_text("import os\n\nos.environ['NO_SUCH_VARIABLE']\n")
+    with pytest.raises(KeyError) as raised:
+        exec(compile(program.read_text(), str(program), "exec"), {})
+    said = _sentence(raised.type, raised.value, raised.tb, str(tmp_path) + os.sep)
+    assert said == "KeyError: 'NO_SUCH_VARIABLE' (train.py, line 3)"
 
 
 def names(run):
@@ -56,6 +66,24 @@ def test_after_a_restart_a_loop_passes_over_what_was_made_before_and_logs_nothin
     run.log({"test_accuracy": 0.9})
     assert names(run) == ["epochs", "start", "log"]
     assert capsys.readouterr().err.count("goes on in epoch 3, so the loop passes over 2") == 1
+
+
+def test_a_figure_that_is_not_finite_is_told_as_text_since_json_has_none():
+    run = joined(0)
+    run.log({"fid": math.nan, "gap": -math.inf, "test_accuracy": 0.5})
+    assert run._library.calls == [
+        ("log", b'{"fid": "nan", "gap": "-inf", "test_accuracy": 0.5}')]
+
+
+def test_a_size_that_does_not_fit_is_explained_by_the_share_that_has_changed():
+    run = joined(0)
+    for count in (10, 3):
+        run.begin(Slice(0, 0, 0, count, 32, [], False))
+    assert "this batch has 3 samples and the one before had 10" in run._why_sizes(
+        RuntimeError("Expected hidden[0] size (2, 3, 12), got [2, 10, 12]"))
+    assert not run._why_sizes(NameError("name 'los' is not defined"))
+    run.begin(Slice(0, 0, 0, 3, 32, [], False))
+    assert not run._why_sizes(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
 def test_a_program_whose_epochs_were_all_made_before_starts_only_to_leave():

@@ -29,7 +29,7 @@ def test_unequal_ranks_equal_the_program_alone(keras_programs, run_programs, cas
     assert all(os.path.exists(str(output) + ".keras") for output in job.outputs)
 
 
-@pytest.mark.parametrize("case", ["own_train_step", "pipeline"])
+@pytest.mark.parametrize("case", ["own_train_step", "pipeline", "built_by_hand"])
 def test_other_ways_to_train_equal_the_program_alone_too(keras_programs, run_programs, case):
     alone = run_programs(keras_programs, "keras_cases", case)
     job = run_programs(keras_programs, "keras_cases", case, SHARES, epochs=3)
@@ -118,6 +118,16 @@ def test_what_cannot_be_done_is_one_sentence(keras_programs, run_programs, case,
     )
     assert job.codes == [1]
     assert sentence in job.sides[0].failure
+
+
+@pytest.mark.parametrize("case, sentence", [
+    ("keeps_a_state", "keeps a state from batch to batch (stateful=True)"),
+    ("has_a_number_of_rows", "has a fixed number of rows, 4, but a node has a share")])
+def test_a_model_that_takes_one_size_of_batch_is_refused(keras_programs, run_programs, case,
+                                                         sentence):
+    job = run_programs(keras_programs, "keras_cases", case, [3, 1], fails=True)
+    assert job.codes == [1, 1]
+    assert all(sentence in side.failure for side in job.sides)
 
 
 def test_a_loop_over_train_on_batch_is_refused(keras_programs, run_programs):

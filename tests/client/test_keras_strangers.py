@@ -13,6 +13,7 @@ PROGRAMS = {
     "keras_callbacks": (96, 2e-5),
     "keras_checkpoints": (32, 2e-5),
     "keras_gan": (32, 2e-5),
+    "keras_leaves_out": (32, 2e-5),
     "keras_loop": (24, 2e-5),
     "keras_masked": (32, 2e-5),
     "keras_split": (32, 2e-5),
@@ -68,6 +69,21 @@ def test_callbacks_decide_alike_by_the_figures_of_all_ranks(keras_programs, run_
     assert len({rate for _, rate in alone.values()}) > 1, "a plateau was met"
     for epoch, told in alone.items():
         assert of[0][epoch] == pytest.approx(told, rel=1e-4)
+
+
+# the ninth exchange is the first one of its step, the eighth the second
+@pytest.mark.parametrize("name, at", [
+    ("keras_loop", 6), ("keras_train_step", 5), ("keras_gan", 9), ("keras_gan", 8)])
+def test_one_that_is_killed_ends_as_the_program_alone(keras_programs, run_programs, tmp_path, name,
+                                                      at):
+    """The others give its next process the parameters of now, which Keras keeps outside of the
+    block."""
+    alone = run_programs(keras_programs, "strangers.run", name).results[0]
+    done, results = on_ranks(keras_programs, name, tmp_path / "sync", sizes_of(name),
+                             {"type": "sync"},
+                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "exchange"})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < PROGRAMS[name][1]
 
 
 def test_a_loop_that_never_applies_gradients_is_told_so(keras_programs, run_programs):

@@ -26,7 +26,9 @@ PROGRAMS = {
     "early_stopping": (96, 2e-6),
     "functional": (24, 2e-5),
     "gan": (96, 2e-5),
+    "gan_lists": (32, 2e-5),
     "lbfgs": (96, 1e-3),
+    "lbfgs_search": (48, 2e-5),
     "look_first": (32, 2e-5),
     "lstm_packed": (32, 2e-5),
     "mnist_argparse": (192, 2e-6),
@@ -41,8 +43,11 @@ PROGRAMS = {
     "transfer": (96, 2e-5),
     "vae_sum": (32, 2e-5),
     "wgan_gp": (32, 5e-5),
+    "word_lm": (32, 2e-5),
 }
 SAMPLES = {"mnist_argparse": 192, "look_first": 64, "steps_next": 48}  # of an epoch
+# of a server's slices none has the rows of the one before
+KEEPS_ROWS = {"word_lm"}
 BY_STEPS = {"steps_next", "steps_not_epochs"}
 
 
@@ -70,7 +75,7 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(torch_programs, run_prog
 
 
 # a loop over steps that ends with an epoch ends the run there, and other nodes have fewer steps
-@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - BY_STEPS))
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - BY_STEPS - KEEPS_ROWS))
 def test_a_server_trains_it(torch_programs, tmp_path, name):
     batch, _ = PROGRAMS[name]
     sizes = [batch * 5 // 8, batch * 3 // 8]
@@ -89,6 +94,13 @@ def test_it_ends_where_it_likes_on_one_rank_too(torch_programs, run_programs, tm
     _, results = on_ranks(torch_programs, name, tmp_path / "one", [PROGRAMS[name][0]],
                           {"type": "sync"})
     assert difference(results[0], alone) < PROGRAMS[name][1]
+
+
+def test_a_figure_that_is_nan_hides_no_other(torch_programs, tmp_path):
+    done, _ = on_ranks(torch_programs, "gan_lists", tmp_path / "sync", [20, 12], {"type": "sync"})
+    assert 'name="fid" value=nan' in done.stderr and 'name="loss_g" value=0.' in done.stderr
+    evaluations = [l for l in done.stdout.splitlines() if l.startswith("evaluation,")]
+    assert len(evaluations) == 3 and all(",0.500000," in line for line in evaluations)
 
 
 @pytest.mark.parametrize("name", ["jax_mlp", "jax_optax"])
@@ -126,6 +138,60 @@ def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
                              variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
     assert 'msg="goes on"' in done.stderr
     assert bit_identical(results) and difference(results[0], alone) < off
+
+
+# the second of a step's two passes; the second and third of three, of which two precede one step
+@pytest.mark.parametrize("name, at", [("gan_lists", 4), ("gan_lists", 6), ("gan", 5), ("gan", 6)])
+def test_a_gan_that_is_killed_between_two_passes_ends_as_the_program_alone(
+        torch_programs, run_programs, tmp_path, name, at):
+    batch, off = PROGRAMS[name]
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    sizes = [batch * 5 // 8, batch * 3 // 8]
+    done, results = on_ranks(torch_programs, name, tmp_path / "sync", sizes, {"type": "sync"},
+                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < off
+
+
+# in the second pass of a step that has two, behind the only pass of an epoch's last step, and in
+# the second one of an epoch's last step, where the two steps before had other numbers
+@pytest.mark.parametrize("at, where", [("6", "backward"), ("4", ""), ("9", "backward")])
+def test_one_whose_steps_have_one_pass_or_two_comes_back_with_its_own_count(
+        torch_programs, run_programs, tmp_path, at, where):
+    alone = run_programs(torch_programs, "strangers.run", "wgan_gp").results[0]
+    done, results = on_ranks(torch_programs, "wgan_gp", tmp_path / "sync", [20, 12],
+                             {"type": "sync"},
+                             variables={"TEST_KILL": at, "TEST_KILL_IN": where})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < 5e-5
+
+
+@pytest.mark.parametrize("strategy", ["local-sgd", "hier-sgd", "hpsgd"])
+def test_one_that_is_killed_where_parameters_are_averaged_goes_on_with_its_own(torch_programs,
+                                                                              tmp_path, strategy):
+    """Its rank has kept them; the others wait for it at the next average, and all samples count."""
+    more = {"k1": 1, "k2": 2} if strategy == "hier-sgd" else {"k": 2}
+    done, results = on_ranks(torch_programs, "gan_lists", tmp_path, [20, 12],
+                             {"type": strategy, **more},
+                             variables={"TEST_KILL": "6", "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr and bit_identical(results)
+    rows = [dict(zip(COLUMNS, row.split(","))) for row in rows_of(done)]
+    assert sum(int(r["batch"]) for r in rows) == 3 * 96
+
+
+def test_a_gan_goes_on_from_a_checkpoint_as_if_nothing_had_happened(torch_programs, run_programs,
+                                                                    tmp_path):
+    """Its attempt ends between two passes of the fifth step of nine."""
+    alone = run_programs(torch_programs, "strangers.run", "gan_lists").results[0]
+    often = {"checkpoint": {"every_steps": 1}}
+    failed = run_local(torch_programs.command("strangers.run", "gan_lists", tmp_path / "rank"),
+                       [20, 12], {"type": "sync"}, tmp_path, ["--out", str(tmp_path / "job")],
+                       variables={"TEST_KILL": "10", "TEST_KILL_IN": "refuse"}, **often)
+    assert failed.returncode != 0 and "it would fail again" in failed.stderr
+    done, results = on_ranks(torch_programs, "gan_lists", tmp_path, [20, 12], {"type": "sync"},
+                             **often)
+    assert len(rows_of(done)) == 2 * 5
+    assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
 
 @pytest.mark.parametrize("how, why", [

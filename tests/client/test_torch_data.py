@@ -105,6 +105,23 @@ def test_a_loader_that_cannot_be_shared_out_is_refused(torch_programs, run_progr
     assert [a.startswith(b) for a, b in zip(said, sentences)] == [True] * 5
 
 
+def test_what_other_packages_made_is_refused_with_what_to_write(torch_programs, run_programs):
+    said = run_programs(torch_programs, "torch_cases", "of_other_packages").logs[0].splitlines()
+    sentences = [
+        ("a Data. Lightning: model, loader = evenstep.prepare(model, loader), and then Trainer("),
+        ("a Trainer. transformers: a Trainer whose get_train_dataloader() returns the loader of"),
+        ("a DataLoaderShard. Accelerate: evenstep.prepare() stands in place of accelerator."),
+        ("a DeepSpeedEngine. DeepSpeed distributes the program itself"),
+        ("prepare() takes the model itself, not one wrapped by FullyShardedDataParallel"),
+    ]
+    assert [b in a for a, b in zip(said, sentences)] == [True] * 5
+
+
+def test_batch_norms_that_ranks_would_share_are_said_not_to(torch_programs, run_programs):
+    job = run_programs(torch_programs, "torch_cases", "synchronized_norms", SHARES, epochs=1)
+    assert all("SyncBatchNorm normalizes by the node's own samples" in log for log in job.logs)
+
+
 def test_a_sampler_that_gives_less_than_it_says_is_told_so(torch_programs, run_programs):
     job = run_programs(torch_programs, "torch_cases", "short_sampler", [1], epochs=1, fails=True)
     assert job.codes == [1]

@@ -7,6 +7,7 @@ import pytest
 
 from compare import bit_identical, difference
 from conftest import python_with
+from real_rank import run_local
 
 
 def test_a_program_that_runs_alone_is_untouched(torch_programs, run_programs):
@@ -45,12 +46,12 @@ def test_a_server_takes_gradients_from_two_ranks(torch_programs, run_programs):
 
 
 def test_a_server_is_not_asked_for_a_momentum_that_a_schedule_moves(torch_programs, run_programs):
-    """The difference is sent; where prepare() does not know the schedule, the log says once that it
-    has no effect."""
-    job = run_programs(torch_programs, "torch_cases", "one_cycle", [3, 1], epochs=4,
-                       mode="difference")
-    assert job.sides[0].about["optimizer"]["type"] == "other" and "no effect" not in job.logs[0]
-    job = run_programs(torch_programs, "torch_cases", "one_cycle_of_its_own", [3, 1], epochs=4,
+    """The difference is sent; where the program sets it by hand, the log says once that it has no
+    effect."""
+    for case in ("one_cycle", "one_cycle_of_its_own"):
+        job = run_programs(torch_programs, "torch_cases", case, [3, 1], epochs=4, mode="difference")
+        assert job.sides[0].about["optimizer"]["type"] == "other" and "no effect" not in job.logs[0]
+    job = run_programs(torch_programs, "torch_cases", "momentum_by_hand", [3, 1], epochs=4,
                        mode="server")
     assert job.sides[0].about["optimizer"]["type"] == "sgd"
     assert [log.count("in place of 0.95 has no effect") for log in job.logs] == [1, 1]
@@ -111,11 +112,14 @@ FAULTS = {
     "replaced": "parameter '0.weight' was replaced after prepare",
     "second_phase_with_less": "prepare() was called once more with a loader of 600 samples",
     "keeps_batches": "itertools.cycle(loader) keeps old batches and asks for no new ones",
+    "growing": "the loader had 64 samples at prepare() and has 96 now",
     "sparse": "parameter '0.weight' has sparse gradients",
     "unprepared_loader": "batches come from the loader that prepare() returned",
     "gives_gradients": "is summed by torch.autograd.backward(params, grads)",
     "reads_ahead": "2 batches were taken from the loader before the backward pass of the first one",
     "bare_parameter": "torch.nn.ParameterList([p]) is one of a bare parameter p",
+    "wraps_what_is_prepared": "leave it and init_process_group() out, or leave prepare() out "
+                              "and run the program by `evenstep run --ddp`",
     "no_backward": "no batch of the epoch had a backward pass",
     "evaluates_with_gradients": "none of 100 batches had a backward pass",
     "crashes": "ValueError: the learning rate of layer 3 is a string",
@@ -128,6 +132,13 @@ def test_what_cannot_work_is_told_in_a_sentence(torch_programs, run_programs, ca
     assert job.codes == [1]
     assert FAULTS[case] in job.logs[0]
     assert FAULTS[case] in job.sides[0].failure
+
+
+def test_a_loop_without_a_backward_pass_is_told_so_under_a_server(torch_programs, tmp_path):
+    """There a node learns after the epoch's last slice that it was the last."""
+    command = torch_programs.command("torch_cases", "no_backward", tmp_path / "rank")
+    done = run_local(command, [600, 600], {"type": "asgd"}, tmp_path)
+    assert done.returncode != 0 and "had a backward pass" in done.stderr
 
 
 def test_a_loop_may_pass_over_its_first_batch(torch_programs, run_programs):

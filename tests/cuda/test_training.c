@@ -38,8 +38,8 @@ static const struct optimizer_spec adam = {
 static const double exact = 1e-5, switched = 5e-2;
 
 /* One step on both from the CPU's parameters and statistics. The error of the gradient. */
-static double step_beside(struct judge *j, struct dev_program *a, struct dev_program *b,
-                          const struct dev_input *in)
+static double step_both(struct judge *j, struct dev_program *a, struct dev_program *b,
+                        const struct dev_input *in)
 {
     judge_copy(j, DEV_PARAMS);
     judge_copy(j, DEV_STATS);
@@ -64,7 +64,7 @@ static void check_curve(const char *model, int batch)
             ref_input(&j->net, batch - step % 2,
                       (uint64_t)step % 7 + 1); /* seven minibatches, again and again */
         in.epoch = step;
-        double error = step_beside(j, a, b, &in);
+        double error = step_both(j, a, b, &in);
         assert_near(error, 0, switched, "error of the gradient in step", (size_t)step);
         inexact += error > exact;
         judge_ok(j, j->cpu->ops->update(&j->on_cpu, 0.01, 1, &j->e));
@@ -150,7 +150,7 @@ static void steps_of_every_preset_have_the_cpus_loss(void **state)
         for (int step = 0; step < least_steps || (step < most_steps && least > exact); step++) {
             struct dev_input in = ref_input(&j->net, presets[i].batch, (uint64_t)step % 7 + 3);
             in.epoch = step;
-            double error = step_beside(j, a, b, &in);
+            double error = step_both(j, a, b, &in);
             assert_near(error, 0, switched, presets[i].model, (size_t)step);
             least = error < least ? error : least;
             judge_ok(j, j->cpu->ops->update(&j->on_cpu, 0.01, 1, &j->e));

@@ -11,7 +11,8 @@ import sys
 
 import requests
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "integration"), str(TESTS / "lab")]
 from service import ROOT, Service, free_port, until  # noqa: E402
 
 BASE = "debian:bookworm-slim"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "common/err.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "common/archive/archive.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 /* Checksums are made right first, or hardly an input would get behind its first header. */
 static void mend(uint8_t *bytes, size_t size)

@@ -5,7 +5,7 @@
 
 #include <openssl/sha.h>
 
-#include "common/hex.h"
+#include "common/text/hex.h"
 #include "common/log.h"
 #include "worker/checkpoint/artifact.h"
 #include "worker/checkpoint/checkpoint.h"

@@ -70,6 +70,17 @@ def proc_file(pid, name):
         return b""
 
 
+def runs(pid, thread):
+    """Does a thread of this name run just now, and not wait?"""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        threads = []
+    stats = [proc_file(f"{pid}/task/{t}", "stat").rpartition(b")") for t in threads]
+    return any(head.endswith(f"({thread}".encode()) and rest.split()[:1] == [b"R"]
+               for head, _, rest in stats)
+
+
 def program_of(pid):
     return os.path.basename(proc_file(pid, "cmdline").split(b"\0")[0].decode(errors="replace"))
 

@@ -285,7 +285,7 @@ def test_two_agents_of_one_name_and_two_nodes_of_one_name_are_told_apart(service
 
 @pytest.mark.parametrize("options, words", [
     (["--node", "g=cuda:7"], "this host has"),
-    (["--node", "a=cpu:0"], "is no device"),
+    (["--node", "a=cpu:0"], "is not a device"),
     (["--node", "a=cpu:1", "--node", "a=cpu:2"], "two nodes of this name"),
     (["--interface", "203.0.113.0/24"], "no interface of this host is in"),
     (["--mpi-ports", "80-90"], "--mpi-ports '80-90'"),

@@ -230,6 +230,12 @@ NO_REQUESTS = {
     "no-chunk": (400, [POST + b"Transfer-Encoding: chunked\r\n\r\nzzzz\r\n"]),
     "two-hosts": (400, [b"GET / HTTP/1.1\r\nHost: HOST\r\nHost: evil.example\r\n"
                         b"Connection: close\r\n\r\n"]),
+    "nul-in-a-value": (400, [b"GET /healthz HTTP/1.1\r\nHost: HOST\r\nX-Any: a\0b\r\n"
+                             b"Connection: close\r\n\r\n"]),
+    "nul-in-the-last-value": (400, [b"GET /healthz HTTP/1.1\r\nConnection: close\r\n"
+                                    b"Host: HOST\0.example\r\n\r\n"]),
+    "blanks-around-values": (200, [b"GET /healthz HTTP/1.1\r\nX-Any: \t a \t \r\nHost: HOST\r\n"
+                                   b"X-None:\r\nConnection: close  \r\n\r\n"]),
     "tls": (None, [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)]),
     "blank": (None, [b"\r\n" * 5000]),
     "no-path": (None, [b"GET\r\n\r\n"]),

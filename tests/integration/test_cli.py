@@ -58,6 +58,16 @@ def test_a_command_that_is_used_wrongly_ends_with_status_2_and_says_how_it_is_us
     assert status == 2 and "--json" in err
 
 
+def test_a_wrong_option_says_what_is_expected():
+    for option, said in ((("--limit", "x"), "--limit: expected a whole number from 1 to "),
+                         (("--limit", "1.5"), "--limit: expected a whole number from 1 to "),
+                         (("--limit", "0"), "--limit: expected a whole number from 1 to "),
+                         (("--accuracy", "2"), "--accuracy: expected a number from 0 to 1"),
+                         (("--zzz",), "there is no option '--zzz'; --help lists")):
+        out, err, status = run("jobs", *option)
+        assert status == 2 and not out and said in err, err
+
+
 def test_without_a_token_or_a_service_it_says_what_to_do(tmp_path):
     out, err, status = run("jobs", cwd=tmp_path)
     assert status == 3 and "there is no token" in err and "EVENSTEP_TOKEN" in err
@@ -153,7 +163,7 @@ def test_pause_resume_and_cancel(service):
     out, err, status = run("watch", id, service=service)
     assert status == 4 and "cancelled" in out.splitlines()[-1]
     _, err, status = run("pause", id, service=service)
-    assert status == 7 and "cancelled" in err
+    assert status == 7 and "its state is cancelled, and only a running one can be paused" in err
     until("no process is left", lambda: not processes_of(id))
 
 
@@ -302,6 +312,7 @@ def test_priority_is_changed_and_what_is_no_number_is_not_sent(service, draining
     assert run("priority", id, "7", service=service) == (f"{id} priority 7\n", "", 0)
     assert service.job(id)["priority"] == 7
     assert run("priority", id, "high", service=service)[2] == 2
+    assert json.loads(run("priority", id, "1", "--json", service=service)[0])["priority"] == 1
     run("cancel", id, service=service)
 
 
@@ -339,6 +350,16 @@ def test_nodes_are_drained_enabled_disabled_and_not_forgotten_while_they_report(
     assert status == 6 and "did you mean 'slow'?" in err
 
 
+def test_a_node_is_shown_whole_with_a_line_for_each_value(service):
+    out, _, status = run("nodes", "fast", service=service, COLUMNS="80")
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert status == 0 and not re.search(r"[{\[…]", out)
+    node = service.get("nodes/fast").json()
+    assert lines["versions.evenstep"] == node["versions"]["evenstep"]
+    assert lines["precisions"] == ", ".join(node["precisions"])
+    assert (lines["labels"], lines["job"], lines["state"]) == ("-", "-", "ready")
+
+
 def test_a_slip_in_a_data_sets_name_is_told_with_the_nearest(service):
     digits = service.data / "digits"
     digits.mkdir(parents=True)
@@ -361,7 +382,7 @@ def test_json_is_alone_on_stdout(service, done):
     for command in (["show", "level"], ["artifacts", "level"], ["nodes"], ["nodes", "fast"],
                     ["datasets"], ["programs"], ["catalog"], ["link"], ["whoami"], ["metrics"],
                     ["disk"], ["load", "fast"], ["confusion", "level"],
-                    ["enable", "slow"], ["priority", "level", "1"], ["watch", "level"]):
+                    ["enable", "slow"], ["watch", "level"]):
         out, _, status = run(*command, "--json", service=service)
         assert status == 0 and json.loads(out), command
     out, err, status = run("show", "nowhere", "--json", service=service)

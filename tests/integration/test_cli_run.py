@@ -42,6 +42,14 @@ def test_a_program_runs_is_seen_and_its_results_come_back(service, program, tmp_
         tmp_path / "results/model.safetensors").stat().st_size > 0
 
 
+@pytest.mark.parametrize("when, state", [([], "succeeded"), (["--detach"], None)])
+def test_with_json_the_jobs_document_is_alone_on_stdout(service, program, when, state):
+    out, err, status = run("--json", *when, program / "counting.py", service=service)
+    assert status == 0, err
+    job = json.loads(out)
+    assert job["id"] in err and job["name"] == "counting" and state in (None, job["state"])
+
+
 def test_what_the_program_writes_into_its_folder_is_named_since_it_goes_with_it(service, program):
     (program / "saves.py").write_text(
         "import os, runpy\nrunpy.run_path('counting.py', run_name='__main__')\n"

@@ -1,6 +1,7 @@
 """What is made of the table of commands: completions for shells, and the manual. Bash really
 completes, with a service that it asks for names; zsh, fish and mandoc read theirs where they are
 installed."""
+import json
 import os
 import pty
 import re
@@ -210,6 +211,15 @@ def test_the_manual_has_every_command_option_and_exit_status(tmp_path):
     statuses = printed("--help").split("Exit status\n")[1]
     for number, text in re.findall(r"^  (\d+) +(.*)$", statuses, re.M):
         assert re.search(rf"^ +{number} +{re.escape(text)}$", shown.stdout, re.M), text
+
+
+def test_programs_read_the_table_of_commands_as_json():
+    told = json.loads(printed("manual", "--json"))
+    assert [c["name"] for c in told["commands"]] == commands()
+    assert {s["status"] for s in told["statuses"]} >= {0, 1, 2}
+    without = {c["name"] for c in told["commands"]
+               if not any(o["name"] == "json" for o in c["options"])}
+    assert without == {"serve", "completion"}, "one goes on, the other prints a shell's program"
 
 
 def test_mandoc_finds_nothing_wrong_in_the_manual():

@@ -100,7 +100,7 @@ def test_what_no_job_could_read_is_refused_by_name_and_leaves_nothing(service):
     answer = upload(service, "torn", packed(torn))
     assert answer.status_code == 422 and "x.npy" in answer.json()["detail"], answer.text
     answer = upload(service, "notes", packed({"notes.txt": "nothing"}))
-    assert answer.status_code == 422 and "no data set" in answer.json()["detail"], answer.text
+    assert answer.status_code == 422 and "not a data set" in answer.json()["detail"], answer.text
     assert "docs/data.md" in answer.json()["hint"]
     answer = upload(service, "cut", packed(stripes())[:700])
     assert answer.status_code == 400 and "byte 700" in answer.json()["detail"], answer.text
@@ -111,6 +111,17 @@ def test_what_no_job_could_read_is_refused_by_name_and_leaves_nothing(service):
         assert answer.status_code == 422, (name, answer.text)
     assert set(listed(service)) & {"torn", "notes", "cut", "outside"} == set()
     assert left_behind(service) == [] and not list((service.dir / "datasets").glob("[a-z]*"))
+
+
+def test_a_refusal_names_the_file_and_no_folder_of_the_service(service):
+    whole = stripes()
+    lacks = upload(service, "lacks", packed({k: v for k, v in whole.items() if k != "test_x.npy"}))
+    empty = upload(service, "empty", packed(whole | {"x.npy": b""}))
+    assert "cannot read data set 'lacks': there is no file 'test_x.npy'" in lacks.json()["detail"]
+    assert "'x.npy' is not a .npy file: it has fewer than 10 bytes" in empty.json()["detail"]
+    wrong = upload(service, "wrong", packed(whole | {"y.npy": npy(np.full(30, -1, np.int32))}))
+    assert "label -1 at sample 0, at byte 128; labels are 0 to 16777215" in wrong.json()["detail"]
+    assert str(service.dir) not in lacks.text + empty.text + wrong.text
 
 
 def test_the_word_of_an_address_is_no_name(service):

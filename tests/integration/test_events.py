@@ -52,7 +52,7 @@ class Watcher:
     async def read(self, reader, most):
         id = None
         status = (await reader.readline()).decode()
-        if not status:  # on a busy machine it said nothing for too long (http/guard.h)
+        if not status:  # on a busy machine it said nothing for too long (http/threads/guard.h)
             return
         if " 503 " in status:  # or was too busy, and says to come again
             return

@@ -115,7 +115,7 @@ def test_what_cannot_be_continued_is_refused_with_the_reason(tmp_path):
     init = {"path": "first/checkpoints", "continue": True}
     def refused(**changes):
         return Done(tmp_path, "second", job(**{"init": init, "epochs": 4, **changes}), status=1).log
-    assert "2 epochs are done, and 'epochs' is 2" in refused(epochs=2)
+    assert "'epochs' is 2, and that many are done" in refused(epochs=2)
     assert "the optimizer 'sgd', this one has 'adam'" in refused(optimizer=OPTIMIZERS["adam"])
     assert "the strategy 'sync', this one has 'local-sgd'" in refused(
         strategy={"type": "local-sgd"})
@@ -201,7 +201,7 @@ def test_a_file_that_does_not_fit_is_refused_when_the_job_is_submitted_with_ever
             "'allow' names 'fc3.*', but neither the network nor the file has such a tensor"]
         assert "its header should have" in refused(init="junk.safetensors")[0]
         assert "there is no such file" in refused(init="nowhere.safetensors")[0]
-        assert "1 epochs are done, and 'epochs' is 1" in refused(init=whole, epochs=1)[0]
+        assert "'epochs' is 1, and that many are done" in refused(init=whole, epochs=1)[0]
         assert "the optimizer 'sgd', this one has 'adam'" in refused(
             init=whole, epochs=2, optimizer=OPTIMIZERS["adam"])[0]
         assert "holds no checkpoint of this network" in refused(

@@ -115,5 +115,15 @@ def test_what_cannot_be_exported_says_so(tmp_path):
     assert done.returncode != 0 and not (tmp_path / "x.onnx").exists()
     assert "no operator for layer 'lrn1': its window of 4 channels is even" in done.stderr
     (tmp_path / "torn.safetensors").write_bytes(b"\x10\x00")
-    done = export(tmp_path / "torn.safetensors")
-    assert done.returncode != 0 and "torn.safetensors" in done.stderr
+    for options in ((), ("--json",)):
+        done = export(tmp_path / "torn.safetensors", *options)
+        assert done.returncode == 1 and done.stdout == ""
+        assert done.stderr.startswith("evenstep: cannot ") and "torn.safetensors" in done.stderr
+
+
+def test_export_names_the_file_that_it_wrote(tmp_path):
+    plain = {"input": [3, 3, 1], "layers": [{"type": "flatten"}, {"type": "dense", "units": 5}]}
+    model = trained(tmp_path, plain, [3, 3, 1])
+    assert export(model).stdout == str(model.with_suffix(".onnx")) + "\n"
+    told = json.loads(export(model, "--json", "--to", tmp_path / "x.onnx").stdout)
+    assert told == {"file": str(tmp_path / "x.onnx"), "bytes": (tmp_path / "x.onnx").stat().st_size}

@@ -1,6 +1,6 @@
 """A program that says nothing of its epochs: as many are trained as its loop makes
-(worker/program/join.c). counting.py leaves after --loop epochs, of which the rank knows nothing
-before."""
+(worker/program/start/join.c). counting.py leaves after --loop epochs, of which the rank knows
+nothing before."""
 import json
 
 import numpy as np
@@ -47,7 +47,7 @@ def test_ranks_whose_loops_differ_are_a_sentence(tmp_path, strategy):
     run = Run(tmp_path / "run", looping(strategy, "--longer", 1))
     assert run.code != 0
     assert (
-        "2 programs have left after epoch 3 and 1 go on: the loops of all ranks make the same "
+        "2 programs have left after epoch 3 and 1 goes on: the loops of all ranks make the same "
         "number of epochs" in run.log)
 
 
@@ -90,7 +90,7 @@ def test_what_follows_such_a_loop_sees_the_average(tmp_path, strategy):
 def test_one_rank_that_leaves_before_the_others_is_a_sentence(tmp_path, strategy, after):
     run = Run(tmp_path / "run", leaving(strategy, "--on", 1, "--after", after))
     assert run.code != 0
-    said = run.log.count(f"the program of rank 1 has left before step {after + 1} and 1 go on")
+    said = run.log.count(f"the program of rank 1 has left before step {after + 1} and 1 goes on")
     assert said == 2 if strategy["type"] == "sync" else said  # the others are further by then
     assert "the same number of steps; it ran on 'local-2'; its last lines: " in run.log
 

@@ -1,5 +1,5 @@
-"""A program that changes parameters beside its optimizer (worker/program/marks.c): harmless where
-all ranks do the same, else found and named."""
+"""A program that changes parameters beside its optimizer (worker/program/step/marks.c): harmless
+where all ranks do the same, else found and named."""
 import pytest
 
 from test_program import Run, in_turns, job, name_of

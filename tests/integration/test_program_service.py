@@ -173,6 +173,13 @@ def test_what_would_fail_again_is_not_tried_again(service):
     assert done["error"]["rank"] == 1 and done["attempt"] == 1 and crashes(service, id) == []
 
 
+def test_an_errors_hint_is_in_the_jobs_message(service):
+    id = service.submit({**job(name="counting", args=["--fault", "nan"]), "max_restarts": 0})
+    message = service.wait(id, "failed")["error"]["message"]
+    assert "NaN or infinite" in message
+    assert message.endswith("; a smaller learning rate, or gradient clipping")
+
+
 def test_a_program_that_is_started_again_is_told_and_the_job_succeeds_in_its_first_attempt(service):
     id = service.submit(job(name="counting", args=["--fault", "exit", "--times", "1", "--on", "1"]))
     done = service.wait(id, "succeeded")

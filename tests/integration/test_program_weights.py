@@ -191,6 +191,24 @@ def test_a_further_pass_is_refused_where_the_first_ones_gradients_are_gone(tmp_p
             and "local-" in said[0]), run.log[-3000:]
 
 
+def several_passes(*more):
+    return job({"type": "sync"}, ["--passes", 3, "--step-each", "--optimizer", "momentum",
+                                  "--state", "--curved", *more])
+
+
+@pytest.mark.parametrize("point", ["between", "again", "step"])
+@pytest.mark.parametrize("step", [2, 3], ids=["amid", "at-the-end"])
+def test_one_that_is_killed_between_two_passes_of_a_step_makes_those_that_are_left(
+        tmp_path, step, point):
+    """In the middle of an epoch, and in its last step, behind which the others evaluate."""
+    whole = Run(tmp_path / "whole", several_passes())
+    run = Run(tmp_path / "run", several_passes("--fault", "crash", "--times", 1, "--on", 1,
+                                               "--after", step, "--point", point))
+    assert np.allclose(run.model(), whole.model(), rtol=1e-5, atol=1e-5)
+    assert same_everywhere(run) and [r["incarnation"] for r in run.ranks] == [0, 1, 0]
+    assert run.seen(0) == run.seen(1) == list(range(SAMPLES))
+
+
 def test_unequal_numbers_of_passes_are_a_sentence(tmp_path):
     run = Run(tmp_path / "run", job({"type": "sync"}, ["--fault", "further"]))
     assert run.code != 0 and "1 of 3 nodes made one more backward pass" in run.log, run.log[-3000:]

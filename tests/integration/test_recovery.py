@@ -409,7 +409,8 @@ def test_a_full_disk_of_the_service_is_the_reason_in_the_503_and_in_the_log(tmp_
             answer = until("the API refuses", refused)[0]
             assert (f"the disk of '{disk.path}' is full" in answer.json()["detail"]
                     and "--max-disk" in answer.json()["hint"]), answer.text
-            assert said(s, "is away", f"the disk of '{disk.path}' is full")
+            until("the log says so too",
+                  lambda: said(s, "is away", f"the disk of '{disk.path}' is full"))
             told = s.http.get(s.url + "/api/v1/disk", timeout=60)
             assert told.status_code == 200 and told.json()["low"], "though the store is away"
             (disk.path / "filler").unlink()

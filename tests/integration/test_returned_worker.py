@@ -1,7 +1,11 @@
-"""A worker that dies under a parameter server is started again and joins its attempt
-(docs/decisions/0049): kill -9 of real processes, once, again and again, while it joins, and beside
-everything else that may happen to a job meanwhile. A stopped guard holds the join up for as long as
-a test needs that."""
+"""A worker that dies under a parameter server (docs/decisions/0049), in `sync` (0062) or where
+workers average or sum rounds (0063) is started again and joins its attempt: kill -9 of real
+processes, once, again and again, while it joins, and beside everything else that may happen to a
+job meanwhile. A stopped guard holds the join up for as long as a test needs that; a long step of
+another worker holds it up later, when all are asked for their steps.
+
+That all ranks of a job without a server end with the same parameters is compared by the keeper,
+which else ends the attempt."""
 import json
 import os
 import re
@@ -9,15 +13,21 @@ import signal
 import time
 
 import pytest
+import redis
 
-from service import Service, ranks_of, until
-from test_lost_worker import (STRATEGIES, assert_whole, job_spec, kill, longest_pause, parent_of,
-                              rank_on)
+from service import DEADLINE, PATIENCE, Service, proc_file, ranks_of, until
+from test_lost_worker import (AVERAGING, MOMENTUM, SAMPLES, STRATEGIES, assert_whole, interval,
+                              job_spec, kill, longest_pause, parent_of, rank_on)
 
 # Some 100 steps a second of all: a join takes more than one, and a job goes on after it.
 NODES = ("fast-1=cpu:1,slowdown=400", "fast-2=cpu:1,slowdown=400", "slow=cpu:1,slowdown=800")
 EPOCHS, LONG = 15, 2000
-SERVED = {name: s for name, s in STRATEGIES.items() if s["type"] != "sync"}
+LOCKSTEP_EPOCHS = 5  # each step waits for the slow node
+LOCKSTEP = {"sync": {"type": "sync"}, **AVERAGING}
+RETURNING = {**STRATEGIES, **AVERAGING, "dc-asgd": {"type": "dc-asgd"},
+             "dc-asgdk": {"type": "dc-asgdk"}, "ddc-asgd": {"type": "ddc-asgd"}}
+both = pytest.mark.parametrize("strategy", ["asgd", "sync"])
+all_three = pytest.mark.parametrize("strategy", ["asgd", "sync", "local-sgd"])
 
 
 @pytest.fixture
@@ -35,17 +45,21 @@ class Events:
         self.lines = self.stream.iter_lines(chunk_size=1, decode_unicode=True)
 
     def next(self, type):
+        """Fails once the stream has been silent about it for long: it tells that it lives."""
+        end = time.monotonic() + DEADLINE * PATIENCE
         for line in self.lines:
             data = (json.loads(line[5:]).get("data") or {}) if line.startswith("data:") else {}
             if data.get("type") == type:
                 return data
+            assert time.monotonic() < end, f"nothing is told of type {type}"
+        raise AssertionError(f"the stream ended without type {type}")
 
 
 def submit(service, strategy="asgd", **changes):
-    of = SERVED[strategy]
-    changes = {"workers": 3, "epochs": EPOCHS, "evaluate": {"every_epochs": 10}, **changes}
-    if of["type"] == "dbs-sgd":
-        of = {**of, "c": 3}
+    of = RETURNING[strategy]
+    epochs = LOCKSTEP_EPOCHS if strategy in LOCKSTEP else EPOCHS
+    changes = {"workers": 3, "epochs": epochs, "evaluate": {"every_epochs": 10}, **changes}
+    of = {**of, **{k: 3 for k in ("c", "group_size") if k in of}}  # that is of four
     id = service.submit(job_spec(of, **changes))
     service.steps(id, 40)
     return id
@@ -67,7 +81,16 @@ def waits_for_fast_1(service, id):
     return guard, events
 
 
-@pytest.mark.parametrize("name", SERVED)
+def hangs(service, id):
+    """Kills fast-1's worker; the next one is stopped before it has joined: its process."""
+    rank, (guard, events) = rank_on(service, id, "fast-1"), waits_for_fast_1(service, id)
+    os.kill(guard, signal.SIGCONT)
+    pid = until("the next one is there", lambda: ranks_of(id).get(rank), every=0.001)
+    os.kill(pid, signal.SIGSTOP)
+    return pid, rank, events
+
+
+@pytest.mark.parametrize("name", RETURNING)
 def test_a_killed_worker_comes_back_into_the_attempt(service, name):
     id = submit(service, name)
     events, before = Events(service, id), worker(service, id, "fast-1")["updates"]
@@ -91,8 +114,9 @@ def test_a_killed_worker_comes_back_into_the_attempt(service, name):
           f"no step of the others for {longest_pause(service, id, 'fast-1'):.3f} s")
 
 
-def test_one_that_dies_again_and_again_stays_out(service):
-    id = submit(service, epochs=LONG)
+@all_three
+def test_one_that_dies_again_and_again_stays_out(service, strategy):
+    id = submit(service, strategy, epochs=LONG)
     rank, events = rank_on(service, id, "fast-1"), Events(service, id)
     for _ in range(3):
         kill(id, rank)
@@ -103,14 +127,15 @@ def test_one_that_dies_again_and_again_stays_out(service):
     events.next("left")
     until("it stays out", lambda: re.search(
         f"a worker stays out.* job={id} .*died again and again", service.text()))
-    service.steps(id, service.job(id)["progress"]["step"] + 100)
+    service.steps(id, service.job(id)["progress"]["step"] + 40)
     assert worker(service, id, "fast-1")["state"] == "left" and service.job(id)["attempt"] == 1
     service.post(f"jobs/{id}/cancel")
     service.wait(id, "cancelled")
 
 
-def test_one_that_is_killed_before_it_has_joined_is_started_once_more(service):
-    id = submit(service)
+@all_three
+def test_one_that_is_killed_before_it_has_joined_is_started_once_more(service, strategy):
+    id = submit(service, strategy)
     rank = rank_on(service, id, "fast-1")
     guard, events = waits_for_fast_1(service, id)
     os.kill(guard, signal.SIGCONT)
@@ -122,16 +147,48 @@ def test_one_that_is_killed_before_it_has_joined_is_started_once_more(service):
     assert_whole(service, id, job)
 
 
-def test_a_job_that_ends_meanwhile_waits_for_nobody(service):
-    id = submit(service)
+@both
+def test_one_that_hangs_before_it_has_joined_is_killed_once_it_is_given_up(service, strategy):
+    """The test gives it up in the coordinator's place, which waits for 90 s."""
+    id = submit(service, strategy, epochs=LONG)
+    pid, rank, events = hangs(service, id)
+    key = f"es:job:{id}:control"
+    with redis.Redis(unix_socket_path=str(service.dir / "redis.sock")) as store:
+        control = json.loads(store.get(key))
+        assert rank not in control["lost"] and control["seats"][rank] == 1
+
+        def killed():  # the coordinator may have written new minibatches over it
+            control = json.loads(store.get(key))
+            if rank not in control["lost"]:
+                store.set(key, json.dumps({**control, "lost": [*control["lost"], rank]}))
+            return not proc_file(pid, "cmdline")
+        until("it is killed", killed)
+    assert events.next("returned")["node"] == "fast-1"  # its guard is there for the next one
+    service.post(f"jobs/{id}/cancel")
+    service.wait(id, "cancelled")
+
+
+@both
+def test_a_job_is_cancelled_while_one_joins(service, strategy):
+    id = submit(service, strategy, epochs=LONG)
+    pid, _, _ = hangs(service, id)
+    service.post(f"jobs/{id}/cancel")
+    service.wait(id, "cancelled")
+    until("it is gone, too", lambda: not proc_file(pid, "cmdline"))
+
+
+@all_three
+def test_a_job_that_ends_meanwhile_waits_for_nobody(service, strategy):
+    id = submit(service, strategy)
     waits_for_fast_1(service, id)
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 1
     assert_whole(service, id, job)
 
 
-def test_a_job_pauses_and_checkpoints_meanwhile(service):
-    id = submit(service)
+@all_three
+def test_a_job_pauses_and_checkpoints_meanwhile(service, strategy):
+    id = submit(service, strategy)
     guard, _ = waits_for_fast_1(service, id)
     at = service.job(id)["progress"]["step"]
     until("a checkpoint is written", lambda: any(
@@ -144,9 +201,10 @@ def test_a_job_pauses_and_checkpoints_meanwhile(service):
     assert job["progress"]["samples"] == job["spec"]["epochs"] * 2560
 
 
-def test_a_coordinator_that_is_restarted_meanwhile_goes_on_with_it():
+@both
+def test_a_coordinator_that_is_restarted_meanwhile_goes_on_with_it(strategy):
     with Service(nodes=NODES) as service:
-        id = submit(service)
+        id = submit(service, strategy)
         guard, _ = waits_for_fast_1(service, id)
         service.kill()
         service.start()
@@ -158,14 +216,141 @@ def test_a_coordinator_that_is_restarted_meanwhile_goes_on_with_it():
         assert_whole(service, id, job)
 
 
-def test_other_attempts_go_on_without_it(service):
-    """`sync` lets nobody join."""
-    id = service.submit(job_spec({"type": "sync"}, workers=3, epochs=LONG))
-    service.steps(id, 20)
-    events = Events(service, id)
-    kill(id, rank_on(service, id, "fast-1"))
+# ---- without a server ----------------------------------------------------------------------------
+
+LARGE = {"steps": 5, "epochs": 12, "batching": {"global_batch": 1280, "policy": "equal"}}
+FOUR = ("fast-1=cpu:1,slowdown=400", "fast-2=cpu:1,slowdown=400", "fast-3=cpu:1,slowdown=400",
+        "slow=cpu:1,slowdown=800")
+
+
+@pytest.fixture
+def four():
+    with Service(nodes=FOUR) as s:
+        yield s
+
+
+@pytest.fixture
+def two_slow():
+    """Four nodes. Those of ranks 2 and 3 take half a second for a step of LARGE."""
+    with Service(nodes=[f"{n}=cpu:1,slowdown={1000 if n in 'cd' else 100}" for n in "abcd"]) as s:
+        yield s
+
+
+def submit_lockstep(service, name="sync", steps=60, **changes):
+    optimizer = {} if name == "hpsgd" else {"optimizer": MOMENTUM}
+    id = service.submit(job_spec(LOCKSTEP[name], **optimizer, **changes))
+    service.steps(id, steps)
+    return id
+
+
+def ranks_log(service, id):
+    return (service.dir / "jobs" / id / "logs" / "attempt-1.out").read_text()
+
+
+def assert_as_one_that_lost_nobody(service, id, job, curve=None):
+    """Each step once on each rank that was there, all replicas alike at the end. In `sync` the loss
+    goes down as in a job without losses: minibatches are cut anew, so an update is the same but for
+    the order of additions."""
+    last = job["spec"]["epochs"] * SAMPLES // job["spec"]["batching"]["global_batch"]
+    assert job["state"] == "succeeded" and job["attempt"] == 1 and job["restarts"] == 0
+    assert_whole(service, id, job)
+    assert job["progress"]["step"] == last
+    assert [w["state"] for w in job["workers"]] == ["done"] * 4
+    assert re.search("end with the same parameters.* workers=4 digest=", ranks_log(service, id))
+    made = service.get(f"jobs/{id}/series?names=compute_seconds&points=20000").json()["series"]
+    for node in (s for s in made if s["node"]):
+        assert len(set(node["x"])) == len(node["x"]), f"steps of {node['node']} stand twice"
+    here = losses(service, id)
+    assert sorted(here) == list(range(1, last + 1))
+    assert curve is None or max(abs(here[step] - curve[step]) for step in here) < 0.05
+
+
+def losses(service, id):
+    """Training loss by step."""
+    s = service.get(f"jobs/{id}/series?names=train_loss&points=20000").json()["series"][0]
+    return dict(zip(s["x"], s["mean"]))
+
+
+@pytest.fixture(scope="module")
+def curve():
+    """Losses of a job that loses nobody."""
+    with Service(nodes=FOUR) as s:
+        id = s.submit(job_spec({"type": "sync"}, optimizer=MOMENTUM))
+        s.wait(id, "succeeded")
+        return losses(s, id)
+
+
+@pytest.mark.parametrize("name,node", [("sync", "fast-1"), ("sync", "slow"),
+                                       ("local-sgd", "fast-1"), ("hier-sgd", "slow"),
+                                       ("hpsgd", "fast-1")])
+def test_one_that_comes_back_goes_on_as_if_it_had_never_been_away(four, curve, name, node):
+    """Rank 0 (fast-1) speaks for all. Evaluations and checkpoints go on meanwhile."""
+    id = submit_lockstep(four, name, evaluate={"every_steps": 10}, checkpoint={"every_steps": 15})
+    rank, events = rank_on(four, id, node), Events(four, id)
+    kill(id, rank)
+    left = events.next("left")
+    assert left["message"] == f"{node} left at step {left['step']}, 3 nodes go on"
+    back = events.next("returned")
+    assert back["message"] == f"{node} came back at step {back['step']}"
+    assert (back["rank"], back["nodes"]) == (rank, 4) and back["step"] > left["step"]
+    job = four.wait(id, "succeeded")
+    assert_as_one_that_lost_nobody(four, id, job, curve if name == "sync" else None)
+    away = back["step"] - left["step"]
+    assert name == "sync" or away % interval(LOCKSTEP[name]) == 0
+    assert job["workers"][rank]["updates"] <= job["progress"]["step"] - away
+    shares = four.get(f"jobs/{id}/assignments").json()["assignments"]
+    share = next(a for a in shares if a["reason"].startswith(f"{node} came back, 4 nodes go on"))
+    assert sum(share["batches"].values()) == 64 and share["batches"][node] > 0
+    tested = four.get(f"jobs/{id}/series?names=test_accuracy&points=20000").json()["series"][0]
+    if name != "hpsgd":  # which evaluates between rounds
+        assert tested["x"] == list(range(10, job["progress"]["step"] + 1, 10))
+    print(f"{left['message']}, {back['message']}: "
+          f"no step for {longest_pause(four, id, node):.3f} s")
+
+
+@pytest.mark.parametrize("name", ["sync", "hier-sgd"])
+def test_two_that_die_one_after_the_other_or_at_once_are_both_there_again(four, curve, name):
+    id = submit_lockstep(four, name)
+    events = Events(four, id)
+    for node in ("slow", "fast-2"):
+        kill(id, rank_on(four, id, node))
+        assert events.next("returned")["node"] == node
+    for rank in (0, 3):
+        kill(id, rank)
+    assert {events.next("returned")["rank"] for _ in range(2)} == {0, 3}
+    assert_as_one_that_lost_nobody(four, id, four.wait(id, "succeeded"),
+                                   curve if name == "sync" else None)
+
+
+def let_in(service, id):
+    """Kills rank 3. The next one is let in, and all are asked where they stand: its process, which
+    waits, since rank 2 answers at the end of its step."""
+    def count():
+        return ranks_log(service, id).count("lets a worker in")
+    events, before, first = Events(service, id), count(), ranks_of(id)[3]
+    kill(id, 3)
     events.next("left")
-    service.steps(id, service.job(id)["progress"]["step"] + 60)
-    assert "a worker is started again" not in service.text()
-    service.post(f"jobs/{id}/cancel")
-    service.wait(id, "cancelled")
+    pid = until("the next one is there", lambda: next(
+        (p for rank, p in ranks_of(id).items() if rank == 3 and p != first), None))
+    until("it is let in", lambda: count() > before, every=0.001)
+    return pid, events
+
+
+@pytest.mark.parametrize("name", ["sync", "local-sgd"])
+def test_one_that_is_killed_as_it_joins_is_there_the_next_time(two_slow, name):
+    id = submit_lockstep(two_slow, name, **LARGE)
+    pid, events = let_in(two_slow, id)
+    os.kill(pid, signal.SIGKILL)
+    assert events.next("returned")["rank"] == 3
+    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
+
+
+@pytest.mark.parametrize("name,rank", [("sync", 0), ("sync", 2), ("local-sgd", 0)])
+def test_another_one_may_die_as_one_joins(two_slow, name, rank):
+    """Rank 0 would give the newcomer its state: another one does. Rank 2 has not answered the
+    keeper: nobody waits until it has, though it comes back."""
+    id = submit_lockstep(two_slow, name, **LARGE)
+    _, events = let_in(two_slow, id)
+    kill(id, rank)
+    assert {events.next("returned")["rank"] for _ in range(2)} == {rank, 3}
+    assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))

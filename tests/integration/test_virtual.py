@@ -116,6 +116,39 @@ def test_a_dry_run_tells_the_cluster_and_a_dry_run_on_it_changed_tells_what_woul
     assert row["step_seconds"] == pytest.approx(0.036, rel=0.01)
 
 
+def rate_once_settled(service, id):
+    """Samples per second of the second half of a job's rows: the first has minibatches that still
+    change."""
+    series = service.get(f"jobs/{id}/series?names=batch&x=time&points=20000").json()["series"]
+    rows = sorted((t, n) for one in series for t, n in zip(one["x"], one["mean"]))
+    rows = rows[len(rows) // 2:]
+    return sum(n for _, n in rows[1:]) / (rows[-1][0] - rows[0][0])
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_what_is_predicted_of_a_change_is_what_then_happens(service, strategy):
+    """A node is taken out, a copy of one and one four times as fast join, the global batch is
+    another."""
+    job = {**virtual(epochs=3), "strategy": {"type": strategy}}
+    cluster = service.post("jobs?dryRun=true", job).json()["prediction"]["cluster"]
+    nodes = cluster["nodes"]
+    copy = {**nodes[2], "name": "slow-copy"}
+    swift = {**copy, **{k: copy[k] / 4 for k in ("fixed_seconds", "seconds_per_sample")}}
+    for changed, batch in ((nodes[:2], 64), (nodes + [copy], 64), (nodes + [swift], 64),
+                           (nodes, 128)):
+        job.update(cluster={**cluster, "nodes": changed},
+                   batching={"global_batch": batch, "policy": "dynamic"})
+        told = service.post("jobs?dryRun=true", job).json()["prediction"]["strategies"][0]
+        assert told["chosen"] and told["strategy"] == strategy
+        id = service.submit(job)
+        done = service.wait(id, "succeeded")
+        assert told["samples_per_second"] == pytest.approx(rate_once_settled(service, id), rel=0.03)
+        assert told["staleness"]["update_mean"] == pytest.approx(
+            done["staleness"]["update_mean"], abs=0.02)
+        assert {w["node"]: w["batch"] for w in told["workers"]} == {
+            w["node"]: w["batch"] for w in done["workers"]}
+
+
 def test_a_dry_run_on_unequal_virtual_nodes_predicts_balanced_minibatches(service):
     """Its 20 steps of 16 nodes are too few to find the minibatches 28 and 8, which end together."""
     job = {**virtual(), "strategy": {"type": "sync"},

@@ -90,6 +90,22 @@ static void a_distance_is_a_length(void **state)
     }
 }
 
+static void the_largest_may_stand_anywhere_and_is_no_nan(void **state)
+{
+    float a[N];
+    for (size_t i = 0; i < N; i++) {
+        a[i] = -1;
+    }
+    assert_true(flat_largest(a, N) == 0 && flat_largest(a, 0) == 0);
+    for (size_t i = 0; i < N; i++) {
+        a[i] = 2.5f;
+        a[i == 0 ? 1 : i - 1] = NAN;
+        assert_true(flat_largest(a, N) == 2.5f && flat_largest(a, i + 1) == 2.5f);
+        assert_true(i == 0 || flat_largest(a, i) == 0);
+        a[i] = a[i == 0 ? 1 : i - 1] = -1;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +113,7 @@ int main(void)
         cmocka_unit_test(sums_differences_and_shares_are_those_of_a_plain_loop),
         cmocka_unit_test(a_step_moves_the_weights_and_collects_what_it_did),
         cmocka_unit_test(a_distance_is_a_length),
+        cmocka_unit_test(the_largest_may_stand_anywhere_and_is_no_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Server rules: the loops that were compiled for several instruction sets against the formulas of
- * SEMANTICS.md 1 and ALGORITHMS.md, element by element in double.
+ * kernels/rules/, element by element in double.
  */
 #include "kernels/rules/dc_asgd.h"
 #include "tests/kernels/bench.h"

@@ -66,7 +66,7 @@ static void sums_go_on_without_a_rank(size_t n)
             ok = ok && allreduce_cancel(&a[k], &e) == 0 && comm_test(&a[k].op) != COMM_UNDER_WAY &&
                  !a[k].op.torn;
         }
-        comm_drop(&comm, &gone, 1);
+        comm_drop(&comm, &gone, 1, 1);
     }
     comm.watches = false;
     MPI_Barrier(MPI_COMM_WORLD); /* all have given up */
@@ -116,7 +116,7 @@ static void begin(uint32_t first_serial)
         fprintf(stderr, "%s\n", e.message);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    comm.lost = one_is_lost;
+    comm.changed = one_is_lost;
     comm.serials[COMM_ALL] = first_serial;
 }
 

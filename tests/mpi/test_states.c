@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#include "worker/exchange/lockstep/lockstep.h"
-#include "worker/exchange/lockstep/verdict.h"
+#include "worker/exchange/lockstep/steps/lockstep.h"
+#include "worker/exchange/lockstep/survival/verdict.h"
 #include "worker/exchange/own_state.h"
 
 /* so large that what was sent has been taken */

@@ -58,9 +58,10 @@ class Optimizer:
         params -= self.rate * grads
 
     def about(self):
-        return {"type": "other" if self.kind in ("adaptive", "heavy") else "sgd", "name": self.kind,
-                "learning_rate": float(self.rate), "momentum": 0.5 if self.kind == "momentum"
-                else 0, "nesterov": False, "weight_decay": 0}
+        return {"type": "other" if self.kind in ("adaptive", "heavy") else "sgd",
+                "name": "" if ARGS.nameless else self.kind, "learning_rate": float(self.rate),
+                "momentum": 0.5 if self.kind == "momentum" else 0, "nesterov": False,
+                "weight_decay": 0}
 
 
 def describe(optimizer):
@@ -153,12 +154,16 @@ def one_pass(w, s, optimizer, grads):
 
 
 def more_passes(w, s, optimizer, go):
-    """Each adds half of the gradient to what GO left."""
+    """Each adds half of the gradient to what GO left, or is followed by a step of its own."""
     passes = (2 if ARGS.fault == "further" and w.rank == 1 and s.number == ARGS.after
               else ARGS.passes)
     for _ in range(1, passes):
-        before = w.grads.copy()
+        before = 0 if ARGS.step_each else w.grads.copy()
+        if ARGS.step_each and not go & wire.SKIP_STEP:
+            optimizer.step(w.params, w.grads.copy())
+        at("between", w, s)
         w.again(s)
+        at("again", w, s)
         go = one_pass(w, s, optimizer, gradient(s.indices, w.params) / 2)
         w.grads[:] += before
     return go
@@ -292,6 +297,7 @@ if __name__ == "__main__":
     parser.add_argument("--longer", type=int, help="this rank makes one more of them")
     parser.add_argument("--ahead", type=int, default=1)
     parser.add_argument("--optimizer", default="sgd")
+    parser.add_argument("--nameless", action="store_true", help="it tells no optimizer's name")
     parser.add_argument("--rate", type=float, default=0.125)
     parser.add_argument("--curved", action="store_true")
     parser.add_argument("--everyone", action="store_true")
@@ -303,6 +309,7 @@ if __name__ == "__main__":
                         help="this rank's batches weigh 0; -2: all do")
     parser.add_argument("--no-loss", action="store_true")
     parser.add_argument("--passes", type=int, default=1)
+    parser.add_argument("--step-each", action="store_true", help="a step after each of them")
     parser.add_argument("--void", type=int, default=-1,
                         help="this rank's pass fails half way in step --after")
     parser.add_argument("--change", type=int, default=-1,
@@ -313,7 +320,8 @@ if __name__ == "__main__":
     parser.add_argument("--gate", help="the fault `rank` waits until this file is there")
     parser.add_argument("--after", type=int, default=3)
     parser.add_argument("--point", default="before",
-                        choices=["before", "begun", "half", "step", "after", "evaluation"])
+                        choices=["before", "begun", "half", "between", "again", "step", "after",
+                                 "evaluation"])
     parser.add_argument("--every", type=int,
                         help="in place of --after: the next process goes that much further")
     parser.add_argument("--on", type=int)

@@ -1,13 +1,13 @@
 """The rules of training once more, in NumPy and double precision: what evenstep-simulate is
 compared with.
 
-Written from SEMANTICS.md and ALGORITHMS.md alone, never from the C. A job and a cluster go in as
-the same JSON that the program reads; out come parameters, updates, staleness histograms and virtual
-seconds. Time is exact (no jitter) and events at one instant would go to the lower rank, but cases
-should have none. The network is always dense, relu, dense, softmax;
-minibatches never change (what dynamic batching did is replayed from the run's own history by
-`replay`); evaluation costs nothing and changes nothing. The job itself is in reference_job.py, the
-parameter server in reference_server.py; here are the strategies whose workers go in step."""
+Written from the rules alone, which docs/semantics.md has, never from the C. A job and a cluster go
+in as the same JSON that the program reads; out come parameters, updates, staleness histograms and
+virtual seconds. Time is exact (no jitter) and events at one instant would go to the lower rank, but
+cases should have none. The network is always dense, relu, dense, softmax; minibatches never change
+(what dynamic batching did is replayed from the run's own history by `replay`); evaluation costs
+nothing and changes nothing. The job itself is in reference_job.py, the parameter server in
+reference_server.py; here are the strategies whose workers go in step."""
 import math
 
 import numpy as np

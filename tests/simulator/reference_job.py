@@ -64,7 +64,7 @@ class Result:
     smallest_gap: float = math.inf                     # between two events that could change places
 
     def staleness(self):
-        """The job's figures, SEMANTICS.md 5."""
+        """The job's figures (docs/semantics.md#staleness)."""
         every = sorted(t[3] for t in self.trace)
         samples = sum(t[2] for t in self.trace)
         rank = lambda q: every[max(0, math.ceil(q * len(every)) - 1)]

@@ -1,6 +1,7 @@
-"""Batch norm across workers (SEMANTICS.md 2): each uses its own minibatch; running statistics are
-merged with weights b_i/B, in `sync` with each step, in server strategies with each push, in
-averaging strategies with each average. Against one process in NumPy that uses the same sub-batches.
+"""Batch norm across workers (docs/semantics.md#networks-across-workers): each uses its own
+minibatch; running statistics are merged with weights b_i/B, in `sync` with each step, in server
+strategies with each push, in averaging strategies with each average. Against one process in NumPy
+that uses the same sub-batches.
 
 Merging is that of means and of second moments: variance + mean² - merged mean². Running variance is
 the unbiased one, as PyTorch's."""

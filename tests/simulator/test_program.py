@@ -52,7 +52,7 @@ def test_speedup_and_rates_are_what_the_virtual_seconds_say(tmp_path):
 
 @pytest.mark.parametrize("kind", ["sync", "local-sgd", "asgd", "softsync"])
 def test_the_training_loss_is_that_of_the_last_hundred_updates(tmp_path, kind):
-    """However many rows an update has (SEMANTICS.md 3)."""
+    """However many rows an update has (docs/semantics.md#samples)."""
     ran = Case(tmp_path, {"type": kind}, same=False, steps=150,
                batching={"policy": "static", "sizes": [28, 20, 12, 4]}).run()
     rows = ran.all_rows()

@@ -1,4 +1,4 @@
-"""What must hold whatever the numbers: the checks of ALGORITHMS.md section 0, staleness, jitter,
+"""What must hold whatever the numbers: which strategies are equal, staleness, jitter,
 reruns, dynamic batching, timing alone."""
 import json
 import os
@@ -19,12 +19,12 @@ def run(folder, strategy, **how):
 
 
 def close(a, b):
-    """Strategies that should agree: to 1e-6 of the way for every update (SEMANTICS.md 12)."""
+    """To 1e-6 of the way for every update (docs/semantics.md#equal-sums)."""
     off = moved(a.case, a.params(), b.params())
     assert off <= 1e-6 * max(a.summary["updates"], b.summary["updates"]), off
 
 
-# ---- the checks of ALGORITHMS.md section 0 -------------------------------------------------------
+# ---- strategies that are equal -------------------------------------------------------------------
 
 def test_check_1_softsync_of_all_workers_that_block_is_sync(tmp_path):
     a = run(tmp_path / "a", {"type": "softsync", "n": 1, "pull": "blocking"}, optimizer=MOMENTUM,

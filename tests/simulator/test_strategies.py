@@ -260,8 +260,8 @@ def test_reductions_under_way_at_once_share_their_links(tmp_path, workers):
 
 
 def test_a_push_with_running_statistics_costs_one_latency(tmp_path):
-    """SEMANTICS.md 13: latency + bytes/bandwidth there, the same back, whatever the message is made
-    of."""
+    """latency + bytes/bandwidth there, the same back, whatever the message is made of
+    (docs/virtual-cluster.md#the-clock)."""
     layers = [{"type": "dense", "name": "hidden", "units": 40}, {"type": "batch_norm"},
               {"type": "relu"}, {"type": "dense", "name": "out", "units": 4}]
     link = {"latency_seconds": 0.5, "bytes_per_second": 1e4}

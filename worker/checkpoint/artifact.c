@@ -9,14 +9,15 @@
 #include "worker/checkpoint/artifact.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -157,8 +158,10 @@ int artifact_write(const char *job_dir, const char *name, const struct jobspec *
                state->cursor.samples > 0
                    ? (double)state->applied_samples / (double)state->cursor.samples
                    : 0);
-    if (state->test_accuracy >= 0) {
+    if (!isnan(state->test_accuracy)) {
         set_number(meta, "test_accuracy", state->test_accuracy);
+    }
+    if (!isnan(state->test_loss)) {
         set_number(meta, "test_loss", state->test_loss);
     }
     rc = artifact_save(path, &spec->network, state, false, meta, e);

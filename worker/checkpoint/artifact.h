@@ -14,9 +14,9 @@
 int artifact_write(const char *job_dir, const char *name, const struct jobspec *spec,
                    const struct run_state *state, struct err *e);
 /* Reads parameters and statistics of `net` from an artifact (or checkpoint): a missing, extra or
- * misshapen tensor is named. stats absent: kept. `how` (NULL: strictly): tensors that its `allow`
- * names may be any of these; they keep their values, and a line of the log names them. Returns how
- * many were left out. */
+ * misshapen tensor is named. A file without running statistics leaves `stats` as they are. `how`
+ * (NULL: strictly): tensors that its `allow` names may be any of these; they keep their values, and
+ * a line of the log names them. Returns how many were left out. */
 int artifact_read(const char *path, const struct network *net, const struct init_spec *how,
                   float *params, float *stats, struct err *e);
 /* Lists what artifact_read() would refuse, without reading numbers: each tensor that does not fit

@@ -10,14 +10,15 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "worker/checkpoint/artifact.h"
 #include "worker/checkpoint/own_files.h"
 #include "worker/checkpoint/progress.h"
@@ -161,7 +162,7 @@ static int load(struct checkpoint *out, const char *path, const struct jobspec *
     if (rc >= 0) {
         rc = load_own(out, &s, path, e);
     }
-    out->state.test_accuracy = out->state.test_loss = -1;
+    out->state.test_accuracy = out->state.test_loss = NAN;
     snprintf(out->path, sizeof(out->path), "%s", path);
     safetensors_close(&s);
     if (rc < 0) {

@@ -1,5 +1,5 @@
-/* Checkpoints: safetensors files (DESIGN.md decision 11), written under a temporary name, synced,
- * renamed; a checksum in the metadata detects torn or altered files, and the one before is used.
+/* Checkpoints: safetensors files, written under a temporary name, synced, renamed; a checksum in
+ * the metadata detects torn or altered files, and the one before is used.
  *
  *   JOBDIR/checkpoints/step-000000001234.safetensors
  *

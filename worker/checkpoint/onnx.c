@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "common/version.h"
 #include "worker/checkpoint/artifact.h"
 #include "worker/checkpoint/protobuf.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/hex.h"
-#include "common/proc.h"
+#include "common/text/hex.h"
+#include "common/process/proc.h"
 
 enum { PATH_BYTES = 4096, NAME_BYTES = 100, SUM_TEXT = 2 * SHA256_DIGEST_LENGTH + 1 };
 

@@ -4,10 +4,10 @@
  *   checkpoints/step-000000001234.safetensors
  *   checkpoints/step-000000001234.rank-0.5f0c….state    as the program gave it
  *
- * A name has part of the content's digest, so that writing a step anew never touches what an older
- * checkpoint of that step refers to. The checkpoint names them by `own` in its metadata, a list
- * by rank of {"file", "bytes", "sha256"} (null: that worker has none), and is written last: it is
- * there with all of its states, or not at all.
+ * A name has part of the content's digest, so that a step that is written again never overwrites a
+ * file of an older checkpoint of that step. The checkpoint names them by `own` in its metadata, a
+ * list by rank of {"file", "bytes", "sha256"} (null: that worker has none), and is written last: it
+ * is there with all of its states, or not at all.
  */
 #ifndef WORKER_CHECKPOINT_OWN_FILES_H
 #define WORKER_CHECKPOINT_OWN_FILES_H

@@ -1,9 +1,10 @@
 /* See progress.h. */
 #include "worker/checkpoint/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 static json_t *slices_json(const struct run_state *state)
 {
@@ -22,7 +23,9 @@ static json_t *extra_json(const struct run_state *state)
     if (state->staleness) {
         json_object_set(j, "staleness", state->staleness);
     }
-    json_object_set_new(j, "best", json_real(state->best));
+    if (isfinite(state->best)) {
+        json_object_set_new(j, "best", json_real(state->best));
+    }
     json_object_set_new(j, "elapsed", json_real(state->elapsed));
     return j;
 }
@@ -91,7 +94,8 @@ int progress_read(struct run_state *out, struct progress_run *of, const json_t *
         (rc = read_slices(out, json_object_get(j, "out"), e)) < 0) {
         return rc;
     }
-    out->best = json_number_value(json_object_get(extra, "best"));
+    const json_t *best = json_object_get(extra, "best");
+    out->best = json_is_number(best) ? json_number_value(best) : -INFINITY;
     out->elapsed = json_number_value(json_object_get(extra, "elapsed"));
     json_t *staleness = json_object_get(extra, "staleness");
     out->staleness = json_is_array(staleness) ? json_incref(staleness) : NULL;

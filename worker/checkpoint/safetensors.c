@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/hex.h"
-#include "common/jsonx.h"
+#include "common/text/hex.h"
+#include "common/json/jsonx.h"
 
 enum { HEAD_MAX = 16 << 20, SUM_DIGITS = 64, SUM_TEXT = SUM_DIGITS + 1 };
 
@@ -231,7 +231,7 @@ static int read_tensor(const struct safetensors *s, struct safetensor *t, const 
     json_int_t first = json_integer_value(json_array_get(at, 0)),
                last = json_integer_value(json_array_get(at, 1));
     if (first < 0 || last < first || (size_t)last > room) {
-        return err_set(e, ERR_DATA, "tensor '%s' stands at bytes %lld to %lld, the file has %zu",
+        return err_set(e, ERR_DATA, "tensor '%s' is at bytes %lld to %lld, but the file has %zu",
                        name, (long long)first, (long long)last, room);
     }
     if (strcmp(type, "F32") != 0) {
@@ -262,7 +262,7 @@ static int read_header(struct safetensors *s, struct err *e)
     }
     if (!json_is_object(head)) {
         json_decref(head);
-        return err_set(e, ERR_DATA, "its header is no object");
+        return err_set(e, ERR_DATA, "its header is not an object");
     }
     s->tensors = calloc(json_object_size(head) + 1, sizeof(*s->tensors));
     s->metadata = json_incref(json_object_get(head, "__metadata__"));

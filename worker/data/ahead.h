@@ -1,8 +1,9 @@
-/* Which samples are asked of the disk before their minibatch is gathered, for data sets that are
- * larger than memory. A rank's slices follow each other at one distance as long as the minibatches
- * stay as they are, so those after the hinted one can be told beforehand. While they come as told,
- * twice as many are asked for with each slice, so that the disk always has work; a slice that was
- * not foreseen begins with one again, so that hints which jump about cost no reads.
+/* Read-ahead from disk: which samples are asked for before their minibatch is gathered, for data
+ * sets that are larger than memory. A rank's slices follow each other at one distance as long as
+ * the minibatches stay as they are, so those after the hinted one can be told beforehand. While
+ * they come as told, twice as many are asked for with each slice, so that the disk always has work;
+ * a slice that was not foreseen begins with one again, so that hints which jump about cost no
+ * reads.
  *
  * Only which pages are in memory depends on this, never which samples a minibatch has. */
 #ifndef WORKER_DATA_AHEAD_H

@@ -189,7 +189,7 @@ static int read_members(const struct cifar *c, struct tape *t, struct raw *raw, 
         }
         int64_t size = octal(head + 124, 12);
         if (size < 0 || size > FILE_MAX) {
-            return err_set(e, ERR_DATA, "'%s' is no tar archive: there is no size at byte %lld",
+            return err_set(e, ERR_DATA, "'%s' is not a tar archive: there is no size at byte %lld",
                            c->archive, (long long)begin + 124);
         }
         int i = find_member(c, head);
@@ -247,8 +247,7 @@ static int read_files(const struct cifar *c, struct raw *raw, const char *roots,
     if (why.code == ERR_FORBIDDEN) {
         return err_set(e, ERR_FORBIDDEN, "%s", why.message);
     }
-    err_set(e, ERR_NOT_FOUND, "there is no file '%s' in '%.300s', and no '%s.gz'", c->files[0], dir,
-            c->archive);
+    err_set(e, ERR_NOT_FOUND, "there is no file '%s', and no '%s.gz'", c->files[0], c->archive);
     err_hint(e, "put the binary version there: %s.gz, or what is in it", c->archive);
     return -ERR_NOT_FOUND;
 }

@@ -139,7 +139,7 @@ int dataset_file(const char *roots, const char *dir, const char *name, char *out
         rc = dataset_resolve(roots, dir, packed, out, e);
     }
     if (rc == RESOLVED_NOTHING) {
-        return err_set(e, ERR_NOT_FOUND, "there is no file '%s' in '%.300s'", name, dir);
+        return err_set(e, ERR_NOT_FOUND, "there is no file '%s'", name);
     }
     struct stat st;
     if (rc == RESOLVED_FOUND && stat(out, &st) == 0 &&

@@ -44,7 +44,7 @@ int dataset_peek(struct dataset *d, const struct data_spec *spec, const char *ro
 /* Does the network take these samples, as `spec` normalises them and cuts windows out of them? */
 int dataset_check(const struct dataset *d, const struct data_spec *spec, const struct network *net,
                   struct err *e);
-/* Of a sample as the network gets it: the data set's shape, or the window's. */
+/* The shape of a sample as the network gets it: the data set's, or the window's. */
 struct shape dataset_shape(const struct dataset *d, const struct data_spec *spec);
 void dataset_release(struct dataset *d);
 /* Finds PATH beneath one of the roots into out[4096], symbolic links resolved; ERR_FORBIDDEN if it
@@ -94,10 +94,10 @@ struct once;
  * them do not stay in memory, NULL: all do. */
 void dataset_ahead(const struct dataset_part *part, const struct once *once, const int64_t *index,
                    int64_t n);
-/* Of a data set that is larger than memory the same part, the end of each file, stays in the page
- * cache from one epoch to the next. Samples before it leave the cache once they were read, or each
- * would push out one that is needed sooner. The share that stays where files may take `room` bytes;
- * 1: all. */
+/* The share of each file that stays in the page cache if files may take `room` bytes; 1: all of it.
+ * For a data set that is larger than memory the end of each file stays from one epoch to the next.
+ * Samples before it leave the cache once they were read, because each would push out one that is
+ * needed sooner. */
 double dataset_kept(const struct dataset *d, int64_t room);
 
 /* When a sample is visited: its random choices depend on these and on its index alone. */

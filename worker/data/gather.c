@@ -7,7 +7,7 @@
  * All of it is one mapping from a pixel of the window to a pixel of the picture, so nothing is
  * copied twice. Random choices are a function of (seed, epoch, index of the sample), drawn from a
  * counter. They must not depend on the rank, the minibatch or the order, or a job's results would
- * depend on the speed of its nodes (SEMANTICS.md 2).
+ * depend on the speed of its nodes (docs/semantics.md#samples).
  */
 #include <math.h>
 #include <string.h>

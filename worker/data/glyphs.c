@@ -4,9 +4,9 @@
  * Sample i is a function of (seed, part, i) alone.
  *
  * Made to be learnable but not trivial: the amounts below are tuned so that `mlp`, which knows no
- * translation, stays below 97 % test accuracy while `lenet5` passes 98 % within a few epochs
- * (tests/integration/test_training.py). Drawing must stay cheap, as every rank draws 70,000 of them
- * at its start: a segment touches only the pixels of its bounding box.
+ * translation, stays below 97 % test accuracy while `lenet5` passes 98 % within a few epochs.
+ * Drawing must stay cheap, as every rank draws 70,000 of them at its start: a segment touches only
+ * the pixels of its bounding box.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
-#include "common/jsonx.h"
-#include "common/proc.h"
+#include "common/json/jsonx.h"
+#include "common/process/proc.h"
 #include "common/rng.h"
 #include "worker/data/dataset.h"
 

@@ -42,8 +42,8 @@ struct loader {
     int from_disk;         /* slices whose pages will be asked for before they are gathered */
     struct once once;      /* which of them stay in the page cache */
     struct direct *direct; /* reads the others; NULL: none yet, or there are no such reads */
-    int64_t direct_for;    /* samples of a slice that it is made for */
-    double measured;       /* clock_now() when that was found; 0: not yet */
+    int64_t direct_for;    /* samples per slice for which `direct` was made */
+    double measured;       /* clock_now() when `once` was last computed; 0: not yet */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
@@ -60,9 +60,9 @@ struct loader {
 int loader_start(struct loader *l, const struct dataset *data, const struct data_spec *spec,
                  uint64_t seed, int64_t room, bool threaded, struct err *e);
 enum kept { KEPT_BY_HOST, KEPT_BY_DEVICE };
-/* Has the device keep the samples, if it can and they take at most half of its free memory: then
- * only indices, views and labels are handed out. Before the first hint. Returns enum kept;
- * negative: an error other than memory that ran out. */
+/* Copies the samples to the device for good, if it can keep them and they take at most half of its
+ * free memory. From then on loader_get() returns only indices, views and labels. Before the first
+ * hint. Returns enum kept; negative: an error other than memory that ran out. */
 int loader_keep(struct loader *l, struct device *dev, struct err *e);
 /* Where the device does not keep them: samples go through its feeds, if it has any. Before the
  * first hint. Without memory for a feed, samples are copied in the step that uses them. */

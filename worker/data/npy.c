@@ -24,6 +24,7 @@
 #include "worker/data/files/unpacked.h"
 
 enum { AXES = 4, HEAD_MAX = 65536, CHUNK = 4096, DEFLATE_RATIO = 1032 };
+enum { LABELS = 1 << 24 }; /* whole numbers that a float holds */
 
 struct npy_file {
     gzFile f; /* reads plain files too */
@@ -138,14 +139,13 @@ static int parse_head(struct npy_file *in, const char *head, struct err *e)
 static int read_head(struct npy_file *in, struct err *e)
 {
     unsigned char b[12];
-    if (!read_bytes(in, b, 10) || memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3 ||
+    bool whole = read_bytes(in, b, 10);
+    if (!whole || memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3 ||
         (b[6] > 1 && !read_bytes(in, b + 10, 2))) {
-        return damage(in)
-                   ? err_set(e, ERR_DATA, "cannot read '%s': %s", in->name, damage(in))
-                   : err_set(
-                         e, ERR_DATA,
-                         "'%s' is not a .npy file: it does not begin as one does, at bytes 0 to 7",
-                         in->name);
+        return damage(in) ? err_set(e, ERR_DATA, "cannot read '%s': %s", in->name, damage(in))
+                          : err_set(e, ERR_DATA, "'%s' is not a .npy file: it %s", in->name,
+                                    whole ? "does not begin as one does, at bytes 0 to 7"
+                                          : "has fewer than 10 bytes");
     }
     size_t n = (size_t)b[8] | (size_t)b[9] << 8 |
                (b[6] > 1 ? (size_t)b[10] << 16 | (size_t)b[11] << 24 : 0);
@@ -179,8 +179,10 @@ static int check_size(struct npy_file *in, struct err *e)
     if (!holds || (!packed && in->dim[0] * in->each * in->form.width != bytes)) {
         return err_set(
             e, ERR_DATA,
-            "'%s' should have %lld x %lld values of %d bytes after byte %ld, but has %lld %sbytes",
-            in->name, (long long)in->dim[0], (long long)in->each, in->form.width, in->head_bytes,
+            "'%s' should have %lld x %lld values of %d byte%s each after byte %ld, but has %lld "
+            "%sbytes",
+            in->name, (long long)in->dim[0], (long long)in->each, in->form.width,
+            in->form.width == 1 ? "" : "s", in->head_bytes,
             packed ? (long long)st.st_size : (long long)bytes, packed ? "packed " : "");
     }
     return 0;
@@ -239,9 +241,10 @@ static int put_value(const struct npy_file *in, char to, void *out, int64_t at, 
                 in->name, v, (long long)(place / in->each), (long long)byte);
         }
         ((float *)out)[place] = (float)v;
-    } else if (v < 0 || v >= 1 << 24) {
-        return err_set(e, ERR_DATA, "'%s' has the label %.0f at sample %lld, at byte %lld",
-                       in->name, v, (long long)place, (long long)byte);
+    } else if (v < 0 || v >= LABELS) {
+        return err_set(e, ERR_DATA,
+                       "'%s' has the label %.0f at sample %lld, at byte %lld; labels are 0 to %d",
+                       in->name, v, (long long)place, (long long)byte, LABELS - 1);
     } else {
         ((int32_t *)out)[place] = (int32_t)v;
     }

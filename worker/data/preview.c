@@ -55,7 +55,7 @@ json_t *preview(const char *roots, const char *path, struct err *e)
     struct dataset d;
     struct data_spec spec = {.size = {PICTURE_SIDE, PICTURE_SIDE}};
     if (strlen(path) >= sizeof(spec.path) || strstr(path, "..")) {
-        err_set(e, ERR_INVALID, "'%.80s' is no path of a data set", path);
+        err_set(e, ERR_INVALID, "'%.80s' is not the path of a data set", path);
         return NULL;
     }
     memcpy(spec.path, path, strlen(path) + 1);
@@ -64,7 +64,7 @@ json_t *preview(const char *roots, const char *path, struct err *e)
     }
     spec.format = dataset_detect(roots, dir);
     if (spec.format < 0) {
-        err_set(e, ERR_NOT_FOUND, "'%.200s' is no data set of a format that is known here", path);
+        err_set(e, ERR_NOT_FOUND, "'%.200s' is not a data set of a known format", path);
         return NULL;
     }
     if (dataset_open_unread(&d, &spec, 0, roots, e) < 0) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hex.h"
+#include "common/text/hex.h"
 #include "common/rng.h"
 #include "job/sample.h"
 #include "worker/data/dataset.h"

@@ -1,4 +1,4 @@
-/* Merging of running statistics: see moments.h. A variance is clipped at 0: a difference of sums
+/* Merging of running statistics: see norm_stats.h. A variance is clipped at 0: a difference of sums
  * may fall below by rounding. */
 #include "worker/exchange/norm_stats.h"
 

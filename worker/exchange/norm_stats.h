@@ -1,5 +1,5 @@
-/* Running statistics of batch norm across ranks (SEMANTICS.md 2): means and variances merge through
- * their first two moments.
+/* Running statistics of batch norm across ranks (docs/semantics.md#networks-across-workers): means
+ * and variances merge through their first two moments.
  *
  *   mean = sum s_i * mean_i        var = sum s_i * (var_i + mean_i^2) - mean^2
  *

@@ -24,7 +24,12 @@ int strategy_workers(const struct rank_env *env)
     return env->comm->workers - env->n_lost;
 }
 
-float strategy_accuracy(double correct, double samples)
+double strategy_accuracy(double correct, double samples)
 {
-    return correct < 0 ? NAN : (float)(correct / samples);
+    return correct < 0 ? NAN : correct / samples;
+}
+
+double strategy_score(double accuracy, double loss)
+{
+    return !isnan(accuracy) ? accuracy : !isnan(loss) ? -loss : -INFINITY;
 }

@@ -28,46 +28,48 @@
 #include "worker/exchange/own_state.h"
 #include "worker/exchange/transport/comm.h"
 
-enum {
-    /* most at a time: of workers, of a group, and left from before a restart */
-    RUN_SLICES = SPEC_WORKERS * 4
-};
+/* The most slices that are out at a time: those of workers, of a group, and those left over from
+ * before a restart. */
+enum { RUN_SLICES = SPEC_WORKERS * 4 };
 
 enum action { DO_TRAIN, DO_EVALUATE, DO_PAUSE, DO_STOP, DO_END };
 
 struct leftovers; /* worker/exchange/leftovers.h */
 
-/* This rank's samples in a step, which are fixed. */
+/* This rank's samples in a step that was announced in advance. They do not change any more. */
 struct part {
     struct slice slice;
     int64_t whole; /* samples of all ranks in that step; 0: not known (a server hands them out) */
-    bool last;     /* no other slice of its epoch comes to this rank */
-    const struct leftovers *left; /* its positions go through these; NULL: a server's do not */
+    bool last;     /* this rank gets no other slice of its epoch */
+    const struct leftovers *left; /* maps its positions to samples; NULL: under a server they are
+                                     the positions themselves */
 };
 
 struct work {
     enum action action;
-    struct slice slice;             /* DO_TRAIN: count may be 0 (make no step, still take part) */
+    struct slice slice; /* DO_TRAIN: with a count of 0 the rank makes no step, and takes part in the
+                           exchange all the same */
     int64_t eval_first, eval_count; /* DO_EVALUATE: range of the test set */
     double learning_rate;
-    /* DO_TRAIN: what the slice's gradient counts in a mean: slice.count, unless a user's program
-     * says otherwise before the first bucket. 0: its gradient is zero, and the rank makes no step
-     * of its own */
+    /* DO_TRAIN: the weight of the slice's gradient in a mean. It is slice.count unless a user's
+     * program gives another one before the first bucket. 0: the gradient is zero, and the rank
+     * makes no step of its own */
     double weight;
     bool voided; /* a user's program could not end its backward pass; weight is 0 */
-    /* DO_TRAIN, where rank_env.wants_sure: another step follows this one for certain, and nobody
-     * asks for the replica or for states in between */
+    /* DO_TRAIN, where rank_env.wants_sure: another step is certain to follow, and nothing reads the
+     * replica or takes a state before it */
     bool sure;
     bool further;      /* one more backward pass over the last step (strategy_ops.on_further) */
+    bool absent;       /* with `further`: its program has ended */
     int batch;         /* the minibatch to have a program for (slice.count <= batch) */
     struct slice hint; /* the probable next slice (count 0: unknown), so that loading overlaps */
     int next_batch;    /* a size to prepare in the background, 0: none */
-    /* [n_parts] this step's and those after it, at most 1 + rank_env.ahead, fewer only at the run's
-     * end; NULL if that is 0. Borrowed until the next `next` */
+    /* [n_parts] the part of this step and of those after it: 1 + rank_env.ahead, fewer only at the
+     * run's end. NULL where rank_env.ahead is 0. Borrowed until the next call of `next` */
     const struct part *parts;
     int n_parts;
-    bool updated; /* the trainer's: the device has made the update, in one with computing
-                          (strategy_ops.alone) */
+    bool updated; /* set by the trainer: the device updated the parameters in the same call in which
+                     it computed the gradients (strategy_ops.alone) */
 };
 
 /* How a run ended, as serve(), trainer_run() and keeper_run() return it. */
@@ -75,7 +77,7 @@ enum run_outcome {
     RUN_ENDED,
     RUN_PAUSED,
     RUN_STOPPED,
-    RUN_GOES_ON /* it did not end yet; never returned */
+    RUN_GOES_ON /* it has not ended yet; never returned */
 };
 
 enum save_why { SAVE_CHECKPOINT, SAVE_BEST, SAVE_FINAL, SAVE_PAUSE };
@@ -93,14 +95,14 @@ struct run_state {
     const struct own_state *own; /* [n_own] of the workers by rank; borrowed; n_own 0: none */
     int n_own;
     json_t *staleness; /* array of each worker's staleness_dump(); borrowed; NULL: none is kept */
-    double best;       /* accuracy of the best artifact so far; 0: there is none */
+    double best;       /* strategy_score() of the best artifact so far; -INFINITY: there is none */
     double elapsed;    /* seconds of the job so far; the keeper fills it */
     enum save_why why;
-    double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; < 0: none */
+    double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; NaN: none */
 };
 
-/* What the strategy may ask of the rank it runs in: all function pointers may be called from the
- * main thread (or fiber). */
+/* What a strategy may ask of the rank that it runs in. Its functions are called from the main
+ * thread (or fiber). */
 struct rank_env {
     const struct jobspec *spec;
     struct comm *comm;
@@ -117,70 +119,75 @@ struct rank_env {
     void (*row)(void *ctx, const struct row *row);
     void (*evaluated)(void *ctx, const struct evaluation *ev);
     void (*control)(void *ctx, struct control *out); /* last known; never blocks */
-    /* Ranks of workers that the coordinator has declared lost, into out[SPEC_WORKERS]; how many.
-     * Never blocks. NULL: a loss ends the attempt. */
+    /* Writes the ranks of workers that the coordinator has declared lost into out[SPEC_WORKERS] and
+     * returns how many they are. Never blocks. NULL: a loss ends the attempt. */
     int (*lost)(void *ctx, int *out);
-    /* Where `lost` is: so many of the steps whose rows this rank has told, with so many samples,
-     * are undone, and made again. */
+    /* Set where `lost` is. What this rank has reported last is undone, and will be made again: so
+     * many steps with samples, which had so many. */
     void (*undone)(void *ctx, int staleness, int64_t steps, int64_t samples);
-    int n_lost; /* workers that the run goes on without; the keeper's */
+    int n_lost; /* keeper: workers without which the run goes on */
     /* Keeper: the run goes on without this worker from now on. `left` is borrowed. */
     void (*left)(void *ctx, const struct departure *left);
-    /* Keeper: how often workers that died are to be started again, so far, into out[workers]; how
-     * many of them were at all, 0: `out` is as it was. NULL: nobody comes back. `returned`: this
-     * one is there again. `back` is borrowed. */
+    /* Writes into out[workers] how often each worker has been started again so far, and returns for
+     * how many that is more than 0; if for none, `out` stays as it was. NULL: no worker comes back.
+     */
     int (*seats)(void *ctx, int *out);
+    /* Keeper: this worker is there again. `back` is borrowed. */
     void (*returned)(void *ctx, const struct departure *back);
+    bool comes_back;         /* worker: it has the seat of one that died, and the others run */
     const char *data_digest; /* keeper: of the values of all workers' data set; "": not known */
     int64_t local_step;      /* worker: steps that this rank has made before; mostly 0 */
     bool (*ready)(void *ctx,
                   int batch); /* is a program for this size there? starts preparing it if not */
-    /* The calls that follow (until false) belong to an evaluation or a checkpoint and to no step:
-     * shown as such, and free on a virtual clock. */
+    /* What is called between aside(true) and aside(false) belongs to an evaluation or a checkpoint,
+     * not to a step. It is shown as such and takes no time on a virtual clock. */
     void (*aside)(void *ctx, bool on);
-    /* Keeper: the state of a run at a consistent point, to be written. Blocks are borrowed for the
-     * call. */
+    /* Keeper: writes the state of a run at a consistent point. Blocks are borrowed for the call. */
     int (*save)(void *ctx, const struct run_state *state, struct err *e);
-    /* Workers have states of their own (own_state.h), which belong to every state of the run but
-     * SAVE_BEST; alike on all ranks, keeper included. */
+    /* Workers have states of their own (own_state.h), which every state of the run but SAVE_BEST
+     * contains. The same on all ranks, keeper included. */
     bool keeps_own;
-    /* Worker: this rank's, at the end of the step that was made last; the caller releases it. */
+    /* Worker: the own state of this rank at the end of the last step. The caller releases it. */
     int (*own_state)(void *ctx, struct own_state *out, struct err *e);
-    /* Where a user's program may have ended and be started again (dev_result.absent); else NULL.
-     * give: this rank's own state as it was when the gradients of this step were computed; the
-     * caller releases it. resume: starts the program again, from the parameters in the replica and
-     * that state; its gradients of w are in the replica then, *w, *out and *compute_s as after any
-     * step. state NULL: no rank has one; the error says how the program ended. */
+    /* For user's programs that are started again after they ended (dev_result.absent); else NULL.
+     * give: this rank's own state as it was when the gradients of this step were computed. The
+     * caller releases it. resume: starts the program again from the parameters in the replica and
+     * from that state. Afterwards its gradients of w are in the replica, and *w, *out and
+     * *compute_s are as after any step. w->further: the step is the one before, and its next pass
+     * is the one that counts. state NULL: no rank has a state, and the call fails with how the
+     * program ended. */
     int (*give)(void *ctx, struct own_state *out, struct err *e);
     int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
                   double *compute_s, struct err *e);
-    /* Replicas of a user's program that must be equal (lockstep/equal.h): `marks` floats of this
-     * rank's parameters, false if they are not known; and an error if being `off` by so much in one
-     * of them is more than rounding. marks 0: nothing is compared. */
+    /* For replicas of a user's program that must be equal (lockstep/steps/equal.h). mark: writes
+     * `marks` floats that stand for this rank's parameters; false: they are not known. differs:
+     * fails if `off`, the difference in one mark, is more than rounding. marks 0: nothing is
+     * compared. */
     size_t marks;
     bool (*mark)(void *ctx, float *out);
     int (*differs)(void *ctx, size_t mark, double off, struct err *e);
-    /* NULL, or: *e says that this rank's program has left, and gets its node and last lines. */
+    /* Adds node and last lines of this rank's program, which has left, to *e. May be NULL. */
     void (*parted)(void *ctx, struct err *e);
     int ahead;        /* steps whose slices are announced in advance and then fixed; 0: none */
     bool weighed;     /* work.weight may differ from the samples, so sums carry weights with them */
-    bool wants_sure;  /* work.sure is of use: what is asked in a sure step waits for the next */
+    bool wants_sure;  /* work.sure is used: what is asked in a sure step waits for the next step */
     bool sums;        /* with `weighed`: the loss is a sum, so a sum of gradients is not divided */
-    bool open;        /* programs say at each epoch's end whether another one follows */
-    bool measures;    /* worker: what its program measured counts for all (the strategy sets it) */
+    bool open;        /* at each epoch's end programs say whether another one follows */
+    bool measures;    /* worker: its program's evaluation counts for all; set by the strategy */
     double job_start; /* comm_now() at the job's time 0 */
     void (*served)(void *ctx, int64_t version,
                    double busy_fraction); /* servers: after an update; may be NULL */
-    const json_t *order; /* array of ranks: whose gradients a server takes one after the other, then
-                            as they come; or NULL */
+    /* Array of ranks: a server takes gradients in this order first, then as they arrive. May be
+     * NULL. */
+    const json_t *order;
 };
 
-struct strategy;  /* what every one begins with: below */
+struct strategy;  /* the head of every strategy's own struct: below */
 struct footprint; /* worker/exchange/footprint.h */
 
-/* Who makes the step where a user's own program computes the gradients (worker/program/). */
+/* Who makes the optimizer's step where a user's program computes gradients (worker/program/). */
 enum step_maker {
-    /* The strategy: from gradients, if the program's optimizer is plain SGD; else from the
+    /* The strategy does, from gradients where the program's optimizer is plain SGD, else from the
      * difference that a step of that optimizer makes. */
     STEP_BY_STRATEGY,
     STEP_BY_PROGRAM,       /* its optimizer, on the gradients of its own rank */
@@ -198,51 +205,61 @@ enum step_momentum {
 struct program_part {
     enum step_maker step;
     enum step_momentum momentum;
-    bool gradients_only; /* a difference is no use to it: a program that gives one is refused */
+    bool gradients_only; /* it cannot use a difference: a program that gives one is refused */
 };
 
 struct strategy_ops {
     int id;                             /* CAT_STRATEGY_… */
     bool server;                        /* rank W runs serve() as a parameter server */
     const struct program_part *program; /* never NULL */
-    /* Does an update use this rank's gradients alone, as they are on the device? NULL: never. */
+    /* Does an update use only this rank's gradients, as they are on the device? NULL: never. */
     bool (*alone)(const struct comm *c);
-    /* `state` is where to start: initial parameters (version 0) or a checkpoint; on every rank
-     * (workers have received it). */
+    /* Starts on every rank from `state`: initial parameters (version 0) or a checkpoint. Workers
+     * have received it before. */
     struct strategy *(*start)(struct rank_env *env, const struct run_state *state, struct err *e);
     int (*next)(struct strategy *s, struct work *out, struct err *e);
-    /* From dev_ops.compute's mark: bucket b of the gradients is ready on the device. A failure to
-     * hand it over is reported in `failed`. */
+    /* Called while the device computes: bucket b of the gradients is ready on it. A failure to hand
+     * it over is reported in `failed`. */
     void (*on_bucket)(struct strategy *s, const struct work *w, const struct dev_bucket *b,
                       int index, int n_buckets);
-    /* All gradients of the slice are there; result and compute seconds (waits excluded). */
+    /* All gradients of the slice are ready. r: the result; compute_s: seconds without waits. */
     int (*on_gradients)(struct strategy *s, const struct work *w, const struct dev_result *r,
                         double compute_s, struct err *e);
-    /* After on_bucket for all buckets of one more backward pass over the last step: the same
-     * exchange, but no step, no samples and no row. It may come within `next`, when parameters are
-     * fetched. NULL: gradients of a step are used once. */
+    /* After on_bucket for all buckets of one more backward pass over the last step. The exchange is
+     * that of a step, but it makes no step, counts no samples and reports no row. It may be called
+     * within `next`, when parameters are fetched. NULL: gradients of a step are used once. */
     int (*on_further)(struct strategy *s, const struct work *w, struct err *e);
+    /* NULL, or: asks all ranks between two sums; 1 if `mine` is true on any of them, else 0. Each
+     * asks once. */
+    int (*any)(struct strategy *s, bool mine, struct err *e);
     int (*on_evaluated)(struct strategy *s, const struct work *w, const struct dev_result *r,
                         struct err *e);
     int (*finish)(struct strategy *s, struct err *e); /* after DO_END, DO_PAUSE or DO_STOP */
     void (*free)(struct strategy *s);
-    /* Rank W and up: until the job ends. Strategies without a server have a keeper's half here: it
-     * takes states from rank 0 and saves them. Returns enum run_outcome, or negative. */
+    /* Runs on rank W and up until the job ends. In a strategy without a server it is the keeper's
+     * half, which takes states from rank 0 and saves them. enum run_outcome, or negative. */
     int (*serve)(struct rank_env *env, const struct run_state *state, struct err *e);
-    /* What it keeps in memory and what its all-reduces carry, from the spec alone. */
+    /* Counts the memory that it needs and the floats of its all-reduces, from the spec alone. */
     void (*footprint)(struct footprint *f);
 };
 
 struct strategy {
     const struct strategy_ops *ops;
-    /* code: a bucket could not be handed over; the trainer ends the job with this */
+    /* code set: a bucket could not be handed over; the trainer ends the job with this error */
     struct err failed;
+    /* set by on_gradients: what was summed was one more pass over the step before, in which this
+     * rank's program was away (dev_result.absent); it is there now, and the slice is computed */
+    bool once_more;
 };
 
 const struct strategy_ops *strategy_find(int id); /* NULL if this build has none */
 /* W of the formulas: the workers that take part. Ranks are counted by env->comm->workers. */
 int strategy_workers(const struct rank_env *env);
-/* A row's accuracy; NAN if `correct` is negative: a user's program does not report it. */
-float strategy_accuracy(double correct, double samples);
+/* A row's or an evaluation's accuracy; NAN if `correct` is negative: the loss mse has none, and a
+ * user's program need not tell it. */
+double strategy_accuracy(double correct, double samples);
+/* By what the best of several evaluations is found, the greatest: by accuracy, and where there is
+ * none by the loss. -INFINITY: neither is a number. */
+double strategy_score(double accuracy, double loss);
 
 #endif

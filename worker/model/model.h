@@ -54,7 +54,7 @@ int model_limit(struct model *m);
 /* Finds by trying the largest size below `batch` (which did not fit) that fits: the limit from now
  * on. 0: nothing fits, or memory was not the problem. */
 int model_find_limit(struct model *m, int batch);
-/* The largest size that has a program now (0: none): good for evaluation. */
+/* The largest size that has a program now, for evaluations; 0: none. */
 int model_largest_program(struct model *m);
 
 #endif

@@ -233,6 +233,12 @@ static int no_samples(struct network_engine *g, dev_mark_fn *mark, void *ctx, st
     return rc;
 }
 
+/* Of numbers that are predicted none is correct or false: not known. */
+static int64_t correct_of(const struct network_engine *g, const struct dev_result *r)
+{
+    return g->base.env->spec->network.loss == LOSS_MSE ? -1 : r->correct;
+}
+
 static int compute(struct engine *base, struct work *w, struct dev_result *out, dev_mark_fn *mark,
                    void *ctx, struct err *e)
 {
@@ -244,6 +250,7 @@ static int compute(struct engine *base, struct work *w, struct dev_result *out, 
     w->updated = g->model.replica.alone && ops->fused;
     int rc = w->updated ? dev_step(g->program, &g->in, w->learning_rate, 1.0, out, e)
                         : ops->compute(g->program, &g->in, out, NULL, mark, ctx, e);
+    out->correct = correct_of(g, out);
     comm_pace(base->env->comm, 1.0, (int)w->slice.count);
     return rc;
 }
@@ -266,7 +273,7 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
             rc = base->env->dev->ops->compute(p, &in, &r, NULL, no_mark, NULL, e);
         }
         sum->loss += r.loss;
-        sum->correct += r.correct;
+        sum->correct += correct_of(g, &r);
         sum->finite = sum->finite && r.finite;
         t->phase(t->ctx,
                  PHASE_EVALUATE); /* shows progress: evaluation of a large test set takes long */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/flat.h"
+#include "kernels/host_replica.h"
 #include "worker/program/program.h"
 
 static const char *describe(struct device *dev)
@@ -21,16 +22,6 @@ static int fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n
     (void)first;
     (void)n;
     return b == DEV_PARAMS ? d->settle(d->ctx, e) : 0;
-}
-
-static int store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
-{
-    (void)r;
-    (void)b;
-    (void)first;
-    (void)n;
-    (void)e;
-    return 0;
 }
 
 /* The learning rate is the program's own. */
@@ -50,7 +41,7 @@ static const struct device_ops program_ops = {
     .name = "program",
     .describe = describe,
     .fetch = fetch,
-    .store = store,
+    .store = host_replica_copy,
     .update = update,
 };
 

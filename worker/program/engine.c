@@ -38,7 +38,7 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
 {
     struct program_engine *g = of(base);
     int rc;
-    if ((rc = talk_settle(g, e)) < 0) {
+    if ((rc = again_settle_all(g, e)) < 0) {
         return rc;
     }
     g->p->phase = PHASE_EVALUATE;                              /* as the trainer has told */
@@ -76,8 +76,9 @@ static int settle(void *ctx, struct err *e)
 
 static void make_step(void *ctx, double scale)
 {
+    struct program_engine *g = ctx;
     (void)scale;
-    ((struct program_engine *)ctx)->go = 0;
+    g->go = g->stays_void ? g->go : 0;
 }
 
 static int prepare(struct engine *base, const struct run_state *from, struct err *e)
@@ -124,7 +125,7 @@ static int end_run(struct program_engine *g, enum action why, struct err *e)
         if (m.type == WIRE_LEAVE) {
             g->doing = GONE;
         } else if (m.type == WIRE_BEGIN && (m.flags & WIRE_AGAIN)) {
-            if ((rc = pass_further(g, stop, e)) < 0) {
+            if ((rc = further_sum(g, stop, e)) < 0) {
                 return rc;
             }
         } else if (m.type == WIRE_EPOCH_END || m.type == WIRE_BEGIN) {

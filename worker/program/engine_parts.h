@@ -1,18 +1,19 @@
 /* What the parts of a program's engine share, and no one else: its state, and what each part does
  * with it.
  *
- *     engine.c   the trainer's table: start, evaluation, end
- *     talk.c     what is said and heard: messages, holds, GO
- *     ahead.c    slices that are sent before their step
- *     pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
- *     again.c    a program that ended is started again
- *     state.c    the program's own state
- *     marks.c    whether the program changes parameters in a way of its own
+ *     engine.c        the trainer's table: start, evaluation, end
+ *     step/talk.c     what is said and heard: messages, holds, GO
+ *     step/ahead.c    slices that are sent before their step
+ *     step/pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
+ *     step/further.c  one more pass over the step before
+ *     start/again.c   a program that ended is started again
+ *     step/state.c    the program's own state
+ *     step/marks.c    whether the program changes parameters in a way of its own
  */
 #ifndef WORKER_PROGRAM_ENGINE_PARTS_H
 #define WORKER_PROGRAM_ENGINE_PARTS_H
 
-#include "worker/program/metrics.h"
+#include "worker/program/step/metrics.h"
 #include "worker/program/program.h"
 
 /* What the program does, as far as the rank knows. */
@@ -42,10 +43,17 @@ struct program_engine {
     uint32_t held_at;              /* HELD: the type of what it said */
     bool holding;                  /* WORKS: it was told to wait at what it says next */
     uint32_t go;                   /* flags of the GO that is due */
+    bool stays_void;               /* no pass over the step before lets the optimizer step */
+    int passes, passes_before;     /* summed of step `answered`; of the one before, all */
+    int passes_usual;              /* of each of the two before, 0: they differ */
+    bool several;                  /* a step before had more than one */
+    bool asks;                     /* all ranks ask before one more, or that none follows */
+    bool follows;                  /* they have asked: one more pass follows, which this rank has
+                                      not summed */
     bool differences;              /* the strategy gets them in place of gradients */
     bool summed;                   /* it sums gradients before it lets the optimizer step */
-    double of_sum;                 /* what this rank's sum over its samples is multiplied with to be
-                                      that of the whole step; 1: its loss is a mean, or `summed` */
+    double of_sum;                 /* factor from this rank's sum over its samples to the sum of the
+                                      whole step; 1: its loss is a mean, or `summed` */
     int64_t number, sent;          /* of the step under way; slices that were sent */
     uint32_t told[AHEAD_MOST + 2]; /* by number modulo p->slots: EPOCH_LAST and RUN_LAST of slices
                                       that were sent */
@@ -74,10 +82,10 @@ struct program_engine {
     float *kept;    /* [n_params + n_stats] that the next process starts from; owned; may be NULL */
     bool lost;      /* the process has ended; another one is started when it is needed */
     bool returned;  /* FROM_SERVER: another one waits for START; still lost */
-    struct err why; /* it ended last */
+    struct err why; /* how the process ended last */
     int crashes;    /* in a row */
     int own_ends;   /* those of them that were the program's own doing */
-    int64_t good;   /* steps since the last one */
+    int64_t good;   /* steps since the last crash */
     /* marks.c */
     float *given; /* [2 n_marks] of the parameters that were given, and then; owned */
     size_t n_marks;
@@ -120,14 +128,20 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
 /* What stands as gradients in the block becomes what the program steps on, in strategies that do
  * not sum them. */
 void pass_make_whole(struct program_engine *g);
-/* The program began one more backward pass over the step before (WIRE_AGAIN): follows it to its GO,
- * which has these flags too. */
-int pass_further(struct program_engine *g, uint32_t flags, struct err *e);
-/* The usual time of a pass after one that took so long: falls fast, rises slowly. */
+/* The new usual time of a pass, after a pass that took `took` seconds: falls fast, rises slowly. */
 double pass_usual(double usual, double took, bool made);
 /* As engine_ops.compute. */
 int pass_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                  dev_mark_fn *mark, void *ctx, struct err *e);
+
+/* ---- further.c ------------------------------------------------------------------------------- */
+
+/* The program began one more backward pass over the step before (WIRE_AGAIN): follows it to its GO,
+ * which has these flags too. */
+int further_sum(struct program_engine *g, uint32_t flags, struct err *e);
+/* A process that was started again in the middle of step `answered` goes through the passes that
+ * were summed, which its optimizer leaves out, and makes the next one: as engine_ops.resume. */
+int further_rejoin(struct program_engine *g, struct work *w, struct err *e);
 
 /* ---- again.c --------------------------------------------------------------------------------- */
 
@@ -137,15 +151,21 @@ int again_compute(struct program_engine *g, struct work *w, struct dev_result *o
                   dev_mark_fn *mark, void *ctx, struct err *e);
 /* After BEGIN of the step under way: the parameters stand still until it is made. */
 void again_begun(struct program_engine *g);
-/* In the middle of a pass, of which BEGIN may come with GRADIENTS alone: a program that has begun,
- * by what it wrote into the block, has its parameters copied while it computes, and not while it
- * waits; and need not wait, if the rank grants the step. ctx: the engine. */
+/* Called in the middle of a pass. The block tells whether the program has begun before BEGIN does,
+ * which may come as late as GRADIENTS. If it has, its parameters are copied while it computes, and
+ * not while it waits; and it need not wait if the rank grants the step. ctx: the engine. */
 void again_glance(void *ctx);
 /* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
  * `lost`; else rc. */
 int again_survive(struct program_engine *g, int rc, struct err *e);
 /* The same in talk_settle; the program that stands still may be another one by then. */
 int again_settle(struct program_engine *g, int rc, struct err *e);
+/* talk_settle on all ranks before an evaluation: one whose program ends goes along with the passes
+ * that the others still make over the step. */
+int again_settle_all(struct program_engine *g, struct err *e);
+/* Within it: whether a rank makes one more pass, this one if `mine`. 1, which the caller then sums;
+ * else 0. */
+int again_ask(struct program_engine *g, bool mine, struct err *e);
 /* FROM_OTHERS, as engine_ops.resume. */
 int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
                  struct dev_result *out, double *compute_s, struct err *e);

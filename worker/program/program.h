@@ -11,10 +11,10 @@
 
 #include "job/documents/ranks/joined.h"
 #include "worker/engine.h"
-#include "worker/program/block.h"
-#include "worker/program/describe.h"
-#include "worker/program/link.h"
-#include "worker/program/peers.h"
+#include "worker/program/child/block.h"
+#include "worker/program/child/describe.h"
+#include "worker/program/child/link.h"
+#include "worker/program/child/peers.h"
 
 struct program_ask {
     struct comm *comm; /* borrowed until program_leave, as all */

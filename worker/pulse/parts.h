@@ -13,6 +13,14 @@
 
 enum { PULSE_ROWS = 16384, PULSE_FACTS = 256 };
 
+/* CPU time of steps of one minibatch; older ones count less. */
+struct cpu_used {
+    double seconds, steps;
+    int batch, last; /* of these steps, and of the step before */
+    double at;       /* the process's CPU time at the end of the step before */
+    bool elsewhere;  /* since then the process also used CPU time for something else */
+};
+
 struct pulse {
     struct store *store; /* the thread's */
     struct sender from;  /* of what this rank writes */
@@ -38,12 +46,14 @@ struct pulse {
     enum phase phase;
     double progress_at;
     clockid_t trainer;        /* CPU time of the thread that trains */
-    double worked, worked_at; /* that time when it was last seen to move, and when that was */
+    double worked, worked_at; /* that CPU time when it was last seen to grow; clock_now() then */
     int64_t step, samples, updates;
     int64_t undone_to;          /* rows of steps up to this one were queued, and are not again */
     int64_t received, receives; /* bytes of the keeper's data set; receives 0: none comes */
     double epoch, busy_fraction;
     int batch;
+    double quota; /* CPUs that this process may use; 0: no limit */
+    struct cpu_used cpu;
     struct staleness staleness;
     bool stopping;
     double stop_by;

@@ -7,45 +7,22 @@
  */
 #include "worker/pulse/parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/machine/host.h"
 #include "job/documents/ranks/beat.h"
 
 enum { ROWS_AT_ONCE = 512 };
 static const int64_t turn_ns = 160000000;
 static const double beat_seconds = 0.4;
+static const double CPU_STEPS = 16; /* of before that count beside those of now */
 static const double WORKING = 0.01; /* share of a core: a thread below it waits */
 
 /* ---- the thread's side ----------------------------------------------------------------------- */
-
-/* Those that are there now: where each of many short epochs is evaluated, new ones come as fast as
- * they are sent, and control and heartbeats have to go on. */
-static int send_facts(struct pulse *p, int n)
-{
-    for (; n > 0; n--) {
-        pthread_mutex_lock(&p->lock);
-        json_t *fact = p->n_facts ? json_incref(p->facts[0]) : NULL;
-        pthread_mutex_unlock(&p->lock);
-        if (!fact) {
-            break;
-        }
-        int rc = store_fact_add(p->store, p->from.job, fact, NULL);
-        pthread_mutex_lock(&p->lock);
-        if (rc >= 0 && p->n_facts && p->facts[0] == fact) {
-            json_decref(fact);
-            memmove(p->facts, p->facts + 1, sizeof(p->facts[0]) * (size_t)--p->n_facts);
-        }
-        pthread_mutex_unlock(&p->lock);
-        json_decref(fact);
-        if (rc < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
 
 /* Age of the trainer's last work: a thread that waits for something that never comes uses no CPU, a
  * slow one does. */
@@ -62,9 +39,27 @@ static double work_age(struct pulse *p)
     return now - p->worked_at;
 }
 
+/* What the quota makes of the CPU time of steps. A quota may change at any time. */
+static void add_quota(struct pulse *p, struct beat *b, double quota)
+{
+    struct cpu_used *c = &p->cpu;
+    p->quota = quota;
+    if (quota <= 0) {
+        *c = (struct cpu_used){.elsewhere = true};
+    }
+    if (c->steps > 0) {
+        double keep = fmin(1, CPU_STEPS / c->steps);
+        b->quota_batch = c->batch;
+        b->quota_seconds = c->seconds / c->steps / quota;
+        c->seconds *= keep;
+        c->steps *= keep;
+    }
+}
+
 static json_t *make_beat(struct pulse *p)
 {
     struct beat b = {.from = p->from};
+    double quota = host_quota();
     b.comm_age = p->comm_age ? p->comm_age(p->comm_ctx) : 0;
     snprintf(b.node, sizeof(b.node), "%s", p->node);
     pthread_mutex_lock(&p->lock);
@@ -80,6 +75,7 @@ static json_t *make_beat(struct pulse *p)
     b.staleness = p->staleness;
     b.rows_dropped = (int64_t)p->dropped;
     b.busy_fraction = p->busy_fraction;
+    add_quota(p, &b, quota);
     b.received = p->received;
     b.receives = p->receives;
     json_t *j = beat_json(&b);
@@ -129,52 +125,82 @@ static void take_control(struct pulse *p, const json_t *j)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Sends rows until none is left or the store is away; -1 then. The last of them go with the
- * heartbeat, if one is due; control comes back with either. */
-static int report(struct pulse *p, bool beats)
-{
-    struct row batch[ROWS_AT_ONCE];
-    for (;;) {
-        pthread_mutex_lock(&p->lock);
-        uint64_t first = p->first_row, left = p->n_rows - first,
-                 n = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
-        for (uint64_t i = 0; i < n; i++) {
-            batch[i] = p->rows[(first + i) % PULSE_ROWS];
-        }
-        pthread_mutex_unlock(&p->lock);
-        bool last = left == n;
-        json_t *beat = last && beats ? make_beat(p) : NULL;
-        struct store_report r = {batch, (int)n, beat, last && p->reads_control, NULL};
-        bool asks = n || beat || (last && p->reads_each_turn);
-        int rc = asks ? store_report(p->store, p->from.job, p->from.rank, &r, NULL) : 0;
-        json_decref(beat);
-        if (rc < 0) {
-            return -1;
-        }
-        if (r.control) {
-            take_control(p, r.control);
-        }
-        json_decref(r.control);
-        pthread_mutex_lock(&p->lock);
-        p->first_row = p->first_row > first + n ? p->first_row : first + n;
-        pthread_mutex_unlock(&p->lock);
-        if (last) {
-            return 0;
-        }
-    }
-}
+/* What goes up in one round trip: rows from number `first` on and, once no others are left, a
+ * fact; with the last of them the heartbeat, if one is due. */
+struct bundle {
+    struct row rows[ROWS_AT_ONCE];
+    uint64_t first, n;
+    json_t *fact;
+    bool last;
+};
 
-/* Rows go before facts, because the fact that ends a job comes last; heartbeats go after facts,
- * because facts explain the phase in a heartbeat. */
-static int send_all(struct pulse *p, bool beats)
+static void take_bundle(struct pulse *p, int facts, struct bundle *out)
 {
     pthread_mutex_lock(&p->lock);
-    int facts = p->n_facts;
-    pthread_mutex_unlock(&p->lock);
-    if (facts > 0 && (report(p, false) < 0 || send_facts(p, facts) < 0)) {
-        return -1;
+    uint64_t left = p->n_rows - p->first_row;
+    out->first = p->first_row;
+    out->n = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+    for (uint64_t i = 0; i < out->n; i++) {
+        out->rows[i] = p->rows[(out->first + i) % PULSE_ROWS];
     }
-    return report(p, beats);
+    bool all_rows = left == out->n;
+    out->fact = all_rows && facts > 0 && p->n_facts ? json_incref(p->facts[0]) : NULL;
+    out->last = all_rows && (facts <= 1 || !out->fact);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The queues may have dropped some of it meanwhile. */
+static void drop_bundle(struct pulse *p, const struct bundle *sent)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t after = sent->first + sent->n;
+    p->first_row = p->first_row > after ? p->first_row : after;
+    if (sent->fact && p->n_facts && p->facts[0] == sent->fact) {
+        json_decref(p->facts[0]);
+        memmove(p->facts, p->facts + 1, sizeof(p->facts[0]) * (size_t)--p->n_facts);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+static int send_bundle(struct pulse *p, const struct bundle *b, bool beats)
+{
+    json_t *beat = b->last && beats ? make_beat(p) : NULL;
+    struct store_report r = {.rows = b->rows,
+                             .n_rows = (int)b->n,
+                             .fact = b->fact,
+                             .beat = beat,
+                             .wants_control = b->last && p->reads_control};
+    bool asks = b->n || b->fact || beat || (b->last && p->reads_each_turn);
+    int rc = asks ? store_report(p->store, p->from.job, p->from.rank, &r, NULL) : 0;
+    json_decref(beat);
+    if (rc >= 0 && r.control) {
+        take_control(p, r.control);
+    }
+    json_decref(r.control);
+    return rc;
+}
+
+/* Sends what is there, until the store is away; -1 then. Rows go before facts, because the fact
+ * that ends a job comes last; the heartbeat goes after facts, because facts explain its phase. Of
+ * facts those go that are there now: where each of many short epochs is evaluated, new ones come as
+ * fast as they are sent, and control and heartbeats have to go on. */
+static int send_all(struct pulse *p, bool beats)
+{
+    struct bundle b;
+    b.last = false;
+    pthread_mutex_lock(&p->lock);
+    int facts = p->n_facts, rc = 0;
+    pthread_mutex_unlock(&p->lock);
+    while (rc >= 0 && !b.last) {
+        take_bundle(p, facts, &b);
+        rc = send_bundle(p, &b, beats);
+        if (rc >= 0) {
+            drop_bundle(p, &b);
+        }
+        facts -= b.fact ? 1 : 0;
+        json_decref(b.fact);
+    }
+    return rc < 0 ? -1 : 0;
 }
 
 /* Sleeps until the next turn, or until something urgent is queued. All ranks take their turns at

@@ -13,6 +13,7 @@ static void on_phase(void *ctx, enum phase phase)
     pthread_mutex_lock(&p->lock);
     p->phase = phase;
     p->progress_at = clock_now();
+    p->cpu.elsewhere = p->cpu.elsewhere || phase == PHASE_EVALUATE || phase == PHASE_CHECKPOINT;
     if (phase == PHASE_CHECKPOINT) { /* rows of the steps that it covers would be lost with this
                                         rank */
         pthread_cond_signal(&p->wake);
@@ -30,6 +31,22 @@ static void count_row(struct pulse *p, const struct row *r)
         p->updates++;
         staleness_add(&p->staleness, r->staleness, r->batch);
     }
+}
+
+/* What a step needs of the CPU, waits excluded, says how often a quota allows it. */
+static void count_cpu(struct cpu_used *c, int batch)
+{
+    double now = clock_process_cpu();
+    if (batch != c->batch && batch == c->last) { /* not once, as at the end of an epoch */
+        *c = (struct cpu_used){.batch = batch, .at = c->at, .elsewhere = c->elsewhere};
+    }
+    if (batch == c->batch && batch > 0 && !c->elsewhere) {
+        c->seconds += now - c->at;
+        c->steps++;
+    }
+    c->last = batch;
+    c->at = now;
+    c->elsewhere = false;
 }
 
 /* Rows of steps that are made again are there already. */
@@ -69,6 +86,9 @@ static void on_row(void *ctx, const struct row *r)
     row.attempt = (int16_t)p->from.attempt;
     pthread_mutex_lock(&p->lock);
     count_row(p, r);
+    if (p->quota > 0) {
+        count_cpu(&p->cpu, r->batch);
+    }
     if (r->step > p->undone_to) {
         queue_row(p, &row);
     }
@@ -302,6 +322,9 @@ void pulse_ended(struct pulse *p, enum outcome outcome, const struct err *why)
     struct fact f = fact_of(p, FACT_ENDED);
     f.ended.outcome = outcome;
     f.ended.code = why ? why->code : ERR_NONE;
-    snprintf(f.ended.message, sizeof(f.ended.message), "%s", why ? why->message : "");
+    if (why) { /* a job's error has no field for a hint */
+        snprintf(f.ended.message, sizeof(f.ended.message), "%s%s%s", why->message,
+                 why->hint[0] ? "; " : "", why->hint);
+    }
     tell(p, &f);
 }

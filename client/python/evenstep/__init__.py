@@ -24,22 +24,23 @@ _objects = ()  # what a program that runs alone prepared
 def prepare(*objects, **options):
     """Makes model, optimizer and loader part of the run; returns them in the order given.
 
-    PyTorch: modules, optimizers, one DataLoader for training, schedulers. Keras: one model, before
-    `compile`; or, for a loop of your own, model, optimizer and data. Options of PyTorch:
-    `reduction="sum"` if the loss is a sum over samples; `shard`, a function (dataset, rank,
-    world_size) that gives an iterable data set's part, and `samples`, how many samples an epoch of
-    it has. A program of two phases calls it once more, with the second optimizer and loader.
-    Of Keras: `unfreezes=False` if no later fit() trains weights that are frozen in the first.
+    PyTorch: modules, optimizers, one DataLoader for training, schedulers; several in a list, a
+    tuple or a dict. Keras: one model, before `compile`; or, for a loop of your own, model,
+    optimizer and data. Options of PyTorch: `reduction="sum"` if the loss is a sum over samples;
+    `shard`, a function (dataset, rank, world_size) that gives an iterable data set's part, and
+    `samples`, how many samples an epoch of it has. A program of two phases calls it once more, with
+    the second optimizer and loader. Of Keras: `unfreezes=False` if no later fit() trains weights
+    that are frozen in the first.
     """
     global _objects
     if not objects:
         raise TypeError("prepare() needs at least a model and a loader")
     if not alone():
         if any(_is_keras(o) for o in objects):
-            from . import keras, keras_loop
+            from . import keras
 
-            if len(objects) > 1:
-                return keras_loop.prepare(objects)
+            if len(objects) > 1 or type(objects[0]) in (list, tuple):
+                return keras.loop.prepare(objects)
             return keras.prepare(objects[0], **options)
         from . import torch
 
@@ -59,6 +60,8 @@ def take_part(program):
 
 
 def _is_keras(model):
+    if type(model) in (list, tuple):
+        return any(map(_is_keras, model))
     return any(kind.__module__.startswith("keras.") for kind in type(model).__mro__)
 
 
@@ -131,7 +134,7 @@ def state_dict():
     if not _objects:
         raise Error("state_dict() needs what prepare() was given")
     if any(_is_keras(o) for o in _objects):
-        from .keras_weight import Calls
+        from .keras.weight import Calls
 
         return Calls().state_dict()
     from .torch import state

@@ -184,7 +184,7 @@ class Arrays:
         return self._slice
 
     def begin_slice(self, piece):
-        if not self.run.begin(piece.number):
+        if not self.run.begin(piece):
             return False
         self._slice, self._now = piece, None
         return True

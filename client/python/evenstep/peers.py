@@ -6,8 +6,8 @@
 
 Every program calls exchange() as often and in the same order, so nobody needs a thread: whoever
 calls it waits for the others. It is made for figures, flags and small objects. The ranks' workers
-say where to meet (EVENSTEP_PEERS, worker/program/peers.h), and programs prove to each other that
-they have the job's key before anything else is read. No message is unpickled here.
+say where to meet (EVENSTEP_PEERS, worker/program/child/peers.h), and programs prove to each other
+that they have the job's key before anything else is read. No message is unpickled here.
 """
 
 import os

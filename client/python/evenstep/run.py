@@ -11,6 +11,7 @@ import faulthandler
 import json
 import math
 import os
+import re
 import signal
 import sys
 import traceback
@@ -53,7 +54,8 @@ def _sentence(kind, value, trace, folder):
     said = "".join(traceback.format_exception_only(kind, value)).strip()
     if isinstance(value, Error):
         return said
-    names = [(os.path.join(folder, at.filename), at.lineno) for at in traceback.extract_tb(trace)]
+    files = [at for at in traceback.extract_tb(trace) if at.filename[:1] != "<"]  # <frozen os>
+    names = [(os.path.join(folder, at.filename), at.lineno) for at in files]
     own = [(os.path.relpath(name, folder), n) for name, n in names if name.startswith(folder)]
     return "%s (%s, line %d)" % (said[:SAID_MOST], *own[-1]) if own else said
 
@@ -66,6 +68,7 @@ class Run:
         self._info = library.RunInfo()
         self.over = False  # no slice comes any more
         self.save = None  # gives the bytes of the program's own state
+        self.before_give = None  # parameters into the block, for a rank that gives them to another
         self.before_leave = None  # what is still to be told
         self.on_start = None  # called once, before the first slice; calls start()
         self._open = True  # the program's loop says how many epochs there are
@@ -73,6 +76,7 @@ class Run:
         self.reload = None  # called when they have, if the run started before
         self._ended = 0  # epochs that this process has made
         self._empty = 0  # loops that began behind the run's last epoch
+        self._counts = 0, 0  # samples of the last two slices that were begun
         self._join(about, optimizer, params, stats)
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
@@ -197,9 +201,10 @@ class Run:
         """The rank reads and may change parameters while the next slice begins."""
         return bool(self._library.holds())
 
-    def begin(self, number):
+    def begin(self, piece):
         """False: the job was stopped, make no step."""
-        if not self.over and self._held(self._library.begin, number) == OVER:
+        self._counts = self._counts[1], piece.count
+        if not self.over and self._held(self._library.begin, piece.number) == OVER:
             self.over = True
         return not self.over
 
@@ -248,6 +253,8 @@ class Run:
     def _asked(self, asks, call, *args):
         """The call's answer, once the rank has been given the program's own state if it asks."""
         while (answer := call(*args)) == asks:
+            if asks == GO_SAVE and self.before_give:
+                self.before_give()
             state = self.save() if self.save else b""
             self._library.state(state, len(state))
         return answer
@@ -256,7 +263,8 @@ class Run:
 
     def log(self, metrics):
         if not self.passing or not self._passed:  # else they are of an epoch that is passed over
-            self._library.log(json.dumps(metrics).encode())
+            told = {name: v if math.isfinite(v) else str(v) for name, v in metrics.items()}
+            self._library.log(json.dumps(told).encode())  # JSON has no NaN
 
     def leave(self):
         if self._passed:  # all epochs were made before
@@ -269,6 +277,17 @@ class Run:
         """Ends with this exception. What we refuse ourselves is not tried again."""
         final = isinstance(error, Error) and not isinstance(error, Lost)
         (self._library.refused if final else self._library.failed)(sentence.encode())
+
+    def _why_sizes(self, error):
+        """A state that is kept from batch to batch, as a word model's, meets other rows."""
+        before, now = self._counts
+        if 0 in self._counts or before == now or not re.search("size|shape|dimension", str(error)):
+            return ""
+        return (
+            "; this batch has %d samples and the one before had %d, since a node's share changes: "
+            "keep nothing by sample from batch to batch, or take sync with "
+            "`--set /batching/policy=static`" % (now, before)
+        )
 
     def _watch_end(self):
         """Leaves when the interpreter ends, and tells the rank of an exception that ends it."""
@@ -283,7 +302,8 @@ class Run:
                 sys.stderr.flush()
             finally:
                 if first:
-                    self._quietly(self.failed, value, _sentence(kind, value, trace, folder))
+                    said = _sentence(kind, value, trace, folder)
+                    self._quietly(self.failed, value, said + self._why_sizes(value))
 
         def on_exit():
             if os.getpid() == pid and not ended:

@@ -5,8 +5,8 @@
  *    "gate_open": true, "log_offset": 4096, "training_samples": 60000, "outcome": {…},
  *    "program": {…}, "left": [{…}]}                      the last four where they are known
  *
- * Rows are named up to where they are on disk: later ones may be in the old coordinator's memory
- * alone, and are read again.
+ * `rows` names the last row of each rank that is on disk. Later ones may have been in the old
+ * coordinator's memory only, and are read again.
  */
 #ifndef JOB_DOCUMENTS_COORDINATOR_BOOKMARK_H
 #define JOB_DOCUMENTS_COORDINATOR_BOOKMARK_H
@@ -32,10 +32,11 @@ struct bookmark {
                                release */
 };
 
-/* With room for `ranks`, everything at its beginning. */
+/* Allocates room for `ranks`; every position is the beginning of its stream. */
 void bookmark_init(struct bookmark *b, int ranks);
 json_t *bookmark_json(const struct bookmark *b); /* new reference */
-/* Release it in any case. Takes the places of ranks 0 … `ranks` - 1; those of others are left. */
+/* Takes the positions of ranks 0 … `ranks` - 1 and ignores those of others. Release `out` in any
+ * case. */
 int bookmark_read(struct bookmark *out, int ranks, const json_t *j, struct err *e);
 void bookmark_release(struct bookmark *b);
 

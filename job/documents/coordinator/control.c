@@ -55,3 +55,12 @@ int control_read(struct control *out, const json_t *j, struct err *e)
     }
     return document_close(&d, "the control document", e);
 }
+
+bool control_has_lost(const struct control *c, int rank)
+{
+    bool found = false;
+    for (int i = 0; i < c->n_lost; i++) {
+        found = found || c->lost[i] == rank;
+    }
+    return found;
+}

@@ -18,15 +18,17 @@ struct control {
     int workers; /* sizes that are told */
     int sizes[SPEC_WORKERS];
     bool stop, pause;
-    bool checkpoint;        /* a request when it turns true */
+    bool checkpoint;        /* a checkpoint is asked for each time that it turns true */
     int n_lost;             /* workers that the attempt goes on without: */
     int lost[SPEC_WORKERS]; /* [n_lost] ranks, ascending */
-    /* by rank, how often a worker that died is to be started again, so far; 0 mostly. One that is
-     * started and not lost is there, or about to join */
+    /* by rank, how often its worker has been started again after a death; mostly 0. A worker that
+     * was started again and is not in `lost` takes part, or is about to join */
     int seats[SPEC_WORKERS];
 };
 
 json_t *control_json(const struct control *c); /* new reference */
 int control_read(struct control *out, const json_t *j, struct err *e);
+/* Does the attempt go on without this rank's worker? */
+bool control_has_lost(const struct control *c, int rank);
 
 #endif

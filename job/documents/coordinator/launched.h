@@ -14,10 +14,11 @@ enum { LAUNCHED_FORMAT = 1 };
 struct launched {
     struct sender from;
     int pid;              /* 0: it was about to be started */
-    uint64_t start_ticks; /* with pid: the very process, though its number were used again */
+    uint64_t start_ticks; /* with pid: identifies the process even if its number is used again */
     char launcher[16];    /* "mpirun", "simulator" */
     char host[256];       /* on which it runs, for people; "" in records of older versions, */
-    char space[64];       /* as is this: where the pid means it (proc_space()) */
+    char space[64];       /* as is this: boot and namespace in which the pid is valid
+                             (proc_space()) */
 };
 
 json_t *launched_json(const struct launched *l); /* new reference */

@@ -191,7 +191,7 @@ const struct plan_worker *plan_first_remote(const struct plan *plan)
     return NULL;
 }
 
-const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank)
+const struct plan_worker *plan_worker_with(const struct plan *plan, int rank)
 {
     int server = rank - plan->n_workers;
     return server < 0    ? &plan->workers[rank]
@@ -212,6 +212,7 @@ bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
 
 bool plan_takes_back(const struct plan *plan, const struct jobspec *spec)
 {
-    return plan_outlives_worker(plan, spec) && jobspec_uses_server(spec) && plan->servers == 1 &&
-           !spec->program.given && !plan_first_remote(plan);
+    bool has_all = !jobspec_uses_server(spec) || plan->servers == 1;
+    return plan_outlives_worker(plan, spec) && has_all && !spec->program.given &&
+           !plan_first_remote(plan);
 }

@@ -50,14 +50,14 @@ void plan_release(struct plan *p);
 /* The first worker on a host with an agent; NULL: everything runs on the coordinator's. */
 const struct plan_worker *plan_first_remote(const struct plan *plan);
 bool plan_uses(const struct plan *plan, const char *node); /* does a worker run on it? */
-/* May this attempt go on when one of its workers dies? Without a server, where all compute in the
- * memory of their hosts: a step of theirs can be undone. `spec` is the plan's. */
+/* May this attempt go on when one of its workers dies? In strategies without a server only if all
+ * devices compute in host memory, where a step can be undone. `spec` is the plan's. */
 bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec);
-/* May a worker of such an attempt that died be started again, and join? Under one server, where
- * all run on the coordinator's host and none has a program of a user's. */
+/* May a dead worker of such an attempt be started again and join? Only if all workers run on the
+ * coordinator's host, the job has no user's program, and there is at most one server. */
 bool plan_takes_back(const struct plan *plan, const struct jobspec *spec);
-/* The worker beside which this rank runs: a worker's is its own; further servers run in turn on the
- * nodes (SEMANTICS.md 9). NULL: the keeper, which runs on the coordinator's host. */
-const struct plan_worker *plan_rank_beside(const struct plan *plan, int rank);
+/* The worker on whose node this rank runs: a worker's is its own; further servers run in turn on
+ * the nodes (docs/semantics.md#ranks). NULL: the keeper, which runs on the coordinator's host. */
+const struct plan_worker *plan_worker_with(const struct plan *plan, int rank);
 
 #endif

@@ -1,7 +1,7 @@
 /* See host_beat.h. */
 #include "job/documents/hosts/host_beat.h"
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 json_t *host_beat_json(const struct host_beat *b)
 {

@@ -26,7 +26,7 @@ struct host_beat {
 
 json_t *host_beat_json(const struct host_beat *b); /* new reference */
 void host_beat_read(struct host_beat *out, const json_t *j);
-/* The store's half: adds how old the heartbeat is. */
+/* Called by the store: adds how old the heartbeat is. */
 void host_beat_aged(json_t *j, double age_seconds, bool lost);
 
 #endif

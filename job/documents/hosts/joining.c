@@ -1,7 +1,7 @@
 /* See joining.h. */
 #include "job/documents/hosts/joining.h"
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/sign.h"
 
 json_t *joining_ask_json(const struct joining_ask *a)

@@ -3,7 +3,7 @@
  * they carry the versions of both programs, which must be the same (hostkey_mismatch()).
  *
  *   ask     {"host", "instance", "address", "network", "versions": {…}, "nodes": [names],
- *            "fault": {"message", "hint"}}               the last where its device cannot be used
+ *            "fault": {"message", "hint"}}               "fault" only if its device cannot be used
  *   answer  {"accepted": true, "coordinator", "salt", "key", "own_user"}
  *           {"accepted": false, "message", "hint"}
  *

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { FIGURES = 1 + LOAD_FIGURES };
 static const char *const names[FIGURES] = {"seconds",

@@ -1,6 +1,6 @@
-/* Load: how busy a node was, on average over some seconds (common/machine/load.h). Who sends the
- * node's heartbeats writes it, the store puts its own clock in front, and the API hands out many as
- * lists.
+/* Load: how busy a node was, on average over some seconds (common/machine/load.h). The process that
+ * sends the node's heartbeats writes it, the store puts the time of its own clock in front, and the
+ * API returns many of them as lists.
  *
  *   1764028800000[2,0.42,1.2e9,4e9,15000,8000,null,null,null]
  *     ms since 1970, then seconds, cpu, memory used, memory, received, sent, GPU, its memory used,
@@ -15,7 +15,7 @@
 enum { LOAD_TEXT = 256 };
 /* All but the time. */
 void load_print(const struct load *l, char out[LOAD_TEXT]);
-/* False: it is none. *ms: when its seconds were over. */
+/* False: the text has not this form. *ms: the end of the time that it covers. */
 bool load_parse(struct load *out, double *ms, const char *text);
 
 /* Many, as the API hands them out: lists of the same length, oldest first. */

@@ -46,7 +46,7 @@ struct job_event {
 bool job_event_read(const json_t *data, struct job_event *out);
 /* Did its state change? Else its priority, tags or note did. */
 bool job_event_changes(const struct job_event *event);
-/* What is told of it to others, with whose it is (NULL: nobody's). New reference. */
+/* The event as webhooks send it, with the job's owner (NULL: it has none). New reference. */
 json_t *job_event_told(const json_t *data, const char *owner);
 
 /* ---- node ------------------------------------------------------------------------------------ */

@@ -13,8 +13,8 @@ struct failure {
     int rank;                 /* COORDINATOR: no rank is to blame */
     char node[DOCUMENT_NODE]; /* of that rank; empty: none */
     int attempt;
-    char phase[16];     /* in which a rank was lost; empty: it was not */
-    double age_seconds; /* for how long then */
+    char phase[16];     /* the phase in which the rank was lost; empty: it was not */
+    double age_seconds; /* age of the heartbeat or progress by which it was lost, seconds */
 };
 
 /* rank COORDINATOR, node NULL or empty: none. */
@@ -22,8 +22,8 @@ struct failure failure_of(enum err_code code, const char *message, int rank, con
                           int attempt);
 json_t *failure_json(const struct failure *f); /* new reference */
 /* Has the user's program ended as in the attempt before: ERR_PROGRAM at the same step with the same
- * words, whichever rank they name? Another attempt would end so, too. before: that failure, as
- * failure_json has it; NULL: none. */
+ * words, whichever rank they name? Then another attempt would end in the same way. before: that
+ * failure as failure_json prints it; NULL: none. */
 bool failure_repeats(const char *before, const struct failure *now);
 /* The code that err_name() prints so; false: there is none, and *out is ERR_INTERNAL. */
 bool failure_code(const char *name, enum err_code *out);

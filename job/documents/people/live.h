@@ -1,6 +1,6 @@
 /* Live document: what people see of a running job. The monitor writes it for real attempts, the
  * simulator for virtual ones (summary.h); it stands in the store under the job's `live`, and the
- * API merges it into the job. Every number is defined in SEMANTICS.md.
+ * API merges it into the job. docs/semantics.md defines every number.
  *
  *   {"progress": {…}, "metrics": {…}, "staleness": {…}, "staleness_recent": {…},
  *    "assignment": {"version", "global_batch"}, "servers": […], "workers": […], "seconds": 12.5,

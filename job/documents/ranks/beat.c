@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/seal.h"
 
 static const double longest = 1e9; /* seconds */
@@ -28,6 +28,11 @@ json_t *beat_json(const struct beat *b)
                             json_pack("{s:I, s:I}", "bytes", (json_int_t)b->received, "of_bytes",
                                       (json_int_t)b->receives));
     }
+    if (b->quota_seconds > 0) {
+        json_object_set_new(
+            j, "quota",
+            json_pack("{s:i, s:f}", "batch", b->quota_batch, "step_seconds", b->quota_seconds));
+    }
     return j;
 }
 
@@ -41,6 +46,11 @@ static void read_rest(const struct document *d, struct beat *b)
         struct document r = document_within(d, "receiving");
         b->received = document_integer(&r, "bytes", 0, INT64_MAX);
         b->receives = document_integer(&r, "of_bytes", 0, INT64_MAX);
+    }
+    if (document_has(d, "quota")) {
+        struct document q = document_within(d, "quota");
+        b->quota_batch = (int)document_integer(&q, "batch", 1, INT32_MAX);
+        b->quota_seconds = document_number(&q, "step_seconds", 0, longest);
     }
     if (document_has(d, "at")) {
         b->at = document_integer(d, "at", 0, INT64_MAX);

@@ -4,7 +4,8 @@
  *   {"format": 1, …, "number": 12, "node": "n1", "phase": "computing", "progress_age": 0.1,
  *    "work_age": 0.0, "comm_age": 0.0, "step": 20, "epoch": 0.5, "samples": 640, "updates": 20,
  *    "batch": 32, "staleness": {…}, "rows_dropped": 0, "busy_fraction": 0.3,
- *    "receiving": {"bytes": …, "of_bytes": …}}           the last two where they apply
+ *    "receiving": {"bytes": …, "of_bytes": …},
+ *    "quota": {"batch": 32, "step_seconds": 0.01}}       the last three where they apply
  *
  * It is sealed with its rank's key (job/seal.h). The store adds when it came by its own clock
  * (`at`, ms) and how long ago that is when it is read (`age`, s): the clocks of hosts need not
@@ -36,14 +37,18 @@ struct beat {
     double busy_fraction; /* of a server; 0 elsewhere */
     int64_t received;     /* bytes of the keeper's data set, */
     int64_t receives;     /* of so many; 0: none comes */
-    int64_t at;           /* only read: when it came, ms by the clock of the store */
-    double age;           /* only read: seconds ago */
+    /* A worker with a CPU quota needs at least quota_seconds for a step of quota_batch samples, if
+     * steps follow one another. 0: it has no quota, or has not made enough steps. */
+    int quota_batch;
+    double quota_seconds;
+    int64_t at; /* only read: when it came, ms by the clock of the store */
+    double age; /* only read: seconds ago */
 };
 
 json_t *beat_json(const struct beat *b); /* new reference */
 int beat_read(struct beat *out, const json_t *j, struct err *e);
-/* The same of one as the store hands it out: sealed with the rank's key (job/seal.h), and what it
- * claims with when it came. */
+/* The same for one as the store returns it: the sealed message, what it claims, and when it came.
+ * Checks the seal with the rank's key (job/seal.h). */
 int beat_open(struct beat *out, const json_t *claimed, const struct sign_key *key, struct err *e);
 int64_t beat_came(const json_t *claimed); /* ms by the clock of the store */
 void beat_release(struct beat *b);

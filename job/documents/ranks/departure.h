@@ -1,5 +1,5 @@
 /* Departure: a worker that was lost while its attempt went on without it (docs/decisions/0020). The
- * server tells it in a fact, and the monitor keeps it in its bookmark.
+ * keeper reports it as a fact, and the monitor keeps it in its bookmark.
  *
  *   {"who": 1, "step": 412, "others": 3, "pushes": 120, "staleness": {…}}
  *

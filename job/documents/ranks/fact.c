@@ -1,10 +1,13 @@
 /* See fact.h. */
 #include "job/documents/ranks/fact.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/documents/people/failure.h"
 #include "job/seal.h"
 
@@ -50,6 +53,24 @@ static void write_saved(json_t *j, const struct fact *f, const char *file)
     json_object_set_new(j, f->type == FACT_CHECKPOINT ? "path" : "name", json_string(file));
     json_object_set_new(j, "step", json_integer((json_int_t)f->saved.step));
     json_object_set_new(j, "time", json_real(f->saved.time));
+}
+
+static const char of_signal[] = "exited on signal ";
+
+void fact_describe_end(char lost[DOCUMENT_MESSAGE], int status)
+{
+    if (WIFSIGNALED(status)) {
+        snprintf(lost, DOCUMENT_MESSAGE, "%s%d (%s)", of_signal, WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    } else {
+        snprintf(lost, DOCUMENT_MESSAGE, "exited with code %d", WEXITSTATUS(status));
+    }
+}
+
+bool fact_tells_kill(const char *lost)
+{
+    size_t n = strlen(of_signal);
+    return strncmp(lost, of_signal, n) == 0 && strtol(lost + n, NULL, 10) == SIGKILL;
 }
 
 json_t *fact_json(const struct fact *f)

@@ -42,8 +42,9 @@
 #include "job/documents/ranks/norms.h"
 
 enum { FACT_FORMAT = 1, FACT_FILE = 4096 };
-/* The number of the fact "lost", which is the last word of a rank's worker: above all that it gave
- * itself, and below those of the next one, if it is started again. seat: how often it was. */
+/* The number of the fact "lost", the last report about a rank's process: above all numbers that the
+ * process used itself, and below those of the next process if the worker is started again. seat:
+ * how often it has been started again. */
 int64_t fact_number_last(int seat);
 
 enum fact_type {
@@ -105,16 +106,23 @@ struct fact {
     };
 };
 
+/* fact.lost, of a process with this status of waitpid(): "exited on signal 9 (Killed)", "exited
+ * with code 3". */
+void fact_describe_end(char lost[DOCUMENT_MESSAGE], int status);
+/* Does this description mean that the process was killed by SIGKILL? */
+bool fact_tells_kill(const char *lost);
+
 json_t *fact_json(const struct fact *f); /* new reference */
 /* Release it in any case. */
 int fact_read(struct fact *out, const json_t *j, struct err *e);
-/* The same of one as the store hands it out, sealed with the rank's key (job/seal.h). Which attempt
- * and rank it claims to be of picks the key; 0 where it claims none. */
+/* The same for one as the store returns it, sealed with the rank's key (job/seal.h). fact_claims()
+ * gives attempt and rank that it claims to be of, by which the caller finds the key; 0 if it claims
+ * none. */
 int fact_open(struct fact *out, const json_t *claimed, const struct sign_key *key, struct err *e);
 void fact_claims(const json_t *claimed, int64_t *attempt, int64_t *rank);
 void fact_release(struct fact *f);
-/* Is it one that this rank of so many workers tells, by the table above? first: the lowest rank
- * that is not lost. */
+/* By the table above: may the rank that wrote it, of so many workers, report such a fact? first:
+ * the lowest rank that is not lost. */
 bool fact_is_its_own(const struct fact *f, int first, int workers);
 /* As the event "log" tells people of what was saved: the file's name without its folder, which the
  * browser has no use for. New reference. */

@@ -1,4 +1,4 @@
-/* Joined: what a user's program brought when it joined its ranks (worker/program/join.c). It
+/* Joined: what a user's program brought when it joined its ranks (worker/program/start/join.c). It
  * is not known before, except for what the spec says. It is part of the fact "joined", of the
  * monitor's bookmark and of the live document, under the key `program` each time:
  *

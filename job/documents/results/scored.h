@@ -48,13 +48,13 @@ struct scored_class {
 struct scored_class scored_class(const struct scored *s, int c);
 int64_t scored_right(const struct scored *s); /* samples on the matrix's diagonal */
 
-/* Takes a sample in if its loss is among the greatest; of equal ones the first stays. */
+/* Adds a sample to `worst` if its loss is among the greatest; of equal losses the first stays. */
 void scored_add_worst(struct scored *s, int64_t sample, int label, int answer, double loss);
-/* New references. `s` is left to the caller, with all it points to. */
+/* New references. `s` and all it points to stay the caller's. */
 json_t *scored_json(const struct scored *s);
 json_t *scored_refusal(const struct err *why);
-/* Is an answer of the worker's program such a refusal? Then `e` gets it: ERR_DATA, or this code
- * where it has another. */
+/* Is an answer of the worker's program such a refusal? Then *e is set to it, with ERR_DATA if that
+ * is its code, else with `others`. */
 bool scored_is_refusal(const json_t *j, enum err_code others, struct err *e);
 /* Owns confusion, names and pictures: release it in any case. Fails with the program's own sentence
  * and hint where the program could not do it. */

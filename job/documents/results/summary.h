@@ -31,7 +31,8 @@ struct summary {
     int version, global_batch;             /* of the assignment in force */
     json_t *assignments;                   /* all of the run, oldest first; borrowed */
     const struct evaluations *evaluations; /* all of the run; borrowed */
-    int64_t rank_memory_bytes; /* that the node with the largest minibatch needs as a real rank */
+    int64_t rank_memory_bytes; /* memory that the node with the largest minibatch would need as a
+                                  real rank */
 };
 
 json_t *summary_json(const struct summary *s); /* new reference */

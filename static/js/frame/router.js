@@ -1,9 +1,9 @@
 /* Which page an address means, and showing it. An address is #/PAGE; a page is a folder in views/,
    whose view.js has show(root, route) and gives back {close()}. */
+import {ApiError} from '../api.js';
 import {fill, h} from '../dom.js';
 import {button} from '../widgets.js';
 
-/** @typedef {import('../api.js').ApiError} ApiError */
 /**
  * @typedef {{pattern: RegExp, tab: string, load: () => Promise<{
  *            show(root: Element, route: Page.Route): Promise<Page.View>}>}} PageEntry
@@ -83,7 +83,9 @@ export class Router {
     const alive = () => mine === this.turn;
     const args = (page.pattern.exec(path) || []).slice(1);
     try {
-      const module = await page.load();
+      const module = await page.load().catch(() => {
+        throw new ApiError(0, {detail: 'a part of it did not load'});
+      });
       if (alive()) {
         const view = await module.show(root, {args, params, alive, path});
         if (alive()) {
@@ -100,6 +102,7 @@ export class Router {
   }
 
   /**
+   * "Try again" loads the whole page, since browsers remember a module that did not load.
    * @param {Element} root
    * @param {ApiError} e
    */
@@ -108,7 +111,7 @@ export class Router {
     const title = e.status === 404 ? 'Not found.' : 'This page cannot be shown.';
     fill(root, h('h1', {text: title}),
         h('p', {class: 'sub', text: e.message + (e.hint ? '; ' + e.hint : '')}),
-        h('p', {class: 'actions failure'}, button('Try again', () => this.route()),
+        h('p', {class: 'actions failure'}, button('Try again', () => location.reload()),
             h('a', {class: 'btn', href: '#/', text: 'To the jobs'})));
   }
 }

@@ -82,16 +82,15 @@ function moved(assignments, node) {
 }
 
 /**
- * ' instead of 3.1 s': a step before the first change of minibatches, where it was clearly longer.
+ * A step before the first change of minibatches, where it was clearly longer; else NaN.
  * @param {Api.Assignment[]} assignments
  * @param {number} longest
  */
-function instead(assignments, longest) {
+function before(assignments, longest) {
   const change = assignments.find((a, i) => i > 0 && a.version > 1 && a.measured_step_seconds > 0 &&
           a.predicted_step_seconds > 0);
-  return change && change.measured_step_seconds > longest * 1.05
-      ? ' instead of ' + alike(change.measured_step_seconds, longest)[0]
-      : '';
+  const measured = change?.measured_step_seconds ?? NaN;
+  return measured > longest * 1.05 ? measured : NaN;
 }
 
 /** @param {Compared} c */
@@ -132,13 +131,14 @@ function even({say, workers, spread, own, middle, two}) {
 function changed(c, sizes) {
   const {say, longest, shortest} = c;
   const together = c.spread < TOGETHER;
-  const was = instead(c.assignments, longest);
-  const [least, most] = alike(shortest, longest);
+  const was = before(c.assignments, longest);
+  const [least, most, old] = alike(shortest, longest, was);
+  const instead = known(was) ? ' instead of ' + old : '';
   const tail = together ? '. ' + capital(everyone(c.workers.length)) + ' nodes ' +
-          say('now finish', 'then finished') + ' a step together: ' + most + ' of computing' + was +
-          '.'
+          say('now finish', 'then finished') + ' a step together: ' + most + ' of computing' +
+          instead + '.'
                         : '. Computing a step ' + say('now takes', 'took') + ' between ' + least +
-          ' and ' + most + was + '.';
+          ' and ' + most + instead + '.';
   return {
     parts: [...c.who, ', so its minibatch went from ' + sizes[0] + ' to ' + sizes[1] + tail],
     evidence: stalenessNote(c) + c.evidence + (together ? say('Nothing needs doing.', '') : ''),

@@ -200,9 +200,27 @@ export function atChance(run) {
 function turningPoint(tests) {
   const least = Math.min(...tests.map((t) => t.loss));
   const at = tests.findIndex((t) => t.loss === least);
-  const most = Math.max(...tests.slice(at).map((t) => t.accuracy));
-  const there = most - (tests[at]?.accuracy ?? 0) <= MEANT;
+  const most = Math.max(...tests.slice(at).map((t) => t.accuracy).filter(known));
+  const there = !known(tests[at]?.accuracy) || most - tests[at].accuracy <= MEANT;
   return there ? at : tests.findIndex((t, i) => i >= at && t.accuracy >= most - MEANT);
+}
+
+/**
+ * What stopping at an evaluation gains.
+ * @param {Api.Evaluation} best
+ * @param {Api.Evaluation} now
+ * @param {number} epoch of the best
+ * @param {boolean} past
+ */
+function stopping(best, now, epoch, past) {
+  const say = tense(past);
+  const both = known(best.accuracy) && known(now.accuracy);
+  const how = both ? percent(best.accuracy) + ' were classified correctly at epoch ' + epoch +
+          ', ' + percent(now.accuracy) + ' ' + say('are now', 'in the end') + '. '
+                   : '';
+  return how + 'Stopping there ' +
+      (both && best.accuracy - now.accuracy <= MEANT ? say('loses', 'would have lost') + ' nothing.'
+                                                     : say('is', 'would have been') + ' better.');
 }
 
 /**
@@ -225,14 +243,11 @@ export function overfitting({job, losses, tests, past}) {
       tense(past)('overfits since epoch ' + epoch, 'overfitted from epoch ' + epoch + ' on') +
       ': the test loss rose from ' + loss(best.loss) + ' to ' + loss(now.loss) +
       ', while the train loss fell to ' + loss(path.end) + '.'],
-    evidence: percent(best.accuracy) + ' were classified correctly at epoch ' + epoch + ', ' +
-        percent(now.accuracy) + ' ' + tense(past)('are now', 'in the end') + '. Stopping there ' +
-        (best.accuracy - now.accuracy > MEANT
-                ? tense(past)('is', 'would have been') + ' better.'
-                : tense(past)('loses', 'would have lost') + ' nothing.'),
+    evidence: stopping(best, now, epoch, past),
     key: 'overfits',
     chart: 'loss',
-    action: {text: 'Clone with ' + epoch + ' epochs', href: cloneWith(job.id, {'/epochs': epoch})}
+    action:
+        {text: 'Clone with ' + plural(epoch, 'epoch'), href: cloneWith(job.id, {'/epochs': epoch})}
   };
 }
 

@@ -1,7 +1,7 @@
 /* What can be done about a job that failed: each with what it would change, and the spec of the new
    job that does it. To add one: a function that gives a Remedy or null, and its name in REMEDIES.
    Pure. */
-import {known, list, percent, place, plain, plural} from '../format.js';
+import {known, list, loss, percent, place, plain, plural} from '../format.js';
 import {bestEvaluation, rateAt} from '../measures.js';
 import {classesOf} from '../spec.js';
 
@@ -47,7 +47,7 @@ function restOf(schedule, done, rate) {
  * @param {Failed} failed
  */
 function goodOne({job, tests}) {
-  const best = bestEvaluation(tests.filter((t) => known(t.accuracy)));
+  const best = bestEvaluation(tests.filter((t) => known(t.accuracy) || known(t.loss)));
   const guessing = LIKE_CHANCE / classesOf(job.spec);
   return best && !(best.accuracy <= guessing) ? best : null;
 }
@@ -73,8 +73,10 @@ function resumeFromBest(failed) {
   const later = restOf(schedule, done, rate);
   return {
     title: 'Resume from the last good checkpoint with half the rate',
-    effect: 'the parameters of epoch ' + epoch + ', ' + percent(best.accuracy) +
-        ' correct; learning rate ' + plain(rate) + '; the ' + plural(epochs - done, 'epoch') +
+    effect: 'the parameters of epoch ' + epoch + ', ' +
+        (known(best.accuracy) ? percent(best.accuracy) + ' correct'
+                              : 'test loss ' + loss(best.loss)) +
+        '; learning rate ' + plain(rate) + '; the ' + plural(epochs - done, 'epoch') +
         ' that are left',
     button: 'Resume from epoch ' + epoch,
     spec: again(job, {
@@ -107,14 +109,15 @@ function startSlower(failed) {
 }
 
 /**
- * On the nodes that did not fail.
+ * On the nodes that did not fail. What is wrong with data is so on every node.
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
 function withoutNode({job}) {
   const names = (job.workers || []).map((w) => w.node);
   const rest = names.filter((n) => n !== job.error?.node);
-  if (becameNaN(job) || rest.length === names.length || rest.length === 0 || job.spec?.cluster) {
+  if (becameNaN(job) || job.error?.code === 'data' || rest.length === names.length ||
+      rest.length === 0 || job.spec?.cluster) {
     return null;
   }
   return {

@@ -29,10 +29,14 @@ def _values(models):
 
 def _kill_at(step):
     """TEST_KILL=N: the last rank's first process is killed at its Nth step, or with
-    TEST_KILL_IN=backward at its Nth backward pass; TEST_KILL_IN=hook: a hook raises in that pass,
-    exit: it exits there with a status of its own."""
+    TEST_KILL_IN=backward at its Nth backward pass, or with TEST_KILL_IN=exchange at the Nth
+    exchange of a Keras program; TEST_KILL_IN=hook: a hook raises in that pass, exit: it exits there
+    with a status of its own, refuse: it says that it would fail again, which ends the attempt."""
     last = evenstep.rank() == evenstep.world_size() - 1
     if not step or not last or os.environ.get("EVENSTEP_INCARNATION") != "0":
+        return
+    if os.environ.get("TEST_KILL_IN") == "exchange":
+        _kill_at_exchange(step)
         return
     import torch
     from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -49,6 +53,8 @@ def _kill_at(step):
                 loss.register_hook(fail)
             elif where == "exit":
                 os._exit(3)
+            elif where == "refuse":
+                raise evenstep.Error("it would fail again")
             else:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -62,6 +68,19 @@ def _kill_at(step):
         register_optimizer_step_pre_hook(kill)
 
 
+def _kill_at_exchange(number):
+    from evenstep.keras.steps import Steps
+
+    calls, exchange = iter(range(1, number + 1)), Steps.exchange
+
+    def kill_or_exchange(*args):
+        if next(calls) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return exchange(*args)
+
+    Steps.exchange = kill_or_exchange
+
+
 def _run(name, output):
     models, runs, prepare, join = [], [], evenstep.prepare, arrays.join
 
@@ -69,8 +88,15 @@ def _run(name, output):
         runs.append(join(*params, **options))
         return runs[-1]
 
+    def keep(objects):
+        for o in objects:
+            if hasattr(o, "named_modules") or hasattr(o, "fit"):
+                models.append(o)
+            elif isinstance(o, (list, tuple, dict)):
+                keep(o.values() if isinstance(o, dict) else o)
+
     def prepare_and_keep(*objects, **options):
-        models.extend(o for o in objects if hasattr(o, "named_modules") or hasattr(o, "fit"))
+        keep(objects)
         return prepare(*objects, **options)
 
     _kill_at(int(os.environ.get("TEST_KILL", 0)))

@@ -15,11 +15,10 @@ D = nn.Sequential(nn.Linear(5, 16), nn.Softplus(), nn.Linear(16, 1))
 opt_g = torch.optim.Adam(G.parameters(), lr=1e-2, betas=(0.5, 0.9), eps=1e-3)
 opt_d = torch.optim.Adam(D.parameters(), lr=1e-2, betas=(0.5, 0.9), eps=1e-3)
 sched = [torch.optim.lr_scheduler.ExponentialLR(o, 0.9) for o in (opt_g, opt_d)]
-G, D, opt_g, opt_d, loader, *sched = evenstep.prepare(G, D, opt_g, opt_d, loader, *sched)
-step = 0
+count = {"step": 0}  # a process that is started again has it
+G, D, opt_g, opt_d, loader, *_ = evenstep.prepare(G, D, opt_g, opt_d, loader, *sched, count)
 for epoch in range(4):
     for real, z, alpha in loader:
-        step += 1
         for p in D.parameters():
             p.requires_grad_(True)
         opt_d.zero_grad()
@@ -32,13 +31,14 @@ for epoch in range(4):
         loss_d = D(fake).mean() - D(real).mean() + 10 * penalty
         loss_d.backward()
         opt_d.step()
-        if step % 2 == 0:
+        if count["step"] % 2:
             for p in D.parameters():
                 p.requires_grad_(False)
             opt_g.zero_grad()
             loss_g = -D(G(z)).mean()
             loss_g.backward()
             opt_g.step()
+        count["step"] += 1
     for s in sched:
         s.step()
     print("epoch", epoch, loss_d.item())

@@ -135,6 +135,32 @@ def short_sampler(output):
     _tell_batches(output, DataLoader(numbers(), batch_size=32, sampler=ShortSampler()))
 
 
+class Growing(torch.utils.data.Dataset):
+    """Of which more samples are there in each epoch."""
+
+    def __init__(self):
+        self.samples = 64
+
+    def __len__(self):
+        return self.samples
+
+    def __getitem__(self, i):
+        return (torch.full((1,), float(i)),)
+
+
+def growing(output):
+    data = Growing()
+    loader = DataLoader(data, batch_size=32, shuffle=True)
+    model = nn.Linear(1, 1)
+    model, opt, loader = evenstep.prepare(model, torch.optim.SGD(model.parameters(), 1e-4), loader)
+    for _ in range(3):
+        for (x,) in loader:
+            opt.zero_grad()
+            model(x).sum().backward()
+            opt.step()
+        data.samples += 32
+
+
 def refused_loaders(output):
     """What the rank would be told of each; the sentences go to the log."""
     from evenstep.torch.loader import about_loader
@@ -149,6 +175,30 @@ def refused_loaders(output):
     for i, loader in enumerate(own):
         try:
             about_loader(loader, None if i < 4 else list, None)
+        except evenstep.Error as e:
+            print(e)
+
+
+def _of(package, name, *bases):
+    return type(name, bases, {"__module__": package})
+
+
+def of_other_packages(output):
+    """The sentences go to the log."""
+    from evenstep.torch.given import sort
+
+    class Data(_of("lightning.pytorch.core.datamodule", "LightningDataModule")):
+        pass
+
+    model, loader = nn.Linear(1, 1), DataLoader(numbers(), batch_size=32)
+    trainer = _of("transformers.trainer", "Trainer")
+    shard = _of("accelerate.data_loader", "DataLoaderShard", DataLoader)
+    engine = _of("deepspeed.runtime.engine", "DeepSpeedEngine")
+    sharded = _of("torch.distributed.fsdp", "FullyShardedDataParallel", nn.Linear)
+    for objects in [(model, Data()), (model, trainer()), (model, shard(numbers(), batch_size=32)),
+                    (engine(), loader), (sharded(1, 1), loader)]:
+        try:
+            sort(objects)
         except evenstep.Error as e:
             print(e)
 
@@ -210,3 +260,16 @@ def same_loader_again(output):
                 model(x).sum().backward()
                 opt.step()
     leave(output, model, seen=np.concatenate(seen))
+
+
+def synchronized_norms(output):
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(
+        nn.Sequential(nn.Linear(1, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)))
+    model, opt, loader = evenstep.prepare(
+        model, torch.optim.SGD(model.parameters(), 1e-4), DataLoader(numbers(), batch_size=32)
+    )
+    for (x,) in loader:
+        opt.zero_grad()
+        model(x).mean().backward()
+        opt.step()
+    leave(output, model)

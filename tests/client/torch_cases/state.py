@@ -150,6 +150,13 @@ def bare_parameter(output):
     loop(output, model, opt, full(data()), step)
 
 
+def wraps_what_is_prepared(output):
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), 0.05)
+    model, opt, loader = evenstep.prepare(model, opt, full(data()))
+    nn.parallel.DistributedDataParallel(model)
+
+
 def evaluates_with_gradients(output):
     """One epoch of training, then loops over the training data that only look."""
     model = mlp()

@@ -39,7 +39,7 @@ extern standin_turns standin_lock;
 #define LOCKED std::lock_guard<standin_turns> locked(standin_lock)
 
 [[noreturn]] void standin_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Counts a call; true: it is the one that is to fail. `name` is told by standin_failed. */
+/* Counts a call; true: it is the one that is to fail. `name`: for messages. */
 bool standin_call(const char *name);
 /* What a call returns; if it is an error of CUDA's runtime, cudaGetLastError has it too. */
 cudaError_t standin_result(cudaError_t code);

@@ -14,7 +14,7 @@
 
 #include "agent/config.h"
 #include "common/machine/host.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { WORDS = 24, WORD = 200 };
 
@@ -250,8 +250,8 @@ static void nodes_must_be_possible_on_this_host(void **state)
 {
     static const struct mistake mistakes[] = {
         {STORE PLACES "--node a", ERR_INVALID, "--node 'a'"},
-        {STORE PLACES "--node a=tpu:1", ERR_INVALID, "is no device"},
-        {STORE PLACES "--node a=cpu:0", ERR_INVALID, "is no device"},
+        {STORE PLACES "--node a=tpu:1", ERR_INVALID, "is not a device"},
+        {STORE PLACES "--node a=cpu:0", ERR_INVALID, "is not a device"},
         {STORE PLACES "--node a=cuda:0", ERR_DEVICE, "this host has 0 GPUs"},
         {STORE PLACES "--node a=cpu:1 --node a=cpu:2", ERR_INVALID, "two nodes of this name"},
         {STORE PLACES "--label rack", ERR_INVALID, "--label 'rack'"},

@@ -92,7 +92,7 @@ static void the_daemon_is_told_what_was_asked_for(void **state)
     daemon_line_free(&line);
 }
 
-/* No daemon starts others, and none by a shell (DESIGN.md decision 3). */
+/* No daemon starts others, and none by a shell. */
 static void the_daemon_starts_no_others(void **state)
 {
     struct daemon_line line = made(&config);

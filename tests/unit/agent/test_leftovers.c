@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "agent/leftovers.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 static char parent[64];
 

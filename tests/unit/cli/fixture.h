@@ -23,7 +23,7 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum { ANSWERS = 8, ASKED_BYTES = 8192, PRINTED_BYTES = 1 << 16 };
 

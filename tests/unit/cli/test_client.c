@@ -45,7 +45,7 @@ static void what_is_no_address_is_refused(void **state)
     (void)state;
     run("nodes", "--url ftp://h");
     assert_int_equal(ran.status, 3);
-    assert_said(ran.err, "'ftp://h' is no address: expected http://HOST:PORT");
+    assert_said(ran.err, "'ftp://h' is not an address: expected http://HOST:PORT");
     run("nodes", "--url 127.0.0.1:8080");
     assert_int_equal(ran.status, 3);
     assert_int_equal(service.n_asked, 0);

@@ -7,7 +7,7 @@
 
 #include "cli/run/ignore.h"
 #include "cli/run/pack.h"
-#include "cli/run/places.h"
+#include "cli/run/refusals.h"
 #include "cli/run/tar.h"
 
 static char dir[PATH_MAX], outside[PATH_MAX];
@@ -182,12 +182,12 @@ static void the_systems_folders_are_no_projects(void **state)
     for (const char *const *one = (const char *const[]){"/", "/etc", "/usr/lib/python3", "/home",
                                                         "/proc/1", "/var", NULL};
          *one; one++) {
-        assert_string_equal(places_no_project(*one), "it is the system's");
+        assert_string_equal(refusal_of_folder(*one), "it is the system's");
     }
     for (const char *const *one = (const char *const[]){"/srv/train", "/usr/src/net", "/etcetera",
                                                         "/opt/net", "/usr/local/share/net", NULL};
          *one; one++) {
-        assert_null(places_no_project(*one));
+        assert_null(refusal_of_folder(*one));
     }
 }
 
@@ -197,10 +197,10 @@ static void a_file_that_cannot_be_executed_is_told(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s/run", dir);
     write_at("run", "vm\n", 0755);
-    assert_said(places_no_program(path), "neither a script");
+    assert_said(refusal_of_program(path), "neither a script");
     write_at("run", "#!/bin/sh\n", 0755);
-    assert_null(places_no_program(path));
-    assert_null(places_no_program("/bin/sh"));
+    assert_null(refusal_of_program(path));
+    assert_null(refusal_of_program("/bin/sh"));
 }
 
 static void results_that_go_into_the_folder_are_not_packed(void **state)

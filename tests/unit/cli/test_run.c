@@ -96,7 +96,7 @@ static void a_program_is_uploaded_submitted_and_followed_to_its_end(void **state
                 "\"args\": [\"--lr\", \"0.1\", \"--workers\", \"9\"]}}");
     assert_asked(3, "GET /api/v1/jobs/" ID);
     assert_asked(4, "GET /api/v1/jobs/" ID "/logs?rank=0");
-    assert_said(ran.err, "packed 1 files of ");
+    assert_said(ran.err, "packed 1 file of ");
     assert_said(ran.err, "/#/jobs/" ID "\n");
     assert_said(ran.err, "\nloss \"1\"\n");
     assert_null(strstr(ran.err, "not the program"));
@@ -216,9 +216,9 @@ static void what_cannot_be_run_is_not_sent(void **state)
         {"$", "is a folder: name the file to run in it"},
         {"$/notes.txt", "does not end in .py and is not executable"},
         {"--folder /usr $/train.py", "is not in the folder '/usr'"},
-        {"--set seed=1 $/train.py", "--set: 'seed' is no JSON pointer"},
+        {"--set seed=1 $/train.py", "--set: 'seed' is not a JSON pointer"},
         {"--set /seed $/train.py", "--set '/seed': expected POINTER=VALUE"},
-        {"--set /name/x=1 $/train.py", "'/name/x' leads into something that is no object"},
+        {"--set /name/x=1 $/train.py", "'/name/x' leads into something that is not an object"},
         {"--detach --output /tmp $/train.py", "--output waits for the job's end"},
         {"--workers 0 $/train.py", "--workers '0': expected a number from 1 to 1024"},
         {"--wrokers 2 $/train.py", "did you mean '--workers'?"},

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/archive/archive.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "common/archive/tar.h"
 
 enum { ENTRIES = 300 };

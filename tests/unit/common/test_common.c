@@ -12,16 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/buf.h"
+#include "common/text/buf.h"
 #include "common/clock.h"
 #include "common/err.h"
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "common/log.h"
 #include "common/opt.h"
 #include "common/path.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "common/rng.h"
-#include "common/words.h"
+#include "common/text/words.h"
 
 static void an_error_keeps_code_message_and_cause(void **state)
 {
@@ -62,6 +62,29 @@ static void a_buffer_stops_at_its_cap(void **state)
     assert_string_equal(text, "0123456789");
     free(text);
     buf_release(&b);
+}
+
+/* Formatted text is printed into the room that there is: at each edge of it, and beyond the cap. */
+static void formatted_text_is_whole_wherever_it_ends(void **state)
+{
+    char wanted[300];
+    struct buf b;
+    (void)state;
+    for (int n = 0; n < 280; n++) {
+        memset(wanted, 'x', (size_t)n);
+        snprintf(wanted + n, sizeof wanted - (size_t)n, "%d;", n);
+        buf_init(&b, (size_t)n + 2 + (n > 9) + (n > 99));
+        for (int i = 0; i < n; i++) {
+            buf_add(&b, "x", 1);
+        }
+        buf_addf(&b, "%d;", n);
+        assert_false(b.failed);
+        assert_string_equal(b.data, wanted);
+        buf_addf(&b, "%d", 1); /* the cap is reached, the room may not be */
+        assert_true(b.failed);
+        assert_string_equal(b.data, wanted);
+        buf_release(&b);
+    }
 }
 
 static void malformed_json_is_refused_with_line_and_column(void **state)
@@ -302,6 +325,7 @@ static void a_list_in_a_line_is_read_word_by_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formatted_text_is_whole_wherever_it_ends),
         cmocka_unit_test(an_error_keeps_code_message_and_cause),
         cmocka_unit_test(a_buffer_stops_at_its_cap),
         cmocka_unit_test(a_list_in_a_line_is_read_word_by_word),

@@ -1,5 +1,5 @@
-/* Memory that there is (common/machine/memory.h): the machine's, or what the least of the control groups
- * above this process leaves; pages of files count as unused. */
+/* Memory and processors that there are (common/machine/memory.h, groups.h): the machine's, or what the
+ * least of the control groups above this process leaves; pages of files count as unused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/machine/groups.h"
 #include "common/machine/memory.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 static const char *const meminfo =
     "MemTotal:        1000 kB\nMemFree:   100 kB\nMemAvailable:    600 kB\n";
@@ -92,6 +93,40 @@ static void in_a_container_the_root_is_the_group(void **state)
     assert_memory(*state, 300000, 200000);
 }
 
+static void assert_quota(const char *root, double quota, const char *group)
+{
+    char proc[300], groups[300];
+    struct group least = {.path = ""};
+    snprintf(proc, sizeof proc, "%s/proc", root);
+    snprintf(groups, sizeof groups, "%s/groups", root);
+    assert_true(group_cpu_quota(proc, groups, &least) == quota);
+    assert_string_equal(*least.path ? least.path + strlen(groups) : "", group);
+}
+
+static void the_least_quota_of_the_groups_holds(void **state)
+{
+    assert_quota(*state, 0, "");
+    put(*state, "proc/self/cgroup", "0::/a/b\n");
+    assert_quota(*state, 0, "");
+    put(*state, "groups/a/b/cpu.max", "max 100000\n");
+    assert_quota(*state, 0, "");
+    put(*state, "groups/a/cpu.max", "150000 100000\n");
+    assert_quota(*state, 1.5, "/a");
+    put(*state, "groups/a/b/cpu.max", "20000 100000\n");
+    assert_quota(*state, 0.2, "/a/b");
+}
+
+static void a_quota_of_version_1_is_in_two_files(void **state)
+{
+    put(*state, "proc/self/cgroup", "4:cpuset:/a\n3:cpu,cpuacct:/x/y\n2:memory:/z\n0::/\n");
+    put(*state, "groups/cpu/x/y/cpu.cfs_quota_us", "-1\n");
+    put(*state, "groups/cpu/x/y/cpu.cfs_period_us", "100000\n");
+    assert_quota(*state, 0, "");
+    put(*state, "groups/cpu/x/cpu.cfs_quota_us", "40000\n");
+    put(*state, "groups/cpu/x/cpu.cfs_period_us", "100000\n");
+    assert_quota(*state, 0.4, "/cpu/x");
+}
+
 #define TEST_(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void)
 {
@@ -100,6 +135,8 @@ int main(void)
         TEST_(a_group_of_version_2_and_those_above_it_count),
         TEST_(a_group_of_version_1_has_other_names),
         TEST_(in_a_container_the_root_is_the_group),
+        TEST_(the_least_quota_of_the_groups_holds),
+        TEST_(a_quota_of_version_1_is_in_two_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

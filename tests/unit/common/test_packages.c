@@ -13,7 +13,7 @@
 #include "common/clock.h"
 #include "common/machine/interpreters.h"
 #include "common/machine/packages.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 static struct err err_;
 

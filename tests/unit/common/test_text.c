@@ -1,4 +1,4 @@
-/* Unsafe characters (common/text.h): where they are found, and how they are shown. */
+/* Unsafe characters (common/text/text.h): where they are found, and how they are shown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 static const struct {
     const char *text, *shown;

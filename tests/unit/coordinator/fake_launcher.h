@@ -72,15 +72,16 @@ static inline bool fake_looked_for(void *ctx, struct attempt *a)
     return true;
 }
 
-static inline bool fake_poll(void *ctx, const struct attempt *a, int *exit_code, char *why,
-                             size_t why_bytes)
+/* What its output says is read as mpirun's is. */
+static inline bool fake_poll(void *ctx, const struct attempt *a, struct attempt_end *end)
 {
     struct fake_attempt *t = fake_find(ctx, a->job, a->number);
     if (t && !t->over) {
         return false;
     }
-    *exit_code = t ? t->code : -1;
-    snprintf(why, why_bytes, "%s", t ? t->why : "");
+    *end = (struct attempt_end){.exit_code = t ? t->code : -1};
+    snprintf(end->why, sizeof end->why, "%s", t ? t->why : "");
+    mpirun_read_end(end);
     return true;
 }
 

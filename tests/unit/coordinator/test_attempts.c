@@ -1,4 +1,4 @@
-/* What becomes of a job when its attempt ends (coordinator/turn/run.c through sched_tick). */
+/* What becomes of a job when its attempt ends (coordinator/turn/run/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 #include "job/documents/results/summary.h"

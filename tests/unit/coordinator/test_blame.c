@@ -1,5 +1,5 @@
 /* Whose failure it was when an attempt is lost: a node's, which then rests (store/node_rest.c); a
- * host's, which is waited for (coordinator/turn/run_end.c); and how soon the next attempt follows
+ * host's, which is waited for (coordinator/turn/run/end.c); and how soon the next attempt follows
  * (attempts_back_off). */
 #include "tests/unit/coordinator/world.h"
 

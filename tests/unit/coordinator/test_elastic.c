@@ -79,7 +79,7 @@ static void it_begins_with_what_is_there(void **state)
     assert_int_equal(workers_of(last_attempt(w, id)), 2);
     submit(w, "{'elastic': {'min': 1, 'max': 2}, 'workers': 2, 'min_workers': 1}", few);
     tick(w, 0.5);
-    assert_text_of(w, few, "/waiting", "it asks for 1 workers, and 0 nodes are free");
+    assert_text_of(w, few, "/waiting", "it asks for 1 worker, and 0 nodes are free");
 }
 
 static void it_grows_when_a_node_joins_and_stays(void **state)
@@ -287,6 +287,22 @@ static void its_nodes_are_free_where_the_coordinator_ends_between_two_attempts(v
     assert_int_equal(number_field(w, id, "restarts"), 0);
 }
 
+/* Of a long queue a turn tries the head and a part of the rest (queue.c). */
+static void it_goes_on_at_once_however_many_wait_before_it(void **state)
+{
+    enum { OTHERS = 400 };
+    char id[STORE_ID], other[STORE_ID];
+    int step = 2;
+    struct world *w = world_running(state, 3, "{" ELASTIC "}", id);
+    submit(w, "{'priority': 2}", other);
+    for (int i = 0; i < OTHERS; i++) {
+        submit(w, "{'priority': 1, 'workers': 9}", other);
+    }
+    steps_for(w, id, &step, 1);
+    changes_size(w, id, step);
+    assert_int_equal(workers_of(last_attempt(w, id)), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +319,7 @@ int main(void)
         IN_A_WORLD(who_pauses_it_while_it_changes_its_size_has_it_paused),
         IN_A_WORLD(a_worker_that_died_is_replaced_when_its_node_is_well),
         IN_A_WORLD(its_nodes_are_free_where_the_coordinator_ends_between_two_attempts),
+        IN_A_WORLD(it_goes_on_at_once_however_many_wait_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

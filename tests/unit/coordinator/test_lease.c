@@ -1,4 +1,4 @@
-/* Who may work (coordinator/turn/lease.c): two coordinators on one store, in one folder and in two, an
+/* Who may work (coordinator/lease.c): two coordinators on one store, in one folder and in two, an
  * outage of the store, and a scheduler whose lease another one has taken. */
 #include "tests/unit/coordinator/world.h"
 

@@ -1,4 +1,4 @@
-/* The monitor's arithmetic: means, speeds, deadlines, thinning (coordinator/measure.c). */
+/* The monitor's arithmetic: means, speeds, deadlines, thinning (coordinator/monitor/measure.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

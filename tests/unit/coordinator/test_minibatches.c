@@ -4,15 +4,16 @@
 
 #include "job/network/network.h"
 
-/* Rows of both workers with these minibatches; rank 1 takes `factor` times as long per sample. */
-static void uneven_steps(struct world *w, const char *id, int from, int to, const int sizes[2],
-                         double factor)
+/* Rows of both workers with these minibatches, so many seconds apart; rank 1 takes `factor` times
+ * as long per sample. */
+static void rows_apart(struct world *w, const char *id, int from, int to, const int sizes[2],
+                       double factor, double apart)
 {
     for (int step = from; step <= to; step++) {
         for (int r = 0; r < 2; r++) {
             struct row row = {.step = step,
                               .local_step = step,
-                              .time = step * 0.1,
+                              .time = step * apart,
                               .epoch = step * 0.01,
                               .loss = 1.0f / (float)step,
                               .compute_seconds = (float)(0.001 * sizes[r] * (r ? factor : 1)),
@@ -22,6 +23,12 @@ static void uneven_steps(struct world *w, const char *id, int from, int to, cons
             say_row(w, id, &row);
         }
     }
+}
+
+static void uneven_steps(struct world *w, const char *id, int from, int to, const int sizes[2],
+                         double factor)
+{
+    rows_apart(w, id, from, to, sizes, factor, 0.1);
 }
 
 static const char dynamic[] =
@@ -57,6 +64,24 @@ static void minibatches_follow_measured_speeds_and_the_reason_names_a_node(void 
     json_decref(all);
 }
 
+/* It computes as fast as the other, since it waits for it and has quota left. */
+static void a_node_that_its_quota_will_stop_gets_fewer_samples(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, dynamic, id);
+    struct beat b = beat_of(w, id, 1, PHASE_COMPUTE);
+    b.batch = b.quota_batch = 32;
+    b.quota_seconds = 3 * 0.032;
+    say_beat_of(w, id, &b);
+    pass(w, 2);
+    uneven_steps(w, id, 2, 60, (int[2]){32, 32}, 1);
+    pass(w, 2);
+    json_t *job = job_of(w, id);
+    assert_int_equal((int)number_at(job, "/workers/0/batch"), 48);
+    assert_int_equal((int)number_at(job, "/workers/1/batch"), 16);
+    json_decref(job);
+}
+
 static void equal_minibatches_stay_equal_whatever_is_measured(void **state)
 {
     char id[STORE_ID];
@@ -81,14 +106,10 @@ static void nothing_is_moved_once_the_job_was_told_to_stop(void **state)
     json_decref(all);
 }
 
-static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **state)
+/* The job ends, and the next one begins with the minibatches that its steps were worth: its plan. */
+static json_t *plan_after(struct world *w, const char *id)
 {
-    char id[STORE_ID], next[STORE_ID];
-    struct world *w = world_running(state, 2, dynamic, id);
-    for (int i = 0; i < 10; i++) { /* several sizes, so that a and k are told apart */
-        int sizes[2] = {i % 2 ? 40 : 32, i % 2 ? 24 : 32};
-        uneven_steps(w, id, 2 + i * 10, 11 + i * 10, sizes, 3);
-    }
+    char next[STORE_ID];
     pass(w, 2);
     ended(w, id, "finished");
     assert_state(w, id, "succeeded");
@@ -97,15 +118,38 @@ static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **s
     json_t *plan = last_attempt(w, next)->plan;
     assert_int_equal((int)number_at(plan, "/first/sizes/0"), 48);
     assert_int_equal((int)number_at(plan, "/first/sizes/1"), 16);
+    return plan;
+}
+
+static void the_next_job_on_the_same_nodes_starts_with_what_was_learned(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, dynamic, id);
+    for (int i = 0; i < 10; i++) { /* several sizes, so that a and k are told apart */
+        int sizes[2] = {i % 2 ? 40 : 32, i % 2 ? 24 : 32};
+        uneven_steps(w, id, 2 + i * 10, 11 + i * 10, sizes, 3);
+    }
+    json_t *plan = plan_after(w, id);
     assert_true(number_at(plan, "/speeds/0") > 2 * number_at(plan, "/speeds/1"));
+}
+
+/* All of its steps together are shorter than what is taken together as one observation. */
+static void a_job_that_is_over_in_a_moment_leaves_a_profile_too(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, dynamic, id);
+    rows_apart(w, id, 2, 30, (int[2]){32, 32}, 3, 0.001);
+    plan_after(w, id);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_WORLD(minibatches_follow_measured_speeds_and_the_reason_names_a_node),
+        IN_A_WORLD(a_node_that_its_quota_will_stop_gets_fewer_samples),
         IN_A_WORLD(equal_minibatches_stay_equal_whatever_is_measured),
         IN_A_WORLD(nothing_is_moved_once_the_job_was_told_to_stop),
+        IN_A_WORLD(a_job_that_is_over_in_a_moment_leaves_a_profile_too),
         IN_A_WORLD(the_next_job_on_the_same_nodes_starts_with_what_was_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,21 @@ static void claims_are_ignored_where_only_the_possibility_is_asked_for(void **st
     json_decref(nodes);
 }
 
+static void a_restart_goes_on_with_as_few_as_the_spec_allows(void **state)
+{
+    (void)state;
+    json_t *nodes = some_nodes(); /* 3 can be reached from here */
+    struct jobspec spec = {.workers = 4, .min_workers = 3};
+    struct placement_ask ask = {.nodes = nodes, .spec = &spec, .local_host = "here", .attempt = 2};
+    expect(&ask, "a b slow");
+    ask.attempt = 1;
+    expect(&ask, "waits: it asks for 4 workers, and there are 3 nodes");
+    spec.min_workers = 4;
+    ask.attempt = 2;
+    expect(&ask, "waits: it asks for 4 workers, and there are 3 nodes");
+    json_decref(nodes);
+}
+
 static void names_and_labels_choose(void **state)
 {
     (void)state;
@@ -92,7 +107,7 @@ static void names_and_labels_choose(void **state)
     }
     snprintf(spec.nodes[0], sizeof spec.nodes[0], "old=no");
     expect(&(struct placement_ask){.nodes = nodes, .spec = &spec},
-           "waits: it asks for 1 workers, and there are 0 nodes that the spec names");
+           "waits: it asks for 1 worker, and there are 0 nodes that the spec names");
     json_decref(nodes);
 }
 
@@ -111,10 +126,12 @@ static void a_host_that_cannot_be_reached_has_no_nodes(void **state)
 static void what_is_kept_for_others_is_not_taken(void **state)
 {
     (void)state;
-    json_t *nodes = some_nodes(), *reserved = json_pack("{s:b}", "a", 1);
+    json_t *nodes = some_nodes();
+    struct names reserved = {0};
+    names_add(&reserved, "a", 0);
     struct jobspec spec = {.workers = 1};
-    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec, .reserved = reserved}, "b");
-    json_decref(reserved);
+    expect(&(struct placement_ask){.nodes = nodes, .spec = &spec, .reserved = &reserved}, "b");
+    names_release(&reserved);
     json_decref(nodes);
 }
 
@@ -141,14 +158,15 @@ a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy(void
 static void only_nodes_that_are_worth_waiting_for_are_reserved(void **state)
 {
     (void)state;
-    json_t *nodes = some_nodes(), *reserved = json_object();
+    json_t *nodes = some_nodes();
+    struct names reserved = {0};
     struct jobspec spec = {.workers = 5};
-    placement_reserve(reserved, &(struct placement_ask){.nodes = nodes, .spec = &spec});
-    assert_int_equal(json_object_size(reserved), 0);
+    placement_reserve(&reserved, &(struct placement_ask){.nodes = nodes, .spec = &spec});
+    assert_int_equal(reserved.count, 0);
     spec.workers = 4;
-    placement_reserve(reserved, &(struct placement_ask){.nodes = nodes, .spec = &spec});
-    assert_int_equal(json_object_size(reserved), 4);
-    json_decref(reserved);
+    placement_reserve(&reserved, &(struct placement_ask){.nodes = nodes, .spec = &spec});
+    assert_int_equal(reserved.count, 4);
+    names_release(&reserved);
     json_decref(nodes);
 }
 
@@ -305,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_come_first_and_equals_by_name),
         cmocka_unit_test(claims_are_ignored_where_only_the_possibility_is_asked_for),
+        cmocka_unit_test(a_restart_goes_on_with_as_few_as_the_spec_allows),
         cmocka_unit_test(names_and_labels_choose),
         cmocka_unit_test(a_host_that_cannot_be_reached_has_no_nodes),
         cmocka_unit_test(what_is_kept_for_others_is_not_taken),

@@ -138,6 +138,10 @@ static void what_a_job_starts_from_lies_beneath_a_root_or_among_the_artifacts(vo
     assert_non_null(realpath(file, real));
     OK(planner_find_init("models/a.safetensors", root, w->place->dir, path, &err_));
     assert_string_equal(path, real);
+    char roots[500];
+    snprintf(roots, sizeof roots, "%s/none::%s:", w->place->dir, root);
+    OK(planner_find_init("models/a.safetensors", roots, w->place->dir, path, &err_));
+    assert_string_equal(path, real);
     snprintf(dir, sizeof dir, "%s/jobs/0123456789abcdef/artifacts", w->place->dir);
     OK(proc_mkdirs(dir, 0755, &err_));
     snprintf(file, sizeof file, "%s/model.safetensors", dir);

@@ -1,4 +1,4 @@
-/* Which queued jobs start, on which nodes, and in which order (coordinator/turn/queue.c, placement.c
+/* Which queued jobs start, on which nodes, and in which order (coordinator/turn/queue/queue.c, placement.c
  * through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 

@@ -1,5 +1,5 @@
 /* What becomes of a job that somebody asks something of: to be cancelled, paused, resumed, or to
- * leave a host or a coordinator that stops (coordinator/turn/run.c through sched_tick). */
+ * leave a host or a coordinator that stops (coordinator/turn/run/run.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 static void a_queued_job_that_is_cancelled_becomes_cancelled(void **state)

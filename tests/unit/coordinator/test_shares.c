@@ -1,5 +1,5 @@
 /* How nodes are shared among owners of jobs: whose turn it is, and who waits because of a quota
- * (coordinator/turn/shares.c, coordinator/files/quotas.c through sched_tick). */
+ * (coordinator/turn/queue/shares.c, coordinator/files/quotas.c through sched_tick). */
 #include "tests/unit/coordinator/world.h"
 
 /* A coordinator with these quotas: JSON with single quotes. */

@@ -405,4 +405,21 @@ static inline void move(struct site *s, const char *id, enum job_state from, enu
     OK(store_job_transition(s->store, id, from, to, NULL, &err_));
 }
 
+/* The status of an answer to a request with this header; an error must be a problem document. `body`
+ * may be NULL. */
+static inline long status_with(struct site *s, const char *method, const char *path,
+                               const char *header, const char *body)
+{
+    struct answer a = ask(
+        s,
+        (struct ask){
+            .method = method, .path = path, .token = s->token, .body = body, .headers = {header}});
+    long status = a.status;
+    if (status >= 400) {
+        expect_problem(&a, status, NULL);
+    }
+    answer_release(&a);
+    return status;
+}
+
 #endif

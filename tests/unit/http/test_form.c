@@ -1,5 +1,4 @@
-/* The form of requests: what frames a body, targets and Host, lengths, media types, conditions,
- * ids. Most of it no decent client would send, so it goes over plain sockets.
+/* The form of requests: what frames a body, targets and Host, lengths, media types, ids. Most of it no decent client would send, so it goes over plain sockets.
  */
 #include <zlib.h>
 
@@ -258,18 +257,6 @@ static void accept_headers_mean_what_rfc_9110_says(void **state)
     } codings[] = {{NULL, 0},        {"gzip", 1000},        {"deflate, GZIP;q=0.5", 500},
                    {"*", 1000},      {"gzip;q=0, *", 0},    {"identity", 0},
                    {"*;q=0.001", 1}, {"x-gzip;q=0.5", 500}, {"x-gzi", 0}};
-    static const struct {
-        const char *header;
-        bool weak, strong;
-    } etags[] = {{NULL, false, false},
-                 {"*", true, true},
-                 {"\"a\"", true, true},
-                 {"W/\"a\"", true, false},
-                 {"\"b\"", false, false},
-                 {"\"b\" , \"a\"", true, true},
-                 {"a", false, false},
-                 {"\"b\", \"a-gzip\"", false, true},
-                 {"\"a-gzipped\"", false, false}};
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         assert_int_equal(accept_type(types[i].header, types[i].type), types[i].quality);
@@ -277,25 +264,6 @@ static void accept_headers_mean_what_rfc_9110_says(void **state)
     for (size_t i = 0; i < sizeof codings / sizeof *codings; i++) {
         assert_int_equal(accept_coding(codings[i].header, "gzip"), codings[i].quality);
     }
-    for (size_t i = 0; i < sizeof etags / sizeof *etags; i++) {
-        assert_int_equal(accept_etag(etags[i].header, "\"a\"", true), etags[i].weak);
-        assert_int_equal(accept_etag(etags[i].header, "\"a\"", false), etags[i].strong);
-    }
-}
-
-static long status_with(struct site *s, const char *method, const char *path, const char *header,
-                        const char *body)
-{
-    struct answer a = ask(
-        s,
-        (struct ask){
-            .method = method, .path = path, .token = s->token, .body = body, .headers = {header}});
-    long status = a.status;
-    if (status >= 400) {
-        expect_problem(&a, status, NULL);
-    }
-    answer_release(&a);
-    return status;
 }
 
 static void what_no_answer_can_be_is_406_and_what_is_no_json_415(void **state)
@@ -390,34 +358,6 @@ static void every_answer_has_an_id_which_is_the_clients_if_it_gave_one(void **st
     answer_release(&a);
 }
 
-static void if_match_guards_a_change(void **state)
-{
-    struct site *s = *state;
-    char id[STORE_ID], path[64], etag[256], header[300];
-    submit(s, SPEC("guarded"), id);
-    snprintf(path, sizeof path, "/api/v1/jobs/%s", id);
-    struct answer a = get(s, path);
-    assert_true(header_of(&a, "ETag", etag));
-    answer_release(&a);
-    snprintf(header, sizeof header, "If-Match: %s", etag);
-    assert_int_equal(status_with(s, "PATCH", path, "If-Match: \"old\"", "{\"priority\": 3}"), 412);
-    assert_int_equal(status_with(s, "PATCH", path, header, "{\"priority\": 3}"), 200);
-    assert_int_equal(status_with(s, "PATCH", path, header, "{\"priority\": 4}"), 412);
-    assert_int_equal(status_with(s, "PATCH", path, "If-Match: *", "{\"priority\": 5}"), 200);
-    assert_int_equal(store_job_change(s->store, id, &(struct job_change){.priority = &(int){6}},
-                                      "queued-0-3-1", &err_),
-                     JOB_WAS_ANOTHER);
-    assert_int_equal(store_job_change(s->store, id, &(struct job_change){.priority = &(int){6}},
-                                      "queued-0-5-2", &err_),
-                     0);
-    move(s, id, JOB_QUEUED, JOB_CANCELLING);
-    move(s, id, JOB_CANCELLING, JOB_CANCELLED);
-    assert_int_equal(status_with(s, "DELETE", path, header, NULL), 412);
-    assert_int_equal(store_job_delete(s->store, id, "queued-0-6-3", &err_), JOB_WAS_ANOTHER);
-    snprintf(header, sizeof header, "If-Match: \"x\", \"cancelled-0-6-3\"");
-    assert_int_equal(status_with(s, "DELETE", path, header, NULL), 204);
-}
-
 static void an_idempotency_key_is_its_askers_own_and_not_empty(void **state)
 {
     struct site *s = *state;
@@ -453,30 +393,6 @@ static void events_of_an_unknown_job_are_404(void **state)
     }
 }
 
-static void an_unchanged_file_is_304_with_its_own_length_and_head_has_no_range(void **state)
-{
-    struct site *s = *state;
-    char etag[256], header[300], value[256];
-    struct answer a = get(s, "/app.js");
-    assert_true(header_of(&a, "ETag", etag));
-    answer_release(&a);
-    snprintf(header, sizeof header, "If-None-Match: %s", etag);
-    a = ask(s, (struct ask){.method = "GET", .path = "/app.js", .headers = {header}});
-    expect_status(&a, 304);
-    assert_true(header_of(&a, "Content-Length", value)); /* that of 200, which RFC 9110 allows */
-    assert_string_equal(value, "10");
-    assert_false(header_of(&a, "Transfer-Encoding", value));
-    assert_true(header_of(&a, "Cache-Control", value));
-    assert_string_equal(value, "no-cache");
-    assert_true(header_of(&a, "ETag", value));
-    answer_release(&a);
-    a = ask(s, (struct ask){.method = "HEAD", .path = "/app.js", .headers = {"Range: bytes=2-4"}});
-    expect_status(&a, 200);
-    assert_true(header_of(&a, "Content-Length", value));
-    assert_string_equal(value, "10");
-    answer_release(&a);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,10 +407,8 @@ int main(void)
         cmocka_unit_test(what_no_answer_can_be_is_406_and_what_is_no_json_415),
         cmocka_unit_test(a_large_answer_is_compressed_for_who_takes_that),
         cmocka_unit_test(every_answer_has_an_id_which_is_the_clients_if_it_gave_one),
-        cmocka_unit_test(if_match_guards_a_change),
         cmocka_unit_test(an_idempotency_key_is_its_askers_own_and_not_empty),
         cmocka_unit_test(events_of_an_unknown_job_are_404),
-        cmocka_unit_test(an_unchanged_file_is_304_with_its_own_length_and_head_has_no_range),
     };
     return cmocka_run_group_tests(tests, site_open, site_close);
 }

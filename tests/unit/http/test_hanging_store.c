@@ -1,6 +1,6 @@
 /* A store that takes connections and does not answer. Sessions that only it knows are asked for on
  * threads that may wait; who needs no store is answered meanwhile, and who asks the store soon
- * afterwards is refused without another wait (http/connections.c).
+ * afterwards is refused without another wait (http/threads/connections.c).
  */
 #include <poll.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* Jobs over HTTP: the documents of DESIGN.md section 9, and every way a submission can be wrong. */
+/* Jobs over HTTP: their documents, and every way a submission can be wrong. */
 #include "common/clock.h"
 #include "tests/unit/http/fixture.h"
 
@@ -360,6 +360,31 @@ static void the_priority_can_be_changed_and_nothing_else(void **state)
     answer_release(&a);
 }
 
+static void one_that_has_ended_has_tags_and_a_note_to_change_but_no_priority(void **state)
+{
+    struct site *s = *state;
+    char id[STORE_ID], path[96];
+    submit(s, SPEC("over"), id);
+    ID_PATH(path, id, "");
+    move(s, id, JOB_QUEUED, JOB_FAILED);
+    struct answer a = ask(s, (struct ask){.method = "PATCH",
+                                          .path = path,
+                                          .token = s->token,
+                                          .body = "{\"tags\": [\"a\"], \"priority\": 7}"});
+    expect_status(&a, 409);
+    assert_non_null(strstr(text_at(a.json, "/detail"), "its state is failed"));
+    answer_release(&a);
+    a = ask(s, (struct ask){.method = "PATCH",
+                            .path = path,
+                            .token = s->token,
+                            .body = "{\"tags\": [\"b\"], \"note\": \"c\"}"});
+    expect_status(&a, 200);
+    assert_int_equal(json_array_size(json_object_get(a.json, "tags")), 1);
+    assert_string_equal(text_at(a.json, "/tags/0"), "b");
+    assert_int_equal((int)number_at(a.json, "/priority"), 0);
+    answer_release(&a);
+}
+
 static void what_cannot_be_a_job_is_404_on_every_route(void **state)
 {
     struct site *s = *state;
@@ -419,6 +444,7 @@ int main(void)
         cmocka_unit_test(what_others_changed_is_in_an_answer_soon),
         cmocka_unit_test(a_job_that_has_not_ended_is_not_deleted),
         cmocka_unit_test(the_priority_can_be_changed_and_nothing_else),
+        cmocka_unit_test(one_that_has_ended_has_tags_and_a_note_to_change_but_no_priority),
         cmocka_unit_test(what_cannot_be_a_job_is_404_on_every_route),
         cmocka_unit_test(a_script_in_a_name_stays_text),
     };

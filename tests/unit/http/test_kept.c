@@ -1,5 +1,5 @@
 /* What the server keeps to answer again: digests of files by path, size and time (http/content/digests.c)
- * and answers that many ask for (http/recent.c); and answers that depend on what is not known yet.
+ * and answers that many ask for (http/answer/recent.c); and answers that depend on what is not known yet.
  */
 #include "tests/unit/http/fixture.h"
 
@@ -7,7 +7,7 @@
 
 #include "http/content/files.h"
 #include "http/content/text.h"
-#include "http/recent.h"
+#include "http/answer/recent.h"
 
 /* ---- digests --------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * the server really answers. It is started in the project's folder.
  */
 #include "docs/print/fold.h"
-#include "http/api/openapi.h"
+#include "http/openapi/openapi.h"
 #include "http/routes.h"
 #include "job/sweep/sweep.h"
 #include "store/sweeps.h"

@@ -1,4 +1,4 @@
-/* Sign-in by a proxy's header (http/access/proxy.c, http/gate.c). */
+/* Sign-in by a proxy's header (http/access/proxy.c, http/request/gate.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,10 +22,10 @@ static void what_cannot_be_meant_is_refused(void **state)
         {"X User", "viewer", here, "'X User' cannot be the header"},
         {"Cookie", "viewer", here, "'Cookie' cannot be the header"},
         {"", "viewer", here, "'' cannot be the header"},
-        {"X-User", "king", here, "'king' is no role"},
+        {"X-User", "king", here, "'king' is not a role"},
         {"X-User", "viewer", none, "needs --proxy-address"},
         {"X-User", "viewer", NULL, "needs --proxy-address"},
-        {"X-User", "viewer", names, "'localhost' is no address"},
+        {"X-User", "viewer", names, "'localhost' is not the address"},
     };
     struct proxy p;
     (void)state;

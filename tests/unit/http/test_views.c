@@ -1,5 +1,4 @@
-/* What the charts read: series with the contract of DESIGN.md section 9, last steps, workers,
- * staleness, assignments, evaluations. */
+/* What the charts read: series, last steps, workers, staleness, assignments, evaluations. */
 #include "http/content/csv.h"
 #include "store/history.h"
 #include "tests/unit/http/fixture.h"

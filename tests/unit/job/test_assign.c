@@ -1,6 +1,6 @@
 /* Minibatch policy: sizes always sum to the global batch within their bounds, and all finish
- * together to within a quantum (ALGORITHMS.md 2.3). What the balancer makes of them is in
- * test_balancer.c. */
+ * together to within a quantum (docs/semantics.md#minibatches). What the balancer makes of them is
+ * in test_balancer.c. */
 #include "tests/unit/job/assignments.h"
 
 enum { MOST = 64 };
@@ -149,8 +149,7 @@ static void without_bounds_the_closed_form_holds(void **state)
 
 static void bounds_on_both_sides_share_the_excess(void **state)
 {
-    /* shares 70, 25, 5 within [10, 40]: clamping and dividing again would fail (ALGORITHMS.md 2.3)
-     */
+    /* shares 70, 25, 5 within [10, 40]: clamping and dividing again would fail */
     struct split s = {.workers = 3,
                       .B = 100,
                       .min_batch = 10,

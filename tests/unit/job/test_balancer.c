@@ -1,6 +1,5 @@
-/* The balancer: it moves minibatches only when that is worth it, with a reason that names the node
- * (ALGORITHMS.md 2.3, DESIGN.md decision 7). Step times are drawn, so whole trainings take a
- * moment. */
+/* The balancer: it moves minibatches only when that is worth it, with a reason that names the node.
+ * Step times are drawn, so whole trainings take a moment. */
 #include "tests/unit/job/assignments.h"
 
 struct node {
@@ -115,6 +114,7 @@ static void a_balancer_that_was_released_holds_nothing(void **state)
     open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
     balancer_release(&b);
     assert_true(!b.profiles && !b.rows_since && !b.recent && !b.steady);
+    assert_true(!b.windows && !b.limits);
     balancer_release(&b); /* as balancer_init has done where it failed */
 }
 
@@ -174,8 +174,8 @@ static void a_node_that_changes_its_speed_is_named(void **state)
     nodes[1].k = .003; /* someone else uses bob's machine */
     train(&b, nodes, 1, 40, 80);
     assert_true(b.changes > changes);
-    assert_non_null(strstr(b.current.reason, "bob computes "));
-    assert_non_null(strstr(b.current.reason, "slower"));
+    assert_memory_equal(b.current.reason, "bob takes ", 10);
+    assert_non_null(strstr(b.current.reason, " times as long as the median for a step"));
     assert_true(step_seconds(&b, nodes) < 1.12 * best_seconds(&b, nodes));
     nodes[3].k = .001; /* dan is as fast as the others again */
     changes = b.changes;
@@ -238,6 +238,26 @@ static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
     balancer_release(&b);
 }
 
+/* Nothing is gained by it, and whoever it is: the first worker too. */
+static void a_limit_of_memory_is_followed_at_a_loss(void **state)
+{
+    (void)state;
+    for (int who = 0; who < 4; who++) {
+        const struct node nodes[] = {{0, .001, 0}, {0, .001, 0}, {0, .001, 0}, {0, .001, 0}};
+        char reason[100];
+        struct balancer b;
+        open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
+        train(&b, nodes, 0, 0, 10);
+        check_sizes(&b.current, (int[]){64, 64, 64, 64});
+        b.profiles[who].max_batch = 32;
+        assert_true(balancer_decide(&b, 11));
+        assert_int_equal(b.current.sizes[who], 32);
+        snprintf(reason, sizeof reason, "%s has memory for a minibatch of at most 32", names[who]);
+        assert_string_equal(b.current.reason, reason);
+        balancer_release(&b);
+    }
+}
+
 static void reasons_read_well_at_any_ratio(void **state)
 {
     const struct node nodes[] = {{0, .0001, 0}, {0, .0001, 0}, {0, .0001, 0}, {0, .0123, 0}};
@@ -278,14 +298,35 @@ static void speeds_are_those_of_an_equal_split(void **state)
 
 static void of_two_nodes_one_is_held_against_the_other(void **state)
 {
-    const struct node nodes[] = {{0, .001, 0}, {0, .004, 0}};
+    static const struct node nodes[2][2] = {{{0, .001, 0}, {0, .004, 0}},
+                                            {{0, .004, 0}, {0, .001, 0}}};
+    static const char *const reasons[] = {
+        "ada computes 4.0 times faster than bob; its minibatch goes from 128 to 204",
+        "bob computes 4.0 times faster than ada; its minibatch goes from 128 to 204"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct balancer b;
+        open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
+        train(&b, nodes[i], 0, 0, 10);
+        assert_string_equal(b.current.reason, reasons[i]);
+        balancer_release(&b);
+    }
+}
+
+/* A minibatch that was made for another speed: 1.1 times slower than the median does not explain
+ * that one of 76 becomes one of 28; that a step takes 3 times as long does. */
+static void a_reason_is_of_the_size_of_the_change(void **state)
+{
+    struct node nodes[] = {{0, .001, 0}, {0, .003, 0}, {0, .003, 0}, {0, .003, 0}};
     struct balancer b;
     (void)state;
-    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
+    open_balancer(&b, policy(BATCH_DYNAMIC, 152), 4);
     train(&b, nodes, 0, 0, 10);
-    assert_string_equal(
-        b.current.reason,
-        "ada computes 4.0 times faster than bob; its minibatch goes from 128 to 204");
+    assert_int_equal(b.current.sizes[0], 76);
+    nodes[0].k = .0033; /* someone else uses ada's machine */
+    train(&b, nodes, 0, 10, 60);
+    assert_memory_equal(b.current.reason, "ada takes ", 10);
+    assert_non_null(strstr(b.current.reason, " times as long as the median for a step"));
     balancer_release(&b);
 }
 
@@ -399,9 +440,11 @@ int main(void)
         cmocka_unit_test(a_node_that_changes_its_speed_is_named),
         cmocka_unit_test(a_fast_node_that_gives_samples_away_is_not_told_to_be_fast),
         cmocka_unit_test(a_minibatch_that_memory_does_not_hold_is_taken_back),
+        cmocka_unit_test(a_limit_of_memory_is_followed_at_a_loss),
         cmocka_unit_test(reasons_read_well_at_any_ratio),
         cmocka_unit_test(speeds_are_those_of_an_equal_split),
         cmocka_unit_test(of_two_nodes_one_is_held_against_the_other),
+        cmocka_unit_test(a_reason_is_of_the_size_of_the_change),
         cmocka_unit_test(a_node_with_a_constant_time_gets_as_much_as_pays),
         cmocka_unit_test(other_policies_never_change),
         cmocka_unit_test(rows_that_cannot_be_are_ignored),

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/row.h"
 #include "job/spec/spec.h"
 

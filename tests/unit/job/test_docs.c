@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 static const char page[] = "docs/catalog.md", program[] = "docs/print/catalog",
                   here[] = "tests/unit/job/test_docs";

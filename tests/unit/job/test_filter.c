@@ -1,5 +1,5 @@
 /* Conditions on a job's document (job/filter.h), the scanner that finds their values
- * (common/jsontext.h), and tags and notes (job/tags.h).
+ * (common/json/jsontext.h), and tags and notes (job/tags.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 #include "job/filter.h"
 #include "job/tags.h"
 

@@ -1,5 +1,5 @@
-/* Networks: presets have the counts of SEMANTICS.md 2, shapes follow, mistakes name layer and
- * shape. What can be said of a network that is built is in test_network_facts.c. */
+/* Networks: presets have the counts of docs/catalog.md#networks-by-name, shapes follow, mistakes
+ * name layer and shape. What can be said of a network that is built is in test_network_facts.c. */
 #include "tests/unit/job/networks.h"
 
 static const struct layer *layer_of(const struct network *net, const char *name)

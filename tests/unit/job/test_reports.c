@@ -3,6 +3,7 @@
 #include "tests/unit/job/documents.h"
 
 #include <math.h>
+#include <signal.h>
 
 #include "job/documents/ranks/beat.h"
 #include "job/documents/ranks/fact.h"
@@ -26,6 +27,8 @@ static struct beat some_beat(void)
                      .batch = 32,
                      .rows_dropped = 3,
                      .busy_fraction = 0.5,
+                     .quota_batch = 32,
+                     .quota_seconds = 0.25,
                      .received = 100,
                      .receives = 1000};
     staleness_add(&b.staleness, 2, 32);
@@ -81,6 +84,10 @@ static void what_is_wrong_with_a_heartbeat_is_said(void **state)
          "the heartbeat is not valid: /receiving/bytes: must be a whole number, 0 to 9223372036854775807"},
         {"busy_fraction", "-1",
          "the heartbeat is not valid: /busy_fraction: must be a number, 0 to 1e+09"},
+        {"quota/batch", "0",
+         "the heartbeat is not valid: /quota/batch: must be a whole number, 1 to 2147483647"},
+        {"quota/step_seconds", "-1",
+         "the heartbeat is not valid: /quota/step_seconds: must be a number, 0 to 1e+09"},
     };
     struct beat b = some_beat();
     (void)state;
@@ -132,7 +139,7 @@ static struct fact some_fact(enum fact_type type)
         f.version = 16;
         break;
     case FACT_LOST:
-        snprintf(f.lost, sizeof f.lost, "exited on signal 9 (Killed)");
+        fact_describe_end(f.lost, SIGKILL);
         break;
     case FACT_LEFT:
     case FACT_RETURNED:
@@ -361,12 +368,28 @@ static void a_failure_is_told_as_the_api_prints_it(void **state)
                                             "cannot start", "rank", "node", "attempt", 3));
 }
 
+static void how_a_process_ended_tells_whether_it_was_killed(void **state)
+{
+    (void)state;
+    char lost[DOCUMENT_MESSAGE];
+    fact_describe_end(lost, SIGKILL); /* a status of waitpid() */
+    assert_string_equal(lost, "exited on signal 9 (Killed)");
+    assert_true(fact_tells_kill(lost));
+    fact_describe_end(lost, SIGSEGV);
+    assert_false(fact_tells_kill(lost));
+    fact_describe_end(lost, 9 << 8);
+    assert_string_equal(lost, "exited with code 9");
+    assert_false(fact_tells_kill(lost) || fact_tells_kill(""));
+    assert_false(fact_tells_kill("exited on signal 90 (Unknown)"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heartbeat_is_read_as_it_was_written),
         cmocka_unit_test(what_is_wrong_with_a_heartbeat_is_said),
         cmocka_unit_test(every_kind_of_fact_is_read_as_it_was_written),
+        cmocka_unit_test(how_a_process_ended_tells_whether_it_was_killed),
         cmocka_unit_test(an_end_says_which_rank_told_it),
         cmocka_unit_test(a_figure_that_became_infinite_is_told_as_unknown),
         cmocka_unit_test(a_message_that_is_cut_within_a_letter_is_told_all_the_same),

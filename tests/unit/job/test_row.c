@@ -69,6 +69,22 @@ static void columns_of_later_versions_come_last(void **state)
     assert_int_equal(row_values_in(ROW_BYTES_FIRST), 8);
 }
 
+/* The page finds its lines by the series of nodes, and `make docs` puts the words in quotes. */
+static void charts_are_of_columns_with_a_series_for_each_node(void **state)
+{
+    (void)state;
+    for (const struct row_chart *chart = row_charts; chart->series; chart++) {
+        const struct row_column *column = NULL;
+        for (int c = 0; c < ROW_COLUMNS; c++) {
+            column = strcmp(row_columns[c].name, chart->series) == 0 ? &row_columns[c] : column;
+        }
+        assert_non_null(column);
+        assert_int_equal(column->series, ROW_NODE);
+        assert_null(strpbrk(chart->title, "'\\"));
+        assert_null(strpbrk(chart->subtitle, "'\\"));
+    }
+}
+
 /* An event has some of the columns only. */
 static void a_row_is_read_from_what_is_shown_of_it(void **state)
 {
@@ -234,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_have_bytes_and_names_of_their_own),
         cmocka_unit_test(columns_of_later_versions_come_last),
+        cmocka_unit_test(charts_are_of_columns_with_a_series_for_each_node),
         cmocka_unit_test(a_row_is_read_from_what_is_shown_of_it),
         cmocka_unit_test(a_row_comes_back_as_it_was_packed),
         cmocka_unit_test(the_bytes_of_the_first_version_stand),

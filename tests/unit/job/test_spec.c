@@ -151,6 +151,8 @@ static void values_outside_of_what_a_key_may_have_are_refused(void **state)
         {"{\"evaluate\": {\"every_epochs\": 1, \"every_steps\": 5}}", "/evaluate/every_steps",
          "exclude each other"},
         {"{\"target\": {\"test_accuracy\": 1.5}}", "/target/test_accuracy", "to 1, not 1.5"},
+        {"{\"model\": {\"input\": [4], \"loss\": \"mse\", \"layers\": [{\"type\": \"dense\", \"units\": 1}]}, \"data\": {\"format\": \"npy\", \"path\": \"x\"}, \"target\": {\"test_accuracy\": 0.5}}",
+         "/target", "no accuracy"},
         {"{\"data\": {\"format\": \"npy\", \"path\": \"../x\"}}", "/data/path",
          "beneath a data root"},
         {"{\"data\": {\"format\": \"npy\", \"path\": \"/etc\"}}", "/data/path",

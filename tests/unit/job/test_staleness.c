@@ -1,5 +1,5 @@
 /* Staleness figures: the three means, percentiles by nearest rank, the histogram, and the laws that
- * a simulated server must keep (SEMANTICS.md 5, ALGORITHMS.md 1.4). */
+ * a simulated server must keep (docs/semantics.md#staleness). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

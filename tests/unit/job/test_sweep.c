@@ -96,13 +96,12 @@ static void every_mistake_is_told_at_once_with_its_place(void **state)
     json_decref(j);
 }
 
-/* Whatever put it there: spec or parameter. */
+static const char example[] = /* of a job's spec */
+    "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"batching\": {\"global_batch\": 32}, "
+    "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.1}, \"strategy\": {\"type\": \"sync\"}}";
+
 static void a_halving_refuses_specs_that_could_not_go_on(void **state)
 {
-    static const char example[] =
-        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\"}, \"optimizer\": {\"type\": "
-        "\"sgd\", \"learning_rate\": 0.1}, \"strategy\": {\"type\": \"sync\"}, \"batching\": "
-        "{\"global_batch\": 32}}";
     struct sweep halving, grid;
     struct parsed *good = parse_patched(example, "{}"),
                   *bad = parse_patched(
@@ -125,6 +124,21 @@ static void a_halving_refuses_specs_that_could_not_go_on(void **state)
     done(bad);
     sweep_release(&halving);
     sweep_release(&grid);
+}
+
+static void numbers_that_are_predicted_are_not_compared_by_accuracy(void **state)
+{
+    struct sweep sweep;
+    struct parsed *numbers =
+        parse_patched(example,
+                      "{\"model\": {\"input\": [784], \"loss\": \"mse\", \"layers\": "
+                      "[{\"type\": \"dense\", \"units\": 1}]}}");
+    (void)state;
+    read_text(&sweep, SWEEP(RATE, "{\"type\": \"random\", \"trials\": 4}"));
+    sweep_check_run(&sweep, &numbers->spec, &numbers->problems);
+    assert_true(has(numbers, "/model/loss", "'test_loss', not 'test_accuracy'"));
+    done(numbers);
+    sweep_release(&sweep);
 }
 
 static void too_many_trials_and_what_is_no_object_are_refused(void **state)
@@ -469,6 +483,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mistake_is_told_at_once_with_its_place),
         cmocka_unit_test(a_halving_refuses_specs_that_could_not_go_on),
+        cmocka_unit_test(numbers_that_are_predicted_are_not_compared_by_accuracy),
         cmocka_unit_test(too_many_trials_and_what_is_no_object_are_refused),
         cmocka_unit_test(defaults_are_written_and_read_back_the_same),
         cmocka_unit_test(a_grid_has_every_combination_and_the_ends_of_its_ranges),

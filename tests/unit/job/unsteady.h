@@ -99,7 +99,7 @@ static inline void trial_together(struct trial_run *r)
 }
 
 /* As many pushes as there are workers, in the order in which they end. */
-static inline void trial_apart(struct trial_run *r)
+static inline void trial_asynchronous(struct trial_run *r)
 {
     for (int n = 0; n < r->t->workers; n++) {
         int first = 0;
@@ -139,7 +139,7 @@ static inline void trial_close(struct trial_run *r)
 static inline void trial_step(struct trial_run *r, int64_t step)
 {
     if (r->t->server) {
-        trial_apart(r);
+        trial_asynchronous(r);
     } else {
         trial_together(r);
     }

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "store/store.h"
 
 struct place {

@@ -139,29 +139,6 @@ static void rows_wait_while_a_fact_does(void **state)
     json_decref(fact);
 }
 
-static void a_report_carries_rows_and_heartbeat_and_brings_control(void **state)
-{
-    struct store *s = ((struct place *)*state)->store;
-    char id[STORE_ID], last[STORE_PLACE] = "0-0";
-    struct row row = {.step = 4};
-    struct seen seen = {0};
-    json_t *beat = json_of("{\"phase\":\"computing\"}"), *control = json_of("{\"version\":2}");
-    struct store_report report = {&row, 1, beat, true, NULL};
-    new_job(s, spec_text, 0, id);
-    OK(store_report(s, id, 1, &report, &err_));
-    assert_null(report.control); /* there is none yet */
-    OK(store_doc_set(s, id, "control", control, &err_));
-    OK(store_report(s, id, 1, &report, &err_));
-    assert_int_equal(number_at(report.control, "/version"), 2);
-    assert_int_equal(rows_of(s, id, 1, last, 10, see, &seen, &err_), 2);
-    json_t *got = store_beats(s, id, 13, &err_);
-    assert_string_equal(text_at(got, "/1/phase"), "computing");
-    json_decref(got);
-    json_decref(report.control);
-    json_decref(control);
-    json_decref(beat);
-}
-
 static void documents_and_events_are_published_together(void **state)
 {
     struct store *s = ((struct place *)*state)->store;
@@ -466,14 +443,6 @@ static void counters_say_how_many_jobs_are_in_each_state(void **state)
     json_decref(after);
 }
 
-static void a_fact_of_a_job_that_is_not_there_is_refused(void **state)
-{
-    struct place *p = *state;
-    json_t *fact = json_pack("{s:s}", "type", "ended");
-    assert_int_equal(store_fact_add(p->store, "00000000000000aa", fact, &err_), -ERR_NOT_FOUND);
-    json_decref(fact);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,7 +450,6 @@ int main(void)
         cmocka_unit_test(rows_of_other_versions_are_taken_and_strange_entries_passed_over),
         cmocka_unit_test(all_ranks_are_read_at_once_each_from_its_place),
         cmocka_unit_test(rows_wait_while_a_fact_does),
-        cmocka_unit_test(a_report_carries_rows_and_heartbeat_and_brings_control),
         cmocka_unit_test(documents_and_events_are_published_together),
         cmocka_unit_test(a_stream_that_a_stranger_has_blocked_is_made_whole),
         cmocka_unit_test(a_key_of_another_type_is_an_error_and_no_crash),
@@ -494,7 +462,6 @@ int main(void)
         cmocka_unit_test(a_node_without_heartbeat_is_lost),
         cmocka_unit_test(profiles_and_secrets_are_kept_and_a_secret_is_taken_once),
         cmocka_unit_test(counters_say_how_many_jobs_are_in_each_state),
-        cmocka_unit_test(a_fact_of_a_job_that_is_not_there_is_refused),
     };
     return cmocka_run_group_tests(tests, place_open, place_close);
 }

@@ -1,5 +1,4 @@
-/* Jobs against a real redis-server: what the contract of DESIGN.md section 9 and the transition
- * table promise. */
+/* Jobs against a real redis-server: what docs/store-schema.md and the transition table promise. */
 #include "tests/unit/store/fixture.h"
 
 #include <pthread.h>

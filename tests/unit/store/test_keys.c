@@ -111,7 +111,7 @@ static void write_the_rest(struct store *s, const char *id)
     json_t *node = json_of("{\"name\":\"n\"}"), *refusal = json_of("{\"host\":\"h\"}");
     OK(store_node_put(s, node, &err_));
     OK(store_gpu_put(s, "n", node, &err_));
-    OK(store_load_put(s, "n", 0, &(struct load){.seconds = 2}, &err_));
+    OK(store_loads_put(s, &(struct load_mean_of){"n", 0, {.seconds = 2}}, 1, &err_));
     use_a_node(s, "n", id);
     assert_int_equal(store_node_claim(s, "n", id, &err_), CLAIM_OURS);
     OK(store_profile_put(s, "n", "0123", node, &err_));

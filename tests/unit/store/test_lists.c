@@ -1,7 +1,7 @@
 /* Lists of jobs: order, filters, and pages that together give every job once. */
 #include "tests/unit/store/fixture.h"
 
-#include "common/jsonx.h"
+#include "common/json/jsonx.h"
 
 enum { JOBS = 23 };
 static char ids[JOBS][STORE_ID];

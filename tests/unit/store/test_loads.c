@@ -71,7 +71,7 @@ static void a_load_is_read_as_it_was_printed(void **state)
 static void the_store_keeps_the_last_ones_with_its_own_time(void **state)
 {
     struct place *p = *state;
-    struct loads *loads = loads_new(1);
+    struct loads *loads = loads_new(2);
     double began = (double)clock_wall_ms() / 1000;
     json_t *gpu = json_pack("{s:f, s:I}", "busy", 0.5, "memory_bytes", (json_int_t)1000);
     json_t *j = lists_of(p, "n1", 0);
@@ -81,7 +81,9 @@ static void the_store_keeps_the_last_ones_with_its_own_time(void **state)
         assert_true(clock_now() < until);
         clock_sleep(0.1);
         loads_read(loads);
-        loads_put(loads, p->store, 0, "n1", gpu);
+        loads_take(loads, 0, "n1", gpu);
+        loads_take(loads, 1, "n3", NULL);
+        loads_send(loads, p->store);
         json_decref(j);
         j = lists_of(p, "n1", 0);
     }
@@ -89,6 +91,10 @@ static void the_store_keeps_the_last_ones_with_its_own_time(void **state)
     assert_true(value(j, "seconds", 0) >= 1.5 && value(j, "gpu_busy", 0) == 0.5);
     assert_true(value(j, "gpu_memory_bytes", 0) == 1000);
     assert_true(json_is_null(json_array_get(json_object_get(j, "gpu_memory_used_bytes"), 0)));
+    json_decref(j);
+    j = lists_of(p, "n3", 0);
+    assert_int_equal(json_array_size(json_object_get(j, "at")), 1);
+    assert_true(json_is_null(json_array_get(json_object_get(j, "gpu_busy"), 0)));
     json_decref(j);
     j = lists_of(p, "n1", began + 3600); /* of the future */
     assert_int_equal(json_array_size(json_object_get(j, "cpu")), 0);

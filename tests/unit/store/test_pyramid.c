@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "common/rng.h"
 #include "store/history/pyramid.h"
 

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "common/err.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "job/spec/spec.h"
 
 static struct err err_;

@@ -5,7 +5,7 @@
 #include "fixture.h"
 #include "no_messages.h"
 
-#include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/steps/lockstep.h"
 
 enum { W = 4, BATCH = 16, SAMPLES = 104, EPOCHS = 2, STEPS_MOST = 40 };
 
@@ -86,7 +86,7 @@ static int lose(struct run *x, int dead)
             int rc = lockstep_lose(&r->l, &dead, 1, &err_);
             first = first == 1 ? rc : first;
             assert_int_equal(rc, first);
-            comm_drop(&r->comm, &dead, 1);
+            comm_drop(&r->comm, &dead, 1, 1);
             lockstep_adopt(&r->l, 2, sizes[dead]);
         }
     }

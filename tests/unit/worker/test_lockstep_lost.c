@@ -1,25 +1,28 @@
-/* What lockstep strategies do about a worker that dies, piece by piece (docs/decisions/0022, 0036): the keeper's
- * decision for every order in which ranks can stand, and a replica that is put back to the begin of
- * its step bit by bit. With real ranks and kill -9: tests/integration/test_lost_worker.py. */
+/* What lockstep strategies do about a worker that dies or comes back, piece by piece
+ * (docs/decisions/0022, 0036, 0062, 0063): the keeper's decision for every order in which ranks can
+ * stand, and a replica that is put back to the begin of its step, or to an average, bit by bit. With
+ * real ranks and kill -9: tests/integration/test_lost_worker.py. */
 #include "fixture.h"
 #include "no_messages.h"
 
 #include "kernels/device.h"
 #include "worker/exchange/gradients/ways.h"
-#include "worker/exchange/lockstep/rollback.h"
-#include "worker/exchange/lockstep/verdict.h"
+#include "worker/exchange/lockstep/survival/rollback.h"
+#include "worker/exchange/lockstep/survival/verdict.h"
 
 /* ---- the decision ---------------------------------------------------------------------------- */
 
 enum { W = 4, STEP = 7 };
 
-/* Where a rank can stand: neighbouring steps, evaluated or not, or with half of another's state. */
+/* Where a rank can stand: neighbouring steps, evaluated or not, with half of another's state, or
+ * nowhere, since it has come back. */
 static const struct standing places[] = {
     {.step = STEP},
     {.step = STEP, .evaluated = 1},
     {.step = STEP + 1},
     {.step = STEP + 1, .evaluated = 1},
     {.step = STEP, .torn = 1},
+    {.is_new = 1},
 };
 enum { PLACES = sizeof places / sizeof *places };
 
@@ -28,7 +31,7 @@ static int furthest(const struct standing *of, const int *left, int n)
     int best = -1;
     for (int i = 0; i < n; i++) {
         int far = (int)(2 * of[left[i]].step + of[left[i]].evaluated);
-        best = !of[left[i]].torn && far > best ? far : best;
+        best = !of[left[i]].torn && !of[left[i]].is_new && far > best ? far : best;
     }
     return best;
 }
@@ -45,8 +48,8 @@ static void check_decision(const struct standing *of, const int *left, int n)
     assert_int_equal(2 * v.step + v.evaluated, far);
     for (int i = n - 1; i >= 0; i--) {
         const struct standing *s = &of[left[i]];
-        bool there = !s->torn && 2 * s->step + s->evaluated == far;
-        assert_int_equal(v.behind[left[i]], !there);
+        bool there = !s->torn && !s->is_new && 2 * s->step + s->evaluated == far;
+        assert_int_equal(v.behind[left[i]], s->is_new ? IS_NEW : there ? 0 : IS_BEHIND);
         giver = there ? left[i] : giver;
     }
     assert_int_equal(v.giver, giver); /* the lowest of those that are there */
@@ -187,19 +190,29 @@ static void a_lost_worker_leaves_its_group_and_a_lower_one_moves_the_others_up(v
     OK(comm_init(&c, &wire.t, W, 1, &err_));
     OK(comm_set_groups(&c, pairs, &err_));
     c.serials[COMM_MINE] = 9;
-    comm_drop(&c, lost, 1);
+    comm_drop(&c, lost, 1, 1);
     assert_int_equal(c.n_members[COMM_MINE], 1);
     assert_int_equal(c.members[COMM_MINE][0], 2);
     assert_int_equal(c.place[COMM_ALL], 2);
-    comm_drop(&c, lost, 2);
+    comm_drop(&c, lost, 2, 2);
     assert_int_equal(c.n_members[COMM_ALL], 2);
     assert_int_equal(c.place[COMM_ALL], 1);
     assert_int_equal(c.place[COMM_MINE], 0);
     assert_int_equal(c.serials[COMM_MINE], 0);
+    comm_drop(&c, lost, 1, 3); /* rank 0 is there again */
+    assert_int_equal(c.n_members[COMM_ALL], 3);
+    assert_int_equal(c.place[COMM_ALL], 2);
+    assert_int_equal(c.generation, 3);
+    assert_int_equal(c.n_members[COMM_MINE], 1);
+    comm_drop(&c, lost, 0, 4); /* and rank 3, too */
+    assert_int_equal(c.n_members[COMM_MINE], 2);
+    assert_int_equal(c.members[COMM_MINE][1], 3);
+    assert_int_equal(c.place[COMM_MINE], 0);
+    assert_int_equal(c.place[COMM_ALL], 2);
     comm_release(&c);
 }
 
-static int64_t undone[2];
+static int64_t undone[3]; /* steps, samples, calls */
 
 static void note_undone(void *ctx, int staleness, int64_t steps, int64_t samples)
 {
@@ -207,6 +220,7 @@ static void note_undone(void *ctx, int staleness, int64_t steps, int64_t samples
     (void)staleness;
     undone[0] += steps;
     undone[1] += samples;
+    undone[2]++;
 }
 
 /* Of which one was told and one had no samples; what an average would keep is changed by each. The
@@ -314,6 +328,54 @@ static void all_is_as_it_was_at_the_average(void **state)
     leave(&p);
 }
 
+/* Of one that has just come back: its rows stand there, too. */
+static void steps_without_samples_are_undone_too(void **state)
+{
+    (void)state;
+    struct place p;
+    struct row row = {.step = 1};
+    stand(&p);
+    struct rollback *back = rollback_new(&p.l, false, &err_);
+    assert_non_null(back);
+    OK(rollback_return(back, &err_));
+    assert_int_equal(undone[2], 0);
+    rollback_count(back, &row);
+    OK(rollback_return(back, &err_));
+    assert_true(undone[0] == 0 && undone[1] == 0 && undone[2] == 1);
+    rollback_free(back);
+    leave(&p);
+}
+
+/* As others have kept it, of whose averages it is the seventh: it goes back there later. */
+static void who_comes_back_keeps_what_it_was_given(void **state)
+{
+    (void)state;
+    struct place p;
+    stand(&p);
+    struct rollback *back = rollback_new(&p.l, false, &err_);
+    struct lockstep_mark given = p.l.at;
+    assert_non_null(back);
+    given.step = 24;
+    given.applied = 24 * 16;
+    given.agenda.spec = NULL; /* of another process */
+    lockstep_stand_at(&p.l, &given, 9);
+    fill(p.r.host[DEV_PARAMS], p.r.count[DEV_PARAMS], 77);
+    float *params = copy_of(&p.r, DEV_PARAMS);
+    rollback_begin(back, 7);
+    assert_int_equal(back->averages, 7);
+    make_three_steps(&p.l, back, &p.r);
+    OK(rollback_return(back, &err_));
+    assert_int_equal(p.l.at.step, 24);
+    assert_int_equal(p.l.at.local_step, 9);
+    assert_ptr_equal(p.l.at.agenda.spec, p.spec);
+    assert_memory_equal(params, p.r.host[DEV_PARAMS], p.r.count[DEV_PARAMS] * sizeof *params);
+    rollback_keep(back);
+    assert_int_equal(back->averages, 8);
+    free(params);
+    rollback_free(back);
+    leave(&p);
+}
+
 static void step_with_row(struct place *p, struct rollback *back, bool ends_round)
 {
     struct work w = {0};
@@ -397,6 +459,8 @@ int main(void)
         cmocka_unit_test(replicas_are_at_most_one_average_apart_however_many_steps_that_is),
         cmocka_unit_test(a_lost_worker_leaves_its_group_and_a_lower_one_moves_the_others_up),
         cmocka_unit_test(all_is_as_it_was_at_the_average),
+        cmocka_unit_test(steps_without_samples_are_undone_too),
+        cmocka_unit_test(who_comes_back_keeps_what_it_was_given),
         cmocka_unit_test(by_rounds_all_go_back_to_the_end_of_the_round_that_landed),
         cmocka_unit_test(by_rounds_who_is_behind_goes_on_at_the_end_of_its_last_round),
         cmocka_unit_test(a_step_is_undone_bit_by_bit_however_far_it_came),

@@ -1,11 +1,11 @@
-/* What a program logs becomes an evaluation of its rank (worker/program/metrics.c). */
+/* What a program logs becomes an evaluation of its rank (worker/program/step/metrics.c). */
 #include "tests/unit/worker/fixture.h"
 
 #include <fcntl.h>
 #include <math.h>
 #include <sys/mman.h>
 
-#include "worker/program/metrics.h"
+#include "worker/program/step/metrics.h"
 
 /* Takes a log of this text, as the program hands it over. */
 static void take(struct metrics *m, const char *text)
@@ -38,10 +38,10 @@ static void one_figure_is_enough_and_the_newest_counts(void **state)
     take(&m, "{\"test_accuracy\": 0.5}");
     take(&m, "{\"test_accuracy\": 0.25}");
     assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
-    assert_true(sum.correct == METRICS_SAMPLES / 4 && sum.loss == 0);
+    assert_true(sum.correct == METRICS_SAMPLES / 4 && isnan(sum.loss)); /* not told */
     take(&m, "{\"test_loss\": 2}");
     assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
-    assert_true(sum.correct == 0 && sum.loss == 2.0 * METRICS_SAMPLES);
+    assert_true(sum.correct < 0 && sum.loss == 2.0 * METRICS_SAMPLES);
 }
 
 static void what_is_no_figure_measures_nothing(void **state)
@@ -63,12 +63,26 @@ static void what_is_no_figure_measures_nothing(void **state)
     assert_int_equal(metrics_take_result(&m, &sum), 0);
 }
 
+static void a_figure_that_is_not_finite_hides_no_other(void **state)
+{
+    struct metrics m;
+    struct dev_result sum = {0};
+    metrics_init(&m);
+    take(&m, "{\"test_loss\": \"nan\", \"gap\": \"-inf\", \"test_accuracy\": 0.5}");
+    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_true(isnan(sum.loss) && sum.correct == METRICS_SAMPLES / 2);
+    take(&m, "{\"test_loss\": \"inf\", \"test_accuracy\": \"nan\"}");
+    assert_int_equal(metrics_take_result(&m, &sum), METRICS_SAMPLES);
+    assert_true(isinf(sum.loss) && sum.correct < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_evaluation_is_told_once_as_sums_over_its_samples),
         cmocka_unit_test(one_figure_is_enough_and_the_newest_counts),
         cmocka_unit_test(what_is_no_figure_measures_nothing),
+        cmocka_unit_test(a_figure_that_is_not_finite_hides_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Folders of one rank, and those that a killed rank left (worker/program/own_folder.c). */
+/* Folders of one rank, and those that a killed rank left (worker/program/files/own_folder.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <utime.h>
 
-#include "common/proc.h"
-#include "worker/program/own_folder.h"
+#include "common/process/proc.h"
+#include "worker/program/files/own_folder.h"
 
 static struct err err_;
 static char base[64];

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 
 #include "common/clock.h"
-#include "worker/program/block.h"
-#include "worker/program/child.h"
-#include "worker/program/describe.h"
+#include "worker/program/child/block.h"
+#include "worker/program/child/child.h"
+#include "worker/program/child/describe.h"
 #include "worker/program/engine_parts.h"
 
 static const char good[] =
@@ -315,6 +315,35 @@ static void how_a_program_ended_is_said_with_its_last_lines(void **state)
     child_stop(&c, 1);
 }
 
+/* What the log has of 20,000 lines, with what it says of those that it has not, is all of them. */
+static void of_a_flood_of_output_the_log_has_a_part_and_how_many_are_missing(void **state)
+{
+    struct program_spec p;
+    struct child_ask ask = ask_of(&p, "seq 20000");
+    struct child c;
+    char line[1000], text[400];
+    int there = 0, missing = 0, was = dup(STDERR_FILENO);
+    FILE *log = tmpfile();
+    assert_non_null(log);
+    dup2(fileno(log), STDERR_FILENO);
+    OK(child_start(&c, &ask, &err_));
+    await_end(&c);
+    child_epitaph(&c, text, sizeof(text));
+    child_stop(&c, 1);
+    dup2(was, STDERR_FILENO);
+    close(was);
+    rewind(log);
+    while (fgets(line, sizeof(line), log)) {
+        const char *left = strstr(line, "evenstep: ");
+        missing += left ? (int)strtol(left + strlen("evenstep: "), NULL, 10) : 0;
+        there += !left && strstr(line, "msg=\"says\"");
+    }
+    fclose(log);
+    assert_int_equal(there + missing, 20000);
+    assert_true(there >= CHILD_LINES_MOST && missing > 0);
+    assert_non_null(strstr(text, "19999 | 20000"));
+}
+
 static void an_exit_and_a_fault_are_the_programs_own_doing_and_a_kill_is_not(void **state)
 {
     static const struct {
@@ -434,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_late_look_at_a_step_that_was_made_makes_no_step_short),
         cmocka_unit_test(our_folders_come_before_those_of_the_job),
         cmocka_unit_test(how_a_program_ended_is_said_with_its_last_lines),
+        cmocka_unit_test(of_a_flood_of_output_the_log_has_a_part_and_how_many_are_missing),
         cmocka_unit_test(an_exit_and_a_fault_are_the_programs_own_doing_and_a_kill_is_not),
         cmocka_unit_test(only_the_last_lines_that_fit_are_told),
         cmocka_unit_test(a_program_sees_the_gpu_of_its_node_alone),

@@ -94,8 +94,9 @@ static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
         s->last = row->step;
         s->rows++;
     }
-    struct sign_key sum, told;
-    sign_bytes(&seal, SEAL_ROWS, entry->packed, entry->bytes, &sum);
+    struct sign_key rows, sum, told;
+    seal_of_rows(&seal, &rows);
+    sign_bytes(&rows, entry->packed, entry->bytes, &sum);
     s->sealed = s->sealed && sign_unhex(entry->seal, &told, NULL) == 0 && sign_same(&told, &sum);
     (void)e;
     return 0;

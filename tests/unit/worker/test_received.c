@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/proc.h"
+#include "common/process/proc.h"
 #include "worker/data/files/manifest.h"
 #include "worker/data/files/received.h"
 

@@ -135,21 +135,22 @@ static void one_that_is_gone_takes_everything_and_gives_nothing(void **state)
 static void who_is_expected_is_let_in(void **state)
 {
     struct seat_links keeper, worker;
-    struct seat_hello hello = {.rank = 1, .seat = 2};
     int wrong[3] = {0, 1, 0}, right[3] = {0, 2, 0}, rank;
-    char door[64], got[4];
+    char attempt[64], got[4];
     struct transport_req r;
     struct err e = {0};
     (void)state;
-    snprintf(door, sizeof door, "evenstep-test/%d", (int)getpid());
-    assert_int_equal(seat_links_init(&keeper, 4, &e), 0);
+    snprintf(attempt, sizeof attempt, "evenstep-test/%d", (int)getpid());
+    assert_int_equal(seat_links_init(&keeper, 3, 4, &e), 0);
     assert_int_equal(seat_links_admit(&keeper, right, 3), -1); /* it has no door */
-    seat_links_open(&keeper, door, geteuid());
+    seat_links_name(&keeper, attempt, geteuid());
     assert_int_equal(seat_links_admit(&keeper, right, 3), -1); /* nobody is there */
-    assert_int_equal(seat_links_init(&worker, 4, &e), 0);
-    assert_int_equal(seat_links_join(&worker, 3, door, geteuid(), &hello, &e), 0);
-    assert_int_equal(seat_links_admit(&keeper, wrong, 3), -1); /* an older process than expected */
-    assert_int_equal(seat_links_join(&worker, 3, door, geteuid(), &hello, &e), 0);
+    assert_int_equal(seat_links_init(&worker, 1, 4, &e), 0);
+    seat_links_name(&worker, attempt, geteuid());
+    assert_int_equal(seat_links_reach(&worker, 3, geteuid(), 2, &e), 0);
+    assert_int_equal(seat_links_admit(&keeper, wrong, 3), -1); /* another process than expected */
+    assert_int_equal(seat_links_reach(&worker, 3, geteuid(), 1, &e), 0); /* it died as it waited */
+    assert_int_equal(seat_links_reach(&worker, 3, geteuid(), 2, &e), 0);
     assert_int_equal(seat_links_admit(&keeper, right, 3), 1);
     assert_non_null(seat_links_to(&keeper, 1));
     assert_null(seat_links_to(&keeper, 0));

@@ -3,6 +3,7 @@
 #include "fixture.h"
 #include "rank_alone.h"
 
+#include "kernels/host_replica.h"
 #include "worker/exchange/footprint.h"
 #include "worker/exchange/strategy.h"
 
@@ -85,16 +86,6 @@ static int fetch(struct dev_replica *r, enum dev_block b, size_t first, size_t n
     return b == broken ? err_set(e, ERR_DEVICE, "the device is gone") : 0;
 }
 
-static int store(struct dev_replica *r, enum dev_block b, size_t first, size_t n, struct err *e)
-{
-    (void)r;
-    (void)b;
-    (void)first;
-    (void)n;
-    (void)e;
-    return 0;
-}
-
 static int update(struct dev_replica *r, double lr, double scale, struct err *e)
 {
     (void)scale;
@@ -104,7 +95,7 @@ static int update(struct dev_replica *r, double lr, double scale, struct err *e)
 }
 
 static const struct device_ops device_ops = {
-    .name = "none", .fetch = fetch, .store = store, .update = update};
+    .name = "none", .fetch = fetch, .store = host_replica_copy, .update = update};
 
 static void count_row(void *ctx, const struct row *row)
 {

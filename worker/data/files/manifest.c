@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/hex.h"
+#include "common/text/hex.h"
 #include "worker/data/dataset.h"
 
 enum { PATH_BYTES = 4096, LEVELS = 2, CHUNK = 1 << 20 };

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/proc.h"
+#include "common/process/proc.h"
 
 enum {
     PATH_BYTES = 4096,
@@ -184,7 +184,7 @@ int received_file(struct incoming *in, const char *name, struct err *e)
 {
     char path[PATH_BYTES + NAME_MOST + 16];
     if (!valid_name(name)) {
-        return err_set(e, ERR_FORBIDDEN, "'%.80s' is no name for a received file", name);
+        return err_set(e, ERR_FORBIDDEN, "'%.80s' is not a valid name of a received file", name);
     }
     if (!in->writes) {
         return 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/hex.h"
+#include "common/text/hex.h"
 #include "common/log.h"
 
 enum { PATH_BYTES = 4096, CHUNK = 1 << 20, KEY_BYTES = 65 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hex.h"
+#include "common/text/hex.h"
 #include "worker/data/images/pictures.h"
 
 static int digest_file(EVP_MD_CTX *md, struct album *a, int64_t i, struct err *e)

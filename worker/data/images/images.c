@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/hex.h"
+#include "common/text/hex.h"
 #include "common/log.h"
 #include "worker/data/dataset.h"
 #include "worker/data/images/pictures.h"

@@ -48,9 +48,10 @@ int gradients_update(struct gradients *g, const struct work *w, double share, co
  * gradients_keeps_sums. */
 typedef int gradients_late_fn(void *ctx, float *words, struct err *e);
 void gradients_set_late(struct gradients *g, gradients_late_fn *late, void *ctx);
-/* Within that function, on all ranks alike, the sums are added to; the replica may be used for the
- * gradient that this rank lacked. First _begin, then the caller fills gradients_join_words [words],
- * then gradients_join with this rank's part, or NULL. */
+/* The calls for gradients_late_fn, in the same order on all ranks: they add the late ranks' parts
+ * to the sums. Until then the replica may be used to compute the gradient that this rank lacked.
+ * First _begin, then the caller fills gradients_join_words [words], then gradients_join with this
+ * rank's part, or NULL. */
 struct late_part {
     double share, stats_share; /* what its gradient and its statistics weigh */
     int given;                 /* buckets that it gave in the step */
@@ -64,7 +65,7 @@ int gradients_join(struct gradients *g, const struct late_part *mine, struct err
 /* From now on a step that a lost worker keeps from its end can be undone. For a device that
  * computes in host memory, and not with MPI's own sums. Nothing where sums are kept. */
 int gradients_keep(struct gradients *g, struct err *e);
-/* Gives up the sums under way; the replica is what it was when the step began, except for its
+/* Gives up the sums under way. The replica is as it was when the step began, except for its
  * gradients, which are this rank's if sums are kept. Other workers may take part in the next sums.
  */
 int gradients_undo(struct gradients *g, struct err *e);

@@ -46,7 +46,7 @@ struct gradients {
     float *joining; /* [n_params + trailer] of ranks that come late; owned; NULL: none came yet */
     struct kept_sum kept[2]; /* of `kept`: the sum under way, and the one that ended last */
     int turn;                /* which of them is under way, or comes next */
-    float last_share;        /* of `kept`: what weighs the last bucket */
+    float last_share;        /* of `kept`: the share by which the last bucket is weighed */
     struct undo *undo;       /* of undo.c; owned; NULL: steps are not undone */
 };
 

@@ -2,10 +2,11 @@
  *
  * Every worker steps by itself with its own optimizer; the policy decides after which steps which
  * workers average. Parameters are weighted by the samples that each worker took since the last
- * average (SEMANTICS.md 3, 6), or by what a user's program says that they weigh; running statistics
- * always by samples. Only averages over all workers include optimizer state and words, so sizes
- * change and a job pauses there. The job ends with an average over all. An evaluation or the best
- * checkpoint between two such averages uses an average that changes no replica.
+ * average (docs/semantics.md#averages-and-rounds), or by what a user's program says that they
+ * weigh; running statistics always by samples. Only averages over all workers include optimizer
+ * state and words, so sizes change and a job pauses there. The job ends with an average over all.
+ * An evaluation or the best checkpoint between two such averages uses an average that changes no
+ * replica.
  *
  * When a worker dies the others go back to the last average over all, and make its interval again
  * without it (rollback.h). */
@@ -16,8 +17,8 @@
 #include <string.h>
 
 #include "kernels/flat.h"
-#include "worker/exchange/lockstep/survival.h"
-#include "worker/exchange/lockstep/weights.h"
+#include "worker/exchange/lockstep/survival/survival.h"
+#include "worker/exchange/lockstep/steps/weights.h"
 #include "worker/exchange/norm_stats.h"
 
 /* What was taken since an average. */
@@ -85,7 +86,7 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
     }
     if (rc >= 0 && survival_is_possible(env)) {
         s->survival = survival_new_of_averages(&s->l, false, give_up, s, e);
-        rc = s->survival ? 0 : -ERR_MEMORY;
+        rc = s->survival ? 0 : -(int)e->code;
     }
     return rc;
 }

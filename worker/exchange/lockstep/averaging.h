@@ -3,7 +3,7 @@
 #ifndef WORKER_EXCHANGE_AVERAGING_H
 #define WORKER_EXCHANGE_AVERAGING_H
 
-#include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/steps/lockstep.h"
 
 enum average { AVERAGE_NONE, AVERAGE_GROUP, AVERAGE_ALL };
 

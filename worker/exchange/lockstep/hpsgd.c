@@ -11,12 +11,12 @@
  * So a gradient is always one round old, and an exchange that takes no longer than K_r steps is
  * hidden. With `k: auto` the reduction that starts with round r carries each rank's times of the
  * last finished reduction and of a step, from which K of round r+1 follows, the same on all ranks
- * (round_length.h); rounds 0, 1 and 2 have one step (SEMANTICS.md 6). The step is the slowest one.
- * The reduction is the shortest one: the rank that joined last waited for nobody, while a rank
- * that is ahead also counts its wait, which grows with K and would make K grow without end.
- * An automatic round is no longer than an epoch. Minibatches change at a round's end only, where
- * evaluations and checkpoints happen too: there every rank has the same w. The last round is
- * reduced as well.
+ * (round_length.h); rounds 0, 1 and 2 have one step (docs/semantics.md#averages-and-rounds). The
+ * step is the slowest one. The reduction is the shortest one: the rank that joined last waited for
+ * nobody, while a rank that is ahead also counts its wait, which grows with K and would make K grow
+ * without end. An automatic round is no longer than an epoch. Minibatches change at a round's end
+ * only, where evaluations and checkpoints happen too: there every rank has the same w. The last
+ * round is reduced as well.
  *
  * A user's program may say what its gradients weigh: each goes into G by weight / n, and the summed
  * G is corrected by the samples and the weights of the whole round (weights.c).
@@ -58,19 +58,6 @@ static int give_up(void *ctx, struct err *e)
     return allreduce_cancel(&((struct hpsgd *)ctx)->sum, e);
 }
 
-/* What all have is the replica, or that with the sum of a checkpoint. */
-static int init_survival(struct hpsgd *s, struct err *e)
-{
-    if (!survival_is_possible(s->l.env)) {
-        return 0;
-    }
-    s->survival = survival_new_of_averages(&s->l, true, give_up, s, e);
-    if (s->survival && s->restored) {
-        survival_landed(s->survival, s->w, s->flying);
-    }
-    return s->survival ? 0 : -ERR_MEMORY;
-}
-
 /* The first rounds' lengths, and that of the others, are as at the start. */
 static void begin_rounds(struct hpsgd *s)
 {
@@ -79,6 +66,31 @@ static void begin_rounds(struct hpsgd *s)
     s->length = (struct round_length){.most = steps_of_epoch(s->l.env)};
     s->round = s->done = 0;
     s->first_step = s->l.at.step;
+}
+
+/* From what all have, which is the replica. */
+static void begin_again(struct hpsgd *s)
+{
+    memcpy(s->w, s->l.env->replica->host[DEV_PARAMS], s->n * sizeof(float));
+    memset(s->g, 0, s->n * sizeof(float));
+    s->in_flight = s->landed = s->restored = s->gathered = false;
+    s->weight = s->samples = s->reduction_seconds = 0;
+    begin_rounds(s);
+}
+
+/* What all have is the replica, or that with the sum of a checkpoint. */
+static int init_survival(struct hpsgd *s, struct err *e)
+{
+    if (!survival_is_possible(s->l.env)) {
+        return 0;
+    }
+    s->survival = survival_new_of_averages(&s->l, true, give_up, s, e);
+    if (s->survival && s->l.env->comes_back) {
+        begin_again(s);
+    } else if (s->survival && s->restored) {
+        survival_landed(s->survival, s->w, s->flying);
+    }
+    return s->survival ? 0 : -(int)e->code;
 }
 
 static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *state, struct err *e)
@@ -203,11 +215,7 @@ static int find_next(struct hpsgd *s, struct work *out, struct err *e)
 static int recover(struct hpsgd *s, int rc, struct err *e)
 {
     if ((rc = survival_recover(s->survival, rc, NULL, e)) >= 0) {
-        memcpy(s->w, s->l.env->replica->host[DEV_PARAMS], s->n * sizeof(float));
-        memset(s->g, 0, s->n * sizeof(float));
-        s->in_flight = s->landed = s->restored = s->gathered = false;
-        s->weight = s->samples = s->reduction_seconds = 0;
-        begin_rounds(s);
+        begin_again(s);
     }
     return rc;
 }

@@ -3,10 +3,10 @@
 #ifndef WORKER_EXCHANGE_LOCKSTEP_HPSGD_PARTS_H
 #define WORKER_EXCHANGE_LOCKSTEP_HPSGD_PARTS_H
 
-#include "worker/exchange/lockstep/lockstep.h"
+#include "worker/exchange/lockstep/steps/lockstep.h"
 #include "worker/exchange/lockstep/round_length.h"
-#include "worker/exchange/lockstep/survival.h"
-#include "worker/exchange/lockstep/weights.h"
+#include "worker/exchange/lockstep/survival/survival.h"
+#include "worker/exchange/lockstep/steps/weights.h"
 
 struct hpsgd {
     struct strategy base;

@@ -2,24 +2,20 @@
 #include "worker/exchange/lockstep/round_length.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "common/median.h"
 
 enum { RATIOS_LEAST = 3 };
 static const double sudden = 3;
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
+/* The upper one of two in the middle. */
 static double median(const struct round_length *l)
 {
     double sorted[ROUND_RATIOS];
     int n = l->n < ROUND_RATIOS ? l->n : ROUND_RATIOS;
     memcpy(sorted, l->ratios, sizeof sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    median_sort(sorted, n);
     return sorted[n / 2];
 }
 

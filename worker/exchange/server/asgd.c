@@ -3,7 +3,7 @@
  *
  *   v <- m*v + factor * (g + decay*w)     w <- w - eta*v
  *
- * Factor: SEMANTICS.md 1, rule: kernels/rules/sgd.h.
+ * Factor: docs/semantics.md#learning-rate-weights-and-momentum, rule: kernels/rules/sgd.h.
  *
  * No worker waits for another; the price is staleness: W - 1 versions on average over updates,
  * whatever the speeds, but for a slow node V/v_i - 1 (V the sum of all rates). With minibatches

@@ -1,8 +1,8 @@
 /* Strategy `dbs-sgd` (Ji, Zhang, Fu, Gao, Li 2019): minibatches that follow each node's measured
  * speed, so that all need the same time for a gradient, exchanged as asgd (c = 1) or softsync does.
  * Its own part is the batching policy, `dynamic` (job/minibatch/assign.c); every sample has the
- * same weight by default (SEMANTICS.md 1). The staleness of every node becomes W - 1 with c = 1,
- * and about 1 with c = W. */
+ * same weight by default. The staleness of every node becomes W - 1 with c = 1, and about 1 with c
+ * = W. */
 #include "worker/exchange/server/softsync.h"
 
 static int group(const struct rank_env *env)

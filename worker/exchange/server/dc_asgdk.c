@@ -1,5 +1,5 @@
 /* Strategy `dc-asgdk`: the momentum that asynchrony brings with it, 1 - 1/W (Mitliagkas et al.
- * 2016), made explicit and bound to the number of workers (ALGORITHMS.md 4.2, MDC-ASGD):
+ * 2016), made explicit and bound to the number of workers (MDC-ASGD):
  *
  *   d <- (1 - 1/W)*d - (1/W)*eta*g        w <- w + d        kernels/rules/trust.h */
 #include "worker/exchange/server/push_worker.h"

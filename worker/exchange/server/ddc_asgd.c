@@ -1,5 +1,5 @@
-/* Strategy `ddc-asgd` (Qu 2021; ALGORITHMS.md 4.2, NMDC-ASGD): the weights of the previous step and
- * of the new gradient follow from the delay tau of each gradient:
+/* Strategy `ddc-asgd` (Qu 2021, NMDC-ASGD): the weights of the previous step and of the new
+ * gradient follow from the delay tau of each gradient:
  *
  *   d <- tau/(tau+q) * d - q/(tau+q) * eta*g        w <- w + d
  *

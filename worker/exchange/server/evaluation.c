@@ -1,5 +1,5 @@
-/* Evaluation by a server (SEMANTICS.md 4): it takes a snapshot of the weights at the boundary and
- * hands out test slices until all are done. */
+/* Evaluation by a server (docs/semantics.md#loss-evaluation-and-target): it takes a snapshot of the
+ * weights at the boundary and hands out test slices until all are done. */
 #include "worker/exchange/server/parts.h"
 
 #include <stdlib.h>
@@ -18,10 +18,18 @@ int server_begin_evaluation(struct server *s, struct err *e)
     s->eval_next = s->eval_done = 0;
     s->eval_loss = s->eval_correct = 0;
     s->eval_step = s->updates.version;
-    s->eval_epoch =
-        s->env->train_samples > 0 ? (double)s->applied / (double)s->env->train_samples : 0;
+    s->eval_applied = s->applied;
     s->eval_time = comm_now(s->env->comm) - s->env->job_start;
     return server_order(s, ORDER_SET_ASIDE, 0, e);
+}
+
+/* Whether the last evaluation is better than all before it, which makes it the best. */
+static bool is_best(struct server *s)
+{
+    double score = strategy_score(s->last_accuracy, s->last_loss);
+    bool best = score > s->best;
+    s->best = best ? score : s->best;
+    return best;
 }
 
 static int end_evaluation(struct server *s, struct err *e)
@@ -30,13 +38,14 @@ static int end_evaluation(struct server *s, struct err *e)
     double n = (double)env->test_samples;
     s->evaluating = false;
     s->evaluated_version = s->eval_step;
+    s->evaluated_applied = s->eval_applied;
     s->last_loss = s->eval_loss / n;
-    s->last_accuracy = s->eval_correct / n;
+    s->last_accuracy = strategy_accuracy(s->eval_correct, n);
     s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 &&
                                               s->last_accuracy >= env->spec->target_accuracy);
     struct evaluation ev = {
         .step = s->eval_step,
-        .epoch = s->eval_epoch,
+        .epoch = env->train_samples > 0 ? (double)s->eval_applied / (double)env->train_samples : 0,
         .time = s->eval_time,
         .loss = s->last_loss,
         .accuracy = s->last_accuracy,
@@ -44,11 +53,7 @@ static int end_evaluation(struct server *s, struct err *e)
         .final = s->target_reached ||
                  (s->eval_step == s->updates.version && server_nothing_left(s) && s->n_out == 0)};
     env->evaluated(env->ctx, &ev);
-    if (s->last_accuracy > s->best) {
-        s->best = s->last_accuracy;
-        return server_save(s, SAVE_BEST, e);
-    }
-    return 0;
+    return is_best(s) ? server_save(s, SAVE_BEST, e) : 0;
 }
 
 int server_evaluated(struct server *s, const struct push_head *push, struct err *e)
@@ -78,8 +83,9 @@ int server_measured(struct server *s, const struct push_head *push, struct err *
     const struct rank_env *env = s->env;
     double n = (double)push->slice.count;
     s->evaluated_version = push->version;
+    s->evaluated_applied = s->applied;
     s->last_loss = push->loss / n;
-    s->last_accuracy = (double)push->correct / n;
+    s->last_accuracy = strategy_accuracy((double)push->correct, n);
     s->target_reached = s->target_reached || (env->spec->target_accuracy > 0 &&
                                               s->last_accuracy >= env->spec->target_accuracy);
     struct evaluation ev = {.step = push->version,
@@ -90,9 +96,5 @@ int server_measured(struct server *s, const struct push_head *push, struct err *
                             .samples = push->slice.count,
                             .final = s->target_reached || s->outcome != RUN_GOES_ON};
     env->evaluated(env->ctx, &ev);
-    if (s->last_accuracy <= s->best) {
-        return 0;
-    }
-    s->best = s->last_accuracy;
-    return keep_measured(s, push, e);
+    return is_best(s) ? keep_measured(s, push, e) : 0;
 }

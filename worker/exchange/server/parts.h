@@ -83,8 +83,9 @@ struct server {
     int64_t eval_next, eval_done, eval_step;
     struct slice eval_again[SPEC_WORKERS]; /* test slices of lost workers */
     int n_eval_again;
-    double eval_epoch, eval_time, eval_loss, eval_correct;
-    int64_t evaluated_version; /* -1: none */
+    int64_t eval_applied; /* samples in the snapshot */
+    double eval_time, eval_loss, eval_correct;
+    int64_t evaluated_version, evaluated_applied; /* of the last one; -1: none */
     double last_accuracy, last_loss, best;
     bool target_reached;
     bool quits;  /* a program has left before its epochs were over, whose samples may be left */
@@ -137,7 +138,8 @@ void server_set_evaluating(struct server *s, struct client *k, int64_t samples);
 int server_settle_reply(struct server *s, int rank, struct err *e);
 /* A slice that is handed out again, to any worker. */
 void server_redo(struct server *s, const struct slice *slice);
-/* A worker computed nothing of what is out: it gets that once more, unless the job leaves off. */
+/* A worker computed nothing of its slice that is out: it gets the slice once more, unless the job
+ * stops or pauses. */
 void server_take_back(struct server *s, int rank);
 /* A worker's program leaves before what is out: the run ends with the epoch before that one. */
 void server_let_go(struct server *s, int rank);

@@ -15,8 +15,7 @@ enum {
     TAG_GRADIENT = 23 | TRANSPORT_LENT,
     TAG_STATS = 24,
     TAG_ORDER = 25,
-    TAG_STATE_RANGE = 26,
-    TAG_SEAT = 27
+    TAG_STATE_RANGE = 26
 };
 
 enum { SERVERS_MOST = 64 }; /* the catalogue's limit of `servers` */
@@ -42,15 +41,6 @@ struct push_head { /* worker → server; a gradient follows PUSH_GRADIENT, and r
     int64_t correct;
     double compute_s;
     double learning_rate; /* the worker's: the reply's, or what a user's program steps with */
-};
-
-struct seat_head {    /* server → a worker that takes the seat of one that died, before its first
-                      reply; its counters follow, as text (staleness_dump) */
-    double job_start; /* comm_now() at the job's time 0: of one host */
-    int64_t version;  /* of the server's weights */
-    int64_t pushes;   /* of this rank in this attempt */
-    char digest[68];  /* of the data set; "": not known */
-    int32_t text_bytes;
 };
 
 struct reply_head { /* server → worker; weights (and statistics) follow unless the action ends the

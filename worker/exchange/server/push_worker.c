@@ -8,7 +8,7 @@
  * be clipped goes through the host, which measures it there.
  *
  * A worker never asks for work: the server sends the first reply at the start. A worker holds no
- * gradient while it evaluates: a test slice comes in place of a training slice (SEMANTICS.md 4). */
+ * gradient while it evaluates: a test slice comes in place of a training slice. */
 #include "worker/exchange/server/push_worker.h"
 
 #include <math.h>
@@ -104,7 +104,9 @@ static int end_transfer(struct push_worker *s, struct err *e)
     int rc = 0, one;
     for (int i = 0; i < c->servers; i++) { /* waits for all, so that none is left under way */
         one = comm_wait(c, &s->transfer.ranges[i].op, rc < 0 ? NULL : e);
-        rc = rc < 0 ? rc : one;
+        if (rc >= 0) { /* the first error stays */
+            rc = one;
+        }
     }
     one = s->env->n_stats > 0 ? comm_wait(c, &s->transfer.stats.op, rc < 0 ? NULL : e) : 0;
     return rc < 0 ? rc : one;
@@ -257,7 +259,7 @@ static int push_gradient(struct push_worker *s, struct push_head *head, struct e
     return rc < 0 ? rc : rest;
 }
 
-/* Clipping is per gradient, before any rule of the server's (SEMANTICS.md 1). */
+/* Clipping is per gradient, before any rule of the server's. */
 static void clip(const struct rank_env *env)
 {
     float *g = env->replica->host[DEV_GRADS];
@@ -301,7 +303,7 @@ int push_worker_gradients(struct strategy *base, const struct work *w, const str
     s->row.local_step = ++s->local_step;
     s->row.batch = (int)w->slice.count;
     s->row.loss = (float)(r->loss / n);
-    s->row.accuracy = strategy_accuracy((double)r->correct, (double)n);
+    s->row.accuracy = (float)strategy_accuracy((double)r->correct, (double)n);
     s->row.compute_seconds = (float)compute_s;
     s->row.bytes = 2 * env->n_params * sizeof(float);
     s->pushed_at = comm_now(env->comm);

@@ -5,11 +5,8 @@
  *      it gives     its place in the formulas: W grows by one, groups need more gradients
  *      its clock    is that of the slowest other worker, so that nobody waits for it (ssp)
  */
+#include "worker/exchange/seat.h"
 #include "worker/exchange/server/parts.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 bool server_admits(struct server *s)
 {
@@ -68,33 +65,6 @@ static void seat(struct server *s, int rank)
     s->env->n_lost--;
 }
 
-/* Head and counters; short, so the socket takes them at once. */
-static int send_start(struct server *s, int rank, const struct departure *back, struct err *e)
-{
-    struct comm *c = s->env->comm;
-    json_t *j = staleness_dump(&back->staleness);
-    size_t n = 0;
-    char *text = jsonx_dump(j, false, &n);
-    struct seat_head head = {.job_start = s->env->job_start,
-                             .version = s->updates.version,
-                             .pushes = back->pushes,
-                             .text_bytes = (int32_t)n + 1};
-    struct message m;
-    int rc = text ? 0 : err_set(e, ERR_MEMORY, "cannot let a worker join: memory ran out");
-    json_decref(j);
-    if (rc == 0) {
-        snprintf(head.digest, sizeof head.digest, "%s",
-                 s->env->data_digest ? s->env->data_digest : "");
-        message_send(&m, c, rank, TAG_SEAT, &head, sizeof head, NULL, 0);
-        if ((rc = comm_wait(c, &m.op, e)) >= 0) {
-            message_send(&m, c, rank, TAG_SEAT, text, n + 1, NULL, 0);
-            rc = comm_wait(c, &m.op, e);
-        }
-    }
-    free(text);
-    return rc;
-}
-
 int server_take_back_seat(struct server *s, struct err *e)
 {
     int rank = s->admitted;
@@ -107,7 +77,7 @@ int server_take_back_seat(struct server *s, struct err *e)
     seat(s, rank);
     struct departure back;
     server_account(s, rank, &back);
-    if ((rc = send_start(s, rank, &back, e)) >= 0) {
+    if ((rc = seat_give(s->env, &back, s->updates.version, e)) >= 0) {
         s->env->returned(s->env->ctx, &back);
         server_park(s, rank);
         rc = server_serve_parked(s, e);

@@ -1,4 +1,4 @@
-/* The server of server strategies (SEMANTICS.md 1, 3, 4, 5): it has the weights and the cursor,
+/* The server of server strategies (docs/semantics.md): it has the weights and the cursor,
  * takes gradients in the order of arrival (updates.c makes versions of them), and answers each with
  * the newest weights and the next slice.
  *
@@ -194,7 +194,8 @@ static int receive_head(struct server *s, struct err *e)
     }
     a->awaited = false;
     if (a->push.rank < 0 || a->push.rank >= c->workers) {
-        return err_set(e, ERR_PEER, "a push came from rank %d, which is no worker", a->push.rank);
+        return err_set(e, ERR_PEER, "a push came from rank %d, which is not a worker",
+                       a->push.rank);
     }
     return COMM_DONE;
 }
@@ -217,14 +218,14 @@ static int receive(struct server *s, struct err *e)
     return rc < 0 ? rc : server_renew_arrival(s, e);
 }
 
-/* What comes beside gradients from a worker with a state of its own, and is not answered. */
-static bool is_beside(const struct server *s, const struct push_head *push)
+/* What a worker with a state of its own sends apart from gradients; it waits for no answer. */
+static bool is_unanswered(const struct server *s, const struct push_head *push)
 {
     return push->kind == PUSH_OWN_STATE ||
            (push->kind == PUSH_EVALUATION && s->env->test_samples == 0);
 }
 
-static int take_beside(struct server *s, const struct push_head *push, struct err *e)
+static int take_unanswered(struct server *s, const struct push_head *push, struct err *e)
 {
     return push->kind == PUSH_OWN_STATE ? server_take_own_state(s, push->rank, e)
                                         : server_measured(s, push, e);
@@ -234,8 +235,8 @@ static int answer(struct server *s, struct err *e)
 {
     const struct push_head *push = &s->arrival->push;
     const float *g = s->arrival->gradient.body; /* of a gradient */
-    if (is_beside(s, push)) {
-        return take_beside(s, push, e);
+    if (is_unanswered(s, push)) {
+        return take_unanswered(s, push, e);
     }
     int rc = push->kind == PUSH_GRADIENT     ? take_gradient(s, push, g, e)
              : push->kind == PUSH_EVALUATION ? server_evaluated(s, push, e)
@@ -347,8 +348,8 @@ static int hear_last(struct server *s, struct err *e)
             server_drop_lost(s);
         } else if (rc == COMM_DONE) {
             const struct push_head *push = &s->arrival->push;
-            rc = is_beside(s, push)
-                     ? take_beside(s, push, e)
+            rc = is_unanswered(s, push)
+                     ? take_unanswered(s, push, e)
                      : err_set(e, ERR_PEER, "rank %d goes on after its end", push->rank);
         }
     }

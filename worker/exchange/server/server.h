@@ -18,7 +18,7 @@ struct server_policy {
     bool (*blocking)(const struct rank_env *env);
     /* How many gradients a worker may be ahead of the slowest before it waits; NULL: any number. */
     int (*lead)(const struct rank_env *env);
-    /* The factor of a gradient of staleness tau, given the job's `factor` (SEMANTICS.md 1); NULL:
+    /* The factor of a gradient of staleness tau, given the job's `factor` (updates.c); NULL:
      * `factor`. */
     double (*factor)(const struct jobspec *spec, double factor, int64_t tau);
     /* The rule's own parameters p0, p1, p2 for a gradient of staleness a->tau; NULL: it has none.

@@ -1,7 +1,8 @@
-/* How a server starts and ends, and the states that it writes (SEMANTICS.md 3): weights, rule
- * state, cursor, and the slices that are out. */
+/* How a server starts and ends, and the states that it writes (docs/semantics.md#samples): weights,
+ * rule state, cursor, and the slices that are out. */
 #include "worker/exchange/server/parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,7 +142,8 @@ static int collect(struct server *s, bool evaluated, const float **params, const
 int server_save(struct server *s, enum save_why why, struct err *e)
 {
     struct run_state *state = s->state;
-    bool evaluated = why == SAVE_BEST;
+    bool evaluated = why == SAVE_BEST,
+         told = evaluated || s->evaluated_version == s->updates.version;
     const float *params = evaluated ? s->snapshot->w : s->updates.now->w,
                 *stats = evaluated ? s->snapshot_stats : s->stats;
     const float *optim = s->updates.optim;
@@ -156,17 +158,16 @@ int server_save(struct server *s, enum save_why why, struct err *e)
         .n_params = s->env->n_params,
         .n_optim = blocks_of(s) * s->env->n_params,
         .n_stats = s->n_stats,
-        .version = s->updates.version,
-        .applied_samples = s->applied,
+        .version = evaluated ? s->evaluated_version : s->updates.version,
+        .applied_samples = evaluated ? s->evaluated_applied : s->applied,
         .cursor = s->cursor,
         .own = s->own,
         .n_own = s->env->keeps_own && why != SAVE_BEST ? s->env->comm->workers : 0,
         .staleness = dump_staleness(s),
         .best = s->best,
         .why = why,
-        .test_accuracy =
-            why == SAVE_BEST || s->evaluated_version == s->updates.version ? s->last_accuracy : -1,
-        .test_loss = s->last_loss};
+        .test_accuracy = told ? s->last_accuracy : NAN,
+        .test_loss = told ? s->last_loss : NAN};
     for (int i = 0; i < s->n_redo; i++) {
         add_out(state, &s->redo[i]);
     }

@@ -1,6 +1,6 @@
-/* Sharded servers (SEMANTICS.md 9): the flat block is cut into one range per server rank. Only the
- * first server (rank W) hands out slices, numbers the pushes and decides; the others own a range
- * each and follow its orders, in its order.
+/* Sharded servers (docs/semantics.md#ranks): the flat block is cut into one range per server rank.
+ * Only the first server (rank W) hands out slices, numbers the pushes and decides; the others own a
+ * range each and follow its orders, in its order.
  *
  *      worker    gradient ─┬─ range 0 ─► server W     numbers it, answers it ─┐
  *                          ├─ range 1 ─► server W+1 ◄── order: apply, send ───┤

@@ -3,7 +3,7 @@
  * gets the newest weights and a fresh slice.
  *
  *      clock   fast  0 1 2 3 ┆ waits      s = 3: staleness is bounded by (2s+1)(W-1)
- *              slow  0 ──────┘ 1          workers that have ended do not count (SEMANTICS.md 5) */
+ *              slow  0 ──────┘ 1          workers that have ended do not count  */
 #include "worker/exchange/server/push_worker.h"
 
 static int lead(const struct rank_env *env)

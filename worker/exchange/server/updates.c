@@ -1,4 +1,4 @@
-/* Gradients into updates: see updates.h, SEMANTICS.md 1.
+/* Gradients into updates: see updates.h and docs/semantics.md#learning-rate-weights-and-momentum.
  *
  *   factor = s * c_i, then as the policy has it        s: 1/W or 1        c_i: W*n_i/B or 1
  *

@@ -3,8 +3,8 @@
  *
  * One ring with fixed chunks (ring.c), recursive doubling for short vectors (doubling.c): the order
  * of additions depends on rank numbers and n alone, so every rank and every transport gets the same
- * bits (SEMANTICS.md 12). All-reduces of one group must be started in the same order by all its
- * members.
+ * bits (docs/semantics.md#equal-sums). All-reduces of one group must be started in the same order
+ * by all its members.
  *
  *     allreduce_init ─► allreduce_start ─► comm_wait(&a->op) or allreduce_next_part … ─► start …
  */
@@ -39,7 +39,7 @@ struct allreduce {
                   */
     size_t n;
     size_t light;   /* the last floats, which are words: on a virtual link they cost nothing, as a
-                      few words after a gradient do on a real one (SEMANTICS.md 7) */
+                      few words after a gradient do on a real one (docs/semantics.md#agreement) */
     size_t hollow;  /* floats in front that cost time and do not exist (comm.h) */
     int mine, size; /* this rank's index among the members; how many there are */
     uint32_t serial;

@@ -24,6 +24,15 @@ static bool leaves_host(const struct comm *c, enum comm_group group)
     return leaves;
 }
 
+static void take_all(struct comm *c)
+{
+    for (int i = 0; i < c->workers; i++) {
+        c->members[COMM_ALL][i] = i;
+    }
+    c->n_members[COMM_ALL] = c->rank < c->workers ? c->workers : 0;
+    c->place[COMM_ALL] = c->rank < c->workers ? c->rank : 0;
+}
+
 int comm_init(struct comm *c, struct transport *t, int workers, int servers, struct err *e)
 {
     memset(c, 0, sizeof *c);
@@ -41,22 +50,32 @@ int comm_init(struct comm *c, struct transport *t, int workers, int servers, str
     if (!c->members[COMM_ALL]) {
         return err_set(e, ERR_MEMORY, "cannot hold the list of %d ranks: memory ran out", workers);
     }
-    for (int i = 0; i < workers; i++) {
-        c->members[COMM_ALL][i] = i;
-    }
-    c->n_members[COMM_ALL] = c->rank < workers ? workers : 0;
-    c->place[COMM_ALL] = c->rank < workers ? c->rank : 0;
+    take_all(c);
     c->remote[COMM_ALL] = leaves_host(c, COMM_ALL);
     return 0;
 }
 
+static void take_mine(struct comm *c)
+{
+    int n = 0;
+    for (int i = 0; i < c->workers && c->groups && c->rank < c->workers; i++) {
+        if (c->groups[i] == c->groups[c->rank]) {
+            c->place[COMM_MINE] = i == c->rank ? n : c->place[COMM_MINE];
+            c->members[COMM_MINE][n++] = i;
+        }
+    }
+    c->n_members[COMM_MINE] = n;
+}
+
 int comm_set_groups(struct comm *c, const int *groups, struct err *e)
 {
-    int *mine = calloc((size_t)c->workers, sizeof(int)),
-        *leaders = calloc((size_t)c->workers, sizeof(int));
-    int n_mine = 0, n_leaders = 0;
+    size_t W = (size_t)c->workers;
+    int *own = calloc(W, sizeof(int)), *mine = calloc(W, sizeof(int)),
+        *leaders = calloc(W, sizeof(int));
+    int n_leaders = 0;
     bool leader = false;
-    if (!mine || !leaders) {
+    if (!own || !mine || !leaders) {
+        free(own);
         free(mine);
         free(leaders);
         return err_set(e, ERR_MEMORY, "cannot hold the groups of %d ranks: memory ran out",
@@ -72,15 +91,14 @@ int comm_set_groups(struct comm *c, const int *groups, struct err *e)
             leaders[n_leaders++] = i;
             leader = leader || i == c->rank;
         }
-        if (c->rank < c->workers && groups[i] == groups[c->rank]) {
-            c->place[COMM_MINE] = i == c->rank ? n_mine : c->place[COMM_MINE];
-            mine[n_mine++] = i;
-        }
+        own[i] = groups[i];
     }
+    free(c->groups);
     free(c->members[COMM_MINE]);
     free(c->members[COMM_LEADERS]);
+    c->groups = own;
     c->members[COMM_MINE] = mine;
-    c->n_members[COMM_MINE] = n_mine;
+    take_mine(c);
     c->members[COMM_LEADERS] = leaders;
     c->n_members[COMM_LEADERS] = leader ? n_leaders : 0;
     c->remote[COMM_MINE] = leaves_host(c, COMM_MINE);
@@ -93,6 +111,7 @@ void comm_release(struct comm *c)
     for (int g = 0; g < COMM_GROUPS; g++) {
         free(c->members[g]);
     }
+    free(c->groups);
     memset(c, 0, sizeof *c);
 }
 
@@ -124,28 +143,30 @@ static int failed_op(const struct comm *c, const struct comm_op *op, struct err 
     return err_set(e, ERR_PEER, "an exchange of rank %d failed", c->rank);
 }
 
-/* As transport_ops.wait, in short waits: nothing tells of a loss but asking. *lost: a worker is. */
-static int wait_watching(struct comm *c, struct comm_op *op, int parts, double deadline, bool *lost)
+/* As transport_ops.wait, in short waits: nothing tells of a change but asking. Asked before each,
+ * since where steps are short no wait takes that long. */
+static int wait_watching(struct comm *c, struct comm_op *op, int parts, double deadline,
+                         bool *changed)
 {
-    int rc;
-    double until;
-    do {
+    int rc = COMM_UNDER_WAY;
+    double until = 0;
+    while (rc == COMM_UNDER_WAY && !(*changed = c->changed(c->changed_ctx)) &&
+           (deadline <= 0 || until != deadline)) {
         until = comm_now(c) + LOOK_SECONDS;
         until = deadline > 0 && deadline < until ? deadline : until;
         rc = c->t->ops->wait(c->t, op, parts, until);
-        *lost = rc == COMM_UNDER_WAY && c->lost(c->lost_ctx);
-    } while (rc == COMM_UNDER_WAY && !*lost && until != deadline);
+    }
     return rc;
 }
 
 int comm_wait_parts(struct comm *c, struct comm_op *op, int parts, struct err *e)
 {
     double deadline = c->deadline > 0 ? comm_now(c) + c->deadline : 0;
-    bool lost = false;
-    int rc = c->watches && c->lost ? wait_watching(c, op, parts, deadline, &lost)
-                                   : c->t->ops->wait(c->t, op, parts, deadline);
-    if (lost) {
-        return err_set(e, ERR_CANCELLED, "a worker is lost");
+    bool changed = false;
+    int rc = c->watches && c->changed ? wait_watching(c, op, parts, deadline, &changed)
+                                      : c->t->ops->wait(c->t, op, parts, deadline);
+    if (changed) {
+        return err_set(e, ERR_CANCELLED, "a worker was lost, or has come back");
     }
     if (rc == COMM_UNDER_WAY) {
         comm_abandon(c);
@@ -225,12 +246,14 @@ static void drop_from(struct comm *c, enum comm_group group, const int *lost, in
     c->serials[group] = 0;
 }
 
-void comm_drop(struct comm *c, const int *lost, int n)
+void comm_drop(struct comm *c, const int *lost, int n, int generation)
 {
-    BUG_ON(n > COMM_GENERATIONS);
+    BUG_ON(generation > COMM_GENERATIONS);
+    take_all(c);
+    take_mine(c);
     drop_from(c, COMM_ALL, lost, n);
     drop_from(c, COMM_MINE, lost, n);
-    c->generation = n;
+    c->generation = generation;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/err.h"
@@ -29,6 +30,7 @@ struct comm_mpi {
     struct transport base;
     MPI_Comm comm, workers; /* workers: for sums of the library's own, or MPI_COMM_NULL */
     int rank, size, keeper;
+    int seat;          /* 0: MPI started this rank */
     char (*hosts)[64]; /* [size] owned */
     bool alone;        /* no other rank is on this host */
     struct comm_thread thread;
@@ -36,7 +38,7 @@ struct comm_mpi {
     double slow_fixed, slow_per_sample, step_start;
 };
 
-/* A newcomer reaches the keeper alone. */
+/* A newcomer has links alone. */
 static bool has_mpi(const struct comm_mpi *m)
 {
     return m->comm != MPI_COMM_NULL;
@@ -186,9 +188,9 @@ static void mpi_forget(struct transport *t, struct transport_req *r)
 
 /* ---- workers that join ----------------------------------------------------------------------- */
 
-void comm_mpi_set_door(struct transport *t, const char *door, unsigned user)
+void comm_mpi_name_doors(struct transport *t, const char *attempt, unsigned user)
 {
-    seat_links_open(&((struct comm_mpi *)t)->seats, door, user);
+    seat_links_name(&((struct comm_mpi *)t)->seats, attempt, user);
 }
 
 static int mpi_admit(struct transport *t, const int *seats, int workers)
@@ -196,11 +198,22 @@ static int mpi_admit(struct transport *t, const int *seats, int workers)
     return seat_links_admit(&((struct comm_mpi *)t)->seats, seats, workers);
 }
 
-int comm_mpi_join(struct transport *t, const char *door, unsigned user, int seat, struct err *e)
+static void mpi_open_door(struct transport *t)
+{
+    seat_links_open_door(&((struct comm_mpi *)t)->seats);
+}
+
+/* Workers of an attempt are of one user. */
+static int mpi_reach(struct transport *t, int rank, struct err *e)
 {
     struct comm_mpi *m = (struct comm_mpi *)t;
-    struct seat_hello hello = {.rank = m->rank, .seat = seat};
-    return seat_links_join(&m->seats, m->keeper, door, user, &hello, e);
+    return seat_links_reach(&m->seats, rank, geteuid(), m->seat, e);
+}
+
+int comm_mpi_join(struct transport *t, unsigned user, struct err *e)
+{
+    struct comm_mpi *m = (struct comm_mpi *)t;
+    return seat_links_reach(&m->seats, m->keeper, user, m->seat, e);
 }
 
 /* ---- the thread's ---------------------------------------------------------------------------- */
@@ -315,6 +328,8 @@ static const struct transport_ops mpi_ops = {
     .device_memory = mpi_device_memory,
     .native_sum = mpi_native_sum,
     .admit = mpi_admit,
+    .open_door = mpi_open_door,
+    .reach = mpi_reach,
 };
 
 int comm_mpi_use_native(struct transport *t, int workers, struct err *e)
@@ -408,7 +423,7 @@ struct transport *comm_mpi_open(struct err *e)
     MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(m->comm, &m->rank);
     MPI_Comm_size(m->comm, &m->size);
-    if (learn_hosts(m, e) < 0 || seat_links_init(&m->seats, m->size, e) < 0 ||
+    if (learn_hosts(m, e) < 0 || seat_links_init(&m->seats, m->rank, m->size, e) < 0 ||
         comm_thread_start(&m->thread, &m->base, m->rank, m->alone, e) < 0) {
         free_transport(m);
         return NULL;
@@ -416,17 +431,18 @@ struct transport *comm_mpi_open(struct err *e)
     return &m->base;
 }
 
-struct transport *comm_mpi_open_seat(int rank, int workers, int size, struct err *e)
+struct transport *comm_mpi_open_seat(int rank, int seat, int workers, int size, struct err *e)
 {
     struct comm_mpi *m = new_transport(e);
     if (!m) {
         return NULL;
     }
     m->rank = rank;
+    m->seat = seat;
     m->keeper = workers;
     m->size = size;
     m->hosts = calloc((size_t)size, sizeof *m->hosts); /* all on one host: one name */
-    if (!m->hosts || seat_links_init(&m->seats, m->size, e) < 0 ||
+    if (!m->hosts || seat_links_init(&m->seats, m->rank, m->size, e) < 0 ||
         comm_thread_start(&m->thread, &m->base, rank, false, e) < 0) {
         free_transport(m);
         return NULL;

@@ -29,8 +29,9 @@ struct mpi_sockets {
 bool mpi_sockets_open(struct mpi_sockets *s);
 void mpi_sockets_close(struct mpi_sockets *s);
 bool mpi_sockets_usable(const struct mpi_sockets *s);
-/* Until one can be read, or written if the library wants that, or the bell rings, or so many
- * seconds passed. Blind: not possible, and never again. Called by the thread that calls MPI. */
+/* Waits until a socket can be read (or written, if the library waits for that), the bell rings, or
+ * `seconds` have passed. MPI_WOKEN_BLIND: waiting is not possible, now or later. Called by the
+ * thread that calls MPI. */
 enum mpi_woken mpi_sockets_wait(struct mpi_sockets *s, double seconds);
 /* After a wait the library had a message: if no socket said so, waiting is not to be relied on. */
 void mpi_sockets_moved(struct mpi_sockets *s);

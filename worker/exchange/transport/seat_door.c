@@ -1,6 +1,6 @@
 /* How the two ends of a link meet (seat_link.h): at an abstract name of this host, which leaves no
- * file and goes with the keeper. Each end looks which user the other one is, as the kernel tells.
- */
+ * file and goes with the process that opened it. Each end looks which user the other one is, as the
+ * kernel tells. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "common/clock.h"
 #include "worker/exchange/transport/seat_link.h"
 
-enum { WAITING_MOST = 8 };
+enum { WAITING_MOST = 64 };
 static const double retry_seconds = 0.02;
 static const struct timeval hello_patience = {.tv_usec = 50000};
 
@@ -47,16 +47,18 @@ static bool is_of(int fd, uid_t user, uid_t other)
            (who.uid == user || who.uid == other);
 }
 
+static bool says_hello(int fd, unsigned user, unsigned other, struct seat_hello *out)
+{
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &hello_patience, sizeof hello_patience);
+    return is_of(fd, user, other) && recv(fd, out, sizeof *out, MSG_WAITALL) == sizeof *out;
+}
+
 int seat_door_answer(int door, unsigned user, unsigned other, struct seat_hello *out)
 {
     int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &hello_patience, sizeof hello_patience);
-    if (!is_of(fd, user, other) || recv(fd, out, sizeof *out, MSG_WAITALL) != sizeof *out) {
+    while (fd >= 0 && !says_hello(fd, user, other, out)) {
         close(fd);
-        return -1;
+        fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
     }
     return fd;
 }
@@ -83,7 +85,7 @@ int seat_door_knock(const char *name, unsigned user, const struct seat_hello *he
             close(fd);
         }
         if (clock_now() >= until) {
-            return err_set(e, ERR_PEER, "the keeper lets no worker join at '%s'", name);
+            return err_set(e, ERR_PEER, "no worker is let in at '%s'", name);
         }
         clock_sleep(retry_seconds);
     }

@@ -1,5 +1,5 @@
-/* Link: messages between the keeper and one worker over a socket of this host, for a worker that
- * has taken the seat of one that died (docs/decisions/0049): MPI connects only ranks that start
+/* Link: messages between two ranks over a socket of this host, of which one is a worker that has
+ * taken the seat of one that died (docs/decisions/0049): MPI connects only ranks that start
  * together. Messages of one tag arrive in order, as transport.h asks for.
  *
  * A link is used by one thread, the communication thread. Whatever becomes of the other end, a
@@ -33,13 +33,13 @@ struct seat_hello { /* what a worker says first */
     int32_t seat; /* how often the rank's seat was taken again, this time included */
 };
 
-/* A name of this host, without a file, at which the keeper can be reached: a socket, or negative.
- */
+/* A name of this host, without a file, at which a rank can be reached: a socket, or negative. */
 int seat_door_open(const char *name, struct err *e);
-/* The next worker that waits there, once it has said who it is: its socket, or negative: none does.
+/* The next worker that waits there and has said who it is: its socket, or negative: none does.
  * Processes of other users than these two are turned away. */
 int seat_door_answer(int door, unsigned user, unsigned other, struct seat_hello *out);
-/* Waits for so many seconds at most for the door, which has to be this user's. */
+/* Connects to the door, which must be this user's, and waits at most `seconds` for it: a socket, or
+ * negative. */
 int seat_door_knock(const char *name, unsigned user, const struct seat_hello *hello, double seconds,
                     struct err *e);
 

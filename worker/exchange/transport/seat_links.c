@@ -7,13 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A keeper lets in who it waits for within milliseconds. */
+/* A door is open within milliseconds of the loss. */
 static const double knock_seconds = 20;
 
-int seat_links_init(struct seat_links *s, int size, struct err *e)
+enum { NAME_BYTES = 80 };
+
+int seat_links_init(struct seat_links *s, int rank, int size, struct err *e)
 {
     memset(s, 0, sizeof *s);
     s->door_fd = -1;
+    s->rank = rank;
     s->size = size;
     s->of = calloc((size_t)size, sizeof *s->of);
     return s->of ? 0 : err_set(e, ERR_MEMORY, "cannot hold %d ranks: memory ran out", size);
@@ -31,10 +34,15 @@ void seat_links_release(struct seat_links *s)
     memset(s, 0, sizeof *s);
 }
 
-void seat_links_open(struct seat_links *s, const char *door, unsigned user)
+void seat_links_name(struct seat_links *s, const char *attempt, unsigned user)
 {
-    snprintf(s->door, sizeof s->door, "%s", door);
+    snprintf(s->attempt, sizeof s->attempt, "%s", attempt);
     s->user = user;
+}
+
+static void door_name(const struct seat_links *s, int rank, char out[NAME_BYTES])
+{
+    snprintf(out, NAME_BYTES, "%s/%d", s->attempt, rank);
 }
 
 /* The communication thread finds it from its next turn on. */
@@ -51,33 +59,43 @@ static bool add(struct seat_links *s, int rank, int fd)
     return true;
 }
 
+void seat_links_open_door(struct seat_links *s)
+{
+    char name[NAME_BYTES];
+    if (s->attempt[0] && s->door_fd < 0) {
+        door_name(s, s->rank, name);
+        s->door_fd = seat_door_open(name, NULL);
+    }
+}
+
+static bool is_expected(const struct seat_hello *h, const int *seats, int workers)
+{
+    return h->rank >= 0 && h->rank < workers && h->seat >= 1 && seats[h->rank] == h->seat;
+}
+
+/* One that died while it waited may stand before the one that is expected. */
 int seat_links_admit(struct seat_links *s, const int *seats, int workers)
 {
     struct seat_hello hello;
-    if (!s->door[0]) {
-        return -1;
-    }
-    s->door_fd = s->door_fd >= 0 ? s->door_fd : seat_door_open(s->door, NULL);
+    seat_links_open_door(s);
     int fd = s->door_fd >= 0 ? seat_door_answer(s->door_fd, geteuid(), s->user, &hello) : -1;
-    if (fd < 0) {
-        return -1;
-    }
-    if (hello.rank < 0 || hello.rank >= workers || hello.seat < 1 ||
-        seats[hello.rank] != hello.seat) {
+    while (fd >= 0 && !is_expected(&hello, seats, workers)) {
         close(fd);
-        return -1;
+        fd = seat_door_answer(s->door_fd, geteuid(), s->user, &hello);
     }
-    return add(s, hello.rank, fd) ? hello.rank : -1;
+    return fd >= 0 && add(s, hello.rank, fd) ? hello.rank : -1;
 }
 
-int seat_links_join(struct seat_links *s, int keeper, const char *door, unsigned user,
-                    const struct seat_hello *hello, struct err *e)
+int seat_links_reach(struct seat_links *s, int rank, unsigned user, int seat, struct err *e)
 {
-    int fd = seat_door_knock(door, user, hello, knock_seconds, e);
+    const struct seat_hello hello = {.rank = s->rank, .seat = seat};
+    char name[NAME_BYTES];
+    door_name(s, rank, name);
+    int fd = seat_door_knock(name, user, &hello, knock_seconds, e);
     if (fd < 0) {
         return fd;
     }
-    return add(s, keeper, fd) ? 0 : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
+    return add(s, rank, fd) ? 0 : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
 }
 
 struct seat_link *seat_links_with(const struct seat_links *s, int tag, int *rank)

@@ -1,5 +1,8 @@
 /* The links of a rank (seat_link.h): of the keeper to the workers that have joined, of such a
- * worker to the keeper. Empty in an attempt that nobody joins. */
+ * worker to the keeper, and where ranks talk to each other to them. Empty in an attempt that nobody
+ * joins.
+ *
+ * A rank's door is a name of this host: that of the attempt, and the rank's number. */
 #ifndef WORKER_EXCHANGE_SEAT_LINKS_H
 #define WORKER_EXCHANGE_SEAT_LINKS_H
 
@@ -9,23 +12,23 @@ enum { SEATS_MOST = 256 }; /* workers that join one attempt */
 
 struct seat_links {
     struct seat_link *_Atomic *of; /* [size] of `all`, or NULL: MPI reaches that rank; owned */
-    int size;
+    int rank, size;
     struct seat_link *all[SEATS_MOST]; /* [n] also those to workers that died, to which what was
                                           under way refers; owned */
     _Atomic int n;
-    char door[64]; /* where workers that join find the keeper; "": nowhere */
-    int door_fd;   /* -1: not open yet */
-    unsigned user; /* that they may be, besides our own */
+    char attempt[64]; /* begins the names of doors; "": nobody joins */
+    int door_fd;      /* -1: not open yet */
+    unsigned user;    /* that those who join may be, besides our own */
 };
 
-int seat_links_init(struct seat_links *s, int size, struct err *e);
+int seat_links_init(struct seat_links *s, int rank, int size, struct err *e);
 void seat_links_release(struct seat_links *s); /* also of one that is all zero */
-void seat_links_open(struct seat_links *s, const char *door, unsigned user);
-/* As transport_ops.admit. */
+void seat_links_name(struct seat_links *s, const char *attempt, unsigned user);
+/* As transport_ops.admit, which opens the door, too, and .open_door. */
 int seat_links_admit(struct seat_links *s, const int *seats, int workers);
-/* Of a worker: reaches the keeper, which runs as `user` and has to let it in. */
-int seat_links_join(struct seat_links *s, int keeper, const char *door, unsigned user,
-                    const struct seat_hello *hello, struct err *e);
+void seat_links_open_door(struct seat_links *s);
+/* Of the worker that has this seat: waits at the door of a rank that runs as `user`. */
+int seat_links_reach(struct seat_links *s, int rank, unsigned user, int seat, struct err *e);
 
 /* The communication thread's: */
 static inline struct seat_link *seat_links_to(const struct seat_links *s, int rank)

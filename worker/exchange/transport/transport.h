@@ -92,9 +92,14 @@ struct transport_ops {
     void (*abandon)(struct transport *t);
     /* Lets in who waits for the seat of a worker that died: seats[rank] is how often that one was
      * taken again, this time included; 0: nobody may take it. Messages to and from that rank are
-     * those of the newcomer from then on. The rank; or negative: nobody waits. Any thread. NULL
-     * where no worker can join. */
+     * those of the newcomer from then on. The rank; or negative: nobody waits. Any thread, as the
+     * two below. NULL where no worker can join, as they are. */
     int (*admit)(struct transport *t, const int *seats, int workers);
+    /* Newcomers may wait here from now on. */
+    void (*open_door)(struct transport *t);
+    /* Of a newcomer: waits at the door of this rank, which is to admit it. Messages to and from
+     * that rank are under way from then on. */
+    int (*reach)(struct transport *t, int rank, struct err *e);
     /* Marks that `share` (0..1) of this step's computing for `count` samples is done: sleeps on a
      * node with an emulated slowdown, advances virtual time in the simulator, else nothing. */
     void (*pace)(struct transport *t, double share, int count);

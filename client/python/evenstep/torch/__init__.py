@@ -1,5 +1,6 @@
 """PyTorch programs: what prepare() does with modules, an optimizer, a loader and schedulers.
 
+given.py      the objects by what they are, out of lists and dicts
 blocks.py     parameters and running statistics stand in the shared block
 passes.py     a backward pass: gradients go out as they are ready, and come back summed
 streams.py    the same for a GPU's gradients, on a stream of their own
@@ -8,58 +9,21 @@ loss.py       where a backward begins, and the loss for display
 schedules.py  schedules by batches, where each node has a number of its own
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 place.py      where the program's loop is: steps that it counts, gradients not used yet
+wrapped.py    what PyTorch has for distributed programs, which a prepared one does without
 state.py      the program's own state, and state_dict()
 """
 
 import contextlib
 
 import torch
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
-from torch.utils.data import DataLoader
 
 from ..run import Error, Run
 from ..stream import Stream
-from . import loss, optimizer, schedules, state
+from . import given, loss, optimizer, schedules, state, wrapped
 from .blocks import Blocks, describe, named_parameters
 from .loader import Loader, about_loader
 from .passes import Passes
 from .place import Place
-
-
-def _sort(objects):
-    """Modules, optimizers, the loader, schedulers, and what else has a state, among the objects."""
-    kinds = {torch.nn.Module: [], torch.optim.Optimizer: [], DataLoader: [], LRScheduler: []}
-    kinds[ReduceLROnPlateau] = kinds[LRScheduler]
-    others = []
-    for o in objects:
-        found = [kind for kind in kinds if isinstance(o, kind)]
-        if state.is_other(o):
-            others.append(o)
-        elif found:
-            kinds[found[0]].append(o)
-        else:
-            raise Error(
-                "prepare() takes modules, optimizers, a DataLoader, schedulers, and what a state "
-                "is to hold (a dict, or what has state_dict() and load_state_dict()), not %s"
-                % type(o).__name__
-            )
-    models, optimizers, loaders, schedulers = list(kinds.values())[:4]
-    if len(loaders) > 1:
-        raise Error(
-            "prepare() takes one loader, that of the training data, and got %d: the loaders of "
-            "validation and test data stay as they are" % len(loaders)
-        )
-    if not models or not loaders:
-        raise Error(
-            "prepare() needs the model and the loader of the training data, together (it got %d "
-            "and %d)" % (len(models), len(loaders))
-        )
-    for model in models:
-        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
-            raise Error(
-                "prepare() takes the model itself, not one wrapped by DistributedDataParallel"
-            )
-    return models, optimizers, loaders[0], schedulers, others
 
 
 class Program:
@@ -68,7 +32,7 @@ class Program:
     def __init__(self, objects, reduction="mean", shard=None, samples=None):
         if reduction not in ("mean", "sum"):
             raise Error("reduction is 'mean' or 'sum', not '%s'" % reduction)
-        models, optimizers, loader, schedulers, others = _sort(objects)
+        models, optimizers, loader, schedulers, others = given.sort(objects)
         self.reduction, self.shard = reduction, shard
         tensors = describe(models, optimizers)
         about = about_loader(loader, shard, samples)
@@ -87,15 +51,16 @@ class Program:
         self.run.before_leave = self.stream.close
         optimizer.watch(self.passes, self.blocks)
         loss.watch(self.passes)
+        wrapped.watch(self.run, models)
         made = Loader(loader, self.stream, shard, known)
         self.place.length = made.of_an_epoch() if known else 0
         schedules.watch(self.passes, self.place.length)
-        self.objects = tuple(made if o is loader else o for o in objects)
+        self.objects = given.replaced(objects, loader, made)
         self.run.on_start, self.run.reload = self._start, self.state.load
 
     def go_on_with(self, objects, reduction=None, shard=None, samples=None):
         """prepare() once more: a second phase of the same run, of the same parameters."""
-        models, optimizers, loader, schedulers, others = _sort(objects)
+        models, optimizers, loader, schedulers, others = given.sort(objects)
         for name, p in named_parameters(models):
             if id(p) not in self.blocks.by_id:
                 raise Error(
@@ -104,12 +69,12 @@ class Program:
                     "all modules, whether they train by then or not; networks that have nothing "
                     "to do with each other (folds, an ensemble) are jobs of their own" % name
                 )
-        given = loader.given if type(loader) is Loader else loader  # the first phase's, once more
-        self._check_like_the_first(about_loader(given, shard or self.shard, samples), reduction)
+        plain = loader.given if type(loader) is Loader else loader  # the first phase's, once more
+        self._check_like_the_first(about_loader(plain, shard or self.shard, samples), reduction)
         self.passes.take_optimizers(optimizers)
         self.state.begin_phase(optimizers, schedulers, others)
-        made = Loader(given, self.stream, shard or self.shard, self.about["samples"])
-        self.objects = tuple(made if o is loader else o for o in objects)
+        made = Loader(plain, self.stream, shard or self.shard, self.about["samples"])
+        self.objects = given.replaced(objects, loader, made)
 
     def _check_like_the_first(self, about, reduction):
         names = "samples", "global_batch", "drop_last", "in_order"

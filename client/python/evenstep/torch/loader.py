@@ -248,7 +248,17 @@ class Loader:
         else:
             yield from self._passed_over()
 
+    def _check_samples(self):
+        now = len(_sampler(self.given)[1]) if self.samples and not self._collate else self.samples
+        if now != self.samples:
+            raise Error(
+                "the loader had %d samples at prepare() and has %d now: in one run each epoch has "
+                "as many. Give prepare() the whole data set, or take a job for each size, which "
+                "loads what the one before has saved" % (self.samples, now)
+            )
+
     def _batches(self):
+        self._check_samples()
         self.run.ensure_started()
         self.stream.steps.spare = False  # a loop before may have been left with one
         self.stream.reopen()
@@ -269,7 +279,7 @@ class Loader:
 
     def _passed_over(self):
         """The one batch of an epoch in which this process makes no step."""
-        with self.stream.steps.blocks.kept():
+        with self.stream.steps.blocks.kept(), self.stream.steps.place.others_kept():
             yield from self._spare(GHOST)
 
     def _spare(self, samples):

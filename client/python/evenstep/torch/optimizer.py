@@ -30,6 +30,7 @@ def describe(optimizers, schedulers=()):
 
     told["server"] = int(
         len(optimizers) == 1
+        and not any("max_momentum" in g for g in groups)  # a OneCycleLR of the program's own
         and type(kind) is torch.optim.SGD
         and one("lr")
         and one("momentum")
@@ -114,10 +115,12 @@ class _Watch:
         if closure is None:
             return None
 
+        decides = isinstance(optimizer, torch.optim.LBFGS)  # by the loss how far it goes
+
         def closure_and_leave_out():  # the answer comes with the closure's backward pass
             loss = closure()
             self.leave_out(optimizer)
-            return loss
+            return passes.over_ranks(loss) if decides else loss
 
         if len(args) > 1:
             return (args[0], closure_and_leave_out, *args[2:]), kwargs

@@ -80,6 +80,7 @@ class Passes:
         self.loss = self.scaler = None
         self._stash = None
         self._before = None  # gradients of former passes over this slice
+        self._former = None  # the same of another rank, until a pass follows that counts
         self._at = [view.data_ptr() for view in blocks.gradients]
         self._quiet = False  # gradients of this pass are not copied out
         self._own = False  # nor in: the rank takes none
@@ -146,12 +147,15 @@ class Passes:
         nothing would be learned."""
         self.idle += 1
         if self.idle >= IDLE_MOST or (self.slice.epoch_last and not self._trained):
-            raise Error(
-                "%s had a backward pass: each is to have one, loss.backward() (what "
-                "torch.autograd.grad() gives is summed by torch.autograd.backward(params, grads)); "
-                "a loop that evaluates the training data stands within torch.no_grad()"
-                % ("none of %d batches" % self.idle if self.idle > 1 else "no batch of the epoch")
-            )
+            self._refuse_idle()
+
+    def _refuse_idle(self):
+        raise Error(
+            "%s had a backward pass: each is to have one, loss.backward() (what "
+            "torch.autograd.grad() gives is summed by torch.autograd.backward(params, grads)); "
+            "a loop that evaluates the training data stands within torch.no_grad()"
+            % ("none of %d batches" % self.idle if self.idle > 1 else "no batch of the epoch")
+        )
 
     def given(self, batch):
         """The loop gets this one."""
@@ -179,7 +183,7 @@ class Passes:
         self.finish_step()
         held = self.run.holds()
         self.blocks.check(copy=held)
-        if not self.run.begin(piece.number):
+        if not self.run.begin(piece):
             return False
         if held:
             self.blocks.refresh()
@@ -197,6 +201,8 @@ class Passes:
         return self.doubles and self.slice.count == 1
 
     def hand_over(self):
+        if self.idle and not self._trained and self.place.stream.is_ending():
+            self._refuse_idle()  # a server says after the last slice that it was the last
         self.blocks.check()
 
     def take_over(self):
@@ -221,6 +227,15 @@ class Passes:
             sys.exit(0)
 
     # ---- what a state holds of an accumulation that is not complete
+
+    def former_gradients(self):
+        """Those of the passes that were made over this slice, in the middle of a further one."""
+        return self._before
+
+    def follow_former(self, gradients):
+        """Another rank's: this process goes through the passes that were made, which are left out
+        (VOID), and its first pass that counts follows these."""
+        self._former = gradients
 
     def kept_gradients(self):
         return self.kept, [slot.tensor.grad for slot in self.blocks.slots]
@@ -343,6 +358,8 @@ class Passes:
         if self.answer == STEP:
             if not self._own:
                 self._give_back()
+            if self._former is not None:
+                self._before, self._former = self._former, None
         elif self.answer == VOID:
             return  # the optimizer's step is left out, and nothing has changed
         elif self.scaler is not None:
@@ -367,6 +384,23 @@ class Passes:
                 "under this strategy the server makes the steps of SGD, by one rate and by what "
                 "prepare() found: %s has no effect" % what
             )
+
+    def over_ranks(self, loss):
+        """The loss of the pass that has ended, as the program alone has it: the mean over all
+        ranks, or their sum. By one more exchange; where gradients are not summed the rank's own."""
+        if self.run.workers == 1 or self.spare or not self.stepped or self.answer != STEP:
+            return loss
+        grads = torch.frombuffer(self.run.grads, dtype=torch.float32)
+        kept = grads.clone()
+        self.run.again()
+        if self.slice.count:
+            self.run.weight(self.mine)
+        grads.zero_()
+        grads[0] = float(loss) if self.mine else 0.0
+        self.answer = self.run.gradients(self.samples)
+        summed = grads[0].item()
+        grads.copy_(kept)
+        return torch.as_tensor(loss).new_tensor(summed)
 
     def abandon(self):
         """An exception ended the pass: no rank makes the step of this slice, unless the rank knows

@@ -13,6 +13,7 @@ that of the last checkpoint: then the slices that came since are counted, and wh
 is gone.
 """
 
+import contextlib
 import os
 
 import torch
@@ -35,6 +36,7 @@ class Place:
         self._saved = None  # what a state says
         self._settled = False  # it has been compared with where the run is
         self._to_restore = None  # gradients, until the first slice has begun
+        self.others_kept = contextlib.nullcontext  # what the program counts: State.others_kept
 
     # ---- what the passes tell
 

@@ -9,15 +9,15 @@ whatever the program draws on its way there was drawn before."""
 
 import collections
 import contextlib
+import copy
 import io
 import random
 import sys
 
 import torch
-import torch.utils.data
-from torch.optim.swa_utils import AveragedModel
 
 from .blocks import plain
+from .given import by_kind
 
 
 def _readable(value):
@@ -71,17 +71,6 @@ def model_state(models):
     return _one_or_all(states)
 
 
-def is_other(value):
-    """Whether prepare() takes it as something of the program's own that a state holds, too."""
-    if isinstance(value, AveragedModel):
-        return True  # a module that nobody trains
-    known = torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler
-    known += torch.optim.lr_scheduler.ReduceLROnPlateau, torch.utils.data.DataLoader
-    has_state = callable(getattr(value, "state_dict", None))
-    has_state = has_state and callable(getattr(value, "load_state_dict", None))
-    return isinstance(value, dict) or (has_state and not isinstance(value, known))
-
-
 def _take(value):
     """What an object of the program's says of itself."""
     return dict(value) if isinstance(value, dict) else value.state_dict()
@@ -96,16 +85,13 @@ def _give(value, state):
 
 def alone(objects):
     """The same for a program that runs alone."""
-    optimizers = [o for o in objects if isinstance(o, torch.optim.Optimizer)]
-    schedulers = [o for o in objects if isinstance(o, torch.optim.lr_scheduler.LRScheduler)]
-    others = [_take(o) for o in objects if is_other(o)]
+    given = by_kind(objects)
+    others = [_take(o) for o in given.others]
     return {
         **({"others": others} if others else {}),
-        "model": model_state(
-            [o for o in objects if isinstance(o, torch.nn.Module) and not is_other(o)]
-        ),
-        "optimizer": _one_or_all([o.state_dict() for o in optimizers]),
-        "scheduler": _one_or_all([s.state_dict() for s in schedulers]),
+        "model": model_state(given.models),
+        "optimizer": _one_or_all([o.state_dict() for o in given.optimizers]),
+        "scheduler": _one_or_all([s.state_dict() for s in given.schedulers]),
         "random": random_numbers(),
     }
 
@@ -114,6 +100,7 @@ class State:
     def __init__(self, run, stream, models, optimizers, schedulers, others):
         self.run, self.stream, self.models = run, stream, models
         self.place = stream.steps.place
+        self.place.others_kept = self.others_kept
         self.phase = -1  # of the program: calls of prepare() before this one
         own = self._kept()
         if own is not None:
@@ -159,6 +146,9 @@ class State:
         """Bytes for the rank. Parameters and running statistics are not in it: the rank has
         them."""
         own = dict(self._mine(), buffers=self._buffers())
+        former = self.stream.steps.former_gradients()
+        if former is not None:
+            own["former_gradients"] = former
         self.place.save(own)
         file = io.BytesIO()
         torch.save(_readable(own), file)
@@ -183,6 +173,7 @@ class State:
             for name, value in buffers.items():
                 if name in mine:
                     mine[name].copy_(value)
+        self.stream.steps.follow_former(own.get("former_gradients"))
         random_then = own["random"]
 
         def on_begin():
@@ -196,6 +187,16 @@ class State:
             o.load_state_dict(state)
         for s, state in zip(self.schedulers, _each(own["scheduler"], len(self.schedulers))):
             s.load_state_dict(state)
+
+    @contextlib.contextmanager
+    def others_kept(self):
+        """What the program counts within, in a batch of which no step is made, does not count."""
+        before = copy.deepcopy([_take(other) for other in self.others])
+        try:
+            yield
+        finally:
+            for other, state in zip(self.others, before):
+                _give(other, state)
 
     def _load_others(self, own):
         if self._is_of_this_phase(own):

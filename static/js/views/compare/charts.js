@@ -90,7 +90,9 @@ export class CompareCharts {
       range: shown.length ? [Math.max(0, low), Math.min(1.01, high)] : [0, 1],
       ends: tests.flatMap((t, i) => (t.y.length ? [endOf(i, last(t.y), percent(last(t.y)))] : [])),
       subtitle: axis === 'time' ? 'by time since start' : 'by ' + axis,
-      empty: shown.length ? '' : 'No evaluation has ended yet.'
+      empty: shown.length                              ? ''
+          : this.data.runs.some((r) => r.tests.length) ? 'These runs have no accuracy.'
+                                                       : 'No evaluation has ended yet.'
     });
   }
 

@@ -2,7 +2,8 @@
    staleness. Event "change". */
 import {get, job as path} from '../../api.js';
 import {listen} from '../../events.js';
-import {last, stepTimes} from '../../measures.js';
+import {known} from '../../format.js';
+import {last, readEvaluations, stepTimes} from '../../measures.js';
 import {LIKE_CHANCE} from '../../sentences/learning.js';
 import {classesOf} from '../../spec.js';
 import {active} from '../../states.js';
@@ -45,9 +46,10 @@ export function waitShare(run) {
  */
 function heldAt(tests, i) {
   const next = tests[i + 1];
-  return next              ? Math.min(tests[i].accuracy, next.accuracy)
+  const held = next        ? Math.min(tests[i].accuracy, next.accuracy)
       : tests.length === 1 ? tests[i].accuracy
                            : -Infinity;
+  return known(held) ? held : -Infinity;
 }
 
 /**
@@ -69,7 +71,12 @@ export function heldAccuracy({tests}) {
 
 /** @param {Run} run */
 export function bestAccuracy(run) {
-  return Math.max(...run.tests.map((t) => t.accuracy), -Infinity);
+  return Math.max(...run.tests.map((t) => t.accuracy).filter(known), -Infinity);
+}
+
+/** @param {Run} run */
+export function leastLoss(run) {
+  return Math.min(...run.tests.map((t) => t.loss).filter(known), Infinity);
 }
 
 /**
@@ -165,7 +172,7 @@ export class CompareModel extends EventTarget {
       id,
       job,
       curves: Object.fromEntries(wide.map((c) => [c.name, curveOf(c)])),
-      tests: tests.evaluations || [],
+      tests: readEvaluations(tests.evaluations || []),
       staleness: stale.nodes || []
     };
   }

@@ -6,7 +6,7 @@ import {isVirtual, stepTimes, tookSeconds} from '../../measures.js';
 import {ended} from '../../states.js';
 
 import {runKey} from './letters.js';
-import {bestAccuracy, timeTo, waitShare} from './model.js';
+import {bestAccuracy, leastLoss, timeTo, waitShare} from './model.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
 /** @typedef {import('./model.js').Run} Run */
@@ -24,7 +24,8 @@ function longestStep(run) {
 
 /** @type {Line[]} */
 const LINES = [
-  {name: 'Best test accuracy', value: bestAccuracy, format: (v) => percent(v), best: Math.max}, {
+  {name: 'Best test accuracy', value: bestAccuracy, format: (v) => percent(v), best: Math.max},
+  {name: 'Least test loss', value: leastLoss, format: loss, best: Math.min}, {
     name: 'Train loss, mean of the last updates',
     value: (r) => r.job.metrics?.train_loss,
     format: loss,

@@ -1,12 +1,12 @@
 /* The sentence: which run reaches the common accuracy first, and by how much; then what the others
    lose their time with. */
 import {fill, h, say} from '../../dom.js';
-import {known, list, percent, span} from '../../format.js';
+import {known, list, loss, percent, span} from '../../format.js';
 import {isVirtual} from '../../measures.js';
 import {active} from '../../states.js';
 
 import {letterOf, runKey} from './letters.js';
-import {guesses, timeTo, waitShare} from './model.js';
+import {bestAccuracy, guesses, leastLoss, timeTo, waitShare} from './model.js';
 import {seedNote, seedWords} from './seeds.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
@@ -75,7 +75,8 @@ export class Sentence {
                             : ['No run is better than guessing, so there is nothing to compare.'];
     }
     if (rest.length === 0) {
-      return ['There is nothing to compare yet: fewer than two runs have a test result.'];
+      return this.byLoss() ||
+          ['There is nothing to compare yet: fewer than two runs have a test result.'];
     }
     const timed = [first, ...rest];
     if (new Set(timed.map((x) => isVirtual(runs[x.i].job))).size > 1) {
@@ -92,6 +93,19 @@ export class Sentence {
     return [
       runKey(first.i), ' reaches ' + percent(goal, 0) + ' in ' + span(first.time), later, '.'
     ];
+  }
+
+  /* Of runs that have no accuracy, as those that predict numbers: which has the least loss. */
+  byLoss() {
+    const {runs} = this.data;
+    const [first, ...rest] = runs.map((run, i) => ({i, least: leastLoss(run)}))
+                                 .filter((x) => known(x.least))
+                                 .sort((a, b) => a.least - b.least);
+    if (rest.length === 0 || runs.some((r) => bestAccuracy(r) >= 0)) {
+      return null;
+    }
+    const others = rest.map((x) => ['; ', runKey(x.i), ' has ' + loss(x.least)]);
+    return [runKey(first.i), ' has the least test loss, ' + loss(first.least), others, '.'];
   }
 
   /**

@@ -22,6 +22,7 @@ import {cutsOf, marksOf, merged} from './happened/marks.js';
 import {Head} from './head/head.js';
 import {Learning} from './learning/learning.js';
 import {JobModel} from './model/model.js';
+import {RowFigures} from './rowfigures.js';
 import {LastSteps} from './speed/laststeps.js';
 import {Minibatch} from './speed/minibatch.js';
 import {Throughput} from './speed/throughput.js';
@@ -94,6 +95,7 @@ export class JobView {
       minibatch: new Minibatch(this),
       throughput: new Throughput(this),
       strategy: new StrategyFigure(this),
+      figures: new RowFigures(this),
       steps: new LastSteps(this)
     };
   }

@@ -1,6 +1,6 @@
 /* Finished jobs, the newest first, a page at a time. */
 import {h, keyed, say} from '../../dom.js';
-import {known, percent, when} from '../../format.js';
+import {known, loss, percent, when} from '../../format.js';
 import {isVirtual, lasted, tookSeconds} from '../../measures.js';
 import {policyOf, strategyOf} from '../../spec.js';
 import {pill} from '../../states.js';
@@ -24,15 +24,25 @@ const trainedText = (job) => (isVirtual(job) ? 'virtual'
         : known(job.seconds)                 ? lasted(job.seconds)
                                              : 'none');
 
+/**
+ * The best accuracy; of a job without one, as where numbers are predicted, its test loss.
+ * @param {Api.Job} job
+ */
+function resultText({metrics}) {
+  const best = metrics?.best_test_accuracy ?? metrics?.test_accuracy;
+  const test = metrics?.test_loss;
+  return !known(best) && known(test) ? 'loss ' + loss(test) : percent(best);
+}
+
 /** @param {Api.Job} job */
 function makeRow(job) {
-  const best = job.metrics?.best_test_accuracy ?? job.metrics?.test_accuracy;
+  const result = resultText(job);
   const strategy = strategyOf(job.spec) + ', ' + policyOf(job.spec);
   const nodes = job.spec?.workers || (job.workers || []).length || 1;
   return h('tr', leadsTo(job), h('td', null, pill(job.state)), h('td', null, jobLink(job)),
       h('td', {class: 'quiet hide-phone', text: strategy}),
       h('td', {class: 'num hide-phone', text: String(nodes)}),
-      h('td', {class: 'num' + (known(best) ? '' : ' quiet'), text: percent(best)}),
+      h('td', {class: 'num' + (result === 'none' ? ' quiet' : ''), text: result}),
       h('td', {class: 'num hide-phone', text: lasted(tookSeconds(job))}),
       h('td', {class: 'num hide-phone', text: trainedText(job)}),
       h('td', {class: 'num quiet', text: when(job.finished)}));

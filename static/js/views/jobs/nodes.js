@@ -45,7 +45,7 @@ export class NodesAtAGlance {
         say(row.job, n.job ? jobs.get(n.job)?.name || n.job : state.text);
       });
     } else {
-      fill(this.list, h('p', {class: 'quiet', text: q ? 'No node is called so.' : NONE}));
+      fill(this.list, h('p', {class: 'quiet', text: q ? 'No node has this name.' : NONE}));
     }
     say(this.sheet.count,
         STATES.filter((s) => this.data.count(s))

@@ -58,7 +58,7 @@ export class NodeLoad {
     const host = this.view.data.nodes.find((n) => n.name === this.name);
     const sharing = this.view.data.nodes.filter((n) => host?.host && n.host === host.host).length;
     say(this.says,
-        !there            ? 'The node has told no load in this time.'
+        !there            ? 'The node did not report its load in this time.'
             : sharing > 1 ? 'Of the whole host, which ' + sharing + ' nodes share.'
                           : 'Of the whole host.');
     this.plots.draw(load, [load.now - this.seconds, load.now]);

@@ -61,11 +61,13 @@ function inOrder(lines, sort) {
 }
 
 /**
+ * A group's key has what it was folded by: a row that was drawn for a sweep is none for seeds.
  * @param {Api.Job[]} jobs
+ * @param {string} by
  * @param {(job: Api.Job) => string} keyOf
  * @returns {Line[]}
  */
-function folded(jobs, keyOf) {
+function folded(jobs, by, keyOf) {
   /** @type {Map<string, Api.Job[]>} */
   const groups = new Map();
   for (const job of jobs) {
@@ -73,7 +75,7 @@ function folded(jobs, keyOf) {
     groups.set(key, [...(groups.get(key) || []), job]);
   }
   return [...groups.values()].map((group) => ({
-    key: group.length > 1 ? 'group ' + group[0].id : group[0].id,
+    key: group.length > 1 ? by + ' ' + group[0].id : group[0].id,
     jobs: group,
     member: false
   }));
@@ -89,7 +91,7 @@ export function linesOf(jobs, {where, sort, fold, sweeps}) {
   const keyOf = sweeps ? (/** @type {Api.Job} */ job) => sweepOf(job) || job.id
       : fold           ? (/** @type {Api.Job} */ job) => withoutSeed(job.spec)
                        : (/** @type {Api.Job} */ job) => job.id;
-  const lines = folded(found, keyOf);
+  const lines = folded(found, sweeps ? 'sweep' : 'seeds', keyOf);
   return inOrder(
       sweeps ? lines.map((line) => ({...line, sweep: sweepOf(line.jobs[0])})) : lines, sort);
 }

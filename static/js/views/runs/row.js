@@ -5,6 +5,7 @@ import {Sparkline} from '../../figures.js';
 import {plural} from '../../format.js';
 import {icon} from '../../icons.js';
 import {pill, setPill} from '../../states.js';
+import {sweepOf} from '../../tags.js';
 
 import {CURVE, textOf, textOfAll} from './columns.js';
 
@@ -19,6 +20,7 @@ const CURVE_WIDTH = 96;
 const CURVE_HEIGHT = 22;
 /* What the service adds to a sweep's name: trial, rung, seed. */
 const OF_SWEEP = /-\d+(-r\d+)?(-s\d+)?$/;
+const OF_SEED = /-s\d+$/;
 
 export class Row {
   /**
@@ -46,7 +48,8 @@ export class Row {
     this.fold = fold;
     /** @type {HTMLElement[]} */
     this.cells = columns.map((c) => this.cell(c));
-    this.node = h('tr', {class: line.member ? 'member' : null, data: {line: line.key}},
+    const kind = line.member ? 'member' : this.isGroup() ? 'group' : null;
+    this.node = h('tr', {class: kind, data: {line: line.key}},
         h('td', {class: 'pick'}, h('label', null, this.box)),
         h('td', {class: 'run-name'}, this.fold || this.link(), more, this.state), this.cells);
   }
@@ -69,7 +72,8 @@ export class Row {
   foldButton(told) {
     const click = () => told.open(this.line.key);
     const {jobs, sweep} = this.line;
-    const name = sweep ? jobs[0].name.replace(OF_SWEEP, '') : jobs[0].name;
+    const added = sweep ? OF_SWEEP : sweepOf(jobs[0]) ? OF_SEED : '';
+    const name = jobs[0].name.replace(added, '');
     const fold =
         h('button', {type: 'button', class: 'plain fold', 'aria-expanded': 'false', on: {click}},
             icon('right', 10), h('span', {class: 'strong', text: name}),

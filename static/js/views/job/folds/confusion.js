@@ -3,6 +3,7 @@
 import {get, job as path} from '../../../api.js';
 import {fill, h, say} from '../../../dom.js';
 import {loss, percent, whole} from '../../../format.js';
+import {hasAccuracy} from '../../../measures.js';
 import {draw as drawPicture} from '../../../picture.js';
 import {ended} from '../../../states.js';
 import {button, notice, scroller, table} from '../../../widgets.js';
@@ -81,6 +82,8 @@ export class Confusion {
 
   draw() {
     const over = ended(this.data.job.state);
+    /* numbers that are predicted are not confused */
+    this.fold.node.hidden = !hasAccuracy(this.data.job, this.data.evaluations);
     say(this.fold.note, over ? 'what the model takes for what' : 'once the job has ended');
     if (over && this.fold.open && !this.asked) {
       this.asked = true;

@@ -103,7 +103,7 @@ export class Load {
     }
     if (this.hosts.every((h) => !h.load || !h.load.at.length)) {
       return Date.now() / 1000 - from > WEEK ? 'The load is kept for a week.'
-                                             : 'The hosts have told no load yet.';
+                                             : 'The hosts have not reported their load yet.';
     }
     return 'Of the whole host, other programs included, without what its own nodes tell each ' +
         'other (loopback); means over 2 s, of older hours over a minute or ten.';

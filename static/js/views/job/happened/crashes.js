@@ -1,6 +1,6 @@
 /* Users' programs that ended and were restarted, read from the logs of their ranks
-   (worker/program/again.c). The stream reports each such end at once; the log says what it was,
-   and when the program was back. */
+   (worker/program/start/again.c). The stream reports each such end at once; the log says what it
+   was, and when the program was back. */
 import {getText, job as path} from '../../../api.js';
 import {active} from '../../../states.js';
 

@@ -2,7 +2,7 @@
 import {Chart} from '../../../chart/chart.js';
 import {union, visible} from '../../../chart/smooth.js';
 import {known, NARROW, percent, percentTick, plural} from '../../../format.js';
-import {bestEvaluation, last} from '../../../measures.js';
+import {bestEvaluation, hasAccuracy, last} from '../../../measures.js';
 import {ended, nothingYet} from '../../../states.js';
 
 import {LearningCurve} from './learningcurve.js';
@@ -16,6 +16,9 @@ import {Rail} from './rail.js';
  */
 function rangeOf(values) {
   const shown = values.filter(known);
+  if (shown.length === 0) {
+    return [0, 1];
+  }
   const low = Math.floor(Math.min(1, ...shown) * 20) / 20 - 0.02;
   return [Math.max(0, low), Math.min(1.02, Math.max(...shown, 0.1) + 0.03)];
 }
@@ -64,14 +67,16 @@ export class AccuracyChart {
     });
   }
 
-  /* A program may tell its loss alone. */
+  /* Predicted numbers have none, and a program may tell its loss alone. */
   emptyText() {
     const {raw, test, empty} = this.curve;
     const {job} = this.view.data;
     const told = test.x.length > 0 || raw.mean.some(known);
-    return empty ? nothingYet(job)
-        : told   ? ''
-                 : 'This program ' + (ended(job.state) ? 'told' : 'has told') + ' no accuracy.';
+    const numbers = !hasAccuracy(job, this.view.data.evaluations) && !job.spec?.program;
+    return told   ? ''
+        : numbers ? 'A network with the loss mse predicts numbers, which have no accuracy.'
+        : empty   ? nothingYet(job)
+                : 'This program ' + (ended(job.state) ? 'logged' : 'has logged') + ' no accuracy.';
   }
 
   /** @returns {Page.End[]} */

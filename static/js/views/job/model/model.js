@@ -3,7 +3,7 @@
    'all', …). */
 import {get, job as path} from '../../../api.js';
 import {listen} from '../../../events.js';
-import {last} from '../../../measures.js';
+import {readEvaluations} from '../../../measures.js';
 import {active} from '../../../states.js';
 import {Crashes} from '../happened/crashes.js';
 
@@ -76,6 +76,7 @@ export class JobModel extends EventTarget {
       this.list('staleness', 'nodes'), get('catalog').then((c) => c.strategy || []).catch(() => [])
     ]);
     this.assignments = this.assignments.filter(given);
+    this.evaluations = readEvaluations(this.evaluations);
     this.curves.learn(this.job);
     await this.refresh();
     this.crashes.read(this.job);
@@ -210,9 +211,9 @@ export class JobModel extends EventTarget {
 
   /** @param {Api.Evaluation} d */
   onEvaluation(d) {
-    this.evaluations =
-        [...this.evaluations.filter((e) => e.step !== d.step), d].sort((a, b) => a.step - b.step);
-    this.learned.tests = this.evaluations;
+    const others = this.evaluations.filter((e) => e.step !== d.step);
+    this.learned.tests = [...others, ...readEvaluations([d])].sort((a, b) => a.step - b.step);
+    this.evaluations = this.learned.tests;
     this.emit('evaluations');
   }
 
@@ -305,8 +306,7 @@ export class JobModel extends EventTarget {
 
   /* The newest x of the axis. */
   extent() {
-    const tests = this.tests('accuracy').x;
-    return Math.max(this.curves.newest(), tests.length ? last(tests) : 0);
+    return Math.max(this.curves.newest(), ...this.evaluations.map((e) => e[this.curves.axis]), 0);
   }
 
   /**

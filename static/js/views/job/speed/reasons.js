@@ -41,7 +41,7 @@ export class Reasons {
             h('div', null, h('p', {text: a.reason}), this.moves(a, before),
                 h('p', {class: 'quiet', text: facts(a, before)}))));
     const earlier = all.length - MOST;
-    const rest = earlier > 0 ? 'The ' + earlier + ' earlier ones are in the table.' : '';
+    const rest = earlier > 0 ? plural(earlier, 'earlier change') + ', in the table.' : '';
     say(this.none, all.length === 0 ? nothingYet(this.view.data.job) : rest);
   }
 

@@ -1,10 +1,13 @@
 /* Four numbers: train loss, test accuracy, throughput, staleness. */
 import {h, say} from '../../../dom.js';
-import {known, loss, NARROW, percent, seconds, three, whole} from '../../../format.js';
-import {bestEvaluation, idealRate, isVirtual, secondsPerVersion} from '../../../measures.js';
+import {known, loss, NARROW, percent, plural, seconds, three, whole} from '../../../format.js';
+import * as measures from '../../../measures.js';
+import {bestEvaluation, idealRate, isVirtual} from '../../../measures.js';
 import {active, ended} from '../../../states.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
+
+const RECENT = 100; /* updates at most: MEASURE_UPDATES of the coordinator's measure.h */
 
 class Tile {
   /**
@@ -15,8 +18,9 @@ class Tile {
     this.value = h('span', {class: 'value'});
     this.unit = h('span', {class: 'unit'});
     this.more = h('p', {class: 'quiet'});
-    this.node = h('div', {class: 'tile', id}, h('p', {class: 'quiet', text: label}),
-        h('p', null, this.value, this.unit), this.more);
+    this.name = h('p', {class: 'quiet', text: label});
+    this.node =
+        h('div', {class: 'tile', id}, this.name, h('p', null, this.value, this.unit), this.more);
   }
 
   /**
@@ -48,15 +52,43 @@ export class Tiles {
   update() {
     const {job} = this.data;
     const m = job.metrics || {};
-    const {test_loss: testLoss, test_accuracy: accuracy} = m;
-    const coming = ended(job.state) ? 'never tested' : 'test after the first evaluation';
-    this.loss.set(known(m.train_loss) ? loss(m.train_loss) : this.none(), '',
-        known(testLoss) ? 'test ' + loss(testLoss) : coming);
-    const target = job.spec?.target?.test_accuracy;
-    this.accuracy.set(known(accuracy) ? (100 * accuracy).toFixed(1) : this.none(), NARROW + '%',
-        target ? 'target ' + percent(target) : this.best());
+    this.loss.set(known(m.train_loss) ? loss(m.train_loss) : this.none(), '', this.lossesOf(job));
+    this.drawTest(job);
     this.drawThroughput(job);
     this.drawStaleness(job);
+  }
+
+  /**
+   * The test accuracy; of a job without one its test loss.
+   * @param {Api.Job} job
+   */
+  drawTest(job) {
+    const {test_accuracy: accuracy, test_loss: lost} = job.metrics || {};
+    const target = job.spec?.target?.test_accuracy;
+    const classifies = known(accuracy) || measures.hasAccuracy(job, this.data.evaluations);
+    say(this.accuracy.name, classifies ? 'Test accuracy' : 'Test loss');
+    if (classifies) {
+      this.accuracy.set(known(accuracy) ? (100 * accuracy).toFixed(1) : this.none(), NARROW + '%',
+          target ? 'target ' + percent(target) : this.best());
+    } else {
+      this.accuracy.set(known(lost) ? loss(lost) : this.none(), '', this.best());
+    }
+  }
+
+  /**
+   * What the train loss is the mean of, and the loss on the test set beside it.
+   * @param {Api.Job} job
+   */
+  lossesOf(job) {
+    const {train_loss: train, test_loss: test, test_accuracy: accuracy} = job.metrics || {};
+    const updates = Math.min(RECENT, job.progress?.step || 0);
+    const coming = ended(job.state) ? 'never tested' : 'not tested yet';
+    const untold = known(accuracy) ? '' : coming; /* a program may tell its accuracy alone */
+    return [
+      known(train) && 'mean of ' + plural(updates, 'update'),
+      known(test) ? 'test ' + loss(test) : untold
+    ].filter(Boolean)
+        .join(', ');
   }
 
   /* What stands for a figure that there is not, which may still come. */
@@ -66,9 +98,11 @@ export class Tiles {
 
   best() {
     const best = bestEvaluation(this.data.evaluations);
-    return best && known(best.accuracy)
-        ? 'best ' + percent(best.accuracy) + ', epoch ' + Math.round(best.epoch)
-        : '';
+    const value = !best        ? ''
+        : known(best.accuracy) ? percent(best.accuracy)
+        : known(best.loss)     ? loss(best.loss)
+                               : '';
+    return best && value ? 'best ' + value + ', epoch ' + Math.round(best.epoch) : '';
   }
 
   /** @param {Api.Job} job */
@@ -101,7 +135,7 @@ export class Tiles {
     if (now.max === 0) {
       return 'every gradient is fresh';
     }
-    const each = secondsPerVersion(job);
+    const each = measures.secondsPerVersion(job);
     const old = known(each) ? seconds((now.p95 ?? NaN) * each) + ', ' : '';
     return old + 'max ' + whole((job.staleness || now).max);
   }

@@ -92,7 +92,7 @@ export class WhatIf {
     if (this.base) {
       return;
     }
-    say(this.says, 'The job as it is, is being simulated.');
+    say(this.says, 'The job as it is now is being simulated.');
     try {
       const {spec} = /** @type {Api.Job} */ (await get(jobPath(job.id)));
       const now = specNow({...job, spec});

@@ -1,0 +1,185 @@
+"""Keras 3 on TensorFlow or PyTorch: `model = evenstep.prepare(model)`, before or after compile.
+
+The model stays what it is; three of its methods are shadowed on the instance:
+
+    fit            joins the run, and takes the arrays' rows that the rank hands to this node
+    compute_loss   keeps the loss for display
+    optimizer.apply    sums the gradients over all ranks, before clipping and averaging of weights
+
+A program may call fit() several times: the epochs of one follow those of the one before in the same
+run, whatever was frozen, unfrozen and compiled again between them. A process that was started again
+passes over the calls that were made before.
+
+Variables are not in the block: they are copied where the rank reads or changes it, between two
+calls of the train function. In a TensorFlow graph the exchange is one numpy_function over one flat
+tensor.
+
+describe.py   what the rank is told: weights, optimizers, loss, data
+rows.py       the arrays of fit(), by the rows that the rank hands out
+pipeline.py   a tf.data.Dataset, a PyDataset or a DataLoader in place of arrays
+steps.py      a step: values into the block and out of it, and what the rank answers
+backends.py   the exchange within a graph of TensorFlow, and on PyTorch
+between.py    what fit() calls between two steps, and between two epochs
+weight.py     what a batch counts, where it is not its samples
+loop.py       a loop of the user's own in place of fit()
+"""
+
+import inspect
+import math
+
+import keras
+from keras import tree
+
+from .. import take_part
+from ..run import Error, alone
+from . import loop, pipeline, weight
+from .between import Between
+from .describe import is_sum, join, optimizers_of, rule_of, weights_of
+from .rows import AsTheyCome, Rows
+
+
+def prepare(model, unfreezes=True):
+    """Returns the same model; alone nothing happens. unfreezes: a later fit() may train weights
+    that are frozen in the first one."""
+    prepared = isinstance(getattr(model.fit, "__self__", None), _Program)
+    if not alone() and not prepared:
+        _Program(model, unfreezes)
+        take_part(weight.Calls())
+    return model
+
+
+class _Program:
+    def __init__(self, model, unfreezes):
+        self.model, self.run, self.unfreezes = model, None, unfreezes
+        self.loss = self.weight = None
+        self._shadowed = []  # optimizers whose apply() is ours
+        self._fit, self._compute_loss = model.fit, model.compute_loss
+        object.__setattr__(model, "fit", self.fit)
+        object.__setattr__(model, "compute_loss", self.compute_loss)
+        object.__setattr__(model, "train_on_batch", self.train_on_batch)
+
+    @staticmethod
+    def train_on_batch(*args, **kwargs):
+        raise Error(
+            "train_on_batch() knows nothing of the other nodes: take fit(), or a loop over data of "
+            "`model, optimizer, data = evenstep.prepare(model, optimizer, data)` with "
+            "optimizer.apply()"
+        )
+
+    def compute_loss(self, *args, **kwargs):
+        self.loss = self._compute_loss(*args, **kwargs)
+        self.weight = weight.of_batch(self.model, self._compute_loss, args, kwargs)
+        return self.loss
+
+    def fit(self, *args, **kwargs):
+        given = inspect.signature(self._fit).bind(*args, **kwargs)
+        given.apply_defaults()
+        told = dict(given.arguments)
+        rows = Rows(told, as_they_are=pipeline.arrays(told))
+        if told["steps_per_epoch"]:
+            raise Error("fit(steps_per_epoch=…) cuts epochs short: an epoch sees each sample once")
+        self._build(rows)
+        if self.run is None:
+            self._join(rows, told)
+        else:
+            self._check_like_the_first(rows, told)
+        self._take_optimizer()
+        more = max(told["epochs"] - told["initial_epoch"], 0)
+        made = self.run.epochs(more)
+        if made == more or self.run.over:
+            return self._pass_over()
+        told["validation_batch_size"] = told["validation_batch_size"] or told["batch_size"]
+        told.update(x=rows, y=None, sample_weight=None, class_weight=None, batch_size=None)
+        told.update(shuffle=False, validation_split=0.0)
+        told["initial_epoch"] += made
+        return self._train(rows, told)
+
+    def _build(self, rows):
+        """Before the run is joined, which is told all weights. A model that a train_step of its own
+        drives may have no call(): its weights are those of its networks."""
+        model = self.model
+        if type(model).call is not keras.Model.call:
+            if not model.built or not model.weights:  # build(shape) of a subclass makes none
+                model(tree.map_structure(lambda a: a[:1], rows.few()[0]))
+            return
+        for layer in model._flatten_layers(include_self=False):
+            if not layer.built:
+                raise Error(
+                    "the layer '%s' has no weights yet, and the model has no call() that makes "
+                    "them: call its networks on a batch, or give them a keras.Input, before fit()"
+                    % layer.name
+                )
+
+    def _join(self, rows, told):
+        model, sums = self.model, is_sum(getattr(self.model, "loss", None))
+        weights = weights_of(model, self.unfreezes)
+        self.run, self.steps = join(model, optimizers_of(model), weights, rows, told, sums)
+        self.about = rows.count, rows.batch, bool(told["shuffle"])
+        if sums and self.run.workers > 1 and model.losses:
+            raise Error(
+                'with reduction="sum" each node would add the penalties of regularizers once more: '
+                "take a loss that is a mean"
+            )
+        self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
+        model.train_function = None  # one made before has no exchange in it
+
+    def _check_like_the_first(self, rows, told):
+        if self.about != (rows.count, rows.batch, bool(told["shuffle"])):
+            of = "%d samples in batches of %d, shuffle=%s"
+            raise Error(
+                ("fit() was called once more with " + of + ", and the first one had " + of
+                 + ": in one run each fit() has as many samples, the same batch_size and shuffle. "
+                 "Train on other data in a job of its own, which loads the weights that this one "
+                 "saves") % (rows.count, rows.batch, told["shuffle"], *self.about)
+            )
+        if is_sum(getattr(self.model, "loss", None)) != self.steps.sums:
+            raise Error(
+                "the loss of one fit() is a mean and that of another a sum: in one run all are of "
+                "one kind"
+            )
+
+    def _take_optimizer(self):
+        """What was compiled last, and what it trains."""
+        model = self.model
+        if model.train_function is not None:
+            return
+        optimizers = optimizers_of(model)
+        self.steps.choose(optimizers, rule_of(optimizers))
+        for optimizer in optimizers:
+            if not any(optimizer is one for one in self._shadowed):
+                self.steps.shadow(optimizer, self)
+        self._shadowed = optimizers
+        model.jit_compile = False  # XLA cannot leave its graph for the exchange
+
+    def _pass_over(self):
+        """This call's epochs were made before the process was started again, or the job is over.
+        The program gets the history that they had."""
+        history = keras.callbacks.History()
+        history.set_model(self.model)
+        history.on_train_begin()
+        history.history = self.steps.recall()
+        self.model.history = history
+        return history
+
+    def _train(self, rows, told):
+        rows.steps = self.steps
+        self.steps.hand_over_all()
+        self.steps.drained = False  # Keras builds what was compiled from a first batch
+        first = self.steps.stream.coming()
+        served = first is not None and first.number >= 0 and not first.step_count
+        rows.num_batches = AsTheyCome(rows.count, self.steps)
+        callbacks = told["callbacks"] or []
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = callbacks.callbacks
+        told["callbacks"] = keras.callbacks.CallbackList(
+            [Between(self.steps), *callbacks],
+            add_history=True,
+            add_progbar=told["verbose"] != 0,
+            verbose=told["verbose"],
+            epochs=told["epochs"],
+            steps=None if served else math.ceil(rows.count / rows.batch),
+            model=self.model,
+        )
+        history = self._fit(**told)
+        self.steps.remember(history.history)
+        return history

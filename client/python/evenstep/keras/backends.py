@@ -1,0 +1,58 @@
+"""The exchange of a step where its gradients are: in a graph of TensorFlow, or in PyTorch."""
+
+import math
+
+import keras
+import numpy as np
+
+
+def sizes(variables):
+    """Floats of each."""
+    return [int(np.prod(v.shape)) for v in variables]
+
+
+def chosen():
+    return _tensorflow if keras.backend.backend() == "tensorflow" else _torch
+
+
+def _tensorflow(exchange, step, grads, variables, *told):
+    """What a step changes without its gradients (the count of iterations) is read during the
+    exchange too: it is changed in the branch, which waits for the exchange."""
+    import tensorflow as tf
+
+    dense = [
+        tf.zeros(v.shape, tf.float32) if g is None else tf.cast(tf.convert_to_tensor(g), tf.float32)
+        for g, v in zip(grads, variables)
+    ]
+    flat = tf.concat([tf.reshape(g, [-1]) for g in dense], 0)
+    told = [math.nan if t is None else t for t in told]  # a train_step of the user's tells none
+    told = [tf.cast(t, tf.float32) for t in told]
+    summed, steps = tf.numpy_function(exchange, [flat, *told], (tf.float32, tf.bool))
+    summed.set_shape(flat.shape)
+    steps.set_shape([])
+    parts = tf.split(summed, sizes(variables))
+    back = [tf.cast(tf.reshape(p, v.shape), v.dtype) for p, v in zip(parts, variables)]
+    tf.cond(steps, lambda: step(back), lambda: None)
+
+
+def _torch(exchange, step, grads, variables, *told):
+    import torch
+
+    flat = np.concatenate(
+        [
+            np.zeros(n, np.float32) if g is None else g.detach().float().cpu().numpy().reshape(-1)
+            for g, n in zip(grads, sizes(variables))
+        ]
+    )
+    told = [math.nan if t is None else float(t.detach()) for t in told]  # a train_step may not
+    summed, steps = exchange(flat, *told)
+    parts = torch.split(torch.from_numpy(summed), sizes(variables))
+    if steps:
+        step(
+            [
+                p.reshape(tuple(v.shape)).to(v.value.device, v.value.dtype)
+                for p, v in zip(parts, variables)
+            ]
+        )
+
+

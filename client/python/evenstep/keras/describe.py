@@ -1,0 +1,122 @@
+"""What the rank is told of a Keras program: its weights, its optimizers, its loss and its data."""
+
+import keras
+from keras import tree
+
+from ..run import Error, Run
+from .steps import Steps
+
+
+def norms_of(model):
+    """(layer, mean or variance, index of its mean or -1) of every batch norm's moving
+    statistics."""
+    found = []
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.BatchNormalization):
+            found.append((layer, layer.moving_mean, -1))
+            found.append((layer, layer.moving_variance, len(found) - 1))
+    return found
+
+
+def weights_of(model, frozen):
+    """What trains, and what would if no layer was frozen; in the order of the model."""
+    of_layers = [v for layer in model._flatten_layers() for v in layer._trainable_variables]
+    known = {id(v) for v in of_layers if frozen or v.trainable}
+    known |= {id(v) for v in model.trainable_variables}
+    return [v for v in model.variables if id(v) in known]
+
+
+def _rule(optimizer):
+    def figure(name):
+        value = getattr(optimizer, name, None)
+        return float(value) if isinstance(value, (int, float)) else 0.0
+
+    changed = "clipnorm clipvalue global_clipnorm use_ema gradient_accumulation_steps".split()
+    kind = type(optimizer)  # on PyTorch a class of Keras' own beneath SGD
+    plain = issubclass(kind, keras.optimizers.SGD) and kind.__module__.startswith("keras.")
+    return {
+        "name": type(optimizer).__name__,
+        "learning_rate": float(keras.ops.convert_to_numpy(optimizer.learning_rate)),
+        "momentum": figure("momentum"),
+        "nesterov": int(bool(getattr(optimizer, "nesterov", False))),
+        "weight_decay": 0.0,
+        "server": int(
+            plain
+            and not getattr(optimizer, "weight_decay", None)
+            and not any(getattr(optimizer, name, None) for name in changed)
+        ),
+    }
+
+
+def optimizers_of(model):
+    """Those that a train_step of the model's own keeps as attributes (a GAN's), or compile()'s."""
+    own = [o for o in vars(model).values() if isinstance(o, keras.optimizers.Optimizer)]
+    return [o for o in own if o is not model.optimizer] or [model.optimizer]
+
+
+def rule_of(optimizers):
+    """As the rank knows them. A server makes the steps of a single one."""
+    told = [_rule(o) for o in optimizers]
+    if len(told) == 1:
+        return told[0]
+    return {**told[0], "name": ", ".join(one["name"] for one in told), "server": 0}
+
+
+def is_sum(loss):
+    """Whether what compile() was given as `loss` adds up the samples' losses. Keras takes the mean
+    of a name's or a function's."""
+    given = [one for one in tree.flatten(loss) if one is not None]
+    sums = [getattr(one, "reduction", None) == "sum" for one in given]
+    if any(sums) and not all(sums):
+        raise Error(
+            'losses with reduction="sum" and means stand side by side: over several nodes they '
+            "have different weights, so all of a model's losses are of one kind"
+        )
+    return any(sums)
+
+
+def _check_is_one_replica(model):
+    """TensorFlow distributes a model over the devices of a node by a strategy of its own."""
+    strategy = type(getattr(model, "distribute_strategy", None)).__name__
+    if strategy not in ("NoneType", "_DefaultDistributionStrategy"):
+        raise Error(
+            "the model was made within the scope of a %s, which distributes it by itself: make and "
+            "compile it without strategy.scope(), since each node trains one replica" % strategy
+        )
+
+
+def _check_takes_any_size(model):
+    """A node's share of a batch has another size in each step, and other rows."""
+    for layer in model._flatten_layers():
+        if getattr(layer, "stateful", False):
+            raise Error(
+                "the layer '%s' keeps a state from batch to batch (stateful=True), but a node's "
+                "share of the next batch has other rows: take stateful=False and longer sequences"
+                % layer.name
+            )
+    sizes = {entry.shape[0] for entry in tree.flatten(getattr(model, "inputs", None) or ())}
+    if sizes - {None}:
+        raise Error(
+            "the model's input has a fixed number of rows, %d, but a node has a share of each "
+            "batch: leave it out, keras.Input(shape=…) in place of batch_shape=… or batch_size=…"
+            % max(sizes - {None})
+        )
+
+
+def join(model, optimizers, weights, rows, told, sums):
+    """The run, and the steps of this model in it."""
+    params = [{"name": v.path, "shape": list(v.shape)} for v in weights]
+    norms = norms_of(model)
+    stats = [{"name": v.path, "shape": list(v.shape), "mean_of": m} for _, v, m in norms]
+    about = {
+        "framework": "keras %s on %s" % (keras.__version__, keras.backend.backend()),
+        "samples": rows.count,
+        "global_batch": rows.batch,
+        "in_order": int(not told["shuffle"]),
+        "sums": int(sums),
+    }
+    run = Run(about, rule_of(optimizers), params, stats)
+    _check_is_one_replica(model)
+    if run.workers > 1:
+        _check_takes_any_size(model)
+    return run, Steps(run, model, optimizers, weights, norms, sums)

@@ -1,0 +1,138 @@
+"""What prepare() was given: each object by what it is, alone or in lists, tuples and dicts.
+
+    prepare([G, D], [opt_G, opt_D], loader)      ->  [G, D], [opt_G, opt_D], the rebuilt loader
+
+A dict with one of PyTorch's objects in it is a container of them; any other dict is something of
+the program's own that a state holds (state.py).
+"""
+
+from collections import namedtuple
+
+from torch.nn import Module
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.swa_utils import AveragedModel
+from torch.utils.data import DataLoader
+
+from ..run import Error
+
+Given = namedtuple("Given", "models optimizers loaders schedulers others")
+
+# what to write with objects of these packages, which distribute a program themselves
+ACCELERATE = (
+    "Accelerate: evenstep.prepare() stands in place of accelerator.prepare(), which makes another "
+    "loader: give it the model, the optimizer and the plain DataLoader"
+)
+LIGHTNING = (
+    "Lightning: model, loader = evenstep.prepare(model, loader), and then "
+    "Trainer(devices=1).fit(model, loader)"
+)
+ADVICE = {
+    "accelerate": ACCELERATE,
+    "lightning": LIGHTNING,
+    "pytorch_lightning": LIGHTNING,
+    "transformers": "transformers: a Trainer whose get_train_dataloader() returns the loader of "
+    "evenstep.prepare(self.model, DataLoader(…))",
+    "deepspeed": "DeepSpeed distributes the program itself: give the model and its optimizer as "
+    "they are without it",
+    "horovod": "Horovod distributes the program itself: give the optimizer that "
+    "hvd.DistributedOptimizer() wraps",
+}
+
+# in the order of Given's first four
+KINDS = (Module, Optimizer, DataLoader, (LRScheduler, ReduceLROnPlateau))
+
+
+def _kind(value):
+    """The index of what it is among KINDS, len(KINDS) for what else has a state, or None."""
+    if isinstance(value, AveragedModel):
+        return len(KINDS)  # a module that nobody trains
+    for i, kind in enumerate(KINDS):
+        if isinstance(value, kind):
+            return i
+    has_state = callable(getattr(value, "state_dict", None))
+    has_state = has_state and callable(getattr(value, "load_state_dict", None))
+    return len(KINDS) if has_state or isinstance(value, dict) else None
+
+
+def _inside(value):
+    """What a container holds; None: it is none."""
+    if type(value) in (list, tuple):
+        return value
+    if isinstance(value, dict) and any(_kind(v) in range(len(KINDS)) for v in value.values()):
+        return list(value.values())
+    return None
+
+
+def flat(objects):
+    """The objects, in order, out of whatever they are in."""
+    found = []
+    for o in objects:
+        inside = _inside(o)
+        found += [o] if inside is None else flat(inside)
+    return found
+
+
+def replaced(objects, old, new):
+    """The same objects in the same containers, with `new` in place of `old`."""
+    values = []
+    for o in objects:
+        inside = _inside(o)
+        if inside is None:
+            values.append(new if o is old else o)
+        elif not any(o is old for o in flat(inside)):
+            values.append(o)
+        elif isinstance(o, dict):
+            values.append(dict(zip(o, replaced(inside, old, new))))
+        else:
+            values.append(type(o)(replaced(inside, old, new)))
+    return tuple(values)
+
+
+def _advice(value):
+    for kind in type(value).__mro__:
+        package = kind.__module__.partition(".")[0]
+        if package in ADVICE:
+            return ADVICE[package]
+    return None
+
+
+def by_kind(objects):
+    """As Given, out of whatever they are in."""
+    found = Given([], [], [], [], [])
+    for o in flat(objects):
+        kind = _kind(o)
+        advice = _advice(o) if kind is None or KINDS[kind : kind + 1] == (DataLoader,) else None
+        if advice:
+            raise Error("prepare() does not take a %s. %s" % (type(o).__name__, advice))
+        if kind is None:
+            raise Error(
+                "prepare() takes modules, optimizers, a DataLoader, schedulers, lists and dicts of "
+                "them, and what a state is to hold (a dict, or what has state_dict() and "
+                "load_state_dict()), not %s" % type(o).__name__
+            )
+        found[kind].append(o)
+    return found
+
+
+def sort(objects):
+    """The same with what a run needs: models, and one loader, which stands in place of the list."""
+    given = by_kind(objects)
+    if len(given.loaders) > 1:
+        raise Error(
+            "prepare() takes one loader, that of the training data, and got %d: the loaders of "
+            "validation and test data stay as they are" % len(given.loaders)
+        )
+    if not given.models or not given.loaders:
+        raise Error(
+            "prepare() needs the model and the loader of the training data, together (it got %d "
+            "and %d)" % (len(given.models), len(given.loaders))
+        )
+    for model in given.models:
+        wrapper = type(model).__name__
+        if wrapper in ("DistributedDataParallel", "FullyShardedDataParallel"):
+            raise Error(
+                "prepare() takes the model itself, not one wrapped by %s: its ranks exchange here"
+                % wrapper
+            )
+    return given._replace(loaders=given.loaders[0])

@@ -1,0 +1,60 @@
+/* JSON beyond Jansson: strict parsing with line and column, a list of problems each with its JSON
+ * pointer, typed readers that report into that list, and numbers printed so that they read well.
+ */
+#ifndef COMMON_JSON_JSONX_H
+#define COMMON_JSON_JSONX_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+/* All errors of a document, each with its JSON pointer. */
+struct jsonx_problem {
+    char pointer[200]; /* RFC 6901 */
+    char message[300];
+};
+struct jsonx_problems {
+    struct jsonx_problem *items; /* owned */
+    int count;
+    int dropped; /* beyond 100 */
+};
+void jsonx_problems_release(struct jsonx_problems *p);
+void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The first problem as text, "/epochs: must be a whole number"; without the pointer where that is
+ * "". "" if there is no problem. Returns out. */
+enum { JSONX_FIRST = sizeof(struct jsonx_problem) + 2 };
+const char *jsonx_problems_first(const struct jsonx_problems *p, char out[JSONX_FIRST]);
+/* [{"pointer", "message"}]; a new reference. */
+json_t *jsonx_problems_json(const struct jsonx_problems *p);
+
+/* Parses `len` bytes: duplicate keys, trailing text, NUL bytes, more than 64 levels or bad UTF-8
+ * are ERR_SYNTAX with line and column in the message; texts that hold \u0000 and numbers that no
+ * number here can hold, which are good JSON that nothing here can use, are ERR_INVALID. Returns a
+ * new reference or NULL. */
+json_t *jsonx_parse(const char *text, size_t len, struct err *e);
+json_t *jsonx_load(const char *path, size_t max_bytes, struct err *e);
+/* Compact, or indented by two, keys in insertion order, reals with up to `digits` significant
+ * digits (so 0.4 is 0.4). The caller frees. */
+char *jsonx_dump(const json_t *j, bool indent, size_t *len);
+/* The shortest text that reads back as the same finite number; returns out. */
+enum { JSONX_REAL = 40 };
+const char *jsonx_real(char out[JSONX_REAL], double v);
+
+/* A string of text that may have been cut within a UTF-8 sequence or hold a user's bytes. New
+ * reference. */
+json_t *jsonx_text(const char *text);
+
+/* The text at `key` of an object, borrowed from it; "" where there is none. */
+const char *jsonx_string_at(const json_t *j, const char *key);
+
+/* Appends "/key" (escaped) or "/index" to a pointer, into out. */
+char *jsonx_join(char *out, size_t out_bytes, const char *pointer, const char *key);
+char *jsonx_join_index(char *out, size_t out_bytes, const char *pointer, size_t index);
+
+/* The nearest of n names by edit distance; NULL if its distance is more than 1 + len/3. */
+const char *jsonx_nearest(const char *name, const char *const *names, int n);
+
+#endif

@@ -1,0 +1,20 @@
+/* FNV-1a, 64 bits: a stable hash for keys. It can be forged, so it is no digest. */
+#ifndef COMMON_TEXT_HASH_H
+#define COMMON_TEXT_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_START 0xcbf29ce484222325ull
+
+/* Goes on from h, which is HASH_START or the hash of the bytes before. */
+static inline uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ p[i]) * 0x100000001b3ull;
+    }
+    return h;
+}
+
+#endif

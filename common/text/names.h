@@ -1,0 +1,41 @@
+/* A set of names, or a map from names to numbers: nodes that are kept for a job, and since when
+ * each is free. Names stand in the order in which they were added.
+ *
+ *   struct names taken = {0};                     an empty one needs no memory
+ *   names_add(&taken, "n3", 0);
+ *   for (size_t i = 0; i < taken.count; i++) { … taken.all[i].name … }
+ *   names_release(&taken);
+ *
+ * A call that adds needs memory. Where there is none the name is left out, and `failed` says so.
+ */
+#ifndef COMMON_TEXT_NAMES_H
+#define COMMON_TEXT_NAMES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct named {
+    char *name; /* owned by the set */
+    double number;
+};
+
+struct names {
+    struct named *all; /* [count], owned */
+    size_t count, room;
+    json_t *index; /* name → index into `all`; owned */
+    bool failed;
+};
+
+/* Empty, and without memory, afterwards. */
+void names_release(struct names *s);
+/* Adds it with this number, or gives it the number if it is there. `name` is copied. */
+void names_add(struct names *s, const char *name, double number);
+/* Adds all of `from`, with their numbers. */
+void names_add_all(struct names *s, const struct names *from);
+void names_remove(struct names *s, const char *name);
+/* Borrowed until the next change of the set; NULL: it is not there. A set that is NULL is empty. */
+const struct named *names_find(const struct names *s, const char *name);
+bool names_has(const struct names *s, const char *name);
+
+#endif

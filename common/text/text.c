@@ -1,0 +1,101 @@
+/* Unsafe characters of UTF-8 text; see text.h. */
+#include "common/text/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The length of the character at s, of n bytes at most, and its code point; 0: not UTF-8. */
+static size_t decode(const char *s, size_t n, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char first = (unsigned char)*s;
+    size_t len = first < 0x80             ? 1
+                 : (first & 0xe0) == 0xc0 ? 2
+                 : (first & 0xf0) == 0xe0 ? 3
+                 : (first & 0xf8) == 0xf0 ? 4
+                                          : 0;
+    if (len == 0 || len > n) {
+        return 0;
+    }
+    *code = len == 1 ? first : first & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        if (((unsigned char)s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+        *code = *code << 6 | ((unsigned char)s[i] & 0x3f);
+    }
+    bool surrogate = *code >= 0xd800 && *code < 0xe000;
+    return *code >= least[len] && *code < 0x110000 && !surrogate ? len : 0;
+}
+
+static bool is_unsafe(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+size_t text_unsafe(const char *s, size_t n)
+{
+    uint32_t code;
+    for (size_t i = 0, len; i < n; i += len) {
+        len = decode(s + i, n - i, &code);
+        if (len == 0 || is_unsafe(code)) {
+            return i;
+        }
+    }
+    return n;
+}
+
+struct piece { /* a character as it is shown */
+    char text[8];
+    size_t bytes;
+};
+
+/* The character at s, of n bytes at most; returns its length there. */
+static size_t show(const char *s, size_t n, struct piece *out)
+{
+    uint32_t code;
+    size_t len = decode(s, n, &code);
+    if (len == 0) {
+        out->bytes = (size_t)snprintf(out->text, sizeof out->text, "\\x%02x", (unsigned char)*s);
+        return 1;
+    }
+    if (is_unsafe(code)) {
+        out->bytes = (size_t)snprintf(out->text, sizeof out->text, "\\u%04x", code);
+    } else {
+        memcpy(out->text, s, len);
+        out->bytes = len;
+    }
+    return len;
+}
+
+char *text_shown(char *out, size_t size, const char *s)
+{
+    size_t at = 0;
+    struct piece piece;
+    for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
+        len = show(s, n, &piece);
+        if (at + piece.bytes + 1 > size) {
+            break;
+        }
+        memcpy(out + at, piece.text, piece.bytes);
+        at += piece.bytes;
+    }
+    out[at] = 0;
+    return out;
+}
+
+void text_print(FILE *out, const char *s)
+{
+    struct piece piece;
+    for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
+        len = show(s, n, &piece);
+        if (*s == '\n' || *s == '\t') {
+            fputc(*s, out);
+        } else {
+            fwrite(piece.text, 1, piece.bytes, out);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+/* GET /openapi.json; see openapi.h. The schemas of a job spec come from job/spec/spec.h, which
+ * makes them from the catalogue. The document never changes while the service runs: its text is
+ * made once. */
+#include "http/openapi/openapi.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "http/api/api.h"
+#include "http/openapi/schemas.h"
+#include "http/content/text.h"
+#include "http/request/request.h"
+#include "job/spec/spec.h"
+
+static json_t *paths_json(void)
+{
+    json_t *paths = json_object();
+    for (const struct route *r = routes; r->method; r++) {
+        char method[16];
+        size_t n = 0;
+        if (strchr(r->pattern, '*')) {
+            continue;
+        }
+        for (; r->method[n] && n + 1 < sizeof(method); n++) {
+            method[n] = (char)tolower((unsigned char)r->method[n]);
+        }
+        method[n] = '\0';
+        if (!json_object_get(paths, r->pattern)) {
+            json_object_set_new(paths, r->pattern, json_object());
+        }
+        json_object_set_new(json_object_get(paths, r->pattern), method, openapi_operation(r));
+    }
+    return paths;
+}
+
+static json_t *components_json(void)
+{
+    json_t *types = jobspec_schemas(), *all = openapi_shared();
+    for (const struct schema *s = schemas; s->name; s++) {
+        json_object_set_new(types, s->name, schema_json(s));
+    }
+    json_object_set_new(all, "schemas", types);
+    json_object_set_new(
+        all, "securitySchemes",
+        json_pack("{s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s}}", "token", "type", "http", "scheme",
+                  "bearer", "session", "type", "apiKey", "in", "cookie", "name", "evenstep_PORT",
+                  "description",
+                  "made by POST /api/v1/session; PORT is the service's; requests that change "
+                  "something also need our own Origin"));
+    return all;
+}
+
+/* What routes are about, in the order of the table. */
+static json_t *tags_json(void)
+{
+    return json_pack(
+        "[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}, {s:s, s:s}, "
+        "{s:s, s:s}]",
+        "name", "jobs", "description", "Jobs: submitted, watched, changed, deleted.", "name",
+        "nodes", "description", "Machines, or parts of them, that compute.", "name", "catalog",
+        "description", "What a job can name: strategies, layers, data sets, programs.", "name",
+        "events", "description", "What happens, as it happens.", "name", "session", "description",
+        "Who asks: sessions and links of browsers.", "name", "access", "description",
+        "Tokens, and the audit of what was changed.", "name", "service", "description",
+        "How the service is: metrics, health, this description.");
+}
+
+json_t *openapi_json(void)
+{
+    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s}, s:[{s:s}], s:o, s:[{s:[]}, {s:[]}], s:o, s:o}",
+                     "openapi", "3.1.0", "info", "title", "Evenstep", "version", "1", "summary",
+                     "Trains neural networks on clusters of unequal machines.", "description",
+                     "Every error is application/problem+json with every mistake at once. What the "
+                     "words mean is in docs/http-api.md.",
+                     "servers", "url", "/", "tags", tags_json(), "security", "token", "session",
+                     "paths", paths_json(), "components", components_json());
+}
+
+static pthread_once_t made_once = PTHREAD_ONCE_INIT;
+static struct text *made; /* kept until the process ends; NULL: memory ran out */
+
+static void make_text(void)
+{
+    size_t len = 0;
+    json_t *j = openapi_json();
+    char *text = j ? jsonx_dump(j, false, &len) : NULL;
+    json_decref(j);
+    made = text_new("application/json", text, len);
+}
+
+int api_openapi(struct request *q, struct reply *out, struct err *e)
+{
+    (void)q;
+    pthread_once(&made_once, make_text);
+    return reply_set_shared(out, 200, made ? text_ref(made) : NULL, "no-store", e);
+}

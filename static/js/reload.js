@@ -1,0 +1,71 @@
+/* A script or stylesheet that did not load (the connection broke, the service is just restarting):
+   nothing of the page would run, so this says so and loads the page again, at most TRIES times by
+   itself. A classic script that stands before all others: it may not depend on what may be missing.
+   The address stays as it is, with a link's code that was not used yet. */
+'use strict';
+{
+  const TRIES = 4;
+  const FIRST_PAUSE_MS = 1000;
+  const KEY = 'evenstep.reloads';
+  let missing = false;
+
+  /* How often the page was loaded again since it last was whole. */
+  function count() {
+    try {
+      return Number(sessionStorage.getItem(KEY)) || 0;
+    } catch (e) {
+      return TRIES; /* where nothing is kept, a person says when */
+    }
+  }
+
+  /** @param {number} tries */
+  function keep(tries) {
+    try {
+      sessionStorage.setItem(KEY, String(tries));
+    } catch (e) { /* see count() */
+    }
+  }
+
+  /** @param {boolean} again it is loaded again without being asked */
+  function say(again) {
+    const line = document.createElement('div');
+    line.className = 'wrong';
+    line.id = 'not-loaded';
+    line.textContent =
+        'A part of this page did not load.' + (again ? ' It is loaded again in a moment. ' : ' ');
+    const button = document.createElement('button');
+    button.className = 'btn';
+    button.type = 'button';
+    button.textContent = 'Try again';
+    button.addEventListener('click', () => location.reload());
+    line.append(button);
+    document.getElementById('banner')?.replaceChildren(line);
+  }
+
+  /**
+   * A reload while nobody answers would leave the browser's own page, which never comes back.
+   * @param {number} pause in ms, doubled each time
+   */
+  function reloadOnceItAnswers(pause) {
+    setTimeout(() => {
+      fetch('/', {method: 'HEAD', cache: 'no-store'})
+          .then(() => location.reload(), () => reloadOnceItAnswers(2 * pause));
+    }, pause);
+  }
+
+  function onMissing() {
+    const tries = count();
+    say(tries < TRIES);
+    if (tries < TRIES) {
+      keep(tries + 1);
+      reloadOnceItAnswers(FIRST_PAUSE_MS * 2 ** tries);
+    }
+  }
+
+  /* Errors of elements do not bubble, so they are met on their way down. */
+  window.addEventListener('error', (event) => {
+    const from = event.target;
+    missing ||= from instanceof HTMLScriptElement || from instanceof HTMLLinkElement;
+  }, true);
+  window.addEventListener('load', () => missing ? onMissing() : keep(0));
+}

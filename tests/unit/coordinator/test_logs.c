@@ -1,0 +1,62 @@
+/* The attempt's output, split into the logs of ranks. */
+#include "tests/unit/coordinator/fixture.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "coordinator/monitor/logs.h"
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void expect_file(const char *dir, const char *name, const char *text)
+{
+    char path[PATH_MAX + 60], got[300] = "";
+    snprintf(path, sizeof path, "%s/logs/%s", dir, name);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    got[fread(got, 1, sizeof got - 1, f)] = '\0';
+    fclose(f);
+    assert_string_equal(got, text);
+    unlink(path);
+}
+
+/* mpirun tags what it reads of a rank at once, wherever that ends. */
+static void lines_that_mpirun_has_torn_are_whole_again(void **state)
+{
+    char dir[] = "/tmp/evenstep-logs-XXXXXX", path[60];
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/logs", dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    struct logs l = {.job_dir = dir, .ranks = 2};
+    snprintf(l.output, sizeof l.output, "%s/attempt-1.out", dir);
+    write_file(l.output,
+               "[1,0]<stderr>:first\n"
+               "[1,0]<stderr>:to[1,0]<stderr>:rn\n"
+               "[1,0]<stderr>:by an[1,1]<stderr>:another's [1,2] text\n"
+               "[1,0]<stderr>:other\n"
+               "mpirun's own\n");
+    logs_read(&l, true);
+    expect_file(dir, "rank-0.log", "first\ntorn\nby another\n");
+    expect_file(dir, "rank-1.log", "another's [1,2] text\n");
+    expect_file(dir, "attempt.log", "mpirun's own\n");
+    unlink(l.output);
+    rmdir(path);
+    rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_that_mpirun_has_torn_are_whole_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

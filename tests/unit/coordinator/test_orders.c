@@ -1,0 +1,140 @@
+/* To whom minibatches are shared out when workers are lost and come back (coordinator/monitor/
+ * orders.h): to all that are there, whatever became of the changes before. */
+#include "tests/unit/coordinator/world.h"
+
+#include "coordinator/monitor/orders.h"
+
+enum { WORKERS = 3 };
+
+/* An attempt of three workers, and what they are told. */
+struct told {
+    struct plan plan;
+    struct jobspec spec;
+    struct ranks ranks;
+    struct orders orders;
+};
+
+static struct told *told_open(struct world *w, const char *strategy, const char *batching)
+{
+    struct told *t = calloc(1, sizeof *t);
+    char text[400];
+    snprintf(text, sizeof text, "{'workers': 3, 'strategy': {'type': '%s'}, 'batching': %s}",
+             strategy, batching);
+    json_t *spec = world_spec(text);
+    OK(jobspec_read(&t->spec, spec, &err_));
+    json_decref(spec);
+    t->plan = (struct plan){.n_workers = WORKERS, .servers = 1, .first_version = 1};
+    t->plan.workers = calloc(WORKERS, sizeof *t->plan.workers);
+    for (int i = 0; i < WORKERS; i++) {
+        struct plan_worker *worker = &t->plan.workers[i];
+        snprintf(worker->node, sizeof worker->node, "n%d", i);
+        snprintf(worker->device, sizeof worker->device, "cpu:1");
+        worker->slowdown = 1;
+    }
+    OK(ranks_open(&t->ranks, &t->plan, NULL, &err_));
+    OK(orders_open(&t->orders, w->store, &t->ranks, &t->spec, &t->plan, &err_));
+    return t;
+}
+
+static void told_close(struct told *t)
+{
+    orders_close(&t->orders);
+    ranks_close(&t->ranks);
+    plan_release(&t->plan);
+    jobspec_release(&t->spec);
+    free(t);
+}
+
+static void loses(struct told *t, int rank)
+{
+    t->ranks.all[rank].lost = true;
+    OK(orders_lose(&t->orders, rank, &err_));
+}
+
+static void joins(struct told *t, int rank)
+{
+    t->ranks.all[rank].lost = false;
+    OK(orders_join(&t->orders, rank, &err_));
+}
+
+static void expect_sizes(const struct told *t, int a, int b, int c)
+{
+    assert_int_equal(orders_size(&t->orders, 0), a);
+    assert_int_equal(orders_size(&t->orders, 1), b);
+    assert_int_equal(orders_size(&t->orders, 2), c);
+}
+
+static void one_that_is_lost_and_comes_back_has_its_share_again(void **state)
+{
+    struct told *t = told_open(*state, "asgd", "{'global_batch': 96, 'policy': 'equal'}");
+    loses(t, 1);
+    expect_sizes(t, 48, 0, 48);
+    joins(t, 1);
+    expect_sizes(t, 32, 32, 32);
+    loses(t, 0);
+    loses(t, 2);
+    expect_sizes(t, 0, 96, 0);
+    told_close(t);
+}
+
+/* Its joining could not be told to the balancer (memory ran out): it keeps its first minibatch until
+ * minibatches are shared out the next time. */
+static void one_whose_joining_failed_has_its_share_from_the_next_loss_on(void **state)
+{
+    struct told *t = told_open(*state, "asgd", "{'global_batch': 96, 'policy': 'equal'}");
+    loses(t, 1);
+    t->ranks.all[1].lost = false;
+    loses(t, 2);
+    expect_sizes(t, 48, 48, 0);
+    joins(t, 2);
+    expect_sizes(t, 32, 32, 32);
+    told_close(t);
+}
+
+static void given_minibatches_stay_those_of_their_workers_under_a_server(void **state)
+{
+    struct told *t = told_open(*state, "asgd",
+                               "{'global_batch': 96, 'policy': 'static', 'sizes': [48, 32, 16]}");
+    loses(t, 0);
+    expect_sizes(t, 0, 32, 16);
+    joins(t, 0);
+    expect_sizes(t, 48, 32, 16);
+    told_close(t);
+}
+
+/* A step has the global batch, so given minibatches are weights once one is lost. */
+static void given_minibatches_are_weights_where_a_step_has_the_global_batch(void **state)
+{
+    struct told *t = told_open(*state, "sync",
+                               "{'global_batch': 96, 'policy': 'static', 'sizes': [48, 32, 16]}");
+    loses(t, 0);
+    expect_sizes(t, 0, 64, 32);
+    loses(t, 2);
+    expect_sizes(t, 0, 96, 0);
+    told_close(t);
+}
+
+/* The batch that a user's program told holds for those who are left. */
+static void the_batch_that_a_program_told_is_shared_out_anew(void **state)
+{
+    struct told *t = told_open(*state, "asgd", "{'global_batch': 96, 'policy': 'equal'}");
+    OK(orders_take_batch(&t->orders, 60, &err_));
+    expect_sizes(t, 20, 20, 20);
+    loses(t, 0);
+    expect_sizes(t, 0, 30, 30);
+    joins(t, 0);
+    expect_sizes(t, 20, 20, 20);
+    told_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_WORLD(one_that_is_lost_and_comes_back_has_its_share_again),
+        IN_A_WORLD(one_whose_joining_failed_has_its_share_from_the_next_loss_on),
+        IN_A_WORLD(given_minibatches_stay_those_of_their_workers_under_a_server),
+        IN_A_WORLD(given_minibatches_are_weights_where_a_step_has_the_global_batch),
+        IN_A_WORLD(the_batch_that_a_program_told_is_shared_out_anew),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* The watchdog's judgement of ranks with steps of different lengths; what it makes of whole attempts
+ * is in test_monitor.c. Pure: ages are written, not waited for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/monitor/watchdog.h"
+
+enum { FAST, SLOW, KEEPER, RANKS };
+
+static struct rank all[RANKS];
+static struct ranks ranks = {.workers = KEEPER, .servers = 1, .all = all};
+static struct failure failure;
+
+/* Steps of 10 ms and of 12 s, so deadlines of 3 s and of 12 s; all are well. */
+static int set_up(void **state)
+{
+    static const float seconds[] = {0.01F, 12};
+    (void)state;
+    memset(all, 0, sizeof all);
+    for (int r = 0; r < RANKS; r++) {
+        all[r].heard = true;
+        all[r].beat.phase = r == KEEPER ? PHASE_SERVE : PHASE_COMPUTE;
+        snprintf(all[r].node, sizeof all[r].node, "n%d", r);
+        for (int i = 0; i < 10 && r < KEEPER; i++) {
+            const struct row row = {.rank = (int16_t)r, .compute_seconds = seconds[r], .batch = 32};
+            step_times_add(&all[r].times, &row);
+            all[r].rows++;
+        }
+    }
+    return 0;
+}
+
+/* -1, or the rank that is over its deadline and was a second ago. */
+static int lost(void)
+{
+    struct jobspec spec = {0};
+    struct watchdog dog;
+    watchdog_init(&dog, 0, 0);
+    assert_false(watchdog_lost(&dog, &ranks, &spec, 100, &failure));
+    return watchdog_lost(&dog, &ranks, &spec, 101, &failure) ? failure.rank : -1;
+}
+
+static void a_silent_rank_has_the_deadline_of_its_own_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(lost(), -1);
+    all[SLOW].beat.age = 10; /* within its step */
+    assert_int_equal(lost(), -1);
+    all[SLOW].beat.age = 13;
+    assert_int_equal(lost(), SLOW);
+    all[SLOW].beat.age = 0;
+    all[FAST].beat.age = 2;
+    assert_int_equal(lost(), -1);
+    all[FAST].beat.age = 4;
+    assert_int_equal(lost(), FAST);
+    assert_non_null(strstr(failure.message, "no heartbeat for 4.0 s while computing"));
+}
+
+static void the_keeper_is_waited_for_as_long_as_the_slowest_steps_take(void **state)
+{
+    (void)state;
+    all[KEEPER].beat.age = 10;
+    assert_int_equal(lost(), -1);
+    all[KEEPER].beat.age = 13;
+    assert_int_equal(lost(), KEEPER);
+}
+
+static void a_rank_that_loads_before_its_first_step_may_be_silent_for_longer(void **state)
+{
+    (void)state;
+    all[FAST].beat.phase = PHASE_LOAD;
+    all[FAST].beat.age = 10;
+    assert_int_equal(lost(), FAST); /* between two of its steps it is a step's time */
+    all[FAST].rows = 0;
+    assert_int_equal(lost(), -1);
+    all[FAST].beat.age = 21;
+    assert_int_equal(lost(), FAST);
+}
+
+static void the_communication_thread_has_a_turn_within_5_seconds_or_a_step(void **state)
+{
+    (void)state;
+    all[FAST].beat.comm_age = 4; /* longer than its steps may take */
+    assert_int_equal(lost(), -1);
+    all[FAST].beat.comm_age = 6;
+    assert_int_equal(lost(), FAST);
+    all[FAST].beat.comm_age = 0;
+    all[SLOW].beat.comm_age = 10;
+    assert_int_equal(lost(), -1);
+    all[SLOW].beat.comm_age = 13;
+    assert_int_equal(lost(), SLOW);
+}
+
+static void one_that_works_may_be_ten_times_slower_than_before(void **state)
+{
+    (void)state;
+    all[FAST].beat.progress_age = all[FAST].beat.work_age = 4;
+    assert_int_equal(lost(), FAST);
+    all[FAST].beat.work_age = 0;
+    assert_int_equal(lost(), -1);
+    all[FAST].beat.progress_age = 31;
+    assert_int_equal(lost(), FAST);
+}
+
+static void who_is_silent_is_worse_than_who_is_stuck(void **state)
+{
+    (void)state;
+    all[FAST].beat.progress_age = all[FAST].beat.work_age = 500;
+    all[SLOW].beat.age = 13;
+    assert_int_equal(lost(), SLOW);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_silent_rank_has_the_deadline_of_its_own_steps, set_up),
+        cmocka_unit_test_setup(the_keeper_is_waited_for_as_long_as_the_slowest_steps_take, set_up),
+        cmocka_unit_test_setup(a_rank_that_loads_before_its_first_step_may_be_silent_for_longer,
+                               set_up),
+        cmocka_unit_test_setup(the_communication_thread_has_a_turn_within_5_seconds_or_a_step,
+                               set_up),
+        cmocka_unit_test_setup(one_that_works_may_be_ten_times_slower_than_before, set_up),
+        cmocka_unit_test_setup(who_is_silent_is_worse_than_who_is_stuck, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

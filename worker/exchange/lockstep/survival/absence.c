@@ -1,0 +1,141 @@
+/* A rank whose program has ended: see absence.h. */
+#include "worker/exchange/lockstep/survival/absence.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "worker/exchange/lockstep/steps/weights.h"
+#include "worker/exchange/lockstep/survival/verdict.h"
+
+static bool is_absent(const struct lockstep *l, const float *words, int rank)
+{
+    return words[WORDS + l->env->comm->workers + rank] < 0;
+}
+
+/* The lowest rank that is there; -1: none is. *absent: how many are not. Lost workers are neither.
+ */
+static int find_giver(const struct lockstep *l, const float *words, int *absent)
+{
+    const struct comm *c = l->env->comm;
+    int giver = -1;
+    *absent = 0;
+    for (int i = c->n_members[COMM_ALL] - 1; i >= 0; i--) {
+        int rank = c->members[COMM_ALL][i];
+        bool away = is_absent(l, words, rank);
+        *absent += away;
+        giver = away ? giver : rank;
+    }
+    return giver;
+}
+
+/* ---- parameters and state -------------------------------------------------------------------- */
+
+static int send_parameters(struct absence *a, const float *words, struct err *e)
+{
+    struct rank_env *env = a->l->env;
+    struct comm *c = env->comm;
+    struct own_state state = {0};
+    char none = 0;
+    int rc = env->give(env->ctx, &state, e);
+    for (int i = 0; i < c->workers && rc >= 0; i++) {
+        if (is_absent(a->l, words, i)) {
+            struct message m;
+            message_send(&m, c, i, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
+                         env->n_params);
+            if ((rc = comm_wait(c, &m.op, e)) >= 0) {
+                rc = own_state_send(c, i, &state, e);
+            }
+        }
+    }
+    own_state_release(&state);
+    return rc;
+}
+
+static int receive_parameters(struct absence *a, int giver, struct err *e)
+{
+    struct rank_env *env = a->l->env;
+    struct own_state state = {0};
+    struct message m;
+    char none;
+    message_recv(&m, env->comm, giver, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
+                 env->n_params);
+    int rc = comm_wait(env->comm, &m.op, e);
+    if (rc < 0 || (rc = own_state_receive(env->comm, giver, &state, e)) < 0) {
+        return rc;
+    }
+    rc = env->resume(env->ctx, &a->work, &state, &a->result, &a->compute_s, e);
+    own_state_release(&state);
+    return rc;
+}
+
+/* ---- the sum --------------------------------------------------------------------------------- */
+
+/* What this rank adds to the words that were summed: its time takes the place of the mark. */
+static void write_words(const struct absence *a, float *words)
+{
+    const struct comm *c = a->l->env->comm;
+    words[WORD_LOSS] = (float)a->result.loss;
+    words[WORD_CORRECT] = (float)a->result.correct;
+    words[WORDS + c->workers + c->rank] = (float)(a->compute_s - ABSENCE_TIME);
+    lockstep_weigh(a->l, words, a->work.weight, a->work.voided, a->work.further);
+}
+
+/* The others wait as long as the program takes to be there again, which its own rank bounds. */
+static int join(struct absence *a, int given, bool mine, struct err *e)
+{
+    struct comm *c = a->l->env->comm;
+    double deadline = c->deadline;
+    float *words = gradients_join_words(a->gradients);
+    const struct late_part part = {.share = mine ? a->share(a->l, &a->work) : 0,
+                                   .stats_share =
+                                       a->work.further ? a->l->done_share : lockstep_share(a->l),
+                                   .given = given};
+    memset(words, 0, lockstep_words(a->l) * sizeof(float));
+    if (mine) {
+        write_words(a, words);
+    }
+    c->deadline = 0;
+    int rc = gradients_join(a->gradients, mine ? &part : NULL, e);
+    c->deadline = deadline;
+    return rc;
+}
+
+int absence_end(void *ctx, float *words, struct err *e)
+{
+    struct absence *a = ctx;
+    const struct lockstep *l = a->l;
+    int rank = l->env->comm->rank, absent, giver = find_giver(l, words, &absent), rc = 0;
+    int given = a->result.given;
+    bool mine = is_absent(l, words, rank), further = lockstep_is_further(l, words);
+    a->was_further = mine && further;
+    if (absent == 0) {
+        return 0;
+    }
+    a->work.further = further;
+    if (giver < 0) {
+        return l->env->resume(l->env->ctx, &a->work, NULL, &a->result, &a->compute_s, e);
+    }
+    if (rank == giver) {
+        log_info("sync", "the step waits for a program that is started again",
+                 "step=%lld absent=%d", (long long)(l->at.step + 1), absent);
+    }
+    a->under_way = true;
+    if ((rc = gradients_join_begin(a->gradients, e)) < 0 ||
+        (rank == giver && (rc = send_parameters(a, words, e)) < 0) ||
+        (mine && (rc = receive_parameters(a, giver, e)) < 0)) {
+        return rc;
+    }
+    if ((rc = join(a, given, mine, e)) >= 0) {
+        a->under_way = false;
+    }
+    return rc;
+}
+
+int absence_failed(const struct absence *a, int rc, struct err *e)
+{
+    if (!a->under_way || rc != -ERR_CANCELLED) {
+        return rc;
+    }
+    comm_abandon(a->l->env->comm); /* its messages lay on our stack */
+    return err_set(e, ERR_PEER, "a worker was lost while the program of another one came back");
+}

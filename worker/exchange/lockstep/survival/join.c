@@ -1,0 +1,65 @@
+/* How a worker that comes back and the others reach each other (docs/decisions/0062): see parts.h.
+ *
+ *      keeper ── lets it in ──► newcomer ── waits at each one's door, is ready ──► keeper
+ *      keeper ── asks ──► all: they let in who waits, and answer
+ *
+ * So nobody stops for one that dies on its way, and once all have answered all messages find their
+ * way. */
+#include "worker/exchange/lockstep/survival/parts.h"
+
+#include <string.h>
+
+int survival_reach(struct survival *s, struct err *e)
+{
+    const struct members *m = &s->heard.members;
+    struct comm *c = s->l->env->comm;
+    int rc = 0;
+    c->t->ops->open_door(c->t); /* for the next one */
+    for (int i = 0; i < c->workers && rc >= 0; i++) {
+        if (i != c->rank && !members_lack(m, i)) {
+            rc = c->t->ops->reach(c->t, i, e);
+        }
+    }
+    memcpy(s->reached, m->seat, sizeof s->reached);
+    return rc;
+}
+
+/* Seats of those that are to be let in, into out[workers]; how many they are. */
+static int find_newcomers(const struct survival *s, int *out)
+{
+    const struct members *m = &s->heard.members;
+    int n = 0;
+    for (int i = 0; i < s->l->env->comm->workers; i++) {
+        bool comes =
+            i != s->l->env->comm->rank && m->seat[i] > s->reached[i] && !members_lack(m, i);
+        out[i] = comes ? m->seat[i] : 0;
+        n += comes;
+    }
+    return n;
+}
+
+/* They wait here, since the keeper asks once they do. */
+int survival_let_in(struct survival *s, struct err *e)
+{
+    struct comm *c = s->l->env->comm;
+    int seats[SPEC_WORKERS];
+    for (int n = find_newcomers(s, seats); n > 0; n--) {
+        int rank = c->t->ops->admit(c->t, seats, c->workers);
+        if (rank < 0) {
+            return err_set(e, ERR_PEER, "a worker that has come back does not reach this one");
+        }
+        s->reached[rank] = (uint8_t)seats[rank];
+        seats[rank] = 0;
+    }
+    return 0;
+}
+
+bool survival_is_asked(struct survival *s)
+{
+    int seats[SPEC_WORKERS];
+    if (s->members.n_lost > 0 && s->l->env->seats &&
+        members_find_expected(&s->members, s->l->env, seats) > 0) {
+        survival_listen(s);
+    }
+    return s->listens && comm_test(&s->ear.op) != COMM_UNDER_WAY;
+}

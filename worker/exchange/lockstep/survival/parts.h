@@ -1,0 +1,72 @@
+/* The three files of survival.h:
+ *
+ *   survival.c    what is noted while all is well, and what is done after a loss or a return
+ *   talk.c        words with the keeper, and what one worker gives to another
+ *   join.c        how a worker that comes back and the others reach each other
+ */
+#ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
+#define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
+
+#include "worker/exchange/lockstep/survival/survival.h"
+
+/* What a giver tells with what it gives: words of the last step and of its evaluation. */
+struct gift {
+    float loss, correct;
+    int32_t stop, pause, checkpoint;
+    int32_t left;
+    int64_t test_samples;
+    double test_loss, test_accuracy;
+};
+
+struct survival {
+    struct lockstep *l;
+    struct gradients *g;
+    bool sums;              /* gradients keep their sums: a step is summed again, not computed */
+    struct rollback *back;  /* all go back to the last average; owned; NULL: they do not */
+    struct members members; /* since the last verdict */
+    struct tally *made;     /* [workers] in this attempt, by the step that all stand at; owned,
+                           with those behind it: */
+    survival_give_up_fn *give_up;
+    void *give_up_ctx;
+    struct tally *since; /* [workers] since the last average, where all go back to it, or round */
+    struct tally *launched; /* [workers] by rounds: since the mark up to the last round's end */
+    struct gift said;       /* without the evaluation */
+    bool torn;              /* the replica is not usable */
+    bool is_new;            /* this worker has come back, has made no step, and takes no part yet */
+    uint8_t reached[SPEC_WORKERS]; /* of each rank the seat of the process that messages go to */
+    struct worker_word word;
+    struct verdict heard;
+    bool listens; /* the keeper's next word is being received: */
+    struct message ear;
+};
+
+/* ---- survival.c ------------------------------------------------------------------------------ */
+/* Is this rank among the members that the keeper named last, and has the coordinator declared its
+ * process lost? */
+bool survival_is_lost(const struct survival *s, int rank);
+
+/* ---- talk.c ---------------------------------------------------------------------------------- */
+/* The keeper's next word, into s->heard. Blocks for as long as others compute. */
+int survival_hear(struct survival *s, struct err *e);
+/* Begins to receive it, if it did not yet, or ends that. */
+void survival_listen(struct survival *s);
+void survival_listen_no_more(struct survival *s);
+/* Tells where this rank stands. */
+int survival_answer(struct survival *s, struct err *e);
+int survival_say_finished(struct survival *s, struct err *e);
+int survival_say_ready(struct survival *s, struct err *e);
+enum given { GIVEN, PEER_LOST };
+/* To those that are behind, and from the giver: enum given, or negative. */
+int survival_give(struct survival *s, const struct verdict *v, struct err *e);
+int survival_take(struct survival *s, const struct verdict *v, struct err *e);
+
+/* ---- join.c ---------------------------------------------------------------------------------- */
+/* Called by a newcomer: connects to the ranks that the keeper named, which let it in when they are
+ * asked. */
+int survival_reach(struct survival *s, struct err *e);
+/* Called by the others: connects to the workers that the keeper says have come back. */
+int survival_let_in(struct survival *s, struct err *e);
+/* Has the keeper asked, since one has come back? Listens from when one is expected. */
+bool survival_is_asked(struct survival *s);
+
+#endif

@@ -1,0 +1,162 @@
+/* See step_sum.h. */
+#include "worker/exchange/lockstep/survival/step_sum.h"
+
+#include <math.h>
+#include <string.h>
+
+int step_sum_open(struct step_sum *s, struct lockstep *l, struct err *e)
+{
+    const struct rank_env *env = l->env;
+    s->l = l;
+    if (!(s->gradients = gradients_new(l->env, lockstep_words(l), e)) ||
+        (survival_is_possible(env) && !(s->survival = survival_new(l, s->gradients, e)))) {
+        return -(int)e->code;
+    }
+    if (env->weighed) {
+        s->weighing.l = l;
+        gradients_set_judge(s->gradients, weighing_judge, &s->weighing);
+    }
+    if (env->resume && env->comm->workers > 1) {
+        s->absence = (struct absence){.l = l, .gradients = s->gradients, .share = lockstep_factor};
+        gradients_set_late(s->gradients, absence_end, &s->absence);
+    }
+    return 0;
+}
+
+void step_sum_close(struct step_sum *s)
+{
+    survival_free(s->survival);
+    gradients_free(s->gradients);
+}
+
+void step_sum_add(struct step_sum *s, const struct work *w, const struct dev_bucket *b, int index,
+                  int n_buckets, struct err *e)
+{
+    gradients_add(s->gradients, b, index, n_buckets, lockstep_factor(s->l, w), e);
+}
+
+/* Ends the sums of gradients and words, and updates. `share` weighs this rank's statistics. */
+static int update(struct step_sum *s, const struct work *w, double share, struct err *e)
+{
+    survival_watch(s->survival, true);
+    int rc = gradients_update(s->gradients, w, share, &s->words, e);
+    survival_watch(s->survival, false);
+    return rc < 0 ? absence_failed(&s->absence, rc, e) : 0;
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+static int sum_once(struct step_sum *s, const struct work *w, const struct dev_result *r,
+                    struct err *e)
+{
+    struct lockstep *l = s->l;
+    float *words = gradients_words(s->gradients);
+    lockstep_write(l, words, r->absent ? ABSENCE_TIME : s->ready - l->began, 1);
+    weighing_begin(&s->weighing, w, words);
+    weighing_leave(&s->weighing, r, words);
+    words[WORD_LOSS] = (float)r->loss;
+    words[WORD_CORRECT] = (float)r->correct;
+    return update(s, w, r->absent ? 0 : lockstep_share(l), e);
+}
+
+/* Until the sum is there, or the keeper has decided otherwise. */
+static int sum(struct step_sum *s, const struct work *w, const struct dev_result *r,
+               double compute_s, struct err *e)
+{
+    const struct survival_step step = {w, compute_s, s->ready};
+    int rc;
+    while ((rc = sum_once(s, w, r, e)) < 0) {
+        if ((rc = survival_recover(s->survival, rc, &step, e)) < 0) {
+            return rc;
+        }
+        if (rc == RECOVERED) {
+            return STEP_SUM_RECOVERED;
+        }
+        if ((rc = gradients_add_again(s->gradients, lockstep_factor(s->l, w), e)) < 0) {
+            return rc;
+        }
+    }
+    return s->absence.was_further ? STEP_SUM_FURTHER : STEP_SUM_MADE;
+}
+
+/* What the words say of the sum: is it that of a step? */
+static int check(struct step_sum *s, const struct work *w, struct err *e)
+{
+    const struct lockstep *l = s->l;
+    float loss = s->words[WORD_LOSS];
+    int rc;
+    if ((rc = weighing_check(&s->weighing, w, s->words, e)) < 0 ||
+        (rc = weighing_left(&s->weighing, s->words, e)) < 0) {
+        return rc;
+    }
+    if (rc == WEIGHING_ALL_LEFT) {
+        return STEP_SUM_ALL_LEFT;
+    }
+    if (!isfinite(loss) && !(l->env->weighed && isnan(loss))) {
+        return err_set(e, ERR_DATA, "the loss became NaN or infinite at step %lld",
+                       (long long)(l->at.step + 1));
+    }
+    return STEP_SUM_MADE;
+}
+
+int step_sum_make(struct step_sum *s, const struct work *w, const struct dev_result *r,
+                  double compute_s, struct err *e)
+{
+    struct lockstep *l = s->l;
+    s->ready = comm_now(l->env->comm);
+    s->absence.work = *w;
+    s->absence.result = *r;
+    s->absence.compute_s = compute_s;
+    int rc = sum(s, w, r, compute_s, e);
+    if (rc != STEP_SUM_MADE) {
+        return rc;
+    }
+    s->compute_s = s->absence.compute_s;
+    if ((rc = check(s, w, e)) == STEP_SUM_MADE) {
+        lockstep_done(l);
+        survival_note(s->survival, s->words);
+        lockstep_agree(l, s->words);
+    }
+    l->at.left = l->at.left || rc == STEP_SUM_ALL_LEFT;
+    return rc;
+}
+
+int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *e)
+{
+    struct lockstep *l = s->l;
+    const struct comm *c = l->env->comm;
+    float *words = gradients_words(s->gradients);
+    memset(words, 0, lockstep_words(l) * sizeof(float)); /* nothing is agreed */
+    s->absence.work = *w;
+    s->absence.result = (struct dev_result){0};
+    if (w->absent) {
+        words[WORDS + c->workers + c->rank] = ABSENCE_TIME;
+    } else {
+        weighing_begin(&s->weighing, w, words);
+    }
+    int rc = update(s, w, w->absent ? 0 : l->done_share, e); /* a lost worker ends the run here */
+    return rc < 0 ? rc : weighing_check(&s->weighing, w, s->words, e);
+}
+
+/* ---- an evaluation, and the end -------------------------------------------------------------- */
+
+int step_sum_evaluate(struct step_sum *s, const struct work *w, const struct dev_result *r,
+                      struct err *e)
+{
+    int rc;
+    while ((rc = lockstep_evaluated(s->l, w, r, e)) < 0) {
+        if ((rc = survival_recover(s->survival, rc, NULL, e)) < 0) {
+            return rc;
+        }
+        if (rc == RECOVERED) {
+            return STEP_SUM_RECOVERED;
+        }
+    }
+    return STEP_SUM_MADE;
+}
+
+int step_sum_finish(struct step_sum *s, struct err *e)
+{
+    return s->survival ? survival_finish(s->survival, NULL, 0, e)
+                       : lockstep_finish(s->l, NULL, 0, e);
+}

@@ -1,0 +1,444 @@
+/* See survival.h. */
+#include "worker/exchange/lockstep/survival/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+/* ---- while all is well ----------------------------------------------------------------------- */
+
+bool survival_is_possible(const struct rank_env *env)
+{
+    return env->lost && env->comm->workers > 1;
+}
+
+bool survival_is_lost(const struct survival *s, int rank)
+{
+    return members_lost(&s->heard.members, s->l->env, rank);
+}
+
+static bool one_is_lost(const struct survival *s)
+{
+    int ranks[SPEC_WORKERS];
+    return members_find_lost(&s->members, s->l->env, ranks) > 0;
+}
+
+static bool has_changed(void *ctx)
+{
+    return one_is_lost(ctx) || survival_is_asked(ctx);
+}
+
+static struct survival *new (struct lockstep *l, struct err *e)
+{
+    struct comm *c = l->env->comm;
+    struct survival *s = calloc(1, sizeof *s);
+    struct tally *made = calloc(3 * (size_t)c->workers, sizeof *made);
+    if (!s || !made) {
+        free(s);
+        free(made);
+        err_set(e, ERR_MEMORY, "cannot count the workers' steps: memory ran out");
+        return NULL;
+    }
+    s->l = l;
+    s->made = made;
+    s->since = made + c->workers;
+    s->launched = s->since + c->workers;
+    c->changed = has_changed;
+    c->changed_ctx = s;
+    return s;
+}
+
+void survival_free(struct survival *s)
+{
+    if (s) {
+        s->l->env->comm->changed = NULL;
+        survival_listen_no_more(s);
+        rollback_free(s->back);
+        free(s->made);
+        free(s);
+    }
+}
+
+static void count_step(const struct survival *s, struct tally *to)
+{
+    for (int i = 0; i < s->l->env->comm->workers; i++) {
+        to[i].samples += s->l->counts[i];
+        to[i].steps += s->l->counts[i] > 0;
+    }
+}
+
+static void note(struct survival *s, const float *words)
+{
+    s->said = (struct gift){.loss = words[WORD_LOSS],
+                            .correct = words[WORD_CORRECT],
+                            .stop = words[WORD_STOP] > 0,
+                            .pause = words[WORD_PAUSE] > 0,
+                            .checkpoint = words[WORD_CHECKPOINT] > 0};
+}
+
+void survival_note(struct survival *s, const float *words)
+{
+    if (s) {
+        count_step(s, s->made);
+        note(s, words);
+    }
+}
+
+/* ---- between averages ------------------------------------------------------------------------ */
+
+/* Counts them there in place of here. */
+static void move_tallies(const struct survival *s, struct tally *from, struct tally *to)
+{
+    for (int i = 0; i < s->l->env->comm->workers; i++) {
+        to[i].samples += from[i].samples;
+        to[i].steps += from[i].steps;
+        from[i] = (struct tally){0};
+    }
+}
+
+/* made: the steps up to where others stand are. */
+static void forget_interval(struct survival *s, bool made)
+{
+    size_t bytes = (size_t)s->l->env->comm->workers * sizeof *s->made;
+    if (made) {
+        move_tallies(s, s->back->by_rounds ? s->launched : s->since, s->made);
+    }
+    memset(s->since, 0, bytes);
+    memset(s->launched, 0, bytes);
+}
+
+void survival_count(struct survival *s)
+{
+    if (s) {
+        count_step(s, s->since);
+    }
+}
+
+void survival_told(struct survival *s, const struct row *row)
+{
+    if (s) {
+        rollback_count(s->back, row);
+    }
+}
+
+void survival_averaged(struct survival *s, const float *words)
+{
+    if (s) {
+        note(s, words);
+        forget_interval(s, true);
+        rollback_keep(s->back);
+    }
+}
+
+void survival_evaluated(struct survival *s)
+{
+    if (s) {
+        rollback_evaluated(s->back);
+    }
+}
+
+void survival_round_ended(struct survival *s)
+{
+    if (s) {
+        move_tallies(s, s->since, s->launched);
+        rollback_round_ended(s->back);
+    }
+}
+
+void survival_landed(struct survival *s, const float *w, const float *sum)
+{
+    if (s) {
+        move_tallies(s, s->launched, s->made);
+        rollback_landed(s->back, w, sum);
+    }
+}
+
+void survival_merged_stats(struct survival *s)
+{
+    if (s) {
+        rollback_keep_stats(s->back);
+    }
+}
+
+int survival_look(struct survival *s, struct err *e)
+{
+    return s && has_changed(s) ? err_set(e, ERR_CANCELLED, "a worker was lost, or has come back")
+                               : 0;
+}
+
+void survival_watch(struct survival *s, bool on)
+{
+    if (s) {
+        s->l->env->comm->watches = on;
+    }
+}
+
+/* ---- the verdict ----------------------------------------------------------------------------- */
+
+/* Makes the step of the sums that were given; its words are theirs. */
+static int use_sums(struct survival *s, const struct survival_step *step, struct err *e)
+{
+    struct lockstep *l = s->l;
+    const float *words;
+    int rc = gradients_use_given(s->g, step->work, &words, e);
+    if (rc >= 0) {
+        lockstep_done(l);
+        survival_note(s, words);
+        lockstep_agree(l, words);
+    }
+    return rc;
+}
+
+static void take_words(struct survival *s)
+{
+    struct lockstep *l = s->l;
+    l->at.stop = s->said.stop;
+    l->at.pause = s->said.pause;
+    l->at.checkpoint = s->said.checkpoint;
+    l->asked_checkpoint = l->asked_checkpoint && !l->at.checkpoint;
+}
+
+/* The step that others have ended: this rank's gradient is in it. */
+static int end_step(struct survival *s, const struct survival_step *step, struct err *e)
+{
+    struct lockstep *l = s->l;
+    double n = (double)l->slice.count;
+    int rc = 0;
+    if (s->sums) {
+        rc = use_sums(s, step, e);
+    } else {
+        count_step(s, s->made);
+        lockstep_done(l);
+        take_words(s);
+    }
+    struct row row = lockstep_row(l, step->work, NULL, step->compute_s, step->ready);
+    row.loss = (float)(s->said.loss / n);
+    row.accuracy = (float)strategy_accuracy(s->said.correct, n);
+    row.bytes = gradients_bytes(s->g);
+    if (rc >= 0) {
+        l->env->row(l->env->ctx, &row);
+    }
+    return rc;
+}
+
+/* The evaluation of the verdict's step: this rank lacks it, or may have to tell it. */
+static int take_evaluation(struct survival *s, const struct verdict *v, bool behind, struct err *e)
+{
+    struct lockstep *l = s->l;
+    if (!v->evaluated || !(behind || v->first_changed)) {
+        return 0;
+    }
+    l->best =
+        v->best; /* as the keeper has it: the first worker may not have told of a better one */
+    if (!behind) {
+        return lockstep_take_evaluation(l, l->at.last_loss, l->at.last_accuracy, l->at.last_samples,
+                                        e);
+    }
+    l->at.left = s->said.left;
+    return lockstep_take_evaluation(l, s->said.test_loss, s->said.test_accuracy,
+                                    s->said.test_samples, e);
+}
+
+/* The average that others have ended: this rank's replica is in it, and now is the average. */
+static int end_interval(struct survival *s, const struct verdict *v, struct err *e)
+{
+    struct lockstep *l = s->l;
+    int64_t step = s->back->by_rounds ? s->back->next.step : l->at.step;
+    if (v->step != step) {
+        return err_set(e, ERR_PEER,
+                       "this worker is behind step %lld, and others have averaged %lld",
+                       (long long)step, (long long)v->step);
+    }
+    if (!s->back->by_rounds) { /* else they were agreed before that round's end */
+        take_words(s);
+    }
+    forget_interval(s, true);
+    rollback_advance(s->back);
+    return 0;
+}
+
+/* All go back to the last average that one of them has. */
+static int go_back(struct survival *s, const struct verdict *v, struct err *e)
+{
+    s->l->best = v->best;
+    if (v->step > s->back->mark.step) {
+        return end_interval(s, v, e);
+    }
+    forget_interval(s, false);
+    return rollback_return(s->back, e);
+}
+
+static void take_members(struct survival *s, const struct members *m)
+{
+    struct comm *c = s->l->env->comm;
+    comm_drop(c, m->lost, m->n_lost, m->round);
+    s->members = *m;
+    if (s->l->env->seats && m->n_lost > 0) {
+        c->t->ops->open_door(c->t);
+    }
+    if (lockstep_is_first(s->l)) {
+        log_info("survival", "goes on with the workers that are there",
+                 "step=%lld lost=%d there=%d round=%d", (long long)s->l->at.step, m->n_lost,
+                 c->n_members[COMM_ALL], m->round);
+    }
+}
+
+static int adopt(struct survival *s, const struct verdict *v, const struct survival_step *step,
+                 bool behind, struct err *e)
+{
+    struct lockstep *l = s->l;
+    int rc = 0;
+    if (s->back) {
+        rc = go_back(s, v, e);
+    } else if (v->step > l->at.step) {
+        BUG_ON(!behind || !step);
+        rc = end_step(s, step, e);
+    }
+    if (rc >= 0 && s->sums) {
+        rc = lockstep_lose(l, v->members.lost, v->members.n_lost, e);
+    } else if (rc >= 0 && !s->back) {
+        lockstep_undo(l);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    take_members(s, &v->members);
+    lockstep_adopt(l, v->version, v->sizes);
+    l->next_version = 0;
+    rc = take_evaluation(s, v, behind, e);
+    rollback_evaluated(rc < 0 ? NULL : s->back);
+    return rc;
+}
+
+enum heard { HEARD_VERDICT, HEARD_END, HEARD_QUESTION };
+
+/* Who loses the giver waits for the next verdict. */
+static int do_as_decided(struct survival *s, const struct survival_step *step, struct err *e)
+{
+    const struct verdict *v = &s->heard;
+    int rank = s->l->env->comm->rank;
+    bool behind = v->behind[rank];
+    int rc = behind ? survival_take(s, v, e) : v->giver == rank ? survival_give(s, v, e) : GIVEN;
+    if (rc != GIVEN) {
+        return rc < 0 ? rc : HEARD_QUESTION;
+    }
+    rc = adopt(s, v, step, behind, e);
+    return rc < 0 ? rc : HEARD_VERDICT;
+}
+
+/* The keeper's next word: enum heard, or negative. */
+static int follow_word(struct survival *s, const struct survival_step *step, struct err *e)
+{
+    int rc = survival_hear(s, e);
+    if (rc < 0) {
+        return rc;
+    }
+    switch ((enum keeper_saying)s->heard.saying) {
+    case KEEPER_LETS_IN:
+        if ((rc = survival_reach(s, e)) >= 0) {
+            rc = survival_say_ready(s, e);
+        }
+        break;
+    case KEEPER_ASKS:
+        if ((rc = survival_let_in(s, e)) >= 0) {
+            rc = survival_answer(s, e);
+        }
+        break;
+    case KEEPER_DECIDES:
+        return do_as_decided(s, step, e);
+    case KEEPER_ENDS:
+        return HEARD_END;
+    }
+    return rc < 0 ? rc : HEARD_QUESTION;
+}
+
+/* Answers the keeper until it decides, and does so. */
+static int follow(struct survival *s, const struct survival_step *step, struct err *e)
+{
+    int rc;
+    do {
+        rc = follow_word(s, step, e);
+    } while (rc == HEARD_QUESTION);
+    return rc;
+}
+
+/* Until this worker takes part. */
+static int join(struct survival *s, struct err *e)
+{
+    s->is_new = true;
+    int rc = follow(s, NULL, e);
+    return rc == HEARD_END ? err_set(e, ERR_PEER, "the run has ended before this worker joined")
+                           : rc;
+}
+
+struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e)
+{
+    struct survival *s = new (l, e);
+    if (s) {
+        s->g = g;
+        s->sums = gradients_keeps_sums(g);
+    }
+    if (s && (gradients_keep(g, e) < 0 || (l->env->comes_back && join(s, e) < 0))) {
+        survival_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
+                                          survival_give_up_fn *give_up, void *ctx, struct err *e)
+{
+    struct survival *s = new (l, e);
+    if (s) {
+        s->give_up = give_up;
+        s->give_up_ctx = ctx;
+        s->back = rollback_new(l, by_rounds, e);
+    }
+    if (s && (!s->back || (l->env->comes_back && join(s, e) < 0))) {
+        survival_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* What is left to do of the exchange that was given up, which began at step `at`. */
+static int recovered(const struct survival *s, const struct survival_step *step, int64_t at)
+{
+    bool made = step ? s->l->at.step > at : s->l->at.evaluated_here;
+    return s->sums && !made ? RECOVERED_ONCE_MORE : RECOVERED;
+}
+
+int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e)
+{
+    if (!s || rc != -ERR_CANCELLED || !has_changed(s)) {
+        return rc;
+    }
+    int64_t at = s->l->at.step;
+    err_clear(e);
+    rc = s->back ? s->give_up(s->give_up_ctx, e) : gradients_undo(s->g, e);
+    if (rc < 0 || (rc = allreduce_cancel(&s->l->sums, e)) < 0 || (rc = follow(s, step, e)) < 0) {
+        return rc;
+    }
+    return rc == HEARD_VERDICT ? recovered(s, step, at)
+                               : err_set(e, ERR_PEER, "the keeper has ended the run within a step");
+}
+
+int survival_finish(struct survival *s, float *optim, size_t n_optim, struct err *e)
+{
+    struct rank_env *env = s->l->env;
+    int rc;
+    do {
+        if ((rc = lockstep_finish(s->l, optim, n_optim, e)) < 0) {
+            return rc;
+        }
+        env->aside(env->ctx, true);
+        if ((rc = survival_say_finished(s, e)) >= 0) {
+            rc = follow(s, NULL, e);
+        }
+        env->aside(env->ctx, false);
+        optim = NULL; /* what all went back to is whole */
+        n_optim = 0;
+    } while (rc == HEARD_VERDICT);
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,76 @@
+/* A worker of a lockstep strategy that goes on when another one dies (docs/decisions/0022, 0029,
+ * 0036), or comes back (0062).
+ *
+ *      exchange ─► ERR_CANCELLED: others take part ─► survival_recover ─┬─► the strategy's next
+ *                      ▲                                                └─► the exchange, once more
+ *                      └──────────────────────────────────────────────────────┘
+ *
+ * The sums under way are cancelled, the keeper says from which step all go on (verdict.h), and the
+ * ring is rebuilt without the lost worker, or with the one that has come back. Then there are three
+ * cases. Where a step can be computed
+ * again, next() cuts the same samples by the new minibatches. Where a user's program computed the
+ * gradients, the others sum them once more, and the lost worker's samples come in later steps.
+ * Where replicas differ between averages, all return to the last average, or to the last round that
+ * all have summed (rollback.h).
+ * survivors.h is the keeper's half. Inside worker/exchange/lockstep only. */
+#ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_SURVIVAL_H
+#define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_SURVIVAL_H
+
+#include "worker/exchange/gradients/gradients.h"
+#include "worker/exchange/lockstep/steps/lockstep.h"
+#include "worker/exchange/lockstep/survival/rollback.h"
+#include "worker/exchange/lockstep/survival/verdict.h"
+
+struct survival;
+
+/* Whether a lost worker ends the run. */
+bool survival_is_possible(const struct rank_env *env);
+/* `l` and `g` are borrowed. Of a worker that has come back (rank_env.comes_back): when it returns,
+ * as below, the replica and `l` are those of the others, and it takes part. NULL: memory ran out,
+ * or it was not let in. */
+struct survival *survival_new(struct lockstep *l, struct gradients *g, struct err *e);
+/* Of a strategy that averages replicas, or sums their rounds, and they are equal now; give_up: ends
+ * its sums. Call it when all else is there. */
+typedef int survival_give_up_fn(void *ctx, struct err *e);
+struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
+                                          survival_give_up_fn *give_up, void *ctx, struct err *e);
+void survival_free(struct survival *s); /* NULL is allowed, as below but in survival_finish */
+
+/* The step of `l` was done by these sums of words: notes them for those who miss them, and what
+ * each worker made. Before lockstep_agree(), which may change the minibatches. */
+void survival_note(struct survival *s, const float *words);
+/* Between these two a wait ends if a worker is lost or has come back. */
+void survival_watch(struct survival *s, bool on);
+
+/* For averages: a step of `l` was made, before lockstep_done(); its row was told; all have
+ * averaged, by these sums of words, after lockstep_agree(); that average, or another one, was
+ * evaluated. */
+void survival_count(struct survival *s);
+void survival_told(struct survival *s, const struct row *row);
+void survival_averaged(struct survival *s, const float *words);
+void survival_evaluated(struct survival *s);
+/* By rounds: see rollback.h. */
+void survival_round_ended(struct survival *s);
+void survival_landed(struct survival *s, const float *w, const float *sum);
+void survival_merged_stats(struct survival *s);
+/* Has a worker been lost or come back? Then -ERR_CANCELLED, because what follows would be undone;
+ * else 0. */
+int survival_look(struct survival *s, struct err *e);
+
+struct survival_step { /* of this rank, the one that was not ended */
+    const struct work *work;
+    double compute_s, ready; /* seconds; comm_now() when its gradients were there */
+};
+enum recovered { RECOVERED, RECOVERED_ONCE_MORE };
+/* After an exchange of this strategy that ended with `rc`: gives what is under way up and does as
+ * the keeper decides, if a worker is lost or has come back; else returns rc. RECOVERED: the run
+ * goes on with next(). RECOVERED_ONCE_MORE: the same exchange is made again. step: NULL if it was
+ * an evaluation, and for averages; the step that such an exchange ended is made if `l` is behind it
+ * still. */
+int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e);
+/* strategy_ops.finish: the last state to the keeper, again by another if the first worker is lost
+ * meanwhile, and then without `optim` (lockstep_finish); returns when the keeper has it and all
+ * workers are there. */
+int survival_finish(struct survival *s, float *optim, size_t n_optim, struct err *e);
+
+#endif

@@ -1,0 +1,77 @@
+/* The program as a process: a child of the rank, in a process group of its own, with an environment
+ * that is made for it (nothing of ours is inherited but what any program needs) and with its output
+ * in the rank's log, line by line. A thread reads the output; the last lines are kept for the
+ * sentence that says how the program ended.
+ *
+ * The main thread starts it: PR_SET_PDEATHSIG fires when the thread that forked ends, and the main
+ * thread is the one that lives as long as the rank.
+ */
+#ifndef WORKER_PROGRAM_CHILD_CHILD_H
+#define WORKER_PROGRAM_CHILD_CHILD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "worker/program/child/peers.h"
+
+enum { CHILD_LINE = 400, CHILD_LINES = 8, CHILD_LINES_MOST = 1000 };
+
+struct child_ask {
+    const struct program_spec *program; /* borrowed, as all: command, args, env */
+    const char *folder;                 /* to run in; NULL: ours */
+    const char *socket, *job, *output, *library;
+    const char *library_folder; /* has the library alone, by its soname; NULL: there is none */
+    const char *data;           /* this host's folders of data sets, with colons between */
+    const char *python_path;    /* NULL: none */
+    const char *device;         /* of the node, as "cuda:1": the only GPU that it sees; NULL: any */
+    const char *python;         /* runs a program whose command is `python3`; NULL: the PATH's */
+    const struct peers *peers;  /* told to it, and rank 0's inherits the listener; NULL: none */
+    int rank, workers, threads;
+    int incarnation; /* how many of this rank were started before it */
+};
+
+struct child {
+    pid_t pid;       /* 0: not started */
+    int pidfd;       /* readable when it has ended */
+    int output;      /* the read end of stdout and stderr */
+    clockid_t clock; /* of its CPU time, if `timed` */
+    bool timed, reaped;
+    int status; /* as of waitpid, once reaped */
+    bool reading;
+    atomic_bool stop;     /* the reader's, once nothing more is read */
+    atomic_bool read_all; /* by the reader: it has read what there was, to the end */
+    pthread_t reader;
+    pthread_mutex_t lock; /* guards the lines */
+    char lines[CHILD_LINES][CHILD_LINE];
+    int n_lines; /* that were printed in all */
+    /* the reader's: */
+    double span_end;  /* clock_now() when the log has room again */
+    int told;         /* lines in this span; CHILD_LINES_MOST at most */
+    int64_t left_out; /* that were not told yet */
+};
+
+/* c needs child_stop either way. */
+int child_start(struct child *c, const struct child_ask *ask, struct err *e);
+/* Has it ended? Reaps it then. */
+bool child_ended(struct child *c);
+/* Was its end its own doing: an exit, or a fault in its code (SIGSEGV, SIGABRT)? A signal such as
+ * KILL comes from outside, also if a shell reports it of its child (exit code 137). Before the
+ * process has ended: true. */
+bool child_ended_itself(struct child *c);
+/* CPU seconds of the process and its threads, without its children; negative: it has ended. */
+double child_cpu(const struct child *c);
+/* Is any process of its group (loaders too) computing, waiting for a core or for a disk? Reads all
+ * of /proc: not for a step. */
+bool child_works(const struct child *c);
+/* "was killed by signal 9 …; its last lines: …" into out; after child_ended. */
+const char *child_epitaph(struct child *c, char *out, size_t bytes);
+/* The last lines alone, "its last lines: …", or "" if it printed nothing. */
+const char *child_last_lines(struct child *c, char *out, size_t bytes);
+/* The thread that reads its output; arg: the child. */
+void *child_read_output(void *arg);
+/* Ends it, with its process group: TERM, KILL after `grace` seconds. */
+void child_stop(struct child *c, double grace);
+
+#endif

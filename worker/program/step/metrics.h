@@ -1,0 +1,31 @@
+/* What a program logs: numbers by name (WIRE_LOG). All go into the rank's log; test_accuracy and
+ * test_loss are an evaluation as well.
+ *
+ * In lockstep strategies an evaluation is every rank's business: the strategy puts the average into
+ * place, each program may measure it, and the mean over those that did is the result, which decides
+ * about `target` and the best checkpoint. Server strategies know no such point: there the server
+ * takes what rank 0's program measures, on the weights that it was given, as it comes.
+ */
+#ifndef WORKER_PROGRAM_STEP_METRICS_H
+#define WORKER_PROGRAM_STEP_METRICS_H
+
+#include "worker/trainer.h"
+
+/* Of the test set, as a strategy counts it: a program says means and not how many samples, so a
+ * rank that measured stands for so many. A float holds their sum over 16 ranks exactly. */
+enum { METRICS_SAMPLES = 1 << 20 };
+
+struct metrics {
+    bool measured;
+    double accuracy, loss; /* that were told since the last evaluation; NaN: not told */
+};
+
+void metrics_init(struct metrics *m);
+/* A JSON object of numbers, and of "nan", "inf", "-inf"; fd is closed. */
+void metrics_take(struct metrics *m, int fd);
+/* An evaluation: fills sums as of METRICS_SAMPLES samples and returns that number, or 0 if the
+ * program has measured nothing since the last one. A loss that is NaN or infinite stays so; an
+ * accuracy that is, or was not told, is a negative sum. */
+int64_t metrics_take_result(struct metrics *m, struct dev_result *sum);
+
+#endif
