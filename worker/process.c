@@ -15,6 +15,7 @@
 #include "job/seal.h"
 #include "worker/data/files/unpacked.h"
 #include "worker/exchange/transport/comm_mpi.h"
+#include "worker/exchange/seat.h"
 #include "worker/fetch.h"
 #include "worker/local.h"
 #include "worker/program/files/copy.h"
@@ -49,7 +50,9 @@ struct process {
     struct own_folder copy; /* of an uploaded program */
     struct results results; /* what the program writes */
     int rank;
-    bool joined; /* of a worker that was started again: it takes part */
+    /* of a worker that was started again */
+    struct seat seat; /* with a program: what the keeper said */
+    bool joined;      /* it takes part */
 };
 
 static double thread_age(void *ctx)
@@ -73,9 +76,8 @@ static void calibrated(void *ctx, struct profile *p)
     }
 }
 
-static int join(void *ctx, struct err *e)
+static int reach_keeper(struct process *w, struct err *e)
 {
-    struct process *w = ctx;
     char guard[32];
     struct stat of;
     snprintf(guard, sizeof(guard), "/proc/%d", (int)getppid()); /* it is whom the keeper is, too */
@@ -83,6 +85,18 @@ static int join(void *ctx, struct err *e)
         return err_errno(e, ERR_PEER, "cannot join: the guard is gone");
     }
     return comm_mpi_join(w->transport, of.st_uid, e);
+}
+
+/* A program is let in before its engine starts. */
+static int join(void *ctx, struct seat *out, struct err *e)
+{
+    struct process *w = ctx;
+    if (w->c->spec->program.given) {
+        *out = w->seat;
+        return 0;
+    }
+    int rc = reach_keeper(w, e);
+    return rc < 0 ? rc : seat_take(&w->comm, out, e);
 }
 
 static void joined(void *ctx)
@@ -171,7 +185,7 @@ static int copy_program(struct process *w, const char **folder, struct err *e)
                                  .digest = c->spec->program.digest,
                                  .archive = c->plan.program_archive,
                                  .received = {c->cache, c->cache_bytes},
-                                 .works = w->rank < c->spec->workers};
+                                 .works = w->rank<c->spec->workers, .alone = c->seat> 0};
     if (!c->spec->program.digest[0]) {
         return 0;
     }
@@ -180,6 +194,18 @@ static int copy_program(struct process *w, const char **folder, struct err *e)
     }
     int rc = copy_open(&w->copy, &ask, e);
     *folder = rc == 0 && w->copy.path[0] ? w->copy.path : NULL;
+    return rc;
+}
+
+/* Nobody waits for a program that starts again, so the keeper is reached once it has started. */
+static int return_program(struct process *w, const struct program_ask *ask, struct err *e)
+{
+    int rc;
+    if ((rc = program_return(&w->program, ask, e)) < 0 || (rc = reach_keeper(w, e)) < 0 ||
+        (rc = seat_take(&w->comm, &w->seat, e)) < 0 ||
+        (rc = program_go_on(&w->program, w->seat.epoch, w->seat.version, e)) < 0) {
+        program_leave(&w->program);
+    }
     return rc;
 }
 
@@ -209,14 +235,21 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .output = w->results.folder[0] ? w->results.folder : NULL,
                                     .device = device,
                                     .threads = threads > 0 ? threads : 1,
-                                    .attempt = c->attempt};
-    if ((rc = program_join(&w->program, &ask, e)) < 0 || (rc = config_size_batches(c, e)) < 0) {
+                                    .attempt = c->attempt,
+                                    .seat = c->seat};
+    bool returns = c->seat > 0;
+    rc = returns ? return_program(w, &ask, e) : program_join(&w->program, &ask, e);
+    if (rc < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
     }
-    struct joined joined;
-    program_joined(&w->program, c->spec, &joined);
-    w->telemetry.joined(w->telemetry.ctx, &joined, c->plan.first_sizes);
+    if (!returns) {
+        struct joined joined;
+        program_joined(&w->program, c->spec, &joined);
+        w->telemetry.joined(w->telemetry.ctx, &joined, c->plan.first_sizes);
+    }
     w->data.train.samples = w->program.about.samples;
+    snprintf(w->data.digest, sizeof(w->data.digest), "program %016llx",
+             (unsigned long long)program_hash(&w->program));
     return 0;
 }
 

@@ -336,12 +336,13 @@ int start_join(struct start *s, struct trainer_env *env, int64_t *local_step, st
 {
     struct seat seat;
     int rc;
-    if ((rc = env->join(env->step_ctx, e)) < 0 || (rc = seat_take(env->comm, &seat, e)) < 0) {
+    if ((rc = env->join(env->step_ctx, &seat, e)) < 0) {
         return rc;
     }
     take_counters(s, env->comm->workers, seat.counters);
     if (seat.digest[0] && strcmp(seat.digest, env->data->digest) != 0) {
-        return err_set(e, ERR_DATA, "the data set has changed since the attempt began");
+        return err_set(e, ERR_DATA, "the %s has changed since the attempt began",
+                       env->spec->program.given ? "program" : "data set");
     }
     s->restored = true;
     s->began = seat.job_start;

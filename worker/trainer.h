@@ -9,6 +9,7 @@
 #include "worker/telemetry.h"
 
 struct engine; /* worker/engine.h */
+struct seat;   /* worker/exchange/seat.h */
 
 struct trainer_env {
     const struct jobspec *spec;
@@ -28,9 +29,9 @@ struct trainer_env {
     bool keeps_own;        /* as rank_env.keeps_own */
     bool outlives_worker;  /* rank_env.lost is asked */
     bool takes_back;       /* rank_env.seats is, too */
-    /* Of a worker that takes the seat of one that died: reaches the keeper. NULL: it starts with
-     * the attempt. */
-    int (*join)(void *step_ctx, struct err *e);
+    /* Of a worker that takes the seat of one that died: reaches the keeper, and gives what that
+     * says. NULL: it starts with the attempt. */
+    int (*join)(void *step_ctx, struct seat *out, struct err *e);
     void (*joined)(void *step_ctx); /* after join: it takes part */
     char data_digest[68];           /* of rank 0's data set; the trainer and the keeper fill it */
     const float *first_params, *first_stats; /* of a user's program, in place of random ones; NULL:

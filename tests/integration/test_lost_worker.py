@@ -1,6 +1,6 @@
 """A worker that dies under a parameter server (docs/decisions/0020), in `sync` (0022), in `sync` of
-users' programs (0029), under a server of theirs (0040), where workers average (0036) or sum rounds
-(0050): the attempt goes on. One that dies in the start costs no restart (0056).
+users' programs (0029), where workers average (0036) or sum rounds (0050): the attempt goes on. One
+that dies in the start costs no restart (0056).
 
 Real processes and kill -9, on four nodes of unequal speed. Each epoch's samples count once: the
 server's updates, the counters and the points of the charts are compared. That the survivors of
@@ -437,29 +437,3 @@ def test_the_last_program_computes_what_three_that_are_killed_at_once_have_left(
     assert job["attempt"] == 1
     assert [w["state"] for w in job["workers"]] == ["left", "left", "left", "done"]
     assert_exact(programs, id, job, {3})
-
-
-# ---- servers of users' programs ------------------------------------------------------------------
-
-@pytest.mark.parametrize("rank,point,strategy", [
-    (0, "half", {"type": "asgd"}), (2, "begun", {"type": "softsync", "n": 1, "pull": "blocking"}),
-    (3, "after", {"type": "dbs-sgd"})], ids=lambda v: v["type"] if isinstance(v, dict) else v)
-def test_a_server_hands_the_slices_of_a_killed_worker_to_the_other_programs(programs, draw, rank,
-                                                                            point, strategy):
-    """The order of updates does not matter to gradients that do not look at the parameters, so
-    these are those of each sample once an epoch, to rounding; one sample too many is 0.01."""
-    after = draw.randrange(2, 8)
-    id, gate = run_program(programs, 1, after, point, "--on", rank, strategy=strategy)
-    stream = listen(programs, id)
-    open_gate(programs, id, gate)
-    event = told(stream, "left")
-    stream.close()
-    assert (event["rank"], event["others"]) == (rank, 3)
-    job = programs.wait(id, "succeeded")
-    assert job["attempt"] == 1 and job["workers"][rank]["state"] == "left"
-    assert job["progress"]["samples"] == sum(w["samples"] for w in job["workers"]) == 2 * SAMPLES
-    left = min({0, 1, 2, 3} - {rank})
-    params = json.loads(programs.artifact(id, f"rank-{left}.json"))["params"]
-    assert np.array(params, "f4") == pytest.approx(TWO_EPOCHS, abs=1e-3)
-    pause = longest_pause(programs, id, job["workers"][rank]["node"])
-    print(f"in slice {after}, {point}: {event['message']}; no step for {pause:.3f} s")

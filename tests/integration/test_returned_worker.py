@@ -1,8 +1,9 @@
 """A worker that dies under a parameter server (docs/decisions/0049), in `sync` (0062) or where
-workers average or sum rounds (0063) is started again and joins its attempt: kill -9 of real
-processes, once, again and again, while it joins, and beside everything else that may happen to a
-job meanwhile. A stopped guard holds the join up for as long as a test needs that; a long step of
-another worker holds it up later, when all are asked for their steps.
+workers average or sum rounds (0063), or with a user's program under a server (0073), is started
+again and joins its attempt: kill -9 of real processes, once, again and again, while it joins, and
+beside everything else that may happen to a job meanwhile. A stopped guard holds the join up for as
+long as a test needs that; a long step of another worker holds it up later, when all are asked for
+their steps.
 
 That all ranks of a job without a server end with the same parameters is compared by the keeper,
 which else ends the attempt."""
@@ -12,12 +13,14 @@ import re
 import signal
 import time
 
+import numpy as np
 import pytest
 import redis
 
 from service import DEADLINE, PATIENCE, Service, proc_file, ranks_of, until
-from test_lost_worker import (AVERAGING, MOMENTUM, SAMPLES, STRATEGIES, assert_whole, interval,
-                              job_spec, kill, longest_pause, parent_of, rank_on)
+from test_lost_worker import (AVERAGING, MOMENTUM, SAMPLES, STRATEGIES, TWO_EPOCHS, assert_whole,
+                              interval, job_spec, kill, longest_pause, open_gate, parent_of,
+                              rank_on, run_program)
 
 # Some 100 steps a second of all: a join takes more than one, and a job goes on after it.
 NODES = ("fast-1=cpu:1,slowdown=400", "fast-2=cpu:1,slowdown=400", "slow=cpu:1,slowdown=800")
@@ -354,3 +357,39 @@ def test_another_one_may_die_as_one_joins(two_slow, name, rank):
     kill(id, rank)
     assert {events.next("returned")["rank"] for _ in range(2)} == {rank, 3}
     assert_as_one_that_lost_nobody(two_slow, id, two_slow.wait(id, "succeeded"))
+
+
+# ---- servers of users' programs ------------------------------------------------------------------
+
+@pytest.fixture
+def service_of_programs():
+    with Service(nodes=tuple(f"{n}=cpu:1" for n in "abcd"), options=["--allow-programs"]) as s:
+        yield s
+
+
+@pytest.mark.parametrize("rank,point,strategy", [
+    (0, "half", {"type": "asgd"}), (2, "begun", {"type": "softsync", "n": 1, "pull": "blocking"}),
+    (3, "after", {"type": "dbs-sgd"})], ids=lambda v: v["type"] if isinstance(v, dict) else v)
+def test_a_program_whose_worker_is_killed_comes_back_to_its_server(
+        service_of_programs, rank, point, strategy):
+    """Its slices go to the others, and the next process of it gets some (docs/decisions/0073). The
+    order of updates does not matter to gradients that do not look at the parameters, so these are
+    those of each sample once an epoch, to rounding; one sample too many is 0.01."""
+    service, hold = service_of_programs, service_of_programs.dir / "hold"
+    id, gate = run_program(service, 1, 5, point, "--on", rank, "--times", 1, "--hold", hold,
+                           strategy=strategy)
+    events = Events(service, id)
+    open_gate(service, id, gate)
+    event = events.next("left")
+    assert (event["rank"], event["others"]) == (rank, 3)
+    before = service.job(id)["workers"][rank]["updates"]
+    assert events.next("returned")["nodes"] == 4
+    hold.touch()
+    job = service.wait(id, "succeeded")
+    back = job["workers"][rank]
+    assert job["attempt"] == 1 and back["state"] == "done" and back["updates"] > before
+    assert job["progress"]["samples"] == sum(w["samples"] for w in job["workers"]) == 2 * SAMPLES
+    for r in range(4):
+        ended = json.loads(service.artifact(id, f"rank-{r}.json"))
+        assert np.array(ended["params"], "f4") == pytest.approx(TWO_EPOCHS, abs=1e-3)
+        assert ended["incarnation"] == (r == rank)

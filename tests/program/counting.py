@@ -244,6 +244,8 @@ def train(w, optimizer):
                 return
             at("begun", w, s)
             time.sleep(ARGS.pause)
+            while ARGS.hold and s.number > ARGS.after and not os.path.exists(ARGS.hold):
+                time.sleep(0.01)
             note(w.rank, s)
             if one_step(w, s, optimizer) & wire.STOP:
                 return
@@ -318,6 +320,7 @@ if __name__ == "__main__":
     parser.add_argument("--state", action="store_true")
     parser.add_argument("--fault")
     parser.add_argument("--gate", help="the fault `rank` waits until this file is there")
+    parser.add_argument("--hold", help="later slices than that of the fault wait for this file")
     parser.add_argument("--after", type=int, default=3)
     parser.add_argument("--point", default="before",
                         choices=["before", "begun", "half", "between", "again", "step", "after",

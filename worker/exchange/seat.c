@@ -23,13 +23,14 @@ static int give(struct comm *c, int rank, void *data, size_t bytes, struct err *
 
 /* Short, so the socket takes it at once. */
 int seat_give(const struct rank_env *env, const struct departure *back, int64_t version,
-              struct err *e)
+              int64_t epoch, struct err *e)
 {
     json_t *j = staleness_dump(&back->staleness);
     size_t n = 0;
     char *text = jsonx_dump(j, false, &n);
     struct seat_head head = {
-        {.job_start = env->job_start, .version = version, .pushes = back->pushes}, (int32_t)n + 1};
+        {.job_start = env->job_start, .version = version, .epoch = epoch, .pushes = back->pushes},
+        (int32_t)n + 1};
     snprintf(head.seat.digest, sizeof head.seat.digest, "%s",
              env->data_digest ? env->data_digest : "");
     json_decref(j);

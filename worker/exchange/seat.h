@@ -13,14 +13,15 @@ enum { TAG_SEAT = 27 };
 struct seat {
     double job_start; /* comm_now() at the job's time 0: of one host */
     int64_t version;  /* the step that the run has made */
+    int64_t epoch;    /* of the samples that come next; -1: not known (without a server) */
     int64_t pushes;   /* steps of this rank in this attempt */
-    char digest[68];  /* of the data set; "": not known */
+    char digest[68];  /* of the data set, or of a program's description; "": not known */
     json_t *counters; /* as staleness_dump() has them; owned by who took it */
 };
 
 /* Of the keeper: to worker back->who, whose counters are those of `back`. */
 int seat_give(const struct rank_env *env, const struct departure *back, int64_t version,
-              struct err *e);
+              int64_t epoch, struct err *e);
 /* Of that worker. */
 int seat_take(struct comm *c, struct seat *out, struct err *e);
 

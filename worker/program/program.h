@@ -3,6 +3,7 @@
  *
  *     program_join   every rank of the attempt: programs start and describe themselves, ranks
  *                    compare, all get network, batch and epochs, the keeper the first parameters
+ *     program_return, program_go_on   the same of a worker that takes the seat of one that died
  *     program_engine a worker's: the engine that trainer_run computes with
  *     program_leave  ends it
  */
@@ -29,6 +30,7 @@ struct program_ask {
     const char *device;   /* of the node */
     int threads;          /* of that */
     int attempt;          /* of the job, from 1 */
+    int seat;             /* how often this worker was started again within it */
 };
 
 struct program {
@@ -60,6 +62,14 @@ struct program {
 
 /* Collective: every rank of the attempt calls it. On workers it starts the program. */
 int program_join(struct program *p, const struct program_ask *ask, struct err *e);
+/* Of a worker that takes the seat of one that died, under a server, in place of program_join():
+ * starts the program, which describes itself. Once the rank has reached the keeper, program_go_on()
+ * lets it begin: at `step` of `epoch`, with its own state of the last checkpoint. After an error of
+ * either the caller calls program_leave(). */
+int program_return(struct program *p, const struct program_ask *ask, struct err *e);
+int program_go_on(struct program *p, int64_t epoch, int64_t step, struct err *e);
+/* Of what rank 0's program said of itself: equal where programs fit each other. */
+uint64_t program_hash(const struct program *p);
 /* What it brought, for whoever watches. */
 void program_joined(const struct program *p, const struct jobspec *spec, struct joined *out);
 /* The engine of a worker whose program has joined; trainer_run frees it. NULL: memory ran out. */

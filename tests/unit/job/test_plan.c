@@ -55,6 +55,8 @@ static void elsewhere_it_stays_away(void **state)
     assert_false(plan_takes_back(&plan, spec));
     free(spec);
     spec = begin(CAT_STRATEGY_ASGD);
+    spec->program.given = true;
+    assert_true(plan_takes_back(&plan, spec)); /* which gives it all that it needs */
     spec->strategy.servers = plan.servers = 2;
     assert_false(plan_takes_back(&plan, spec));
     free(spec);

@@ -130,6 +130,8 @@ bool server_has_own_states(const struct server *s);
  * evaluate. */
 bool server_nothing_left(const struct server *s);
 bool server_slices_kept(const struct server *s);
+/* Of the slice that is handed out next. */
+int64_t server_next_epoch(const struct server *s);
 /* A client's slice that is out, that is kept, its test slice; NULL and 0: none any more. */
 void server_set_out(struct server *s, struct client *k, const struct slice *slice);
 void server_set_kept(struct server *s, struct client *k, const struct slice *slice);

@@ -77,7 +77,7 @@ int server_take_back_seat(struct server *s, struct err *e)
     seat(s, rank);
     struct departure back;
     server_account(s, rank, &back);
-    if ((rc = seat_give(s->env, &back, s->updates.version, e)) >= 0) {
+    if ((rc = seat_give(s->env, &back, s->updates.version, server_next_epoch(s), e)) >= 0) {
         s->env->returned(s->env->ctx, &back);
         server_park(s, rank);
         rc = server_serve_parked(s, e);

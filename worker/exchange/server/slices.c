@@ -32,6 +32,17 @@ static bool take_slice(struct server *s, int64_t want, struct slice *out)
     return cursor_take(&s->cursor, want, out);
 }
 
+int64_t server_next_epoch(const struct server *s)
+{
+    struct cursor ahead = s->cursor;
+    struct slice next;
+    int64_t epoch = cursor_take(&ahead, 1, &next) ? next.epoch : ahead.epoch;
+    for (int i = 0; i < s->n_redo; i++) {
+        epoch = s->redo[i].epoch < epoch ? s->redo[i].epoch : epoch;
+    }
+    return epoch;
+}
+
 /* Programs that were told that nothing follows begin no other slice. */
 static bool nobody_asks(const struct server *s)
 {

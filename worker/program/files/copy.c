@@ -192,7 +192,7 @@ int copy_open(struct own_folder *c, const struct copy_ask *ask, struct err *e)
     *c = OWN_FOLDER_NONE;
     int rc = ask->works ? unpack(c, ask, e) : 0;
     bool needs = rc == -ERR_NOT_FOUND && ask->received.dir;
-    if (rc < 0 && !needs) {
+    if (ask->alone || (rc < 0 && !needs)) {
         return rc;
     }
     ask->comm->deadline = 0; /* a link may be slow; who does nothing is found by the heartbeats */

@@ -24,9 +24,11 @@ struct copy_ask {
     const char *digest, *archive; /* the coordinator's file */
     struct received received;     /* with a folder: this host's own, in place of that file */
     bool works;                   /* this rank starts a program; others only pass it on */
+    bool alone;                   /* it takes the seat of one that died: nobody sends it anything */
 };
 
-/* Collective: every rank of the attempt calls it. Needs own_folder_remove in any case. */
+/* Collective, unless `alone`: every rank of the attempt calls it. Needs own_folder_remove in any
+ * case. */
 int copy_open(struct own_folder *c, const struct copy_ask *ask, struct err *e);
 /* An empty folder of such a kind beneath `base`. */
 int copy_folder(struct own_folder *c, const char *base, struct err *e);

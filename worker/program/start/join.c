@@ -16,8 +16,10 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/text/hash.h"
 #include "job/minibatch/assign.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/program/engine_parts.h"
 #include "worker/program/start/enter.h"
 
 struct resume { /* from the keeper to all */
@@ -49,9 +51,22 @@ static char *share_text(const struct program *p, struct comm *c, struct err *e)
     return text;
 }
 
-static int agree(struct program *p, const struct program_ask *ask, struct err *e)
+/* p->about is rank 0's by now. */
+static int apply(struct program *p, const struct program_ask *ask, struct err *e)
 {
     const struct strategy_ops *strategy = strategy_find(ask->spec->strategy.type);
+    /* a server gives a worker one slice in advance (worker/exchange/server/slices.c) */
+    p->ahead = strategy->server ? 1 : p->about.ahead;
+    p->slots = p->ahead + 2;
+    int rc = description_apply(&p->about, ask->spec, strategy, e);
+    if (rc < 0 && p->there) {
+        link_refuse(&p->link, e->message);
+    }
+    return rc;
+}
+
+static int agree(struct program *p, const struct program_ask *ask, struct err *e)
+{
     struct description first;
     char *text = share_text(p, ask->comm, e);
     int rc = text ? description_read(&first, text, strlen(text), e) : -(int)e->code;
@@ -67,14 +82,7 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     }
     description_release(&p->about);
     p->about = first;
-    /* a server gives a worker one slice in advance (worker/exchange/server/slices.c) */
-    p->ahead = strategy->server ? 1 : p->about.ahead;
-    p->slots = p->ahead + 2;
-    rc = description_apply(&p->about, ask->spec, strategy, e);
-    if (rc < 0 && p->there) {
-        link_refuse(&p->link, e->message);
-    }
-    return rc;
+    return apply(p, ask, e);
 }
 
 /* A worker's own. Where there are more workers than the checkpoint was made with, or one was lost
@@ -251,17 +259,23 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
     return 0;
 }
 
-int program_join(struct program *p, const struct program_ask *ask, struct err *e)
+static void init(struct program *p, const struct program_ask *ask)
 {
-    double deadline = ask->comm->deadline;
     *p = (struct program){.ask = *ask,
                           .telemetry = ask->telemetry,
                           .phase = PHASE_LOAD,
                           .link = LINK_NONE,
                           .peers = {.listener = -1},
                           .block = {.fd = -1},
+                          .incarnation = ask->seat,
                           .threads = ask->threads};
     p->child.pidfd = p->child.output = -1;
+}
+
+int program_join(struct program *p, const struct program_ask *ask, struct err *e)
+{
+    double deadline = ask->comm->deadline;
+    init(p, ask);
     ask->comm->deadline = 0; /* programs start at different speeds; heartbeats tell who is alive */
     int rc = join(p, ask, e);
     ask->comm->deadline = deadline;
@@ -271,6 +285,53 @@ int program_join(struct program *p, const struct program_ask *ask, struct err *e
         program_leave(p);
     }
     return rc;
+}
+
+int program_return(struct program *p, const struct program_ask *ask, struct err *e)
+{
+    init(p, ask);
+    int rc = enter_start(p, &p->about, e);
+    return rc < 0 ? rc : apply(p, ask, e);
+}
+
+/* Its own in the last checkpoint, where this rank may read that; else its optimizer begins anew. */
+static int recall_state(struct program *p, struct err *e)
+{
+    const struct program_ask *ask = &p->ask;
+    struct checkpoint *from = calloc(1, sizeof(*from));
+    int rc = from ? CHECKPOINT_NONE
+                  : err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
+    if (from && ask->job_dir) {
+        rc = checkpoint_newest(ask->job_dir, ask->spec, from, NULL);
+    }
+    if (rc == CHECKPOINT_FOUND && from->state.n_own > 0) {
+        rc = state_copy(&p->state, state_of(from, from->state.n_own, ask->comm->rank), e);
+    } else if (from) {
+        rc = 0;
+    }
+    if (from) {
+        checkpoint_release(from);
+    }
+    free(from);
+    return rc;
+}
+
+int program_go_on(struct program *p, int64_t epoch, int64_t step, struct err *e)
+{
+    const struct resume at = {.found = 1, .epoch = epoch, .version = step};
+    int rc = recall_state(p, e);
+    if (rc < 0 || (rc = welcome(p, &at, e)) < 0) {
+        return rc;
+    }
+    const struct told told = {.epochs = p->epochs, .more = p->more};
+    settle_epochs(p, &told);
+    p->resumed = p->runs = true;
+    return 0;
+}
+
+uint64_t program_hash(const struct program *p)
+{
+    return hash_bytes(HASH_START, p->about.text, strlen(p->about.text));
 }
 
 void program_joined(const struct program *p, const struct jobspec *spec, struct joined *out)

@@ -197,7 +197,7 @@ static int welcome(struct survivors *s, struct err *e)
     struct departure of = {.who = s->comes.rank};
     log_info("keeper", "lets a worker in", "rank=%d seat=%d", s->comes.rank, s->comes.seat);
     count_made(s, s->comes.rank, &of);
-    int rc = seat_give(s->env, &of, s->step, e);
+    int rc = seat_give(s->env, &of, s->step, -1, e);
     staleness_release(&of.staleness);
     return rc < 0 ? rc : tell(s, s->comes.rank, &v, e);
 }
