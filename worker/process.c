@@ -176,6 +176,20 @@ static int fetch_samples(struct process *w, struct err *e)
     return rc;
 }
 
+/* Of the keeper. A rank 0 that is to take its seat again counts once it has. */
+static bool first_is_gone(void *ctx)
+{
+    const struct process *w = ctx;
+    const struct telemetry *t = &w->telemetry;
+    int ranks[SPEC_WORKERS], seats[SPEC_WORKERS], n = t->lost ? t->lost(t->ctx, ranks) : 0;
+    bool gone = t->seats && t->seats(t->ctx, seats) > 0 && seats[0] > 0 &&
+                !comm_mpi_has_joined(w->transport, 0);
+    for (int i = 0; i < n; i++) {
+        gone |= ranks[i] == 0;
+    }
+    return gone;
+}
+
 /* An uploaded program, into a folder of this rank's own; *folder stays as it is for others. */
 static int copy_program(struct process *w, const char **folder, struct err *e)
 {
@@ -218,8 +232,9 @@ static int join_programs(struct process *w, const char *node, struct err *e)
     int threads = strncmp(device, "cpu:", 4) == 0 ? (int)strtol(device + 4, NULL, 10) : 1, rc;
     const char *job_dir = c->plan.job_dir[0] ? c->plan.job_dir : NULL,
                *folder = c->plan.program_folder[0] ? c->plan.program_folder : NULL;
-    const struct results_ask results = {&w->comm, &w->telemetry, c->plan.job_dir,
-                                        c->cache, &w->copy,      c->mode == WORKER_LOCAL};
+    const struct results_ask results = {
+        &w->comm, &w->telemetry,           c->plan.job_dir, c->cache,
+        &w->copy, c->mode == WORKER_LOCAL, first_is_gone,   w};
     if ((rc = copy_program(w, &folder, e)) < 0 ||
         (rc = results_open(&w->results, &results, e)) < 0) {
         return rc;
@@ -237,12 +252,11 @@ static int join_programs(struct process *w, const char *node, struct err *e)
                                     .threads = threads > 0 ? threads : 1,
                                     .attempt = c->attempt,
                                     .seat = c->seat};
-    bool returns = c->seat > 0;
-    rc = returns ? return_program(w, &ask, e) : program_join(&w->program, &ask, e);
+    rc = c->seat > 0 ? return_program(w, &ask, e) : program_join(&w->program, &ask, e);
     if (rc < 0 || (rc = config_size_batches(c, e)) < 0) {
         return rc;
     }
-    if (!returns) {
+    if (c->seat == 0) {
         struct joined joined;
         program_joined(&w->program, c->spec, &joined);
         w->telemetry.joined(w->telemetry.ctx, &joined, c->plan.first_sizes);

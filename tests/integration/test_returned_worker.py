@@ -393,3 +393,21 @@ def test_a_program_whose_worker_is_killed_comes_back_to_its_server(
         ended = json.loads(service.artifact(id, f"rank-{r}.json"))
         assert np.array(ended["params"], "f4") == pytest.approx(TWO_EPOCHS, abs=1e-3)
         assert ended["incarnation"] == (r == rank)
+
+
+def test_a_run_that_ends_before_rank_0_is_there_again_does_not_wait_for_what_it_wrote(
+        service_of_programs):
+    service, hold = service_of_programs, service_of_programs.dir / "hold"
+    id, gate = run_program(service, 1, 5, "half", "--on", 0, "--hold", hold,
+                           strategy={"type": "asgd"})
+    until("all ranks run", lambda: len(ranks_of(id)) == 5)
+    guard, events = parent_of(ranks_of(id)[0]), Events(service, id)
+    open_gate(service, id, gate)
+    assert events.next("left")["rank"] == 0
+    os.kill(guard, signal.SIGSTOP)
+    until("it is to be started again",
+          lambda: re.search(f"a worker is started again.* job={id} ", service.text()))
+    hold.touch()
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 1 and job["progress"]["samples"] == 2 * SAMPLES
+    assert "rank 0 has died, and what it wrote with it" in ranks_log(service, id)

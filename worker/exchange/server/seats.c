@@ -75,6 +75,7 @@ int server_take_back_seat(struct server *s, struct err *e)
         return rc;
     }
     seat(s, rank);
+    updates_regroup(&s->updates); /* groups need more gradients */
     struct departure back;
     server_account(s, rank, &back);
     if ((rc = seat_give(s->env, &back, s->updates.version, server_next_epoch(s), e)) >= 0) {

@@ -193,6 +193,11 @@ void comm_mpi_name_doors(struct transport *t, const char *attempt, unsigned user
     seat_links_name(&((struct comm_mpi *)t)->seats, attempt, user);
 }
 
+bool comm_mpi_has_joined(const struct transport *t, int rank)
+{
+    return seat_links_has(&((const struct comm_mpi *)t)->seats, rank);
+}
+
 static int mpi_admit(struct transport *t, const int *seats, int workers)
 {
     return seat_links_admit(&((struct comm_mpi *)t)->seats, seats, workers);

@@ -24,6 +24,8 @@ int comm_mpi_join(struct transport *t, unsigned user, struct err *e);
 /* What names the doors of the attempt's ranks (of this host), at which such workers wait, and the
  * user that they may be besides our own. */
 void comm_mpi_name_doors(struct transport *t, const char *attempt, unsigned user);
+/* Has this rank come by a door, and is it there? */
+bool comm_mpi_has_joined(const struct transport *t, int rank);
 /* Sums over the workers (ranks 0 to workers-1) may be MPI's own from now on (comm.native). Every
  * rank calls it, before anything is under way. */
 int comm_mpi_use_native(struct transport *t, int workers, struct err *e);

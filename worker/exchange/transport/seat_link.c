@@ -28,7 +28,7 @@ struct frame {
 static const uint64_t frame_most = (uint64_t)1 << 31;
 
 struct seat_link {
-    int fd; /* -1: broken */
+    _Atomic int fd; /* -1: broken */
     /* out: out[out_from..out_to) is to be sent, after `sent` bytes since the start */
     char *out;
     size_t out_from, out_to, out_room;

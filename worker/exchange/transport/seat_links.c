@@ -98,6 +98,12 @@ int seat_links_reach(struct seat_links *s, int rank, unsigned user, int seat, st
     return add(s, rank, fd) ? 0 : err_set(e, ERR_MEMORY, "cannot join: memory ran out");
 }
 
+bool seat_links_has(const struct seat_links *s, int rank)
+{
+    const struct seat_link *link = s->of[rank];
+    return link && !seat_link_is_broken(link);
+}
+
 struct seat_link *seat_links_with(const struct seat_links *s, int tag, int *rank)
 {
     struct seat_link *found = NULL;

@@ -30,6 +30,9 @@ void seat_links_open_door(struct seat_links *s);
 /* Of the worker that has this seat: waits at the door of a rank that runs as `user`. */
 int seat_links_reach(struct seat_links *s, int rank, unsigned user, int seat, struct err *e);
 
+/* Has this rank joined by a door, and is it there? */
+bool seat_links_has(const struct seat_links *s, int rank);
+
 /* The communication thread's: */
 static inline struct seat_link *seat_links_to(const struct seat_links *s, int rank)
 {

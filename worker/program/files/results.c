@@ -44,20 +44,6 @@ struct bringing {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* The keeper asks whether rank 0 has died, which some strategies survive. */
-static bool is_gone(const struct results_ask *ask)
-{
-    int lost[SPEC_WORKERS];
-    struct telemetry *t = ask->telemetry;
-    int n = ask->comm->rank != 0 && t->lost ? t->lost(t->ctx, lost) : 0;
-    for (int i = 0; i < n; i++) {
-        if (lost[i] == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static size_t floats_of(int bytes)
 {
     return bytes > 0 ? ((size_t)bytes + sizeof(float) - 1) / sizeof(float) : 1;
@@ -79,7 +65,7 @@ static bool move_piece(struct bringing *b)
     }
     while ((rc = comm_wait_for(c, &m.op, 1, b->err)) == COMM_UNDER_WAY) {
         t->phase(t->ctx, PHASE_CHECKPOINT);
-        if (is_gone(b->ask)) {
+        if (c->rank != 0 && b->ask->first_is_gone(b->ask->ctx)) {
             log_warn("program", "rank 0 has died, and what it wrote with it", "%s", "");
             comm_abandon(c); /* the message lies on our stack */
             return false;

@@ -22,6 +22,9 @@ struct results_ask {
     const char *cache;                /* this host's folder of received data sets, or NULL */
     const struct own_folder *program; /* this rank's copy of the program, which goes with it */
     bool local;                       /* the keeper is on this host */
+    /* of the keeper: has rank 0 died, which some strategies survive? */
+    bool (*first_is_gone)(void *ctx);
+    void *ctx;
 };
 
 struct results {
