@@ -5,10 +5,11 @@
  *
  * What the gate refuses is answered after the body was read and dropped: an answer that comes while
  * the client still sends is lost when the connection is reset. Only a client that asks first
- * (Expect: 100-continue) is told at once.
+ * (Expect) is told at once.
  */
 #include "http/request/dispatch.h"
 
+#include <ctype.h>
 #include <microhttpd.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -105,6 +106,17 @@ static bool is_ambiguous(const char *uri)
     return false;
 }
 
+/* A percent sign that two hexadecimal digits do not follow (RFC 3986, 2.1). libmicrohttpd leaves it
+ * as it is, and a proxy in front perhaps does not. */
+static bool has_loose_percent(const char *uri)
+{
+    const char *at = strchr(uri, '%');
+    while (at && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2])) {
+        at = strchr(at + 3, '%');
+    }
+    return at != NULL;
+}
+
 /* A space, control character or NUL as it is. Of a target with a NUL libmicrohttpd gives what is
  * before it; it puts a NUL in the place of the space behind the target, and the version follows. */
 static bool has_control(const char *uri)
@@ -141,7 +153,7 @@ void *dispatch_uri(void *server, const char *uri, struct MHD_Connection *connect
         q->ticket.place = -1;
         q->server = server;
         q->connection = connection;
-        q->bad_path = is_ambiguous(uri) || has_control(uri);
+        q->bad_target = is_ambiguous(uri) || has_loose_percent(uri) || has_control(uri);
         q->long_target = strlen(uri) > HTTP_TARGET_BYTES;
         if (strlen(uri) < sizeof(q->target)) {
             memcpy(q->target, uri, strlen(uri) + 1);
@@ -208,12 +220,9 @@ static int begin(struct request *q, const struct dispatch_line *line)
     form_read_id(q);
     q->guarded = info ? info->socket_context : NULL;
     guard_header_done(q->server->guard, q->guarded);
-    if (!gate_pass(q)) {
-        const char *expect = request_header(q, "Expect");
-        if (q->closes || (expect && strcasecmp(expect, "100-continue") == 0)) {
-            guard_body_done(q->server->guard, q->guarded);
-            return send_reply(q);
-        }
+    if (!gate_pass(q) && (q->closes || request_header(q, "Expect"))) {
+        guard_body_done(q->server->guard, q->guarded);
+        return send_reply(q);
     }
     return MHD_YES;
 }

@@ -210,10 +210,11 @@ int form_check_host(struct request *q)
         return form_refuse(q, 403, err_name(ERR_FORBIDDEN), err_title(ERR_FORBIDDEN), detail,
                            "start it with --allow-host NAME to open it under another name");
     }
-    if (q->bad_path) {
+    if (q->bad_target) {
         return refuse_malformed(q,
                                 "the target of this request has an encoded slash or backslash, a "
-                                "space, or a control character");
+                                "percent sign without two hexadecimal digits, a space, or a "
+                                "control character");
     }
     return 0;
 }
@@ -274,6 +275,20 @@ static int check_content_type(struct request *q)
     snprintf(detail, sizeof(detail), "'%.200s' takes application/json, not '%.100s'", q->path,
              type);
     return form_refuse(q, 415, "media_type", "this type is not taken here", detail, NULL);
+}
+
+/* RFC 9110, 10.1.1: there is one expectation. */
+int form_check_expectation(struct request *q)
+{
+    char detail[PROBLEM_BYTES];
+    const char *wanted = request_header(q, "Expect");
+    if (!wanted || !*wanted || strcasecmp(wanted, "100-continue") == 0) {
+        return 0;
+    }
+    snprintf(detail, sizeof(detail), "this service cannot do what Expect asks for: '%.100s'",
+             wanted);
+    return form_refuse(q, 417, "expectation", "this expectation is not met here", detail,
+                       "send 'Expect: 100-continue', or no Expect");
 }
 
 int form_check_conditions(struct request *q)

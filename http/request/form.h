@@ -24,10 +24,11 @@ void form_read_target(struct request *q, const char *url);
  */
 void form_read_id(struct request *q);
 
-int form_check_framing(struct request *q);    /* 400 or 501; q->closes */
-int form_check_length(struct request *q);     /* 414, 431 */
-int form_check_host(struct request *q);       /* 400, 403 */
-int form_check_conditions(struct request *q); /* 400 */
+int form_check_framing(struct request *q);     /* 400 or 501; q->closes */
+int form_check_length(struct request *q);      /* 414, 431 */
+int form_check_host(struct request *q);        /* 400, 403 */
+int form_check_expectation(struct request *q); /* 417 */
+int form_check_conditions(struct request *q);  /* 400 */
 /* After the route is known: 406, 415. */
 int form_check_types(struct request *q);
 

@@ -243,7 +243,7 @@ static int check_upload(struct request *q)
 bool gate_pass(struct request *q)
 {
     return form_check_framing(q) == 0 && form_check_length(q) == 0 && form_check_host(q) == 0 &&
-           check_route(q) == 0 && check_origin(q) == 0 && check_role(q) == 0 &&
-           check_size(q) == 0 && form_check_conditions(q) == 0 && form_check_types(q) == 0 &&
-           check_query(q) == 0 && check_upload(q) == 0;
+           form_check_expectation(q) == 0 && check_route(q) == 0 && check_origin(q) == 0 &&
+           check_role(q) == 0 && check_size(q) == 0 && form_check_conditions(q) == 0 &&
+           form_check_types(q) == 0 && check_query(q) == 0 && check_upload(q) == 0;
 }

@@ -1,7 +1,8 @@
 /* The gate: what is known of a request from its header alone, and is enough to refuse it.
  *
- *   framing ─► length ─► host ─► route ─► origin ─► role ─► size ─► types ─► query ─► (an upload)
- *   └──────── form.h ───────┘                                       └ form.h
+ *   framing ─► length ─► host ─► expectation ─► route ─► origin ─► role ─► size ─► types ─► query
+ *   └───────────────── form.h ─────────────┘                                       └ form.h
+ *                                                                              ─► (an upload)
  *
  * The host comes before anything that tells what there is, so that a page of a rebound name learns
  * nothing. It runs on an event thread and never waits: a session that only the store knows leaves

@@ -44,7 +44,7 @@ struct request {
     bool long_target;             /* the request line is too long: 414 */
     bool closes;                  /* where its body ends is not certain: the connection is closed */
     bool done;                    /* the handler has run, `reply` can be sent */
-    bool bad_path;                /* the target is ambiguous (an encoded slash, a space) */
+    bool bad_target;              /* it is ambiguous (an encoded slash, a space) or malformed */
     struct identity who;
     char note[REQUEST_NOTE]; /* what it changes, for the audit (trail.h) */
     bool unsure; /* only the store knows its session: it is asked on a thread of work.h */

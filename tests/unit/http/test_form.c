@@ -187,7 +187,7 @@ static void a_long_target_is_414_and_a_long_header_431(void **state)
     free(fill);
 }
 
-static void a_nul_or_a_space_in_the_target_is_400(void **state)
+static void a_malformed_target_is_400(void **state)
 {
     static const char *const cases[] = {
         "GET /healthz\1x HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n",
@@ -196,6 +196,9 @@ static void a_nul_or_a_space_in_the_target_is_400(void **state)
         "GET /healthz  HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n",
         "GET /api/v1/jobs?q=a b HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n",
         "GET /healthz\x7f HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n",
+        "GET /health%zz HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n",
+        "GET /api/v1/jobs?q=50% HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n",
+        "GET http://HOST/healthz%2 HTTP/1.1\r\n" CLOSE "Host: HOST\r\n\r\n",
     };
     char *out = malloc(TEXT);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -203,6 +206,22 @@ static void a_nul_or_a_space_in_the_target_is_400(void **state)
         expect_one(out, 400, cases[i]);
         assert_non_null(strstr(out, "a space, or a control character"));
     }
+    free(out);
+}
+
+/* It is answered without waiting for the body, which the client may keep back until it is told to
+ * send it. */
+static void an_unknown_expectation_is_417_and_100_continue_is_met(void **state)
+{
+    struct site *s = *state;
+    char *out = malloc(TEXT);
+    talk(s, POST_HEAD CLOSE "Expect: 200-ok\r\nContent-Length: 38\r\n\r\n", out);
+    expect_one(out, 417, "another expectation");
+    assert_non_null(strstr(out, "'200-ok'"));
+    talk(s, POST_HEAD CLOSE "Expect: 100-Continue\r\nContent-Length: 2\r\n\r\n{}", out);
+    expect_one(out, 401, "100-continue of nobody known");
+    assert_int_equal(status_with(s, "POST", "/api/v1/jobs", "Expect: 100-continue", SPEC("asked")),
+                     201);
     free(out);
 }
 
@@ -401,7 +420,8 @@ int main(void)
         cmocka_unit_test(a_request_without_host_is_400),
         cmocka_unit_test(an_absolute_target_names_the_host),
         cmocka_unit_test(a_long_target_is_414_and_a_long_header_431),
-        cmocka_unit_test(a_nul_or_a_space_in_the_target_is_400),
+        cmocka_unit_test(a_malformed_target_is_400),
+        cmocka_unit_test(an_unknown_expectation_is_417_and_100_continue_is_met),
         cmocka_unit_test(options_says_what_a_path_takes),
         cmocka_unit_test(accept_headers_mean_what_rfc_9110_says),
         cmocka_unit_test(what_no_answer_can_be_is_406_and_what_is_no_json_415),
