@@ -88,12 +88,13 @@ static void announce(struct service *s)
 
 /* Turns follow those of the ranks' pulses (worker/pulse/pulse.c) by 15 ms of wall-clock time, so
  * that what they report reaches browsers soon. If a host's clock is wrong, that takes up to a turn
- * longer. */
+ * longer. Where more was reported than a turn reads, the next one follows at once. */
 static void wait_turn(struct service *s)
 {
     struct pollfd p = {.fd = wake_fd, .events = POLLIN};
     int64_t past = (clock_wall_ms() - AFTER_PULSES_MS) % TURN_MS;
-    if (poll(&p, 1, (int)(TURN_MS - past)) > 0) {
+    int ms = sched_behind(s->sched) ? 0 : (int)(TURN_MS - past);
+    if (poll(&p, 1, ms) > 0) {
         uint64_t count;
         ssize_t ignored = read(wake_fd, &count, sizeof count);
         (void)ignored;

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_ENTRIES = 200 };
+enum {
+    READ_ENTRIES = 200, /* of a rank by one request at most, */
+    READ_ROWS = 10000,  /* and about so many rows of all ranks */
+    ENTRY_ROWS = 512    /* of a worker's entry at most (worker/pulse/pulse.c) */
+};
 
 int feed_open(struct feed *f, const struct feed_config *c, struct err *e)
 {
@@ -73,6 +77,8 @@ static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
     struct feed *f = ctx;
     const char *why = wrong_with(f, entry);
     int rc = 0;
+    f->taken += entry->n;
+    f->largest = entry->n > f->largest ? entry->n : f->largest;
     if (why) {
         struct sender from = {.attempt = entry->rows[0].attempt, .rank = entry->rank};
         f->on_dropped(f->ctx, &from, why);
@@ -87,15 +93,32 @@ static int on_rows(void *ctx, const struct store_rows *entry, struct err *e)
     return rc;
 }
 
-int feed_read(struct feed *f, int reads, bool *facts, struct err *e)
+/* So many entries of each rank have about `rows` rows, if they are as large as `each`. */
+static int entries_of(const struct feed *f, int rows, int each)
 {
-    int n = READ_ENTRIES;
+    int wanted = rows < READ_ROWS ? rows : READ_ROWS, n = wanted / f->ranks / each;
+    return n < 1 ? 1 : n < READ_ENTRIES ? n : READ_ENTRIES;
+}
+
+/* A rank with steps of microseconds sends hundreds of rows in an entry, others send one: the first
+ * request takes entries for large, and those that follow grow while they are small. */
+int feed_read(struct feed *f, int most, bool *facts, struct err *e)
+{
     const char *facts_at = facts ? f->facts : NULL;
-    for (int i = 0; n == READ_ENTRIES && i < reads; i++) {
-        n = store_rows_read(f->store, f->job, f->tails, f->ranks, READ_ENTRIES, facts_at, facts,
-                            on_rows, f, e);
-    }
-    return n < 0 ? n : 0;
+    int n, count = entries_of(f, most, ENTRY_ROWS);
+    bool full;
+    f->taken = 0;
+    do {
+        int before = f->taken;
+        f->largest = 1;
+        n = store_rows_read(f->store, f->job, f->tails, f->ranks, count, facts_at, facts, on_rows,
+                            f, e);
+        f->taken = f->taken > before ? f->taken : before + n; /* entries without a row */
+        full = n == count;
+        int next = entries_of(f, most - f->taken, f->largest);
+        count = next < 2 * count ? next : 2 * count;
+    } while (full && f->taken < most);
+    return n < 0 ? n : full ? FEED_MAY_WAIT : FEED_NONE_WAIT;
 }
 
 int feed_settle(struct feed *f, struct err *e)

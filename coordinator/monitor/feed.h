@@ -9,6 +9,8 @@
 #ifndef COORDINATOR_MONITOR_FEED_H
 #define COORDINATOR_MONITOR_FEED_H
 
+#include <limits.h>
+
 #include "coordinator/monitor/seals.h"
 #include "job/documents/coordinator/bookmark.h"
 #include "job/row.h"
@@ -29,6 +31,8 @@ struct feed {
     int numbers_of;           /* the attempt to which `numbers` and `before` belong */
     int64_t *numbers;         /* [ranks], of the last fact that each told; owned */
     int64_t *before;          /* [ranks], as they were at feed_begin_facts(); owned */
+    int taken;                /* rows of the reading under way */
+    int largest;              /* rows of the largest entry of its last request */
     struct history *history;  /* owned */
     struct seals *seals;      /* borrowed */
     /* Where the rows that were read go besides the history: each is of a worker. */
@@ -52,10 +56,11 @@ struct feed_config {
 int feed_open(struct feed *f, const struct feed_config *c, struct err *e);
 void feed_close(struct feed *f); /* also after a failed feed_open() */
 
-/* Reads at most `reads` times 200 entries of each rank. With `facts`, no rows are read while a fact
- * waits, and *facts is set then. */
-enum { FEED_ALL = 1 << 30 };
-int feed_read(struct feed *f, int reads, bool *facts, struct err *e);
+/* Reads about `most` rows of all ranks together; enum feed_rest says whether others may wait. With
+ * `facts`, no rows are read while a fact waits, and *facts is set then. */
+enum { FEED_ALL = INT_MAX };
+enum feed_rest { FEED_NONE_WAIT, FEED_MAY_WAIT };
+int feed_read(struct feed *f, int most, bool *facts, struct err *e);
 /* Puts the buffer on disk: every row that was read is safe. */
 int feed_settle(struct feed *f, struct err *e);
 /* Removes rows that are safe from the store. Call it once the positions were written down. */

@@ -6,7 +6,7 @@
  */
 #include "coordinator/monitor/parts.h"
 
-enum { READS_PER_TURN = 5, FACT_READS_PER_TURN = 5 };
+enum { ROWS_PER_TURN = 10000, FACT_READS_PER_TURN = 5 };
 static const double show_seconds = 1.0, flush_seconds = 5.0, profile_seconds_between = 10.0,
                     beats_seconds = 0.4;
 
@@ -64,10 +64,17 @@ static int keep_rows(struct monitor *m, double now, struct err *e)
 
 /* ---- the turn -------------------------------------------------------------------------------- */
 
-/* Limits the reads of rows and facts, so that a long backlog does not make one turn long: other
- * jobs, and a user who cancels this one, wait for it; and an evaluation after each of many short
- * epochs is a fact each. Reading rows also tells whether a fact waits; the facts are then read
- * first, and the rows after all of them. */
+static int read_rows(struct monitor *m, bool *facts, struct err *e)
+{
+    int rc = feed_read(&m->feed, ROWS_PER_TURN, facts, e);
+    m->behind = rc == FEED_MAY_WAIT;
+    return rc < 0 ? rc : 0;
+}
+
+/* Limits the rows and facts of a turn, so that a long backlog does not make it long: other jobs,
+ * and a user who cancels this one, wait for it; and an evaluation after each of many short epochs
+ * is a fact each. Reading rows also tells whether a fact waits; the facts are then read first, and
+ * the rows after all of them. */
 static int read_all(struct monitor *m, double now, int fact_reads, struct err *e)
 {
     bool facts = !m->gate_open;
@@ -76,17 +83,17 @@ static int read_all(struct monitor *m, double now, int fact_reads, struct err *e
                  : 0;
     orders_see_quotas(&m->orders);
     if (rc >= 0 && m->gate_open) {
-        rc = feed_read(&m->feed, READS_PER_TURN, &facts, e);
+        rc = read_rows(m, &facts, e);
     }
     if (rc < 0 || !facts) {
         return rc;
     }
     int more = monitor_read_facts(m, false, fact_reads, e);
+    m->behind |= more == FACTS_MAY_WAIT;
     if ((rc = more) < 0 || (rc = monitor_watch_gate(m, e)) < 0) {
         return rc;
     }
-    return m->gate_open && more == FACTS_NONE_WAIT ? feed_read(&m->feed, READS_PER_TURN, NULL, e)
-                                                   : 0;
+    return m->gate_open && more == FACTS_NONE_WAIT ? read_rows(m, NULL, e) : 0;
 }
 
 static int publish(struct monitor *m, double now, struct err *e)
@@ -160,6 +167,11 @@ int monitor_finish(struct monitor *m, double now, struct err *e)
 }
 
 /* ---- what others ask ------------------------------------------------------------------------- */
+
+bool monitor_behind(const struct monitor *m)
+{
+    return m->behind;
+}
 
 bool monitor_stepped(const struct monitor *m)
 {

@@ -38,7 +38,10 @@ void monitor_close(struct monitor *m);
 /* Reads what has arrived, decides, publishes. Negative: the store is away; trying again loses
  * nothing. */
 int monitor_tick(struct monitor *m, double now, struct err *e);
-/* Writes the last documents of an attempt that has ended. Call it once nothing more can arrive. */
+/* Do rows or facts wait that the last turn has left? */
+bool monitor_behind(const struct monitor *m);
+/* Writes the last documents of an attempt that has ended. Call it once nothing more can arrive and
+ * monitor_behind() says no: it reads all that is left. */
 int monitor_finish(struct monitor *m, double now, struct err *e);
 
 bool monitor_stepped(const struct monitor *m);   /* every worker has made a step in this attempt */

@@ -73,6 +73,15 @@ int sched_running(const struct sched *s)
     return s->attempts.n_runs;
 }
 
+bool sched_behind(const struct sched *s)
+{
+    const struct run *r = s->attempts.runs;
+    while (r && !(r->monitor && monitor_behind(r->monitor))) {
+        r = r->next;
+    }
+    return r && !s->store_away;
+}
+
 bool sched_store_away(const struct sched *s)
 {
     return s->store_away;

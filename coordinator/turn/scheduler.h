@@ -41,7 +41,9 @@ void sched_tick(struct sched *s, double now);
 /* Somebody changed something in the store: the next turn looks at it. */
 void sched_woken(struct sched *s);
 bool sched_store_away(const struct sched *s); /* at the last turn */
-int sched_running(const struct sched *s);     /* attempts in hand */
+/* Have ranks reported more than the last turn read? Then the next one should come at once. */
+bool sched_behind(const struct sched *s);
+int sched_running(const struct sched *s); /* attempts in hand */
 /* From now on nothing starts, and running attempts write a checkpoint and go back to the queue (a
  * clean stop of the coordinator). */
 void sched_drain(struct sched *s);

@@ -320,11 +320,16 @@ static int settle(struct attempts *a, struct run *r, const struct ended *end, do
     return rc;
 }
 
-/* Reads the last rows, facts and documents. If the disk refuses the history for long, the job ends
- * all the same, and its rows stay in the store. */
+enum last_words { READ_ALL, READ_ON };
+
+/* Reads the last rows, facts and documents, a turn's worth of them: READ_ON, others wait. If the
+ * disk refuses the history for long, the job ends all the same, and its rows stay in the store. */
 static int read_last(struct run *r, double now, struct err *e)
 {
     int rc = monitor_tick(r->monitor, now, e);
+    if (rc >= 0 && monitor_behind(r->monitor)) {
+        return READ_ON;
+    }
     if (rc >= 0 || rc == -ERR_NOT_FOUND) {
         rc = monitor_finish(r->monitor, now, e);
     }
@@ -335,7 +340,27 @@ static int read_last(struct run *r, double now, struct err *e)
                  err_name((enum err_code) - rc));
         err_clear(e);
     }
-    return give_up ? 0 : rc;
+    return give_up || rc >= 0 ? READ_ALL : rc;
+}
+
+/* What a job that was cancelled has still to be read decides nothing about it, so neither its user
+ * nor its nodes wait for that. */
+static int end_cancelled(struct attempts *a, struct run *r, bool remote, struct err *e)
+{
+    enum job_state state;
+    int rc = store_job_state(a->store, r->attempt.job, &state, e);
+    if (rc < 0 || state != JOB_CANCELLING) {
+        return rc == -ERR_NOT_FOUND ? RUN_SETTLED : rc < 0 ? rc : RUN_GOES_ON;
+    }
+    if ((rc = move(a, r->attempt.job, state, JOB_CANCELLED, NULL, e)) < 0 ||
+        (rc = attempts_release_nodes(a, r->plan, e)) < 0) {
+        return rc;
+    }
+    if (remote) {
+        users_remove(a, r->plan);
+    }
+    a->changed = true;
+    return RUN_GOES_ON;
 }
 
 static bool is_heard(const struct run *r, const json_t *node, double now)
@@ -377,8 +402,8 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
         !hosts_heard(a, r, now)) {
         return RUN_GOES_ON;
     }
-    if (r->monitor && (rc = read_last(r, now, e)) < 0) {
-        return rc;
+    if (r->monitor && (rc = read_last(r, now, e)) != READ_ALL) {
+        return rc == READ_ON ? end_cancelled(a, r, remote, e) : rc;
     }
     const struct ended *end = outcome_of(r);
     if (r->launcher == a->simulator && run_virtual_finish(a, r)) {
