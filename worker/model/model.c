@@ -11,6 +11,7 @@
 #include "common/log.h"
 
 static const double mib = 1024.0 * 1024.0;
+static const char smaller[] = "a smaller global batch, or more workers";
 
 /* The largest minibatch, up to the global batch, whose program fits. */
 static int largest_fitting(const struct model *m, size_t memory)
@@ -44,7 +45,7 @@ static int check_memory(const struct model *m, int batch, struct err *e)
                 "a minibatch of %d does not fit the device's memory: at most %d may (%.300s)",
                 batch, m->largest, m->failure.message);
     }
-    err_hint(e, "a smaller global batch, or more workers");
+    err_hint(e, "%s", smaller);
     return -ERR_MEMORY;
 }
 
@@ -281,11 +282,23 @@ int model_largest_program(struct model *m)
     return largest;
 }
 
-int model_find_limit(struct model *m, int batch)
+/* The estimate, or what the device told, may have named a size that does not fit either: a device
+ * has memory that neither knows of. */
+static void tell_limit(int batch, int fits, size_t there, struct err *e)
+{
+    err_set(e, ERR_MEMORY,
+            "a minibatch of %d does not fit the device's memory, of which %.0f MiB are free: one "
+            "of %d does",
+            batch, (double)there / mib, fits);
+    err_hint(e, "%s", smaller);
+}
+
+int model_find_limit(struct model *m, int batch, struct err *why)
 {
     enum { NEAR = 16 }; /* one sixteenth more is not worth another program */
     int fits = 0, fails = batch;
     pthread_mutex_lock(&m->lock);
+    size_t there = m->dev->ops->memory_bytes(m->dev);
     int next =
         m->largest < batch ? m->largest : batch / 2; /* what the estimate promises, at first */
     while (next > fits + fits / NEAR) {
@@ -302,7 +315,10 @@ int model_find_limit(struct model *m, int batch)
         }
         next = (fits + fails) / 2;
     }
-    m->largest = fits > 0 && fits < m->largest ? fits : m->largest;
+    if (fits > 0) {
+        m->largest = fits < m->largest ? fits : m->largest;
+        tell_limit(batch, fits, there, why);
+    }
     pthread_mutex_unlock(&m->lock);
     return fits;
 }

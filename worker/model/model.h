@@ -51,9 +51,10 @@ struct dev_program *model_program(struct model *m, int batch, struct err *e);
 bool model_ready(struct model *m, int batch);
 /* The largest minibatch that the device's memory holds, as far as is known now. */
 int model_limit(struct model *m);
-/* Finds by trying the largest size below `batch` (which did not fit) that fits: the limit from now
- * on. 0: nothing fits, or memory was not the problem. */
-int model_find_limit(struct model *m, int batch);
+/* Finds by trying a size below `batch` (which did not fit, as *why says) that fits, about the
+ * largest: the limit from now on, and *why names it. 0: nothing fits, or memory was not the
+ * problem. */
+int model_find_limit(struct model *m, int batch, struct err *why);
 /* The largest size that has a program now, for evaluations; 0: none. */
 int model_largest_program(struct model *m);
 

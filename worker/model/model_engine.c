@@ -116,12 +116,12 @@ static int calibrate(struct network_engine *g, const struct run_state *from, str
 
 /* The first minibatch did not fit: the coordinator hears of the limit, so that the next attempt
  * keeps it. */
-static void tell_what_fits(struct network_engine *g, int first)
+static void tell_what_fits(struct network_engine *g, int first, struct err *why)
 {
     const struct telemetry *t = g->base.env->telemetry;
     struct profile p;
     profile_init(&p);
-    p.max_batch = model_find_limit(&g->model, first);
+    p.max_batch = model_find_limit(&g->model, first, why);
     if (p.max_batch > 0) {
         t->profile(t->ctx, &p);
     }
@@ -160,7 +160,7 @@ static int prepare(struct engine *base, const struct run_state *from, struct err
     }
     if (!model_program(&g->model, first, e)) {
         if (e->code == ERR_MEMORY) {
-            tell_what_fits(g, first);
+            tell_what_fits(g, first, e);
         }
         return -(int)e->code;
     }

@@ -97,6 +97,30 @@ static void a_minibatch_that_does_not_fit_lowers_the_limit(void **state)
     check_refusal(true);
 }
 
+/* The device knows of 60 that would fit, of which 12 are taken by what it does not know. */
+static void the_size_that_is_named_was_tried(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct err e = {0};
+    most = 48;
+    open_model(&f, true);
+    assert_null(model_program(&f.model, 64, &e));
+    int fits = model_find_limit(&f.model, 64, &e);
+    assert_in_range(fits, 45, 48);
+    char end[40];
+    snprintf(end, sizeof end, "are free: one of %d does", fits);
+    assert_non_null(strstr(e.message, end));
+    assert_non_null(strstr(e.message, "a minibatch of 64 does not fit"));
+    assert_non_null(model_program(&f.model, fits, &err_));
+    assert_int_equal(model_limit(&f.model), fits);
+    most = 0; /* nothing fits: the first reason stays */
+    struct err kept = e;
+    assert_int_equal(model_find_limit(&f.model, 64, &e), 0);
+    assert_string_equal(e.message, kept.message);
+    close_model(&f);
+}
+
 static void a_minibatch_is_ready_once_it_has_been_prepared(void **state)
 {
     (void)state;
@@ -159,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_minibatch_that_does_not_fit_lowers_the_limit),
         cmocka_unit_test(programs_that_are_kept_make_room_for_one_that_is_wanted),
+        cmocka_unit_test(the_size_that_is_named_was_tried),
         cmocka_unit_test(a_minibatch_is_ready_once_it_has_been_prepared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
