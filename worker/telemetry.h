@@ -12,6 +12,8 @@ struct telemetry {
     void *ctx;
     void (*phase)(void *ctx, enum phase p);
     void (*row)(void *ctx, const struct row *row);
+    /* CPU time of a user's program in the step whose row comes next; may be NULL */
+    void (*program_cpu)(void *ctx, double seconds);
     /* of the keeper: the data set is there, with so many training samples; may be NULL */
     void (*loaded)(void *ctx, int64_t samples);
     void (*evaluated)(void *ctx, const struct evaluation *ev);

@@ -18,6 +18,7 @@ struct cpu_used {
     double seconds, steps;
     int batch, last; /* of these steps, and of the step before */
     double at;       /* the process's CPU time at the end of the step before */
+    double program;  /* what a user's program, another process, took for the step under way */
     bool elsewhere;  /* since then the process also used CPU time for something else */
 };
 

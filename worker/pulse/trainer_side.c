@@ -36,17 +36,26 @@ static void count_row(struct pulse *p, const struct row *r)
 /* What a step needs of the CPU, waits excluded, says how often a quota allows it. */
 static void count_cpu(struct cpu_used *c, int batch)
 {
-    double now = clock_process_cpu();
+    double now = clock_process_cpu(), used = now - c->at + c->program;
     if (batch != c->batch && batch == c->last) { /* not once, as at the end of an epoch */
-        *c = (struct cpu_used){.batch = batch, .at = c->at, .elsewhere = c->elsewhere};
+        *c = (struct cpu_used){.batch = batch, .elsewhere = c->elsewhere};
     }
     if (batch == c->batch && batch > 0 && !c->elsewhere) {
-        c->seconds += now - c->at;
+        c->seconds += used;
         c->steps++;
     }
     c->last = batch;
     c->at = now;
+    c->program = 0;
     c->elsewhere = false;
+}
+
+static void on_program_cpu(void *ctx, double seconds)
+{
+    struct pulse *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->cpu.program += seconds;
+    pthread_mutex_unlock(&p->lock);
 }
 
 /* Rows of steps that are made again are there already. */
@@ -298,6 +307,7 @@ void pulse_telemetry(struct pulse *p, struct telemetry *out)
     *out = (struct telemetry){.ctx = p,
                               .phase = on_phase,
                               .row = on_row,
+                              .program_cpu = on_program_cpu,
                               .loaded = on_loaded,
                               .evaluated = on_evaluated,
                               .norms = on_norms,

@@ -311,14 +311,17 @@ static void leave(struct program_engine *g, struct pass *pass, struct work *w,
     }
 }
 
-/* The reference time of an emulated slowdown: CPU seconds a sample of the program's process, which
- * other processes on this host do not lengthen. */
+/* CPU seconds of the program's process, which other processes on this host do not lengthen: what a
+ * quota makes of them, and, for each sample, the reference time of an emulated slowdown. */
 static void measure(struct program_engine *g, const struct pass *pass, int64_t samples)
 {
     const struct trainer_env *env = g->base.env;
     double cpu = child_cpu(&g->p->child) - pass->cpu;
     if (samples == 0 || pass->cpu < 0 || cpu <= 0) {
         return;
+    }
+    if (env->telemetry->program_cpu) {
+        env->telemetry->program_cpu(env->telemetry->ctx, cpu);
     }
     double each = cpu / (double)samples / (g->p->threads > 0 ? g->p->threads : 1);
     struct profile p;
