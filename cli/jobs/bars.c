@@ -3,7 +3,7 @@
  *   running [██████████▍       ]  41 %  epoch 2.1/5  loss 0.0812  1804 samples/s  about 1:12 left
  *     fast      93  ██████████████████▒▒░░░░░░░░    1164/s  staleness 2
  *     slow      35  ████████████████████████▒▒▒▒     437/s  staleness 3
- *                   █ computes  ▒ exchanges  ░ waits
+ *                   ▪ loads  █ computes  ▒ exchanges  ░ waits
  */
 #include "cli/jobs/bars.h"
 
@@ -161,7 +161,7 @@ int bars_nodes(const json_t *job, int width, int most, FILE *out)
     }
     char legend[BARS_LINE];
     snprintf(legend, sizeof legend, "  %*s%s", NAME_COLUMNS + 9, "",
-             "█ computes  ▒ exchanges  ░ waits");
+             "▪ loads  █ computes  ▒ exchanges  ░ waits");
     print_cut(legend, width, out);
     return lines + 1;
 }

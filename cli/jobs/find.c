@@ -34,7 +34,7 @@ static int collect(struct session *s, const char *word, json_t *found)
         json_t *job;
         struct buf path;
         client_address(&path);
-        buf_adds(&path, "/api/v1/jobs?limit=500");
+        buf_adds(&path, "/api/v1/jobs?limit=500&fields=name,state");
         client_add_param(&path, "q", word);
         client_add_param(&path, "cursor", cursor[0] ? cursor : NULL);
         json_t *answer = session_ask(s, "GET", path.data, NULL);
@@ -93,7 +93,7 @@ int job_find(struct session *s, const char *word, char id[JOB_ID_BYTES])
     } else if (rc == 0) {
         rc = err_set(&s->err, ERR_NOT_FOUND, "there is no job '%.127s'", word);
         err_hint(&s->err, "`evenstep jobs` lists them");
-        session_suggest(s, "/api/v1/jobs?limit=500", "jobs", "name", word);
+        session_suggest(s, "/api/v1/jobs?limit=500&fields=name", "jobs", "name", word);
     }
     json_decref(found);
     return rc;

@@ -53,10 +53,25 @@ static void print_arguments(const struct command *c, FILE *out)
     }
 }
 
+static void print_values(const struct command *c, const struct opt *options, FILE *out)
+{
+    fprintf(out, "set -g __evenstep_values_%s", c->name);
+    for (const struct opt *o = options; o->name; o++) {
+        if (o->kind != OPT_FLAG) {
+            fprintf(out, " --%s", o->name);
+            if (command_letter(c, o->name)) {
+                fprintf(out, " -%c", command_letter(c, o->name));
+            }
+        }
+    }
+    fputc('\n', out);
+}
+
 static void print_command(const struct command *c, FILE *out)
 {
     struct opt options[COMMAND_OPTIONS];
     command_options(c, options);
+    print_values(c, options, out);
     fprintf(out, "complete -c evenstep -n __fish_use_subcommand -f -a %s -d ", c->name);
     print_quoted(c->help, out);
     fputc('\n', out);
@@ -81,11 +96,22 @@ void print_fish(FILE *out)
 {
     fputs(
         "# fish completion for evenstep; made by `evenstep completion fish`.\n"
-        "# whether the word is of this command, and where: as `-eq 1`, its first argument\n"
+        "# whether the word is of this command, and where: as `-eq 1`, its first argument;\n"
+        "# __evenstep_values_COMMAND: its options that take a value\n"
         "function __evenstep_at -a command compares place\n"
-        "    set -l words (string match -v -- '-*' (commandline -opc))\n"
+        "    set -l words (commandline -opc)\n"
         "    test \"$words[2]\" = $command; or return 1\n"
-        "    test -z \"$place\"; or test (math (count $words) - 1) $compares $place\n"
+        "    test -n \"$place\"; or return 0\n"
+        "    set -l values __evenstep_values_$command\n"
+        "    set -l at 1\n"
+        "    set -l before ''\n"
+        "    for word in $words[3..]\n"
+        "        if not contains -- \"$before\" $$values; and not string match -q -- '-*' $word\n"
+        "            set at (math $at + 1)\n"
+        "        end\n"
+        "        set before $word\n"
+        "    end\n"
+        "    test $at $compares $place\n"
         "end\n"
         "complete -c evenstep -f\n"
         "complete -c evenstep -n __fish_use_subcommand -l help -d 'prints what there is'\n"

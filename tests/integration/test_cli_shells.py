@@ -149,7 +149,9 @@ def test_fish_completes(asked):
     assert offered("submit --w") == {"--watch"}
     assert offered("--") == {"--help", "--version"}
     assert offered("show ") == {asked["ID"]}
+    assert offered("logs --tail 5 ") == {asked["ID"]}
     assert offered("drain ") == {"big", "little"}
+    assert offered("drain big l") == {"little"}
     assert offered("datasets ") == {"list", "show", "upload", "delete"}
     assert offered("datasets show ") == {"drawn"}
     assert offered("priority " + asked["ID"] + " ") == set()

@@ -103,7 +103,8 @@ def test_the_name_of_a_file_may_have_slashes_and_that_of_a_node_may_not(descript
     assert not fits("/api/v1/nodes/{name}", "plots/loss.png")
 
 
-def test_a_generated_client_submits_waits_and_downloads(service, description, tmp_path):
+def test_a_generated_client_has_sound_types_submits_waits_and_downloads(service, description,
+                                                                        tmp_path):
     run(TOOLS / "openapi-python-client", "generate", "--path", description,
         "--output-path", tmp_path / "client", "--meta", "none", "--fail-on-warning", cwd=tmp_path,
         env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"})
@@ -135,6 +136,8 @@ assert "plots/loss 1.txt" in [
 answer = get_jobs_id_artifacts_name.sync_detailed(job.id, "plots/loss 1.txt", client=c)
 assert answer.content == b"of a program", answer
 ''')
+    run(TOOLS / "mypy", "-p", "client", cwd=tmp_path)
+    run(TOOLS / "mypy", "--check-untyped-defs", "use.py", cwd=tmp_path)
     run(TOOLS / "python", "use.py", service.url, service.token, description, service.dir,
         cwd=tmp_path)
 

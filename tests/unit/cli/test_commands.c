@@ -222,7 +222,7 @@ static void a_word_is_asked_for_and_never_becomes_a_path(void **state)
     answers(200, "{\"jobs\": [], \"next\": null}");
     answers(200, "{\"jobs\": [], \"next\": null}");
     run("show", "../a?b&c#%2f");
-    assert_asked(0, "GET /api/v1/jobs?limit=500&q=..%2Fa%3Fb%26c%23%252f");
+    assert_asked(0, "GET /api/v1/jobs?limit=500&fields=name,state&q=..%2Fa%3Fb%26c%23%252f");
     assert_int_equal(ran.status, 6);
     assert_said(ran.err, "there is no job '../a?b&c#%2f'\n  `evenstep jobs` lists them\n");
     memset(id, 'a', 128);
