@@ -162,16 +162,31 @@ static ssize_t read_nothing(void *ctx, uint64_t position, char *out, size_t most
 /* libmicrohttpd says the length of every response that has one, and says "chunked" of the others; a
  * 304 may only say the length that its file or text has (RFC 9110, 8.6), so that is what it says.
  */
-static struct MHD_Response *unchanged_of(uint64_t bytes)
+static struct MHD_Response *nothing_of(uint64_t bytes)
 {
     return MHD_create_response_from_callback(bytes, 64, read_nothing, NULL, NULL);
+}
+
+/* To a HEAD libmicrohttpd 0.9.75 would send the last chunk of a body in chunks, which the next
+ * answer's client takes for its first bytes. As for HTTP/1.0 there are none, and the connection is
+ * closed. */
+int reply_set_endless(struct reply *r, struct err *e)
+{
+    reply_release(r);
+    r->status = 200;
+    r->response = nothing_of(MHD_SIZE_UNKNOWN);
+    if (!r->response) {
+        return err_set(e, ERR_MEMORY, "cannot make the answer: memory ran out");
+    }
+    MHD_set_response_options(r->response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+    return 0;
 }
 
 int reply_set_unchanged(struct reply *r, const char *etag, uint64_t bytes, struct err *e)
 {
     reply_release(r);
     r->status = 304;
-    r->response = unchanged_of(bytes);
+    r->response = nothing_of(bytes);
     if (!r->response) {
         return err_set(e, ERR_MEMORY, "cannot make the answer: memory ran out");
     }
@@ -195,7 +210,7 @@ void reply_unchanged(struct reply *r)
 {
     const struct text *gzip = atomic_load(&r->text->gzip);
     bool packed = MHD_get_response_header(r->response, "Content-Encoding") != NULL;
-    struct MHD_Response *made = unchanged_of(packed ? gzip->len : r->text->len);
+    struct MHD_Response *made = nothing_of(packed ? gzip->len : r->text->len);
     if (made) { /* else the whole answer is sent, which is as right */
         MHD_get_response_headers(r->response, keep_header, made);
         MHD_destroy_response(r->response);

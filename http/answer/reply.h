@@ -44,6 +44,8 @@ const char *reply_etag(const struct reply *r);
  * text_packs() says that it is worth it. */
 void reply_pack(struct reply *r, const char *accept_encoding);
 int reply_set_empty(struct reply *r, int status, struct err *e);
+/* The answer to a HEAD where that to a GET has no length: 200. */
+int reply_set_endless(struct reply *r, struct err *e);
 /* 304 for a file of this ETag and length. */
 int reply_set_unchanged(struct reply *r, const char *etag, uint64_t bytes, struct err *e);
 /* The answer, a text that has an ETag, becomes a 304. */

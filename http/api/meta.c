@@ -100,6 +100,9 @@ int api_events(struct request *q, struct reply *out, struct err *e)
         return -(int)ERR_NOT_FOUND;
     }
     err_clear(e);
+    if (strcmp(q->method, "HEAD") == 0) {
+        return stream_head(out, e);
+    }
     return stream_open(q->server->stream, store, q->connection, &q->who,
                        request_header(q, "Last-Event-ID"), job, out, e);
 }

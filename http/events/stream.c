@@ -399,6 +399,22 @@ static int client_add(struct stream *s, struct client *c, char greeting[96], str
     return 0;
 }
 
+static void add_headers(struct reply *out)
+{
+    reply_header(out, "Content-Type", "text/event-stream");
+    reply_header(out, "Cache-Control", "no-store");
+    reply_header(out, "X-Accel-Buffering", "no");
+}
+
+int stream_head(struct reply *out, struct err *e)
+{
+    int rc = reply_set_endless(out, e);
+    if (rc == 0) {
+        add_headers(out);
+    }
+    return rc;
+}
+
 int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection,
                 const struct identity *who, const char *last_id, const char *job, struct reply *out,
                 struct err *e)
@@ -438,9 +454,7 @@ int stream_open(struct stream *s, struct store *store, struct MHD_Connection *co
         client_free(c);
         return err_set(e, ERR_MEMORY, "cannot open an event stream: memory ran out");
     }
-    reply_header(out, "Content-Type", "text/event-stream");
-    reply_header(out, "Cache-Control", "no-store");
-    reply_header(out, "X-Accel-Buffering", "no");
+    add_headers(out);
     return 0;
 }
 

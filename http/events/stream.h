@@ -49,6 +49,7 @@ void stream_free(struct stream *s); /* after the daemon has stopped */
 int stream_open(struct stream *s, struct store *store, struct MHD_Connection *connection,
                 const struct identity *who, const char *last_id, const char *job, struct reply *out,
                 struct err *e);
+int stream_head(struct reply *out, struct err *e); /* the same answer to a HEAD */
 int stream_clients(struct stream *s);
 int64_t stream_events(struct stream *s);
 

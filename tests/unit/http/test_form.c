@@ -225,6 +225,21 @@ static void an_unknown_expectation_is_417_and_100_continue_is_met(void **state)
     free(out);
 }
 
+/* Not even the end of a body in chunks, which would be the beginning of the next answer. */
+static void a_head_of_the_events_has_no_byte_of_a_body(void **state)
+{
+    struct site *s = *state;
+    char ask[400], *out = malloc(TEXT);
+    snprintf(ask, sizeof ask,
+             "HEAD /api/v1/events HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer %s\r\n\r\n",
+             s->token);
+    talk(s, ask, out);
+    assert_non_null(strstr(out, "HTTP/1.1 200 "));
+    assert_non_null(strcasestr(out, "\r\nContent-Type: text/event-stream"));
+    assert_string_equal(strstr(out, "\r\n\r\n"), "\r\n\r\n");
+    free(out);
+}
+
 static void options_says_what_a_path_takes(void **state)
 {
     static const struct {
@@ -422,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_long_target_is_414_and_a_long_header_431),
         cmocka_unit_test(a_malformed_target_is_400),
         cmocka_unit_test(an_unknown_expectation_is_417_and_100_continue_is_met),
+        cmocka_unit_test(a_head_of_the_events_has_no_byte_of_a_body),
         cmocka_unit_test(options_says_what_a_path_takes),
         cmocka_unit_test(accept_headers_mean_what_rfc_9110_says),
         cmocka_unit_test(what_no_answer_can_be_is_406_and_what_is_no_json_415),
