@@ -118,7 +118,7 @@ const struct schema schemas[] = {
      "A worker's minibatch, and what one step of it takes."},
     {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
      "A rank's place and first minibatch."},
-    {"Series", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},
+    {"Curves", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},
     {"Axis", "=step|samples|time", "What a curve runs over; time is in seconds."},
     {"OneSeries",
      "name:string node:string? total_points:integer x:[number] min:[number?] max:[number?] "
@@ -136,19 +136,19 @@ const struct schema schemas[] = {
     {"NodeSteps", "node:string rank:integer rows:[StepRow]",
      "The last rows of one rank, oldest first."},
     {"StepRow", row_fields + 1, "What a worker reported of one step."},
-    {"Workers", "workers:[Worker] servers:[Server]", "A job's ranks."},
+    {"WorkerList", "workers:[Worker] servers:[Server]", "A job's ranks."},
     {"Staleness", "nodes:[NodeStaleness]", "Staleness of each node."},
     {"NodeStaleness",
      "node:string ~rank:integer mean:number p50:integer p95:integer p99:integer max:integer "
      "histogram:[integer]",
      "histogram[t] counts the updates of staleness t."},
-    {"Assignments", "assignments:[Assignment]", "Assignments, oldest first."},
+    {"AssignmentList", "assignments:[Assignment]", "Assignments, oldest first."},
     {"Assignment",
      "version:integer step:integer time:time reason:string batches:{integer} "
      "predicted_step_seconds:number? "
      "measured_step_seconds:number?",
      "A change of minibatches, and why."},
-    {"Evaluations", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
+    {"EvaluationList", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
     {"Evaluation",
      "step:integer epoch:number time:number samples:integer loss:number? accuracy:number? "
      "~test_samples:integer",
@@ -172,7 +172,7 @@ const struct schema schemas[] = {
      "A sample: its number in the part, what it is, what was answered."},
     {"ScoredPicture", "height:integer width:integer channels:integer values:string",
      "A small picture: bytes as base64, row by row, channels last."},
-    {"Artifacts", "artifacts:[Artifact]", "Files that a job made."},
+    {"ArtifactList", "artifacts:[Artifact]", "Files that a job made."},
     {"Artifact", "name:string bytes:integer sha256:sha256", "A file and its digest."},
     {"SweepStart",
      "!~name:string? spec:object parameters:[SweepParameter] method:SweepMethod "
@@ -291,7 +291,7 @@ const struct schema schemas[] = {
      "A parameter with its range."},
     {"Preset", "name:string parameters:integer model:object",
      "A network that can be named, written out."},
-    {"Datasets", "datasets:[Dataset]", "Data sets that were found."},
+    {"DatasetList", "datasets:[Dataset]", "Data sets that were found."},
     {"Dataset",
      "path:string format:string ~shape:[integer] ~classes:integer? ~samples:integer "
      "~test_samples:integer ~digest:string?",
@@ -382,7 +382,7 @@ const struct schema schemas[] = {
      "id:id address:string states:[JobState] scope:WebhookScope owner:string created:time "
      "secret:string",
      "A webhook that was made, the only time that its secret is shown."},
-    {"Accounting",
+    {"Usage",
      "by:AccountingBy since:string until:string node_hours:number accounting:[AccountingRow]",
      "What was used from the beginning of one day to the end of another (UTC): days in their "
      "order, else the greatest use first. `node_hours`: of all rows."},

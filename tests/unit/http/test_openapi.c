@@ -1,6 +1,8 @@
 /* The description of the API against the route table, against docs/http-api.md, and against what
  * the server really answers. It is started in the project's folder.
  */
+#include <ctype.h>
+
 #include "docs/print/fold.h"
 #include "http/openapi/openapi.h"
 #include "http/routes.h"
@@ -121,6 +123,33 @@ static json_t *component(const char *ref)
 {
     assert_int_equal(strncmp(ref, "#/components/", 13), 0);
     return at(description, ref + 1);
+}
+
+/* A generated client reads "Workers" into a variable `workers`; a property of that name is another
+ * one, of another type. */
+static void snake_case(const char *name, char out[ROUTE_SCHEMA * 2])
+{
+    for (const char *at = name; *at; at++) {
+        if (isupper((unsigned char)*at) && at > name) {
+            *out++ = '_';
+        }
+        *out++ = (char)tolower((unsigned char)*at);
+    }
+    *out = '\0';
+}
+
+static void no_schema_has_a_property_of_its_own_name(void **state)
+{
+    const char *name;
+    char variable[ROUTE_SCHEMA * 2];
+    json_t *schema;
+    (void)state;
+    json_object_foreach(at(description, "/components/schemas"), name, schema) {
+        snake_case(name, variable);
+        if (json_object_get(json_object_get(schema, "properties"), variable)) {
+            fail_msg("the schema %s has a property %s", name, variable);
+        }
+    }
 }
 
 static void check_refs(json_t *j)
@@ -410,6 +439,7 @@ int main(void)
         cmocka_unit_test(what_is_made_has_a_location_and_what_is_named_may_be_missing),
         cmocka_unit_test(a_body_that_is_a_file_is_described_as_one),
         cmocka_unit_test(operation_names_are_unique),
+        cmocka_unit_test(no_schema_has_a_property_of_its_own_name),
         cmocka_unit_test(every_reference_leads_somewhere),
         cmocka_unit_test(every_name_in_a_path_is_a_parameter),
         cmocka_unit_test(answers_fit_their_schemas),
