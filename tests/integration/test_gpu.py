@@ -226,7 +226,8 @@ def test_a_minibatch_that_the_gpus_memory_does_not_hold_is_named_with_one_that_i
         failed = s.wait(
             s.submit({**job, "data": {"format": "glyphs", "samples": 4096, "test_samples": 10},
                       "batching": {"global_batch": 4096, "policy": "equal"}}), "failed")
-        [fits] = re.findall(r"a minibatch of 4096 .*: one of (\d+) does", failed["error"]["message"])
+        [fits] = re.findall(r"a minibatch of 4096 .*: one of (\d+) does",
+                            failed["error"]["message"])
         s.wait(s.submit({**job, "batching": {"global_batch": int(fits), "policy": "equal"},
                          "data": {"format": "glyphs", "samples": int(fits), "test_samples": 10}}),
                "succeeded")

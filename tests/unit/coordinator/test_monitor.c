@@ -3,33 +3,6 @@
 #include "tests/unit/coordinator/world.h"
 
 #include "job/staleness.h"
-#include "store/history.h"
-
-static int points_of(struct world *w, const char *id, const char *series)
-{
-    char dir[200];
-    snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
-    json_t *j = history_series(dir, &(struct series_ask){series, "step", NAN, NAN, 1000, 0}, &err_);
-    assert_non_null(j);
-    int n = (int)number_at(j, "/series/0/total_points");
-    json_decref(j);
-    return n;
-}
-
-static int count(void *ctx, const struct store_rows *entry, struct err *e)
-{
-    (void)e;
-    *(int *)ctx += entry->n;
-    return 0;
-}
-
-static int rows_in_store(struct world *w, const char *id, int rank)
-{
-    char last[32] = "0-0";
-    int n = 0;
-    OK(rows_of(w->store, id, rank, last, 1000, count, &n, &err_));
-    return n;
-}
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
@@ -249,101 +222,6 @@ static void what_a_program_brings_is_known_from_its_joining_on(void **state)
     json_decref(kept);
 }
 
-static void rows_leave_the_store_once_they_are_on_disk(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_stepping(state, 2, "{'workers': 2}", 50, id);
-    assert_true(rows_in_store(w, id, 0) > 0);
-    pass(w, 6);
-    assert_int_equal(rows_in_store(w, id, 0), 0);
-    assert_int_equal(rows_in_store(w, id, 1), 0);
-    assert_int_equal(points_of(w, id, "train_loss"), 50);
-}
-
-/* Steps of microseconds: entries have as many rows as they may. */
-static void a_turn_reads_so_many_rows_whatever_the_size_of_their_entries(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    ranks_rush(w, id, 2, 20001);
-    int before = 1, turns = 0;
-    for (int now; (now = points_of(w, id, "train_loss")) < 20001; turns++) {
-        tick(w, 1);
-        assert_in_range(now - before, 0, 6000); /* of each of two ranks */
-        before = now;
-    }
-    assert_in_range(turns, 4, 8);
-    pass(w, 6);
-    assert_false(sched_behind(w->sched));
-    assert_int_equal(rows_in_store(w, id, 1), 0);
-}
-
-static void small_entries_are_read_by_the_hundred(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_stepping(state, 2, "{'workers': 2}", 2500, id);
-    tick(w, 0.5);
-    assert_int_equal(number_of(w, id, "/progress/step"), 2500);
-    pass(w, 6);
-    assert_int_equal(points_of(w, id, "train_loss"), 2500);
-    assert_int_equal(rows_in_store(w, id, 1), 0);
-}
-
-static void a_job_ends_when_all_its_rows_are_read(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    ranks_rush(w, id, 2, 20001);
-    ended(w, id, "finished");
-    assert_state(w, id, "running");
-    assert_true(sched_behind(w->sched));
-    for (int i = 0; i < 8 && sched_running(w->sched); i++) {
-        tick(w, 0.2);
-    }
-    assert_state(w, id, "succeeded");
-    assert_int_equal(points_of(w, id, "train_loss"), 20001);
-}
-
-/* Neither whoever cancels it nor another job, which waits for its nodes, waits for its rows; they
- * are in its history all the same. */
-static void a_cancelled_job_gives_its_nodes_back_before_its_rows_are_read(void **state)
-{
-    char id[STORE_ID], next[STORE_ID];
-    struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    submit(w, "{'workers': 2}", next);
-    ranks_rush(w, id, 2, 40001);
-    asked(w, id, "cancel");
-    assert_true(control_says(w, id, "stop"));
-    ended(w, id, "stopped");
-    assert_state(w, id, "cancelled");
-    assert_true(sched_behind(w->sched));
-    tick(w, 0.5);
-    assert_state(w, next, "launching");
-    for (int i = 0; i < 16 && sched_behind(w->sched); i++) {
-        tick(w, 0.2);
-    }
-    tick(w, 0.2);
-    assert_int_equal(points_of(w, id, "train_loss"), 40001);
-    assert_int_equal(rows_in_store(w, id, 0), 0);
-    assert_int_equal(sched_running(w->sched), 1);
-    assert_state(w, id, "cancelled");
-}
-
-/* It is forgotten then. */
-static void a_cancelled_job_may_be_deleted_before_its_rows_are_read(void **state)
-{
-    char id[STORE_ID];
-    struct world *w = world_running(state, 2, "{'workers': 2}", id);
-    ranks_rush(w, id, 2, 40001);
-    asked(w, id, "cancel");
-    ended(w, id, "stopped");
-    assert_state(w, id, "cancelled");
-    assert_true(sched_behind(w->sched));
-    OK(store_job_delete(w->store, id, NULL, &err_));
-    tick(w, 0.2);
-    assert_int_equal(sched_running(w->sched), 0);
-}
-
 /* ---- restarts -------------------------------------------------------------------------------- */
 
 static void rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out(void **state)
@@ -529,12 +407,6 @@ int main(void)
         IN_A_WORLD(many_evaluations_are_read_over_several_turns),
         IN_A_WORLD(epochs_that_nobody_knows_are_none_until_the_end),
         IN_A_WORLD(what_a_program_brings_is_known_from_its_joining_on),
-        IN_A_WORLD(rows_leave_the_store_once_they_are_on_disk),
-        IN_A_WORLD(a_turn_reads_so_many_rows_whatever_the_size_of_their_entries),
-        IN_A_WORLD(small_entries_are_read_by_the_hundred),
-        IN_A_WORLD(a_job_ends_when_all_its_rows_are_read),
-        IN_A_WORLD(a_cancelled_job_gives_its_nodes_back_before_its_rows_are_read),
-        IN_A_WORLD(a_cancelled_job_may_be_deleted_before_its_rows_are_read),
         IN_A_WORLD(rows_and_evaluations_past_the_checkpoint_of_a_restart_are_left_out),
         IN_A_WORLD(an_evaluation_waits_for_its_keepers_word_of_where_the_attempt_began),
         IN_A_WORLD(a_first_attempts_own_evaluation_stays_when_it_is_told_where_it_began),

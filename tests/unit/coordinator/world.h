@@ -5,6 +5,7 @@
 #define TESTS_COORDINATOR_WORLD_H
 
 #include "job/documents/coordinator/control.h"
+#include "store/history.h"
 #include "tests/unit/coordinator/played_ranks.h"
 
 /* Queued, started, stepping. */
@@ -110,6 +111,35 @@ static inline bool control_says(struct world *w, const char *id, const char *key
     bool yes = json_is_true(json_object_get(control, key));
     json_decref(control);
     return yes;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Of a series on disk. */
+static inline int points_of(struct world *w, const char *id, const char *series)
+{
+    char dir[200];
+    snprintf(dir, sizeof dir, "%s/jobs/%s", w->place->dir, id);
+    json_t *j = history_series(dir, &(struct series_ask){series, "step", NAN, NAN, 1000, 0}, &err_);
+    assert_non_null(j);
+    int n = (int)number_at(j, "/series/0/total_points");
+    json_decref(j);
+    return n;
+}
+
+static inline int count_rows(void *ctx, const struct store_rows *entry, struct err *e)
+{
+    (void)e;
+    *(int *)ctx += entry->n;
+    return 0;
+}
+
+static inline int rows_in_store(struct world *w, const char *id, int rank)
+{
+    char last[32] = "0-0";
+    int n = 0;
+    OK(rows_of(w->store, id, rank, last, 1000, count_rows, &n, &err_));
+    return n;
 }
 
 #endif

@@ -1,0 +1,111 @@
+/* Rows on their way from the store to the history, and what comes before them where many wait
+ * (coordinator/monitor/feed.c, driven by sched_tick). */
+#include "tests/unit/coordinator/world.h"
+
+static void rows_leave_the_store_once_they_are_on_disk(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 50, id);
+    assert_true(rows_in_store(w, id, 0) > 0);
+    pass(w, 6);
+    assert_int_equal(rows_in_store(w, id, 0), 0);
+    assert_int_equal(rows_in_store(w, id, 1), 0);
+    assert_int_equal(points_of(w, id, "train_loss"), 50);
+}
+
+/* Steps of microseconds: entries have as many rows as they may. */
+static void a_turn_reads_so_many_rows_whatever_the_size_of_their_entries(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    ranks_rush(w, id, 2, 20001);
+    int before = 1, turns = 0;
+    for (int now; (now = points_of(w, id, "train_loss")) < 20001; turns++) {
+        tick(w, 1);
+        assert_in_range(now - before, 0, 6000); /* of each of two ranks */
+        before = now;
+    }
+    assert_in_range(turns, 4, 8);
+    pass(w, 6);
+    assert_false(sched_behind(w->sched));
+    assert_int_equal(rows_in_store(w, id, 1), 0);
+}
+
+static void small_entries_are_read_by_the_hundred(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 2, "{'workers': 2}", 2500, id);
+    tick(w, 0.5);
+    assert_int_equal(number_of(w, id, "/progress/step"), 2500);
+    pass(w, 6);
+    assert_int_equal(points_of(w, id, "train_loss"), 2500);
+    assert_int_equal(rows_in_store(w, id, 1), 0);
+}
+
+static void a_job_ends_when_all_its_rows_are_read(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    ranks_rush(w, id, 2, 20001);
+    ended(w, id, "finished");
+    assert_state(w, id, "running");
+    assert_true(sched_behind(w->sched));
+    for (int i = 0; i < 8 && sched_running(w->sched); i++) {
+        tick(w, 0.2);
+    }
+    assert_state(w, id, "succeeded");
+    assert_int_equal(points_of(w, id, "train_loss"), 20001);
+}
+
+/* Neither whoever cancels it nor another job, which waits for its nodes, waits for its rows; they
+ * are in its history all the same. */
+static void a_cancelled_job_gives_its_nodes_back_before_its_rows_are_read(void **state)
+{
+    char id[STORE_ID], next[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    submit(w, "{'workers': 2}", next);
+    ranks_rush(w, id, 2, 40001);
+    asked(w, id, "cancel");
+    assert_true(control_says(w, id, "stop"));
+    ended(w, id, "stopped");
+    assert_state(w, id, "cancelled");
+    assert_true(sched_behind(w->sched));
+    tick(w, 0.5);
+    assert_state(w, next, "launching");
+    for (int i = 0; i < 16 && sched_behind(w->sched); i++) {
+        tick(w, 0.2);
+    }
+    tick(w, 0.2);
+    assert_int_equal(points_of(w, id, "train_loss"), 40001);
+    assert_int_equal(rows_in_store(w, id, 0), 0);
+    assert_int_equal(sched_running(w->sched), 1);
+    assert_state(w, id, "cancelled");
+}
+
+/* It is forgotten then. */
+static void a_cancelled_job_may_be_deleted_before_its_rows_are_read(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    ranks_rush(w, id, 2, 40001);
+    asked(w, id, "cancel");
+    ended(w, id, "stopped");
+    assert_state(w, id, "cancelled");
+    assert_true(sched_behind(w->sched));
+    OK(store_job_delete(w->store, id, NULL, &err_));
+    tick(w, 0.2);
+    assert_int_equal(sched_running(w->sched), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_WORLD(rows_leave_the_store_once_they_are_on_disk),
+        IN_A_WORLD(a_turn_reads_so_many_rows_whatever_the_size_of_their_entries),
+        IN_A_WORLD(small_entries_are_read_by_the_hundred),
+        IN_A_WORLD(a_job_ends_when_all_its_rows_are_read),
+        IN_A_WORLD(a_cancelled_job_gives_its_nodes_back_before_its_rows_are_read),
+        IN_A_WORLD(a_cancelled_job_may_be_deleted_before_its_rows_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
