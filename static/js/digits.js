@@ -98,7 +98,9 @@ export function three(x) {
   if (size >= 999.5) {
     return whole(x);
   }
-  const digits = size === 0 ? 0 : Math.max(0, 2 - Math.floor(Math.log10(size)));
+  /* 9.996 is 10.0 in three digits, and not 10.00 */
+  const rounded = Number(size.toPrecision(3));
+  const digits = size === 0 ? 0 : Math.max(0, 2 - Math.floor(Math.log10(rounded)));
   return signed(x.toFixed(digits));
 }
 

@@ -15,7 +15,7 @@ export * from './times.js';
  * @param {Maybe} x
  */
 export function loss(x) {
-  if (!known(x) || Math.abs(x) >= 1 || Math.abs(x) < LEAST) {
+  if (!known(x) || Math.abs(x) >= 0.9995 || Math.abs(x) < LEAST) {
     return three(x);
   }
   return signed(Math.abs(x) >= 0.01 ? x.toFixed(3) : x.toPrecision(2));
@@ -66,7 +66,8 @@ export function times(x) {
   if (!known(x)) {
     return absent(x);
   }
-  return (Math.abs(x) < 10 ? signed(x.toFixed(1)) : three(Math.round(x))) + '×';
+  const size = Math.abs(x);
+  return (size < 999.5 ? signed(x.toFixed(size < 9.95 ? 1 : 0)) : three(x)) + '×';
 }
 
 /** @param {Maybe} x */
@@ -151,5 +152,5 @@ export function plain(x) {
  * @param {Maybe} x
  */
 export function mean(x) {
-  return known(x) ? (Math.abs(x) < 1000 ? signed((x + 0).toFixed(1)) : three(x)) : '';
+  return known(x) ? (Math.abs(x) < 999.95 ? signed((x + 0).toFixed(1)) : three(x)) : '';
 }

@@ -24,10 +24,10 @@ export function seconds(x) {
   }
   if (size < 0.0995) {
     const ms = x * 1000;
-    return (size < 0.00995 ? ms.toFixed(size < 0.000995 ? 2 : 1) : ms.toFixed(0)) + NARROW + 'ms';
+    return signed(size < 0.00995 ? ms.toPrecision(2) : ms.toFixed(0)) + NARROW + 'ms';
   }
   if (size < 59.95) {
-    return (size < 9.995 ? x.toFixed(2) : x.toFixed(size < 20 ? 1 : 0)) + NARROW + 's';
+    return signed(x.toFixed(size < 9.995 ? 2 : size < 20 ? 1 : 0)) + NARROW + 's';
   }
   return duration(x);
 }

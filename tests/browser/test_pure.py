@@ -77,6 +77,10 @@ def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(pa
     ("m.alike(2e-12, 1e-12)", [f"2.00×10⁻⁹{NARROW}ms", f"1.00×10⁻⁹{NARROW}ms"]),
     ("m.alike(0, -0)", [f"0{NARROW}s", f"0{NARROW}s"]),
     ("m.alike(-0.0001, 2)", [f"0.00{NARROW}s", f"2.00{NARROW}s"]),
+    ("[9.996, 99.97, 0.09996].map(m.three)", ["10.0", "100", "0.100"]),
+    ("m.bytes(999700)", f"1.00{NARROW}MB"), ("m.loss(0.9996)", "1.00"),
+    ("m.mean(999.96)", "1,000"), ("[9.96, 12.4, 1234.5].map(m.times)", ["10×", "12×", "1,235×"]),
+    ("[0.000012, -1.5].map(m.seconds)", [f"0.012{NARROW}ms", f"−1.50{NARROW}s"]),
 ])
 def test_numbers_at_their_limits(page, expression, wanted):
     assert call(page, "/js/format.js", expression) == wanted
