@@ -142,7 +142,14 @@ declare namespace Api {
     model?: string|{layers?: {units?: number}[], loss?: string};
     /** A user's own program, in place of model and data. */
     program?: {name?: string, digest?: string, command?: string[], args?: string[]};
-    data?: {format?: string, path?: string, samples?: number, test_samples?: number};
+    data?: {
+      format?: string,
+      path?: string,
+      samples?: number,
+      test_samples?: number,
+      /** Of a rank, that decode images. */
+      threads?: number
+    };
     optimizer?: {type?: string, learning_rate?: number, momentum?: number, schedule?: Schedule};
     strategy?: {type?: string, servers?: number};
     batching?: {policy?: string, global_batch?: number, sizes?: number[], weights?: number[]};

@@ -143,6 +143,34 @@ def test_a_plateau_is_told_with_a_lower_rate_from_there_on(page):
     }
 
 
+@pytest.mark.parametrize("schedule, said, wanted", [
+    ({"type": "step", "at_epochs": [2], "factor": 0.001},
+     "began at 0.05; its schedule had lowered it to 5×10⁻⁵ by then", {"type": "constant"}),
+    ({"type": "cosine", "warmup_epochs": 1}, "Lowering it where learning stops",
+     {"type": "step", "factor": 0.1, "at_epochs": [3], "warmup_epochs": 1}),
+    ({"type": "step", "at_epochs": [8], "factor": 0.5}, "Lowering it where learning stops",
+     {"type": "step", "factor": 0.1, "at_epochs": [3, 8]}),
+])
+def test_a_plateau_behind_a_schedule_has_an_action_that_suits_it(page, schedule, said, wanted):
+    """A run whose rate had fallen to nothing was told to lower it, and was offered nothing."""
+    document = job()
+    document["spec"]["optimizer"]["schedule"] = schedule
+    losses = [2.3 * 0.9**i for i in range(10)] + [0.9] * 90
+    got = verdict(page, document, losses, evaluations([0.5, 0.6, 0.65] + [0.65] * 7))
+    assert said in got["evidence"] and changes(got) == {"/optimizer/schedule": wanted}
+
+
+def test_a_run_that_loses_what_it_had_learned_does_not_stand_still(page):
+    """Its accuracy "stayed between 30 % and 70 %"."""
+    losses = [2.3 * 0.97**i for i in range(50)] + [0.5 + 0.03 * i for i in range(50)]
+    accuracies = [0.5, 0.6, 0.68, 0.7, 0.69, 0.55, 0.45, 0.4, 0.35, 0.3]
+    got = verdict(page, job(), losses, evaluations(accuracies))
+    assert (f"Training worsened from epoch 4 on: the test accuracy fell from 70.0{NARROW}% to "
+            f"35.0{NARROW}%, and the train loss rose from 0.") in got["text"]
+    assert "stood still" not in got["text"] and got["chart"] == "accuracy"
+    assert changes(got) == {"/optimizer/learning_rate": 0.005}
+
+
 def test_what_a_plateau_says_is_true_of_a_program_and_of_an_accuracy_that_wanders(page):
     """The rate of a user's program is not known, and its tests spread around what they stay at."""
     document = job(state="succeeded")
@@ -203,6 +231,21 @@ def test_a_run_that_exchanges_most_of_the_time_hears_about_that_first_and_then_o
     )
 
 
+def test_loading_is_told_too_where_the_exchange_takes_more(page):
+    """A step of 55 ms was 26 ms of exchange and 10 ms of computing; 19 ms were untold."""
+    workers = [worker(r, n, compute=0.010, exchange=0.026, load_seconds=0.019)
+               for r, n in enumerate("ab")]
+    got = verdict(page, job(workers=workers), FALLS)
+    assert (f"of a step of 55.0{NARROW}ms, 26.0{NARROW}ms were exchange, 19.0{NARROW}ms loading "
+            f"data and 10.0{NARROW}ms computing.") in got["text"]
+
+
+def test_one_node_has_the_whole_global_batch(page):
+    """Its mean is less, since an epoch's last minibatch is: "a step of 255 samples"."""
+    got = verdict(page, job(workers=[worker(0, "a", batch=127.4)]), FALLS)
+    assert "One node trained: a step of 128 samples took it" in got["text"]
+
+
 def test_an_exchange_that_a_larger_batch_cannot_hide_is_made_less_often(page):
     """By the strategy that the catalogue says exchanges every few steps, whatever its name."""
     workers = [worker(0, "a", compute=0.003, exchange=0.7),
@@ -223,6 +266,12 @@ def test_a_run_that_waits_for_its_data_hears_so(page):
         and got["chart"] == "throughput"
     )
     assert "Loading" not in verdict(page, job(state="running"), FALLS, loading=0.05)["text"]
+    assert got["action"] == {"text": "See the load of a", "href": "#/nodes?node=a"}
+    pictures = job(state="running")
+    pictures["spec"]["data"] = {"format": "images", "path": "mine", "threads": 3}
+    got = verdict(page, pictures, FALLS, loading=0.45)
+    assert "threads that decode pictures" in got["evidence"]
+    assert changes(got) == {"/data/threads": 6}
 
 
 def test_loading_is_what_rows_tell_whenever_they_end(page):
@@ -303,6 +352,12 @@ def test_equal_minibatches_offer_dynamic_ones(page):
     assert "Dynamic minibatches would make a step about" in got["text"] and changes(got) == {
         "/batching/policy": "dynamic"
     }
+    document["spec"]["batching"] = {"global_batch": 192, "policy": "static",
+                                    "sizes": [64, 64, 64], "min_batch": 4}
+    got = verdict(page, document, FALLS)
+    assert "Dynamic minibatches would make a step about" in got["text"] and changes(got) == {
+        "/batching": {"global_batch": 192, "policy": "dynamic", "min_batch": 4}
+    }, "sizes belong to the policy that was given up"
 
 
 def test_waiting_is_a_share_of_the_whole_step_and_not_of_computing(page):

@@ -204,6 +204,17 @@ function unchanged(c) {
 }
 
 /**
+ * What makes a job's minibatches dynamic; those that were given go.
+ * @param {Api.Job} job
+ * @returns {{[pointer: string]: unknown}}
+ */
+function dynamic({spec}) {
+  const {sizes, weights, ...rest} = spec?.batching || {};
+  return sizes || weights ? {'/batching': {...rest, policy: 'dynamic'}}
+                          : {'/batching/policy': 'dynamic'};
+}
+
+/**
  * Minibatches stay as they are: what that costs.
  * @param {Compared} c
  * @returns {Page.Verdict}
@@ -214,7 +225,7 @@ function fixed(c) {
   const rate = c.workers.reduce((sum, w) => sum + 1 / perSample(w), 0);
   const step = Math.max(...c.steps.map((x) => x.all));
   const shorter = (c.longest - globalBatch(c.job) / rate) / step;
-  const gains = policy === 'equal' && shorter > 0.05;
+  const gains = shorter > 0.05;
   const advice = gains ? ' Dynamic minibatches would ' + say('make', 'have made') +
           ' a step about ' + percent(shorter, 0) + ' shorter.'
                        : '';
@@ -231,11 +242,9 @@ function fixed(c) {
     straggler: c.slow.node,
     key: (served ? 'late:' : 'waits:') + c.slow.node,
     chart: CHART,
-    action: gains ? {
-      text: 'Clone with dynamic minibatches',
-      href: cloneWith(c.job.id, {'/batching/policy': 'dynamic'})
-    }
-                  : undefined
+    action: gains
+        ? {text: 'Clone with dynamic minibatches', href: cloneWith(c.job.id, dynamic(c.job))}
+        : undefined
   };
 }
 
@@ -247,9 +256,11 @@ export function balance(run) {
   const c = compare(run);
   const {workers, say} = c;
   if (workers.length === 1) {
+    /* on average it has less, since an epoch's last minibatch is what is left */
+    const batch = globalBatch(run.job) || workers[0].batch;
     return {
       parts: ['One node ' + say('trains', 'trained') + ': a step of ' +
-        plural(Math.round(workers[0].batch), 'sample') + ' ' + say('takes', 'took') + ' it ' +
+        plural(Math.round(batch), 'sample') + ' ' + say('takes', 'took') + ' it ' +
         seconds(c.steps[0].all) + '.'],
       key: 'single'
     };

@@ -1,8 +1,9 @@
 /* How a run does, in one or two sentences: the first kind of each table that it is.
 
-       does it learn?      diverged, too short, at chance, overfitting, plateau (learning.js)
-       what limits it?     the exchange, loading data                        (speed.js)
-       who is slow?        a straggler, or nobody: all is well               (balance.js)
+       does it learn?      diverged, too short, at chance, overfitting, worsening, plateau
+                             (learning.js)
+       what limits it?     the exchange, loading data               (speed.js)
+       who is slow?        a straggler, or nobody: all is well      (balance.js)
 
    A run that learns nothing hears of that alone; else what limits it and who is slow are told too.
    Each kind is a function from a Run to a verdict, or null where the run is not of it. A
@@ -13,7 +14,7 @@ import {known} from '../format.js';
 import {perSample} from '../measures.js';
 
 import {balance} from './balance.js';
-import {atChance, diverged, overfitting, plateau, tooShort} from './learning.js';
+import {atChance, diverged, overfitting, plateau, tooShort, worsening} from './learning.js';
 import {dataBound, exchangeBound} from './speed.js';
 
 /**
@@ -27,7 +28,7 @@ import {dataBound, exchangeBound} from './speed.js';
 /** @typedef {(run: Run) => Page.Verdict | null} Kind */
 
 /** @type {Kind[]} */
-const LEARNING = [diverged, tooShort, atChance, overfitting, plateau];
+const LEARNING = [diverged, tooShort, atChance, overfitting, worsening, plateau];
 /** @type {Kind[]} */
 const LIMITS = [exchangeBound, dataBound];
 const NOTHING_ELSE = ['diverged', 'short', 'chance'];

@@ -10,9 +10,14 @@ import {tense} from './words.js';
 
 const EXCHANGING = 0.4;
 const LOADING = 0.3;
+const TOLD = 0.1; /* of a step: a further part that is worth a word */
 /* Beyond this many steps' computing, a larger batch alone does not help. */
 const BATCH_MOST = 4;
 const ROUND_MOST = 16;
+const IMAGES = 'images';
+/* Threads of a rank that decode pictures, as the catalogue has them: by default, and at most. */
+const DECODERS = 2;
+const DECODERS_MOST = 64;
 
 /**
  * What makes an exchange that takes `ratio` times the computing worth it: a batch that computes as
@@ -52,12 +57,15 @@ export function exchangeBound(run) {
   if (workers.length < 2 || !(share >= EXCHANGING)) {
     return null;
   }
-  const [all, exchange, compute] = alike(mean(steps.map((s) => s.all)),
-      mean(steps.map((s) => s.exchange)), mean(steps.map((s) => s.compute)));
+  const [all, exchange, compute, load] =
+      alike(mean(steps.map((s) => s.all)), mean(steps.map((s) => s.exchange)),
+          mean(steps.map((s) => s.compute)), mean(steps.map((s) => s.load)));
+  const loads = mean(steps.map((s) => s.load / s.all)) >= TOLD;
   return {
     parts: ['The exchange of gradients ' + tense(past)('limits', 'limited') +
       ' this run: of a step of ' + all + ', ' + exchange + ' ' + tense(past)('are', 'were') +
-      ' exchange and ' + compute + ' computing.'],
+      ' exchange' + (loads ? ', ' + load + ' loading data' : '') + ' and ' + compute +
+      ' computing.'],
     evidence: 'Means over the ' + workers.length + ' nodes' +
         tense(past)('. ', ', averaged over the run. ') +
         'A larger global batch computes longer between two exchanges; a strategy that averages ' +
@@ -70,11 +78,33 @@ export function exchangeBound(run) {
 }
 
 /**
+ * Pictures are decoded by more threads; else the load of the node that waits most is to be seen.
+ * @param {Run} run
+ * @returns {Page.Action | undefined}
+ */
+function fasterData({job, workers}) {
+  const {format, threads = DECODERS} = job.spec?.data || {};
+  const more = Math.min(2 * threads, DECODERS_MOST);
+  if (format === IMAGES && more > threads) {
+    return {
+      text: 'Clone with ' + more + ' threads that decode',
+      href: cloneWith(job.id, {'/data/threads': more})
+    };
+  }
+  const [first] = [...workers].sort((a, b) => (b.load_seconds ?? 0) - (a.load_seconds ?? 0));
+  return first && {
+    text: 'See the load of ' + first.node,
+    href: '#/nodes?' + new URLSearchParams({node: first.node})
+  };
+}
+
+/**
  * Between two steps nodes wait for their data.
  * @param {Run} run
  * @returns {Page.Verdict | null}
  */
-export function dataBound({job, loading, past}) {
+export function dataBound(run) {
+  const {job, loading, past} = run;
   if (job.spec?.cluster || !(loading >= LOADING)) {
     return null;
   }
@@ -83,9 +113,12 @@ export function dataBound({job, loading, past}) {
       tense(past)('takes', 'took') + ' ' + percent(loading, 0) + ' of the time.'],
     evidence: 'The median node ' + tense(past)('waits', 'waited') +
         ' that share of a step for the samples of its minibatch. ' +
-        (job.spec?.program ? 'More workers of the program’s loader are the first thing to try.'
-                           : 'More threads of the nodes are the first thing to try.'),
+        (job.spec?.program                          ? 'More workers of the program’s loader are '
+                : job.spec?.data?.format === IMAGES ? 'More threads that decode pictures are '
+                                                    : 'More threads of the nodes are ') +
+        'the first thing to try.',
     key: 'loading',
-    chart: 'throughput'
+    chart: 'throughput',
+    action: fasterData(run)
   };
 }
