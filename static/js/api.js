@@ -164,6 +164,12 @@ export function upload(path, params, body, onSent) {
   });
 }
 
+/**
+ * @param {string} path
+ * @param {unknown} body what is to be changed
+ */
+export const patch = (path, body) => request('PATCH', V1 + path, {body});
+
 /** @param {string} path */
 export const remove = (path) => request('DELETE', V1 + path);
 

@@ -74,7 +74,7 @@ export class FaultText {
 
 /**
  * A field with its label, help and errors.
- * @template {HTMLInputElement | HTMLSelectElement} C
+ * @template {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} C
  */
 export class Field {
   /**

@@ -4,6 +4,7 @@
 import {known, list, loss, percent, place, plain, plural} from '../format.js';
 import {bestEvaluation, rateAt} from '../measures.js';
 import {classesOf} from '../spec.js';
+import {specAgain} from '../tags.js';
 
 import {becameNaN} from './failure.js';
 import {LIKE_CHANCE} from './learning.js';
@@ -22,7 +23,7 @@ const BEST = 'best.safetensors';
  * @param {Partial<Api.Spec>} changes
  * @returns {Api.Spec}
  */
-const again = ({name, spec}, changes) => ({...spec, name: name + ' again', ...changes});
+const again = (job, changes) => ({...specAgain(job), name: job.name + ' again', ...changes});
 
 /**
  * A schedule as it is after some epochs, whose steps so far are in the rate already; none where the

@@ -6,12 +6,15 @@ import {parseCondition, printCondition} from './conditions.js';
 /** @typedef {import('./conditions.js').Condition} Condition */
 /**
  * `sort`: a column's name, after '-' downwards; `picked`: ids of jobs; `fold`: runs that differ in
- * their seeds alone stand in one line; `sweeps`: those of a sweep do.
+ * their seeds alone stand in one line, or those of a sweep, or of a project; '': none do.
+ * @typedef {'' | 'seeds' | 'sweeps' | 'projects'} Fold
  * @typedef {{columns: string[], sort: string, q: string, state: string, where: Condition[],
- *            picked: string[], fold: boolean, sweeps?: boolean}} Choice
+ *            picked: string[], fold: Fold}} Choice
  */
 
 const SORT = '-job/created';
+/** @type {Fold[]} */
+const FOLDS = ['seeds', 'sweeps', 'projects'];
 
 /** @param {string | null} text */
 const words = (text) => (text || '').split(',').filter(Boolean);
@@ -28,8 +31,7 @@ export function parseChoice(params) {
     state: params.get('state') || '',
     where: params.getAll('where').flatMap((text) => parseCondition(text) || []),
     picked: words(params.get('runs')),
-    fold: params.get('fold') === 'seeds',
-    sweeps: params.get('fold') === 'sweeps'
+    fold: FOLDS.find((fold) => fold === params.get('fold')) || ''
   };
 }
 
@@ -37,7 +39,7 @@ export function parseChoice(params) {
  * The address of a choice.
  * @param {Choice} choice
  */
-export function addressOf({columns, sort, q, state, where, picked, fold, sweeps}) {
+export function addressOf({columns, sort, q, state, where, picked, fold}) {
   const all = new URLSearchParams();
   const put = (/** @type {string} */ key, /** @type {string | false} */ value) =>
       value && all.append(key, value);
@@ -46,7 +48,7 @@ export function addressOf({columns, sort, q, state, where, picked, fold, sweeps}
   where.forEach((c) => put('where', printCondition(c)));
   put('cols', columns.join() !== FIRST.join() && columns.join());
   put('sort', sort !== SORT && sort);
-  put('fold', sweeps ? 'sweeps' : fold && 'seeds');
+  put('fold', fold);
   put('runs', picked.join());
   const text = all.toString();
   return '#/runs' + (text ? '?' + text.replace(/%2F/g, '/').replace(/%2C/g, ',') : '');

@@ -5,6 +5,7 @@
 import {bytes, capital, known, loss, NARROW, percent, plain, three, whole} from '../../format.js';
 import {isVirtual, tookSeconds} from '../../measures.js';
 import {dataName, flatten, modelName, policyOf, strategyOf} from '../../spec.js';
+import {projectOf} from '../../tags.js';
 import {seconds, span, when} from '../../times.js';
 
 /** @typedef {string | number | undefined} Value  undefined: the job has none */
@@ -105,6 +106,7 @@ const OF_JOB = [
   ofJob('priority', 'Priority', (j) => j.priority),
   ofJob('restarts', 'Restarts', (j) => j.restarts),
   ofJob('owner', 'By', (j) => j.owner ?? undefined, {numeric: false}),
+  ofJob('project', 'Project', (j) => projectOf(j) || undefined, {numeric: false}),
   ofJob('tags', 'Tags', (j) => j.tags?.join(', ') || undefined, {numeric: false}),
   ofJob('note', 'Note', (j) => j.note ?? undefined, {numeric: false}),
   ofJob('error', 'Error', (j) => j.error?.message, {numeric: false}),
@@ -243,6 +245,7 @@ export function textOfAll(column, jobs) {
   if (texts.size === 1) {
     return [...texts][0];
   }
+  const clock = column.told && jobs.every(isVirtual) ? VIRTUAL : '';
   const values = jobs.map(column.value);
   const numbers = values.filter(known);
   if (numbers.length < values.length || column.kind === 'setting') {
@@ -253,5 +256,5 @@ export function textOfAll(column, jobs) {
     return least + ' to ' + most;
   }
   const mean = numbers.reduce((sum, v) => sum + v, 0) / numbers.length;
-  return column.text(mean) + ' (' + least + ' to ' + most + ')';
+  return column.text(mean) + ' (' + least + ' to ' + most + ')' + clock;
 }

@@ -1,7 +1,8 @@
 /* Makes the lines of the table from jobs: those that meet the conditions, sorted. Runs that differ
-   only in their seeds, or those of a sweep, can be folded into one line. Pure. */
+   only in their seeds, those of a sweep, or those of a project can be folded into one line. Pure.
+ */
 import {withoutSeed} from '../../spec.js';
-import {sweepOf} from '../../tags.js';
+import {projectOf, sweepOf} from '../../tags.js';
 
 import {columnOf} from './columns.js';
 import {meets} from './conditions.js';
@@ -10,8 +11,9 @@ import {meets} from './conditions.js';
 /** @typedef {import('./columns.js').Value} Value */
 /**
  * One line: a job, or several that were folded; `member` is one that is shown beneath its group;
- * `sweep`: the id of the sweep that was folded.
- * @typedef {{key: string, jobs: Api.Job[], member: boolean, sweep?: string}} Line
+ * `sweep`: the id of the sweep that was folded, `project`: the name of the project.
+ * @typedef {{key: string, jobs: Api.Job[], member: boolean, sweep?: string,
+ *            project?: string}} Line
  */
 
 /**
@@ -48,7 +50,7 @@ function inOrder(lines, sort) {
   const down = sort.startsWith('-');
   const id = sort.replace(/^-/, '');
   const column = columnOf(id);
-  const value = id === 'name' ? (/** @type {Line} */ l) => l.jobs[0].name
+  const value = id === 'name' ? (/** @type {Line} */ l) => l.project || l.jobs[0].name
                               : (/** @type {Line} */ l) => valueOf(column, l);
   const told = lines.map((line) => ({line, v: value(line)}));
   told.sort((a, b) => {
@@ -82,18 +84,29 @@ function folded(jobs, by, keyOf) {
 }
 
 /**
+ * What runs share that stand in one line.
+ * @type {{[fold: string]: (job: Api.Job) => string}}
+ */
+const SHARED = {
+  seeds: (job) => withoutSeed(job.spec),
+  sweeps: (job) => sweepOf(job) || job.id,
+  projects: (job) => projectOf(job) || job.id,
+  '': (job) => job.id
+};
+
+/**
  * @param {Api.Job[]} jobs
  * @param {Choice} choice
  * @returns {Line[]} without members of groups
  */
-export function linesOf(jobs, {where, sort, fold, sweeps}) {
+export function linesOf(jobs, {where, sort, fold}) {
   const found = jobs.filter((job) => where.every((condition) => meets(condition, job)));
-  const keyOf = sweeps ? (/** @type {Api.Job} */ job) => sweepOf(job) || job.id
-      : fold           ? (/** @type {Api.Job} */ job) => withoutSeed(job.spec)
-                       : (/** @type {Api.Job} */ job) => job.id;
-  const lines = folded(found, sweeps ? 'sweep' : 'seeds', keyOf);
-  return inOrder(
-      sweeps ? lines.map((line) => ({...line, sweep: sweepOf(line.jobs[0])})) : lines, sort);
+  const lines = folded(found, fold, SHARED[fold]).map((line) => ({
+    ...line,
+    ...(fold === 'sweeps' && {sweep: sweepOf(line.jobs[0])}),
+    ...(fold === 'projects' && line.jobs.length > 1 && {project: projectOf(line.jobs[0])})
+  }));
+  return inOrder(lines, sort);
 }
 
 /**

@@ -11,6 +11,10 @@ import {columnsOf} from './columns.js';
 
 /** @typedef {import('./view.js').RunsView} RunsView */
 
+/** @type {[import('./choice.js').Fold, string][]} */
+const FOLDS =
+    [['', 'Each run'], ['seeds', 'Seeds'], ['sweeps', 'Sweeps'], ['projects', 'Projects']];
+
 export class Order {
   /** @param {RunsView} view */
   constructor(view) {
@@ -20,12 +24,8 @@ export class Order {
     const columns = button('Columns',
         () => pickColumns(all(), data.choice.columns, (chosen) => view.change({columns: chosen})),
         {class: 'btn small', id: 'run-columns'});
-    const {fold: seeds, sweeps} = data.choice;
-    const fold = new Segment('Fold', [['', 'Each run'], ['seeds', 'Seeds'], ['sweeps', 'Sweeps']],
-        sweeps      ? 'sweeps'
-            : seeds ? 'seeds'
-                    : '',
-        (value) => view.change({fold: value === 'seeds', sweeps: value === 'sweeps'}));
+    const refold = (/** @type {import('./choice.js').Fold} */ fold) => view.change({fold});
+    const fold = new Segment('Fold', FOLDS, data.choice.fold, refold);
     const link = copyButton('Copy link', () => location.href, {class: 'btn small'}, 1500);
     /** @type {HTMLSelectElement} */
     this.sort = choose('Order', [], () => view.change({sort: this.down() + this.sort.value}));

@@ -1,5 +1,5 @@
 /* One line of the table: a run, a group of runs that differ in their seeds alone or belong to one
-   sweep, or a member of such a group. */
+   sweep or project, or a member of such a group. */
 import {h, say} from '../../dom.js';
 import {Sparkline} from '../../figures.js';
 import {plural} from '../../format.js';
@@ -59,7 +59,10 @@ export class Row {
   }
 
   name() {
-    const {jobs} = this.line;
+    const {jobs, project} = this.line;
+    if (project) {
+      return 'the runs of project ' + project;
+    }
     return jobs[0].name + (this.isGroup() ? ' and ' + plural(jobs.length - 1, 'other') : '');
   }
 
@@ -71,13 +74,13 @@ export class Row {
   /** @param {Told} told */
   foldButton(told) {
     const click = () => told.open(this.line.key);
-    const {jobs, sweep} = this.line;
+    const {jobs, sweep, project} = this.line;
     const added = sweep ? OF_SWEEP : sweepOf(jobs[0]) ? OF_SEED : '';
-    const name = jobs[0].name.replace(added, '');
-    const fold =
-        h('button', {type: 'button', class: 'plain fold', 'aria-expanded': 'false', on: {click}},
-            icon('right', 10), h('span', {class: 'strong', text: name}),
-            h('span', {class: 'tag', text: plural(jobs.length, sweep ? 'run' : 'seed')}));
+    const name = project || jobs[0].name.replace(added, '');
+    const fold = h('button',
+        {type: 'button', class: 'plain fold', 'aria-expanded': 'false', on: {click}},
+        icon('right', 10), h('span', {class: 'strong', text: name}),
+        h('span', {class: 'tag', text: plural(jobs.length, sweep || project ? 'run' : 'seed')}));
     return {fold, more: sweep && h('a', {class: 'note', href: '#/sweeps/' + sweep, text: 'sweep'})};
   }
 

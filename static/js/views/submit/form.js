@@ -136,8 +136,11 @@ export class Form extends FieldSet {
                             this.input(pointer, label, {kind: 'number', help, placeholder}).node);
     const init = this.input('/init', 'Start from',
         {help: 'a safetensors file beneath a data root, or an artifact', placeholder: 'nothing'});
+    const help = 'with commas between; project:NAME groups runs';
+    const tags = this.input('/tags', 'Tags', {kind: 'names', help, placeholder: 'none'});
+    const note = this.input('/note', 'Note', {help: 'for people', placeholder: 'none'});
     return h('details', {class: 'more-fields'}, h('summary', {text: 'More settings'}),
-        h('div', {class: 'fields'}, top, init.node));
+        h('div', {class: 'fields'}, top, init.node, tags.node, note.node));
   }
 
   /* ---- layout -------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@ import {get, job as path} from '../../api.js';
 import {Draft} from '../../draft/draft.js';
 import {getAt, setAt} from '../../draft/json.js';
 import {firstNetwork} from '../../network.js';
+import {specAgain} from '../../tags.js';
 
 const MOST_WORKERS = 4;
 
@@ -72,7 +73,7 @@ export class SubmitModel extends Draft {
       get('programs').then((d) => d.programs).catch(() => []), from ? get(path(from)) : null
     ]);
     Object.assign(this, {catalog, nodes, datasets, programs, earlier});
-    const first = earlier ? earlier.spec : firstSpec(datasets, nodes);
+    const first = earlier ? specAgain(earlier) : firstSpec(datasets, nodes);
     this.changes = changes.map(([at, value]) => ({at, was: getAt(first, at), value}));
     this.begin(changes.reduce((spec, [at, value]) => setAt(spec, at, value), first));
   }

@@ -8,6 +8,7 @@ import {sweepOf} from '../../../tags.js';
 import {sizeText} from '../happened/resizes.js';
 
 import {Actions} from './actions.js';
+import {Labels} from './labels.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 
@@ -88,6 +89,7 @@ export class Head {
     this.virtual = h(
         'span', {class: 'tag', text: 'virtual cluster: all times are virtual', hidden: true});
     this.facts = h('p', {class: 'facts'});
+    this.labels = new Labels(view);
     this.left = h('span');
     this.right = h('span', {class: 'right'});
     this.bar = h('i');
@@ -103,7 +105,7 @@ export class Head {
         h('p', {class: 'crumbs'}, h('a', {href: '#/', text: 'Jobs'}), ' /'),
         h('div', {class: 'head'}, h('div', {class: 'title'}, this.title, this.state, this.virtual),
             this.actions.node),
-        this.facts, this.actions.question,
+        this.facts, this.labels.node, this.actions.question,
         h('div', {class: 'progress-line'}, this.left, this.right), this.progress);
   }
 
@@ -113,6 +115,7 @@ export class Head {
     this.state = setPill(this.state, job.state);
     this.virtual.hidden = !job.spec?.cluster;
     this.actions.update();
+    this.labels.update();
     const key = [job.restarts, sizeText(job), job.created, Boolean(job.program)].join('|');
     refill(this.facts, key, () => facts(job));
     this.drawProgress(job);
