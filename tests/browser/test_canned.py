@@ -1,11 +1,13 @@
 """The job's page over canned runs (canned.py): what a run rarely shows when a test wants it."""
 
+import json
+
 import pytest
 
 import canned
 from canned import curve, evaluations, job, worker
 from service import until
-from test_pure import NARROW
+from test_pure import NARROW, call
 
 
 def wide(page):
@@ -170,6 +172,46 @@ def test_a_failed_job_without_a_checkpoint_starts_again_with_a_tenth_of_the_rate
     assert "yet" not in page.text(".tiles"), "nothing comes any more"
     page.click("#remedies .btn")
     until("the job is submitted", lambda: page.script("return window.posted"))
+
+
+def offered(page, optimizer, accuracies, epochs=6):
+    """What is offered first to a job whose loss became NaN."""
+    document = job(state="failed", error={"code": "data", "message": "the loss became NaN"
+                                          " or infinite: step 24 of worker 1"})
+    document["spec"].update(epochs=epochs, optimizer=optimizer)
+    failed = {"job": document, "artifacts": ["best.safetensors"], "tests": evaluations(accuracies)}
+    return call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")[0]
+
+
+def test_bad_data_are_not_put_down_to_a_node(page):
+    """A data set with a NaN was answered by "Train without b"."""
+    for code, offers in (("data", 0), ("device", 2)):
+        document = job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
+            "code": code, "node": "b", "message": "'x.npy' has the value nan in sample 0"})
+        failed = {"job": document, "artifacts": [], "tests": []}
+        found = call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
+        assert len(found) == offers, found
+
+
+@pytest.mark.parametrize("schedule, rate, wanted", [
+    ({"type": "step", "at_epochs": [2], "factor": 1000}, 0.1, None),
+    ({"type": "step", "at_epochs": [2, 4], "factor": 1000}, 0.1, None),
+    ({"type": "cosine", "floor": 0.3}, 0.1125, None),
+    ({"type": "step", "at_epochs": [2, 4], "factor": 0.1}, 0.01,
+     {"type": "step", "at_epochs": [2], "factor": 0.1}),
+])
+def test_a_job_is_resumed_at_half_the_rate_that_made_the_checkpoint_which_never_rises(
+    page, schedule, rate, wanted
+):
+    made = offered(page, {"learning_rate": 0.2, "schedule": schedule}, [0.3, 0.9])
+    optimizer = made["spec"]["optimizer"]
+    assert made["button"] == "Resume from epoch 2" and optimizer.get("schedule") == wanted
+    assert optimizer["learning_rate"] == pytest.approx(rate)
+
+
+def test_parameters_that_only_guess_are_no_good_checkpoint(page):
+    made = offered(page, {"learning_rate": 0.2}, [0.11, 0.1])
+    assert made["title"] == "Start again with a tenth of the rate" and "init" not in made["spec"]
 
 
 def moves(*times, restart=None):

@@ -1,7 +1,7 @@
 /* How a run does, in one or two sentences: the first kind of each table that it is.
 
-       does it learn?      diverged, too short, at chance, overfitting, worsening, plateau
-                             (learning.js)
+       does it learn?      diverged, too short, at chance, overfitting (learning.js)
+       does it go on so?   worsening, plateau                       (standstill.js)
        what limits it?     the exchange, loading data               (speed.js)
        who is slow?        a straggler, or nobody: all is well      (balance.js)
 
@@ -14,8 +14,9 @@ import {known} from '../format.js';
 import {perSample} from '../measures.js';
 
 import {balance} from './balance.js';
-import {atChance, diverged, overfitting, plateau, tooShort, worsening} from './learning.js';
+import {atChance, diverged, overfitting, tooShort} from './learning.js';
 import {dataBound, exchangeBound} from './speed.js';
+import {plateau, worsening} from './standstill.js';
 
 /**
  * What sentences are made of. `workers` are those that were measured; of a run that is over, with

@@ -1,0 +1,116 @@
+/* Sentences about a run that does not go on learning: what it had learned is being lost, or nothing
+   more is learned, which may be its schedule's doing. Pure. */
+import {cloneWith} from '../clone.js';
+import {known, loss, percent, plain} from '../format.js';
+import {bestEvaluation, median} from '../measures.js';
+
+import {calmer, course, LEAST_LOSSES, MEANT, rateNote} from './learning.js';
+import {tense} from './words.js';
+
+/** @typedef {import('./health.js').Run} Run */
+
+const GOOD = 0.97;   /* of accuracy: what stands still here has arrived */
+const FLAT = 0.95;   /* of the loss in the middle of the run */
+const WORSE = 0.1;   /* of accuracy, below the best */
+const RISES = 1.1;   /* of the loss when the accuracy was best */
+const LOWERED = 0.1; /* of the rate: what its schedule has left of it is little */
+
+/**
+ * What had been learned is being lost: the accuracy falls and the train loss rises, though not
+ * beyond that of guessing.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function worsening({job, losses, tests, past}) {
+  const path = course(losses);
+  const good = tests.filter((t) => known(t.accuracy));
+  const best = bestEvaluation(good);
+  const now = median(good.slice(-3).map((t) => t.accuracy));
+  if (!path || !best || good.length < 4 || best.accuracy - now <= WORSE) {
+    return null;
+  }
+  const at = Math.round(losses.length * best.epoch / good[good.length - 1].epoch);
+  const then = median(losses.slice(Math.max(0, at - LEAST_LOSSES / 4), at + LEAST_LOSSES / 4));
+  if (!(path.end > RISES * then)) {
+    return null;
+  }
+  const say = tense(past);
+  return {
+    parts: ['Training ' + say('worsens since', 'worsened from') + ' epoch ' +
+      Math.max(1, Math.round(best.epoch)) + say('', ' on') + ': the test accuracy fell from ' +
+      percent(best.accuracy) + ' to ' + percent(now) + ', and the train loss rose from ' +
+      loss(then) + ' to ' + loss(path.end) + '.'],
+    evidence:
+        rateNote(job, 'A smaller one', 'A smaller learning rate') + ' is the first thing to try.',
+    key: 'worsens',
+    chart: 'accuracy',
+    action: calmer(job)
+  };
+}
+
+/**
+ * What is to be tried where learning stands still: a rate that falls there. Where its schedule has
+ * lowered it much by then, that may be what stopped the learning.
+ * @param {Run} run
+ * @param {number} since epoch from which it stands still
+ * @returns {Partial<Page.Verdict>}
+ */
+function otherSchedule({job, past}, since) {
+  const {learning_rate: rate, schedule} = job.spec?.optimizer || {};
+  const {type, factor = 0.1, at_epochs: at, warmup_epochs: warmup} = schedule || {};
+  const steps = (type === 'step' && at) || [];
+  const left = factor ** steps.filter((e) => e <= since).length;
+  const clone = (/** @type {string} */ text, /** @type {Api.Schedule} */ wanted) => ({
+    text,
+    href: cloneWith(
+        job.id, {'/optimizer/schedule': {...wanted, ...(warmup && {warmup_epochs: warmup})}})
+  });
+  if (!known(rate) || left > LOWERED) {
+    const later = factor < 1 ? steps.filter((e) => e > since) : [];
+    const wanted = {type: 'step', factor: 0.1, at_epochs: [since, ...later]};
+    return {
+      evidence: rateNote(job, 'Lowering it', 'Lowering the learning rate') +
+          ' where learning stops is the first thing to try.',
+      action: known(rate)
+          ? clone('Clone with a tenth of the rate from epoch ' + since + ' on', wanted)
+          : undefined
+    };
+  }
+  return {
+    evidence: 'The learning rate began at ' + plain(rate) + '; its schedule ' +
+        tense(past)('has lowered', 'had lowered') + ' it to ' + plain(rate * left) +
+        ' by then. One that stays higher for longer is the first thing to try.',
+    action: clone('Clone with a rate that does not fall', {type: 'constant'})
+  };
+}
+
+/**
+ * Neither loss nor accuracy moved in the last half of the run.
+ * @param {Run} run
+ * @returns {Page.Verdict | null}
+ */
+export function plateau(run) {
+  const {losses, tests, past} = run;
+  const path = course(losses);
+  const good = tests.filter((t) => known(t.accuracy));
+  const half = good.slice(0, Math.ceil(good.length / 2));
+  const best = Math.max(...half.map((t) => t.accuracy));
+  const later = Math.max(...good.slice(half.length).map((t) => t.accuracy));
+  if (!path || good.length < 6 || later > best + MEANT || best > GOOD ||
+      path.end < FLAT * path.middle) {
+    return null;
+  }
+  const from = Math.max(0, half.findIndex((t) => t.accuracy === best));
+  const since = Math.max(1, Math.round(good[from].epoch));
+  const least = Math.min(...good.slice(from).map((t) => t.accuracy));
+  return {
+    parts: ['Learning ' + tense(past)('stands', 'stood') + ' still ' +
+      tense(past)('since', 'from') + ' epoch ' + since + tense(past)('', ' on') +
+      ': the test accuracy ' + tense(past)('stays', 'stayed') +
+      (best - least > MEANT ? ' between ' + percent(least) + ' and ' : ' at ') + percent(best) +
+      ', and the train loss at ' + loss(path.end) + '.'],
+    ...otherSchedule(run, since),
+    key: 'plateau',
+    chart: 'accuracy'
+  };
+}
