@@ -7,7 +7,7 @@
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
 import {bytes, capital, known, loss, percent, plural, three, whole} from './format.js';
 import {tookText} from './measures.js';
-import {failure} from './sentences/failure.js';
+import {becameNaN, failure} from './sentences/failure.js';
 import {judge} from './sentences/health.js';
 import {counted} from './sentences/words.js';
 import {classesOf} from './spec.js';
@@ -27,6 +27,7 @@ function result(job) {
 /* Times the accuracy of guessing, which says that something was learned. */
 const BETTER = 2;
 const NOT_REACHED = ['diverged', 'chance'];
+const WENT_WRONG = [...NOT_REACHED, 'worsens', 'overfits'];
 const TOO_SHORT = 'short';
 
 /**
@@ -118,6 +119,16 @@ function before(job) {
 }
 
 /**
+ * Of a job that something else ended: that it had gone wrong before.
+ * @param {Page.Verdict} was how it went
+ * @param {Page.Verdict} failed
+ * @returns {Partial<Page.Verdict>}
+ */
+function alsoTold(was, {parts, key}) {
+  return WENT_WRONG.includes(was.key) ? {...was, parts: [...parts, ' ', ...was.parts], key} : {};
+}
+
+/**
  * @param {Api.Job} job
  * @param {Api.Assignment[]} [assignments]
  * @param {Page.Learned} [learned]
@@ -126,7 +137,8 @@ function before(job) {
 export function verdict(job, assignments = [], learned = {}) {
   const {state} = job;
   if (state === 'failed') {
-    return failure(job);
+    const was = judge(job, assignments, learned, true);
+    return {...failure(job), ...(was && !becameNaN(job) && alsoTold(was, failure(job)))};
   }
   if (state === 'succeeded' || state === 'cancelled') {
     const was = judge(job, assignments, learned, true);

@@ -183,6 +183,28 @@ def offered(page, optimizer, accuracies, epochs=6):
     return call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")[0]
 
 
+def test_a_lost_node_is_no_reason_to_begin_again_nor_to_go_on_with_what_diverged(page):
+    """A run that had diverged, and then lost a node, was offered to start again as it was."""
+    document = job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
+        "code": "peer", "node": "b", "message": "rank 1 on node 'b' is lost: no progress"})
+
+    def titles(accuracies):
+        failed = {"job": document, "artifacts": ["best.safetensors", "checkpoints"],
+                  "tests": evaluations(accuracies)}
+        found = call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
+        return found[0]["spec"], [r["title"] for r in found]
+    spec, offers = titles([0.9, 0.95])
+    assert offers[0] == "Go on from the last checkpoint" and "Start again as it was" in offers
+    assert spec["init"] == {"path": canned.ID + "/checkpoints", "continue": True}
+    spec, offers = titles([0.9, 0.95, 0.1])
+    assert offers[0].startswith("Resume from the last good checkpoint")
+    assert "Go on from the last checkpoint" not in offers
+    told = {"losses": [2.3 + 0.12 * i for i in range(100)], "tests": evaluations([0.9, 0.1])}
+    text = call(page, "/js/verdict.js",
+                f"m.plain(m.verdict({json.dumps(document)}, [], {json.dumps(told)}).parts)")
+    assert text.startswith("b was lost about step 1,000: no progress. Training diverged: ")
+
+
 def test_bad_data_are_not_put_down_to_a_node(page):
     """A data set with a NaN was answered by "Train without b"."""
     for code, offers in (("data", 0), ("device", 2)):

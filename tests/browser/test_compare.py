@@ -82,10 +82,11 @@ def test_a_network_that_is_written_out_is_one_difference(page, models, wanted):
 
 def test_a_virtual_cluster_beside_real_nodes_is_one_difference(page):
     """It was three lines for each of its nodes."""
-    virtual = {"cluster": {"nodes": [{"name": f"n{i}", "fixed_seconds": i} for i in range(4)]}}
+    nodes = [{"name": f"n{i}", "fixed_seconds": i, "count": 1 + i % 2} for i in range(4)]
+    virtual = {"cluster": {"nodes": nodes}}
     asked = f"m.settingsOf({json.dumps([virtual, {}])}).map(f => [...f.entries()])"
     assert call(page, "/js/views/compare/differences.js", asked) == [
-        [["cluster", "4 virtual nodes"]], [["cluster", "none"]]]
+        [["cluster", "6 virtual nodes"]], [["cluster", "none"]]]
 
 
 def test_runs_are_not_compared_at_a_level_that_guessing_reaches(page):

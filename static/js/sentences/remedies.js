@@ -16,6 +16,10 @@ import {LIKE_CHANCE} from './learning.js';
 /** @typedef {{job: Api.Job, artifacts: string[], tests: Api.Evaluation[]}} Failed */
 
 const BEST = 'best.safetensors';
+/* Codes of errors whose cause may be gone. */
+const PASSING = ['peer', 'timeout', 'unavailable', 'io', 'device'];
+/** Among the artifacts: there is a checkpoint from which the job can go on. */
+export const CHECKPOINTS = 'checkpoints';
 
 /**
  * The job's spec for a further run.
@@ -24,6 +28,13 @@ const BEST = 'best.safetensors';
  * @returns {Api.Spec}
  */
 const again = (job, changes) => ({...specAgain(job), name: job.name + ' again', ...changes});
+
+/**
+ * The spec that goes on with the job's last checkpoint.
+ * @param {Api.Job} job
+ */
+export const continued = (job) =>
+    again(job, {init: {path: job.id + '/' + CHECKPOINTS, 'continue': true}});
 
 /**
  * A schedule as it is after some epochs, whose steps so far are in the rate already; none where the
@@ -54,6 +65,13 @@ function goodOne({job, tests}) {
 }
 
 /**
+ * Whether the network had lost what it had learned when the job failed, whatever ended it.
+ * @param {Omit<Failed, 'artifacts'>} failed
+ */
+const lostIt = ({job, tests}) =>
+    tests.length > 0 && tests[tests.length - 1].accuracy <= LIKE_CHANCE / classesOf(job.spec);
+
+/**
  * From the best checkpoint, with half the rate that made it; where the rate falls just then, half
  * of what follows: a rate that rose there may be what ended the job.
  * @param {Failed} failed
@@ -66,7 +84,8 @@ function resumeFromBest(failed) {
   const done = best ? Math.floor(best.epoch) : 0;
   const before = rateAt(job.spec, Math.max(0, done - 1e-6));
   const rate = Math.min(before, rateAt(job.spec, done)) / 2;
-  if (!becameNaN(job) || !best || !artifacts.includes(BEST) || !(rate > 0) || done >= epochs) {
+  const wrong = becameNaN(job) || lostIt(failed);
+  if (!wrong || !best || !artifacts.includes(BEST) || !(rate > 0) || done >= epochs) {
     return null;
   }
   const {schedule, ...rest} = optimizer || {};
@@ -110,6 +129,28 @@ function startSlower(failed) {
 }
 
 /**
+ * Whether a job may go on where it ended, if it has a checkpoint: a lost node may be back.
+ * @param {Omit<Failed, 'artifacts'>} failed
+ */
+export const mayGoOn = ({job, tests}) =>
+    PASSING.includes(job.error?.code || '') && !becameNaN(job) && !lostIt({job, tests});
+
+/**
+ * Where it ended, with its optimizer's state.
+ * @param {Failed} failed
+ * @returns {Remedy | null}
+ */
+function goOn(failed) {
+  return failed.artifacts.includes(CHECKPOINTS) && mayGoOn(failed) ? {
+    title: 'Go on from the last checkpoint',
+    effect: 'where it ended, if the cause is gone; the optimizer and the epochs go on too',
+    button: 'Go on',
+    spec: continued(failed.job)
+  }
+                                                                   : null;
+}
+
+/**
  * On the nodes that did not fail. What is wrong with data is so on every node.
  * @param {Failed} failed
  * @returns {Remedy | null}
@@ -135,17 +176,16 @@ function withoutNode({job}) {
  * @returns {Remedy | null}
  */
 function onceMore({job}) {
-  const {code = ''} = job.error || {};
-  return ['peer', 'timeout', 'unavailable', 'io', 'device'].includes(code) ? {
+  return PASSING.includes(job.error?.code || '') ? {
     title: 'Start again as it was',
     effect: 'if the cause is gone; from the beginning',
     button: 'Start again',
     spec: again(job, {})
   }
-                                                                           : null;
+                                                 : null;
 }
 
-const REMEDIES = [resumeFromBest, startSlower, withoutNode, onceMore];
+const REMEDIES = [resumeFromBest, startSlower, goOn, withoutNode, onceMore];
 
 /**
  * @param {Failed} failed

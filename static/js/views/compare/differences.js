@@ -12,10 +12,15 @@ import {runHeads} from './results.js';
 /** Places of two networks, or of two clusters, that are told one by one. */
 const MOST = 8;
 
-/** @param {Api.Spec} spec */
-const clusterName = ({cluster}) => cluster
-    ? plural(/** @type {{nodes?: unknown[]}} */ (cluster).nodes?.length || 0, 'virtual node')
-    : 'none';
+/**
+ * An entry of a cluster may stand for several nodes.
+ * @param {Api.Spec} spec
+ */
+function clusterName({cluster}) {
+  const {nodes = []} = /** @type {{nodes?: {count?: number}[]}} */ (cluster || {});
+  const all = nodes.reduce((sum, {count = 1}) => sum + count, 0);
+  return cluster ? plural(all, 'virtual node') : 'none';
+}
 
 /** What may be written out in many places, and how it is called as a whole. */
 /** @type {[string, (spec: Api.Spec) => string][]} */

@@ -2,7 +2,7 @@
    it. The first stands in the page's head too, as its one primary button. */
 import {get, job as path, post} from '../../../api.js';
 import {fill, h, refill} from '../../../dom.js';
-import {remedies} from '../../../sentences/remedies.js';
+import {CHECKPOINTS, continued, mayGoOn, remedies} from '../../../sentences/remedies.js';
 import {button, notice} from '../../../widgets.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
@@ -42,9 +42,15 @@ export class Remedies {
     this.view.head.actions.offer(all[0], (pressed, fault) => this.submit(all[0], pressed, fault));
   }
 
+  /* Whether there is a checkpoint to go on from is what a dry run tells. */
   async readArtifacts() {
-    const {artifacts = []} = await get(path(this.data.id, 'artifacts')).catch(() => ({}));
-    this.artifacts = artifacts.map((/** @type {Api.Artifact} */ a) => a.name);
+    const {job, evaluations: tests} = this.data;
+    const dry = () => post('jobs?dryRun=true', continued(job)).then(() => [CHECKPOINTS], () => []);
+    const [written, goesOn] = await Promise.all([
+      get(path(this.data.id, 'artifacts')).then((a) => a.artifacts || []).catch(() => []),
+      mayGoOn({job, tests}) ? dry() : []
+    ]);
+    this.artifacts = [...written.map((/** @type {Api.Artifact} */ a) => a.name), ...goesOn];
     this.update();
   }
 
