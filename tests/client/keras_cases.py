@@ -36,7 +36,8 @@ def train(output, optimizer, norm=False, **options):
     history = model.fit(
         x, y, batch_size=64, epochs=3, shuffle=False, verbose=0, validation_data=test, **options
     )
-    np.savez(output + ".npz", **values(model), val_loss=history.history["val_loss"])
+    moving = {v.path.replace("/", "."): np.array(v) for v in model.non_trainable_variables}
+    np.savez(output + ".npz", **values(model), **moving, val_loss=history.history["val_loss"])
     model.save(output + ".keras")
 
 

@@ -51,13 +51,14 @@ def test_each_sample_comes_once_though_each_program_shuffles_for_itself(keras_pr
 
 
 def test_moving_statistics_are_averaged(keras_programs, run_programs):
-    """Each rank normalizes its own rows, so the run alone is near, not equal."""
-    alone = run_programs(keras_programs, "keras_cases", "batch_norm")
+    """Each rank normalizes its own rows, so the run alone is near, not equal. Ranks have the same
+    statistics where they evaluate and at the end."""
+    alone = run_programs(keras_programs, "keras_cases", "batch_norm").results[0]
     job = run_programs(keras_programs, "keras_cases", "batch_norm", SHARES, epochs=3)
-    losses = [r.pop("val_loss") for r in job.results]
     assert bit_identical(job.results)
-    assert np.allclose(losses[0], losses[1], rtol=0.02)
-    assert np.allclose(losses[0], alone.results[0]["val_loss"], rtol=0.1)
+    assert np.allclose(job.results[0]["val_loss"], alone["val_loss"], rtol=0.1)
+    for name in (name for name in alone if "moving" in name):
+        assert np.allclose(job.results[0][name], alone[name], atol=0.1)
 
 
 def test_a_server_makes_the_step(keras_programs, run_programs):

@@ -44,6 +44,7 @@ class Steps:
         self.kind = None  # what the rank answered last; None: nothing yet
         self.before = np.zeros_like(self.params)  # parameters before a step that sends differences
         self.merged = None  # statistics as they were when the step began
+        self.apart = False  # ranks' statistics differ by what the last step gave
         self.stream = Stream(run, self)
         self.begun = None  # the slice begun, until its gradients went out
         self.sent = None  # the same, from then on to the next one
@@ -56,20 +57,16 @@ class Steps:
         self.answer = STEP
         self.histories = []  # of the calls of fit() that have ended
         self.recalled = pickle.loads(run.state)["histories"] if run.state else []
-        run.save, run.before_give = self.save, self.hand_over
+        run.save, run.before_give = self.save, self._hand_over_weights
         run.before_leave = self.stream.close
         self.choose(optimizers)
 
     def start(self):
         self.hand_over_all()
-        _gather(self.stats, [v for _, v, _ in self.norms])
+        self._gather_statistics()
         self.run.start()
         self._scatter(self.weights)
-        at = 0
-        for _, v, _ in self.norms:
-            n = int(np.prod(v.shape))
-            v.assign(self.stats[at : at + n].reshape(v.shape).copy())
-            at += n
+        self._scatter_statistics()
         self.reload()
 
     def reload(self):
@@ -123,15 +120,32 @@ class Steps:
         _gather(self.params, self.weights)
 
     def hand_over(self):
+        if self.apart and self.stream.is_ending():
+            self.mean_over_ranks([])
+        self._hand_over_weights()
+        self._gather_statistics()
+
+    def _hand_over_weights(self):
         for v, n in zip(self.variables, sizes(self.variables)):
             self.params[self.first[id(v)] :][:n] = _numpy(v).reshape(-1)
+
+    def _gather_statistics(self):
+        _gather(self.stats, [v for _, v, _ in self.norms])
 
     def _scatter(self, variables):
         for v, n in zip(variables, sizes(variables)):
             v.assign(self.params[self.first[id(v)] :][:n].reshape(v.shape).copy())
 
+    def _scatter_statistics(self):
+        at = 0
+        for _, v, _ in self.norms:
+            n = int(np.prod(v.shape))
+            v.assign(self.stats[at : at + n].reshape(v.shape).copy())
+            at += n
+
     def take_over(self):
         self._scatter(self.variables)
+        self._scatter_statistics()
 
     # ---- the step
 
@@ -144,7 +158,7 @@ class Steps:
         if held:
             self.take_over()
         if self.norms:
-            _gather(self.stats, [v for _, v, _ in self.norms])
+            self._gather_statistics()
             self.merged = self.stats.copy()
         if self.kind in (None, VOID, DIFFERENCE):
             for v, n in zip(self.variables, sizes(self.variables)):
@@ -249,13 +263,16 @@ class Steps:
 
     def mean_over_ranks(self, figures):
         """What this rank's samples of the epoch gave, as a mean over those of all ranks: the same
-        numbers on each of them. Where gradients are summed only, before the epoch's end; elsewhere
-        the figures stay this rank's."""
+        numbers on each of them, and so are moving statistics, which the ranks' last steps have set
+        apart. Where gradients are summed only, before the epoch's end; elsewhere the figures stay
+        this rank's."""
         each, means = len(self.grads) - 1, []
+        self.apart = False
         if self.kind not in (STEP, VOID) or self.run.workers == 1 or each == 0:
             return figures
-        for first in range(0, len(figures), each):
+        for first in range(0, len(figures) or bool(self.norms), each):
             part = figures[first : first + each]
+            self._gather_statistics()
             self.run.again()
             self.run.weight(self.seen)
             self.grads[:] = 0
@@ -263,6 +280,7 @@ class Steps:
             self.run.gradients()
             means += [float(v) for v in self.grads[1 : 1 + len(part)] / self.grads[0]]
             self.grads[:] = 0
+            self._scatter_statistics()
         return means
 
     def untouched(self):
@@ -293,7 +311,7 @@ class Steps:
                 self.grads[at] = self.before[at] - _numpy(v).reshape(-1)
             self.run.difference()
         if answer in (SKIP, DIFFERENCE):
-            self.take_over()
+            self._scatter(self.variables)
         if self.merged is not None:
             self._merge_statistics()
 
@@ -307,7 +325,7 @@ class Steps:
             if np.any(correction):
                 v.assign(keras.ops.convert_to_numpy(v) + correction)
             at += n
-        self.merged = None
+        self.merged, self.apart = None, True
 
     # ---- state
 
