@@ -178,6 +178,11 @@ bool monitor_stepped(const struct monitor *m)
     return ranks_stepped(&m->ranks);
 }
 
+bool monitor_in_long_step(const struct monitor *m, double patience)
+{
+    return ranks_in_long_step(&m->ranks, patience);
+}
+
 int64_t monitor_step(const struct monitor *m)
 {
     return m->ranks.step;

@@ -336,6 +336,24 @@ bool ranks_done(const struct ranks *r)
     return true;
 }
 
+static bool is_in_long_step(const struct rank *w, double patience)
+{
+    static const double unmeasured = 3;
+    double lasts = w->beat.progress_age + w->beat.age;
+    return w->heard && !w->lost && w->beat.phase == PHASE_COMPUTE &&
+           (lasts > step_deadline(&w->times, unmeasured) || w->times.compute - lasts > patience);
+}
+
+bool ranks_in_long_step(const struct ranks *r, double patience)
+{
+    for (int i = 0; i < r->workers; i++) {
+        if (is_in_long_step(&r->all[i], patience)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- over all of them ------------------------------------------------------------------------ */
 
 bool ranks_stepped(const struct ranks *r)

@@ -39,6 +39,23 @@ static void who_does_not_follow_a_cancel_is_ended_after_a_while(void **state)
     assert_state(w, id, "cancelled");
 }
 
+static void one_that_is_cancelled_in_a_long_step_is_ended_at_once(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_stepping(state, 1, "{}", 10, id);
+    say_beat(w, id, 0, PHASE_COMPUTE, 2, 0);
+    ask(w, id, "cancel");
+    pass(w, 1.5); /* a step may take a little longer than usual */
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    say_beat(w, id, 0, PHASE_CHECKPOINT, 4, 0);
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->stops, 0);
+    say_beat(w, id, 0, PHASE_COMPUTE, 4, 0);
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->stops, 1);
+    assert_state(w, id, "cancelled");
+}
+
 static void a_cancelled_job_is_ended_though_the_store_does_not_answer_any_more(void **state)
 {
     char id[STORE_ID];
@@ -200,6 +217,7 @@ int main(void)
         IN_A_WORLD(a_queued_job_that_is_cancelled_becomes_cancelled),
         IN_A_WORLD(a_running_job_that_is_cancelled_is_told_so_and_gives_its_nodes_back),
         IN_A_WORLD(who_does_not_follow_a_cancel_is_ended_after_a_while),
+        IN_A_WORLD(one_that_is_cancelled_in_a_long_step_is_ended_at_once),
         IN_A_WORLD(a_cancelled_job_is_ended_though_the_store_does_not_answer_any_more),
         IN_A_WORLD(a_job_that_has_not_stepped_yet_is_ended_at_once_when_cancelled),
         IN_A_WORLD(a_paused_job_has_no_process_and_goes_on_as_its_next_attempt_when_resumed),
