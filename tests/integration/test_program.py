@@ -179,6 +179,13 @@ def test_what_the_program_logs_is_an_evaluation(tmp_path):
         assert [e["accuracy"] for e in run.evaluations] == [0.25, 0.375], run.log[-3000:]
 
 
+def test_an_exception_after_the_last_step_ends_the_job_at_once(tmp_path):
+    run = Run(tmp_path / "run", job({"type": "sync"}, ["--fault", "failed", "--after", 7, "--on", 1,
+                                                       "--point", "evaluation"]))
+    assert run.code != 0 and 'msg="is started again"' not in run.log
+    assert "after its last step: the program of rank 1 on" in run.log
+
+
 def test_an_accuracy_that_the_program_logs_reaches_the_target(tmp_path):
     run = Run(tmp_path / "run", job({"type": "sync"}, epochs=50, target={"test_accuracy": 0.5}))
     assert run.code == 0, run.log[-3000:]

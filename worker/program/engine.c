@@ -165,6 +165,7 @@ static int end(struct engine *base, enum action why, struct err *e)
 {
     struct program_engine *g = of(base);
     int rc;
+    g->ends = why == DO_END;
     do {
         if ((rc = again_end(g, e)) >= 0 && (rc = end_run(g, why, e)) >= 0) {
             return rc;

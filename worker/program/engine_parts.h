@@ -64,6 +64,7 @@ struct program_engine {
     bool paced;    /* its steps are lengthened (emulated slowdown) */
     bool quits;    /* the strategy lets it leave before its epochs are over */
     bool early;    /* it has done so */
+    bool ends;     /* the run ends, and nobody stopped it */
     bool averages; /* nodes step by themselves: where a loop over steps ends, all average */
     int marked;    /* its buckets that were handed over */
     double rate;   /* that the program told last */

@@ -337,17 +337,23 @@ bool child_works(const struct child *c)
     return works;
 }
 
+/* The signal that ended it, or that a shell reports of its child; 0 or less: it exited. */
+static int ended_by(const struct child *c)
+{
+    enum { SHELL_SIGNALS = 128 };
+    return WIFEXITED(c->status) ? WEXITSTATUS(c->status) - SHELL_SIGNALS : WTERMSIG(c->status);
+}
+
+bool child_exited(struct child *c)
+{
+    return !child_ended(c) || ended_by(c) <= 0;
+}
+
 bool child_ended_itself(struct child *c)
 {
     static const int own[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGSYS, SIGTRAP};
-    enum { SHELL_SIGNALS = 128 };
-    if (!child_ended(c)) {
-        return true;
-    }
-    int status = c->status;
-    bool exited = WIFEXITED(status);
-    int sig = exited ? WEXITSTATUS(status) - SHELL_SIGNALS : WTERMSIG(status);
-    bool itself = exited && sig <= 0;
+    bool itself = child_exited(c);
+    int sig = itself ? 0 : ended_by(c);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         itself = itself || sig == own[i];
     }
