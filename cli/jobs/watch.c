@@ -105,7 +105,7 @@ int watch_job(struct session *s, const char *id, const struct watch *how)
             failures = 0;
             err_clear(&s->err);
         }
-        if (job && how->seen && (status = how->seen(how->ctx, job)) < 0) {
+        if (how->seen && (status = how->seen(how->ctx, job)) < 0) {
             ended = true;
         } else if (job) {
             ended = has_ended(state_of(job));

@@ -8,8 +8,9 @@
 struct watch {
     FILE *out;  /* where its progress is drawn: drawn over on a terminal, else a line per tenth */
     bool nodes; /* on a terminal, also a bar for each node */
-    /* Called with the job's document each time that it was asked for, before it is drawn. Negative,
-     * with s->err: nothing more is watched. NULL: nothing is called. */
+    /* Called with the job's document each time that it was asked for, before it is drawn; with NULL
+     * where the service did not answer. Negative, with s->err: nothing more is watched. NULL:
+     * nothing is called. */
     int (*seen)(void *ctx, const json_t *job);
     void *ctx;
 };

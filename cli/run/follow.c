@@ -25,7 +25,7 @@ struct follow {
     const char *id;
     char *state; /* [32] */
     struct tail tails[RANKS_MOST];
-    bool terminal, cancelled;
+    bool terminal, told, cancelled;
 };
 
 static volatile sig_atomic_t first_signal, signals;
@@ -52,6 +52,11 @@ void follow_catch_signals(void)
 int follow_signal(void)
 {
     return first_signal;
+}
+
+bool follow_hurries(void)
+{
+    return signals > 1;
 }
 
 /* ---- what the program prints ----------------------------------------------------------------- */
@@ -114,25 +119,31 @@ static int obey_signals(struct follow *f)
 {
     char path[256];
     struct session *s = f->session;
-    if (signals > 1) {
+    if (follow_hurries()) {
         return err_set(&s->err, ERR_CANCELLED,
                        "the end of job %.64s was not waited for; it is being cancelled", f->id);
     }
     if (signals == 0 || f->cancelled) {
         return 0;
     }
-    f->cancelled = true;
-    fprintf(stderr, "%scancelling the job; once more to not wait for its end\n",
-            f->terminal ? "\r\033[K" : "");
+    if (!f->told) {
+        f->told = true;
+        fprintf(stderr, "%scancelling the job; once more to not wait for its end\n",
+                f->terminal ? "\r\033[K" : "");
+    }
     snprintf(path, sizeof path, "/api/v1/jobs/%.64s/cancel", f->id);
     struct err refused = {0}; /* it may have ended at this moment, which is seen next */
     json_decref(client_call(&s->client, "POST", path, NULL, &refused));
+    f->cancelled = refused.code != ERR_UNAVAILABLE; /* a service that is back is asked again */
     return 0;
 }
 
 static int seen(void *ctx, const json_t *job)
 {
     struct follow *f = ctx;
+    if (!job) {
+        return obey_signals(f);
+    }
     const char *state = json_string_value(json_object_get(job, "state"));
     snprintf(f->state, 32, "%s", state ? state : "");
     json_int_t workers =

@@ -8,7 +8,8 @@
 /* From now on SIGINT, SIGTERM and SIGHUP end nothing by themselves: follow_job sees them. One that
  * is ignored stays so. */
 void follow_catch_signals(void);
-int follow_signal(void); /* the first of them that came; 0: none */
+int follow_signal(void);   /* the first of them that came; 0: none */
+bool follow_hurries(void); /* a second one came: nothing is waited for any more */
 /* Shows a job until it ends. The first signal cancels it, and its end is waited for; the second one
  * ends the waiting. state: the last that was seen. Negative: s->err says what is wrong. */
 int follow_job(struct session *s, const char *id, char state[32]);

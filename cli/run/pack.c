@@ -140,6 +140,17 @@ int pack_file(struct pack *p, const char *folder, const char *main, struct err *
     return rc;
 }
 
+bool pack_mentions(const struct pack *p, const char *word)
+{
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= p->n; i++) {
+        if (strncasecmp(p->bytes + i, word, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void pack_release(struct pack *p)
 {
     free(p->bytes);

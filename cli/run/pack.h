@@ -23,6 +23,8 @@ int pack_folder(struct pack *p, const char *folder, const char *main, const char
                 struct err *e);
 /* The file alone. */
 int pack_file(struct pack *p, const char *folder, const char *main, struct err *e);
+/* Is this word, in small or capital letters, in any of the files or of their names? */
+bool pack_mentions(const struct pack *p, const char *word);
 void pack_release(struct pack *p);
 
 #endif

@@ -113,11 +113,11 @@ static bool ended_within(pid_t pid, double seconds)
 }
 
 /* A service that does not end by itself is killed, and what it ran with it. */
-static void end_serve(const struct private_service *p, pid_t serve)
+static void end_serve(const struct private_service *p, pid_t serve, bool hurry)
 {
     char mark[PATH_MAX + 64];
     const char *const marks[] = {mark, NULL};
-    kill(serve, SIGTERM);
+    kill(serve, hurry ? SIGKILL : SIGTERM);
     if (!ended_within(serve, end_seconds)) {
         kill(serve, SIGKILL);
         ended_within(serve, 5);
@@ -133,7 +133,7 @@ static void end_serve(const struct private_service *p, pid_t serve)
 _Noreturn static void keep(const struct private_service *p, const char *here, int nodes,
                            const char *python, int lifeline)
 {
-    char ended[PATH_MAX + 16];
+    char ended[PATH_MAX + 16], hurry;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     setsid();
     for (int fd = 0; fd < 3; fd++) { /* whoever reads our parent's output does not wait for us */
@@ -155,7 +155,7 @@ _Noreturn static void keep(const struct private_service *p, const char *here, in
         }
     }
     if (runs) {
-        end_serve(p, serve);
+        end_serve(p, serve, read(lifeline, &hurry, 1) == 1);
     } else {
         redis_private_stop(p->dir);
     }
@@ -262,9 +262,12 @@ int private_start(struct private_service *p, int nodes, const char *python, stru
     return await_ready(p, e);
 }
 
-void private_stop(struct private_service *p)
+void private_stop(struct private_service *p, bool hurry)
 {
     if (p->lifeline >= 0) {
+        signal(SIGPIPE, SIG_IGN); /* the keeper may be gone */
+        ssize_t told = hurry ? write(p->lifeline, "!", 1) : 0;
+        (void)told;
         close(p->lifeline);
         p->lifeline = -1;
     }

@@ -12,6 +12,7 @@
 #define CLI_RUN_PRIVATE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "common/err.h"
@@ -28,7 +29,8 @@ struct private_service {
  * thread each at least), and waits until it answers. `python`: the nodes' interpreter, as `serve
  * --python` takes it; NULL: the python3 in the PATH. Needs private_stop either way. */
 int private_start(struct private_service *p, int nodes, const char *python, struct err *e);
-/* Ends it, and waits until it is gone. Nothing if it was never started. */
-void private_stop(struct private_service *p);
+/* Ends it, and waits until it is gone; in a hurry it is killed with all that it runs. Nothing if it
+ * was never started. */
+void private_stop(struct private_service *p, bool hurry);
 
 #endif

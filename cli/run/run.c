@@ -193,6 +193,25 @@ static int pack(struct run *r)
     return rc;
 }
 
+/* A Python program that never says our name would train the whole by itself on each node. */
+static int check_takes_part(struct run *r)
+{
+    const struct opt_values *o = r->session.options;
+    const struct run_program *p = &r->program;
+    if (!p->is_python || opt_flag(o, "ddp") || pack_mentions(&r->pack, "evenstep")) {
+        return 0;
+    }
+    err_set(
+        err_of(r), ERR_INVALID,
+        "no file that would go to the nodes calls evenstep: each of them would run the whole of "
+        "%s by itself",
+        p->file);
+    return err_hint(err_of(r),
+                    "import evenstep and call evenstep.prepare(model, optimizer, loader) "
+                    "before the loop (docs/own-program.md); a program for "
+                    "DistributedDataParallel runs by `evenstep run --ddp`");
+}
+
 static enum status prepare(struct run *r, const char *file)
 {
     const struct opt_values *o = r->session.options;
@@ -203,7 +222,8 @@ static enum status prepare(struct run *r, const char *file)
     const char *folder = opt_string(o, "folder");
     int rc = r->program.module ? run_module_find(&r->program, file, folder, err_of(r))
                                : run_program_find(&r->program, file, folder, err_of(r));
-    if (rc < 0 || !(r->spec = run_spec(&r->program, o, err_of(r))) || pack(r) < 0) {
+    if (rc < 0 || !(r->spec = run_spec(&r->program, o, err_of(r))) || pack(r) < 0 ||
+        check_takes_part(r) < 0) {
         return STATUS_USAGE;
     }
     return STATUS_DONE;
@@ -328,7 +348,7 @@ int command_run(int argc, char **given)
     }
     client_close(&r.session.client);
     opt_free(r.session.options);
-    private_stop(&r.own);
+    private_stop(&r.own, follow_hurries());
     pack_release(&r.pack);
     json_decref(r.spec);
     free(argv);

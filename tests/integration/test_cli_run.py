@@ -97,9 +97,11 @@ def test_a_program_that_fails_is_told_with_its_last_lines(service, program):
     ("import runpy, wire\n\ndef fails(*_, **__):\n    raise ValueError('shapes differ')\n\n"
      "wire.Wire.gradients = fails\nrunpy.run_path('counting.py', run_name='__main__')\n",
      "ended with exit code 1"),
+    ("import runpy, sys\nrunpy.run_path('counting.py', run_name='__main__')\nsys.exit(3)\n",
+     "after its last step: the program of rank"),
 ])
-def test_a_program_that_ends_before_its_first_step_is_not_tried_again(service, program,
-                                                                      program_text, sentence):
+def test_a_program_that_ends_before_its_first_step_or_after_its_last_is_not_tried_again(
+        service, program, program_text, sentence):
     (program / "wrong.py").write_text(program_text)
     out, err, status = run("--workers", "2", program / "wrong.py", service=service)
     job = service.job(id_of(out))
@@ -306,9 +308,13 @@ def begun(alone, program):
     return process
 
 
-def test_ctrl_c_ends_the_service_too(alone, program):
+@pytest.mark.parametrize("twice", [False, True])
+def test_ctrl_c_ends_the_service_too(alone, program, twice):
     process = begun(alone, program)
     process.send_signal(signal.SIGINT)
+    if twice:
+        assert any("cancelling the job" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
     assert finish(process)[2] == 130 and not list(alone.iterdir())
 
 

@@ -28,7 +28,7 @@ static int open_all(void **state)
     if (!mkdtemp(dir)) {
         return -1;
     }
-    write_at("train.py", "print(1)\n", 0644);
+    write_at("train.py", "import evenstep\n", 0644);
     return service_open(state);
 }
 
@@ -222,9 +222,14 @@ static void what_cannot_be_run_is_not_sent(void **state)
         {"--detach --output /tmp $/train.py", "--output waits for the job's end"},
         {"--workers 0 $/train.py", "--workers '0': expected a number from 1 to 1024"},
         {"--wrokers 2 $/train.py", "did you mean '--workers'?"},
+        {"$/plain/train.py", "no file that would go to the nodes calls evenstep"},
     };
+    char path[200];
     (void)state;
     write_at("notes.txt", "x", 0644);
+    snprintf(path, sizeof path, "%s/plain", dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    write_at("plain/train.py", "print(1)\n", 0644);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         service_close(state);
         service_open(state);
