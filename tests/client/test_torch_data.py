@@ -108,9 +108,9 @@ def test_a_loader_that_cannot_be_shared_out_is_refused(torch_programs, run_progr
 def test_what_other_packages_made_is_refused_with_what_to_write(torch_programs, run_programs):
     said = run_programs(torch_programs, "torch_cases", "of_other_packages").logs[0].splitlines()
     sentences = [
-        ("a Data. Lightning: model, loader = evenstep.prepare(model, loader), and then Trainer("),
-        ("a Trainer. transformers: a Trainer whose get_train_dataloader() returns the loader of"),
-        ("a DataLoaderShard. Accelerate: evenstep.prepare() stands in place of accelerator."),
+        ("a Data. Lightning: trainer = evenstep.prepare(Trainer(…)), and then trainer.fit()"),
+        ("a Trainer. transformers: trainer = evenstep.prepare(Trainer(…)), and then trainer."),
+        ("a DataLoaderShard. Accelerate: give it the plain DataLoader, in place of the one"),
         ("a DeepSpeedEngine. DeepSpeed distributes the program itself"),
         ("prepare() takes the model itself, not one wrapped by FullyShardedDataParallel"),
     ]

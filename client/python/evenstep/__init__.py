@@ -25,7 +25,7 @@ def prepare(*objects, **options):
     """Makes model, optimizer and loader part of the run; returns them in the order given.
 
     PyTorch: modules, optimizers, one DataLoader for training, schedulers; several in a list, a
-    tuple or a dict. Keras: one model, before `compile`; or, for a loop of your own, model,
+    tuple or a dict; or Lightning's or transformers' Trainer alone. Keras: one model, before `compile`; or, for a loop of your own, model,
     optimizer and data. Options of PyTorch: `reduction="sum"` if the loss is a sum over samples;
     `shard`, a function (dataset, rank, world_size) that gives an iterable data set's part, and
     `samples`, how many samples an epoch of it has. A program of two phases calls it once more, with
@@ -44,6 +44,8 @@ def prepare(*objects, **options):
             return keras.prepare(objects[0], **options)
         from . import torch
 
+        if torch.trainers.take(objects):
+            return objects[0]
         if _program is None:
             take_part(torch.Program(objects, **options))
         else:

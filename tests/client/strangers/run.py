@@ -90,7 +90,7 @@ def _run(name, output):
 
     def keep(objects):
         for o in objects:
-            if hasattr(o, "named_modules") or hasattr(o, "fit"):
+            if hasattr(o, "named_modules") or (hasattr(o, "fit") and hasattr(o, "layers")):
                 models.append(o)
             elif isinstance(o, (list, tuple, dict)):
                 keep(o.values() if isinstance(o, dict) else o)
@@ -102,8 +102,8 @@ def _run(name, output):
     _kill_at(int(os.environ.get("TEST_KILL", 0)))
     evenstep.prepare, arrays.join = prepare_and_keep, join_and_keep
     sys.argv = [name + ".py", *ARGUMENTS.get(name, [])]
-    runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")
-    values = _values(models)
+    ended = runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")
+    values = _values(models or [ended["model"] for _ in "1" if "model" in ended])
     values.update((name, a) for run in runs for name, a in arrays._leaves(run.params, run.params))
     np.savez(output + ".npz", **values)
 

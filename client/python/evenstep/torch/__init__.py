@@ -11,6 +11,7 @@ loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 place.py      where the program's loop is: steps that it counts, gradients not used yet
 wrapped.py    what PyTorch has for distributed programs, which a prepared one does without
 state.py      the program's own state, and state_dict()
+trainers.py   Trainers of libraries, which make the loop and what it needs themselves
 """
 
 import contextlib
@@ -19,7 +20,7 @@ import torch
 
 from ..run import Error, Run
 from ..stream import Stream
-from . import given, loss, optimizer, schedules, state, wrapped
+from . import given, loss, optimizer, schedules, state, trainers, wrapped
 from .blocks import Blocks, describe, named_parameters
 from .loader import Loader, about_loader
 from .passes import Passes

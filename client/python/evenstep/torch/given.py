@@ -19,20 +19,19 @@ from ..run import Error
 Given = namedtuple("Given", "models optimizers loaders schedulers others")
 
 # what to write with objects of these packages, which distribute a program themselves
-ACCELERATE = (
-    "Accelerate: evenstep.prepare() stands in place of accelerator.prepare(), which makes another "
-    "loader: give it the model, the optimizer and the plain DataLoader"
-)
 LIGHTNING = (
-    "Lightning: model, loader = evenstep.prepare(model, loader), and then "
-    "Trainer(devices=1).fit(model, loader)"
+    "Lightning: trainer = evenstep.prepare(Trainer(…)), and then trainer.fit() as ever; with "
+    "Fabric evenstep.prepare() comes before fabric.setup(), and its loader needs no "
+    "setup_dataloaders()"
 )
 ADVICE = {
-    "accelerate": ACCELERATE,
+    "accelerate": "Accelerate: give it the plain DataLoader, in place of the one that "
+    "accelerator.prepare() has made",
     "lightning": LIGHTNING,
     "pytorch_lightning": LIGHTNING,
-    "transformers": "transformers: a Trainer whose get_train_dataloader() returns the loader of "
-    "evenstep.prepare(self.model, DataLoader(…))",
+    "lightning_fabric": LIGHTNING,
+    "transformers": "transformers: trainer = evenstep.prepare(Trainer(…)), and then "
+    "trainer.train()",
     "deepspeed": "DeepSpeed distributes the program itself: give the model and its optimizer as "
     "they are without it",
     "horovod": "Horovod distributes the program itself: give the optimizer that "
@@ -79,14 +78,25 @@ def replaced(objects, old, new):
     for o in objects:
         inside = _inside(o)
         if inside is None:
-            values.append(new if o is old else o)
-        elif not any(o is old for o in flat(inside)):
+            values.append(new if plain(o) is old else o)
+        elif not any(plain(o) is old for o in flat(inside)):
             values.append(o)
         elif isinstance(o, dict):
             values.append(dict(zip(o, replaced(inside, old, new))))
         else:
             values.append(type(o)(replaced(inside, old, new)))
     return tuple(values)
+
+
+def plain(value):
+    """What Accelerate has wrapped, in a job in which it knows of one process: its loader reads a
+    batch ahead, its optimizer and its schedule step what they hold."""
+    if type(value).__module__.startswith("accelerate."):
+        for name in "base_dataloader", "optimizer", "scheduler":
+            inside = value.__dict__.get(name)
+            if _kind(inside) in range(len(KINDS)):
+                return inside
+    return value
 
 
 def _advice(value):
@@ -100,7 +110,7 @@ def _advice(value):
 def by_kind(objects):
     """As Given, out of whatever they are in."""
     found = Given([], [], [], [], [])
-    for o in flat(objects):
+    for o in map(plain, flat(objects)):
         kind = _kind(o)
         advice = _advice(o) if kind is None or KINDS[kind : kind + 1] == (DataLoader,) else None
         if advice:

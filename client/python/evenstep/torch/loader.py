@@ -182,6 +182,7 @@ class Loader:
 
     def __init__(self, given, stream, shard, samples):
         self.samples = samples  # in an epoch; 0: nobody knows
+        self.whole = False  # its length is that of an epoch, also where the run goes on within one
         self.given, self.stream, self.run = given, stream, stream.run
         self._collate = None
         workers, prefetch = self._granted(given)
@@ -220,7 +221,14 @@ class Loader:
     def __len__(self):
         if not self.samples:
             return len(self.given)
-        return self.of_an_epoch() - self.stream.steps.place.passed()
+        return self.of_an_epoch() - (0 if self.whole else self.passed())
+
+    def passed(self):
+        """Batches of the epoch that a process before this one has done."""
+        place = self.stream.steps.place
+        if self.run.resumed and not self.run.on_start and self.stream.coming():
+            place.enter_epoch()
+        return place.passed()
 
     def of_an_epoch(self):
         batch = self.run.global_batch

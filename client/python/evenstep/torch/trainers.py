@@ -1,0 +1,191 @@
+"""Trainers of libraries: Lightning's and transformers' make the loop, the loader and the optimizer
+themselves, so `prepare(trainer)` prepares those where the trainer makes them:
+
+    trainer = evenstep.prepare(trainer)
+
+The trainer stays the same object; methods of it are shadowed on the instance. A process that was
+started again begins in the epoch that the run is in. Figures of its validation are shown as test_….
+"""
+
+import contextlib
+import importlib
+import re
+
+import evenstep
+
+from ..run import Error, run
+
+KINDS = {  # by the package and the class of it that has the method
+    "lightning": "fit",
+    "pytorch_lightning": "fit",
+    "transformers": "get_train_dataloader",
+}
+
+
+def _package_of(value):
+    """The package whose Trainer this is, or None."""
+    for kind in type(value).__mro__:
+        package = kind.__module__.partition(".")[0]
+        if kind.__name__ == "Trainer" and hasattr(value, KINDS.get(package, "")):
+            return package
+    return None
+
+
+def take(objects):
+    """True if it is one of these trainers, which then takes part in the run."""
+    packages = list(map(_package_of, objects))
+    if not any(packages):
+        return False
+    if len(objects) > 1:
+        raise Error(
+            "prepare() takes a trainer alone, since it makes model, optimizer and loader part of "
+            "the run itself: trainer = evenstep.prepare(trainer)"
+        )
+    trainer, package = objects[0], packages[0]
+    if package == "transformers":
+        _Transformers(trainer)
+    else:
+        _Lightning(trainer, package)
+    return True
+
+
+def _log(metrics, prefix):
+    """Figures of a validation, but for those that say how fast it was."""
+    told = {}
+    for name, value in metrics.items():
+        short = re.sub("^%s[_/]" % prefix, "", name)
+        if short != name and not short.endswith(("runtime", "_per_second", "_time")):
+            with contextlib.suppress(TypeError, ValueError):
+                told["test_" + short] = float(value)
+    if told:
+        evenstep.log(**told)
+
+
+def _close_epoch():
+    """Its last step is made: an evaluation sees averaged parameters."""
+    if evenstep._program:
+        evenstep._program.stream.close_epoch_if_over()
+
+
+def _one_of(package, name, **methods):
+    """A callback of the package's own kind."""
+    kind = getattr(importlib.import_module(package), name)
+    return type("Evenstep", (kind,), methods)()
+
+
+class _Transformers:
+    def __init__(self, trainer):
+        self.trainer, self.weighs = trainer, trainer.get_batch_samples
+        self.loader, self.scheduler = trainer.get_train_dataloader, trainer.create_scheduler
+        trainer.get_train_dataloader = self.get_train_dataloader
+        trainer.create_scheduler = self.create_scheduler
+        trainer.get_batch_samples = self.get_batch_samples
+        if hasattr(trainer, "_init_training_state"):
+            self.begin, trainer._init_training_state = trainer._init_training_state, self.go_on
+        trainer.add_callback(
+            _one_of(
+                "transformers",
+                "TrainerCallback",
+                on_epoch_end=lambda *_, **__: _close_epoch(),
+                on_evaluate=lambda *_, metrics=None, **__: _log(metrics or {}, "eval"),
+            )
+        )
+
+    def get_train_dataloader(self):
+        accelerator = self.trainer.accelerator
+        accelerator.prepare = lambda loader: loader  # its own reads a batch ahead
+        try:
+            plain = self.loader()
+        finally:
+            del accelerator.prepare
+        self.trainer.create_optimizer()
+        self.made = evenstep.prepare(self.trainer.model, self.trainer.optimizer, plain)[2]
+        self.made.whole = True  # the trainer asks once
+        return self.made
+
+    def create_scheduler(self, *args, **kwargs):
+        """It comes when the run has started, so its state is loaded here."""
+        scheduler = self.scheduler(*args, **kwargs)
+        evenstep._program.state.schedulers.append(scheduler)
+        evenstep._program.state.load()
+        return scheduler
+
+    def go_on(self, max_steps, per_epoch, epochs, *args):
+        began, steps = self.begin(max_steps, per_epoch, epochs, *args)
+        if self.trainer.args.max_steps <= 0:
+            began = max(began, run().epochs(epochs))
+            self.trainer.state.global_step = began * per_epoch + self.made.passed()
+        return began, steps
+
+    def get_batch_samples(self, batches, count, device):
+        """The loss is a mean over tokens, so a batch weighs what it has of them. Batches that are
+        accumulated are taken one by one, each after the backward pass of the one before."""
+        if count > 1:
+            return _Accumulated(batches, count), None
+        samples, tokens = self.weighs(batches, count, device)
+        if tokens is not None:
+            evenstep.weight(float(tokens))
+        return samples, tokens
+
+
+class _Accumulated:
+    def __init__(self, batches, count):
+        self.batches, self.count = batches, count
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        for _ in range(self.count):
+            batch = next(self.batches, None)
+            if batch is None:
+                return
+            yield batch
+
+
+class _Lightning:
+    def __init__(self, trainer, package):
+        self.trainer, self.fit, self.loader = trainer, trainer.fit, None
+        trainer.fit = self.fit_prepared
+        trainer.callbacks.append(
+            _one_of(
+                "lightning.pytorch" if package == "lightning" else package,
+                "Callback",
+                on_validation_start=lambda *_: _close_epoch(),
+                on_validation_end=self.tell,
+            )
+        )
+
+    def fit_prepared(self, model, train_dataloaders=None, *args, datamodule=None, **more):
+        if self.trainer.world_size > 1:
+            raise Error(
+                "the Lightning Trainer would start %d processes, and each node trains one: "
+                "Trainer(devices=1)" % self.trainer.world_size
+            )
+        if hasattr(train_dataloaders, "train_dataloader"):
+            datamodule, train_dataloaders = train_dataloaders, None
+        source = datamodule or model
+        plain = source.train_dataloader
+        if train_dataloaders is not None:
+            plain = lambda: train_dataloaders  # noqa: E731
+        source.train_dataloader = lambda: self.loader or self.prepared(model, plain())
+        try:
+            return self.fit(model, None, *args, datamodule=datamodule, **more)
+        finally:
+            self.loader = None
+            del source.train_dataloader
+
+    def prepared(self, model, loader):
+        schedulers = [config.scheduler for config in self.trainer.lr_scheduler_configs]
+        given = model, list(self.trainer.optimizers), schedulers, loader
+        self.loader = evenstep.prepare(*given)[3]
+        epochs = self.trainer.fit_loop.max_epochs
+        if epochs is not None and epochs > 0:
+            self.trainer.fit_loop.max_epochs -= run().epochs(epochs)
+        if self.loader.passed():  # the epoch that the run goes on in has fewer batches
+            self.trainer.reload_dataloaders_every_n_epochs = 1
+        return self.loader
+
+    def tell(self, trainer, _):
+        if not trainer.sanity_checking:
+            _log(trainer.callback_metrics, "val")

@@ -1,0 +1,57 @@
+"""Programs whose loop, loader or optimizer a library makes: Lightning, transformers, Accelerate. As
+test_strangers.py."""
+
+import re
+
+import pytest
+
+from compare import bit_identical, difference
+from conftest import environment, python_with
+from nursery import Nursery
+from real_rank import rows_of
+from test_strangers import on_ranks
+
+# batch, and how far rounding may carry parameters
+PROGRAMS = {
+    "accelerate_loop": (24, 2e-5),
+    "lightning_fit": (32, 2e-5),
+    "transformers_trainer": (32, 5e-5),
+}
+
+
+@pytest.fixture(scope="module")
+def programs():
+    python = python_with("torch", "lightning", "transformers", "accelerate")
+    made = Nursery(python, "torch,torch._dynamo,numpy,lightning,accelerate,transformers.trainer,"
+                    "transformers.models.gpt2.modeling_gpt2",
+                   environment())
+    yield made
+    made.close()
+
+
+def sizes_of(name):
+    batch, _ = PROGRAMS[name]
+    return [batch * 5 // 8, batch * 3 // 8]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_sync_on_unequal_ranks_equals_the_program_alone(programs, run_programs, tmp_path, name):
+    """Also where a program is killed in its second epoch."""
+    alone = run_programs(programs, "strangers.run", name).results[0]
+    for killed in ({}, {"TEST_KILL": "5"}):
+        done, results = on_ranks(programs, name, tmp_path / ("sync%d" % len(killed)),
+                                 sizes_of(name), {"type": "sync"}, variables=killed)
+        assert ('msg="goes on"' in done.stderr) == bool(killed)
+        assert bit_identical(results) and rows_of(done)
+        found = difference(results[0], alone)
+        print("%s: %.1e" % (name, found))
+        assert found < PROGRAMS[name][1]
+    if name != "accelerate_loop":
+        losses = re.findall(r"^evaluation,(?:[^,]*,)*?", done.stdout, re.M)
+        assert len(losses) == 3, "each epoch's validation is shown"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_server_trains_it(programs, tmp_path, name):
+    done, results = on_ranks(programs, name, tmp_path, sizes_of(name), {"type": "dbs-sgd"})
+    assert rows_of(done) and len(results) == 2
