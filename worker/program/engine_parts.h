@@ -111,6 +111,9 @@ int talk_check_leave(struct program_engine *g, int64_t last, struct err *e);
 bool talk_has_quit(const struct program_engine *g);
 /* A program that left early and ends with a status other than 0 (`sys.exit(1)`) has failed. */
 int talk_check_status(struct program_engine *g, struct err *e);
+/* Of a program that has ended, by *e: what it did before its first step, or by an exit behind its
+ * last one, another process would do as well, so the job has failed (p->refused). */
+void talk_judge(struct program_engine *g, struct err *e);
 /* Both make the error and return it. */
 int talk_unexpected(const struct program_engine *g, const struct wire_message *m, struct err *e);
 int talk_ended_early(const struct program_engine *g, struct err *e);

@@ -126,25 +126,11 @@ static int end_for_good(const struct program_engine *g, struct err *e)
     return err_prefix(e, "three times in a row, without %d good steps in between", (int)GOOD_STEPS);
 }
 
-/* It exited behind its last step: its samples are done, and another process would do the same. */
-static bool failed_behind_all(struct program_engine *g, const struct err *e)
-{
-    uint32_t told = *ahead_told(g, g->sent - 1) & (WIRE_RUN_LAST | WIRE_STOP);
-    bool all = told == WIRE_RUN_LAST && g->answered == g->sent - 1 && g->own_step == NO_STEP,
-         left = g->doing == GONE && g->ends;
-    return (all || left) && g->p->link.gone && e->code == ERR_PEER && child_exited(&g->p->child);
-}
-
 int again_survive(struct program_engine *g, int rc, struct err *e)
 {
     char why[600];
     const struct telemetry *t = g->base.env->telemetry;
-    if (g->answered < 0) {
-        program_judge(g->p, e);
-    } else if (failed_behind_all(g, e)) {
-        e->code = ERR_INVALID;
-        return err_prefix(e, "after its last step");
-    }
+    talk_judge(g, e);
     if (!g->p->link.gone || g->answered < 0 || g->doing == GONE || g->p->refused) {
         return rc;
     }

@@ -122,6 +122,26 @@ int talk_check_status(struct program_engine *g, struct err *e)
     return err_set(e, ERR_PEER, "%s %s", g->p->link.who, child_epitaph(c, how, sizeof(how)));
 }
 
+/* It exited behind its last step: its samples are done. */
+static bool failed_behind_all(struct program_engine *g, const struct err *e)
+{
+    uint32_t told = *ahead_told(g, g->sent - 1) & (WIRE_RUN_LAST | WIRE_STOP);
+    bool all = told == WIRE_RUN_LAST && g->answered == g->sent - 1 && g->own_step == NO_STEP,
+         left = g->doing == GONE && g->ends;
+    return (all || left) && g->p->link.gone && e->code == ERR_PEER && child_exited(&g->p->child);
+}
+
+void talk_judge(struct program_engine *g, struct err *e)
+{
+    if (g->answered < 0) {
+        program_judge(g->p, e);
+    } else if (failed_behind_all(g, e)) {
+        e->code = ERR_INVALID;
+        g->p->refused = true;
+        err_prefix(e, "after its last step");
+    }
+}
+
 /* What a program says when it has settled: BEGIN of the next step, an epoch's end, or that it
  * leaves. */
 static int settled_by(struct program_engine *g, const struct wire_message *m, struct err *e)
