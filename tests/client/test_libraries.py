@@ -23,8 +23,7 @@ PROGRAMS = {
 def programs():
     python = python_with("torch", "lightning", "transformers", "accelerate")
     made = Nursery(python, "torch,torch._dynamo,numpy,lightning,accelerate,transformers.trainer,"
-                    "transformers.models.gpt2.modeling_gpt2",
-                   environment())
+                   "transformers.models.gpt2.modeling_gpt2", environment())
     yield made
     made.close()
 

@@ -1,4 +1,4 @@
-"""Accelerate: a loop with accelerator.prepare(), accumulation and clipping; our line comes after."""
+"""Accelerate: a loop with accelerator.prepare(), accumulation, clipping; our line comes after."""
 import torch
 from accelerate import Accelerator
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,5 +1,5 @@
-"""Lightning: a Trainer with validation, a schedule, clipping, a checkpoint of the best weights, and a
-DataModule."""
+"""Lightning: a Trainer with validation, a schedule, clipping, a checkpoint of the best weights, and
+a DataModule."""
 import logging
 import os
 import warnings

@@ -1,5 +1,5 @@
-"""transformers: a Trainer of a small GPT-2, with warm-up, clipping and an evaluation each epoch; texts
-of different lengths, so that batches differ in their tokens."""
+"""transformers: a Trainer of a small GPT-2, with warm-up, clipping and an evaluation each epoch; texts of
+different lengths, so that batches differ in their tokens."""
 import os
 
 import torch
@@ -36,6 +36,6 @@ arguments = TrainingArguments(
     output_dir=os.environ.get("EVENSTEP_OUTPUT", "out"), num_train_epochs=3, learning_rate=1e-2,
     per_device_train_batch_size=32, adam_epsilon=1e-3, warmup_steps=2, eval_strategy="epoch",
     save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True)
-trainer = InOrder(model=model, args=arguments, train_dataset=Texts(96, 1), eval_dataset=Texts(32, 2))
-trainer = evenstep.prepare(trainer)
+trainer = evenstep.prepare(InOrder(
+    model=model, args=arguments, train_dataset=Texts(96, 1), eval_dataset=Texts(32, 2)))
 trainer.train()
