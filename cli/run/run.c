@@ -19,6 +19,7 @@
 #include "cli/run/private.h"
 #include "cli/run/spec.h"
 #include "cli/session.h"
+#include "common/process/proc.h"
 #include "job/spec/spec.h"
 
 static const char usage[] = "evenstep run [OPTIONS] FILE [ARGS …]";
@@ -193,12 +194,31 @@ static int pack(struct run *r)
     return rc;
 }
 
+/* In a folder of many programs this one may be none of those that take part. */
+static void note_if_elsewhere(const struct run_program *p)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", p->folder, p->file);
+    char *text = proc_read_file(path, PACK_BYTES_MOST, NULL, NULL);
+    if (text && !strcasestr(text, "evenstep")) {
+        fprintf(stderr,
+                "%s does not call evenstep itself: if no module of its does, each node runs the "
+                "whole of it\n",
+                p->file);
+    }
+    free(text);
+}
+
 /* A Python program that never says our name would train the whole by itself on each node. */
 static int check_takes_part(struct run *r)
 {
     const struct opt_values *o = r->session.options;
     const struct run_program *p = &r->program;
-    if (!p->is_python || opt_flag(o, "ddp") || pack_mentions(&r->pack, "evenstep")) {
+    if (!p->is_python || opt_flag(o, "ddp")) {
+        return 0;
+    }
+    if (pack_mentions(&r->pack, "evenstep")) {
+        note_if_elsewhere(p);
         return 0;
     }
     err_set(

@@ -164,6 +164,7 @@ def test_a_module_of_the_current_folder_runs_with_the_whole_of_it(service, progr
     (package / "other.py").write_text("NAME = __name__\n")
     out, err, status = run("python3", "-m", "lab.digits", "--lr", "1", service=service, cwd=program)
     assert "lab.digits.other shared ['--lr', '1']" in err and status == 1, err
+    assert "lab/digits/__main__.py does not call evenstep itself" in err
     job = service.job(id_of(out))
     assert job["name"] == "digits"
     assert job["spec"]["program"]["command"] == ["python3", "-m", "lab.digits"]

@@ -1,5 +1,5 @@
-"""transformers: a Trainer of a small GPT-2, with warm-up, clipping and an evaluation each epoch; texts of
-different lengths, so that batches differ in their tokens."""
+"""transformers: a Trainer of a small GPT-2, with warm-up, clipping and an evaluation each epoch.
+Texts differ in length, so batches differ in their tokens."""
 import os
 
 import torch

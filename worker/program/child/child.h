@@ -60,7 +60,7 @@ bool child_ended(struct child *c);
  * KILL comes from outside, also if a shell reports it of its child (exit code 137). Before the
  * process has ended: true. */
 bool child_ended_itself(struct child *c);
-/* Was it an exit, as an exception ends in one, and no signal? Before the process has ended: true. */
+/* Was it an exit, as after an exception, and no signal? Before the process has ended: true. */
 bool child_exited(struct child *c);
 /* CPU seconds of the process and its threads, without its children; negative: it has ended. */
 double child_cpu(const struct child *c);
