@@ -178,9 +178,9 @@ bool monitor_stepped(const struct monitor *m)
     return ranks_stepped(&m->ranks);
 }
 
-bool monitor_in_long_step(const struct monitor *m, double patience)
+bool monitor_in_long_step(const struct monitor *m, double ago, double patience)
 {
-    return ranks_in_long_step(&m->ranks, patience);
+    return ranks_in_long_step(&m->ranks, ago, patience);
 }
 
 int64_t monitor_step(const struct monitor *m)

@@ -45,8 +45,9 @@ bool monitor_behind(const struct monitor *m);
 int monitor_finish(struct monitor *m, double now, struct err *e);
 
 bool monitor_stepped(const struct monitor *m); /* every worker has made a step in this attempt */
-/* A worker will not end its step within `patience` seconds, as far as its steps before tell. */
-bool monitor_in_long_step(const struct monitor *m, double patience);
+/* A worker will not end its step, which began `ago` seconds before, within `patience` seconds, as
+ * far as its steps before tell. */
+bool monitor_in_long_step(const struct monitor *m, double ago, double patience);
 int64_t monitor_step(const struct monitor *m);   /* the furthest step of any worker */
 double monitor_seconds(const struct monitor *m); /* job time of the newest row */
 /* How the attempt ended, as its ranks report it; NULL before. Borrowed. */

@@ -336,18 +336,18 @@ bool ranks_done(const struct ranks *r)
     return true;
 }
 
-static bool is_in_long_step(const struct rank *w, double patience)
+/* A user's program makes progress by its heartbeats as long as it computes. */
+static bool is_in_long_step(const struct rank *w, double ago, double patience)
 {
     static const double unmeasured = 3;
-    double lasts = w->beat.progress_age + w->beat.age;
     return w->heard && !w->lost && w->beat.phase == PHASE_COMPUTE &&
-           (lasts > step_deadline(&w->times, unmeasured) || w->times.compute - lasts > patience);
+           (ago > step_deadline(&w->times, unmeasured) || w->times.compute - ago > patience);
 }
 
-bool ranks_in_long_step(const struct ranks *r, double patience)
+bool ranks_in_long_step(const struct ranks *r, double ago, double patience)
 {
     for (int i = 0; i < r->workers; i++) {
-        if (is_in_long_step(&r->all[i], patience)) {
+        if (is_in_long_step(&r->all[i], ago, patience)) {
             return true;
         }
     }

@@ -91,9 +91,9 @@ int ranks_alive(const struct ranks *r);  /* workers that are not lost */
 int ranks_first(const struct ranks *r);  /* the lowest of them */
 bool ranks_done(const struct ranks *r);  /* has every rank that is not lost reported its end? */
 
-/* Is a worker in a step that takes longer than its steps do, or that would last `patience` seconds
- * more if it took as long as they do? */
-bool ranks_in_long_step(const struct ranks *r, double patience);
+/* Is a worker in a step, begun `ago` seconds before, that takes longer than its steps do, or that
+ * would last `patience` seconds more if it took as long as they do? */
+bool ranks_in_long_step(const struct ranks *r, double ago, double patience);
 bool ranks_stepped(const struct ranks *r);      /* every worker that is not lost has made a step */
 int64_t ranks_samples(const struct ranks *r);   /* of the job's surviving updates */
 int64_t ranks_rows_lost(const struct ranks *r); /* that ranks could not send */

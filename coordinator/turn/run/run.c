@@ -39,7 +39,7 @@ void run_enforce(struct run *r, double now)
     /* a job that has not stepped yet, or is virtual, has no checkpoint to write; one in a long step
      * would not come to it in time */
     bool vain = !r->monitor || !monitor_stepped(r->monitor) ||
-                monitor_in_long_step(r->monitor, cancel_patience);
+                monitor_in_long_step(r->monitor, now - r->step_at, cancel_patience);
     double patience = r->yields ? yield_patience : drain_patience;
     bool slow = (r->cancel_at > 0 && now - r->cancel_at > (vain ? 0 : cancel_patience)) ||
                 (r->drain_at > 0 && now - r->drain_at > patience);
