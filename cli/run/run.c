@@ -228,8 +228,9 @@ static int check_takes_part(struct run *r)
         p->file);
     return err_hint(err_of(r),
                     "import evenstep and call evenstep.prepare(model, optimizer, loader) "
-                    "before the loop (docs/own-program.md); a program for "
-                    "DistributedDataParallel runs by `evenstep run --ddp`");
+                    "before the loop (docs/own-program.md), or import it here, too, where an "
+                    "installed module calls it; a program for DistributedDataParallel runs by "
+                    "`evenstep run --ddp`");
 }
 
 static enum status prepare(struct run *r, const char *file)
