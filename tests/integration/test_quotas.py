@@ -1,14 +1,18 @@
 """CPU quotas with the usual period of 100 ms, and steps of a few ms: minibatches fit the quotas,
 although nearly every step is computed without being stopped."""
 import contextlib
+import json
 import pathlib
+import shutil
 import sys
 
 import pytest
+import redis
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lab"))
 import quota  # noqa: E402
 from agents import Agent  # noqa: E402
+from programs import ROOT  # noqa: E402
 from service import Service, spec, until  # noqa: E402
 
 ABSENT = quota.reason_against()
@@ -55,3 +59,22 @@ def test_tiny_steps_under_quotas_get_minibatches_that_fit_and_stay(service):
     service.steps(id, settled + STEPS)
     assert fit(), service.job(id)["workers"]
     assert len(changes(settled)) <= STEPS / 500, changes(settled)
+
+
+def test_the_cpu_time_of_a_users_program_counts_under_the_quota(service):
+    """Its steps take some 2 ms of it, and its worker's 0.05 ms."""
+    folder = service.dir / "programs" / "counting"
+    folder.mkdir(parents=True)
+    for name in ("counting.py", "wire.py"):
+        shutil.copy(ROOT / "tests/program" / name, folder)
+    (folder / "manifest.json").write_text(json.dumps({"command": ["/usr/bin/python3",
+                                                                  "counting.py"]}))
+    id = service.submit({"name": "counting", "program": {"name": "counting"}, "workers": 1,
+                         "nodes": ["quarter"], "epochs": 100000, "strategy": {"type": "sync"}})
+    store = redis.Redis(unix_socket_path=str(service.dir / "redis.sock"), decode_responses=True)
+
+    def told():
+        beat = (store.hget(f"es:job:{id}:beats", "0") or "").partition("\n")[2]
+        return json.loads(beat or "{}").get("quota")
+    step = until("a heartbeat tells what the quota makes of a step", told)
+    assert step["step_seconds"] * CORES["quarter"] > 0.0005, step
