@@ -157,9 +157,9 @@ int rollback_return(struct rollback *b, struct err *e)
 
 void rollback_advance(struct rollback *b)
 {
-    b->told = (struct told){0}; /* the others have those steps */
-    take_back(b);
     if (b->by_rounds) {
+        b->told = (struct told){0}; /* the others have those steps */
+        take_back(b);
         lockstep_return(b->l, &b->next);
     }
     b->l->at.evaluated_here = false;
