@@ -12,27 +12,22 @@
  * and so agree without a collective of their own (docs/semantics.md#agreement): an assignment
  * announced in step s is used from s+2 on, or later while any rank is not ready.
  *
- * A rank whose user's program has ended joins the sums late. A worker that dies leaves them, and
- * the step is made or summed again by those who are left (survival/step_sum.h).
- *
- * The keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
+ * Workers that die and programs that end in the middle of a step are survival/step_sum.h's. The
+ * keeper (rank W) takes no part in steps: rank 0 sends it states, and it writes them. */
 #include <stdlib.h>
 
-#include "worker/exchange/lockstep/steps/equal.h"
 #include "worker/exchange/lockstep/survival/step_sum.h"
 
 struct sync {
     struct strategy base;
     struct lockstep l;   /* steps, and each rank's part of them */
     struct step_sum sum; /* of gradients and words */
-    struct equal equal;  /* are the parameters of all ranks still equal? */
 };
 
 static void release(struct strategy *base)
 {
     struct sync *s = (struct sync *)base;
     step_sum_close(&s->sum);
-    equal_release(&s->equal);
     lockstep_release(&s->l);
     free(s);
 }
@@ -46,7 +41,7 @@ static struct strategy *start(struct rank_env *env, const struct run_state *stat
     }
     s->base.ops = &strategy_SYNC;
     lockstep_init(&s->l, env, state);
-    if (equal_init(&s->equal, &s->l, e) < 0 || step_sum_open(&s->sum, &s->l, e) < 0) {
+    if (step_sum_open(&s->sum, &s->l, e) < 0) {
         release(&s->base);
         return NULL;
     }
@@ -72,29 +67,14 @@ static void on_bucket(struct strategy *base, const struct work *w, const struct 
     step_sum_add(&((struct sync *)base)->sum, w, b, index, n_buckets, &base->failed);
 }
 
-/* A rank's own exchange time is what remains after the slowest rank's gradients have arrived. */
-static void report(const struct sync *s, const struct work *w)
-{
-    const struct lockstep *l = &s->l;
-    struct rank_env *env = l->env;
-    const float *words = s->sum.words;
-    struct row row = lockstep_row(l, w, NULL, s->sum.compute_s, s->sum.ready);
-    float wait = lockstep_slowest(l, words) - words[WORDS + env->comm->workers + row.rank];
-    row.wait_seconds = wait < 0 ? 0 : wait > row.exchange_seconds ? row.exchange_seconds : wait;
-    row.exchange_seconds -= row.wait_seconds;
-    row.loss = words[WORD_LOSS] / (float)l->slice.count;
-    row.accuracy = (float)strategy_accuracy((double)words[WORD_CORRECT], (double)l->slice.count);
-    row.bytes = gradients_bytes(s->sum.gradients);
-    env->row(env->ctx, &row);
-}
-
 static int on_gradients(struct strategy *base, const struct work *w, const struct dev_result *r,
                         double compute_s, struct err *e)
 {
     struct sync *s = (struct sync *)base;
     int rc = step_sum_make(&s->sum, w, r, compute_s, e);
     if (rc == STEP_SUM_MADE) {
-        report(s, w);
+        struct row row = step_sum_row(&s->sum, w);
+        s->l.env->row(s->l.env->ctx, &row);
     }
     base->once_more = rc == STEP_SUM_FURTHER;
     return rc < 0 ? rc : 0;
@@ -113,13 +93,7 @@ static int any(struct strategy *base, bool mine, struct err *e)
 static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,
                         struct err *e)
 {
-    struct sync *s = (struct sync *)base;
-    int rc = step_sum_evaluate(&s->sum, w, r, e);
-    if (rc == STEP_SUM_MADE) {
-        return equal_check(&s->equal, e);
-    }
-    equal_pass_over(&s->equal);
-    return rc < 0 ? rc : 0;
+    return step_sum_evaluate(&((struct sync *)base)->sum, w, r, e);
 }
 
 static int finish(struct strategy *base, struct err *e)

@@ -8,7 +8,8 @@ int step_sum_open(struct step_sum *s, struct lockstep *l, struct err *e)
 {
     const struct rank_env *env = l->env;
     s->l = l;
-    if (!(s->gradients = gradients_new(l->env, lockstep_words(l), e)) ||
+    if (equal_init(&s->equal, l, e) < 0 ||
+        !(s->gradients = gradients_new(l->env, lockstep_words(l), e)) ||
         (survival_is_possible(env) && !(s->survival = survival_new(l, s->gradients, e)))) {
         return -(int)e->code;
     }
@@ -25,6 +26,7 @@ int step_sum_open(struct step_sum *s, struct lockstep *l, struct err *e)
 
 void step_sum_close(struct step_sum *s)
 {
+    equal_release(&s->equal);
     survival_free(s->survival);
     gradients_free(s->gradients);
 }
@@ -121,6 +123,20 @@ int step_sum_make(struct step_sum *s, const struct work *w, const struct dev_res
     return rc;
 }
 
+struct row step_sum_row(const struct step_sum *s, const struct work *w)
+{
+    const struct lockstep *l = s->l;
+    const struct comm *c = l->env->comm;
+    struct row row = lockstep_row(l, w, NULL, s->compute_s, s->ready);
+    float wait = lockstep_slowest(l, s->words) - s->words[WORDS + c->workers + c->rank];
+    row.wait_seconds = wait < 0 ? 0 : wait > row.exchange_seconds ? row.exchange_seconds : wait;
+    row.exchange_seconds -= row.wait_seconds;
+    row.loss = s->words[WORD_LOSS] / (float)l->slice.count;
+    row.accuracy = (float)strategy_accuracy((double)s->words[WORD_CORRECT], (double)l->slice.count);
+    row.bytes = gradients_bytes(s->gradients);
+    return row;
+}
+
 int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *e)
 {
     struct lockstep *l = s->l;
@@ -148,11 +164,12 @@ int step_sum_evaluate(struct step_sum *s, const struct work *w, const struct dev
         if ((rc = survival_recover(s->survival, rc, NULL, e)) < 0) {
             return rc;
         }
-        if (rc == RECOVERED) {
-            return STEP_SUM_RECOVERED;
+        if (rc == RECOVERED) { /* the others may have compared already */
+            equal_pass_over(&s->equal);
+            return 0;
         }
     }
-    return STEP_SUM_MADE;
+    return equal_check(&s->equal, e);
 }
 
 int step_sum_finish(struct step_sum *s, struct err *e)

@@ -14,6 +14,7 @@
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_STEP_SUM_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_STEP_SUM_H
 
+#include "worker/exchange/lockstep/steps/equal.h"
 #include "worker/exchange/lockstep/steps/weights.h"
 #include "worker/exchange/lockstep/survival/absence.h"
 #include "worker/exchange/lockstep/survival/survival.h"
@@ -22,6 +23,7 @@ struct step_sum {
     struct lockstep *l;          /* borrowed */
     struct gradients *gradients; /* owned, as survival */
     struct survival *survival;   /* NULL: a lost worker ends the run */
+    struct equal equal;          /* are the parameters of all ranks still equal? */
     struct absence absence;
     struct weighing weighing; /* of the sum under way */
     /* Of the step that was made last: */
@@ -49,9 +51,12 @@ enum step_sum_outcome {
  * is NaN or infinite. */
 int step_sum_make(struct step_sum *s, const struct work *w, const struct dev_result *r,
                   double compute_s, struct err *e);
+/* The row of the step that was made last. Loss and accuracy are those of all ranks; exchange is
+ * what remains after the slowest rank's gradients were there, and waiting what comes before. */
+struct row step_sum_row(const struct step_sum *s, const struct work *w);
 /* strategy_ops.on_further. */
 int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *e);
-/* strategy_ops.on_evaluated: STEP_SUM_MADE, STEP_SUM_RECOVERED, or negative. */
+/* strategy_ops.on_evaluated. Afterwards the ranks compare their parameters (equal.h). */
 int step_sum_evaluate(struct step_sum *s, const struct work *w, const struct dev_result *r,
                       struct err *e);
 /* strategy_ops.finish. */
