@@ -1,0 +1,448 @@
+/* What a rank and its program say to each other between steps (worker/program/step/talk.c): the
+ * test is the program, at the other end of the socket. With real programs: tests/client. */
+#include "tests/unit/worker/fixture.h"
+
+#include <math.h>
+#include <sys/socket.h>
+
+#include "worker/program/engine_parts.h"
+
+static struct rank { /* and its program's end of the socket */
+    struct jobspec *spec;
+    struct telemetry telemetry;
+    struct trainer_env env;
+    struct program p;
+    struct program_engine g;
+    int program;
+} rank;
+
+enum { SLOTS = 4 };
+
+/* In step 0, whose gradients the program has sent; its slice is the first of two. */
+static void begin(void)
+{
+    int ends[2];
+    memset(&rank, 0, sizeof rank);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    rank.spec = make_spec(
+        "{\"program\": {\"command\": [\"train\"]}, \"workers\": 2, \"epochs\": 3, "
+        "\"strategy\": {\"type\": \"sync\"}, "
+        "\"batching\": {\"global_batch\": 16}}");
+    rank.env = (struct trainer_env){.spec = rank.spec, .telemetry = &rank.telemetry};
+    rank.p.link = LINK_NONE;
+    rank.p.link.fd = ends[0];
+    rank.p.link.child = &rank.p.child;
+    snprintf(rank.p.link.who, sizeof rank.p.link.who, "the program of rank 1 on 'fast'");
+    rank.p.slots = SLOTS;
+    rank.g.p = &rank.p;
+    rank.g.base.env = &rank.env;
+    rank.g.doing = AWAITS_GO;
+    metrics_init(&rank.g.metrics);
+    rank.program = ends[1];
+}
+
+static void end(void)
+{
+    close(rank.p.link.fd);
+    close(rank.program);
+    drop_spec(rank.spec);
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static void program_says(const struct wire_message *m)
+{
+    assert_int_equal(send(rank.program, m, sizeof *m, 0), sizeof *m);
+}
+
+static void says(uint32_t type, uint32_t flags)
+{
+    struct wire_message m = {.type = type, .flags = flags};
+    program_says(&m);
+}
+
+static void begins(int64_t number, uint32_t flags)
+{
+    struct wire_message m = {.type = WIRE_BEGIN, .flags = flags, .slice.number = number};
+    program_says(&m);
+}
+
+static void ends_epoch(int64_t epoch)
+{
+    struct wire_message m = {.type = WIRE_EPOCH_END, .slice.epoch = epoch};
+    program_says(&m);
+}
+
+static void says_text(uint32_t type, uint32_t flags, const char *text)
+{
+    char room[CMSG_SPACE(sizeof(int))] = {0};
+    struct wire_message m = {.type = type, .flags = flags};
+    struct iovec one = {&m, sizeof m};
+    struct msghdr h = {
+        .msg_iov = &one, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+    int fd = link_memfd(text, strlen(text));
+    *c = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    assert_int_equal(sendmsg(rank.program, &h, 0), sizeof m);
+    close(fd);
+}
+
+/* What it hears next; type 0: nothing. */
+static struct wire_message hears(void)
+{
+    struct wire_message m = {0};
+    ssize_t got = recv(rank.program, &m, sizeof m, MSG_DONTWAIT);
+    assert_true(got == (ssize_t)sizeof m || got < 0);
+    return m;
+}
+
+static void heard(uint32_t type, uint32_t flags)
+{
+    struct wire_message m = hears();
+    assert_int_equal(m.type, type);
+    assert_int_equal(m.flags, flags);
+}
+
+/* ---- hearing --------------------------------------------------------------------------------- */
+
+static void what_it_may_say_at_any_time_is_heard_aside(void **state)
+{
+    struct wire_message m, epochs = {.type = WIRE_EPOCHS, .epochs = 7};
+    struct dev_result sum;
+    (void)state;
+    begin();
+    program_says(&epochs);
+    says_text(WIRE_LOG, 0, "{\"test_accuracy\": 0.5}");
+    begins(1, 0);
+    OK(talk_hear(&rank.g, &m, &err_));
+    assert_true(m.type == WIRE_BEGIN && m.slice.number == 1);
+    assert_true(rank.p.epochs == 7);
+    assert_true(metrics_take_result(&rank.g.metrics, &sum) > 0);
+    assert_true(sum.correct == METRICS_SAMPLES / 2);
+    end();
+}
+
+static void a_descriptor_that_comes_along_is_the_callers_or_closed(void **state)
+{
+    struct wire_message m;
+    int fd, before, after;
+    (void)state;
+    begin();
+    says_text(WIRE_STATE, 0, "state");
+    OK(talk_hear_with(&rank.g, &m, &fd, &err_));
+    assert_true(m.type == WIRE_STATE && fd >= 0);
+    close(fd);
+    before = dup(0);
+    close(before);
+    says_text(WIRE_STATE, 0, "state");
+    OK(talk_hear(&rank.g, &m, &err_));
+    after = dup(0);
+    close(after);
+    assert_int_equal(after, before);
+    end();
+}
+
+static void what_a_program_that_gives_up_says_is_the_error(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    begin();
+    says_text(WIRE_FAILED, 0, "no such file");
+    FAILS(talk_hear(&rank.g, &m, &err_), ERR_PEER,
+          "the program of rank 1 on 'fast' cannot go on: no such file");
+    assert_true(rank.p.link.gone && !rank.p.refused);
+    says_text(WIRE_FAILED, WIRE_FINAL, "no such file");
+    FAILS(talk_hear(&rank.g, &m, &err_), ERR_INVALID, "no such file");
+    assert_true(rank.p.refused);
+    end();
+}
+
+/* Until then a process that ends leaves its step to be made. */
+static void a_step_is_made_once_the_program_says_what_follows_it(void **state)
+{
+    static const struct {
+        uint32_t type, flags;
+        bool made;
+    } cases[] = {{WIRE_BEGIN, 0, true},
+                 {WIRE_BEGIN, WIRE_AGAIN, false},
+                 {WIRE_BUCKET, 0, false},
+                 {WIRE_EPOCH_END, 0, true},
+                 {WIRE_LEAVE, 0, true}};
+    struct wire_message m;
+    (void)state;
+    begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rank.g.own_step = OWN_STEP;
+        says(cases[i].type, cases[i].flags);
+        OK(talk_hear(&rank.g, &m, &err_));
+        assert_int_equal(rank.g.own_step, cases[i].made ? NO_STEP : OWN_STEP);
+    }
+    end();
+}
+
+/* ---- saying ---------------------------------------------------------------------------------- */
+
+static void go_says_who_makes_the_step(void **state)
+{
+    static const struct {
+        uint32_t flags;
+        enum own_step own;
+        bool holding;
+    } cases[] = {{0, OWN_STEP, false},
+                 {WIRE_HOLD, OWN_STEP, true},
+                 {WIRE_DIFFERENCE, OWN_DIFFERENCE, false},
+                 {WIRE_SKIP_STEP, NO_STEP, false},
+                 {WIRE_SKIP_STEP | WIRE_HOLD, NO_STEP, true}};
+    (void)state;
+    begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rank.g.doing = AWAITS_GO;
+        rank.g.own_step = NO_STEP;
+        rank.g.holding = !cases[i].holding;
+        OK(talk_say(&rank.g, WIRE_GO, cases[i].flags, &err_));
+        heard(WIRE_GO, cases[i].flags);
+        assert_int_equal(rank.g.doing, WORKS);
+        assert_int_equal(rank.g.own_step, cases[i].own);
+        assert_int_equal(rank.g.holding, cases[i].holding);
+    }
+    end();
+}
+
+static void to_a_process_that_has_ended_nothing_is_said(void **state)
+{
+    (void)state;
+    begin();
+    rank.g.lost = true;
+    OK(talk_say(&rank.g, WIRE_GO, WIRE_HOLD, &err_));
+    assert_int_equal(hears().type, 0);
+    assert_true(rank.g.holding && rank.g.doing == WORKS);
+    rank.g.lost = rank.g.holding = false;
+    rank.g.doing = HELD;
+    OK(talk_say(&rank.g, WIRE_SAVE, 0, &err_)); /* it answers, and stays where it is */
+    heard(WIRE_SAVE, 0);
+    assert_int_equal(rank.g.doing, HELD);
+    end();
+}
+
+/* ---- standing still -------------------------------------------------------------------------- */
+
+static void it_settles_where_the_next_step_begins(void **state)
+{
+    (void)state;
+    begin();
+    rank.g.go = WIRE_SKIP_STEP;
+    begins(5, 0);
+    OK(talk_settle(&rank.g, &err_));
+    heard(WIRE_GO, WIRE_SKIP_STEP | WIRE_HOLD);
+    assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_BEGIN);
+    assert_true(rank.g.begun && rank.g.begun_last == 5);
+    assert_int_equal(rank.p.phase, PHASE_EXCHANGE);
+    OK(talk_settle(&rank.g, &err_)); /* it stands */
+    assert_int_equal(hears().type, 0);
+    end();
+}
+
+static void one_that_works_without_a_hold_is_not_waited_for(void **state)
+{
+    (void)state;
+    begin();
+    rank.g.doing = WORKS;
+    OK(talk_settle(&rank.g, &err_));
+    assert_int_equal(rank.g.doing, WORKS);
+    rank.g.holding = true;
+    begins(1, 0);
+    OK(talk_settle(&rank.g, &err_));
+    assert_int_equal(rank.g.doing, HELD);
+    assert_int_equal(hears().type, 0);
+    end();
+}
+
+static void an_epoch_ends_where_its_last_slice_was(void **state)
+{
+    (void)state;
+    begin();
+    *ahead_told(&rank.g, 0) = WIRE_EPOCH_LAST;
+    ends_epoch(0);
+    OK(talk_settle(&rank.g, &err_));
+    assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_EPOCH_END && !rank.g.early);
+    end();
+    begin();
+    rank.g.number = 3;
+    ends_epoch(0);
+    FAILS(talk_settle(&rank.g, &err_), ERR_PEER,
+          "the program of rank 1 on 'fast' ended its epoch early, in step 3: each epoch has all of "
+          "its samples");
+    end();
+}
+
+/* Where nodes step by themselves all average then, and the run ends. */
+static void a_loop_over_steps_may_end_within_an_epoch(void **state)
+{
+    (void)state;
+    for (int averages = 0; averages < 2; averages++) {
+        begin();
+        rank.g.averages = averages;
+        ends_epoch(-1);
+        OK(talk_settle(&rank.g, &err_));
+        assert_true(rank.g.doing == HELD && rank.g.early == averages);
+        end();
+    }
+}
+
+static void what_is_out_of_turn_is_an_error(void **state)
+{
+    (void)state;
+    begin();
+    rank.g.doing = WORKS;
+    rank.g.holding = true;
+    says(WIRE_READY, 0);
+    FAILS(talk_settle(&rank.g, &err_), ERR_PEER, "sent message 2 of the protocol out of turn");
+    end();
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static void it_leaves_after_the_last_slice_of_the_run(void **state)
+{
+    (void)state;
+    begin();
+    *ahead_told(&rank.g, 0) = WIRE_EPOCH_LAST | WIRE_RUN_LAST;
+    says(WIRE_LEAVE, 0);
+    OK(talk_settle(&rank.g, &err_));
+    assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_LEAVE && !rank.g.early);
+    end();
+    begin();
+    rank.g.number = 2;
+    *ahead_told(&rank.g, 2) = WIRE_EPOCH_LAST;
+    says(WIRE_LEAVE, 0);
+    FAILS(talk_settle(&rank.g, &err_), ERR_PEER,
+          "left after step 2, before the job's end after epoch 3");
+    assert_non_null(strstr(err_.hint, "evenstep.epochs(n)"));
+    end();
+}
+
+static void when_it_may_leave(void **state)
+{
+    static const struct {
+        int64_t last;
+        uint32_t told;
+        bool open, resumed, quits, may, early;
+    } cases[] = {
+        {0, WIRE_RUN_LAST, false, false, false, true, false},
+        {0, WIRE_EPOCH_LAST, true, false, false, true,
+         false}, /* it says how many epochs there are */
+        {0, WIRE_EPOCH_LAST, false, false, false, false, false},
+        {0, 0, true, false, false, false, false},
+        {0, 0, false, false, true, true, true},
+        {0, WIRE_RUN_LAST, false, false, true, true, false},
+        {-1, 0, false, false, false, false, false},
+        {-1, 0, true, true, false, true, false}, /* restarted from the very end */
+        {-1, 0, true, false, false, false, false},
+    };
+    (void)state;
+    begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        *ahead_told(&rank.g, 0) = cases[i].told;
+        rank.p.open = cases[i].open;
+        rank.p.resumed = cases[i].resumed;
+        rank.g.quits = cases[i].quits;
+        rank.g.early = false;
+        int rc = talk_check_leave(&rank.g, cases[i].last, &err_);
+        if ((rc == 0) != cases[i].may || rank.g.early != cases[i].early) {
+            fail_msg("case %zu: %d, early %d", i, rc, rank.g.early);
+        }
+    }
+    end();
+}
+
+static void who_has_quit_makes_no_step_any_more(void **state)
+{
+    static const struct {
+        enum doing doing;
+        uint32_t held_at;
+        bool early, quit;
+    } cases[] = {{GONE, 0, false, true},
+                 {HELD, WIRE_LEAVE, false, true},
+                 {HELD, WIRE_EPOCH_END, true, true},
+                 {HELD, WIRE_EPOCH_END, false, false},
+                 {HELD, WIRE_BEGIN, true, false},
+                 {WORKS, WIRE_LEAVE, true, false},
+                 {AWAITS_GO, WIRE_EPOCH_END, true, false}};
+    (void)state;
+    begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rank.g.doing = cases[i].doing;
+        rank.g.held_at = cases[i].held_at;
+        rank.g.early = cases[i].early;
+        assert_int_equal(talk_has_quit(&rank.g), cases[i].quit);
+    }
+    end();
+}
+
+/* `sys.exit(1)` in the middle of its epochs is a failure, and no early end. */
+static void one_that_leaves_early_must_end_well(void **state)
+{
+    (void)state;
+    begin();
+    rank.p.child.reaped = true;
+    rank.g.early = true;
+    OK(talk_check_status(&rank.g, &err_));
+    assert_true(rank.g.early && !rank.p.link.gone);
+    rank.p.child.status = 3 << 8;
+    FAILS(talk_check_status(&rank.g, &err_), ERR_PEER,
+          "the program of rank 1 on 'fast' ended with exit code 3");
+    assert_true(!rank.g.early && rank.p.link.gone);
+    end();
+}
+
+/* ---- going on -------------------------------------------------------------------------------- */
+
+static void it_goes_on_from_where_it_stands(void **state)
+{
+    (void)state;
+    begin();
+    rank.g.go = WIRE_SKIP_STEP;
+    OK(talk_go_on(&rank.g, WIRE_HOLD, &err_));
+    heard(WIRE_GO, WIRE_SKIP_STEP | WIRE_HOLD);
+    assert_int_equal(rank.g.doing, WORKS);
+    OK(talk_go_on(&rank.g, WIRE_HOLD, &err_)); /* it works */
+    assert_int_equal(hears().type, 0);
+    rank.g.doing = HELD;
+    rank.g.held_at = WIRE_BEGIN;
+    OK(talk_go_on(&rank.g, WIRE_STOP, &err_));
+    heard(WIRE_CONTINUE, WIRE_STOP);
+    assert_true(rank.g.doing == WORKS && !rank.g.holding);
+    rank.g.doing = HELD;
+    rank.g.held_at = WIRE_LEAVE;
+    OK(talk_go_on(&rank.g, 0, &err_));
+    heard(WIRE_CONTINUE, 0);
+    assert_int_equal(rank.g.doing, GONE);
+    OK(talk_go_on(&rank.g, 0, &err_));
+    assert_int_equal(hears().type, 0);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_it_may_say_at_any_time_is_heard_aside),
+        cmocka_unit_test(a_descriptor_that_comes_along_is_the_callers_or_closed),
+        cmocka_unit_test(what_a_program_that_gives_up_says_is_the_error),
+        cmocka_unit_test(a_step_is_made_once_the_program_says_what_follows_it),
+        cmocka_unit_test(go_says_who_makes_the_step),
+        cmocka_unit_test(to_a_process_that_has_ended_nothing_is_said),
+        cmocka_unit_test(it_settles_where_the_next_step_begins),
+        cmocka_unit_test(one_that_works_without_a_hold_is_not_waited_for),
+        cmocka_unit_test(an_epoch_ends_where_its_last_slice_was),
+        cmocka_unit_test(a_loop_over_steps_may_end_within_an_epoch),
+        cmocka_unit_test(what_is_out_of_turn_is_an_error),
+        cmocka_unit_test(it_leaves_after_the_last_slice_of_the_run),
+        cmocka_unit_test(when_it_may_leave),
+        cmocka_unit_test(who_has_quit_makes_no_step_any_more),
+        cmocka_unit_test(one_that_leaves_early_must_end_well),
+        cmocka_unit_test(it_goes_on_from_where_it_stands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
