@@ -18,7 +18,8 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROOMS = ("job", "store", "http", "worker/exchange")  # where mutants are made
+# where mutants are made
+ROOMS = ("job", "store", "http", "coordinator", "worker/exchange", "worker/program")
 COVERAGE = ["BUILD=build-coverage", "SAN=--coverage", "OPT=-O0"]
 SANDBOX = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child",
            "--mount-proc", "sh", "-c",
@@ -49,8 +50,8 @@ class Test:
         return [str(word).replace("BUILD", str(build)) for word in self._command]
 
 
-def tests_of(tree):
-    """Every test that links job/, store/, http/ or worker/exchange/ and starts no service."""
+def tests_of(tree, only=""):
+    """Every test that links one of the rooms and starts no service, if its name begins so."""
     found = []
     for c in sorted(tree.glob("tests/unit/*/test_*.c")):
         name = str(c.relative_to(tree))[:-2]
@@ -63,12 +64,12 @@ def tests_of(tree):
         name = str(c.relative_to(tree))[:-2]
         for ranks in re.search(r"ranks: *([\d ]+)", c.read_text()).group(1).split():
             found.append(Test(f"{name} on {ranks}", name, [*MPIRUN, "-np", ranks, "BUILD/" + name]))
-    return found
+    return [test for test in found if test.name.startswith(only)]
 
 
 class Tree:
-    def __init__(self, work):
-        self.work, self.path = work, work / "tree"
+    def __init__(self, work, only):
+        self.work, self.path, self.only = work, work / "tree", only
         self.one = work / "one"
         self.one.mkdir(parents=True, exist_ok=True)
 
@@ -91,17 +92,23 @@ class Tree:
         command = ["make", "-s", "-j2", "CUDA=0", *words]
         subprocess.run(command, cwd=self.path, check=True, env=environment(self.path, "build"))
 
+    def tests(self):
+        return tests_of(self.path, self.only)
+
+    def programs(self):
+        return sorted({t.program for t in self.tests()})
+
     def build(self):
-        programs = sorted({t.program for t in tests_of(self.path)})
+        programs = self.programs()
         self.make("BUILD=build", *[f"build/{p}" for p in programs])
         self.make(*COVERAGE, *[f"build-coverage/{p}" for p in programs])
 
     def commands(self):
         """{output: words}: every compiler and linker call that make would make for the tests. They
         are asked of make, so that flags are never said twice."""
-        programs = sorted({t.program for t in tests_of(self.path)})
-        said = subprocess.run(["make", "-n", "-B", "CUDA=0", *[f"build/{p}" for p in programs]],
-                              cwd=self.path, check=True, text=True, capture_output=True,
+        programs = [f"build/{p}" for p in self.programs()]
+        said = subprocess.run(["make", "-n", "-B", "CUDA=0", *programs], cwd=self.path, check=True,
+                              text=True, capture_output=True,
                               env=environment(self.path, "build")).stdout
         found = {}
         for line in said.replace("\\\n", " ").splitlines():
