@@ -65,18 +65,24 @@ static void read_sender(const struct document *d, struct sender *from)
                      : (int)document_integer(d, "rank", 0, MOST_RANK);
 }
 
+struct document document_plain(const json_t *j, struct jsonx_problems *problems)
+{
+    struct document d = {.j = json_is_object(j) ? j : NULL, .problems = problems};
+    if (!d.j) {
+        document_problem(&d, NULL, "must be an object");
+    }
+    return d;
+}
+
 struct document document_open(const json_t *j, int format, struct sender *from,
                               struct jsonx_problems *problems)
 {
-    struct document d = {.j = j, .problems = problems};
+    struct document d = document_plain(j, problems);
     const json_t *told = json_object_get(j, "format");
-    if (!json_is_object(j)) {
-        document_problem(&d, NULL, "is no object");
-        d.j = NULL;
-    } else if (!json_is_integer(told)) {
+    if (d.j && !json_is_integer(told)) {
         document_problem(&d, "format", "is missing: another version of this program wrote it");
         d.j = NULL;
-    } else if (json_integer_value(told) != format) {
+    } else if (d.j && json_integer_value(told) != format) {
         document_problem(&d, "format", "is %lld, and this version of the program reads %d",
                          (long long)json_integer_value(told), format);
         d.j = NULL;
@@ -113,7 +119,7 @@ struct document document_within(const struct document *d, const char *key)
     struct document in = {.j = json_is_object(v) ? v : NULL, .problems = d->problems};
     jsonx_join(in.pointer, sizeof in.pointer, d->pointer, key);
     if (v && !in.j) {
-        document_problem(d, key, "is no object");
+        document_problem(d, key, "must be an object");
     }
     return in;
 }
@@ -126,7 +132,7 @@ struct document document_element(const struct document *d, const char *key, size
     jsonx_join(list, sizeof list, d->pointer, key);
     jsonx_join_index(in.pointer, sizeof in.pointer, list, index);
     if (d->j && !in.j) {
-        document_problem(&in, NULL, "is no object");
+        document_problem(&in, NULL, "must be an object");
     }
     return in;
 }
@@ -247,7 +253,7 @@ json_t *document_object(const struct document *d, const char *key, bool needed)
 {
     const json_t *v = needed || document_has(d, key) ? need(d, key) : NULL;
     if (v && !json_is_object(v)) {
-        document_problem(d, key, "is no object");
+        document_problem(d, key, "must be an object");
         return NULL;
     }
     return json_incref((json_t *)v);

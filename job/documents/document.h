@@ -58,6 +58,8 @@ struct document {
  * document that no attempt writes. `problems` is empty, and released by document_close(). */
 struct document document_open(const json_t *j, int format, struct sender *from,
                               struct jsonx_problems *problems);
+/* As document_open(), of an object that has no format of its own. */
+struct document document_plain(const json_t *j, struct jsonx_problems *problems);
 /* Ends: 0, or -ERR_DATA with "NAME is not valid: …". Releases the problems. */
 int document_close(struct document *d, const char *name, struct err *e);
 /* The object at `key`; an element of an array that document_list() gave. */

@@ -36,11 +36,9 @@ static void read_exchange(struct exchanged *x, const struct document *d)
 int measured_read(struct measured *out, const json_t *j, struct err *e)
 {
     struct jsonx_problems problems = {0};
-    struct document d = {.j = json_is_object(j) ? j : NULL, .problems = &problems};
+    struct document d = document_plain(j, &problems);
     memset(out, 0, sizeof *out);
-    if (!d.j) {
-        document_problem(&d, NULL, "is no object");
-    } else if (document_has(&d, "format")) {
+    if (document_has(&d, "format")) {
         d = document_open(j, MEASURED_FORMAT, NULL, &problems);
     }
     document_text(&d, "device", out->device, sizeof out->device);

@@ -60,11 +60,8 @@ static void read_states(const struct document *d, struct webhook *out)
 int webhook_read(struct webhook *out, const json_t *j, struct err *e)
 {
     struct jsonx_problems problems = {0};
-    struct document d = {.j = json_is_object(j) ? j : NULL, .problems = &problems};
+    struct document d = document_plain(j, &problems);
     memset(out, 0, sizeof *out);
-    if (!d.j) {
-        document_problem(&d, NULL, "is no object");
-    }
     document_text(&d, "id", out->id, sizeof out->id);
     document_text(&d, "address", out->address, sizeof out->address);
     read_states(&d, out);

@@ -53,11 +53,8 @@ json_t *evaluations_json(const struct evaluations *all)
 int evaluations_read(struct evaluations *out, const json_t *j, struct err *e)
 {
     struct jsonx_problems problems = {0};
-    struct document d = {.j = json_is_object(j) ? j : NULL, .problems = &problems};
+    struct document d = document_plain(j, &problems);
     memset(out, 0, sizeof *out);
-    if (!d.j) {
-        document_problem(&d, NULL, "is no object");
-    }
     size_t n = json_array_size(document_list(&d, "evaluations", 0, MOST));
     for (size_t i = 0; i < n; i++) {
         struct document one = document_element(&d, "evaluations", i);

@@ -156,7 +156,7 @@ static void read_ended(const struct document *d, struct ended *end)
     end->outcome = outcome >= 0 ? (enum outcome)outcome : OUTCOME_FAILED;
     document_text(d, "code", code, sizeof code);
     if (code[0] && !failure_code(code, &end->code)) {
-        document_problem(d, "code", "'%s' is no code of an error", code);
+        document_problem(d, "code", "'%s' is not the code of an error", code);
     }
     document_sentence(d, "message", end->message, sizeof end->message);
 }

@@ -120,7 +120,8 @@ static int read_matrix(struct scored *out, const json_t *matrix, struct err *e)
     size_t n = json_array_size(matrix);
     for (size_t c = 0; c < n; c++) {
         if (json_array_size(json_array_get(matrix, c)) != n) {
-            return err_set(e, ERR_DATA, "row %zu of the confusion matrix has not %zu counts", c, n);
+            return err_set(e, ERR_DATA, "row %zu of the confusion matrix must have %zu counts", c,
+                           n);
         }
     }
     if (!(out->confusion = calloc(n * n + 1, sizeof *out->confusion))) {

@@ -90,12 +90,10 @@ static json_t *live_of(const struct document *d)
 int summary_read(struct summary_read *out, const json_t *j, struct err *e)
 {
     struct jsonx_problems problems = {0};
-    struct document d = {.j = json_is_object(j) ? j : NULL, .problems = &problems};
+    struct document d = document_plain(j, &problems);
     memset(out, 0, sizeof *out);
     out->from.rank = COORDINATOR;
-    if (!d.j) {
-        document_problem(&d, NULL, "is no object");
-    } else if (document_has(&d, "attempt_of")) {
+    if (document_has(&d, "attempt_of")) {
         struct document of = document_open(json_object_get(d.j, "attempt_of"), SUMMARY_FORMAT,
                                            &out->from, &problems);
         (void)of;

@@ -144,8 +144,8 @@ static void pointers_escape_and_names_have_neighbours(void **state)
         jsonx_problem(&problems, "/x", "number %d", i);
     }
     assert_string_equal(jsonx_problems_first(&problems, first), "/x: number 0");
-    jsonx_problem(&of_all, "", "is no object");
-    assert_string_equal(jsonx_problems_first(&of_all, first), "is no object");
+    jsonx_problem(&of_all, "", "must be an object");
+    assert_string_equal(jsonx_problems_first(&of_all, first), "must be an object");
     jsonx_problems_release(&of_all);
     assert_int_equal(problems.count, 100);
     assert_int_equal(problems.dropped, 50);

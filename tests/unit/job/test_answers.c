@@ -225,7 +225,7 @@ static void a_model_that_cannot_be_scored_says_why(void **state)
     e = (struct err){0};
     j = json_pack("{s:[[i,i],[i]]}", "confusion", 1, 2, 3);
     assert_int_equal(scored_read(&got, j, &e), -ERR_DATA);
-    assert_string_equal(e.message, "row 1 of the confusion matrix has not 2 counts");
+    assert_string_equal(e.message, "row 1 of the confusion matrix must have 2 counts");
     scored_release(&got);
     json_decref(j);
 }

@@ -70,7 +70,7 @@ static void what_is_wrong_with_an_envelope_is_said(void **state)
     (void)state;
     EACH_SAYS(control_json(&c), wrongs, read_control);
     assert_int_equal(read_control(array, &e), -ERR_DATA);
-    assert_string_equal(e.message, "the control document is not valid: is no object");
+    assert_string_equal(e.message, "the control document is not valid: must be an object");
     assert_int_equal(read_control(NULL, &e), -ERR_DATA);
     json_decref(array);
 }
@@ -267,9 +267,9 @@ static void a_virtual_plan_has_no_workers(void **state)
 static void what_is_wrong_with_a_plan_is_said(void **state)
 {
     static const struct wrong wrongs[] = {
-        {"spec", "[]", "the plan is not valid: /spec: is no object"},
+        {"spec", "[]", "the plan is not valid: /spec: must be an object"},
         {"workers", "3", "the plan is not valid: /workers: must be an array of 0 to 1024 elements"},
-        {"workers/0", "'n1'", "the plan is not valid: /workers/0: is no object"},
+        {"workers/0", "'n1'", "the plan is not valid: /workers/0: must be an object"},
         {"workers/1/node", NULL, "the plan is not valid: /workers/1/node: is missing"},
         {"workers/1/device", "7",
          "the plan is not valid: /workers/1/device: must be a text of 1 to 63 bytes"},
@@ -278,7 +278,7 @@ static void what_is_wrong_with_a_plan_is_said(void **state)
         {"workers/0/threads", "'two'",
          "the plan is not valid: /workers/0/threads: must be a whole number, 0 to 2147483647"},
         {"workers/1/agent", "1", "the plan is not valid: /workers/1/agent: must be true or false"},
-        {"workers/1/tuning", "[]", "the plan is not valid: /workers/1/tuning: is no object"},
+        {"workers/1/tuning", "[]", "the plan is not valid: /workers/1/tuning: must be an object"},
         {"servers", "0", "the plan is not valid: /servers: must be a whole number, 1 to 1024"},
         {"job_dir", "''", "the plan is not valid: /job_dir: must be a text of 1 to 4095 bytes"},
         {"data_roots", "'/data'",
@@ -286,7 +286,7 @@ static void what_is_wrong_with_a_plan_is_said(void **state)
         {"data_roots/0", "5",
          "the plan is not valid: /data_roots: must be folders of 4095 bytes in all"},
         {"init_path", "5", "the plan is not valid: /init_path: must be a text of 1 to 4095 bytes"},
-        {"first", "[]", "the plan is not valid: /first: is no object"},
+        {"first", "[]", "the plan is not valid: /first: must be an object"},
         {"first/sizes", "[64]",
          "the plan is not valid: /first/sizes: are 1 minibatches for 2 workers"},
         {"first/version", NULL, "the plan is not valid: /first/version: is missing"},
@@ -340,14 +340,14 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
 {
     static const struct wrong wrongs[] = {
         {"facts", NULL, "the monitor's bookmark is not valid: /facts: is missing"},
-        {"rows", "[]", "the monitor's bookmark is not valid: /rows: is no object"},
+        {"rows", "[]", "the monitor's bookmark is not valid: /rows: must be an object"},
         {"rows/1", "17",
          "the monitor's bookmark is not valid: /rows/1: must be a text of 1 to 31 bytes"},
         {"gate_open", "1",
          "the monitor's bookmark is not valid: /gate_open: must be true or false"},
         {"log_offset", "-1",
          "the monitor's bookmark is not valid: /log_offset: must be a whole number, 0 to 9223372036854775807"},
-        {"outcome", "[]", "the monitor's bookmark is not valid: /outcome: is no object"},
+        {"outcome", "[]", "the monitor's bookmark is not valid: /outcome: must be an object"},
         {"outcome/outcome", "'lost'",
          "the monitor's bookmark is not valid: /outcome/outcome: 'lost' is unknown"},
         {"left", "{}",
@@ -422,8 +422,8 @@ static void what_is_kept_of_a_node_is_read_as_it_was_written(void **state)
         {"slowdown", "'2'",
          "the profile of a node is not valid: /slowdown: must be a number, 0 to 1e+06"},
         {"a", "'x'", "the profile of a node is not valid: has a malformed profile"},
-        {"tuning", "1", "the profile of a node is not valid: /tuning: is no object"},
-        {"exchange", "1", "the profile of a node is not valid: /exchange: is no object"},
+        {"tuning", "1", "the profile of a node is not valid: /tuning: must be an object"},
+        {"exchange", "1", "the profile of a node is not valid: /exchange: must be an object"},
     };
     struct measured m = {.device = "cpu:2",
                          .slowdown = 2,

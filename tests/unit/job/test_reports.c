@@ -78,7 +78,7 @@ static void what_is_wrong_with_a_heartbeat_is_said(void **state)
         {"step", "-1",
          "the heartbeat is not valid: /step: must be a whole number, 0 to 9223372036854775807"},
         {"batch", NULL, "the heartbeat is not valid: /batch: is missing"},
-        {"staleness", "[]", "the heartbeat is not valid: /staleness: is no object"},
+        {"staleness", "[]", "the heartbeat is not valid: /staleness: must be an object"},
         {"staleness/count", "99", "the heartbeat is not valid: /staleness: is malformed"},
         {"receiving/bytes", "-1",
          "the heartbeat is not valid: /receiving/bytes: must be a whole number, 0 to 9223372036854775807"},
@@ -264,7 +264,7 @@ static void what_is_wrong_with_a_fact_is_said(void **state)
          "the fact is not valid: /max_batch: must be a whole number, 0 to 2147483647"},
     };
     static const struct wrong tuning[] = {
-        {"tuning", "[]", "the fact is not valid: /tuning: is no object"}};
+        {"tuning", "[]", "the fact is not valid: /tuning: must be an object"}};
     static const struct wrong checkpoint[] = {
         {"path", NULL, "the fact is not valid: /path: is missing"}};
     static const struct wrong artifact[] = {
@@ -292,13 +292,13 @@ static void what_is_wrong_with_a_fact_about_an_end_is_said(void **state)
     static const struct wrong left[] = {
         {"left", NULL, "the fact is not valid: /left: is missing"},
         {"left/who", "-1", "the fact is not valid: /left/who: must be a whole number, 0 to 32767"},
-        {"left/staleness", "[]", "the fact is not valid: /left/staleness: is no object"},
+        {"left/staleness", "[]", "the fact is not valid: /left/staleness: must be an object"},
         {"left/staleness/count", "99", "the fact is not valid: /left/staleness: is malformed"},
     };
     static const struct wrong ended[] = {
         {"outcome", "'lost'", "the fact is not valid: /outcome: 'lost' is unknown"},
         {"code", NULL, "the fact is not valid: /code: is missing"},
-        {"code", "'a'", "the fact is not valid: /code: 'a' is no code of an error"},
+        {"code", "'a'", "the fact is not valid: /code: 'a' is not the code of an error"},
         {"message", "5", "the fact is not valid: /message: must be a text"},
     };
     (void)state;
@@ -332,7 +332,7 @@ static void evaluations_are_kept_and_those_past_a_step_dropped(void **state)
         {"evaluations", "{}",
          "the document of evaluations is not valid: /evaluations: must be an array of 0 to 1048576 elements"},
         {"evaluations/0", "3",
-         "the document of evaluations is not valid: /evaluations/0: is no object"},
+         "the document of evaluations is not valid: /evaluations/0: must be an object"},
         {"evaluations/0/test_samples", NULL,
          "the document of evaluations is not valid: /evaluations/0/test_samples: is missing"},
     };
