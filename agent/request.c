@@ -58,7 +58,7 @@ static int only_known(const json_t *body, struct err *e)
             i++;
         }
         if (i == sizeof fields / sizeof *fields) {
-            return err_set(e, ERR_INVALID, "the request has a field '%.40s', which none has", key);
+            return err_set(e, ERR_INVALID, "the request has the unknown field '%.40s'", key);
         }
     }
     return 0;

@@ -156,7 +156,7 @@ const struct route routes[] = {
     {"GET", V1 "jobs/{id}/staleness", ROLE_VIEWER, api_job_staleness, "Gives each node's staleness: mean, percentiles, histogram.", NULL, NULL, 200, "Staleness", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/assignments", ROLE_VIEWER, api_job_assignments, "Lists the assignments of minibatches with their reasons, oldest first.", NULL, NULL, 200, "AssignmentList", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/evaluations", ROLE_VIEWER, api_job_evaluations, "Lists the results on the test set, oldest first.", table_params, NULL, 200, "EvaluationList|text/csv", ROUTE_WAITS},
-    {"GET", V1 "jobs/{id}/confusion", ROLE_VIEWER, api_job_confusion, "Evaluates the job's model on its test set, once, and gives what it takes for what: the confusion matrix, and the samples with the greatest loss.", NULL, NULL, 200, "Scored", ROUTE_WAITS},
+    {"GET", V1 "jobs/{id}/confusion", ROLE_VIEWER, api_job_confusion, "Evaluates the job's model on its test set, once, and gives the confusion matrix and the samples with the greatest loss.", NULL, NULL, 200, "Scored", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/logs", ROLE_VIEWER, api_job_logs, "Gives a log as text; a Range header reads on from where one was. With all, every log: the last lines of each.", logs_params, NULL, 200, "text/plain", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts", ROLE_VIEWER, api_job_artifacts, "Lists a job's artifacts.", NULL, NULL, 200, "ArtifactList", ROUTE_WAITS},
     {"GET", V1 "jobs/{id}/artifacts/{name}", ROLE_VIEWER, api_job_artifact, "Downloads an artifact, by its name as the list has it, a slash as it is or as %2F; Range and If-None-Match are honoured.", NULL, NULL, 200, "application/octet-stream", ROUTE_FILES},

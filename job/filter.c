@@ -61,8 +61,9 @@ static int parse_one(struct condition *c, const char *text, size_t n, struct err
     snprintf(c->path, sizeof c->path, "%.*s", (int)(key < FILTER_PATH ? key : 0), text);
     if (!filter_is_path(c->path) || left >= FILTER_TEXT) {
         return err_set(e, ERR_INVALID, "the condition '%.*s' %s", (int)(n < 100 ? n : 100), text,
-                       left >= FILTER_TEXT ? "has too long a value"
-                                           : "begins with no path of keys with dots between");
+                       left >= FILTER_TEXT
+                           ? "has too long a value"
+                           : "does not begin with a path of keys with dots between");
     }
     memcpy(c->text, value, left);
     c->text[left] = '\0';

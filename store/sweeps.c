@@ -30,7 +30,7 @@ static int state_of(redisReply *r, const char *id, struct err *e)
     const char *text = NULL;
     int got = r ? reply_text(r, &text, NULL, e) : store_failed(e), state = -1;
     if (got > 0 && (state = sweep_state_find(text)) < 0) {
-        got = err_set(e, ERR_DATA, "sweep '%s' has the strange state '%.40s'", id, text);
+        got = err_set(e, ERR_DATA, "sweep '%s' has the unknown state '%.40s'", id, text);
     }
     if (r) {
         freeReplyObject(r);

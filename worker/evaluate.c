@@ -113,10 +113,9 @@ static int choose_data(struct evaluate *v, json_t *data, struct err *e)
     const struct catalog_entry *format = ask->format ? catalog_find(CATALOG_FORMAT, ask->format)
                                                      : catalog_get(dataset_detect(v->roots, path));
     if (!format) {
-        return ask->format
-                   ? err_set(e, ERR_INVALID, "there is no data format '%.40s'", ask->format)
-                   : err_set(e, ERR_DATA, "'%.200s' is no data set of a format that is known here",
-                             ask->data);
+        return ask->format ? err_set(e, ERR_INVALID, "there is no data format '%.40s'", ask->format)
+                           : err_set(e, ERR_DATA, "'%.200s' is not a data set of a known format",
+                                     ask->data);
     }
     const char *before = json_string_value(json_object_get(data, "format"));
     if (before && strcmp(before, format->name) != 0) { /* parameters of the other format */

@@ -53,7 +53,7 @@ int ignore_init(struct ignore *g, const char *folder, struct err *e)
         return 0;
     }
     if (!S_ISREG(st.st_mode)) {
-        return err_set(e, ERR_INVALID, "'%.300s' is no file", path);
+        return err_set(e, ERR_INVALID, "'%.300s' is not a file", path);
     }
     char *text = proc_read_file(path, FILE_BYTES, NULL, e), *rest = NULL;
     if (!text) {

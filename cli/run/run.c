@@ -30,7 +30,7 @@ const struct opt run_options[] = {
     {"strategy", "NAME", OPT_STRING, NULL, 0, 0,
      "how they train together (`evenstep catalog` lists them; default: the service's)"},
     {"set", "POINTER=VALUE", OPT_LIST, NULL, 0, 0,
-     "a place of the job's spec, such as /batching/policy=equal"},
+     "a value of the job's spec, such as /batching/policy=equal"},
     {"python", "PATH", OPT_STRING, "python3", 0, 0,
      "interpreter of a FILE that ends in .py: a name, or a path that the nodes have; another FILE "
      "runs itself"},

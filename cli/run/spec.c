@@ -76,7 +76,7 @@ int run_program_find(struct run_program *p, const char *file, const char *folder
     }
     const char *why = p->is_python ? NULL : refusal_of_program(real);
     if (why) {
-        return err_set(e, ERR_INVALID, "'%.200s' is no program: %s", file, why);
+        return err_set(e, ERR_INVALID, "'%.200s' is not a program: %s", file, why);
     }
     const char *last = strrchr(real, '/') + 1;
     snprintf(p->name, sizeof p->name, "%.*s", (int)strlen(last) - (p->is_python ? 3 : 0), last);
@@ -186,7 +186,8 @@ static int set_variable(json_t *env, const char *text, struct err *e)
     }
     return n < KEY_BYTES && json_object_set_new(env, name, json_string(value)) == 0
                ? 0
-               : err_set(e, ERR_INVALID, "--env '%.100s': the name is too long, or no UTF-8", text);
+               : err_set(e, ERR_INVALID, "--env '%.100s': the name is too long, or not UTF-8",
+                         text);
 }
 
 static int set_environment(json_t *program, const struct opt_values *options, struct err *e)
@@ -210,7 +211,7 @@ static int add_text(json_t *list, const char *text, struct err *e)
 {
     return json_array_append_new(list, json_string(text)) == 0
                ? 0
-               : err_set(e, ERR_INVALID, "the argument '%.100s' is no UTF-8", text);
+               : err_set(e, ERR_INVALID, "the argument '%.100s' is not UTF-8", text);
 }
 
 static int fill_program(json_t *program, const struct run_program *p, const char *python, bool ddp,

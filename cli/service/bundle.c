@@ -60,7 +60,7 @@ static int take_found(struct bundle *b, FTS *walk, FTSENT *found, struct err *e)
     case FTS_SLNONE:
         return hidden ? 0 : err_set(e, ERR_INVALID, "the link '%.200s' leads nowhere", path);
     case FTS_DEFAULT:
-        return hidden ? 0 : err_set(e, ERR_INVALID, "'%.200s' is no plain file", path);
+        return hidden ? 0 : err_set(e, ERR_INVALID, "'%.200s' is not a plain file", path);
     default:
         errno = found->fts_errno;
         return err_errno(e, ERR_INVALID, "cannot read '%.200s'", found->fts_path);

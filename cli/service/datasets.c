@@ -49,7 +49,7 @@ static void print_one(const json_t *answer)
     printf("%s: %s, %lld training samples%s\n", jsonx_string_at(answer, "path"),
            jsonx_string_at(answer, "format"),
            (long long)json_integer_value(json_object_get(answer, "samples")),
-           json_array_size(classes) > 0 ? "" : ", targets that are no labels");
+           json_array_size(classes) > 0 ? "" : ", targets that are not labels");
     if (json_array_size(classes) > 0) {
         columns_print(classes, columns, "", stdout);
     }

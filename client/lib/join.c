@@ -40,7 +40,7 @@ static int check_welcome(const struct wire_message *m, const struct es_about *ab
     int64_t params = m->welcome.n_params * (int64_t)sizeof(float);
 
     if (m->type != WIRE_WELCOME || m->welcome.magic != WIRE_MAGIC) {
-        return es_fail("cannot join: what answers at EVENSTEP_SOCKET is no rank of Evenstep");
+        return es_fail("cannot join: what answers at EVENSTEP_SOCKET is not a rank of Evenstep");
     }
     if (m->welcome.version != WIRE_VERSION) {
         return es_fail("cannot join: the rank speaks version %u of the protocol, this program %u",

@@ -73,7 +73,8 @@ PUBLIC int es_epochs(double epochs)
     if (s->started) {
         return es_fail("es_epochs: the run has started; its length is told before es_start");
     }
-    return epochs > 0 ? talk_send(s, &m, -1) : es_fail("es_epochs: %g epochs are none", epochs);
+    return epochs > 0 ? talk_send(s, &m, -1)
+                      : es_fail("es_epochs: expected more than 0 epochs, not %g", epochs);
 }
 
 PUBLIC int es_epochs_at_least(double epochs)
@@ -83,11 +84,10 @@ PUBLIC int es_epochs_at_least(double epochs)
     if (es_usable("es_epochs_at_least") < 0) {
         return -1;
     }
-    return epochs > 0 && isfinite(epochs) ? talk_send(&es_session, &m, -1)
-                                          : es_fail(
-                                                "es_epochs_at_least: %g epochs are none or "
-                                                "without end",
-                                                epochs);
+    if (epochs <= 0 || !isfinite(epochs)) {
+        return es_fail("es_epochs_at_least: expected a finite number above 0, not %g", epochs);
+    }
+    return talk_send(&es_session, &m, -1);
 }
 
 /* An open pass is given up before: nothing after it would sum its gradients. */

@@ -205,7 +205,7 @@ static const char *wrong_with(const char *name, const struct tar_header *h)
                  {'6', "is a named pipe"},       {'S', "is a sparse file"}};
     int64_t mode = number_of(h->mode, sizeof h->mode);
     if (name[text_unsafe(name, strlen(name))]) {
-        return "has a name that is no UTF-8 text, or has control characters";
+        return "has a name that is not UTF-8, or has control characters";
     }
     if (strlen(name) >= TAR_NAME) {
         return "has too long a name";

@@ -149,8 +149,7 @@ static int address_towards(const char *host, const char *port, struct sockaddr_s
         }
     }
     freeaddrinfo(list);
-    return found == 0 ? 0
-                      : err_set(e, ERR_UNAVAILABLE, "there is no way from this host to '%s'", host);
+    return found == 0 ? 0 : err_set(e, ERR_UNAVAILABLE, "this host has no route to '%s'", host);
 }
 
 const char *host_of_redis(const char *url)

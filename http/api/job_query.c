@@ -94,7 +94,7 @@ static void check_rest(struct jsonx_problems *problems, const char *param,
     if (type[0] == '[' || strcmp(type, "Tags") == 0 || is_object != (*rest == '.')) {
         jsonx_problem(problems, param,
                       is_object ? "'%s' of a job has several values, such as %s.%s"
-                                : "'%s' of a job is no value that can be compared",
+                                : "'%s' of a job cannot be compared",
                       field->name, field->name,
                       is_spec ? "model"
                       : n     ? all[0].name
@@ -135,7 +135,7 @@ static void check_tags(struct jsonx_problems *problems, const char *tags)
     char tag[KEY_BYTES];
     while (words_next(&tags, tag, sizeof(tag))) {
         if (!tag_valid(tag)) {
-            jsonx_problem(problems, "tag", "'%s' is no tag of a job", tag);
+            jsonx_problem(problems, "tag", "'%s' cannot be the tag of a job", tag);
         }
     }
 }
@@ -144,10 +144,11 @@ void job_query_check_order(const char *order, struct jsonx_problems *problems)
 {
     const char *path = order + (*order == '-');
     if (!filter_is_path(path)) {
-        jsonx_problem(problems, "sort",
-                      "'%.60s' is no order, expected created, -created, priority, name, or a path "
-                      "such as -metrics.best_test_accuracy",
-                      order);
+        jsonx_problem(
+            problems, "sort",
+            "'%.60s' is not an order: expected created, -created, priority, name, or a path "
+            "such as -metrics.best_test_accuracy",
+            order);
     } else {
         check_path(problems, "sort", path);
     }

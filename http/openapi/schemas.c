@@ -298,7 +298,7 @@ const struct schema schemas[] = {
      "A data set."},
     {"DatasetShown",
      "path:string format:string samples:integer classes:[DatasetClass] examples:[DatasetExample]",
-     "A data set's training samples: counts by class, and 16 of them. Targets that are no labels: "
+     "A data set's training samples: counts by class, and 16 of them. Targets that are not labels: "
      "no classes."},
     {"UploadedDataset",
      "path:string digest:sha256 files:integer bytes:integer uploaded:time by:string format:string "
@@ -313,7 +313,7 @@ const struct schema schemas[] = {
      "~used:time ~by:string ~description:string ~command:[string] "
      "~arguments:{string} ~device:string ~needs:{string}",
      "A user's program. `kind`: operator (by name) or uploaded (by digest: SHA-256, in hex, of "
-     "what is in it). what follows `by` is its "
+     "what is in it). What follows `by` is its "
      "manifest's."},
     {"ProgramKind", "=operator|uploaded", "Who brought a program."},
     {"Role", "=viewer|operator|programs|admin",

@@ -156,7 +156,7 @@ int form_check_framing(struct request *q)
     int refused = 0;
     if (f.malformed > 0) {
         refused = refuse_malformed(q,
-                                   "a header of this request has a name that is none, more than "
+                                   "a header of this request has a malformed name, more than "
                                    "one line, or a control character in its value");
     } else if (f.lengths > 1) {
         refused = refuse_malformed(q, "this request has several Content-Length headers");
@@ -298,7 +298,7 @@ int form_check_conditions(struct request *q)
     if (!wanted || accept_etags(wanted)) {
         return 0;
     }
-    snprintf(detail, sizeof(detail), "If-Match is '%.100s', which is no list of ETags", wanted);
+    snprintf(detail, sizeof(detail), "If-Match is '%.100s', which is not a list of ETags", wanted);
     return form_refuse(q, 400, err_name(ERR_SYNTAX), err_title(ERR_SYNTAX), detail,
                        "send the ETag as it came, with its quotes, or *");
 }

@@ -80,8 +80,7 @@ static void read_device(struct fields *f)
     const struct device_kind *kind = device ? device_kind_of(device) : NULL;
     if (device && (!kind || strcmp(kind->name, device) != 0)) {
         device_kind_forms(forms, sizeof forms);
-        fields_problem(f, "device", "'%s' is no kind of device, which are written %s", device,
-                       forms);
+        fields_problem(f, "device", "'%s' is not a kind of device: expected %s", device, forms);
     } else if (device) {
         json_object_set_new(f->full, "device", json_string(device));
     }

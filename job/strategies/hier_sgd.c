@@ -26,7 +26,7 @@ void hier_sgd_check(const struct jobspec *spec, struct jsonx_problems *problems)
     int k1 = (int)strategy_param(s, "k1"), k2 = (int)strategy_param(s, "k2");
     if (k1 > 0 && k2 % k1 != 0) {
         jsonx_problem(problems, "/strategy/k2",
-                      "'k2' must be a multiple of 'k1', but %d is none of %d", k2, k1);
+                      "'k2' must be a multiple of 'k1', and %d is not a multiple of %d", k2, k1);
     }
     if (s->group_size > 0) {
         check_group_size(spec, s->group_size, problems);

@@ -12,8 +12,7 @@ int sweep_record_read(struct sweep_record *out, const json_t *kept, struct err *
     memset(out, 0, sizeof *out);
     out->owner = sweep_record_owner(kept);
     if (state < 0) {
-        return err_set(e, ERR_DATA, "a sweep is kept in the state '%.40s', which there is not",
-                       word);
+        return err_set(e, ERR_DATA, "a sweep in the store has the unknown state '%.40s'", word);
     }
     out->state = (enum sweep_state)state;
     if ((rc = sweep_read(&out->sweep, json_object_get(kept, "document"), e)) < 0) {

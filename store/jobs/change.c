@@ -71,7 +71,7 @@ int store_created(const redisReply *r, const char *what, char id[STORE_ID], stru
     const char *given = "";
     if (reply_array(r, 2, e) < 2 || reply_int(r->element[0], &how, e) < 0 ||
         reply_text(r->element[1], &given, NULL, e) < 0) {
-        return err_set(e, ERR_DATA, "the store answered strangely when a %s was made", what);
+        return err_set(e, ERR_DATA, "the store's answer to a new %s is malformed", what);
     }
     if (how == MADE_OF_ANOTHER_SPEC) {
         return err_set(e, ERR_CONFLICT,

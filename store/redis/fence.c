@@ -72,7 +72,8 @@ static int read_leader(const redisReply *r, struct store_leader *out, struct err
     int64_t age = 0;
     if (r->elements < 5 || reply_text(r->element[2], &instance, NULL, e) < 0 ||
         reply_text(r->element[3], &who, &n, e) < 0 || reply_int(r->element[4], &age, e) < 0) {
-        return err_set(e, ERR_DATA, "the store answered strangely about the coordinator's lease");
+        return err_set(e, ERR_DATA,
+                       "the store's answer about the coordinator's lease is malformed");
     }
     snprintf(out->instance, sizeof out->instance, "%s", instance);
     out->who = n ? jsonx_parse(who, n, NULL) : NULL;

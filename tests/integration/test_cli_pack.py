@@ -89,15 +89,15 @@ def test_pipes_files_and_folders_that_are_no_program_are_told_and_nothing_hangs(
     os.mkfifo(program / "pipe.py")
     (program / "data").write_text("1 2 3")
     (program / "data").chmod(0o755)
-    for name, said in (("pipe.py", "is no file"), ("data", "is no program: it is neither a script"),
-                       (".", "is a folder")):
+    for name, said in (("pipe.py", "is not a file"), (".", "is a folder"),
+                       ("data", "is not a program: it is neither a script")):
         _, err, status = run(program / name, **nobody)
         assert status == 2 and said in err, err
     (program / ".evenstepignore").unlink()
     os.mkfifo(program / ".evenstepignore")
     _, err, status = run(program / "counting.py", **nobody)
-    assert status == 2 and ".evenstepignore' is no file" in err
-    with pytest.raises(PackError, match="is no file"):
+    assert status == 2 and ".evenstepignore' is not a file" in err
+    with pytest.raises(PackError, match="is not a file"):
         pack(program)
 
 

@@ -56,11 +56,11 @@ def test_what_the_program_writes_into_its_folder_is_named_since_it_goes_with_it(
         "os.mkdir('logs')\nopen('logs/loss.txt', 'w').close()\nopen('model.pt', 'w').close()\n")
     _, err, status = run("--workers", "2", program / "saves.py", service=service)
     assert status == 0, err
-    line, = (line for line in err.splitlines() if "goes with the run" in line)
+    line, = (line for line in err.splitlines() if "folder is removed" in line)
     assert "logs/loss.txt" in line and "model.pt" in line and "$EVENSTEP_OUTPUT" in line
     assert "counting.py" not in line
     _, err, status = run("--workers", "2", program / "counting.py", service=service)
-    assert status == 0 and "goes with the run" not in err, err
+    assert status == 0 and "folder is removed" not in err, err
 
 
 def test_the_same_folder_is_the_same_program(service, program):

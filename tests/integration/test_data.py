@@ -270,14 +270,14 @@ def test_a_pipe_among_the_files_is_refused_and_holds_nobody_up(service, root):
         shutil.copytree(root / source, root / folder)
         (root / folder / file).unlink()
         os.mkfifo(root / folder / file)
-        assert f"'{file}' is no regular file" in refusal(
+        assert f"'{file}' is not a regular file" in refusal(
             service, cifar(
                 data={"format": source.replace("files", "cifar-10").replace("digits", "idx")
                       .replace("vectors", "npy"), "path": folder}))
     assert "files" in [d["path"] for d in service.get("datasets").json()["datasets"]]
     os.mkfifo(root / "pipe.safetensors")
     assert ("/init" in (said := refusal(service, cifar(init="pipe.safetensors")))
-            and "it is no regular file" in said)
+            and "it is not a regular file" in said)
 
 
 def test_swapped_and_altered_idx_files_are_refused(service, root):

@@ -311,7 +311,7 @@ int safetensors_open(struct safetensors *s, const char *path, bool verify, struc
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* of a pipe nobody may write to */
     if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
         close(fd);
-        return err_set(e, ERR_DATA, "cannot read '%.200s': it is no regular file", path);
+        return err_set(e, ERR_DATA, "cannot read '%.200s': it is not a regular file", path);
     }
     if (fd < 0 || fstat(fd, &st) < 0) {
         int rc = err_errno(e, ERR_IO, "cannot read '%.200s'", path);

@@ -144,7 +144,7 @@ int dataset_file(const char *roots, const char *dir, const char *name, char *out
     struct stat st;
     if (rc == RESOLVED_FOUND && stat(out, &st) == 0 &&
         !S_ISREG(st.st_mode)) { /* opening a pipe would wait for a writer */
-        return err_set(e, ERR_DATA, "'%s' is no regular file", name);
+        return err_set(e, ERR_DATA, "'%s' is not a regular file", name);
     }
     return rc < 0 ? rc : 0;
 }

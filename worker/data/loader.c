@@ -296,7 +296,7 @@ void loader_feed(struct loader *l, struct device *dev)
     if (!l->dev && dev->ops->feed) {
         slots_release(l); /* they are made anew, as feeds */
         l->feeds = dev;
-        log_info("loader", "samples go to the device beside the step before", "device=%s",
+        log_info("loader", "samples are copied to the device during the step before", "device=%s",
                  dev->ops->name);
     }
 }

@@ -52,7 +52,7 @@ static int take(struct comm *c, void *out, size_t bytes, struct err *e)
 static json_t *take_counters(struct comm *c, int32_t bytes, struct err *e)
 {
     if (bytes < 1 || bytes > TEXT_MOST) {
-        err_set(e, ERR_PEER, "the keeper's word to a worker that joins is malformed");
+        err_set(e, ERR_PEER, "the keeper's message to a worker that joins is malformed");
         return NULL;
     }
     char *text = calloc(1, (size_t)bytes + 1);

@@ -32,7 +32,7 @@ def _files(folder):
                 continue
             about = os.stat(path)
             if not stat.S_ISREG(about.st_mode):
-                raise PackError("'%s' is no plain file" % path)
+                raise PackError("'%s' is not a plain file" % path)
             found[os.path.relpath(path, folder)] = about.st_size
     return dict(sorted(found.items(), key=lambda one: os.fsencode(one[0])))
 

@@ -27,7 +27,7 @@ def _patterns(folder):
     patterns = list(ALWAYS)
     path = os.path.join(folder, IGNORE)
     if os.path.exists(path) and not os.path.isfile(path):
-        raise PackError("'%s' is no file" % path)
+        raise PackError("'%s' is not a file" % path)
     if os.path.exists(path):
         with open(path, encoding="utf-8", errors="surrogateescape") as lines:
             for line in (line.rstrip(" \t\r\n") for line in lines):

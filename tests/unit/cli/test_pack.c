@@ -159,7 +159,7 @@ static void an_ignore_file_that_is_a_pipe_is_refused_and_hangs_nobody(void **sta
     snprintf(path, sizeof path, "%s/.evenstepignore", dir);
     assert_int_equal(mkfifo(path, 0644), 0);
     alarm(20);
-    assert_refused(ERR_INVALID, "is no file");
+    assert_refused(ERR_INVALID, "is not a file");
     alarm(0);
 }
 

@@ -207,9 +207,9 @@ static void every_refused_entry_is_told_with_its_name(void **state)
         {"what", 'Z', 0644, "'what' is neither a plain file nor a folder"},
         {"su", '0', 04755, "'su' is set-uid"},
         {"sg", '0', 02755, "'sg' is set-uid"},
-        {"line\nbreak", '0', 0644, "'line\\u000abreak' has a name that is no UTF-8"},
-        {"\xff", '0', 0644, "'\\xff' has a name that is no UTF-8"},
-        {"x\xe2\x80\xaeyp.exe", '0', 0644, "'x\\u202eyp.exe' has a name that is no UTF-8"},
+        {"line\nbreak", '0', 0644, "'line\\u000abreak' has a name that is not UTF-8"},
+        {"\xff", '0', 0644, "'\\xff' has a name that is not UTF-8"},
+        {"x\xe2\x80\xaeyp.exe", '0', 0644, "'x\\u202eyp.exe' has a name that is not UTF-8"},
     };
     enum { CASES = sizeof cases / sizeof cases[0] };
     struct tape *t = tape_new();

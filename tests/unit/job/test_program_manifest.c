@@ -55,7 +55,7 @@ static void what_is_wrong_in_a_manifest_is_said_with_its_place(void **state)
     refused("{\"arguments\": []}", "/m/arguments", "object of types");
     refused("{\"arguments\": {\"--lr\": \"float\"}}", "/m/arguments",
             "the type of '--lr' must be number, integer, text or flag");
-    refused("{\"device\": \"gpu\"}", "/m/device", "is no kind of device");
+    refused("{\"device\": \"gpu\"}", "/m/device", "is not a kind of device");
     refused("{\"needs\": [\"torch\"]}", "/m/needs", "object of at most 64 versions");
     refused("{\"needs\": {\"left-pad\": \"\"}}", "/m/needs", "'left-pad'");
     refused("{\"needs\": {\"torch\": \">=2\"}}", "/m/needs", "least version of 'torch'");

@@ -401,7 +401,7 @@ int comm_broadcast(struct comm *c, int root, void *data, size_t bytes, struct er
             rc = comm_wait(c, &m.op, e);
         }
     }
-    return rc < 0 ? err_prefix(e, "cannot hand out the start") : 0;
+    return rc < 0 ? err_prefix(e, "cannot broadcast between the ranks") : 0;
 }
 
 /* Dissemination (Hensgen, Finkel & Manber, 1988): after round k every rank has heard from the 2^k
@@ -418,5 +418,5 @@ int comm_meet(struct comm *c, struct err *e)
         rc = comm_wait(c, &out.op, came < 0 ? NULL : e);
         rc = came < 0 ? came : rc;
     }
-    return rc < 0 ? err_prefix(e, "cannot meet the other ranks") : 0;
+    return rc < 0 ? err_prefix(e, "cannot wait for the other ranks at a barrier") : 0;
 }

@@ -319,7 +319,7 @@ static void tell_what_goes(const struct results *r)
     int n = name_files(r, &names);
     if (n > 0 && !names.failed) {
         snprintf(line, sizeof(line),
-                 "evenstep: what the program wrote into its folder goes with the run: %.1500s%s; "
+                 "evenstep: the program's folder is removed, with what it wrote there: %.1500s%s; "
                  "what it writes beneath $EVENSTEP_OUTPUT stays",
                  names.data, n > NAMED_MOST ? ", …" : "");
         log_info("program", "says", "line=%s", log_quote(quoted, sizeof(quoted), line));
