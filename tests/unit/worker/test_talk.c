@@ -1,109 +1,8 @@
 /* What a rank and its program say to each other between steps (worker/program/step/talk.c): the
  * test is the program, at the other end of the socket. With real programs: tests/client. */
-#include "tests/unit/worker/fixture.h"
+#include "program_alone.h"
 
-#include <math.h>
-#include <sys/socket.h>
-
-#include "worker/program/engine_parts.h"
-
-static struct rank { /* and its program's end of the socket */
-    struct jobspec *spec;
-    struct telemetry telemetry;
-    struct trainer_env env;
-    struct program p;
-    struct program_engine g;
-    int program;
-} rank;
-
-enum { SLOTS = 4 };
-
-/* In step 0, whose gradients the program has sent; its slice is the first of two. */
-static void begin(void)
-{
-    int ends[2];
-    memset(&rank, 0, sizeof rank);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-    rank.spec = make_spec(
-        "{\"program\": {\"command\": [\"train\"]}, \"workers\": 2, \"epochs\": 3, "
-        "\"strategy\": {\"type\": \"sync\"}, "
-        "\"batching\": {\"global_batch\": 16}}");
-    rank.env = (struct trainer_env){.spec = rank.spec, .telemetry = &rank.telemetry};
-    rank.p.link = LINK_NONE;
-    rank.p.link.fd = ends[0];
-    rank.p.link.child = &rank.p.child;
-    snprintf(rank.p.link.who, sizeof rank.p.link.who, "the program of rank 1 on 'fast'");
-    rank.p.slots = SLOTS;
-    rank.g.p = &rank.p;
-    rank.g.base.env = &rank.env;
-    rank.g.doing = AWAITS_GO;
-    metrics_init(&rank.g.metrics);
-    rank.program = ends[1];
-}
-
-static void end(void)
-{
-    close(rank.p.link.fd);
-    close(rank.program);
-    drop_spec(rank.spec);
-}
-
-/* ---- the program ----------------------------------------------------------------------------- */
-
-static void program_says(const struct wire_message *m)
-{
-    assert_int_equal(send(rank.program, m, sizeof *m, 0), sizeof *m);
-}
-
-static void says(uint32_t type, uint32_t flags)
-{
-    struct wire_message m = {.type = type, .flags = flags};
-    program_says(&m);
-}
-
-static void begins(int64_t number, uint32_t flags)
-{
-    struct wire_message m = {.type = WIRE_BEGIN, .flags = flags, .slice.number = number};
-    program_says(&m);
-}
-
-static void ends_epoch(int64_t epoch)
-{
-    struct wire_message m = {.type = WIRE_EPOCH_END, .slice.epoch = epoch};
-    program_says(&m);
-}
-
-static void says_text(uint32_t type, uint32_t flags, const char *text)
-{
-    char room[CMSG_SPACE(sizeof(int))] = {0};
-    struct wire_message m = {.type = type, .flags = flags};
-    struct iovec one = {&m, sizeof m};
-    struct msghdr h = {
-        .msg_iov = &one, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&h);
-    int fd = link_memfd(text, strlen(text));
-    *c = (struct cmsghdr){
-        .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    assert_int_equal(sendmsg(rank.program, &h, 0), sizeof m);
-    close(fd);
-}
-
-/* What it hears next; type 0: nothing. */
-static struct wire_message hears(void)
-{
-    struct wire_message m = {0};
-    ssize_t got = recv(rank.program, &m, sizeof m, MSG_DONTWAIT);
-    assert_true(got == (ssize_t)sizeof m || got < 0);
-    return m;
-}
-
-static void heard(uint32_t type, uint32_t flags)
-{
-    struct wire_message m = hears();
-    assert_int_equal(m.type, type);
-    assert_int_equal(m.flags, flags);
-}
+#include "no_messages.h"
 
 /* ---- hearing --------------------------------------------------------------------------------- */
 
@@ -182,6 +81,31 @@ static void a_step_is_made_once_the_program_says_what_follows_it(void **state)
     end();
 }
 
+static void leaves_without_a_word(int status)
+{
+    close(rank.program);
+    rank.program = -1;
+    rank.p.child.reaped = true;
+    rank.p.child.status = status << 8;
+}
+
+static void one_that_ends_without_a_word_is_an_error(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    begin();
+    rank.g.own_step = OWN_STEP;
+    leaves_without_a_word(3);
+    FAILS(talk_hear(&rank.g, &m, &err_), ERR_PEER, "ended with exit code 3");
+    assert_true(rank.p.link.gone && rank.g.own_step == OWN_STEP);
+    rank.g.answered = -1;
+    FAILS(talk_settle(&rank.g, &err_), ERR_PEER, "ended with exit code 3");
+    rank.g.doing = HELD;
+    rank.g.held_at = WIRE_LEAVE;
+    FAILS(talk_go_on(&rank.g, 0, &err_), ERR_PEER, "ended with exit code 3");
+    end();
+}
+
 /* ---- saying ---------------------------------------------------------------------------------- */
 
 static void go_says_who_makes_the_step(void **state)
@@ -201,11 +125,13 @@ static void go_says_who_makes_the_step(void **state)
         rank.g.doing = AWAITS_GO;
         rank.g.own_step = NO_STEP;
         rank.g.holding = !cases[i].holding;
+        rank.g.gave = true; /* of the step before: forgotten with parameters that are given anew */
         OK(talk_say(&rank.g, WIRE_GO, cases[i].flags, &err_));
         heard(WIRE_GO, cases[i].flags);
         assert_int_equal(rank.g.doing, WORKS);
         assert_int_equal(rank.g.own_step, cases[i].own);
         assert_int_equal(rank.g.holding, cases[i].holding);
+        assert_int_equal(rank.g.gave, !(cases[i].flags & WIRE_SKIP_STEP));
     }
     end();
 }
@@ -264,6 +190,7 @@ static void an_epoch_ends_where_its_last_slice_was(void **state)
     (void)state;
     begin();
     *ahead_told(&rank.g, 0) = WIRE_EPOCH_LAST;
+    rank.g.averages = true;
     ends_epoch(0);
     OK(talk_settle(&rank.g, &err_));
     assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_EPOCH_END && !rank.g.early);
@@ -289,6 +216,50 @@ static void a_loop_over_steps_may_end_within_an_epoch(void **state)
         assert_true(rank.g.doing == HELD && rank.g.early == averages);
         end();
     }
+}
+
+static double further_weight;
+static int n_further;
+
+static int sum_further(void *ctx, double weight, enum further_pass how, struct err *e)
+{
+    (void)ctx;
+    further_weight = weight;
+    n_further++;
+    return how == PASS_MADE ? 0 : err_set(e, ERR_DATA, "the pass failed");
+}
+
+/* All passes over the step are summed before its parameters are read. */
+static void further_passes_come_before_it_stands_still(void **state)
+{
+    struct wire_message m = {.type = WIRE_GRADIENTS, .gradients.weight = 5};
+    struct comm comm;
+    struct silent wire = {{&no_messages}, 0, 3};
+    (void)state;
+    begin();
+    OK(comm_init(&comm, &wire.t, 2, 1, &err_));
+    rank.env.comm = &comm;
+    rank.g.base.further = sum_further;
+    rank.g.base.idle = -1;
+    n_further = 0;
+    for (int i = 0; i < 2; i++) {
+        begins(0, WIRE_AGAIN);
+        program_says(&m);
+    }
+    begins(1, 0);
+    OK(talk_settle(&rank.g, &err_));
+    assert_true(n_further == 2 && further_weight == 5);
+    assert_true(rank.g.doing == HELD && rank.g.held_at == WIRE_BEGIN && rank.g.begun_last == 1);
+    for (int i = 0; i < 3; i++) { /* after the step, and after each further pass */
+        heard(WIRE_GO, WIRE_HOLD);
+    }
+    rank.g.doing = AWAITS_GO;
+    m.flags = WIRE_VOID;
+    begins(1, WIRE_AGAIN);
+    program_says(&m);
+    FAILS(talk_settle(&rank.g, &err_), ERR_DATA, "the pass failed");
+    comm_release(&comm);
+    end();
 }
 
 static void what_is_out_of_turn_is_an_error(void **state)
@@ -431,12 +402,14 @@ int main(void)
         cmocka_unit_test(a_descriptor_that_comes_along_is_the_callers_or_closed),
         cmocka_unit_test(what_a_program_that_gives_up_says_is_the_error),
         cmocka_unit_test(a_step_is_made_once_the_program_says_what_follows_it),
+        cmocka_unit_test(one_that_ends_without_a_word_is_an_error),
         cmocka_unit_test(go_says_who_makes_the_step),
         cmocka_unit_test(to_a_process_that_has_ended_nothing_is_said),
         cmocka_unit_test(it_settles_where_the_next_step_begins),
         cmocka_unit_test(one_that_works_without_a_hold_is_not_waited_for),
         cmocka_unit_test(an_epoch_ends_where_its_last_slice_was),
         cmocka_unit_test(a_loop_over_steps_may_end_within_an_epoch),
+        cmocka_unit_test(further_passes_come_before_it_stands_still),
         cmocka_unit_test(what_is_out_of_turn_is_an_error),
         cmocka_unit_test(it_leaves_after_the_last_slice_of_the_run),
         cmocka_unit_test(when_it_may_leave),
