@@ -63,6 +63,62 @@ static void all_go_back_to_the_average_and_what_came_since_is_undone(void **stat
     leave(as_it_was);
 }
 
+/* What came since the average before is counted once, however often it was made. */
+static void steps_count_once_all_have_averaged_them(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *p = stand_between_averages(1, 1);
+    for (int i = 0; i < 2; i++) {
+        step_alone(p);
+        average(p);
+    }
+    step_alone(p);
+    dies(3);
+    ask(p, 1);
+    struct verdict v = decides(1, 2, 0);
+    say(p, &v);
+    assert_int_equal(survival_recover(p->s, -ERR_CANCELLED, NULL, &err_), RECOVERED);
+    step_alone(p);
+    average(p);
+    dies(2);
+    struct verdict two = {.saying = KEEPER_ASKS,
+                          .members = {.round = 2, .n_lost = 2, .lost = {3, 2}}};
+    say(p, &two);
+    two.saying = KEEPER_DECIDES;
+    two.step = 3;
+    two.sizes[0] = two.sizes[1] = 8;
+    say(p, &two);
+    assert_int_equal(survival_recover(p->s, -ERR_CANCELLED, NULL, &err_), RECOVERED);
+    const struct tally *lost = word(p, 0)->standing.lost;
+    assert_true(lost[0].steps == 2 && lost[0].samples == 6);
+    lost = word(p, 1)->standing.lost;
+    assert_true(lost[0].steps == 2 && lost[0].samples == 6);
+    assert_true(lost[1].steps == 3 && lost[1].samples == 12); /* 4 of each 16 */
+    leave(p);
+}
+
+static void an_average_that_was_evaluated_stays_so(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *p = stand_between_averages(1, 1);
+    step_alone(p);
+    average(p);
+    OK(lockstep_take_evaluation(&p->l, 0.5, 0.75, 20, &err_));
+    survival_evaluated(p->s);
+    step_alone(p);
+    dies(3);
+    ask(p, 1);
+    struct verdict v = decides(1, 1, 0);
+    v.evaluated = 1;
+    say(p, &v);
+    assert_int_equal(survival_recover(p->s, -ERR_CANCELLED, NULL, &err_), RECOVERED);
+    assert_int_equal(word(p, 0)->standing.evaluated, 1);
+    assert_true(p->l.at.evaluated_here && p->l.at.last_loss == 0.5);
+    leave(p);
+}
+
 static void one_behind_an_average_takes_it(void **state)
 {
     (void)state;
@@ -222,6 +278,7 @@ static void one_that_comes_back_gets_everything(void **state)
     struct place *p = rank_0_without_1(), *back = stand(1, 1);
     coordinator.seats[1] = 1; /* started again, and not lost in that seat */
     coordinator.n_lost = 0;
+    assert_int_equal(p->doors, 1); /* since its loss */
     assert_int_equal(survival_look(p->s, &err_), 0); /* nobody waits for it yet */
     struct verdict asks = with_rank_1(KEEPER_ASKS), decision = with_rank_1(KEEPER_DECIDES);
     say(p, &asks);
@@ -292,6 +349,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_go_back_to_the_average_and_what_came_since_is_undone),
+        cmocka_unit_test(steps_count_once_all_have_averaged_them),
+        cmocka_unit_test(an_average_that_was_evaluated_stays_so),
         cmocka_unit_test(one_behind_an_average_takes_it),
         cmocka_unit_test(an_average_of_other_steps_is_refused),
         cmocka_unit_test(at_the_end_a_digest_stands_for_the_replica),
