@@ -21,6 +21,22 @@ static void what_no_loss_has_cancelled_is_not_recovered_from(void **state)
     leave(p);
 }
 
+static void who_is_alone_or_hears_of_no_loss_goes_on_with_nobody(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *p = stand(1, 1);
+    assert_true(survival_is_possible(&p->env));
+    p->comm.workers = 2;
+    assert_true(survival_is_possible(&p->env));
+    p->comm.workers = 1;
+    assert_false(survival_is_possible(&p->env));
+    p->comm.workers = W;
+    p->env.lost = NULL;
+    assert_false(survival_is_possible(&p->env));
+    leave(p);
+}
+
 static void it_tells_where_it_stands_and_what_the_lost_one_made(void **state)
 {
     (void)state;
@@ -99,6 +115,27 @@ static void one_behind_gets_the_step_that_others_have_ended(void **state)
     assert_true(row->loss == 3 && row->accuracy == 0.5f);
     assert_int_equal(ahead->n_rows, 0);
     assert_int_equal(behind->n_in, 0);
+    leave(ahead);
+    leave(behind);
+}
+
+static void rank_0_may_be_the_one_behind(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *ahead = stand_in_sync(1, 7), *behind = stand_in_sync(0, 1);
+    begin_step(ahead);
+    begin_step(behind);
+    end_step(ahead, 48, false);
+    dies(3);
+    struct verdict v = decides(1, 1, 1);
+    v.behind[0] = IS_BEHIND;
+    say(ahead, &v);
+    assert_int_equal(recover(ahead), RECOVERED);
+    assert_int_equal(hand_on(ahead, behind), 6);
+    say(behind, &v);
+    assert_int_equal(recover(behind), RECOVERED);
+    assert_same_replica(ahead, behind);
     leave(ahead);
     leave(behind);
 }
@@ -236,9 +273,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_no_loss_has_cancelled_is_not_recovered_from),
+        cmocka_unit_test(who_is_alone_or_hears_of_no_loss_goes_on_with_nobody),
         cmocka_unit_test(it_tells_where_it_stands_and_what_the_lost_one_made),
         cmocka_unit_test(the_step_is_cut_anew_for_those_that_are_left),
         cmocka_unit_test(one_behind_gets_the_step_that_others_have_ended),
+        cmocka_unit_test(rank_0_may_be_the_one_behind),
         cmocka_unit_test(the_step_that_was_given_counts_for_all),
         cmocka_unit_test(one_whose_giver_dies_has_no_state_and_takes_that_of_another),
         cmocka_unit_test(one_that_missed_an_evaluation_gets_its_result),

@@ -278,7 +278,7 @@ static void one_that_comes_back_gets_everything(void **state)
     struct place *p = rank_0_without_1(), *back = stand(1, 1);
     coordinator.seats[1] = 1; /* started again, and not lost in that seat */
     coordinator.n_lost = 0;
-    assert_int_equal(p->doors, 1); /* since its loss */
+    assert_int_equal(p->doors, 1);                   /* since its loss */
     assert_int_equal(survival_look(p->s, &err_), 0); /* nobody waits for it yet */
     struct verdict asks = with_rank_1(KEEPER_ASKS), decision = with_rank_1(KEEPER_DECIDES);
     say(p, &asks);
@@ -312,6 +312,47 @@ static void one_that_comes_back_gets_everything(void **state)
     begin_step(p);
     assert_true(back->l.slice.start == 48 && p->l.slice.start == 48);
     assert_int_equal(back->work.slice.start, p->work.slice.start + p->work.slice.count);
+    leave(p);
+    leave(back);
+}
+
+/* Rank 0 has averaged twice without it; it goes back there when rank 3 dies, too. */
+static void one_that_comes_back_between_averages_has_theirs(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *p = stand_between_averages(0, 7), *back = stand(1, 1);
+    p->env.seats = back->env.seats = say_seats;
+    step_alone(p);
+    average(p);
+    coordinator.seats[1] = 1;
+    p->s->members = (struct members){.round = 1, .n_lost = 1, .lost = {1}};
+    struct verdict asks = with_rank_1(KEEPER_ASKS), decision = with_rank_1(KEEPER_DECIDES);
+    decision.step = 1;
+    assert_int_equal(survival_look(p->s, &err_), 0);
+    p->at_door = 1;
+    say(p, &asks);
+    say(p, &decision);
+    assert_int_equal(survival_recover(p->s, -ERR_CANCELLED, NULL, &err_), RECOVERED);
+    back->env.comes_back = true;
+    hand_on(p, back);
+    say(back, &decision);
+    back->s = survival_new_of_averages(&back->l, false, give_up, back, &err_);
+    assert_non_null(back->s);
+    assert_same_replica(p, back);
+    step_alone(back);
+    fill(back, 3);
+    dies(3);
+    struct verdict v = {.saying = KEEPER_ASKS,
+                        .members = {.round = 3, .n_lost = 1, .lost = {3}, .seat = {0, 1, 0, 0}}};
+    say(back, &v);
+    v.saying = KEEPER_DECIDES;
+    v.step = 1;
+    v.sizes[0] = 16;
+    say(back, &v);
+    assert_int_equal(survival_recover(back->s, -ERR_CANCELLED, NULL, &err_), RECOVERED);
+    assert_true(word(back, 0)->standing.averages == 2 && word(back, 0)->standing.step == 1);
+    assert_same_replica(p, back);
     leave(p);
     leave(back);
 }
@@ -357,6 +398,7 @@ int main(void)
         cmocka_unit_test(without_a_loss_there_is_no_digest),
         cmocka_unit_test(a_loss_at_the_end_has_another_worker_finish),
         cmocka_unit_test(one_that_comes_back_gets_everything),
+        cmocka_unit_test(one_that_comes_back_between_averages_has_theirs),
         cmocka_unit_test(one_that_is_let_in_after_the_end_is_told),
         cmocka_unit_test(one_that_does_not_come_to_the_door_is_an_error),
     };

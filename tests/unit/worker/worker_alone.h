@@ -11,7 +11,7 @@
 
 #include "kernels/device.h"
 #include "worker/exchange/gradients/gradients.h"
-#include "worker/exchange/lockstep/survival/survival.h"
+#include "worker/exchange/lockstep/survival/parts.h"
 
 enum { W = 4, KEEPER = W, PARCELS = 64 };
 
