@@ -56,6 +56,7 @@ static void a_host_header_names_us_by_address_loopback_or_allowed_name(void **st
                  {"127.0.0.1", NULL, "localhost:8080", true},
                  {"127.0.0.1", NULL, "LOCALHOST:8080", true},
                  {"127.0.0.1", NULL, "[::1]:8080", true},
+                 {"::1", NULL, "127.0.0.1:8080", true},
                  {"127.0.0.1", NULL, "127.0.0.1:8081", false},
                  {"0.0.0.0", NULL, "127.0.0.1:8080", true},
                  {"0.0.0.0", NULL, "127.evil.example:8080", false},
