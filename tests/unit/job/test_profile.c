@@ -183,6 +183,26 @@ static void an_outlier_that_repeats_is_a_new_speed(void **state)
     }
 }
 
+/* Sums and squares: by their spread the next fit tells a slope from noise. */
+static void all_that_is_remembered_gets_the_new_speed(void **state)
+{
+    static const double factors[] = {4, 0.25};
+    for (size_t f = 0; f < 2; f++) {
+        struct profile p;
+        profile_init(&p);
+        run(&p, 1, 60, 0, 0.001, 0.01, 40, 40);
+        for (int i = 0; p.turns == 0 && i < 20; i++) {
+            run(&p, 100 + (uint64_t)i, 1, 0, 0.001 * factors[f], 0.01, 40, 40);
+        }
+        assert_int_equal(p.turns, 1);
+        double mean = p.st / p.weight;
+        assert_true(near(mean, 0.040 * factors[f], 0.05));
+        assert_true(near(p.stt / p.weight, mean * mean, 0.01));
+        assert_true(near(p.sbt / p.weight, 40 * mean, 0.01));
+        assert_true(near(p.sbb / p.weight, 1600, 1e-9) && near(p.sb / p.weight, 40, 1e-9));
+    }
+}
+
 static void a_new_speed_is_seen_through_noise_and_outliers(void **state)
 {
     static const struct {
@@ -325,6 +345,7 @@ int main(void)
         cmocka_unit_test(coefficients_are_never_negative),
         cmocka_unit_test(a_single_outlier_moves_the_fit_little),
         cmocka_unit_test(an_outlier_that_repeats_is_a_new_speed),
+        cmocka_unit_test(all_that_is_remembered_gets_the_new_speed),
         cmocka_unit_test(a_new_speed_is_seen_through_noise_and_outliers),
         cmocka_unit_test(noise_is_no_new_speed),
         cmocka_unit_test(a_speed_that_drifts_is_followed),
