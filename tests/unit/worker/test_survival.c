@@ -136,6 +136,7 @@ static void rank_0_may_be_the_one_behind(void **state)
     say(behind, &v);
     assert_int_equal(recover(behind), RECOVERED);
     assert_same_replica(ahead, behind);
+    assert_false(behind->l.at.stop);
     leave(ahead);
     leave(behind);
 }
