@@ -52,7 +52,8 @@ static int find_file(const char *file, char out[PATH_MAX], struct err *e)
     return S_ISREG(st.st_mode)
                ? 0
                : err_set(e, ERR_INVALID, "the program '%.300s' is %s", file,
-                         S_ISDIR(st.st_mode) ? "a folder: name the file to run in it" : "not a file");
+                         S_ISDIR(st.st_mode) ? "a folder: name the file to run in it"
+                                             : "not a file");
 }
 
 int run_program_find(struct run_program *p, const char *file, const char *folder, struct err *e)
