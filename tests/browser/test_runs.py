@@ -221,6 +221,21 @@ def test_chosen_runs_are_compared(page, runs):
         box.click()
     page.click("#compare-runs")
     until("they are compared", lambda: len(page.all(".run-card")) == 2)
+    beside = lambda: page.script("""
+        return [...document.querySelectorAll('.chart')].map((c) => {
+          const room = parseFloat(getComputedStyle(c).getPropertyValue('--ends'));
+          const edge = c.querySelector('.plot').clientWidth - room;
+          const labels = [...c.querySelectorAll('.ends .bold')];
+          const off = labels.map((e) => Math.abs(parseFloat(e.style.left) - edge - 6));
+          return off.length ? Math.max(...off) : 99;
+        })""")
+    try:
+        for width in (1440, 390, 1440):
+            page.resize(width)
+            until(f"labels stand beside the plot at {width} px",
+                  lambda: page.script("return innerWidth") == width and max(beside()) < 2, 20)
+    finally:
+        page.resize_back()
 
 
 def test_a_run_that_is_submitted_and_one_that_is_deleted_show_at_once(page, runs, service):

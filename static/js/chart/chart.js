@@ -117,9 +117,10 @@ export class Chart {
     if (!this.graph) {
       this.make();
     } else if (width !== this.width || height !== this.drawnHeight) {
-      /* the rooms beside the plot are others on a phone; a size that the library is given it would
-         keep as that of the element, which then never grows again */
-      this.graph.updateOptions({...this.graphOptions(), rightGap: this.gap('--ends')}, true);
+      /* the rooms beside the plot are others on a phone, and are drawn here: the library follows
+         the window before this is told, so that resize() may find nothing to do. A size that it is
+         given it would keep as that of the element, which then never grows again */
+      this.graph.updateOptions({...this.graphOptions(), rightGap: this.gap('--ends')});
       this.graph.resize();
     }
     this.width = width;
