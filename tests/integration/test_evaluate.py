@@ -137,7 +137,8 @@ def test_mistakes_are_told_in_a_sentence_and_with_a_status(place):
     model = model_of(place)
     assert "cannot read" in evaluate(place, "nothing.safetensors", status=1)
     assert "cannot find 'mnits'" in evaluate(place, model, "--data", "mnits", status=1)
-    assert "no data set of a format" in evaluate(place, model, "--data", "out", status=1)
+    assert "'out' is not a data set of a known format" in evaluate(
+        place, model, "--data", "out", status=1)
     assert "'test' and 'train'" in evaluate(place, model, "--part", "validation", status=1)
     assert "usage" in subprocess.run([BUILD / "evenstep", "evaluate"], capture_output=True,
                                      text=True).stderr

@@ -212,6 +212,10 @@ def test_crashes_with_good_steps_between_them_go_on(tmp_path):
             and run.ranks[0]["incarnation"] == 3)
 
 
+def crashing(*more):
+    return ["--fault", "crash", "--times", 1, "--on", 1, *more]
+
+
 def test_a_program_that_comes_back_as_another_one_ends_the_job(tmp_path):
     spec = job({"type": "asgd"}, crashing("--becomes-another"))
     run = Run(tmp_path / "run", spec, in_turns(tmp_path, spec["strategy"]))

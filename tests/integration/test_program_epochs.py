@@ -6,8 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from test_program import (BATCH, RATE, SAMPLES, STRATEGIES, Run, expected, first_parameters,
-                          gradient, in_file_order, in_turns, job, name_of, without_statistics)
+from test_exchange import tensors
+from test_program import (BATCH, RATE, SAMPLES, STRATEGIES, Run, crashing, expected,
+                          first_parameters, gradient, in_file_order, in_turns, job, name_of,
+                          without_statistics)
 
 EPOCHS = 3
 
@@ -326,10 +328,6 @@ def test_a_program_that_hangs_is_named_with_its_stack(tmp_path):
 
 
 POINTS = ["before", "begun", "half", "step", "after", "evaluation"]
-
-
-def crashing(*more):
-    return ["--fault", "crash", "--times", 1, "--on", 1, *more]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)

@@ -60,7 +60,8 @@ class Events:
 
 def submit(service, strategy="asgd", **changes):
     of = RETURNING[strategy]
-    epochs = LOCKSTEP_EPOCHS if strategy in LOCKSTEP else EPOCHS
+    barrier = strategy in LOCKSTEP or of.get("pull") == "blocking"
+    epochs = LOCKSTEP_EPOCHS if barrier else EPOCHS
     changes = {"workers": 3, "epochs": epochs, "evaluate": {"every_epochs": 10}, **changes}
     of = {**of, **{k: 3 for k in ("c", "group_size") if k in of}}  # that is of four
     id = service.submit(job_spec(of, **changes))
