@@ -50,9 +50,8 @@ struct process {
     struct own_folder copy; /* of an uploaded program */
     struct results results; /* what the program writes */
     int rank;
-    /* of a worker that was started again */
-    struct seat seat; /* with a program: what the keeper said */
-    bool joined;      /* it takes part */
+    bool joined;      /* of a worker that was started again: it takes part */
+    struct seat seat; /* of such a one with a program: what the keeper said */
 };
 
 static double thread_age(void *ctx)
@@ -199,7 +198,8 @@ static int copy_program(struct process *w, const char **folder, struct err *e)
                                  .digest = c->spec->program.digest,
                                  .archive = c->plan.program_archive,
                                  .received = {c->cache, c->cache_bytes},
-                                 .works = w->rank<c->spec->workers, .alone = c->seat> 0};
+                                 .works = w->rank < c->spec->workers,
+                                 .alone = c->seat != 0};
     if (!c->spec->program.digest[0]) {
         return 0;
     }

@@ -33,7 +33,8 @@ struct trainer_env {
      * says. NULL: it starts with the attempt. */
     int (*join)(void *step_ctx, struct seat *out, struct err *e);
     void (*joined)(void *step_ctx); /* after join: it takes part */
-    char data_digest[68];           /* of rank 0's data set; the trainer and the keeper fill it */
+    char data_digest[68]; /* of rank 0's data set, or of its program's description; the trainer and
+                             the keeper fill it */
     const float *first_params, *first_stats; /* of a user's program, in place of random ones; NULL:
                                                 there is none */
     const json_t *order;                     /* of gradients at the server, see rank_env; or NULL */

@@ -135,7 +135,7 @@ struct rank_env {
     /* Keeper: this worker is there again. `back` is borrowed. */
     void (*returned)(void *ctx, const struct departure *back);
     bool comes_back;         /* worker: it has the seat of one that died, and the others run */
-    const char *data_digest; /* keeper: of the values of all workers' data set; "": not known */
+    const char *data_digest; /* keeper: as seat.h has it */
     int64_t local_step;      /* worker: steps that this rank has made before; mostly 0 */
     bool (*ready)(void *ctx,
                   int batch); /* is a program for this size there? starts preparing it if not */

@@ -299,19 +299,15 @@ static int recall_state(struct program *p, struct err *e)
 {
     const struct program_ask *ask = &p->ask;
     struct checkpoint *from = calloc(1, sizeof(*from));
-    int rc = from ? CHECKPOINT_NONE
-                  : err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
-    if (from && ask->job_dir) {
-        rc = checkpoint_newest(ask->job_dir, ask->spec, from, NULL);
+    if (!from) {
+        return err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
     }
-    if (rc == CHECKPOINT_FOUND && from->state.n_own > 0) {
-        rc = state_copy(&p->state, state_of(from, from->state.n_own, ask->comm->rank), e);
-    } else if (from) {
-        rc = 0;
-    }
-    if (from) {
-        checkpoint_release(from);
-    }
+    bool there =
+        ask->job_dir && checkpoint_newest(ask->job_dir, ask->spec, from, NULL) == CHECKPOINT_FOUND;
+    int rc = there && from->state.n_own > 0
+                 ? state_copy(&p->state, state_of(from, from->state.n_own, ask->comm->rank), e)
+                 : 0;
+    checkpoint_release(from);
     free(from);
     return rc;
 }
