@@ -11,7 +11,7 @@ from test_recovery import EPOCHS, assert_whole, job_spec
 
 @pytest.fixture(scope="module")
 def service():
-    with Service(nodes=[f"{n}=cpu:1,slowdown=40" for n in "abc"],
+    with Service(nodes=[f"{n}=cpu:1,slowdown=80" for n in "abc"],
                  options=["--elastic-settle", "0", "--elastic-every", "0",
                           "--elastic-worth", "0"]) as s:
         yield s

@@ -22,9 +22,10 @@ from test_lost_worker import (AVERAGING, MOMENTUM, SAMPLES, STRATEGIES, TWO_EPOC
                               interval, job_spec, kill, longest_pause, open_gate, parent_of,
                               rank_on, run_program)
 
-# Some 100 steps a second of all: a join takes more than one, and a job goes on after it.
-NODES = ("fast-1=cpu:1,slowdown=400", "fast-2=cpu:1,slowdown=400", "slow=cpu:1,slowdown=800")
-EPOCHS, LONG = 15, 2000
+# Some 100 steps a second of all: a join takes more than one, and a job goes on after it for some
+# five.
+NODES = ("fast-1=cpu:1,slowdown=120", "fast-2=cpu:1,slowdown=120", "slow=cpu:1,slowdown=240")
+EPOCHS, LONG = 8, 2000
 LOCKSTEP_EPOCHS = 5  # each step waits for the slow node
 LOCKSTEP = {"sync": {"type": "sync"}, **AVERAGING}
 RETURNING = {**STRATEGIES, **AVERAGING, "dc-asgd": {"type": "dc-asgd"},
@@ -222,9 +223,9 @@ def test_a_coordinator_that_is_restarted_meanwhile_goes_on_with_it(strategy):
 
 # ---- without a server ----------------------------------------------------------------------------
 
-LARGE = {"steps": 5, "epochs": 12, "batching": {"global_batch": 1280, "policy": "equal"}}
-FOUR = ("fast-1=cpu:1,slowdown=400", "fast-2=cpu:1,slowdown=400", "fast-3=cpu:1,slowdown=400",
-        "slow=cpu:1,slowdown=800")
+LARGE = {"steps": 4, "epochs": 16, "batching": {"global_batch": 1280, "policy": "equal"}}
+FOUR = ("fast-1=cpu:1,slowdown=120", "fast-2=cpu:1,slowdown=120", "fast-3=cpu:1,slowdown=120",
+        "slow=cpu:1,slowdown=240")
 
 
 @pytest.fixture
@@ -236,12 +237,14 @@ def four():
 @pytest.fixture
 def two_slow():
     """Four nodes. Those of ranks 2 and 3 take half a second for a step of LARGE."""
-    with Service(nodes=[f"{n}=cpu:1,slowdown={1000 if n in 'cd' else 100}" for n in "abcd"]) as s:
+    with Service(nodes=[f"{n}=cpu:1,slowdown={160 if n in 'cd' else 16}" for n in "abcd"]) as s:
         yield s
 
 
-def submit_lockstep(service, name="sync", steps=60, **changes):
+def submit_lockstep(service, name="sync", steps=20, **changes):
+    """Of 200 steps; one that is away misses some 40."""
     optimizer = {} if name == "hpsgd" else {"optimizer": MOMENTUM}
+    changes = {"epochs": LOCKSTEP_EPOCHS, **changes}
     id = service.submit(job_spec(LOCKSTEP[name], **optimizer, **changes))
     service.steps(id, steps)
     return id
@@ -277,9 +280,9 @@ def losses(service, id):
 
 @pytest.fixture(scope="module")
 def curve():
-    """Losses of a job that loses nobody."""
-    with Service(nodes=FOUR) as s:
-        id = s.submit(job_spec({"type": "sync"}, optimizer=MOMENTUM))
+    """Losses of a job that loses nobody, which are those of equal nodes, too."""
+    with Service(nodes=tuple(f"{n}=cpu:1" for n in "abcd")) as s:
+        id = s.submit(job_spec({"type": "sync"}, optimizer=MOMENTUM, epochs=2 * LOCKSTEP_EPOCHS))
         s.wait(id, "succeeded")
         return losses(s, id)
 
@@ -314,7 +317,7 @@ def test_one_that_comes_back_goes_on_as_if_it_had_never_been_away(four, curve, n
 
 @pytest.mark.parametrize("name", ["sync", "hier-sgd"])
 def test_two_that_die_one_after_the_other_or_at_once_are_both_there_again(four, curve, name):
-    id = submit_lockstep(four, name)
+    id = submit_lockstep(four, name, epochs=2 * LOCKSTEP_EPOCHS)
     events = Events(four, id)
     for node in ("slow", "fast-2"):
         kill(id, rank_on(four, id, node))

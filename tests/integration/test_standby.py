@@ -12,7 +12,7 @@ import pytest
 
 from service import BUILD, DEADLINE, PATIENCE, Service, ranks_of, spec, until
 
-NODES = ("a=cpu:1,slowdown=40", "b=cpu:1,slowdown=40")
+NODES = ("a=cpu:1,slowdown=160", "b=cpu:1,slowdown=40")
 
 
 class Redis:
@@ -83,7 +83,7 @@ def redis():
         yield r
 
 
-def job_spec(epochs=10, **changes):
+def job_spec(epochs=5, **changes):
     return spec(
         **{"epochs": epochs, "evaluate": {"every_epochs": epochs},
            "checkpoint": {"every_steps": 20}, "max_restarts": 0, **changes})
@@ -108,7 +108,7 @@ def test_a_second_coordinator_on_a_store_says_who_works_there_and_ends(redis):
 def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(redis):
     with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(
             redis, s.dir) as standby:
-        id = s.submit(job_spec(60))  # it still runs when it is adopted
+        id = s.submit(job_spec(15))  # it still runs when it is adopted
         s.steps(id, 20)
         ranks = ranks_of(id)
         assert 'msg="standby"' in standby.text() and not standby.ready()
@@ -118,13 +118,13 @@ def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(red
         until("it adopts the job", lambda: f'msg="adopted" job={id} attempt=1 ' in standby.text())
         assert ranks_of(id) == ranks, "nothing was started again"
         job = s.wait(id, "succeeded")
-        assert job["attempt"] == 1 and job["progress"]["samples"] == 60 * 2560
+        assert job["attempt"] == 1 and job["progress"]["samples"] == 15 * 2560
 
 
 def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):
     with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(
             redis, s.dir) as standby:
-        id = s.submit(job_spec(160))
+        id = s.submit(job_spec(40))
         s.steps(id, 20)
         ranks, first = ranks_of(id), s.process
         first.send_signal(signal.SIGSTOP)
@@ -137,14 +137,14 @@ def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):
         assert ranks_of(id) == ranks, "its end touched no rank"
         s.adopt(standby.process, standby.ready().group(1))
         job = s.wait(id, "succeeded", seconds=300)
-        assert job["attempt"] == 1 and job["progress"]["samples"] == 160 * 2560
+        assert job["attempt"] == 1 and job["progress"]["samples"] == 40 * 2560
         assert {n["name"] for n in s.get("nodes").json()["nodes"]} == {"a", "b"}
 
 
 def test_a_store_that_was_away_ends_neither_the_coordinator_nor_its_wait(redis):
     with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(
             redis, s.dir) as standby:
-        id = s.submit(job_spec(40))
+        id = s.submit(job_spec(10))
         s.steps(id, 20)
         redis.stop()
         until("the coordinator notices", lambda: "the store is away; jobs go on" in s.text())
