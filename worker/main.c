@@ -1,5 +1,4 @@
-/* evenstep-worker: one MPI rank of a job (process.c), or one of the tasks that need no MPI (checks,
- * --evaluate, --export-onnx).
+/* evenstep-worker: one MPI rank of a job (process/), or a task that needs no MPI (tasks/).
  *
  *     options ─► plan ─► guard ─► process: MPI, communication thread ─► pulse ─► data, device
  *                                          ─► trainer or keeper ─► "ended" ─► MPI_Finalize
@@ -10,26 +9,20 @@
  * the outcome.
  */
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/json/jsonx.h"
 #include "common/log.h"
-#include "job/documents/results/scored.h"
 #include "store/store.h"
-#include "worker/check.h"
-#include "worker/checkpoint/onnx.h"
 #include "worker/config.h"
-#include "worker/evaluate.h"
-#include "worker/guard.h"
-#include "worker/process.h"
+#include "worker/process/guard.h"
+#include "worker/process/process.h"
+#include "worker/tasks/tasks.h"
 
 static const double plan_patience_seconds = 30;
 
@@ -159,50 +152,19 @@ static int launch_local(struct worker_config *c, char **argv, struct err *e)
     return err_errno(e, ERR_IO, "cannot start mpirun");
 }
 
-static int evaluate(const struct worker_config *c, struct err *e)
+/* Returns in the rank alone: the guard ends with it. */
+static int run_rank(struct worker_config *c, char **argv, struct err *e)
 {
-    const struct opt_values *o = c->options;
-    const struct evaluate_ask ask = {.model = opt_string(o, "evaluate"),
-                                     .data = opt_string(o, "data-set"),
-                                     .format = opt_string(o, "format"),
-                                     .spec = opt_string(o, "spec"),
-                                     .part = opt_string(o, "part"),
-                                     .device = opt_string(o, "device"),
-                                     .outputs = opt_string(o, "outputs"),
-                                     .roots = c->roots,
-                                     .batch = (int)opt_int(o, "batch"),
-                                     .pictures = opt_flag(o, "pictures")};
-    return evaluate_run(&ask, e);
-}
-
-/* The answer of --export-onnx: {"file", "bytes"}, or {"error"} where rc is negative. */
-static int print_exported(const char *path, int rc, struct err *e)
-{
-    struct stat st = {0};
-    if (rc >= 0 && stat(path, &st) < 0) {
-        rc = err_errno(e, ERR_IO, "cannot find '%.300s', which was written", path);
+    int rc;
+    if (c->mode == WORKER_LOCAL) {
+        rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(c, e) : launch_local(c, argv, e);
+        return rc < 0 ? rc : process_run(c, e);
     }
-    json_t *out = rc < 0 ? scored_refusal(e)
-                         : json_pack("{s:s, s:I}", "file", path, "bytes", (json_int_t)st.st_size);
-    char *text = jsonx_dump(out, false, NULL);
-    bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
-    free(text);
-    json_decref(out);
-    return rc < 0 || printed ? rc : err_set(e, ERR_IO, "cannot print the answer");
-}
-
-static int export_onnx(const struct opt_values *o, struct err *e)
-{
-    const char *model = opt_string(o, "export-onnx"), *to = opt_string(o, "to");
-    const char *end = strstr(model, ".safetensors");
-    char path[PATH_MAX];
-    int n = end && !end[strlen(".safetensors")] ? (int)(end - model) : (int)strlen(model);
-    int rc = 0;
-    if (snprintf(path, sizeof(path), "%.*s.onnx", n, model) >= (int)sizeof(path)) {
-        rc = err_set(e, ERR_TOO_LARGE, "the name '%.100s…' is too long", model);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if ((rc = read_plan(c, e)) < 0 || (rc = guard_begin(c, argv, e)) < 0) {
+        return rc;
     }
-    to = to ? to : path;
-    return print_exported(to, rc < 0 ? rc : onnx_export(model, to, e), e);
+    return process_run(c, e);
 }
 
 int main(int argc, char **argv)
@@ -215,38 +177,7 @@ int main(int argc, char **argv)
     int rc = arguments ? config_parse(&c, argc - 1, arguments + 1, &e)
                        : err_set(&e, ERR_MEMORY, "cannot read the command line: memory ran out");
     if (rc == 0) {
-        switch (c.mode) {
-        case WORKER_DATASETS:
-            rc = opt_string(c.options, "show")
-                     ? check_preview(c.roots, opt_string(c.options, "show"), &e)
-                     : check_datasets(c.roots, opt_string(c.options, "cache"), &e);
-            break;
-        case WORKER_PROBE:
-            rc = check_device(opt_string(c.options, "probe"), &e);
-            break;
-        case WORKER_CHECK:
-            rc = check_spec(c.spec_file, c.roots, opt_string(c.options, "init"), &e);
-            break;
-        case WORKER_EVALUATE:
-            rc = evaluate(&c, &e);
-            break;
-        case WORKER_EXPORT:
-            rc = export_onnx(c.options, &e);
-            break;
-        case WORKER_LOCAL:
-            rc = getenv("OMPI_COMM_WORLD_SIZE") ? config_make_local(&c, &e)
-                                                : launch_local(&c, argv, &e);
-            if (rc >= 0) {
-                rc = process_run(&c, &e);
-            }
-            break;
-        case WORKER_JOB:
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if ((rc = read_plan(&c, &e)) >= 0 && (rc = guard_begin(&c, argv, &e)) >= 0) {
-                rc = process_run(&c, &e);
-            }
-            break;
-        }
+        rc = tasks_has(c.mode) ? tasks_run(&c, &e) : run_rank(&c, argv, &e);
     }
     if (rc < 0) {
         char quoted[700];

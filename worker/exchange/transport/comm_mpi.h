@@ -1,4 +1,4 @@
-/* Transport over Open MPI: the only code besides worker/process.c that includes mpi.h. Its
+/* Transport over Open MPI: the only code besides worker/process/process.c that includes mpi.h. Its
  * communication thread owns all MPI traffic and never blocks in MPI: non-blocking point-to-point,
  * MPI_Test, 20 to 200 microseconds of sleep between polls once a short spin found nothing; where
  * all peers are reached over TCP, until a socket has something. */

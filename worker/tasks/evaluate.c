@@ -5,7 +5,7 @@
  *   metadata (network, normalize, crop, data, seed), or --spec; then --data
  *     ─► job spec ─► network, samples ─► device
  */
-#include "worker/evaluate.h"
+#include "worker/tasks/evaluate.h"
 
 #include <limits.h>
 #include <math.h>

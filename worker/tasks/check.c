@@ -1,7 +1,7 @@
 /* Checks that need data sets or strategies, which the coordinator (built without them) leaves to
  * this program: see check.h. Mistakes in a job are its answer, not its failure.
  */
-#include "worker/check.h"
+#include "worker/tasks/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>

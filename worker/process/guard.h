@@ -8,8 +8,8 @@
  * The kernel tells a parent at once, however the worker died and whatever host it is on. A worker
  * that ends by itself, well or with an error, ends its guard with the same exit code.
  */
-#ifndef WORKER_GUARD_H
-#define WORKER_GUARD_H
+#ifndef WORKER_PROCESS_GUARD_H
+#define WORKER_PROCESS_GUARD_H
 
 #include "worker/config.h"
 

@@ -1,7 +1,7 @@
 /* See guard.h. The guard sleeps in waitpid() until its worker ends. Signals that are meant to end
  * the worker are passed on. It ends with mpirun or the daemon that started it, and takes the worker
  * with it. */
-#include "worker/guard.h"
+#include "worker/process/guard.h"
 
 #include <fcntl.h>
 #include <poll.h>

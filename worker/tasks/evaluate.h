@@ -1,7 +1,7 @@
 /* A model's file evaluated on a data set, without a service: `evenstep-worker --evaluate MODEL`,
  * which `evenstep evaluate` runs. */
-#ifndef WORKER_EVALUATE_H
-#define WORKER_EVALUATE_H
+#ifndef WORKER_TASKS_EVALUATE_H
+#define WORKER_TASKS_EVALUATE_H
 
 #include <stdbool.h>
 

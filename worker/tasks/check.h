@@ -1,7 +1,7 @@
 /* Checks that the coordinator leaves to the worker's program, without MPI and store: which data
  * sets are there, and whether a job fits them. */
-#ifndef WORKER_CHECK_H
-#define WORKER_CHECK_H
+#ifndef WORKER_TASKS_CHECK_H
+#define WORKER_TASKS_CHECK_H
 
 #include "common/err.h"
 

@@ -1,0 +1,135 @@
+/* MPI from its start to its end, and the outcome (see process.h): the one place besides
+ * comm_mpi.c that calls MPI. */
+#include "worker/process/process.h"
+
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/process/run_as.h"
+#include "worker/exchange/transport/comm_mpi.h"
+#include "worker/process/parts.h"
+
+/* What a rank says last is tried for so long: where the store is away just then, all that the
+ * attempt did since its checkpoint would be made again. The end of one that failed is no loss. */
+static const double farewell_seconds = 60, failed_farewell_seconds = 5;
+
+static volatile sig_atomic_t terminated;
+
+static void on_term(int sig)
+{
+    (void)sig;
+    terminated = 1;
+}
+
+/* When all went well, only the keeper reports the outcome, after its last file is written. */
+static void say_goodbye(struct process *w, int rc, const struct err *e)
+{
+    static const enum outcome outcomes[] = {[RUN_ENDED] = OUTCOME_FINISHED,
+                                            [RUN_PAUSED] = OUTCOME_PAUSED,
+                                            [RUN_STOPPED] = OUTCOME_STOPPED};
+    char quoted[700], hint[400];
+    if (rc < 0) {
+        log_error("worker", "failed", "code=%s why=%s%s%s", err_name(e->code),
+                  log_quote(quoted, sizeof(quoted), e->message), e->hint[0] ? " hint=" : "",
+                  e->hint[0] ? log_quote(hint, sizeof(hint), e->hint) : "");
+    }
+    bool stays_out = w->c->seat > 0 && !w->joined; /* its guard tells, and the others go on */
+    if (w->pulse && !stays_out && (rc < 0 || w->rank == w->c->spec->workers)) {
+        pulse_ended(w->pulse, rc < 0 ? OUTCOME_FAILED : outcomes[rc], rc < 0 ? e : NULL);
+    }
+    pulse_stop(w->pulse, rc < 0 ? failed_farewell_seconds : farewell_seconds);
+}
+
+/* Of the keeper: has a worker died, without which the attempt went on? */
+static bool has_lost(const struct process *w)
+{
+    int ranks[SPEC_WORKERS];
+    const struct telemetry *t = &w->telemetry;
+    return w->rank == w->c->spec->workers && t->lost &&
+           (t->lost(t->ctx, ranks) > 0 || t->seats(t->ctx, ranks) > 0);
+}
+
+/* A worker that is started again is no rank of MPI's: its first process was. */
+static struct transport *open_transport(struct worker_config *c, struct err *e)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    struct transport *t =
+        c->seat > 0 ? comm_mpi_open_seat(rank ? (int)strtol(rank, NULL, 10) : 0, c->seat,
+                                         c->spec->workers, c->spec->workers + c->plan.servers, e)
+                    : comm_mpi_open(e);
+    if (t && c->mode == WORKER_JOB && plan_takes_back(&c->plan, c->spec)) {
+        struct run_as as = {0};
+        const char *name = getenv(RUN_AS_VARIABLE);
+        char attempt[64];
+        bool other = name && run_as_find(&as, name, NULL) == 0;
+        snprintf(attempt, sizeof(attempt), "evenstep/%.32s/%d", c->job, c->attempt);
+        comm_mpi_name_doors(t, attempt, other ? as.uid : geteuid());
+    }
+    return t;
+}
+
+static int begin_mpi(const struct worker_config *c, struct err *e)
+{
+    int provided = 0;
+    if (c->seat > 0) {
+        return 0;
+    }
+    comm_mpi_prepare();
+    if (c->mode == WORKER_JOB && plan_outlives_worker(&c->plan, c->spec)) {
+        comm_mpi_end_alone();
+    }
+    return MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS &&
+                   provided >= MPI_THREAD_MULTIPLE
+               ? 0
+               : err_set(e, ERR_UNSUPPORTED, "this MPI does not offer MPI_THREAD_MULTIPLE");
+}
+
+/* The rank has done its part. */
+static void release(struct process *w)
+{
+    comm_release(&w->comm);
+    comm_mpi_close(w->transport);
+    if (w->data_there) {
+        dataset_release(&w->data);
+    }
+    if (w->c->seat == 0) {
+        MPI_Finalize();
+    }
+    free(w);
+}
+
+int process_run(struct worker_config *c, struct err *e)
+{
+    struct process *w = calloc(1, sizeof(*w));
+    if (!w) {
+        return err_set(e, ERR_MEMORY, "cannot start a rank: memory ran out");
+    }
+    if (begin_mpi(c, e) < 0) {
+        free(w);
+        return -(int)e->code;
+    }
+    struct sigaction term = {.sa_handler = on_term};
+    sigaction(SIGTERM, &term, NULL);
+    w->c = c;
+    w->stop = &terminated;
+    w->own.copy.lock = -1;
+    w->transport = user_become(c, e) == 0 ? open_transport(c, e) : NULL;
+    int rc = w->transport ? rank_run(w, e) : -(int)e->code;
+    rc = own_program_close(w, rc, e);
+    if (has_lost(w)) {
+        comm_abandon(&w->comm); /* what goes to a lost worker never ends */
+    }
+    say_goodbye(w, rc, e);
+    if (rc < 0 && c->seat > 0) {
+        return rc; /* its guard tells how it ended */
+    }
+    if (rc < 0) {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    release(w);
+    return 0;
+}
