@@ -88,12 +88,12 @@ static int read_all(struct monitor *m, double now, int fact_reads, struct err *e
     if (rc < 0 || !facts) {
         return rc;
     }
-    int more = monitor_read_facts(m, false, fact_reads, e);
-    m->behind |= more == FACTS_MAY_WAIT;
-    if ((rc = more) < 0 || (rc = monitor_watch_gate(m, e)) < 0) {
-        return rc;
+    rc = monitor_read_facts(m, false, fact_reads, e);
+    m->behind |= rc == FACTS_MAY_WAIT;
+    if (rc != FACTS_NONE_WAIT || (rc = monitor_watch_gate(m, e)) < 0) {
+        return rc < 0 ? rc : 0;
     }
-    return m->gate_open && more == FACTS_NONE_WAIT ? read_rows(m, NULL, e) : 0;
+    return m->gate_open ? read_rows(m, NULL, e) : 0;
 }
 
 static int publish(struct monitor *m, double now, struct err *e)
@@ -120,9 +120,33 @@ static int put_off(int rc, struct err *disk, struct err *e)
     return rc;
 }
 
+/* Of a new attempt: reads a turn's worth of what earlier ones left in the store, facts after all
+ * rows. */
+static int take_over(struct monitor *m, double now, struct err *e)
+{
+    int rc = feed_read(&m->feed, ROWS_PER_TURN, NULL, e);
+    if (rc == FEED_NONE_WAIT) {
+        rc = monitor_read_facts(m, true, FACT_READS_PER_TURN, e);
+    }
+    m->behind = rc == FEED_MAY_WAIT || rc == FACTS_MAY_WAIT;
+    if (m->behind) {
+        return measure_due(&m->show_at, now, show_seconds) ? keep_rows(m, now, e) : 0;
+    }
+    if (rc < 0 || (rc = monitor_save(m, e)) < 0) {
+        return rc;
+    }
+    m->gate_open = m->ours.attempt == 1;
+    feed_count_from(&m->feed, m->ours.attempt);
+    m->takes_over = false;
+    return 0;
+}
+
 int monitor_tick(struct monitor *m, double now, struct err *e)
 {
     struct err disk = {0};
+    if (m->takes_over) {
+        return take_over(m, now, e);
+    }
     int rc = put_off(read_all(m, now, FACT_READS_PER_TURN, e), &disk, e);
     losses_decide(m, now);
     returns_decide(m, now);
@@ -171,6 +195,11 @@ int monitor_finish(struct monitor *m, double now, struct err *e)
 bool monitor_behind(const struct monitor *m)
 {
     return m->behind;
+}
+
+bool monitor_ready(const struct monitor *m)
+{
+    return !m->takes_over;
 }
 
 bool monitor_stepped(const struct monitor *m)

@@ -31,13 +31,16 @@ struct monitor_config {
     double now;
 };
 
-/* For a new attempt this is called before the launch, and takes over what the old attempt left in
- * the store. */
+/* For a new attempt this is called before the launch, and begins to take over what earlier attempts
+ * left in the store. */
 struct monitor *monitor_open(const struct monitor_config *config, struct err *e);
 void monitor_close(struct monitor *m);
 /* Reads what has arrived, decides, publishes. Negative: the store is away; trying again loses
  * nothing. */
 int monitor_tick(struct monitor *m, double now, struct err *e);
+/* Has all been taken over? Until then the attempt must not start, since its rows would be taken for
+ * those of earlier ones; each monitor_tick() reads on. */
+bool monitor_ready(const struct monitor *m);
 /* Do rows or facts wait that the last turn has left? */
 bool monitor_behind(const struct monitor *m);
 /* Writes the last documents of an attempt that has ended. Call it once nothing more can arrive and

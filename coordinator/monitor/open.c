@@ -1,5 +1,5 @@
 /* Opens and closes the monitor of one attempt (see monitor.h): from its plan and from its bookmark
- * in the store. Of a new attempt it first takes over what the previous one left.
+ * in the store.
  */
 #include "coordinator/monitor/parts.h"
 
@@ -104,19 +104,6 @@ static int load(struct monitor *m, bool adopted, struct err *e)
     return 0;
 }
 
-/* For a new attempt: takes over what the previous one left in the store. */
-static int take_over(struct monitor *m, struct err *e)
-{
-    int rc = feed_read(&m->feed, FEED_ALL, NULL, e);
-    if (rc < 0 || (rc = monitor_read_facts(m, true, FACTS_ALL, e)) < 0 ||
-        (rc = monitor_save(m, e)) < 0) {
-        return rc;
-    }
-    m->gate_open = m->ours.attempt == 1;
-    feed_count_from(&m->feed, m->ours.attempt);
-    return 0;
-}
-
 struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
 {
     struct monitor *m = calloc(1, sizeof *m);
@@ -137,7 +124,8 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
         orders_adopt(&m->orders, &m->ranks);
         monitor_take_batch(m);
     } else if (rc >= 0) {
-        rc = take_over(m, e);
+        m->takes_over = true;
+        rc = monitor_tick(m, config->now, e);
     }
     if (rc < 0) {
         monitor_close(m);

@@ -48,7 +48,8 @@ struct monitor {
     /* A restarted attempt: its rows wait in the store until it is known from which checkpoint it
      * started, because older rows past that are superseded first. */
     bool gate_open;
-    bool behind;                           /* rows or facts wait that the last turn has left */
+    bool takes_over; /* a new attempt: what earlier ones left in the store is not all read yet */
+    bool behind;     /* rows or facts wait that the last turn has left */
     struct evaluations early;              /* evaluations that came before the gate opened; owned */
     struct norms early_norms[NORMS_EARLY]; /* the same of norms, the first of them; owned */
     int n_early_norms;

@@ -71,6 +71,7 @@ void run_free(struct run *r)
         attempts_free_spec(r->spec);
         planner_free(r->plan);
         attempts_free_resizes(&r->resize);
+        free(r->first);
     }
     free(r);
 }

@@ -79,12 +79,14 @@ struct run {
     int64_t users_on; /* value of store_connection() when users of the store were made for its
                          ranks */
     bool unrecorded;  /* the record of its process is still to be written */
-    bool over;        /* its process has ended */
-    struct attempt_end end;  /* how, as its launcher tells */
-    bool failed;             /* the coordinator found something wrong: */
-    struct failure failure;  /* this */
-    struct stat told;        /* of a virtual job: the file that was told last, */
-    size_t told_assignments; /* and how many assignments and evaluations were */
+    struct assignment *first; /* the process is not started yet, since the monitor still reads what
+                                 earlier attempts left (monitor_ready); owned; NULL: it is */
+    bool over;                /* its process has ended */
+    struct attempt_end end;   /* how, as its launcher tells */
+    bool failed;              /* the coordinator found something wrong: */
+    struct failure failure;   /* this */
+    struct stat told;         /* of a virtual job: the file that was told last, */
+    size_t told_assignments;  /* and how many assignments and evaluations were */
     size_t told_evaluations;
     bool stray_told; /* it was logged that a file of another attempt is ignored */
 };

@@ -1,6 +1,7 @@
 /* How a queued job's next attempt starts.
  *
- *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► monitor takes over what is left
+ *   claim nodes ─► attempt += 1 ─► plan ─► queued → launching ─► monitor takes over what is left,
+ *     in several turns where that is much (docs/decisions/0078)
  *     ─► record of this host, then plan, control, no heartbeats, into the store ─► launcher
  *     ─► record of the process
  *
@@ -135,13 +136,21 @@ static int write_documents(struct attempts *a, const struct plan *plan,
     return tell_first(a, plan, first, e);
 }
 
-static int start(struct attempts *a, struct run *r, const struct assignment *first, double now,
-                 struct err *e)
+/* Opens its monitor, or goes on with what that takes over. */
+static int watch(struct attempts *a, struct run *r, double now, struct err *e)
 {
+    if (r->monitor) {
+        return monitor_tick(r->monitor, now, e);
+    }
     bool has_ranks = r->plan->n_workers > 0;
     int rc = has_ranks ? seals_draw(r->plan, &r->attempt.seal, e) : 0;
-    if (rc < 0 || (rc = attempts_watch(a, r, false, now, e)) < 0 ||
-        (rc = attempts_record(a, r, e)) < 0 || (rc = write_documents(a, r->plan, first, e)) < 0) {
+    return rc < 0 ? rc : attempts_watch(a, r, false, now, e);
+}
+
+static int start(struct attempts *a, struct run *r, struct err *e)
+{
+    int rc = attempts_record(a, r, e);
+    if (rc < 0 || (rc = write_documents(a, r->plan, r->first, e)) < 0) {
         return rc;
     }
     r->attempt.own_users = plan_first_remote(r->plan) && users_make(a, r);
@@ -171,28 +180,55 @@ static void tell_program(struct attempts *a, const struct run *r)
 }
 
 /* What fails from here on is a failure of the attempt; run_tick() handles it as any other. */
-static void start_process(struct attempts *a, struct run *r, const struct assignment *first,
-                          double now)
+static void fail(struct run *r, const struct err *why)
 {
-    struct err e = {0};
-    char quoted[600];
-    if (start(a, r, first, now, &e) < 0) {
-        char told[sizeof e.message + sizeof e.hint +
-                  2]; /* the job's error has no field for a hint */
-        snprintf(told, sizeof told, "%s%s%s", e.message, e.hint[0] ? "; " : "", e.hint);
-        r->failed = true;
-        r->blameless = attempts_store_away(&e);
-        r->failure = failure_of(e.code, told, COORDINATOR, NULL, r->attempt.number);
-        log_warn("sched", "cannot launch", "job=%s attempt=%d why=%s", r->attempt.job,
-                 r->attempt.number, log_quote(quoted, sizeof quoted, told));
-        return;
-    }
+    char quoted[600], told[sizeof why->message + sizeof why->hint + 2];
+    snprintf(told, sizeof told, "%s%s%s", why->message, why->hint[0] ? "; " : "",
+             why->hint); /* the job's error has no field for a hint */
+    r->failed = true;
+    r->blameless = attempts_store_away(why);
+    r->failure = failure_of(why->code, told, COORDINATOR, NULL, r->attempt.number);
+    log_warn("sched", "cannot launch", "job=%s attempt=%d why=%s", r->attempt.job,
+             r->attempt.number, log_quote(quoted, sizeof quoted, told));
+}
+
+static void tell_launched(struct attempts *a, struct run *r)
+{
     r->unrecorded = attempts_record(a, r, NULL) < 0; /* else its next turn does it */
     tell_program(a, r);
     store_job_set(a->store, r->attempt.job, "waiting", NULL, NULL);
     store_job_set(a->store, r->attempt.job, "yielded_to", NULL, NULL);
     log_info("sched", "launched", "job=%s attempt=%d workers=%d pid=%d", r->attempt.job,
              r->attempt.number, r->plan->n_workers, (int)r->attempt.pid);
+}
+
+static void go_on(struct attempts *a, struct run *r, double now)
+{
+    struct err e = {0};
+    int rc = watch(a, r, now, &e);
+    if (r->monitor && (rc < 0 ? attempts_store_away(&e) : !monitor_ready(r->monitor))) {
+        return; /* goes on in the next turn */
+    }
+    if (rc >= 0) {
+        r->launched_at = now;
+        rc = start(a, r, &e);
+    }
+    free(r->first);
+    r->first = NULL;
+    if (rc < 0) {
+        fail(r, &e);
+    } else {
+        tell_launched(a, r);
+    }
+}
+
+void launch_go_on(struct attempts *a, double now)
+{
+    for (struct run *r = a->runs; r; r = r->next) {
+        if (r->first) {
+            go_on(a, r, now);
+        }
+    }
 }
 
 /* Takes the plan and the spec over. */
@@ -235,8 +271,8 @@ int launch_job(struct attempts *a, const char *job, struct jobspec *spec,
     }
     attempts_add(a, r);
     resize_begin(a, r, first);
-    start_process(a, r, first, now);
-    free(first);
+    r->first = first;
+    go_on(a, r, now);
     return 0;
 unclaim:
     release_placed(a, job, placement, placement->count);

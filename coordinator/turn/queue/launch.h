@@ -9,5 +9,7 @@
  * is still queued or failed. */
 int launch_job(struct attempts *a, const char *job, struct jobspec *spec,
                const struct placement *placement, double now, struct err *e);
+/* A turn of each launch that has not come to its process yet. */
+void launch_go_on(struct attempts *a, double now);
 
 #endif

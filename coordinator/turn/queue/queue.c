@@ -417,6 +417,7 @@ static int try_if_due(struct round *round, struct err *e)
 int queue_tick(struct queue *q, struct attempts *a, const struct store_overview *seen, double now,
                struct err *e)
 {
+    launch_go_on(a, now);
     forget_waiting(q, seen);
     if (seen->n_queued == 0) {
         clear_wanted(q);

@@ -26,7 +26,8 @@ struct queue {
 /* quotas: borrowed, or NULL. */
 void queue_init(struct queue *q, int virtual_jobs, struct quotas *quotas);
 void queue_release(struct queue *q);
-/* Starts what can start. Negative: the store is away. */
+/* Goes on with launches that are under way, and starts what can start. Negative: the store is
+ * away. */
 int queue_tick(struct queue *q, struct attempts *a, const struct store_overview *seen, double now,
                struct err *e);
 /* Nodes have become free: the next turn tries the whole queue. */

@@ -397,12 +397,13 @@ int run_finish(struct attempts *a, struct run *r, double now, struct err *e)
     if (r->over_at == 0) {
         r->over_at = now;
     }
-    bool remote = r->plan && plan_first_remote(r->plan);
+    bool remote = r->plan && !r->first && plan_first_remote(r->plan);
     if (remote && !ended_by_itself(r) && now < r->over_at + host_patience &&
         !hosts_heard(a, r, now)) {
         return RUN_GOES_ON;
     }
-    if (r->monitor && (rc = read_last(r, now, e)) != READ_ALL) {
+    bool reads = r->monitor && !(r->first && run_is_draining(a, r)); /* its next attempt does */
+    if (reads && (rc = read_last(r, now, e)) != READ_ALL) {
         return rc == READ_ON ? end_cancelled(a, r, remote, e) : rc;
     }
     const struct ended *end = outcome_of(r);

@@ -175,6 +175,16 @@ static int read_state(struct attempts *a, const struct run *r, const struct stor
     return store_job_state(a->store, r->attempt.job, state, e);
 }
 
+/* Its process waits until its monitor has read what earlier attempts left (queue/launch.c). */
+static int await_process(struct attempts *a, struct run *r, bool wanted, double now, struct err *e)
+{
+    if (wanted && !run_is_draining(a, r)) {
+        return RUN_GOES_ON;
+    }
+    r->over = true;
+    return run_finish(a, r, now, e);
+}
+
 int run_tick(struct attempts *a, struct run *r, const struct store_overview *seen, double now,
              struct err *e)
 {
@@ -189,6 +199,9 @@ int run_tick(struct attempts *a, struct run *r, const struct store_overview *see
         err_clear(e);
     } else if (rc < 0) {
         return rc;
+    }
+    if (r->first) {
+        return await_process(a, r, rc >= 0 && state != JOB_CANCELLING, now, e);
     }
     if (poll_process(a, r, now)) {
         return run_finish(a, r, now, e);

@@ -97,6 +97,92 @@ static void a_cancelled_job_may_be_deleted_before_its_rows_are_read(void **state
     assert_int_equal(sched_running(w->sched), 0);
 }
 
+/* ---- what an attempt left that nobody watched ------------------------------------------------ */
+
+/* A new coordinator has begun to take over the rows of an attempt whose plan it cannot read. */
+static struct world *world_taking_over(void **state, int last, char id[STORE_ID])
+{
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    ranks_rush(w, id, 2, last);
+    json_t *plan = json_of("{\"attempt\": 1, \"workers\": []}"); /* of another version */
+    OK(store_doc_set(w->store, id, "plan", plan, &err_));
+    json_decref(plan);
+    world_new_coordinator(w);
+    tick(w, 1);
+    return w;
+}
+
+static void an_attempt_starts_when_it_has_read_in_turns_what_earlier_ones_left(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_taking_over(state, 40001, id);
+    int before = 1, turns = 1;
+    for (int now; w->fake.n == 1 && turns < 100; turns++, before = now) {
+        assert_state(w, id, "launching");
+        assert_true(sched_behind(w->sched));
+        now = points_of(w, id, "train_loss");
+        assert_in_range(now - before, 1, 6000); /* of each of two ranks */
+        tick(w, 1);
+    }
+    assert_in_range(turns, 8, 12);
+    assert_false(sched_behind(w->sched));
+    assert_int_equal(last_attempt(w, id)->number, 2);
+    ranks_step(w, id, 40002, 40002, 0.01);
+    say_fact(w, id, "{'type': 'restored', 'version': 40001}");
+    pass(w, 6);
+    assert_int_equal(points_of(w, id, "train_loss"), 40002);
+    assert_int_equal(rows_in_store(w, id, 0), 0);
+}
+
+static void a_job_is_cancelled_at_once_while_its_next_attempt_reads(void **state)
+{
+    char id[STORE_ID], next[STORE_ID];
+    struct world *w = world_taking_over(state, 40001, id);
+    submit(w, "{'workers': 2}", next);
+    asked(w, id, "cancel");
+    assert_state(w, id, "cancelled");
+    assert_state(w, next, "launching");
+    for (int i = 0; i < 16 && sched_behind(w->sched); i++) {
+        tick(w, 1);
+    }
+    tick(w, 1);
+    assert_int_equal(sched_running(w->sched), 1); /* the other one */
+    assert_int_equal(w->fake.n, 2);
+    assert_int_equal(points_of(w, id, "train_loss"), 40001);
+}
+
+static void a_job_is_queued_again_at_once_where_the_service_stops_while_it_reads(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_taking_over(state, 40001, id);
+    sched_drain(w->sched);
+    tick(w, 1);
+    assert_state(w, id, "queued");
+    assert_string_equal(node_state(w, "n1"), "ready");
+    assert_int_equal(sched_running(w->sched), 0);
+    world_new_coordinator(w);
+    for (int i = 0; i < 16 && w->fake.n == 1; i++) {
+        tick(w, 1);
+    }
+    assert_int_equal(last_attempt(w, id)->number, 3);
+    assert_int_equal(number_field(w, id, "restarts"), 1); /* by the plan that was lost */
+}
+
+/* It is read once the store is there again. */
+static void a_store_that_goes_away_while_it_reads_costs_no_attempt(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_taking_over(state, 40001, id);
+    redis_private_stop(w->place->dir);
+    tick(w, 1);
+    assert_false(sched_behind(w->sched));
+    OK(redis_private_start(w->place->dir, w->place->url, &w->place->pid, &err_));
+    for (int i = 0; i < 32 && w->fake.n == 1; i++) {
+        tick(w, 1);
+    }
+    assert_int_equal(last_attempt(w, id)->number, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +192,10 @@ int main(void)
         IN_A_WORLD(a_job_ends_when_all_its_rows_are_read),
         IN_A_WORLD(a_cancelled_job_gives_its_nodes_back_before_its_rows_are_read),
         IN_A_WORLD(a_cancelled_job_may_be_deleted_before_its_rows_are_read),
+        IN_A_WORLD(an_attempt_starts_when_it_has_read_in_turns_what_earlier_ones_left),
+        IN_A_WORLD(a_job_is_cancelled_at_once_while_its_next_attempt_reads),
+        IN_A_WORLD(a_job_is_queued_again_at_once_where_the_service_stops_while_it_reads),
+        IN_A_WORLD(a_store_that_goes_away_while_it_reads_costs_no_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
