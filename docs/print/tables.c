@@ -48,7 +48,15 @@ static void print_row_type(int unused)
     puts("  }\n}");
 }
 
-/* The words have neither quotes nor backslashes (test_row.c). */
+static void print_js(const char *key, const char *text, const char *end)
+{
+    printf("    %s: '", key);
+    for (const char *p = text; *p; p++) {
+        printf("%s%c", *p == '\'' || *p == '\\' ? "\\" : "", *p);
+    }
+    printf("'%s\n", end);
+}
+
 static void print_row_charts(int unused)
 {
     (void)unused;
@@ -59,8 +67,11 @@ static void print_row_charts(int unused)
         "/** @type {Page.Figure[]} */\n"
         "export const CHARTS = [");
     for (const struct row_chart *c = row_charts; c->series; c++) {
-        printf("  {\n    series: '%s',\n    title: '%s',\n    subtitle: '%s'\n  },\n", c->series,
-               c->title, c->subtitle);
+        puts("  {");
+        print_js("series", c->series, ",");
+        print_js("title", c->title, ",");
+        print_js("subtitle", c->subtitle, "");
+        puts("  },");
     }
     puts("];");
 }

