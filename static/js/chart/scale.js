@@ -16,6 +16,19 @@ export function step125(raw) {
 }
 
 /**
+ * @param {number} by
+ * @param {number} a
+ * @param {number} b
+ */
+function multiples(by, a, b) {
+  const all = [];
+  for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
+    all.push(+(v * by).toPrecision(12));
+  }
+  return all;
+}
+
+/**
  * 3 to 6 round values within [a, b].
  * @param {number} a
  * @param {number} b
@@ -32,11 +45,7 @@ export function linearTicks(a, b, most = 5) {
           .reduce((best, s) =>
                       (Math.abs((b - a) / s - most) < Math.abs((b - a) / best - most) ? s : best),
               step125((b - a) / most));
-  const ticks = [];
-  for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
-    ticks.push(+(v * by).toPrecision(12));
-  }
-  return ticks;
+  return multiples(by, a, b);
 }
 
 /**
@@ -79,11 +88,7 @@ export function timeTicks(a, b, most = 6) {
   const coarse = b - a < 7200 ? 30 : 1800;
   const unit = b - a < 120 ? 0 : coarse; /* the labels keep one unit: seconds, minutes, hours */
   const by = TIMES.find((t) => t >= unit && (b - a) / t <= most) || TIMES[TIMES.length - 1];
-  const ticks = [];
-  for (let v = Math.ceil(a / by - 1e-9); v * by <= b + by * 1e-9; v++) {
-    ticks.push(+(v * by).toPrecision(12));
-  }
-  return ticks;
+  return multiples(by, a, b);
 }
 
 /**
