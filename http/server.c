@@ -285,6 +285,9 @@ struct http_server *http_start(const struct http_config *config, struct err *e)
         !(s->stream = stream_start(url, password, s->recent, s->auth, s->tally, e)) ||
         !(s->work = work_start(HTTP_WORKERS, e)) ||
         start_daemon(s, config->deadlines.unread, e) < 0) {
+        if (e && !e->code) {
+            err_set(e, ERR_MEMORY, "cannot start the HTTP server: memory ran out");
+        }
         http_stop(s);
         return NULL;
     }

@@ -77,6 +77,9 @@ struct http_config {
 };
 
 struct http_server;
+/* Listens and answers from here on, on threads of its own; all of `config` is copied but for what
+ * hooks point to. NULL: the address cannot be listened on, or a file of tokens or of TLS is wrong.
+ * The store need not be there. */
 struct http_server *http_start(const struct http_config *config, struct err *e);
 void http_stop(struct http_server *s); /* resumes and closes every connection */
 int http_port(const struct http_server *s);

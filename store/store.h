@@ -173,6 +173,7 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e);
 int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value,
                   struct err *e);
 json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct err *e);
+/* The last 10,000 are kept. store_assignments(): oldest first, a new reference. */
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
@@ -322,6 +323,8 @@ void store_clock(struct store *s, int64_t (*wall_ms)(void));
 int store_node_failed(struct store *s, const char *name, const char *reason, double *rest,
                       struct err *e);
 int store_node_well(struct store *s, const char *name, struct err *e);
+/* What a node measured of a network (job/documents/coordinator/measured.h); nethash says which
+ * network. Get: a new reference; NULL without error: there is none. */
 int store_profile_put(struct store *s, const char *node, const char *nethash, const json_t *profile,
                       struct err *e);
 json_t *store_profile_get(struct store *s, const char *node, const char *nethash, struct err *e);
@@ -356,7 +359,7 @@ json_t *store_refusals(struct store *s, struct err *e);
 /* {"jobs": {"queued": n, …}, "memory_bytes", "connected_clients", …} */
 json_t *store_stats(struct store *s, struct err *e);
 /* Small secrets and links: key → value with a lifetime in seconds (0: for ever); take removes it.
- */
+ * The caller frees what get and take return; NULL without error: there is none. */
 int store_secret_put(struct store *s, const char *key, const char *value, int seconds,
                      struct err *e);
 char *store_secret_get(struct store *s, const char *key, struct err *e);

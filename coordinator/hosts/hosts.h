@@ -14,6 +14,8 @@ struct hosts_config {
 };
 
 struct hosts;
+/* Starts the thread that answers hosts. NULL: it cannot read or write the secret or its folder, or
+ * the store's address is wrong. The store itself need not be there. */
 struct hosts *hosts_start(const struct hosts_config *config, struct err *e);
 void hosts_stop(struct hosts *h);
 

@@ -32,6 +32,7 @@ struct sched_config {
     struct growth_rules growth;                /* when elastic jobs grow */
 };
 
+/* NULL: memory ran out. Nothing is read yet. */
 struct sched *sched_new(const struct sched_config *config, struct err *e);
 /* Forgets everything; attempts go on and can be adopted. */
 void sched_free(struct sched *s);

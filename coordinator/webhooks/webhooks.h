@@ -25,6 +25,7 @@ struct webhooks_config { /* all borrowed; fence until webhooks_stop() */
     bool local; /* receivers on this host and its link are allowed */
 };
 
+/* Starts the thread that sends. NULL: the store's address is wrong, or memory ran out. */
 struct webhooks *webhooks_start(const struct webhooks_config *c, struct err *e);
 /* Deliveries that are under way are tried again by the next coordinator. NULL is fine. */
 void webhooks_stop(struct webhooks *w);

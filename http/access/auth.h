@@ -35,6 +35,7 @@ struct identity {
                               people whom a proxy signs in) */
 };
 
+/* A token file that is not there is made. NULL: one of the files cannot be read or made. */
 struct auth *auth_open(const char *token_file, const char *issued_file, struct err *e);
 void auth_close(struct auth *a);
 

@@ -14,6 +14,7 @@ enum { TLS_PIN = 64 };
 
 struct tls;
 
+/* NULL: the files cannot be read, or do not belong together. */
 struct tls *tls_open(const char *cert_file, const char *key_file, struct err *e);
 void tls_close(struct tls *t); /* after the daemon has stopped; NULL is fine */
 /* "sha256//BASE64" of the public key, as curl's --pinnedpubkey takes it. It stays when a

@@ -43,7 +43,7 @@ int files_send(struct request *q, const char *folder, const char *path, bool att
  * `folder`; at most 1,000 files. Empty if there is no such folder; NULL: memory ran out. */
 json_t *files_list(struct digests *d, const char *folder, struct err *e);
 
-struct digests *digests_new(void);
+struct digests *digests_new(void); /* NULL: memory ran out */
 void digests_free(struct digests *d);
 /* SHA-256 of a file in hexadecimal; remembered as long as size and time of the file stay. */
 int digests_get(struct digests *d, const char *path, char out[65], struct err *e);

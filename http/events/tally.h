@@ -14,8 +14,8 @@
 
 struct tally;
 
-struct tally *tally_new(struct err *e);
-void tally_free(struct tally *t); /* NULL is fine */
+struct tally *tally_new(struct err *e); /* NULL: memory ran out */
+void tally_free(struct tally *t);       /* NULL is fine */
 /* Counts one event of time `ms` (Redis's clock, ms since 1970). One thread calls it. */
 void tally_event(struct tally *t, const struct event_entry *entry, uint64_t ms);
 /* Appends the metrics; any thread. */

@@ -16,6 +16,7 @@ struct guarded; /* one connection */
 
 struct http_deadlines; /* http/server.h */
 
+/* Starts the thread that ends connections which are over a deadline. NULL: memory ran out. */
 struct guard *guard_start(const struct http_deadlines *wanted, struct err *e);
 void guard_stop(struct guard *g);                     /* every connection must have left */
 struct guarded *guard_enter(struct guard *g, int fd); /* accepted; NULL if memory ran out */

@@ -21,6 +21,7 @@ struct work_item {
     struct work_item *next;              /* in the queue */
 };
 
+/* As many threads as could be made, at least one. NULL: none could. */
 struct work *work_start(int threads, struct err *e);
 /* Suspends the item's connection and queues it. false: they are stopping, run it yourself. */
 bool work_add(struct work *w, struct work_item *item);

@@ -37,6 +37,7 @@ int assign_limit(const struct batching_spec *b, const struct profile *p);
 double assign_equal_finish(const double *a, const double *k, const int *max_batch, int workers,
                            int B, int min_batch, int quantum, int *sizes);
 
+/* As the API has it. names: [a->workers] nodes; time: when it was decided. A new reference. */
 json_t *assignment_json(const struct assignment *a, const char *const *names, const char *time);
 int assignment_version(const json_t *assignment); /* of what assignment_json() gave; 0 for NULL */
 
