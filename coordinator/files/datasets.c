@@ -19,8 +19,8 @@
 static const char unfinished[] = ".part-";
 enum { NAME_MOST = 64, FACTS_BYTES = 64 << 10 };
 
-/* Two uploads may end at the same time: from the look for the name and the room to the rename, one
- * goes first. */
+/* Two uploads may end at the same time. Who holds this checks that the name is free and that there
+ * is room, and renames. */
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 
 /* DIR/datasets/ + prefix + name + suffix. */

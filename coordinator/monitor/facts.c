@@ -5,8 +5,8 @@
  * tells, and is newer than what that rank told before. What is not is dropped, counted and logged:
  * whoever may write to the store can put anything into the stream.
  *
- * It counts for the attempt whose rank sent it. Facts that an attempt left unread are read when
- * the next one is opened; of those only results count (evaluations, saved files, what a device
+ * It counts for the attempt whose rank sent it. Facts that an attempt left unread are read before
+ * the next one starts; of those only results count (evaluations, saved files, what a device
  * measured). Later ones come from processes that should have ended: they are dropped and counted.
  */
 #include "coordinator/monitor/parts.h"

@@ -173,8 +173,7 @@ int monitor_finish(struct monitor *m, double now, struct err *e)
 {
     m->beats_at = -1e9;
     int rc = read_all(m, now, FACTS_ALL, e);
-    /* all rows; if the gate is still closed, the attempt ended before it opened, and its rows stay
-     * in the store */
+    /* of an attempt that ended before its gate opened too, which has made few steps, if any */
     if (rc >= 0) {
         rc = feed_read(&m->feed, FEED_ALL, NULL, e);
     }

@@ -41,7 +41,8 @@ static bool is_left(const struct attempts *a, const json_t *node)
     return false;
 }
 
-/* The others, which are not free, or not for long enough, are added to `unsettled`. */
+/* Notes since when each node is free. Those that are not free for long enough yet, and that nobody
+ * uses, are added to `unsettled`. */
 static void note_free(struct elastic *x, const struct attempts *a, const json_t *nodes, double now,
                       struct names *unsettled)
 {

@@ -96,8 +96,8 @@ static void add_offer(struct offers *out, struct run *r, const char *node, int p
     out->n++;
 }
 
-/* Does the owner of the waiting job, with its nodes, use no more than the one of this run, who has
- * given `given` and this one? */
+/* Is this run's node due to the owner of the waiting job? That owner, with the nodes that the job
+ * asks for, then uses no more than the run's owner, who has offered `given` and this one. */
 static bool is_due(const struct preempt_ask *ask, const struct run *r, int given)
 {
     const char *theirs = shares_owner(ask->shares, ask->job),
@@ -107,7 +107,8 @@ static bool is_due(const struct preempt_ask *ask, const struct run *r, int given
            shares_used(ask->shares, theirs) + need <= shares_used(ask->shares, owner) - given - 1;
 }
 
-/* Nodes above its `min` that the job could use, the slowest first: ranks stand the other way. */
+/* Nodes above the run's `min` that the waiting job could use, the slowest first: ranks begin with
+ * the fastest. */
 static void offer_surplus(const struct preempt_ask *ask, struct run *r, int priority,
                           const struct names *useful, struct offers *out)
 {

@@ -155,8 +155,8 @@ static int move(struct attempts *a, const char *job, enum job_state from, enum j
 
 /* ---- whose failure it was -------------------------------------------------------------------- */
 
-/* It is a node's where a worker on it was lost or told of an error that another node might not
- * meet: a device, memory, a library. What the spec or the data cause is the job's. */
+/* A failure is a node's where a worker on it was lost or told of an error that another node might
+ * not meet: a device, memory, a library. What the spec or the data cause is the job's. */
 static void blame_node(struct attempts *a, const struct run *r, const struct failure *why)
 {
     double rest = 0;
@@ -171,7 +171,7 @@ static void blame_node(struct attempts *a, const struct run *r, const struct fai
              log_quote(quoted, sizeof quoted, why->message));
 }
 
-/* Those whose workers died, although the attempt went on, have not done well. */
+/* A node whose worker died has failed, although the attempt went on and ended well. */
 static void judge_nodes(struct attempts *a, const struct run *r)
 {
     for (int i = 0; i < r->plan->n_workers; i++) {
