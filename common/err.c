@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,18 +96,22 @@ static unsigned index_of(enum err_code code)
     return (unsigned)code < CODES ? (unsigned)code : ERR_INTERNAL;
 }
 
-const char *err_name(enum err_code code)
+static char names[CODES][24];
+
+static void make_names(void)
 {
-    /* lower case once, at first use; racing threads write the same bytes */
-    static char lower[CODES][24];
-    unsigned i = index_of(code);
-    char *out = lower[i];
-    if (!out[0]) {
-        for (size_t j = 0; codes[i].name[j] && j < sizeof lower[i] - 1; j++) {
-            out[j] = (char)tolower((unsigned char)codes[i].name[j]);
+    for (size_t i = 0; i < CODES; i++) {
+        for (size_t j = 0; codes[i].name[j] && j < sizeof names[i] - 1; j++) {
+            names[i][j] = (char)tolower((unsigned char)codes[i].name[j]);
         }
     }
-    return out;
+}
+
+const char *err_name(enum err_code code)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_names); /* any thread may be the first */
+    return names[index_of(code)];
 }
 
 const char *err_title(enum err_code code)

@@ -170,7 +170,7 @@ static void an_outage_of_the_store_does_not_end_the_only_coordinator(void **stat
     lease_close(l);
 }
 
-static int told_lost;
+static _Atomic int told_lost; /* the thread that renews the lease counts */
 
 static void on_lost(void)
 {
