@@ -135,7 +135,7 @@ static int add_headers(struct sending *x, const struct send_wish *w, struct err 
 {
     char signature[SEND_SIGNATURE], line[STAMP];
     static const char *const fixed[] = {"Content-Type: application/json",
-                                        "User-Agent: evenstep/" EVENSTEP_VERSION, "Expect:"};
+                                        ("User-Agent: evenstep/" EVENSTEP_VERSION), "Expect:"};
     int rc = send_sign(w, signature, e);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         x->headers = curl_slist_append(x->headers, fixed[i]);
