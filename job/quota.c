@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/text/size.h"
+#include "common/text/text.h"
 
 enum limit_kind { LIMIT_COUNT, LIMIT_SIZE, LIMIT_SECONDS };
 
@@ -110,7 +111,7 @@ static void check_entry(const json_t *entry, const char *pointer, struct jsonx_p
 
 static void check_owners(const json_t *owners, struct jsonx_problems *problems)
 {
-    char at[200];
+    char at[200], wrong[TEXT_WRONG];
     const char *key;
     json_t *value;
     if (!json_is_object(owners)) {
@@ -118,6 +119,10 @@ static void check_owners(const json_t *owners, struct jsonx_problems *problems)
         return;
     }
     json_object_foreach((json_t *)owners, key, value) {
+        if (text_name_wrong(wrong, key, strlen(key))) {
+            jsonx_problem(problems, jsonx_join(at, sizeof at, "/owners", key),
+                          "the name of an owner %s", wrong);
+        }
         check_entry(value, jsonx_join(at, sizeof at, "/owners", key), problems);
     }
 }

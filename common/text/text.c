@@ -48,6 +48,53 @@ size_t text_unsafe(const char *s, size_t n)
     return n;
 }
 
+/* Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt): drawn as nothing. */
+static bool is_unseen(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {
+        {0x00ad, 0x00ad}, {0x034f, 0x034f},   {0x061c, 0x061c},   {0x115f, 0x1160},
+        {0x17b4, 0x17b5}, {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2060, 0x206f},
+        {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+        {0xfff0, 0xfff8}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (code >= ranges[i][0] && code <= ranges[i][1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* White_Space, and the Braille pattern without a dot. */
+static bool is_blank(uint32_t code)
+{
+    return code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
+           code == 0x202f || code == 0x205f || code == 0x2800 || code == 0x3000;
+}
+
+const char *text_name_wrong(char out[TEXT_WRONG], const char *s, size_t n)
+{
+    uint32_t code;
+    bool seen = false;
+    for (size_t i = 0, len; i < n; i += len) {
+        len = decode(s + i, n - i, &code);
+        if (len == 0 || is_unsafe(code)) {
+            snprintf(out, TEXT_WRONG, "contains a control character at byte %zu", i);
+            return out;
+        }
+        if (is_unseen(code)) {
+            snprintf(out, TEXT_WRONG, "contains the invisible character U+%04X at byte %zu", code,
+                     i);
+            return out;
+        }
+        seen = seen || !is_blank(code);
+    }
+    if (!seen) {
+        snprintf(out, TEXT_WRONG, "%s", n == 0 ? "is empty" : "consists of blanks");
+    }
+    return seen ? NULL : out;
+}
+
 struct piece { /* a character as it is shown */
     char text[8];
     size_t bytes;

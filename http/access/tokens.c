@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/path.h"
 #include "common/process/proc.h"
+#include "common/text/text.h"
 
 enum { MAX_TOKENS = 256, HASH = SHA256_DIGEST_LENGTH };
 
@@ -65,10 +66,35 @@ static void hash_of(const char *text, unsigned char out[HASH])
 
 enum read { READ_NOTHING, READ_TOKEN };
 
+static bool is_ascii(const char *text)
+{
+    while (*text >= '!' && *text <= '~') {
+        text++;
+    }
+    return !*text;
+}
+
+/* What is wrong with the rest of a line, the name, or NULL; blanks around it are no part of it. */
+static const char *read_name(char out[AUTH_NAME], char *text, char wrong[TEXT_WRONG])
+{
+    text += strspn(text, " \t");
+    size_t n = strlen(text);
+    while (n > 0 && strchr(" \t", text[n - 1])) {
+        n--;
+    }
+    if (n >= AUTH_NAME) {
+        snprintf(wrong, TEXT_WRONG, "has more than %d bytes", AUTH_NAME - 1);
+        return wrong;
+    }
+    snprintf(out, AUTH_NAME, "%.*s", (int)n, text);
+    return n > 0 ? text_name_wrong(wrong, out, n) : NULL;
+}
+
 /* READ_NOTHING: an empty line or a comment. */
 static int read_line(struct line *l, char *text, const char *path, int number, struct err *e)
 {
     unsigned char id[HASH];
+    char wrong[TEXT_WRONG];
     char *save = NULL, *token = strtok_r(text, " \t\r", &save);
     if (!token || *token == '#') {
         return READ_NOTHING;
@@ -80,6 +106,12 @@ static int read_line(struct line *l, char *text, const char *path, int number, s
             "cannot read token file '%s': the token in line %d has less than 16 characters", path,
             number);
     }
+    if (!is_ascii(token)) {
+        return err_set(e, ERR_INVALID,
+                       "cannot read token file '%s': the token in line %d has a character that is "
+                       "not ASCII, which no request can send",
+                       path, number);
+    }
     l->token.role = role ? auth_role_find(role) : ROLE_ADMIN;
     if (l->token.role == ROLE_NONE) {
         return err_set(
@@ -88,8 +120,13 @@ static int read_line(struct line *l, char *text, const char *path, int number, s
             "admin",
             path, number);
     }
-    snprintf(l->token.name, sizeof(l->token.name), "%s",
-             name ? name : auth_role_name(l->token.role));
+    if (name && read_name(l->token.name, name, wrong)) {
+        return err_set(e, ERR_INVALID, "cannot read token file '%s': the name in line %d %s", path,
+                       number, wrong);
+    }
+    if (!name || !l->token.name[0]) {
+        snprintf(l->token.name, sizeof(l->token.name), "%s", auth_role_name(l->token.role));
+    }
     hash_of(token, l->hash);
     SHA256(l->hash, HASH, id);
     hex_of(l->token.id, id, (TOKEN_ID - 1) / 2);

@@ -31,11 +31,13 @@ static const char *read_name(struct request *q, const json_t *body)
     const json_t *given = json_object_get(body, "name");
     const char *name = json_string_value(given);
     size_t n = json_string_length(given);
-    if (!name || n == 0 || n >= AUTH_NAME || text_unsafe(name, n) < n || name[0] == ' ' ||
-        name[n - 1] == ' ') {
+    char wrong[TEXT_WRONG];
+    if (name && n > 0 && n < AUTH_NAME && text_name_wrong(wrong, name, n)) {
+        jsonx_problem(&q->problems, "/name", "the name of its holder %s", wrong);
+    } else if (!name || n == 0 || n >= AUTH_NAME || name[0] == ' ' || name[n - 1] == ' ') {
         jsonx_problem(&q->problems, "/name",
-                      "expected the name of its holder: 1 to %d bytes of text, none of them a "
-                      "control character, no space at either end",
+                      "expected the name of its holder: 1 to %d bytes of text, no space at either "
+                      "end",
                       AUTH_NAME - 1);
     }
     return name;

@@ -65,7 +65,7 @@ static void read_node(struct cluster *c, const json_t *j, const char *pointer,
     struct fields f;
     json_t *full = json_object();
     fields_open(&f, j, full, pointer, problems);
-    const char *name = f.given ? fields_text(&f, "name", true, CLUSTER_NAME - 7) : NULL;
+    const char *name = f.given ? fields_name(&f, "name", true, CLUSTER_NAME - 7) : NULL;
     fields_params(&f, cluster_node_params);
     fields_close(&f);
     if (f.given && !json_object_get(j, "fixed_seconds") &&

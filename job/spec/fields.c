@@ -287,6 +287,17 @@ const char *fields_text(struct fields *f, const char *key, bool required, size_t
     return text;
 }
 
+const char *fields_name(struct fields *f, const char *key, bool required, size_t max)
+{
+    const char *text = fields_text(f, key, required, max);
+    char wrong[TEXT_WRONG];
+    if (text && text_name_wrong(wrong, text, strlen(text))) {
+        fields_problem(f, key, "'%s' %s", key, wrong);
+        return NULL;
+    }
+    return text;
+}
+
 const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum catalog_kind kind,
                                          const char *fallback)
 {

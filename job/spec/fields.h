@@ -43,6 +43,8 @@ bool fields_number(struct fields *f, const char *pointer, const json_t *v, bool 
                    double max, double *out);
 /* Text of 1 to max-1 bytes without control characters, or NULL after reporting it. */
 const char *fields_text(struct fields *f, const char *key, bool required, size_t max);
+/* The same of a name, by the rule of names (common/text/text.h). */
+const char *fields_name(struct fields *f, const char *key, bool required, size_t max);
 /* The catalogue's entry that `key` names; `fallback` (a name) if it is not given, NULL: it must be.
  */
 const struct catalog_entry *fields_entry(struct fields *f, const char *key, enum catalog_kind kind,

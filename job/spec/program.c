@@ -133,7 +133,7 @@ void spec_read_program(struct jobspec *spec, struct fields *f)
     }
     p->given = true;
     spec_open(&in, f, "program", true);
-    const char *name = fields_text(&in, "name", false, sizeof p->name),
+    const char *name = fields_name(&in, "name", false, sizeof p->name),
                *digest = fields_text(&in, "digest", false, sizeof p->digest);
     snprintf(p->name, sizeof p->name, "%s", name ? name : "");
     snprintf(p->digest, sizeof p->digest, "%s", digest ? digest : "");

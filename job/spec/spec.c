@@ -211,7 +211,7 @@ static void read_tags(struct fields *f)
 
 static void read_top(struct jobspec *spec, struct fields *f)
 {
-    const char *name = fields_text(f, "name", false, SPEC_NAME);
+    const char *name = fields_name(f, "name", false, SPEC_NAME);
     snprintf(spec->name, sizeof spec->name, "%s", name ? name : "unnamed");
     json_object_set_new(f->full, "name", json_string(spec->name));
     read_tags(f);

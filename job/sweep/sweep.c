@@ -332,7 +332,7 @@ int sweep_parse(struct sweep *s, const json_t *json, struct jsonx_problems *prob
         return -ERR_INVALID;
     }
     const json_t *spec = fields_need(&f, "spec");
-    const char *name = fields_text(&f, "name", false, NAME_BYTES);
+    const char *name = fields_name(&f, "name", false, NAME_BYTES);
     take_name(s, name ? name : text_at(spec, "name"));
     json_object_set_new(s->json, "name", json_string(s->name[0] ? s->name : "sweep"));
     json_object_set_new(s->json, "spec", json_deep_copy(spec ? spec : json_null()));

@@ -54,6 +54,43 @@ static void unsafe_characters_are_shown_as_their_numbers(void **state)
     }
 }
 
+static void a_name_has_nothing_that_is_not_seen(void **state)
+{
+    static const struct {
+        const char *name, *wrong;
+    } names[] = {
+        {"Größe 模型 نموذج 🙂", NULL},
+        {"two  words", NULL},
+        {"a\xe3\x80\x80z", NULL}, /* U+3000, as typed in Japanese */
+        {"", "is empty"},
+        {" \xc2\xa0\xe2\xa0\x80\xe3\x80\x80", "consists of blanks"},
+        {"a\x1b[m", "contains a control character at byte 1"},
+        {"gnp.\xe2\x80\xae"
+         "exe",
+         "contains a control character at byte 4"},
+        {"a\xff", "contains a control character at byte 1"},
+        {"a\xe2\x80\x8bz", "contains the invisible character U+200B at byte 1"},
+        {"\xef\xbb\xbfrun", "contains the invisible character U+FEFF at byte 0"},
+        {"ab\xe2\x80\x8f", "contains the invisible character U+200F at byte 2"},
+        {"\xd8\x9c", "contains the invisible character U+061C at byte 0"},
+        {"co\xc2\xadop", "contains the invisible character U+00AD at byte 2"},
+        {"a\xe2\x81\xa0", "contains the invisible character U+2060 at byte 1"},
+        {"\xe3\x85\xa4", "contains the invisible character U+3164 at byte 0"},
+        {"a\xf3\xa0\x81\x81", "contains the invisible character U+E0041 at byte 1"},
+    };
+    char wrong[TEXT_WRONG];
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *told = text_name_wrong(wrong, names[i].name, strlen(names[i].name));
+        if (names[i].wrong) {
+            assert_non_null(told);
+            assert_string_equal(told, names[i].wrong);
+        } else {
+            assert_null(told);
+        }
+    }
+}
+
 static void what_does_not_fit_is_cut_between_characters(void **state)
 {
     char out[8];
@@ -80,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_unsafe_character_is_found),
         cmocka_unit_test(unsafe_characters_are_shown_as_their_numbers),
+        cmocka_unit_test(a_name_has_nothing_that_is_not_seen),
         cmocka_unit_test(what_does_not_fit_is_cut_between_characters),
         cmocka_unit_test(tabs_and_line_ends_are_printed),
     };

@@ -253,6 +253,28 @@ static void a_token_has_at_least_16_characters(void **state)
         strstr(err_.message, "the role in line 2 is not viewer, operator, programs or admin"));
 }
 
+static void names_of_a_token_file_are_such_as_can_be_told_apart(void **state)
+{
+    static const struct {
+        const char *file, *told;
+    } cases[] = {
+        {"0123456789abcdef viewer a\xe2\x80\x8b\n",
+         "the name in line 1 contains the invisible character U+200B at byte 1"},
+        {"# people\n0123456789abcdef viewer \xe2\x80\xae"
+         "a\n",
+         "the name in line 2 contains a control character at byte 0"},
+        {"0123456789abcdef viewer 0123456789012345678901234567890123456789012345678901234567890123\n",
+         "the name in line 1 has more than 63 bytes"},
+        {"\xef\xbb\xbf"
+         "0123456789abcdef viewer a\n",
+         "the token in line 1 has a character that is not ASCII"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_null(server_with_token(*state, cases[i].file));
+        assert_non_null(strstr(err_.message, cases[i].told));
+    }
+}
+
 /* The headers of a request with the cookie of a new session. */
 static void sign_in(struct site *s, char cookie[300], char origin[100])
 {
@@ -312,6 +334,7 @@ int main(void)
         cmocka_unit_test(more_paths_than_places_do_no_harm),
         cmocka_unit_test(a_rank_that_may_yet_come_has_an_empty_log_and_one_that_cannot_none),
         cmocka_unit_test(a_token_has_at_least_16_characters),
+        cmocka_unit_test(names_of_a_token_file_are_such_as_can_be_told_apart),
         cmocka_unit_test(who_signs_out_loses_the_cookie),
         cmocka_unit_test(who_signs_out_while_the_store_is_away_is_told),
     };

@@ -193,6 +193,8 @@ static void a_token_that_is_asked_for_wrongly_is_not_made(void **state)
     } cases[] = {{"{\"role\": \"viewer\"}", "/name"},
                  {"{\"name\": \"\", \"role\": \"viewer\"}", "/name"},
                  {"{\"name\": \"a\\u202eb\", \"role\": \"viewer\"}", "/name"},
+                 {"{\"name\": \"a\\u200bb\", \"role\": \"viewer\"}", "/name"},
+                 {"{\"name\": \"\\u00a0\", \"role\": \"viewer\"}", "/name"},
                  {"{\"name\": \"a\\nb\", \"role\": \"viewer\"}", "/name"},
                  {"{\"name\": \"a\", \"role\": \"root\"}", "/role"},
                  {"{\"name\": \"a\"}", "/role"},

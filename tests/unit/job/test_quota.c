@@ -63,13 +63,14 @@ static void every_mistake_is_told_with_its_place(void **state)
         {"/owners/ada/seconds", "above 0"},
         {"/owners/bob", "an object of limits"},
         {"/preemption/after", "seconds"},
+        {"/owners/c\u2060d", "the invisible character U+2060 at byte 1"},
         {"/owner", "did you mean 'owners'"},
     };
     struct parsed p = {.rc = 0};
     (void)state;
     json_t *j = document(
         "{\"default\": {\"node\": 4}, \"owners\": {\"ada\": {\"nodes\": 1.5, "
-        "\"disk\": \"much\", \"seconds\": 0}, \"bob\": 3}, "
+        "\"disk\": \"much\", \"seconds\": 0}, \"bob\": 3, \"c\u2060d\": {}}, "
         "\"preemption\": {\"after\": \"soon\"}, \"owner\": {}}");
     assert_false(quota_check(j, &p.problems));
     assert_int_equal(p.problems.count, sizeof places / sizeof *places);
