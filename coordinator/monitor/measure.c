@@ -12,7 +12,10 @@
 
 #include "common/median.h"
 
-enum { USUAL_STEPS = 200 };
+enum {
+    USUAL_STEPS = 200,
+    LATE_STEPS = 2 /* at most so many of the newest steps lack rows that are under way */
+};
 
 bool recent_init(struct recent_rows *r, int workers)
 {
@@ -50,23 +53,60 @@ double recent_loss(const struct recent_rows *r)
     return samples > 0 ? sum / samples : NAN;
 }
 
-double recent_speed(const struct recent_rows *r, double seconds)
+struct step_rows { /* the rows of one step */
+    int count;
+    double end; /* of the last of them, seconds since the job's start */
+};
+
+static struct step_rows rows_of(const struct recent_rows *r, int64_t step)
 {
-    double samples = 0, first = r->time;
-    double first_samples = 0;
+    struct step_rows found = {.end = -1};
     for (int i = 0; i < r->count; i++) {
-        const struct row *row = &r->rows[i];
-        if (row->time <= r->time - seconds) {
-            continue;
-        }
-        samples += row->batch;
-        if (row->time < first) {
-            first = row->time;
-            first_samples = row->batch;
+        if (r->rows[i].step == step) {
+            found.count++;
+            found.end = fmax(found.end, r->rows[i].time);
         }
     }
-    /* the first row ends where the span begins, so its samples do not belong to it */
-    return r->time > first ? (samples - first_samples) / (r->time - first) : 0;
+    return found;
+}
+
+/* The newest step of which there are as many rows as of the one before it. */
+static int64_t last_whole(const struct recent_rows *r)
+{
+    int64_t step = r->step;
+    while (step > r->step - LATE_STEPS && rows_of(r, step).count < rows_of(r, step - 1).count) {
+        step--;
+    }
+    return step;
+}
+
+/* The newest step before `last` that ended at `time` or earlier, or the oldest that is kept. */
+static int64_t step_before(const struct recent_rows *r, int64_t last, double time)
+{
+    int64_t oldest = last, newest = -1;
+    for (int i = 0; i < r->count; i++) {
+        const struct row *row = &r->rows[i];
+        oldest = row->step < oldest ? row->step : oldest;
+        if (row->time <= time && row->step < last && row->step > newest) {
+            newest = row->step;
+        }
+    }
+    return newest >= 0 ? newest : oldest;
+}
+
+/* Whole steps alone are counted: under `sync` the rows of one step end within milliseconds of each
+ * other, and those of the newest may not all be there yet. */
+double recent_speed(const struct recent_rows *r, double seconds)
+{
+    int64_t last = last_whole(r);
+    double end = rows_of(r, last).end, samples = 0;
+    int64_t before = step_before(r, last, end - seconds);
+    double begin = rows_of(r, before).end;
+    for (int i = 0; i < r->count; i++) {
+        const struct row *row = &r->rows[i];
+        samples += row->step > before && row->step <= last ? row->batch : 0;
+    }
+    return end > begin ? samples / (end - begin) : 0;
 }
 
 void step_times_add(struct step_times *t, const struct row *row)

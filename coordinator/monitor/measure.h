@@ -22,7 +22,8 @@ void recent_release(struct recent_rows *r);
 void recent_add(struct recent_rows *r, const struct row *row);
 /* Sample-weighted mean loss over the rows of the last 100 updates; NAN without rows. */
 double recent_loss(const struct recent_rows *r);
-/* Samples per second of job time over the last `seconds` (and at least two rows); 0 if unknown. */
+/* Samples per second of job time over the steps of the last `seconds`, one whole step at least; 0 if
+ * unknown. */
 double recent_speed(const struct recent_rows *r, double seconds);
 
 /* How long a worker's steps take: smoothed parts, and the last 32 durations for the deadline. */

@@ -55,6 +55,26 @@ static void speed_does_not_count_what_was_computed_before_the_span(void **state)
     recent_release(&r);
 }
 
+/* Four workers whose rows of a step end within milliseconds, the last step's not yet all there. */
+static void a_step_that_is_longer_than_the_span_tells_the_speed_too(void **state)
+{
+    static const double steps[] = {0.5, 2.0, 5.4, 60};
+    (void)state;
+    for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
+        struct recent_rows r;
+        assert_true(recent_init(&r, 4));
+        for (int step = 1; step <= 12; step++) {
+            for (int rank = 0; rank < (step < 12 ? 4 : 2); rank++) {
+                struct row a = row_of(rank, step, step * steps[k] + rank * 0.002, 1, 64);
+                recent_add(&r, &a);
+            }
+            double speed = recent_speed(&r, 5), wanted = 256 / steps[k];
+            assert_true(step < 2 ? speed == 0 : fabs(speed - wanted) < 0.02 * wanted);
+        }
+        recent_release(&r);
+    }
+}
+
 static void the_deadline_follows_the_median_and_its_deviation(void **state)
 {
     (void)state;
@@ -114,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_is_weighted_by_samples_over_the_last_100_updates),
         cmocka_unit_test(speed_does_not_count_what_was_computed_before_the_span),
+        cmocka_unit_test(a_step_that_is_longer_than_the_span_tells_the_speed_too),
         cmocka_unit_test(the_deadline_follows_the_median_and_its_deviation),
         cmocka_unit_test(waiting_is_no_computing),
         cmocka_unit_test(points_are_thinned_evenly_however_many_come),
