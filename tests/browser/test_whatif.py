@@ -98,6 +98,26 @@ def test_a_job_of_real_nodes_offers_a_clone_without_the_node(page, service):
     page.wait_text("#changed", re.escape("workers 4 → 3"))
 
 
+def test_what_cannot_be_predicted_leaves_no_bars_and_no_clone_of_something_else(page, service):
+    id = service.submit(spec(workers=2, batching={"global_batch": 64, "policy": "dynamic"}))
+    service.wait(id, "succeeded")
+    opened(page, id)
+    batch = '#whatif input[aria-label="Global batch of the what-if"]'
+    page.type(batch, "128")
+    page.wait_text(".whatif-says", "^With a global batch of 128")
+    assert page.visible("#whatif a.btn") and page.visible(".whatif-table")
+    for text in ("0", "", "1.5"):
+        page.type(batch, text)
+        page.wait_text(".whatif-says", "^The global batch is a whole number of samples, 1 or more")
+        assert not page.visible("#whatif a.btn") and not page.visible(".whatif-table")
+    page.type(batch, "128")
+    until("the bars are back", lambda: page.visible(".whatif-table"))
+    for chip in page.all("#whatif .chip[data-node]"):
+        page.click(f'#whatif .chip[data-node="{chip.get_attribute("data-node")}"]')
+    page.wait_text(".whatif-says", "^Without any node there is no step")
+    assert not page.visible("#whatif a.btn") and not page.visible(".whatif-table")
+
+
 @pytest.mark.parametrize(
     "change, wanted",
     [

@@ -29,6 +29,10 @@ function chosenOf({prediction}) {
   return (prediction?.strategies || []).find((s) => s.chosen);
 }
 
+/** @param {Api.DryRun} answer */
+const reasonOf = ({prediction}) =>
+    'No prediction: ' + (prediction?.reason || 'nothing is known of these nodes') + '.';
+
 /** @param {unknown} e */
 const isAbort = (e) => /** @type {Error} */ (e).name === 'AbortError';
 
@@ -86,6 +90,16 @@ export class WhatIf {
     /** @type {HTMLElement} */ (this.table).hidden = !any;
   }
 
+  /**
+   * No bars and no clone beside what they would not belong to.
+   * @param {string} why there is no prediction
+   */
+  without(why) {
+    say(this.says, why);
+    /** @type {HTMLElement} */ (this.table).hidden = true;
+    this.clone.hidden = true;
+  }
+
   /* The prediction of the job as it is, whose cluster is what will be changed. */
   async open() {
     const {job} = this.view.data;
@@ -100,7 +114,7 @@ export class WhatIf {
       const row = chosenOf(answer);
       const cluster = answer.prediction?.cluster;
       if (!row || !cluster) {
-        say(this.says, 'No prediction: ' + (answer.prediction?.reason || 'nothing is known') + '.');
+        this.without(reasonOf(answer));
         return;
       }
       this.base = {spec: now, cluster, row};
@@ -126,7 +140,7 @@ export class WhatIf {
   fail(e) {
     if (!isAbort(e)) {
       const {errors, message} = /** @type {import('../../../api.js').ApiError} */ (e);
-      say(this.says, sentence((errors || []).map((x) => x.message).join('; ') || message));
+      this.without(sentence((errors || []).map((x) => x.message).join('; ') || message));
     }
   }
 
@@ -145,7 +159,7 @@ export class WhatIf {
 
   askSoon() {
     const batch = Number(this.batch.value);
-    this.change.batch = Number.isInteger(batch) && batch > 0 ? batch : this.change.batch;
+    this.change.batch = Number.isInteger(batch) && batch > 0 ? batch : NaN;
     this.drawChips();
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.ask(), ASK_MS);
@@ -159,7 +173,11 @@ export class WhatIf {
       return;
     }
     if (nodesWith(base.cluster.nodes, change).length === 0) {
-      say(this.says, 'Without any node there is no step.');
+      this.without('Without any node there is no step.');
+      return;
+    }
+    if (!known(change.batch)) {
+      this.without('The global batch is a whole number of samples, 1 or more.');
       return;
     }
     const spec = specWith(base.spec, base.cluster, change);
@@ -170,7 +188,7 @@ export class WhatIf {
       if (row) {
         this.draw(row);
       } else {
-        say(this.says, 'No prediction: ' + (answer.prediction?.reason || 'nothing is known') + '.');
+        this.without(reasonOf(answer));
       }
     } catch (e) {
       this.fail(e);
@@ -215,6 +233,7 @@ export class WhatIf {
       return;
     }
     this.drawChips();
+    this.show(true);
     say(this.says, whatIf(change, globalBatch(job), base.row, row));
     const changes = cloneChanges(job, change);
     this.clone.hidden = !changes || Object.keys(changes).length === 0;
