@@ -75,6 +75,20 @@ def test_what_no_job_could_read_says_why(page, tmp_path):
     page.console()  # Chromium reports each answer that is an error
 
 
+def test_what_was_refused_is_put_right_and_chosen_again(page, tmp_path):
+    """The same files: a browser tells a change of the choice alone."""
+    folder = stripes(tmp_path / "mended", 60)
+    whole = (folder / "y.npy").read_bytes()
+    (folder / "y.npy").write_bytes(whole[:40])
+    open_form(page)
+    page.find("#data-folder").send_keys(str(folder))
+    page.wait_text(".upload [role=status]", "^not uploaded")
+    (folder / "y.npy").write_bytes(whole)
+    page.find("#data-folder").send_keys(str(folder))
+    page.wait_text(".upload [role=status]", "as mended: 60 samples")
+    page.console()  # Chromium reports each answer that is an error
+
+
 def test_a_network_to_begin_with_fits_the_data(page):
     made = page.script(
         "return import('/js/network.js').then((m) => arguments[0].map(m.firstNetwork))",

@@ -3,10 +3,11 @@ import {h} from '../../dom.js';
 import {button} from '../../widgets.js';
 
 /**
- * A button that lets somebody choose files.
+ * A button that lets somebody choose files. The same ones may be chosen again, as after they were
+ * refused and put right: a browser tells a change of the choice alone, so it is emptied.
  * @param {string} text
  * @param {{[name: string]: unknown}} attributes of the input
- * @param {(chosen: FileList) => void} onFiles
+ * @param {(chosen: File[]) => void} onFiles
  */
 export function chooser(text, attributes, onFiles) {
   /** @type {HTMLInputElement} */
@@ -17,8 +18,10 @@ export function chooser(text, attributes, onFiles) {
     ...attributes,
     on: {
       change() {
-        if (input.files?.length) {
-          onFiles(input.files);
+        const chosen = [...(input.files || [])];
+        input.value = '';
+        if (chosen.length > 0) {
+          onFiles(chosen);
         }
       }
     }

@@ -3,17 +3,17 @@
 import {ApiError, post} from '../../api.js';
 import {fill, h} from '../../dom.js';
 import {Input, Select} from '../../draft/fields.js';
-import {plural, sentence} from '../../format.js';
+import {bytes, plural, sentence} from '../../format.js';
 
 import {chooser} from './chooser.js';
-import {archive, belongs} from './tar.js';
+import {packed, TAR} from './tar.js';
 
 /** @typedef {import('../../draft/fields.js').OnChange} OnChange */
 /** @typedef {import('./model.js').SubmitModel} SubmitModel */
 
-const TAR = 'application/x-tar';
 const NONE = '';
 const HELP = 'the service runs it on each node; a folder is uploaded without hidden files';
+const MOST_BYTES = 64 * 2 ** 20;
 
 /** @param {Api.Program} p */
 const keyOf = (p) => p.digest || p.name || NONE;
@@ -22,19 +22,6 @@ const keyOf = (p) => p.digest || p.name || NONE;
 function labelOf({name, digest = '', description, files, by}) {
   const about = [digest.slice(0, 8), files && plural(files, 'file'), by && 'by ' + by];
   return name || (description || 'uploaded') + ' (' + about.filter(Boolean).join(', ') + ')';
-}
-
-/**
- * The files of a chosen folder; names without the folder's own.
- * @param {FileList} chosen
- */
-async function packed(chosen) {
-  const files = [...chosen]
-                    .map((file) => ({file, name: file.webkitRelativePath.replace(/^[^/]*[/]/, '')}))
-                    .filter(({name}) => belongs(name));
-  const read = await Promise.all(
-      files.map(async ({file, name}) => ({name, bytes: new Uint8Array(await file.arrayBuffer())})));
-  return new Blob(archive(read), {type: TAR});
 }
 
 /* Which program: none means a network of ours. */
@@ -49,8 +36,7 @@ class Choice extends Select {
     const tar = {accept: '.tar,' + TAR, id: 'program-archive'};
     this.node.append(h('div', {class: 'actions'},
         chooser('Upload a folder', folder, (chosen) => this.upload(packed(chosen))),
-        chooser('Upload a .tar', tar,
-            (chosen) => this.upload(Promise.resolve(new Blob([chosen[0]], {type: TAR})))),
+        chooser('Upload a .tar', tar, (chosen) => this.upload(new Blob([chosen[0]], {type: TAR}))),
         this.said));
     data.programs.forEach((p) => this.offer(p));
   }
@@ -69,13 +55,18 @@ class Choice extends Select {
     this.data.train(program ? named : null);
   }
 
-  /** @param {Promise<Blob>} body */
+  /** @param {Blob} body */
   async upload(body) {
-    this.fault([]);
+    const tooLarge = body.size > MOST_BYTES &&
+        'These files have ' + bytes(body.size) + '; ' + bytes(MOST_BYTES) + ' are taken.';
+    this.fault(tooLarge ? [tooLarge] : []);
+    if (tooLarge) {
+      return;
+    }
     fill(this.said, 'uploading …');
     try {
       /** @type {Api.Program} */
-      const program = await post('programs', await body);
+      const program = await post('programs', body);
       this.data.programs.push(program);
       this.offer(program);
       this.choose(keyOf(program));

@@ -1,5 +1,7 @@
 /* A folder as a tar archive (ustar; longer names in pax records), as the service takes programs.
    Pure, tested in tests/browser/test_pure.py. */
+export const TAR = 'application/x-tar';
+
 const BLOCK = 512;
 const NAME_BYTES = 100;
 const CHECKSUM_AT = 148;
@@ -86,6 +88,20 @@ export function archive(files) {
  * Whether a file of a folder belongs to the program: nothing hidden, nothing that Python made.
  * @param {string} name with its folders
  */
-export function belongs(name) {
+function belongs(name) {
   return !name.split('/').some((part) => part.startsWith('.') || part === '__pycache__');
+}
+
+/**
+ * Chosen files as an archive, which is not read here: names without the folder's own.
+ * @param {File[]} chosen
+ */
+export function packed(chosen) {
+  const files = chosen
+                    .map((file) => ({
+                      bytes: file,
+                      name: file.webkitRelativePath.replace(/^[^/]*[/]/, '') || file.name
+                    }))
+                    .filter(({name}) => belongs(name));
+  return new Blob(archive(files), {type: TAR});
 }

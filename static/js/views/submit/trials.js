@@ -114,6 +114,7 @@ export class Trials {
   async start() {
     const spec = this.current();
     const seconds = Math.max(1, Number(this.seconds.value) || SECONDS);
+    this.seconds.value = String(seconds); /* what was not a number is not left to stand */
     const wanted = this.chosen();
     /** @type {string[]} */
     const failed = [];
@@ -132,10 +133,18 @@ export class Trials {
     this.go.disabled = false;
     this.stop.hidden = true;
     this.forget.hidden = this.jobs.length === 0;
-    const done = plural(this.jobs.length, 'trial') + (this.stopped ? ', stopped' : ' done') +
-        '; they stay in the list of jobs with the tag “' + TAG + '”';
-    say(this.said, failed.length ? 'Not measured: ' + failed.join('; ') + '.' : done);
+    say(this.said, this.outcome(failed));
     this.over();
+  }
+
+  /** @param {string[]} failed strategies that were not measured, each with its reason */
+  outcome(failed) {
+    const n = this.jobs.length;
+    const done = plural(n, 'trial') + (this.stopped ? ', stopped' : ' done') + '; ' +
+        (n === 1 ? 'it stays' : 'they stay') + ' in the list of jobs with the tag “' + TAG + '”.';
+    return [failed.length > 0 && 'Not measured: ' + failed.join('; ') + '.', n > 0 && done]
+        .filter(Boolean)
+        .join(' ');
   }
 
   /**

@@ -6,9 +6,8 @@ import {FaultText} from '../../draft/fields.js';
 import {bytes, plural, sentence} from '../../format.js';
 
 import {chooser} from './chooser.js';
-import {archive, belongs} from './tar.js';
+import {packed} from './tar.js';
 
-const TAR = 'application/x-tar';
 const MOST_BYTES = 2 ** 30;
 const HELP = 'idx, npy or CIFAR files, or pictures in a folder for each class; at most ' +
     bytes(MOST_BYTES) + ' and 10,000 files';
@@ -20,17 +19,6 @@ const HELP = 'idx, npy or CIFAR files, or pictures in a folder for each class; a
 export function nameFrom(text) {
   return text.trim().replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '').slice(0, 64) ||
       'my-data';
-}
-
-/**
- * What is chosen, as the files of an archive: names without the folder's own.
- * @param {FileList} chosen
- */
-function filesOf(chosen) {
-  return [...chosen]
-      .map((file) =>
-               ({bytes: file, name: file.webkitRelativePath.replace(/^[^/]*[/]/, '') || file.name}))
-      .filter(({name}) => belongs(name));
 }
 
 /** @param {Blob} body */
@@ -69,11 +57,11 @@ export class DataUpload {
         h('p', {class: 'help', text: HELP}), this.errors.node);
   }
 
-  /** @param {FileList} chosen */
+  /** @param {File[]} chosen */
   async start(chosen) {
     const folder = chosen[0].webkitRelativePath.split('/')[0];
     const name = nameFrom(this.name.value || folder);
-    const body = new Blob(archive(filesOf(chosen)), {type: TAR});
+    const body = packed(chosen);
     const refused = tooLarge(body);
     this.errors.show(refused ? [refused] : []);
     if (!refused) {
