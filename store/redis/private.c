@@ -347,7 +347,7 @@ int redis_private_start(const char *dir, char *url, int *pid, struct err *e)
         if (clock_now() > until) {
             rc = err_set(
                 e, ERR_UNAVAILABLE,
-                "cannot start redis-server in '%s': somebody else has been starting it for a "
+                "cannot start redis-server in '%s': another process has been starting it for a "
                 "minute",
                 p.dir);
             goto out;

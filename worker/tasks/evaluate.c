@@ -297,7 +297,7 @@ static int chunk(struct evaluate *v, int64_t first, int64_t n, float *x, void *y
         return rc;
     }
     if (!result.finite) {
-        return err_set(e, ERR_DATA, "the loss is not finite within the samples %lld to %lld",
+        return err_set(e, ERR_DATA, "the loss is NaN or infinite within the samples %lld to %lld",
                        (long long)first, (long long)(first + n - 1));
     }
     v->loss += result.loss;

@@ -166,8 +166,7 @@ static int check_finite(const struct program *p, const struct network *net, stru
         const struct tensor *t = &net->tensors[i];
         for (size_t k = 0; k < t->count; k++) {
             if (!isfinite(p->block.params[t->first + k])) {
-                return err_set(e, ERR_DATA,
-                               "%s starts with a value that is not finite in tensor '%s'",
+                return err_set(e, ERR_DATA, "%s starts with a NaN or an infinity in tensor '%s'",
                                p->link.who, t->name);
             }
         }

@@ -13,13 +13,13 @@ const REFUSED = 400;
 
 /** @param {Api.AuditEntry} e */
 function whoText({who, role, by}) {
-  return by === 'nobody' ? 'nobody known' : who + ', ' + role;
+  return by === 'nobody' ? 'unknown sender' : who + ', ' + role;
 }
 
 /** @param {Api.AuditEntry} e */
 function makeRow(e) {
   const refused = e.status >= REFUSED;
-  const left = e.omitted ? plural(e.omitted, 'request') + ' of nobody known before it' : '';
+  const left = e.omitted ? plural(e.omitted, 'request') + ' of unknown senders before it' : '';
   return h('tr', null, h('td', {title: e.time, text: when(e.time)}), h('td', {text: whoText(e)}),
       h('td', {text: e.from}),
       h('td', null, h('span', {text: e.method + ' ' + e.path}),

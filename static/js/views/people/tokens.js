@@ -15,7 +15,7 @@ function endText(t) {
 
 /** @param {Api.Token} t */
 function sourceText(t) {
-  return t.source === 'file' ? 'token file' : 'issued by ' + (t.by || 'nobody known');
+  return t.source === 'file' ? 'token file' : 'issued' + (t.by ? ' by ' + t.by : '');
 }
 
 export class Tokens {

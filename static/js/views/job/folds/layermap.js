@@ -17,7 +17,7 @@ const DENSE = 14;
 const DENSE_FROM = 24;
 
 /** @param {number | null | undefined} v */
-const valueText = (v) => (v === null ? 'not finite' : three(v));
+const valueText = (v) => (v === null ? 'NaN or infinite' : three(v));
 
 export class LayerMap {
   /** @param {JobView} view */

@@ -119,7 +119,7 @@ export class Layers {
     const rows = normRows(norms, this.measure, true).map(({name, elements, values}) => {
       const last = values[values.length - 1];
       const cells =
-          [whole(elements), last === null ? 'not finite' : three(last), ...extremes(values)];
+          [whole(elements), last === null ? 'NaN or infinite' : three(last), ...extremes(values)];
       return h('tr', null, h('th', {scope: 'row', text: name}),
           cells.map((text) => h('td', {class: 'num', text})));
     });
