@@ -22,7 +22,7 @@ void recent_release(struct recent_rows *r);
 void recent_add(struct recent_rows *r, const struct row *row);
 /* Sample-weighted mean loss over the rows of the last 100 updates; NAN without rows. */
 double recent_loss(const struct recent_rows *r);
-/* Samples per second of job time over the steps of the last `seconds`, one whole step at least; 0 if
+/* Samples per second of job time over the steps of the last `seconds`, at least one whole step; 0:
  * unknown. */
 double recent_speed(const struct recent_rows *r, double seconds);
 
