@@ -92,7 +92,7 @@ const struct command commands[] = {
      .run = command_programs},
     {"link", COMMANDS_SERVICE, "", "prints a fresh address for the browser", link_options,
      .run = command_link},
-    {"token", COMMANDS_SERVICE, "ACTION [NAME…]",
+    {"token", COMMANDS_SERVICE, "ACTION [NAME|ID…]",
      "`create NAME` issues and prints a token; `list`; `revoke ID…` (admins)", token_options,
      .run = command_token, .actions = "create list revoke"},
     {"owners", COMMANDS_SERVICE, "", "lists owners of jobs: what they have, and may have", NULL,
@@ -193,7 +193,7 @@ static char *spell_out(const struct command *c, const struct opt *options, char 
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* "evenstep token create|list|revoke [NAME…]" */
+/* "evenstep token create|list|revoke [NAME|ID…]" */
 static void usage_text(const struct command *c, char *out, size_t size)
 {
     const char *word = c->actions ? strstr(c->arguments, "ACTION") : NULL;
@@ -232,27 +232,49 @@ static int talk(const struct command *c, int argc, char **argv)
     return status;
 }
 
+/* A line of the list of commands; on a narrow terminal the help stands beneath. */
+static void help_command(const struct command *c, int width, FILE *out)
+{
+    enum { NARROW = 72, BESIDE = 27, BENEATH = 6 };
+    char first[80];
+    const char *words = c->main == command_run ? "FILE [ARGS…]" : c->arguments;
+    bool narrow = width > 0 && width < NARROW;
+    snprintf(first, sizeof first, "  %-11s %-*s ", c->name,
+             12 + (int)(strlen(words) - (size_t)text_columns(words)), words);
+    if (narrow) {
+        fprintf(out, "  %s %s\n", c->name, words);
+    }
+    text_fill(out, width, narrow ? "      " : first, narrow ? BENEATH : BESIDE, c->help);
+}
+
 static void help(FILE *out)
 {
+    int width = terminal_width(out);
     fprintf(out, "usage: evenstep COMMAND [arguments]\n");
     for (int group = 0; group < GROUPS; group++) {
         fprintf(out, "\n%s\n", command_groups[group]);
         for (const struct command *c = commands; c->name; c++) {
             if ((int)c->group == group) {
-                fprintf(out, "  %-11s %-*s %s\n", c->name,
-                        12 + (int)(strlen(c->arguments) - (size_t)text_columns(c->arguments)),
-                        c->main == command_run ? "FILE [ARGS…]" : c->arguments, c->help);
+                help_command(c, width, out);
             }
         }
     }
-    fprintf(out,
-            "\nID is a job's id, the beginning of one, or a job's name.\n"
-            "Commands talk to EVENSTEP_URL (http://127.0.0.1:8080) with the token "
-            "EVENSTEP_TOKEN.\n`evenstep COMMAND --help` says more.\n\nExit status\n");
-#define X(name, number, text) fprintf(out, "  %-4d %s\n", number, text);
+    fputc('\n', out);
+    text_fill(out, width, "", 0, "ID is a job's id, the beginning of one, or a job's name.");
+    text_fill(out, width, "", 0,
+              "Commands talk to EVENSTEP_URL (http://127.0.0.1:8080) with the token "
+              "EVENSTEP_TOKEN.");
+    text_fill(out, width, "", 0, "`evenstep COMMAND --help` says more.");
+    fprintf(out, "\nExit status\n");
+#define X(name, number, text)                             \
+    {                                                     \
+        char first[16];                                   \
+        snprintf(first, sizeof first, "  %-4d ", number); \
+        text_fill(out, width, first, 7, text);            \
+    }
     STATUSES(X)
 #undef X
-    fprintf(out, "  %-4s %s\n", "128+", "a signal ended it; 130 is Ctrl-C");
+    text_fill(out, width, "  128+ ", 7, "a signal ended it; 130 is Ctrl-C");
 }
 
 static int unknown(const char *name)

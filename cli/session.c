@@ -233,6 +233,8 @@ int session_delete_each(struct session *s, const char *path, const char *key, co
     }
     if (s->err.code == ERR_NONE) {
         session_print(s, json_pack("{s:O}", key, done), print);
+    } else if (s->err.code == ERR_NOT_FOUND) {
+        err_hint(&s->err, "%s", hint);
     }
     json_decref(done);
     return -(int)s->err.code;

@@ -45,8 +45,18 @@ def test_help_names_every_command_and_every_command_has_its_own():
     for command in COMMANDS:
         own, _, status = run(command, "--help")
         assert status == 0 and own.startswith(f"usage: evenstep {command}") and "--help" in own
-    assert run("token", "--help")[0].startswith("usage: evenstep token create|list|revoke [NAME…]")
+    usage = "usage: evenstep token create|list|revoke [NAME|ID…]"
+    assert run("token", "--help")[0].startswith(usage)
     assert re.match(r"evenstep \d+\.\d+", run("--version")[0])
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_help_is_as_wide_as_the_terminal_at_most(columns):
+    for words in ([], *([c] for c in COMMANDS)):
+        out, _, status = run(*words, "--help", COLUMNS=str(columns))
+        lines = [line for line in out.splitlines() if not line.startswith("usage: ")]
+        long = [line for line in lines if len(line) > columns and line.strip().count(" ")]
+        assert status == 0 and not long, (words, long)
 
 
 def test_a_command_that_is_used_wrongly_ends_with_status_2_and_says_how_it_is_used():
