@@ -9,7 +9,8 @@ const PARTS = ['evaluations', 'assignments', 'staleness'];
 const POINTS = 1000; /* of each series */
 /* What does nothing without the service or without a script. */
 const LEFT_OUT = 'script, link, .skip, #top, #banner, noscript, .actions, .ask-place, .crumbs, ' +
-    '.controls, .drawer, .tool, .label-tools, #whatif, #advice, .remedies, [hidden]';
+    '.lanes-caption, .controls, .drawer, .tool, .label-tools, #whatif, #advice, ' +
+    '.remedies, [hidden]';
 const QUIET = 'button { pointer-events: none } .rows, .folds { margin-bottom: 24px }';
 
 /** The text of every style sheet of the page. */
@@ -30,6 +31,29 @@ async function factsOf(id) {
     ...PARTS.map((part) => get(path(id, part)))
   ]);
   return {job, series, ...Object.assign({}, ...parts)};
+}
+
+/* A fold is drawn once it is opened. The settings belong into the file, opened or not. */
+async function drawSettings() {
+  const fold = /** @type {HTMLDetailsElement | null} */ (document.getElementById('configuration'));
+  if (fold && !fold.open) {
+    const drawn = new Promise((done) => fold.addEventListener('toggle', done, {once: true}));
+    fold.open = true;
+    await drawn;
+    fold.open = false;
+  }
+}
+
+/**
+ * Folds that were not opened would open on nothing.
+ * @param {HTMLElement} copy
+ */
+function dropEmptyFolds(copy) {
+  copy.querySelectorAll('details.fold').forEach((fold) => {
+    if (!fold.querySelector('.fold-body')?.textContent?.trim()) {
+      fold.remove();
+    }
+  });
 }
 
 /**
@@ -54,6 +78,7 @@ function copyOfPage() {
     }
   });
   copy.querySelectorAll(LEFT_OUT).forEach((node) => node.remove());
+  dropEmptyFolds(copy);
   copy.querySelectorAll('a').forEach((a) => a.removeAttribute('href'));
   copy.querySelectorAll('[aria-live]').forEach((node) => node.removeAttribute('aria-live'));
   return copy;
@@ -65,6 +90,7 @@ function copyOfPage() {
  */
 export async function oneFile(id) {
   const [css, facts] = await Promise.all([styles(), factsOf(id)]);
+  await drawSettings();
   const copy = copyOfPage();
   /* in a script nothing is escaped but this way */
   const json = JSON.stringify(facts).replace(/</g, '\\u003c');
