@@ -65,5 +65,9 @@ place('skip').addEventListener('click', () => main.focus());
 stream.addEventListener('state', drawState);
 listen({node: top.countNodes, gap: top.countNodes});
 signedOut.addEventListener('out', () => signedIn && signOut('Your session has ended.'));
-window.addEventListener('hashchange', onAddress);
+window.addEventListener('hashchange', () => {
+  document.querySelectorAll('dialog[open]')
+      .forEach((dialog) => /** @type {HTMLDialogElement} */ (dialog).close());
+  onAddress();
+});
 start();

@@ -121,7 +121,7 @@ export const isVirtual = (job) => Boolean(job.spec?.cluster);
 /**
  * Seconds that a job took by the clock, from its start to its end, pauses included; of a virtual
  * job on its own clock. A job has started once all of its nodes have made a step, so that a short
- * one may have trained for longer than that.
+ * one may have trained for longer than that, and one that was cancelled before trained alone.
  * @param {Api.Job} job
  */
 export function tookSeconds(job) {
@@ -129,7 +129,8 @@ export function tookSeconds(job) {
     return job.virtual_seconds ?? job.seconds ?? NaN;
   }
   const wall = (Date.parse(job.finished || '') - Date.parse(job.started || '')) / 1000;
-  return known(wall) ? Math.max(wall, job.seconds ?? 0) : NaN;
+  const trained = job.seconds ?? 0;
+  return known(wall) ? Math.max(wall, trained) : job.finished && trained > 0 ? trained : NaN;
 }
 
 /**

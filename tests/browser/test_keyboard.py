@@ -22,6 +22,11 @@ def test_letters_go_to_the_pages(page):
     page.wait_text("dialog", "new job")
     page.keys(Keys.ESCAPE)
     until("the list is gone", lambda: not page.all("dialog[open]"))
+    page.keys("?")
+    page.wait_text("dialog", "new job")
+    page.open("/nodes")
+    page.wait_for("main h1, main .lead")
+    until("the list of another page is gone", lambda: not page.all("dialog[open]"))
 
 
 def test_tab_reaches_everything_in_order_with_a_visible_ring(page):

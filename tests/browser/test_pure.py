@@ -177,6 +177,13 @@ def test_the_time_of_a_virtual_job_is_its_own_and_says_so(page):
         f"3{NARROW}min 43{NARROW}s")
 
 
+def test_a_job_that_was_cancelled_before_all_nodes_made_a_step_took_what_it_trained(page):
+    job = {"spec": {}, "seconds": 8, "started": None, "finished": "2026-01-01T00:03:43Z"}
+    assert call(page, "/js/measures.js", f"m.tookSeconds({json.dumps(job)})") == 8
+    del job["seconds"]
+    assert call(page, "/js/measures.js", f"m.tookSeconds({json.dumps(job)})") is None
+
+
 @pytest.mark.parametrize("took, trained, more",
                          [(223, 40, f" (40{NARROW}s of it training)"), (223, 220, ""),
                           (223, None, ""), (250, 250, "")])

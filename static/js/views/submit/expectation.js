@@ -89,7 +89,8 @@ export class Expectation {
           known(parameters) && parameters > 0 && whole(parameters) + ' parameters',
           known(samples) && whole(samples) + ' training samples',
           known(steps) &&
-              'about ' + plural(steps, 'step') + ' of ' + whole(global) + ' samples in an epoch'
+              'about ' + plural(steps, 'step') + ' of ' + whole(Math.min(global || 0, samples)) +
+                  ' samples in an epoch'
         ].filter(Boolean)
             .join(', ')
             .replace(/.$/, '$&.'));
