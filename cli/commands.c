@@ -93,7 +93,7 @@ const struct command commands[] = {
     {"link", COMMANDS_SERVICE, "", "prints a fresh address for the browser", link_options,
      .run = command_link},
     {"token", COMMANDS_SERVICE, "ACTION [NAME|ID…]",
-     "`create NAME` issues and prints a token; `list`; `revoke ID…` (admins)", token_options,
+     "`create NAME` prints a new token; `list`; `revoke ID…` (admins)", token_options,
      .run = command_token, .actions = "create list revoke"},
     {"owners", COMMANDS_SERVICE, "", "lists owners of jobs: what they have, and may have", NULL,
      .run = command_owners},
