@@ -143,6 +143,22 @@ export class FinishBar {
   }
 }
 
+/* Of the scale, where the label of the line would cover that of zero. */
+const NEAR_ZERO = 0.15;
+
+/**
+ * The head of finish bars: zero, and the label of the line, which may stand where zero does.
+ * @param {HTMLElement} label
+ * @param {number} share of the scale
+ */
+export function placeLine(label, share) {
+  const zero = /** @type {HTMLElement | null} */ (label.parentElement?.querySelector('.zero'));
+  label.style.left = 100 * share + '%';
+  if (zero) {
+    zero.hidden = share < NEAR_ZERO;
+  }
+}
+
 const MINI_WIDTH = 120;
 
 /**

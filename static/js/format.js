@@ -27,7 +27,7 @@ export function loss(x) {
  * @param {(x: number) => string} format of the others
  * @param {number} [large]
  */
-export function ending(x, format, large = 1000) {
+export function ending(x, format, large = 10000) {
   const size = Math.abs(x);
   return size >= large ? tick(Number(x.toPrecision(size >= 1e9 ? 1 : 3))) : format(x);
 }

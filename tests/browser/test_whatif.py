@@ -98,6 +98,19 @@ def test_a_job_of_real_nodes_offers_a_clone_without_the_node(page, service):
     page.wait_text("#changed", re.escape("workers 4 → 3"))
 
 
+def test_the_label_of_a_line_near_zero_does_not_cover_the_zero(page, job):
+    """As where an equal split would take ten times as long."""
+    opened(page, job)
+    overlaps = """return import('/js/figures.js').then((m) => arguments[0].map((share) => {
+        const label = document.querySelector('#whatif .line-label');
+        m.placeLine(label, share);
+        const [zero, line] = [label.parentElement.querySelector('.zero'), label].map(
+            (e) => e.getBoundingClientRect());
+        return zero.width > 0 && zero.right > line.left; }))"""
+    assert page.script(overlaps, [0.02, 0.1, 0.2, 0.9]) == [False] * 4
+    assert page.script("return document.querySelector('#whatif .zero').hidden") is False
+
+
 def test_what_cannot_be_predicted_leaves_no_bars_and_no_clone_of_something_else(page, service):
     id = service.submit(spec(workers=2, batching={"global_batch": 64, "policy": "dynamic"}))
     service.wait(id, "succeeded")

@@ -1,7 +1,7 @@
 /* The node table, the page's colour key: minibatch before and now, and a bar per node that ends at
    the finish line, with a whisker for the same node under an equal split. */
 import {h, keyed, refill, say} from '../../../dom.js';
-import {FinishBar} from '../../../figures.js';
+import {FinishBar, placeLine} from '../../../figures.js';
 import {age, known, percent, seconds, three, whole} from '../../../format.js';
 import {equalSplit, median, stepTimes} from '../../../measures.js';
 import {globalBatch} from '../../../spec.js';
@@ -170,7 +170,7 @@ export class NodeTable {
     const worst = Math.max(line, ...equals.filter(known));
     const scale = worst > line * 1.02 ? worst * 1.22 : line * 1.12;
     say(this.lineLabel, line > 1e-8 ? seconds(line) : '');
-    this.lineLabel.style.left = 100 * line / scale + '%';
+    placeLine(this.lineLabel, line / scale);
     return (/** @type {FinishBar} */ bar, /** @type {number} */ i) => {
       bar.set({
         own: steps[i].own,

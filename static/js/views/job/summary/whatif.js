@@ -4,7 +4,7 @@
 import {get, job as jobPath, post} from '../../../api.js';
 import {cloneWith} from '../../../clone.js';
 import {fill, h, say} from '../../../dom.js';
-import {FinishBar} from '../../../figures.js';
+import {FinishBar, placeLine} from '../../../figures.js';
 import {known, seconds, sentence} from '../../../format.js';
 import {icon} from '../../../icons.js';
 import {stepTimes} from '../../../measures.js';
@@ -252,7 +252,7 @@ export class WhatIf {
     const scale = Math.max(line, before) * ROOM;
     const was = new Map(now.map((w) => [w.node, w.batch]));
     say(this.line, seconds(line));
-    this.line.style.left = 100 * line / scale + '%';
+    placeLine(this.line, line / scale);
     fill(this.body, then.map((w, i) => {
       const bar = new FinishBar();
       const {own, exchange, wait} = steps[i];
