@@ -72,17 +72,34 @@ static bool is_blank(uint32_t code)
            code == 0x202f || code == 0x205f || code == 0x2800 || code == 0x3000;
 }
 
+static bool is_variant(uint32_t code)
+{
+    return code >= 0xfe00 && code <= 0xfe0f;
+}
+
+/* Joiners and variation selectors belong to the letter or picture before them, beyond the alphabets
+ * of Europe: words of Persian and Hindi and many emoji are written with one. */
+static bool joins(uint32_t code, uint32_t before)
+{
+    enum { FIRST_JOINED = 0x0590 /* Hebrew; behind it Arabic, the scripts of India, symbols */ };
+    bool zero_width = code == 0x200c || code == 0x200d;
+    return before >= FIRST_JOINED && !is_blank(before) &&
+           (is_unseen(before) ? code == 0x200d && is_variant(before)
+                              : zero_width || is_variant(code));
+}
+
 const char *text_name_wrong(char out[TEXT_WRONG], const char *s, size_t n)
 {
-    uint32_t code;
+    uint32_t code = 0;
     bool seen = false;
     for (size_t i = 0, len; i < n; i += len) {
+        uint32_t before = code;
         len = decode(s + i, n - i, &code);
         if (len == 0 || is_unsafe(code)) {
             snprintf(out, TEXT_WRONG, "contains a control character at byte %zu", i);
             return out;
         }
-        if (is_unseen(code)) {
+        if (is_unseen(code) && !joins(code, before)) {
             snprintf(out, TEXT_WRONG, "contains the invisible character U+%04X at byte %zu", code,
                      i);
             return out;

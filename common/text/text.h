@@ -11,10 +11,11 @@
  * U+202E, U+2066 to U+2069) or is not UTF-8; n: there is none. */
 size_t text_unsafe(const char *s, size_t n);
 /* What is wrong with s[0..n) as a name, which people tell from others by looking at it: an unsafe
- * character, one that is not seen (as a zero-width space, a mark of direction, a soft hyphen), or
- * nothing but blanks. NULL: it is a good name; otherwise `out`, as in "contains a control character
- * at byte 3". The one rule for names of jobs, sweeps, virtual nodes, tokens and owners; tags and
- * what is named after a file or a host have letters and digits of ASCII. */
+ * character, one that is not seen (as a zero-width space, a mark of direction, a soft hyphen; not
+ * what joins the letters of a Persian word or makes an emoji), or nothing but blanks. NULL: it is a
+ * good name; otherwise `out`, as in "contains a control character at byte 3". The one rule for
+ * names of jobs, sweeps, virtual nodes, tokens and owners; tags and what is named after a file or a
+ * host have letters and digits of ASCII. */
 enum { TEXT_WRONG = 64 };
 const char *text_name_wrong(char out[TEXT_WRONG], const char *s, size_t n);
 /* `s` with those written as \u009b, other bytes that are no UTF-8 as \xff; cut to fit. Returns out.

@@ -62,6 +62,11 @@ static void a_name_has_nothing_that_is_not_seen(void **state)
         {"Größe 模型 نموذج 🙂", NULL},
         {"two  words", NULL},
         {"a\xe3\x80\x80z", NULL}, /* U+3000, as typed in Japanese */
+        {"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", NULL},        /* Persian */
+        {"\u2764\ufe0f\u200d\U0001f525 \U0001f469\u200d\U0001f4bb", NULL}, /* emoji */
+        {"a\u200dz", "contains the invisible character U+200D at byte 1"},
+        {"\u0645\u200c\u200c", "contains the invisible character U+200C at byte 5"},
+        {"\u3000\ufe0f", "contains the invisible character U+FE0F at byte 3"},
         {"", "is empty"},
         {" \xc2\xa0\xe2\xa0\x80\xe3\x80\x80", "consists of blanks"},
         {"a\x1b[m", "contains a control character at byte 1"},
