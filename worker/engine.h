@@ -75,6 +75,8 @@ struct engine_ops {
     int (*give)(struct engine *g, struct own_state *out, struct err *e);
     int (*resume)(struct engine *g, struct work *w, const struct own_state *state,
                   struct dev_result *out, double *compute_s, struct err *e);
+    int (*enter)(struct engine *g, const struct cursor *at, int64_t made,
+                 const struct own_state *state, struct err *e);
     /* NULL, or: the strategy has finished with this action. */
     int (*end)(struct engine *g, enum action why, struct err *e);
     void (*free)(struct engine *g);

@@ -184,6 +184,7 @@ static void fill_calls(struct keeper *k, bool first)
 {
     const struct trainer_env *env = k->env;
     k->rank.ahead = env->ahead;
+    k->rank.open = env->open;
     k->rank.ctx = k;
     k->rank.row = tell_row;
     k->rank.evaluated = tell_evaluated;

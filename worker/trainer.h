@@ -29,6 +29,7 @@ struct trainer_env {
     bool keeps_own;        /* as rank_env.keeps_own */
     bool outlives_worker;  /* rank_env.lost is asked */
     bool takes_back;       /* rank_env.seats is, too */
+    bool open;             /* as rank_env.open, of the keeper */
     /* Of a worker that takes the seat of one that died: reaches the keeper, and gives what that
      * says. NULL: it starts with the attempt. */
     int (*join)(void *step_ctx, struct seat *out, struct err *e);

@@ -419,9 +419,11 @@ def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
         programs, draw, rank, ahead, point):
     after = draw.randrange(2) * STEPS + draw.randrange(2, STEPS - ahead - 2)
     id, gate = run_program(programs, ahead, after, point, "--on", rank)
-    stream = listen(programs, id)
+    until("all ranks run", lambda: len(ranks_of(id)) == 5)
+    stream, guard = listen(programs, id), guard_of(programs, id, rank)
     open_gate(programs, id, gate)
     event = told(stream, "left")
+    os.kill(guard, signal.SIGSTOP)
     stream.close()
     assert (event["rank"], event["others"]) == (rank, 3) and after <= event["step"] <= after + 1
     assert event["message"] == f"{event['node']} left at step {event['step']}, 3 nodes go on"
@@ -437,7 +439,13 @@ def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
 def test_the_last_program_computes_what_three_that_are_killed_at_once_have_left(programs, draw):
     after = draw.randrange(2, STEPS - 5)
     id, gate = run_program(programs, 2, after, "half", "--but", 3)
+    until("all ranks run", lambda: len(ranks_of(id)) == 5)
+    guards = [guard_of(programs, id, rank) for rank in range(3)]
     open_gate(programs, id, gate)
+    until("all three have left", lambda: [
+        w for w in programs.job(id)["workers"] if w["state"] == "left"][2:])
+    for guard in guards:
+        os.kill(guard, signal.SIGSTOP)
     job = programs.wait(id, "succeeded")
     assert job["attempt"] == 1
     assert [w["state"] for w in job["workers"]] == ["left", "left", "left", "done"]

@@ -110,7 +110,7 @@ def fault(w, name, s):
         w.leave()
         print("about to quit", flush=True)
         sys.exit(3)
-    if name == "rank":  # a worker is lost
+    if name == "rank" and not (ARGS.hold and os.path.exists(ARGS.hold)):  # a worker is lost
         while ARGS.gate and not os.path.exists(ARGS.gate):
             time.sleep(0.01)
         os.kill(os.getppid(), signal.SIGKILL)
@@ -231,6 +231,14 @@ def loops(rank):
     return ARGS.loop + 1 if ARGS.loop and rank == ARGS.longer else ARGS.loop
 
 
+def hold(number):
+    """Until the test says so, or for so long."""
+    until = time.monotonic() + ARGS.hold_for
+    while (ARGS.hold and number > ARGS.after and not os.path.exists(ARGS.hold)
+           and time.monotonic() < until):
+        time.sleep(0.01)
+
+
 def train(w, optimizer):
     while not ARGS.loop or w.epoch < ARGS.loop:  # else all were made before
         s = w.next()
@@ -244,8 +252,7 @@ def train(w, optimizer):
                 return
             at("begun", w, s)
             time.sleep(ARGS.pause)
-            while ARGS.hold and s.number > ARGS.after and not os.path.exists(ARGS.hold):
-                time.sleep(0.01)
+            hold(s.number)
             note(w.rank, s)
             if one_step(w, s, optimizer) & wire.STOP:
                 return
@@ -321,6 +328,7 @@ if __name__ == "__main__":
     parser.add_argument("--fault")
     parser.add_argument("--gate", help="the fault `rank` waits until this file is there")
     parser.add_argument("--hold", help="later slices than that of the fault wait for this file")
+    parser.add_argument("--hold-for", type=float, default=1e9, help="seconds, each of them at most")
     parser.add_argument("--after", type=int, default=3)
     parser.add_argument("--point", default="before",
                         choices=["before", "begun", "half", "between", "again", "step", "after",

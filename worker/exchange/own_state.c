@@ -59,20 +59,24 @@ static int wait_for(void *ctx, struct message *m, struct err *e)
     return rc;
 }
 
-int own_state_send(struct comm *c, int to, const struct own_state *s, struct err *e)
+int own_state_send_by(struct comm *c, int to, const struct own_state *s, own_state_wait_fn *wait,
+                      void *ctx, struct err *e)
 {
     struct own_head head = {.bytes = (int64_t)s->n};
-    struct waiting by = {.fn = wait_for, .ctx = c};
+    struct waiting by = {.fn = wait, .ctx = ctx};
     struct message m;
+    message_send(&m, c, to, TAG_OWN_STATE, &head, sizeof head, NULL, 0);
+    int rc = wait(ctx, &m, e);
+    return rc == 0 ? move_pieces(c, to, message_send, s, &by, e) : rc;
+}
+
+int own_state_send(struct comm *c, int to, const struct own_state *s, struct err *e)
+{
     double deadline = c->deadline;
     c->deadline = 0;
-    message_send(&m, c, to, TAG_OWN_STATE, &head, sizeof head, NULL, 0);
-    int rc = comm_wait(c, &m.op, e);
-    if (rc >= 0) {
-        rc = move_pieces(c, to, message_send, s, &by, e);
-    }
+    int rc = own_state_send_by(c, to, s, wait_for, c, e);
     c->deadline = deadline;
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 static int receive(struct comm *c, int from, struct own_state *out, struct waiting *by,

@@ -36,5 +36,8 @@ int own_state_receive(struct comm *c, int from, struct own_state *out, struct er
 typedef int own_state_wait_fn(void *ctx, struct message *m, struct err *e);
 int own_state_receive_by(struct comm *c, int from, struct own_state *out, own_state_wait_fn *wait,
                          void *ctx, struct err *e);
+/* The same of own_state_send(). */
+int own_state_send_by(struct comm *c, int to, const struct own_state *s, own_state_wait_fn *wait,
+                      void *ctx, struct err *e);
 
 #endif

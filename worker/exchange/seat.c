@@ -28,9 +28,13 @@ int seat_give(const struct rank_env *env, const struct departure *back, int64_t 
     json_t *j = staleness_dump(&back->staleness);
     size_t n = 0;
     char *text = jsonx_dump(j, false, &n);
-    struct seat_head head = {
-        {.job_start = env->job_start, .version = version, .epoch = epoch, .pushes = back->pushes},
-        (int32_t)n + 1};
+    struct seat_head head = {{.job_start = env->job_start,
+                              .version = version,
+                              .epoch = epoch,
+                              .pushes = back->pushes,
+                              .epochs = env->spec->epochs,
+                              .open = env->open},
+                             (int32_t)n + 1};
     snprintf(head.seat.digest, sizeof head.seat.digest, "%s",
              env->data_digest ? env->data_digest : "");
     json_decref(j);

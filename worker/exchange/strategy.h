@@ -159,6 +159,11 @@ struct rank_env {
     int (*give)(void *ctx, struct own_state *out, struct err *e);
     int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
                   double *compute_s, struct err *e);
+    /* Where `resume` is set and this worker comes back: its program, which has started, goes on
+     * from the parameters and statistics in the replica and from another rank's state. `at`: where
+     * the samples of the next step begin; made: steps of the attempt so far. */
+    int (*enter)(void *ctx, const struct cursor *at, int64_t made, const struct own_state *state,
+                 struct err *e);
     /* For replicas of a user's program that must be equal (lockstep/steps/equal.h). mark: writes
      * `marks` floats that stand for this rank's parameters; false: they are not known. differs:
      * fails if `off`, the difference in one mark, is more than rounding. marks 0: nothing is

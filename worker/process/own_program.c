@@ -52,8 +52,13 @@ static int return_program(struct process *w, const struct program_ask *ask, stru
     struct seat *seat = &w->own.seat;
     int rc;
     if ((rc = program_return(p, ask, e)) < 0 || (rc = rank_reach_keeper(w, e)) < 0 ||
-        (rc = seat_take(&w->comm, seat, e)) < 0 ||
-        (rc = program_go_on(p, seat->epoch, seat->version, e)) < 0) {
+        (rc = seat_take(&w->comm, seat, e)) < 0) {
+        program_leave(p);
+        return rc;
+    }
+    rc = jobspec_uses_server(ask->spec) ? program_go_on(p, seat->epoch, seat->version, e)
+                                        : program_await(p, seat->epochs, seat->open, e);
+    if (rc < 0) {
         program_leave(p);
     }
     return rc;

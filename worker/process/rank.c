@@ -203,6 +203,7 @@ static void fill_env(struct process *w, struct trainer_env *env)
         .init_path = c->plan.init_path[0] ? c->plan.init_path : NULL,
         .order = c->order,
         .ahead = program->ahead,
+        .open = program->open,
         .keeps_own = c->spec->program.given,
         .first_params = program->params,
         .first_stats = program->stats,

@@ -57,7 +57,7 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
         return -ERR_UNSUPPORTED;
     }
     sum->leaves = g->doing == HELD && g->held_at == WIRE_LEAVE;
-    sum->absent = g->lost;
+    sum->absent = g->lost || g->answered < 0; /* it has just come back */
     w->eval_count = metrics_take_result(&g->metrics, sum);
     return 0;
 }
@@ -93,6 +93,7 @@ static int prepare(struct engine *base, const struct run_state *from, struct err
     base->buckets = g->p->block.buckets;
     base->n_buckets = g->p->block.n_buckets;
     g->doing = WORKS;
+    g->lost = g->p->awaits; /* until it enters */
     return talk_say(g, WIRE_START, g->p->resumed ? WIRE_RESUMED : 0, e);
 }
 
@@ -190,6 +191,12 @@ static int resume(struct engine *base, struct work *w, const struct own_state *s
     return again_resume(of(base), w, state, out, compute_s, e);
 }
 
+static int enter(struct engine *base, const struct cursor *at, int64_t made,
+                 const struct own_state *state, struct err *e)
+{
+    return return_enter(of(base), at, made, state, e);
+}
+
 static bool mark(struct engine *base, float *out)
 {
     return marks_write(of(base), out);
@@ -231,6 +238,7 @@ static const struct engine_ops program_engine_ops = {
     .parted = parted,
     .give = give,
     .resume = resume,
+    .enter = enter,
     .end = end,
     .free = release,
 };

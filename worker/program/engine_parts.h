@@ -7,6 +7,7 @@
  *     step/pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
  *     step/further.c  one more pass over the step before
  *     start/again.c   a program that ended is started again
+ *     start/return.c  the program of a worker that has come back
  *     step/state.c    the program's own state
  *     step/marks.c    whether the program changes parameters in a way of its own
  */
@@ -178,6 +179,18 @@ bool again_is_known(const struct program_engine *g);
 /* Before slices are sent, and before the run's end: a process that waits goes on. */
 int again_load(struct program_engine *g, struct err *e);
 int again_end(struct program_engine *g, struct err *e);
+/* g->kept becomes what stands in the block, and the reverse. */
+int again_keep(struct program_engine *g, struct err *e);
+void again_put_back(struct program_engine *g);
+/* The error of a program that would have to go on from a state that no other one gives. */
+int again_no_state(const struct program_engine *g, struct err *e);
+
+/* ---- return.c -------------------------------------------------------------------------------- */
+
+/* As engine_ops.enter: the program of a worker that has come back begins. */
+int return_enter(struct program_engine *g, const struct cursor *at, int64_t made,
+                 const struct own_state *state, struct err *e);
+
 /* ---- state.c --------------------------------------------------------------------------------- */
 
 /* As engine_ops.own_state: asks the program, which stands still where its next step begins or where
@@ -185,7 +198,8 @@ int again_end(struct program_engine *g, struct err *e);
 /* Returns when it does so; or has ended well without saying that it leaves. */
 int state_stand(struct program_engine *g, struct err *e);
 int state_take(struct program_engine *g, struct own_state *out, struct err *e);
-/* The same of a program that waits for GO: its state before that step. */
+/* The same of a program that waits for GO: its state before that step; or that is held. ERR_PEER:
+ * it is neither. */
 int state_give(struct program_engine *g, struct own_state *out, struct err *e);
 /* *out is overwritten. */
 int state_copy(struct own_state *out, const struct own_state *from, struct err *e);

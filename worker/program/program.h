@@ -3,7 +3,8 @@
  *
  *     program_join   every rank of the attempt: programs start and describe themselves, ranks
  *                    compare, all get network, batch and epochs, the keeper the first parameters
- *     program_return, program_go_on   the same of a worker that takes the seat of one that died
+ *     program_return, program_go_on, program_await
+ *                    the same of a worker that takes the seat of one that died
  *     program_engine a worker's: the engine that trainer_run computes with
  *     program_leave  ends it
  */
@@ -55,6 +56,7 @@ struct program {
     bool more;                /* it may make more than it told */
     bool open;                /* the run ends at an epoch's end, when the program leaves */
     bool runs;                /* all have joined */
+    bool awaits;              /* it has described itself, and goes on where another rank stands */
     /* the first parameters and statistics, of rank 0's program; NULL on workers (they are in the
      * block); owned */
     float *params, *stats;
@@ -62,12 +64,14 @@ struct program {
 
 /* Collective: every rank of the attempt calls it. On workers it starts the program. */
 int program_join(struct program *p, const struct program_ask *ask, struct err *e);
-/* Of a worker that takes the seat of one that died, under a server, in place of program_join():
- * starts the program, which describes itself. Once the rank has reached the keeper, program_go_on()
- * lets it begin: at `step` of `epoch`, with its own state of the last checkpoint. After an error of
- * either the caller calls program_leave(). */
+/* Of a worker that takes the seat of one that died, in place of program_join(): starts the program,
+ * which describes itself. Once the rank has reached the keeper, under a server program_go_on() lets
+ * it begin: at `step` of `epoch`, with its own state of the last checkpoint. Without a server
+ * program_await() gets it ready to begin where another rank stands (engine_ops.enter), in a run of
+ * so many epochs, which is open or not. After an error the caller calls program_leave(). */
 int program_return(struct program *p, const struct program_ask *ask, struct err *e);
 int program_go_on(struct program *p, int64_t epoch, int64_t step, struct err *e);
+int program_await(struct program *p, double epochs, bool open, struct err *e);
 /* Of what rank 0's program said of itself: equal where programs fit each other. */
 uint64_t program_hash(const struct program *p);
 /* What it brought, for whoever watches. */

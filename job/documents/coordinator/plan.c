@@ -212,6 +212,6 @@ bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
 
 bool plan_takes_back(const struct plan *plan, const struct jobspec *spec)
 {
-    bool has_all = jobspec_uses_server(spec) ? plan->servers == 1 : !spec->program.given;
-    return plan_outlives_worker(plan, spec) && has_all && !plan_first_remote(plan);
+    bool one_server = !jobspec_uses_server(spec) || plan->servers == 1;
+    return plan_outlives_worker(plan, spec) && one_server && !plan_first_remote(plan);
 }

@@ -50,13 +50,15 @@ static void elsewhere_it_stays_away(void **state)
     snprintf(workers[1].device, sizeof workers[1].device, "cuda:0");
     assert_false(plan_takes_back(&plan, spec));
     free(spec);
-    spec = begin(CAT_STRATEGY_SYNC);
+    spec = begin(CAT_STRATEGY_LOCAL_SGD);
     spec->program.given = true;
     assert_false(plan_takes_back(&plan, spec));
+    spec->strategy.type = CAT_STRATEGY_SYNC;
+    assert_true(plan_takes_back(&plan, spec)); /* another rank gives it all that it needs */
     free(spec);
     spec = begin(CAT_STRATEGY_ASGD);
     spec->program.given = true;
-    assert_true(plan_takes_back(&plan, spec)); /* which gives it all that it needs */
+    assert_true(plan_takes_back(&plan, spec)); /* the server, and the last checkpoint */
     spec->strategy.servers = plan.servers = 2;
     assert_false(plan_takes_back(&plan, spec));
     free(spec);

@@ -1,5 +1,6 @@
-/* Steps that were cut in advance, of ranks that lose one of them at any step (docs/decisions/0029):
- * those that are left cut alike from then on, and each sample is in one step of each epoch. What
+/* Steps that were cut in advance, of ranks that lose one of them at any step (docs/decisions/0029),
+ * which comes back later, or not (0074): those that are there cut alike from then on, and each
+ * sample is in one step of each epoch. What
  * rank a rank can be at when it learns of the loss is drawn: in the step, or one further than
  * others, which get its sums. With real programs: tests/integration/test_lost_worker.py. */
 #include "fixture.h"
@@ -120,6 +121,54 @@ static int lose_within(struct run *x, int dead)
     return rc;
 }
 
+/* The next process of that rank takes over where `giver` stands. */
+static void enter(struct run *x, int dead, const struct rank *giver)
+{
+    struct rank *r = &x->ranks[dead];
+    struct lockstep_mark mark;
+    struct own_state steps;
+    const struct jobspec *spec = giver->env.spec;
+    int ahead = giver->env.ahead;
+    lockstep_release(&r->l);
+    comm_release(&r->comm);
+    begin(r, dead, ahead, spec);
+    lockstep_stand(&giver->l, &mark);
+    OK(advance_write(&giver->l, &steps, &err_));
+    lockstep_stand_at(&r->l, &mark, 0);
+    lockstep_adopt(&r->l, giver->l.version, giver->l.sizes);
+    OK(advance_read(&r->l, &steps, &err_));
+    own_state_release(&steps);
+    x->gone[dead] = false;
+}
+
+/* Step `at` is under way: no one has its sums, or all have, and some have begun the next one. From
+ * one that is furthest the newcomer gets where all are. */
+static void come_back(struct run *x, int dead)
+{
+    static const int sizes[SPEC_WORKERS] = {4, 5, 4, 3};
+    bool made = draw(x, 2) > 0, further[W] = {false};
+    int giver = -1;
+    for (int i = 0; i < W; i++) {
+        if (i != dead && made) {
+            make(x, i);
+            further[i] = draw(x, 2) && !lockstep_over(&x->ranks[i].l);
+        }
+        if (further[i]) {
+            train(x, i);
+        }
+        giver = i != dead && (giver < 0 || (further[i] && !further[giver])) ? i : giver;
+    }
+    enter(x, dead, &x->ranks[giver]);
+    for (int i = 0; i < W; i++) {
+        OK(lockstep_lose(&x->ranks[i].l, NULL, 0, &err_));
+        comm_drop(&x->ranks[i].comm, NULL, 0, 2);
+        lockstep_adopt(&x->ranks[i].l, 3, sizes);
+        if (i == dead || (made && !further[i])) {
+            train(x, i);
+        }
+    }
+}
+
 static void check_alike(const struct run *x)
 {
     const struct lockstep *first = NULL;
@@ -139,7 +188,7 @@ static void check_alike(const struct run *x)
     }
 }
 
-static bool step(struct run *x, int dead, int *rc)
+static bool step(struct run *x, int dead, int back, int *rc)
 {
     bool any = false;
     for (int i = 0; i < W; i++) {
@@ -150,6 +199,9 @@ static bool step(struct run *x, int dead, int *rc)
     }
     if (any && dead >= 0) {
         *rc = lose_within(x, dead);
+    }
+    if (any && back >= 0) {
+        come_back(x, back);
     }
     for (int i = 0; i < W && *rc >= 0 && any; i++) {
         if (!x->gone[i] && x->ranks[i].work.action == DO_TRAIN) {
@@ -171,17 +223,18 @@ static void check_each_once(const struct run *x)
     }
 }
 
-/* Worker `dead` is lost in step `at`. An epoch has 7 steps, the last one of 8 samples. */
-static void run(const struct jobspec *spec, int ahead, int at, int dead, unsigned seed)
+enum { EPOCH_STEPS = 7 }; /* the last one of 8 samples */
+
+/* Worker `dead` is lost in step `at`, and back in step `back`; -1: it is not. */
+static void run(const struct jobspec *spec, int ahead, int at, int back, int dead, unsigned seed)
 {
-    enum { EPOCH_STEPS = 7 };
     struct run *x = calloc(1, sizeof *x);
     int rc = 0, n = 0;
     x->seed = seed;
     for (int i = 0; i < W; i++) {
         begin(&x->ranks[i], i, ahead, spec);
     }
-    while (step(x, n == at ? dead : -1, &rc)) {
+    while (step(x, n == at ? dead : -1, n == back ? dead : -1, &rc)) {
         assert_true(++n < STEPS_MOST);
     }
     if (rc < 0) { /* only where the epoch's end was told */
@@ -211,7 +264,7 @@ static void each_sample_is_in_one_step_of_an_epoch_whoever_is_lost_and_when(void
         for (int at = 0; at < 14; at++) {
             for (int dead = 0; dead < W; dead++) {
                 for (unsigned seed = 0; seed < 8; seed++) {
-                    run(spec, ahead, at, dead, seed * 7919 + 1);
+                    run(spec, ahead, at, -1, dead, seed * 7919 + 1);
                 }
             }
         }
@@ -219,10 +272,57 @@ static void each_sample_is_in_one_step_of_an_epoch_whoever_is_lost_and_when(void
     drop_spec(spec);
 }
 
+static void so_it_is_where_the_lost_one_comes_back_whenever_that_is(void **state)
+{
+    (void)state;
+    struct jobspec *spec = make_spec(
+        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 104}, "
+        "\"batching\": {\"global_batch\": 16}, \"workers\": 4, \"epochs\": 2}");
+    for (int ahead = 1; ahead <= 4; ahead++) {
+        for (int at = 0; at < 2 * EPOCH_STEPS; at++) {
+            for (int away = 1; at + away < 2 * EPOCH_STEPS; away++) {
+                for (unsigned seed = 0; seed < 8; seed++) {
+                    run(spec, ahead, at, at + away, (at + away) % W, seed * 7919 + 1);
+                }
+            }
+        }
+    }
+    drop_spec(spec);
+}
+
+static void steps_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    struct jobspec *spec = make_spec(
+        "{\"model\": \"mlp\", \"data\": {\"format\": \"glyphs\", \"samples\": 104}, "
+        "\"batching\": {\"global_batch\": 16}, \"workers\": 4, \"epochs\": 2}");
+    struct run *x = calloc(1, sizeof *x);
+    struct own_state steps;
+    begin(&x->ranks[0], 0, 4, spec);
+    begin(&x->ranks[1], 1, 4, spec);
+    train(x, 0);
+    OK(advance_write(&x->ranks[0].l, &steps, &err_));
+    for (steps.n--;; steps.n /= 2) {
+        FAILS(advance_read(&x->ranks[1].l, &steps, &err_), ERR_PEER, "not of this job");
+        if (steps.n == 0) {
+            break;
+        }
+    }
+    own_state_release(&steps);
+    for (int i = 0; i < 2; i++) {
+        lockstep_release(&x->ranks[i].l);
+        comm_release(&x->ranks[i].comm);
+    }
+    free(x);
+    drop_spec(spec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_sample_is_in_one_step_of_an_epoch_whoever_is_lost_and_when),
+        cmocka_unit_test(so_it_is_where_the_lost_one_comes_back_whenever_that_is),
+        cmocka_unit_test(steps_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

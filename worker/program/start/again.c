@@ -55,7 +55,7 @@ int again_init(struct program_engine *g, struct err *e)
 }
 
 /* What stands in the block, for the next process. */
-static int keep(struct program_engine *g, struct err *e)
+int again_keep(struct program_engine *g, struct err *e)
 {
     const struct dev_replica *r = &g->replica;
     if (!g->kept && !(g->kept = malloc(kept_floats(g) * sizeof(float)))) {
@@ -66,7 +66,7 @@ static int keep(struct program_engine *g, struct err *e)
     return 0;
 }
 
-static void put_back(struct program_engine *g)
+void again_put_back(struct program_engine *g)
 {
     const struct dev_replica *r = &g->replica;
     memcpy(r->host[DEV_PARAMS], g->kept, r->count[DEV_PARAMS] * sizeof(float));
@@ -78,7 +78,7 @@ void again_begun(struct program_engine *g)
     g->begun_last = g->number;
     g->own_step = NO_STEP;
     if (g->source == FROM_KEPT && g->kept_before != g->number) {
-        keep(g, NULL); /* there is room */
+        again_keep(g, NULL); /* there is room */
         g->kept_before = g->number;
     }
 }
@@ -146,7 +146,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     g->why = *e;
     err_clear(e);
     bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
-    rc = g->lost || older ? 0 : keep(g, e);
+    rc = g->lost || older ? 0 : again_keep(g, e);
     g->lost = true;
     g->returned = g->holding = g->gave = false;
     g->doing = WORKS;
@@ -208,7 +208,7 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
     if (rc < 0 || (rc = enter_welcome(p, &at, e)) < 0) {
         return rc;
     }
-    put_back(g);
+    again_put_back(g);
     atomic_store(&p->block.shared->begun, -1);
     atomic_store(&p->block.shared->granted, -1);
     p->link.until = 0;
@@ -441,7 +441,7 @@ static int all_ended(const struct program_engine *g, struct err *e)
                       (long long)at->slice.epoch + 1);
 }
 
-static int no_state(const struct program_engine *g, struct err *e)
+int again_no_state(const struct program_engine *g, struct err *e)
 {
     char named[80] = "";
     if (g->p->about.optimizer_name[0]) {
@@ -463,10 +463,10 @@ int again_resume(struct program_engine *g, struct work *w, const struct own_stat
         return all_ended(g, e);
     }
     if (!g->p->about.stateless && state->n == 0) {
-        return no_state(g, e);
+        return again_no_state(g, e);
     }
     own_state_release(&g->p->state);
-    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = keep(g, e)) < 0) {
+    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = again_keep(g, e)) < 0) {
         return rc;
     }
     do {

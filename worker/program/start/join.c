@@ -20,7 +20,7 @@
 #include "job/minibatch/assign.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/program/engine_parts.h"
-#include "worker/program/start/enter.h"
+#include "worker/program/start/join.h"
 
 struct resume { /* from the keeper to all */
     int64_t found, epoch, version;
@@ -52,8 +52,9 @@ static char *share_text(const struct program *p, struct comm *c, struct err *e)
 }
 
 /* p->about is rank 0's by now. */
-static int apply(struct program *p, const struct program_ask *ask, struct err *e)
+int join_apply(struct program *p, struct err *e)
 {
+    const struct program_ask *ask = &p->ask;
     const struct strategy_ops *strategy = strategy_find(ask->spec->strategy.type);
     /* a server gives a worker one slice in advance (worker/exchange/server/slices.c) */
     p->ahead = strategy->server ? 1 : p->about.ahead;
@@ -82,13 +83,13 @@ static int agree(struct program *p, const struct program_ask *ask, struct err *e
     }
     description_release(&p->about);
     p->about = first;
-    return apply(p, ask, e);
+    return join_apply(p, e);
 }
 
 /* A worker's own. Where there are more workers than the checkpoint was made with, or one was lost
  * by then, they get the states of others: equal optimizers, and random numbers that are as good as
  * any. */
-static const struct own_state *state_of(const struct checkpoint *from, int states, int rank)
+const struct own_state *join_state_of(const struct checkpoint *from, int states, int rank)
 {
     int i = rank % states;
     for (int tried = 0; tried < states && from->own[i].n == 0; tried++) {
@@ -108,7 +109,7 @@ static int hand_states(struct program *p, const struct resume *r, const struct c
         return own_state_receive(c, c->workers, &p->state, e);
     }
     for (int i = 0; c->rank == c->workers && i < c->workers && rc >= 0; i++) {
-        rc = own_state_send(c, i, state_of(from, r->states, i), e);
+        rc = own_state_send(c, i, join_state_of(from, r->states, i), e);
     }
     return rc;
 }
@@ -151,12 +152,17 @@ static int find_resume(struct program *p, struct resume *r, const struct program
 
 /* ---- the start ------------------------------------------------------------------------------- */
 
-static int welcome(struct program *p, const struct resume *r, struct err *e)
+int join_make_block(struct program *p, struct err *e)
 {
     const struct jobspec *spec = p->ask.spec;
+    return block_init(&p->block, &spec->network, spec->bucket_bytes, p->slots,
+                      spec->batching.global_batch, e);
+}
+
+static int welcome(struct program *p, const struct resume *r, struct err *e)
+{
     const struct entry at = {.resumed = r->found != 0, .epoch = r->epoch, .step = r->version};
-    int rc = block_init(&p->block, &spec->network, spec->bucket_bytes, p->slots,
-                        spec->batching.global_batch, e);
+    int rc = join_make_block(p, e);
     return rc < 0 ? rc : enter_welcome(p, &at, e);
 }
 
@@ -174,14 +180,9 @@ static int check_finite(const struct program *p, const struct network *net, stru
     return 0;
 }
 
-struct told { /* from rank 0's program to all */
-    double epochs;
-    int32_t more;
-};
-
 /* How many epochs: what rank 0's program says; where it does not know, what the job says; else, and
  * where it says that more may follow, as many as it makes. */
-static void settle_epochs(struct program *p, const struct told *told)
+void join_settle_epochs(struct program *p, const struct told *told)
 {
     struct jobspec *spec = p->ask.spec;
     p->open = told->more || (isinf(told->epochs) && spec->epochs_open);
@@ -218,7 +219,7 @@ static int share_start(struct program *p, const struct program_ask *ask, struct 
          (rc = comm_broadcast(c, 0, stats, net->n_stat_floats * sizeof(float), e)) < 0)) {
         return rc;
     }
-    settle_epochs(p, &told);
+    join_settle_epochs(p, &told);
     return 0;
 }
 
@@ -258,7 +259,7 @@ static int join(struct program *p, const struct program_ask *ask, struct err *e)
     return 0;
 }
 
-static void init(struct program *p, const struct program_ask *ask)
+void join_init(struct program *p, const struct program_ask *ask)
 {
     *p = (struct program){.ask = *ask,
                           .telemetry = ask->telemetry,
@@ -274,7 +275,7 @@ static void init(struct program *p, const struct program_ask *ask)
 int program_join(struct program *p, const struct program_ask *ask, struct err *e)
 {
     double deadline = ask->comm->deadline;
-    init(p, ask);
+    join_init(p, ask);
     ask->comm->deadline = 0; /* programs start at different speeds; heartbeats tell who is alive */
     int rc = join(p, ask, e);
     ask->comm->deadline = deadline;
@@ -284,44 +285,6 @@ int program_join(struct program *p, const struct program_ask *ask, struct err *e
         program_leave(p);
     }
     return rc;
-}
-
-int program_return(struct program *p, const struct program_ask *ask, struct err *e)
-{
-    init(p, ask);
-    int rc = enter_start(p, &p->about, e);
-    return rc < 0 ? rc : apply(p, ask, e);
-}
-
-/* Its own in the last checkpoint, where this rank may read that; else its optimizer begins anew. */
-static int recall_state(struct program *p, struct err *e)
-{
-    const struct program_ask *ask = &p->ask;
-    struct checkpoint *from = calloc(1, sizeof(*from));
-    if (!from) {
-        return err_set(e, ERR_MEMORY, "cannot look for a checkpoint: memory ran out");
-    }
-    bool there =
-        ask->job_dir && checkpoint_newest(ask->job_dir, ask->spec, from, NULL) == CHECKPOINT_FOUND;
-    int rc = there && from->state.n_own > 0
-                 ? state_copy(&p->state, state_of(from, from->state.n_own, ask->comm->rank), e)
-                 : 0;
-    checkpoint_release(from);
-    free(from);
-    return rc;
-}
-
-int program_go_on(struct program *p, int64_t epoch, int64_t step, struct err *e)
-{
-    const struct resume at = {.found = 1, .epoch = epoch, .version = step};
-    int rc = recall_state(p, e);
-    if (rc < 0 || (rc = welcome(p, &at, e)) < 0) {
-        return rc;
-    }
-    const struct told told = {.epochs = p->epochs, .more = p->more};
-    settle_epochs(p, &told);
-    p->resumed = p->runs = true;
-    return 0;
 }
 
 uint64_t program_hash(const struct program *p)

@@ -61,8 +61,11 @@ static int ask(struct program_engine *g, struct own_state *out, struct err *e)
 
 int state_give(struct program_engine *g, struct own_state *out, struct err *e)
 {
+    bool stands = !g->lost && (g->doing == AWAITS_GO || g->doing == HELD);
     *out = (struct own_state){0};
-    return g->p->about.state ? ask(g, out, e) : 0;
+    return !stands             ? err_set(e, ERR_PEER, "%s is not there", g->p->link.who)
+           : g->p->about.state ? ask(g, out, e)
+                               : 0;
 }
 
 /* Until the program is there, and has given its state if `out` is not NULL; if it ends on the way,
@@ -94,7 +97,7 @@ int state_stand(struct program_engine *g, struct err *e)
 int state_take(struct program_engine *g, struct own_state *out, struct err *e)
 {
     *out = (struct own_state){0};
-    if (g->number < 0) { /* no step was made: what it goes on from still holds */
+    if (g->answered < 0) { /* no step was made: what it goes on from still holds */
         return state_copy(out, &g->p->state, e);
     }
     int rc = stand(g, out, e);

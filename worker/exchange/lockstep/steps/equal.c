@@ -16,7 +16,7 @@ int equal_init(struct equal *q, struct lockstep *l, struct err *e)
     }
     q->l = l;
     q->n = env->marks;
-    q->compared = -STEPS_BETWEEN;
+    l->at.compared = -STEPS_BETWEEN;
     q->own = malloc(q->n * sizeof(float));
     q->sums = malloc((2 * q->n + 1) * sizeof(float));
     allreduce_init(&q->all, env->comm, COMM_ALL, 2 * q->n + 1);
@@ -60,14 +60,19 @@ static int judge(const struct equal *q, struct err *e)
     return 0;
 }
 
+static bool is_due(const struct equal *q)
+{
+    return q->l && (q->l->at.step - q->l->at.compared >= STEPS_BETWEEN || lockstep_over(q->l));
+}
+
 int equal_check(struct equal *q, struct err *e)
 {
-    if (!q->l || (q->l->at.step - q->compared < STEPS_BETWEEN && !lockstep_over(q->l))) {
+    if (!is_due(q)) {
         return 0;
     }
     const struct rank_env *env = q->l->env;
     size_t floats = 2 * q->n + 1;
-    q->compared = q->l->at.step;
+    q->l->at.compared = q->l->at.step;
     bool known = env->mark(env->ctx, q->own);
     write_sums(q, known);
     allreduce_start(&q->all, q->sums, floats, 0);
@@ -83,5 +88,7 @@ int equal_check(struct equal *q, struct err *e)
 
 void equal_pass_over(struct equal *q)
 {
-    q->compared = q->l ? q->l->at.step : 0;
+    if (is_due(q)) {
+        q->l->at.compared = q->l->at.step;
+    }
 }

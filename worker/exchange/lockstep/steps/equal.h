@@ -21,7 +21,6 @@ struct equal {
     size_t n;           /* marks */
     float *own, *sums;  /* [n], [2n + 1]: S, S², how many ranks told theirs; owned */
     struct allreduce all;
-    int64_t compared; /* step of the last time */
 };
 
 /* Nothing is allocated, and nothing compared, where rank_env.marks is 0 or there is one worker. */

@@ -28,7 +28,7 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     memset(l, 0, sizeof *l);
     l->env = env;
     l->at.cursor = state->cursor;
-    l->at.step = state->version;
+    l->at.first = l->at.step = state->version;
     l->at.applied = state->applied_samples;
     lockstep_adopt(l, env->first_version, env->first_sizes);
     l->counts = l->full;
@@ -154,14 +154,14 @@ void lockstep_undo(struct lockstep *l)
 
 void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out)
 {
-    BUG_ON(l->advance.room > 0);
     *out = l->at;
     out->cursor = l->under_way ? l->before : l->at.cursor;
 }
 
 void lockstep_stand_at(struct lockstep *l, const struct lockstep_mark *of, int64_t local_step)
 {
-    lockstep_return(l, of);
+    l->at = *of;
+    l->under_way = false;
     l->at.agenda.spec = l->env->spec; /* that was another process's */
     l->at.local_step = local_step;
 }

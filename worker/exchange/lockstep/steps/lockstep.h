@@ -56,6 +56,7 @@ struct advance {
 struct lockstep_mark {
     struct cursor cursor; /* behind the step under way */
     struct agenda agenda;
+    int64_t first;         /* steps that were done when the attempt began */
     int64_t step, applied; /* steps done, samples they took */
     int64_t local_step;    /* steps in which this rank had samples */
     double last_loss, last_accuracy;
@@ -63,7 +64,9 @@ struct lockstep_mark {
     bool evaluated_here;  /* this very version was evaluated */
     bool evaluate;        /* an evaluation is due */
     bool stop, pause, checkpoint, target_reached;
-    bool left; /* the programs have made their last step, or epoch */
+    bool left;        /* the programs have made their last step, or epoch */
+    bool further;     /* they make more than one backward pass over a step */
+    int64_t compared; /* step at which ranks have compared their parameters last (equal.h) */
 };
 
 struct lockstep {
@@ -123,9 +126,10 @@ void lockstep_done(struct lockstep *l);
 /* The step under way is not made: the next lockstep_train() cuts it anew. Not with rank_env.ahead.
  */
 void lockstep_undo(struct lockstep *l);
-/* Where `l` stands without the step under way. Not with rank_env.ahead. */
+/* Where `l` stands without the step under way. */
 void lockstep_stand(const struct lockstep *l, struct lockstep_mark *out);
-/* Sets `l` to the position of another rank; local_step: steps that this rank has made itself. */
+/* Sets `l` to the position of another rank; local_step: steps that this rank has made itself. With
+ * rank_env.ahead advance_read() comes after it. */
 void lockstep_stand_at(struct lockstep *l, const struct lockstep_mark *of, int64_t local_step);
 /* Goes back to where `l` stood when its `at` was copied to *to. Not with rank_env.ahead. */
 void lockstep_return(struct lockstep *l, const struct lockstep_mark *to);
@@ -172,6 +176,11 @@ void advance_take(struct lockstep *l, struct work *out);
  * were cut in advance; their samples come again in steps that are cut from now on. ERR_PEER: there
  * is none in that epoch, whose end the programs know already. */
 int lockstep_lose(struct lockstep *l, const int *lost, int n, struct err *e);
+/* The steps that were cut and not taken, as bytes, for a worker that comes back; the caller
+ * releases *out. */
+int advance_write(const struct lockstep *l, struct own_state *out, struct err *e);
+/* Takes them over: the first of them is the next step. ERR_PEER: they are not of such a job. */
+int advance_read(struct lockstep *l, const struct own_state *from, struct err *e);
 /* Where a state after the step under way goes on, if it can: all that lies before it is computed by
  * then. */
 bool lockstep_place(const struct lockstep *l, struct cursor *out);

@@ -57,6 +57,9 @@ int survival_let_in(struct survival *s, struct err *e)
 bool survival_is_asked(struct survival *s)
 {
     int seats[SPEC_WORKERS];
+    if (s->sums && s->l->at.further) {
+        return false; /* others may be in one more pass over a step, which cannot be given up */
+    }
     if (s->members.n_lost > 0 && s->l->env->seats &&
         members_find_expected(&s->members, s->l->env, seats) > 0) {
         survival_listen(s);

@@ -1,7 +1,8 @@
-/* The three files of survival.h:
+/* The files of survival.h:
  *
  *   survival.c    what is noted while all is well, and what is done after a loss or a return
  *   talk.c        words with the keeper, and what one worker gives to another
+ *   hand_over.c   what a worker that comes back gets of the one that gives
  *   join.c        how a worker that comes back and the others reach each other
  */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
@@ -56,9 +57,20 @@ int survival_answer(struct survival *s, struct err *e);
 int survival_say_finished(struct survival *s, struct err *e);
 int survival_say_ready(struct survival *s, struct err *e);
 enum given { GIVEN, PEER_LOST };
+/* Waits for a message to or from another worker; `s` is a struct survival: an own_state_wait_fn. */
+int survival_wait_for_peer(void *s, struct message *m, struct err *e);
+/* Data of a fixed size to one worker, or from one, by such a wait. */
+int survival_pass(struct survival *s, int peer, bool give, void *data, size_t bytes, struct err *e);
 /* To those that are behind, and from the giver: enum given, or negative. */
 int survival_give(struct survival *s, const struct verdict *v, struct err *e);
 int survival_take(struct survival *s, const struct verdict *v, struct err *e);
+
+/* ---- hand_over.c ----------------------------------------------------------------------------- */
+/* Where the giver stands, to a worker that comes back; where sums are kept also the steps that were
+ * cut, and what its program goes on from. enum given, or negative. */
+int survival_give_stand(struct survival *s, int to, struct err *e);
+/* *averages: as in struct standing. */
+int survival_take_stand(struct survival *s, int giver, int64_t *averages, struct err *e);
 
 /* ---- join.c ---------------------------------------------------------------------------------- */
 /* Called by a newcomer: connects to the ranks that the keeper named, which let it in when they are

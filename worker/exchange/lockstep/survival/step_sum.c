@@ -66,6 +66,7 @@ static int sum(struct step_sum *s, const struct work *w, const struct dev_result
                double compute_s, struct err *e)
 {
     const struct survival_step step = {w, compute_s, s->ready};
+    struct lockstep *l = s->l;
     int rc;
     while ((rc = sum_once(s, w, r, e)) < 0) {
         if ((rc = survival_recover(s->survival, rc, &step, e)) < 0) {
@@ -74,10 +75,11 @@ static int sum(struct step_sum *s, const struct work *w, const struct dev_result
         if (rc == RECOVERED) {
             return STEP_SUM_RECOVERED;
         }
-        if ((rc = gradients_add_again(s->gradients, lockstep_factor(s->l, w), e)) < 0) {
+        if ((rc = gradients_add_again(s->gradients, lockstep_factor(l, w), e)) < 0) {
             return rc;
         }
     }
+    l->at.further = l->at.further || s->absence.was_further;
     return s->absence.was_further ? STEP_SUM_FURTHER : STEP_SUM_MADE;
 }
 
@@ -142,6 +144,7 @@ int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *
     struct lockstep *l = s->l;
     const struct comm *c = l->env->comm;
     float *words = gradients_words(s->gradients);
+    l->at.further = true;
     memset(words, 0, lockstep_words(l) * sizeof(float)); /* nothing is agreed */
     s->absence.work = *w;
     s->absence.result = (struct dev_result){0};

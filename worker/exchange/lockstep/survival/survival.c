@@ -289,6 +289,9 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
 {
     struct lockstep *l = s->l;
     int rc = 0;
+    if (v->behind[l->env->comm->rank] == IS_NEW) {
+        l->best = v->best;
+    }
     if (s->back) {
         rc = go_back(s, v, e);
     } else if (v->step > l->at.step) {

@@ -109,9 +109,9 @@ int survival_say_ready(struct survival *s, struct err *e)
 
 /* ---- the replica or a sum, from one worker to another ---------------------------------------- */
 
-/* enum given, or negative. */
-static int wait_for_peer(struct survival *s, struct message *m, struct err *e)
+int survival_wait_for_peer(void *ctx, struct message *m, struct err *e)
 {
+    struct survival *s = ctx;
     struct comm *c = s->l->env->comm;
     int rc;
     while ((rc = comm_wait_for(c, &m->op, LOOK_SECONDS, e)) == COMM_UNDER_WAY) {
@@ -151,20 +151,12 @@ static int pass_floats(struct survival *s, int peer, bool give, struct gift *gif
         } else {
             message_recv(&m, c, peer, TAG_GIFT, gift, sizeof *gift, floats[i].at, floats[i].n);
         }
-        rc = wait_for_peer(s, &m, e);
+        rc = survival_wait_for_peer(s, &m, e);
     }
     return rc;
 }
 
-/* ---- where it stands, to one that comes back ------------------------------------------------- */
-
-struct stand {
-    struct lockstep_mark at;
-    int64_t averages; /* as in struct standing */
-    bool asked_checkpoint;
-};
-
-static int pass(struct survival *s, int peer, bool give, void *data, size_t bytes, struct err *e)
+int survival_pass(struct survival *s, int peer, bool give, void *data, size_t bytes, struct err *e)
 {
     struct comm *c = s->l->env->comm;
     struct message m;
@@ -173,32 +165,15 @@ static int pass(struct survival *s, int peer, bool give, void *data, size_t byte
     } else {
         message_recv(&m, c, peer, TAG_GIFT, data, bytes, NULL, 0);
     }
-    return wait_for_peer(s, &m, e);
+    return survival_wait_for_peer(s, &m, e);
 }
 
-static int pass_stand(struct survival *s, int peer, bool give, struct stand *stand, struct err *e)
+/* The gift, with the floats that the other one lacks. */
+static int pass_gift(struct survival *s, int peer, bool give, int behind, struct gift *gift,
+                     struct err *e)
 {
-    size_t W = (size_t)s->l->env->comm->workers;
-    int rc = pass(s, peer, give, stand, sizeof *stand, e);
-    return rc == GIVEN ? pass(s, peer, give, s->made, W * sizeof *s->made, e) : rc;
-}
-
-static int give_stand(struct survival *s, int to, struct err *e)
-{
-    struct stand stand = {.averages = s->back ? s->back->averages : 0,
-                          .asked_checkpoint = s->l->asked_checkpoint};
-    lockstep_stand(s->l, &stand.at);
-    return pass_stand(s, to, true, &stand, e);
-}
-
-static int take_stand(struct survival *s, int giver, struct stand *stand, struct err *e)
-{
-    int rc = pass_stand(s, giver, false, stand, e);
-    if (rc == GIVEN) {
-        lockstep_stand_at(s->l, &stand->at, s->made[s->l->env->comm->rank].steps);
-        s->l->asked_checkpoint = stand->asked_checkpoint;
-    }
-    return rc;
+    return s->sums && behind != IS_BEHIND ? survival_pass(s, peer, give, gift, sizeof *gift, e)
+                                          : pass_floats(s, peer, give, gift, e);
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */
@@ -231,9 +206,9 @@ int survival_give(struct survival *s, const struct verdict *v, struct err *e)
     gift.left = s->l->at.left;
     rc = s->back ? 0 : move_replica(s, true, e);
     for (int to = 0; to < s->l->env->comm->workers && rc >= 0; to++) {
-        rc = v->behind[to] == IS_NEW ? give_stand(s, to, e) : rc;
-        if (v->behind[to] && rc >= 0) {
-            rc = pass_floats(s, to, true, &gift, e);
+        rc = v->behind[to] == IS_NEW ? survival_give_stand(s, to, e) : GIVEN;
+        if (v->behind[to] && rc == GIVEN) {
+            rc = pass_gift(s, to, true, v->behind[to], &gift, e);
         }
     }
     return rc < 0 ? rc : GIVEN;
@@ -242,11 +217,12 @@ int survival_give(struct survival *s, const struct verdict *v, struct err *e)
 int survival_take(struct survival *s, const struct verdict *v, struct err *e)
 {
     struct gift gift;
-    struct stand stand = {0};
+    int64_t averages = 0;
     s->torn = !s->sums && !s->back; /* else what a step needs is still there */
-    int rc = s->is_new ? take_stand(s, v->giver, &stand, e) : GIVEN;
+    int behind = v->behind[s->l->env->comm->rank],
+        rc = s->is_new ? survival_take_stand(s, v->giver, &averages, e) : GIVEN;
     if (rc == GIVEN) {
-        rc = pass_floats(s, v->giver, false, &gift, e);
+        rc = pass_gift(s, v->giver, false, behind, &gift, e);
     }
     if (rc != GIVEN || (rc = move_replica(s, false, e)) < 0) {
         return rc;
@@ -255,7 +231,7 @@ int survival_take(struct survival *s, const struct verdict *v, struct err *e)
         gradients_keep_stats(s->g);
     }
     if (s->is_new && s->back) {
-        rollback_begin(s->back, stand.averages);
+        rollback_begin(s->back, averages);
     }
     s->torn = s->is_new = false;
     s->said = gift;

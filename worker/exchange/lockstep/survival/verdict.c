@@ -31,7 +31,10 @@ int verdict_decide(struct verdict *v, const struct standing *of, const int *left
             return err_set(e, ERR_PEER, "worker %d is behind step %lld, and worker %d behind %lld",
                            giver, (long long)v->step, left[i], (long long)s->step);
         }
-        v->behind[left[i]] = s->is_new ? IS_NEW : is_behind(s, &of[giver]) ? IS_BEHIND : 0;
+        v->behind[left[i]] = s->is_new                      ? IS_NEW
+                             : !is_behind(s, &of[giver])    ? 0
+                             : s->torn || s->step < v->step ? IS_BEHIND
+                                                            : LACKS_EVALUATION;
     }
     return 0;
 }

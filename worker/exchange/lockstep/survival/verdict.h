@@ -73,7 +73,7 @@ enum keeper_saying {
     KEEPER_DECIDES,
     KEEPER_ENDS
 };
-enum { IS_BEHIND = 1, IS_NEW };
+enum { IS_BEHIND = 1, IS_NEW, LACKS_EVALUATION };
 
 struct verdict {
     int32_t saying;
@@ -86,7 +86,7 @@ struct verdict {
     int32_t version;       /* of the assignment: */
     int32_t sizes[SPEC_WORKERS];
     double best;                  /* score of the best artifact */
-    uint8_t behind[SPEC_WORKERS]; /* 0, IS_BEHIND or IS_NEW */
+    uint8_t behind[SPEC_WORKERS]; /* 0, IS_BEHIND, …; LACKS_EVALUATION: it has the step's result */
 };
 
 /* Fills step, evaluated, giver and behind from what the n ranks left[] say in of[rank].
