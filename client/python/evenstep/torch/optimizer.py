@@ -7,7 +7,7 @@ gradient is None, and keeps its momentum as it was.
 import torch
 import torch.optim.optimizer as optim
 
-from ..run import SKIP, VOID, Error
+from ..run import SKIP, STEP, VOID, Error
 from .blocks import may_train
 
 
@@ -77,6 +77,25 @@ def _why_not_summed(passes):
     return "the last backward pass before a step stands outside no_sync(), and the step behind it"
 
 
+def over_ranks(passes, loss):
+    """The loss of the pass that has ended, as the program alone has it: the mean over all ranks, or
+    their sum. By one more exchange; where gradients are not summed the rank's own."""
+    run = passes.run
+    if run.workers == 1 or passes.spare or not passes.stepped or passes.answer != STEP:
+        return loss
+    grads = torch.frombuffer(run.grads, dtype=torch.float32)
+    kept = grads.clone()
+    run.again()
+    if passes.slice.count:
+        run.weight(passes.mine)
+    grads.zero_()
+    grads[0] = float(loss) if passes.mine else 0.0
+    passes.answer = run.gradients(passes.samples)
+    summed = grads[0].item()
+    grads.copy_(kept)
+    return torch.as_tensor(loss).new_tensor(summed)
+
+
 class _Watch:
     def __init__(self, passes, blocks):
         self.passes, self.blocks = passes, blocks
@@ -120,7 +139,7 @@ class _Watch:
         def closure_and_leave_out():  # the answer comes with the closure's backward pass
             loss = closure()
             self.leave_out(optimizer)
-            return passes.over_ranks(loss) if decides else loss
+            return over_ranks(passes, loss) if decides else loss
 
         if len(args) > 1:
             return (args[0], closure_and_leave_out, *args[2:]), kwargs

@@ -35,6 +35,7 @@ import weakref
 import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
+from .batch import SEVERAL_MEANS, counted_by, tell_hooks, tensor_of
 from .blocks import has_batch_norm
 from .optimizer import describe, differs
 from .streams import on_gpu, streams_of
@@ -42,15 +43,6 @@ from .streams import on_gpu, streams_of
 IDLE_MOST = 100  # batches in a row without a backward pass
 SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
-
-
-def _tensor_of(batch):
-    """The first one in a batch, or None."""
-    if isinstance(batch, torch.Tensor):
-        return batch
-    parts = batch.values() if isinstance(batch, dict) else batch
-    parts = parts if isinstance(batch, (dict, list, tuple)) else ()
-    return next((t for t in map(_tensor_of, parts) if t is not None), None)
 
 
 class Passes:
@@ -70,9 +62,11 @@ class Passes:
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self._rule = describe(optimizers)
         self._told = False  # that the optimizer is not the rule any more
+        self._told_means = False
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.mine = 0.0  # weight of this slice
+        self._weighed = False  # weight() gave it, or its first pass did
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
         self.spare = False  # the loop has a batch of no slice: no step is made of it
         self.spared = 0  # passes over such batches in a row
@@ -160,7 +154,7 @@ class Passes:
     def given(self, batch):
         """The loop gets this one."""
         if self.batches == 1 and not self._trained:
-            tensor = _tensor_of(batch)
+            tensor = tensor_of(batch)
             self._first = weakref.ref(tensor) if tensor is not None else self._first
         return batch
 
@@ -189,7 +183,7 @@ class Passes:
             self.blocks.refresh()
         self.slice, self.samples, self.settled = piece, piece.count, False
         self.batches += 1
-        self.touched = self.spare = False
+        self.touched = self.spare = self._weighed = False
         self.spared = 0
         self.mine = float(piece.count > 0) if self.sums else float(piece.count)
         if self.sums and self._is_doubled():
@@ -214,11 +208,22 @@ class Passes:
             return
         if self.slice is None or self.open or self.settled:
             raise Error("weight() belongs between a batch and its backward pass")
+        self._weighed = True
         if self._is_doubled():
             weight /= 2  # of what the batch has twice
         if self.slice.count:
             self.mine = weight
             self.run.weight(weight)
+
+    def _weigh_by(self, loss):
+        """By what the loss of the slice's first pass is a mean over."""
+        samples = self.samples * 2 if self._is_doubled() else self.samples
+        total, several = counted_by(loss, samples)
+        if several and not self._told_means:
+            self._told_means = True
+            self.run.say(SEVERAL_MEANS)
+        if total is not None:
+            self.weigh(total)
 
     def _count_spare(self):
         self.spared += 1
@@ -257,10 +262,13 @@ class Passes:
             return
         if not self._trained:
             self._check_ahead()
+            tell_hooks(self.run, self.blocks.slots)
         self.touched = self._trained = True
         self.idle = 0
         if self._unhooked:
             self.hook()
+        if not (self._weighed or self.sums or self.settled) and self.run.workers > 1:
+            self._weigh_by(loss)
         self.place.pass_begins()
         further = self.settled and not self.keeping
         self._local = further and self.answer == DIFFERENCE and not self.sums
@@ -385,23 +393,6 @@ class Passes:
                 "prepare() found: %s has no effect" % what
             )
 
-    def over_ranks(self, loss):
-        """The loss of the pass that has ended, as the program alone has it: the mean over all
-        ranks, or their sum. By one more exchange; where gradients are not summed the rank's own."""
-        if self.run.workers == 1 or self.spare or not self.stepped or self.answer != STEP:
-            return loss
-        grads = torch.frombuffer(self.run.grads, dtype=torch.float32)
-        kept = grads.clone()
-        self.run.again()
-        if self.slice.count:
-            self.run.weight(self.mine)
-        grads.zero_()
-        grads[0] = float(loss) if self.mine else 0.0
-        self.answer = self.run.gradients(self.samples)
-        summed = grads[0].item()
-        grads.copy_(kept)
-        return torch.as_tensor(loss).new_tensor(summed)
-
     def abandon(self):
         """An exception ended the pass: no rank makes the step of this slice, unless the rank knows
         nothing of the pass."""
@@ -490,7 +481,7 @@ class Passes:
         loss = float(self.loss)
         if self.scaler is not None:
             loss /= self.scaler.get_scale()  # NaN is met by leaving the step out
-        elif math.isnan(loss) and self.samples:
+        elif math.isnan(loss) and self.samples and self.mine:
             loss = math.inf  # to the rank NaN is a loss that nobody knows
         samples = self.samples * 2 if self._is_doubled() else self.samples
         return loss / samples if self.sums and samples else loss
