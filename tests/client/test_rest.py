@@ -131,3 +131,13 @@ def test_what_cannot_run_is_a_sentence(programs, client, folder):
         file.truncate(65 << 20)
     with pytest.raises(PackError, match="large.bin"):
         programs.upload(str(folder))
+
+
+def test_a_program_that_does_not_take_part_is_refused_before_it_is_sent(programs, tmp_path):
+    alone = tmp_path / "plain"
+    alone.mkdir()
+    (alone / "train.py").write_text("import torch\n")
+    with pytest.raises(PackError, match="no file .* calls evenstep: .* whole of train.py"):
+        programs.run(str(alone / "train.py"))
+    (alone / "steps.py").write_text("import Evenstep\n")  # a module of its does, as far as is seen
+    assert programs.run(str(alone / "train.py"), max_restarts=0)["id"]

@@ -24,7 +24,7 @@ import urllib.parse
 import urllib.request
 
 from .bundle import bundle
-from .pack import pack
+from .pack import PackError, pack
 
 ENDED = ("succeeded", "failed", "cancelled")
 
@@ -94,7 +94,9 @@ class Client:
 
     def upload(self, folder, leave_out=None):
         """Packs a program's folder as `evenstep run` does; its "digest" names it in a spec."""
-        data = pack(folder, leave_out)
+        return self._upload(pack(folder, leave_out))
+
+    def _upload(self, data):
         with self._open("POST", "/programs", data, "application/x-tar") as answer:
             return json.load(answer)
 
@@ -102,16 +104,24 @@ class Client:
         """Uploads the folder that the program lies in (or `folder` above it) and submits the job.
 
         spec: the job's other keys, such as workers=4, strategy={"type": "sync"}. output: a folder
-        for results, which is not uploaded. A file that does not end in .py is executed itself.
+        for results, which is not uploaded. A file that does not end in .py is executed itself; of a
+        Python program that never says evenstep each node would train the whole: a PackError.
         """
         file = os.path.join(os.path.realpath(os.path.dirname(file) or "."), os.path.basename(file))
         folder = os.path.realpath(folder or os.path.dirname(file))
         if not file.startswith(folder + "/"):
             raise ValueError("the program '%s' is not in the folder '%s'" % (file, folder))
         name = file[len(folder) + 1 :]
+        data = pack(folder, output)
+        if name.endswith(".py") and b"evenstep" not in data.lower():
+            raise PackError(
+                "no file that would go to the nodes calls evenstep: each of them would run the "
+                "whole of %s by itself; call evenstep.prepare(model, optimizer, loader) before the "
+                "loop, or import evenstep there, too, where an installed module calls it" % name
+            )
         command = [python, name] if name.endswith(".py") else ["./" + name]
         program = {
-            "digest": self.upload(folder, output)["digest"],
+            "digest": self._upload(data)["digest"],
             "command": command,
             "args": [str(a) for a in args],
         }
