@@ -275,6 +275,10 @@ static void a_program_gets_nodes_that_have_what_it_needs(void **state)
            "python3 and torch 2.1");
     assert_string_equal(needs_sentence(json_array_get(nodes, 2), manifest, text),
                         "the program needs a device of the kind cuda, and node 'new' is cpu:1");
+    json_object_set_new(manifest, "interpreter", json_string("/srv/bin/python"));
+    assert_string_equal(needs_list(manifest, text),
+                        " with the device cuda and /srv/bin/python and "
+                        "python3 and torch 2.1");
     json_decref(manifest);
     json_decref(nodes);
 }

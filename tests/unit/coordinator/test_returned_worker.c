@@ -3,6 +3,7 @@
 #include "tests/unit/coordinator/world.h"
 
 #include "job/documents/coordinator/control.h"
+#include "job/documents/people/events.h"
 #include "job/documents/ranks/departure.h"
 
 static const char three[] =
@@ -65,13 +66,35 @@ static void it_is_started_again_after_a_second(void **state)
     assert_text_of(w, id, "/workers/1/state", "left"); /* nobody counts on it yet */
 }
 
+/* The newest line of the log among the events since then. */
+static void assert_newest_line(struct world *w, char since[STORE_PLACE], const char *message)
+{
+    bool gap;
+    json_t *all = store_events_read(w->store, since, 100, 0, &gap, &err_), *one, *line = NULL;
+    size_t i;
+    assert_non_null(all);
+    json_array_foreach(all, i, one) {
+        struct event_entry entry;
+        if (event_entry_read(one, &entry) && strcmp(entry.type, "log") == 0) {
+            json_decref(line);
+            line = event_entry_data(&entry);
+        }
+    }
+    assert_non_null(line);
+    assert_string_equal(jsonx_string_at(line, "message"), message);
+    json_decref(line);
+    json_decref(all);
+}
+
 static void the_server_lets_it_in_and_it_gets_its_minibatch(void **state)
 {
-    char id[STORE_ID];
+    char id[STORE_ID], since[STORE_PLACE];
     struct world *w = world_of_two(state, three, id);
     pass(w, 2);
+    OK(store_events_newest(w->store, since, &err_));
     server_says(w, id, "returned", 1, 96);
     tick(w, 0.5);
+    assert_newest_line(w, since, "n2 came back at step 412");
     struct control c = control_of(w, id);
     assert_true(c.n_lost == 0 && c.version == 3);
     assert_true(c.sizes[0] == 32 && c.sizes[1] == 32 && c.sizes[2] == 32);

@@ -211,6 +211,26 @@ static void forged_and_old_heartbeats_count_for_nothing(void **state)
     assert_int_equal(number_of(w, id, "/progress/samples"), 64);
 }
 
+/* Sealed with a key of this attempt, but it says that it is of another, or of another rank. */
+static void a_heartbeat_counts_for_the_attempt_and_the_rank_that_it_names(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2}", id);
+    for (int wrong = 0; wrong < 3; wrong++) {
+        struct beat beat = beat_of(w, id, 0, PHASE_COMPUTE);
+        beat.samples = 64;
+        beat.from.attempt += wrong == 0;
+        beat.from.rank += wrong == 1;
+        json_t *j = beat_json(&beat);
+        seal_as(w, id, 1);
+        OK(report_beat(w->store, id, 0, j, &err_));
+        put_beat_ahead(w, id, 0);
+        json_decref(j);
+        pass(w, 1);
+        assert_int_equal(number_of(w, id, "/progress/samples"), wrong < 2 ? 0 : 64);
+    }
+}
+
 static void forged_rows_enter_neither_charts_nor_history(void **state)
 {
     char id[STORE_ID];
@@ -285,6 +305,7 @@ int main(void)
         IN_A_WORLD(what_the_keeper_loaded_is_the_plan),
         IN_A_WORLD(a_target_that_was_reached_is_the_plan),
         IN_A_WORLD(forged_and_old_heartbeats_count_for_nothing),
+        IN_A_WORLD(a_heartbeat_counts_for_the_attempt_and_the_rank_that_it_names),
         IN_A_WORLD(forged_rows_enter_neither_charts_nor_history),
         IN_A_WORLD(an_attempt_without_its_keys_is_started_over),
         IN_A_WORLD(a_host_has_a_key_that_speaks_for_its_own_ranks_alone),

@@ -108,6 +108,24 @@ static void one_that_works_may_be_ten_times_slower_than_before(void **state)
     assert_int_equal(lost(), FAST);
 }
 
+static void one_that_has_ended_may_be_silent_for_ever(void **state)
+{
+    (void)state;
+    all[FAST].beat.phase = PHASE_DONE;
+    all[FAST].beat.age = all[FAST].beat.progress_age = all[FAST].beat.comm_age = 1000;
+    assert_int_equal(lost(), -1);
+}
+
+/* Who answers for the workers is one of them, whatever became of it. */
+static void the_last_worker_counts_as_the_first_where_all_are_lost(void **state)
+{
+    (void)state;
+    all[FAST].lost = true;
+    assert_int_equal(ranks_first(&ranks), SLOW);
+    all[SLOW].lost = true;
+    assert_int_equal(ranks_first(&ranks), SLOW);
+}
+
 static void who_is_silent_is_worse_than_who_is_stuck(void **state)
 {
     (void)state;
@@ -126,6 +144,8 @@ int main(void)
         cmocka_unit_test_setup(the_communication_thread_has_a_turn_within_5_seconds_or_a_step,
                                set_up),
         cmocka_unit_test_setup(one_that_works_may_be_ten_times_slower_than_before, set_up),
+        cmocka_unit_test_setup(one_that_has_ended_may_be_silent_for_ever, set_up),
+        cmocka_unit_test_setup(the_last_worker_counts_as_the_first_where_all_are_lost, set_up),
         cmocka_unit_test_setup(who_is_silent_is_worse_than_who_is_stuck, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
