@@ -99,14 +99,19 @@ static void a_cancelled_job_may_be_deleted_before_its_rows_are_read(void **state
 
 /* ---- what an attempt left that nobody watched ------------------------------------------------ */
 
+static void lose_plan(struct world *w, const char *id)
+{
+    json_t *plan = json_of("{\"attempt\": 1, \"workers\": []}"); /* of another version */
+    OK(store_doc_set(w->store, id, "plan", plan, &err_));
+    json_decref(plan);
+}
+
 /* A new coordinator has begun to take over the rows of an attempt whose plan it cannot read. */
 static struct world *world_taking_over(void **state, int last, char id[STORE_ID])
 {
     struct world *w = world_running(state, 2, "{'workers': 2}", id);
     ranks_rush(w, id, 2, last);
-    json_t *plan = json_of("{\"attempt\": 1, \"workers\": []}"); /* of another version */
-    OK(store_doc_set(w->store, id, "plan", plan, &err_));
-    json_decref(plan);
+    lose_plan(w, id);
     world_new_coordinator(w);
     tick(w, 1);
     return w;
@@ -168,6 +173,27 @@ static void a_job_is_queued_again_at_once_where_the_service_stops_while_it_reads
     assert_int_equal(number_field(w, id, "restarts"), 1); /* by the plan that was lost */
 }
 
+/* Its facts have numbers of their own, which nobody knows any more. */
+static void what_an_attempt_before_the_last_told_is_read_too(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 1, "{}", id);
+    process_ends(w, id, 137, "");
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->number, 2);
+    say_fact_of(w, id, 1,
+                "{'type': 'evaluation', 'step': 1, 'epoch': 0.5, 'time': 1, 'loss': 0.5, "
+                "'accuracy': 0.9, 'samples': 100}");
+    lose_plan(w, id);
+    world_new_coordinator(w);
+    pass(w, 1);
+    assert_int_equal(last_attempt(w, id)->number, 3);
+    ranks_step(w, id, 2, 2, 0.01);
+    say_fact(w, id, "{'type': 'restored', 'version': 1}");
+    pass(w, 6);
+    assert_int_equal(points_of(w, id, "test_accuracy"), 1);
+}
+
 /* It is read once the store is there again. */
 static void a_store_that_goes_away_while_it_reads_costs_no_attempt(void **state)
 {
@@ -195,6 +221,7 @@ int main(void)
         IN_A_WORLD(an_attempt_starts_when_it_has_read_in_turns_what_earlier_ones_left),
         IN_A_WORLD(a_job_is_cancelled_at_once_while_its_next_attempt_reads),
         IN_A_WORLD(a_job_is_queued_again_at_once_where_the_service_stops_while_it_reads),
+        IN_A_WORLD(what_an_attempt_before_the_last_told_is_read_too),
         IN_A_WORLD(a_store_that_goes_away_while_it_reads_costs_no_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

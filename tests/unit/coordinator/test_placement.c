@@ -145,6 +145,8 @@ a_restart_takes_fewer_only_where_nodes_are_lost_and_not_where_they_are_busy(void
     expect(&ask, "waits: it asks for 4 workers, and 3 nodes are free");
     json_object_set_new(json_array_get(nodes, 3), "state", json_string("lost"));
     expect(&ask, "a b slow");
+    spec.min_workers = 1;
+    expect(&ask, "a b slow");
     ask.attempt = 1;
     expect(&ask,
            "waits: it asks for 4 workers, and 1 of the 4 nodes is lost, draining or disabled");
