@@ -1,6 +1,6 @@
 /* Why a job failed, as a sentence: the cause, and not the node on which it showed first. Pure. */
-import {plain, whole} from '../format.js';
-import {rateAt} from '../measures.js';
+import {known, plain, whole} from '../format.js';
+import {globalSteps, rateAt} from '../measures.js';
 
 const NOT_FINITE = /loss (is not finite|became NaN or infinite)/;
 const LOST = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/;
@@ -8,11 +8,14 @@ const LOST = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/;
 /** @param {Api.Job} job */
 export const becameNaN = (job) => NOT_FINITE.test(job.error?.message || '');
 
-/** @param {Api.Job} job */
-function aboutStep({progress, error}) {
-  const told = /step (\d+)/.exec(error?.message || '');
-  const step = told ? Number(told[1]) : progress?.step;
-  return step ? ' about step ' + whole(step) : '';
+/**
+ * As the page's head counts: an update of a server is none of the cluster's steps.
+ * @param {Api.Job} job
+ */
+function aboutStep(job) {
+  const told = /step (\d+)/.exec(job.error?.message || '');
+  const step = told ? Number(told[1]) : job.progress?.step;
+  return step ? (known(globalSteps(job)) ? ' about update ' : ' about step ') + whole(step) : '';
 }
 
 /**
@@ -45,7 +48,7 @@ export function failure(job) {
     return notFinite(job);
   }
   const lost = LOST.exec(message);
-  const about = job.progress?.step ? ' about step ' + whole(job.progress.step) : '';
+  const about = aboutStep(job);
   if (node && lost) {
     return {parts: [{node}, ' was lost' + about + ': ' + lost[1] + '.'], key: 'failed'};
   }
