@@ -10,6 +10,7 @@ import {active, ended, waiting} from '../../states.js';
 const SPARKS_MS = 5000;
 const NODES_MS = 500;
 const PAGE = 50;
+const PAGE_MOST = 500;
 const OPEN_STATES = ['running', 'launching', 'queued', 'paused'];
 /** @type {('progress' | 'metrics' | 'staleness')[]} */
 const FIGURES = ['progress', 'metrics', 'staleness'];
@@ -75,9 +76,23 @@ export class JobsModel extends EventTarget {
     this.next = answer.next;
     if (!this.query && this.next) { /* what runs or waits is never on a later page */
       for (const state of OPEN_STATES) {
-        this.add((await get('jobs', {state, limit: 100})).jobs);
+        await this.readAll(state);
       }
     }
+  }
+
+  /**
+   * All jobs in a state: those that start first are the oldest, on the last page.
+   * @param {string} state
+   */
+  async readAll(state) {
+    /** @type {string | null} */
+    let cursor = null;
+    do {
+      const answer = await get('jobs', {state, limit: PAGE_MOST, cursor});
+      this.add(answer.jobs);
+      cursor = answer.next;
+    } while (cursor);
   }
 
   /** @param {Api.Job[]} jobs */

@@ -1,0 +1,21 @@
+"""A long queue on the list of jobs: all of it is counted, and what starts first stands first."""
+import pytest
+
+from service import Service, spec
+
+JOBS = 120  # more than were read of a state
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service(nodes=("a=cpu:1",)) as s:
+        yield s
+
+
+def test_all_that_waits_is_counted_and_stands_in_the_order_of_its_start(page, service):
+    assert service.post("nodes/a/disable").ok
+    for i in range(JOBS):
+        service.submit(spec(name=f"wait-{i}", workers=1))
+    page.driver.refresh()
+    page.wait_text("h1", f"^No jobs are running; {JOBS} jobs wait")
+    page.wait_text("main", r"\n1\s+wait-0\s")
