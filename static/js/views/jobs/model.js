@@ -89,6 +89,7 @@ export class JobsModel extends EventTarget {
     /** @type {string | null} */
     let cursor = null;
     do {
+      /** @type {{jobs: Api.Job[], next: string | null}} */
       const answer = await get('jobs', {state, limit: PAGE_MOST, cursor});
       this.add(answer.jobs);
       cursor = answer.next;
