@@ -16,6 +16,7 @@ static const char *state_of(const struct publisher *p, const struct rank *w)
 {
     return w->lost                        ? "left"
            : p->finished                  ? "done"
+           : p->ended                     ? "stopped"
            : !w->heard                    ? "starting"
            : w->beat.age > silent_seconds ? "silent"
                                           : phase_name(w->beat.phase);
@@ -204,5 +205,6 @@ int publisher_tick(struct publisher *p, const struct publisher_view *v, double n
 void publisher_finish(struct publisher *p, bool finished)
 {
     p->finished = finished;
+    p->ended = true;
     p->live_at = p->detail_at = -1e9;
 }

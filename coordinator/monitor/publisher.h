@@ -10,7 +10,8 @@
 
 struct publisher {
     double live_at, detail_at; /* when each was last written */
-    bool finished;             /* the job has succeeded: the last documents say so */
+    bool ended;                /* the attempt; the last documents say so */
+    bool finished;             /* and the job has succeeded */
 };
 
 /* What is shown; borrowed for the call. */
@@ -26,7 +27,7 @@ struct publisher_view {
     int64_t rows_missing;         /* of the history */
 };
 int publisher_tick(struct publisher *p, const struct publisher_view *v, double now, struct err *e);
-/* The next turn writes all documents; `finished`: the job has succeeded. */
+/* The attempt has ended: the next turn writes all documents; `finished`: the job has succeeded. */
 void publisher_finish(struct publisher *p, bool finished);
 
 #endif

@@ -19,3 +19,5 @@ def test_all_that_waits_is_counted_and_stands_in_the_order_of_its_start(page, se
     page.driver.refresh()
     page.wait_text("h1", f"^No jobs are running; {JOBS} jobs wait")
     page.wait_text("main", r"\n1\s+wait-0\s")
+    page.wait_text("main", f"{JOBS}, the first 100, in the order they start")
+    assert "wait-99" in page.text("main") and "wait-100" not in page.text("main")

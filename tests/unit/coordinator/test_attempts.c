@@ -101,6 +101,20 @@ static void after_max_restarts_the_job_has_failed_and_says_who_was_lost(void **s
     assert_string_equal(node_state(w, "n1"), "ready");
 }
 
+static void workers_of_an_attempt_that_has_ended_compute_no_more(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_running(state, 2, "{'workers': 2, 'max_restarts': 0}", id);
+    say_beat(w, id, 0, PHASE_COMPUTE, 0.1, 0);
+    pass(w, 1);
+    assert_text_of(w, id, "/workers/0/state", "computing");
+    process_ends(w, id, 137,
+                 "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9.");
+    pass(w, 1);
+    assert_state(w, id, "failed");
+    assert_text_of(w, id, "/workers/0/state", "stopped");
+}
+
 static void an_error_that_every_attempt_would_meet_again_fails_the_job_at_once(void **state)
 {
     char id[STORE_ID];
@@ -381,6 +395,7 @@ int main(void)
         IN_A_WORLD(a_launch_that_fails_counts_as_an_attempt),
         IN_A_WORLD(a_launch_that_is_lost_before_the_first_step_counts_too),
         IN_A_WORLD(after_max_restarts_the_job_has_failed_and_says_who_was_lost),
+        IN_A_WORLD(workers_of_an_attempt_that_has_ended_compute_no_more),
         IN_A_WORLD(an_error_that_every_attempt_would_meet_again_fails_the_job_at_once),
         IN_A_WORLD(programs_that_end_twice_in_the_same_step_with_the_same_words_fail_the_job),
         IN_A_WORLD(a_restart_goes_on_with_the_nodes_that_are_left_down_to_min_workers),

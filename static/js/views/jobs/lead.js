@@ -24,28 +24,29 @@ export class Lead {
 
   update() {
     const run = this.data.running();
-    const waiting = this.data.queue().length;
+    const waiting = this.data.waits();
     say(this.sentence, run.length ? this.trains(run, waiting) : this.rests(waiting));
-    say(this.evidence, [busyText(run), waiting > 0 && nextText(run)].filter(Boolean).join(' '));
+    say(this.evidence, [busyText(run), waiting && nextText(run)].filter(Boolean).join(' '));
   }
 
   /**
    * @param {Api.Job[]} run
-   * @param {number} waiting
+   * @param {string} waiting
    */
   trains(run, waiting) {
     const virtual = run.every((j) => j.spec?.cluster);
     const nodes = this.data.count('busy') + ' of ' + plural(this.data.nodes.length, 'node');
-    const wait = waiting ? ', ' + waiting + (waiting === 1 ? ' waits.' : ' wait.') : '.';
+    const wait = waiting ? ', ' + waiting + (waiting === '1' ? ' waits.' : ' wait.') : '.';
     return count(run.length, 'One job trains', ' jobs train') +
         (virtual ? ' on virtual nodes' : ' on ' + nodes) + wait;
   }
 
-  /** @param {number} waiting */
+  /** @param {string} waiting */
   rests(waiting) {
     const all = this.data.nodes.length;
     if (waiting) {
-      return 'No jobs are running; ' + count(waiting, 'one job waits.', ' jobs wait.');
+      return 'No jobs are running; ' +
+          (waiting === '1' ? 'one job waits.' : waiting + ' jobs wait.');
     }
     const free = this.data.count('ready');
     const some = free + ' of ' + plural(all, 'node') + (free === 1 ? ' is free.' : ' are free.');

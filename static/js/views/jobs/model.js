@@ -3,6 +3,7 @@
 import {get, job as path} from '../../api.js';
 import {throttle} from '../../dom.js';
 import {listen} from '../../events.js';
+import {whole} from '../../format.js';
 import {active, ended, waiting} from '../../states.js';
 
 /** @typedef {{[name: string]: Api.Series}} Sparks */
@@ -11,6 +12,8 @@ const SPARKS_MS = 5000;
 const NODES_MS = 500;
 const PAGE = 50;
 const PAGE_MOST = 500;
+const READ_MOST = 2000; /* jobs of a state */
+/** @type {Api.State[]} */
 const OPEN_STATES = ['running', 'launching', 'queued', 'paused'];
 /** @type {('progress' | 'metrics' | 'staleness')[]} */
 const FIGURES = ['progress', 'metrics', 'staleness'];
@@ -51,6 +54,8 @@ export class JobsModel extends EventTarget {
     /** Where the next page of jobs begins. */
     /** @type {string | null} */
     this.next = null;
+    /** More jobs wait than were read. */
+    this.moreWait = false;
     this.query = '';
     this.timer = 0;
     this.closed = false;
@@ -72,6 +77,7 @@ export class JobsModel extends EventTarget {
   async readJobs() {
     const answer = await get('jobs', {limit: PAGE, q: this.query});
     this.jobs = new Map();
+    this.moreWait = false;
     this.add(answer.jobs);
     this.next = answer.next;
     if (!this.query && this.next) { /* what runs or waits is never on a later page */
@@ -82,18 +88,21 @@ export class JobsModel extends EventTarget {
   }
 
   /**
-   * All jobs in a state: those that start first are the oldest, on the last page.
-   * @param {string} state
+   * The jobs in a state, those that start first at the beginning.
+   * @param {Api.State} state
    */
   async readAll(state) {
+    let read = 0;
     /** @type {string | null} */
     let cursor = null;
     do {
       /** @type {{jobs: Api.Job[], next: string | null}} */
-      const answer = await get('jobs', {state, limit: PAGE_MOST, cursor});
+      const answer = await get('jobs', {state, sort: 'priority', limit: PAGE_MOST, cursor});
       this.add(answer.jobs);
       cursor = answer.next;
-    } while (cursor);
+      read += answer.jobs.length;
+    } while (cursor && read < READ_MOST);
+    this.moreWait = this.moreWait || (cursor !== null && waiting(state));
   }
 
   /** @param {Api.Job[]} jobs */
@@ -209,6 +218,12 @@ export class JobsModel extends EventTarget {
 
   queue() {
     return [...this.jobs.values()].filter((j) => waiting(j.state)).sort(inQueue);
+  }
+
+  /** How many of those, as people write it; '' for none. */
+  waits() {
+    const n = this.queue().length;
+    return n > 0 ? (this.moreWait ? 'more than ' : '') + whole(n) : '';
   }
 
   finished() {

@@ -7,6 +7,7 @@ import {jobLink, leadsTo, Sheet, strategyLine} from './sheet.js';
 
 /** @typedef {import('./model.js').JobsModel} JobsModel */
 
+const ROWS = 100; /* that are drawn */
 const HEADS = ['Place', 'Job', 'Strategy', 'Waits for', 'Priority'];
 
 /** @param {Api.Job} job */
@@ -44,13 +45,15 @@ export class WaitingJobs {
   update() {
     const jobs = this.data.queue();
     this.node.hidden = jobs.length === 0;
-    say(this.sheet.count, jobs.length + ', in the order they start');
-    keyed(this.body, jobs, (j) => j.id + j.state + j.priority, makeRow, (row, job, i) => {
-      const why = reason(job);
-      const name = job.state === 'paused' ? 'pause' : 'clock';
-      say(row.place, String(i + 1));
-      refill(
-          row.why, why, () => h('span', {class: 'name'}, icon(name, 12), h('span', {text: why})));
-    });
+    const first = jobs.length > ROWS ? ', the first ' + ROWS : '';
+    say(this.sheet.count, this.data.waits() + first + ', in the order they start');
+    keyed(this.body, jobs.slice(0, ROWS), (j) => j.id + j.state + j.priority, makeRow,
+        (row, job, i) => {
+          const why = reason(job);
+          const name = job.state === 'paused' ? 'pause' : 'clock';
+          say(row.place, String(i + 1));
+          refill(row.why, why,
+              () => h('span', {class: 'name'}, icon(name, 12), h('span', {text: why})));
+        });
   }
 }
