@@ -95,7 +95,7 @@ def guard_of(service, id, rank):
     """Of a worker that would be started again (test_returned_worker.py); else None."""
     strategy = service.job(id)["spec"]["strategy"]["type"]
     if strategy in {s["type"] for s in (*STRATEGIES.values(), *AVERAGING.values())}:
-        return parent_of(ranks_of(id)[rank])
+        return parent_of(until("its rank runs", lambda: ranks_of(id).get(rank)))
 
 
 def parent_of(pid):

@@ -59,13 +59,20 @@ static int ask(struct program_engine *g, struct own_state *out, struct err *e)
     return rc;
 }
 
+/* Would it answer now? It waits for GO, behind one more pass over a step too (further_sum), or is
+ * held. */
+static bool stands_still(const struct program_engine *g)
+{
+    return !g->lost && (g->doing == AWAITS_GO || g->doing == HELD || g->passes > 1);
+}
+
 int state_give(struct program_engine *g, struct own_state *out, struct err *e)
 {
-    bool stands = !g->lost && (g->doing == AWAITS_GO || g->doing == HELD);
     *out = (struct own_state){0};
-    return !stands             ? err_set(e, ERR_PEER, "%s is not there", g->p->link.who)
-           : g->p->about.state ? ask(g, out, e)
-                               : 0;
+    if (!stands_still(g)) {
+        return err_set(e, ERR_PEER, "%s is not there", g->p->link.who);
+    }
+    return g->p->about.state ? ask(g, out, e) : 0;
 }
 
 /* Until the program is there, and has given its state if `out` is not NULL; if it ends on the way,
