@@ -86,7 +86,7 @@ def kill_one(service, id, rank):
     kill(id, rank)
     event = told(stream, "left")
     if guard:
-        os.kill(guard, signal.SIGSTOP)
+        stays_out(guard)
     stream.close()
     return event
 
@@ -96,6 +96,14 @@ def guard_of(service, id, rank):
     strategy = service.job(id)["spec"]["strategy"]["type"]
     if strategy in {s["type"] for s in (*STRATEGIES.values(), *AVERAGING.values())}:
         return parent_of(until("its rank runs", lambda: ranks_of(id).get(rank)))
+
+
+def stays_out(guard):
+    """Stops the guard of a worker that has left, and ends the process that it has started by
+    then, which has not joined."""
+    os.kill(guard, signal.SIGSTOP)
+    for pid in proc_file(guard, f"task/{guard}/children").split():
+        os.kill(int(pid), signal.SIGKILL)
 
 
 def parent_of(pid):
@@ -423,7 +431,7 @@ def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
     stream, guard = listen(programs, id), guard_of(programs, id, rank)
     open_gate(programs, id, gate)
     event = told(stream, "left")
-    os.kill(guard, signal.SIGSTOP)
+    stays_out(guard)
     stream.close()
     assert (event["rank"], event["others"]) == (rank, 3) and after <= event["step"] <= after + 1
     assert event["message"] == f"{event['node']} left at step {event['step']}, 3 nodes go on"
@@ -445,7 +453,7 @@ def test_the_last_program_computes_what_three_that_are_killed_at_once_have_left(
     until("all three have left", lambda: [
         w for w in programs.job(id)["workers"] if w["state"] == "left"][2:])
     for guard in guards:
-        os.kill(guard, signal.SIGSTOP)
+        stays_out(guard)
     job = programs.wait(id, "succeeded")
     assert job["attempt"] == 1
     assert [w["state"] for w in job["workers"]] == ["left", "left", "left", "done"]
