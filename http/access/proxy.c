@@ -91,7 +91,7 @@ int proxy_identify(const struct proxy *p, const char *name, struct identity *who
     size_t n = strlen(name);
     char wrong[TEXT_WRONG];
     memset(who, 0, sizeof *who);
-    if (n == 0 || n >= AUTH_NAME || strcspn(name, " \t") < n || text_name_wrong(wrong, name, n)) {
+    if (n >= AUTH_NAME || strcspn(name, " \t") < n || text_name_wrong(wrong, name, n)) {
         return err_set(
             e, ERR_UNAUTHORIZED,
             "the proxy's %s is not a name, expected 1 to %d bytes of text without blanks",
