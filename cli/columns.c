@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/table.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/clock.h"
 #include "common/json/jsonx.h"
 

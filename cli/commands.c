@@ -9,7 +9,7 @@
 #include "cli/print/print.h"
 #include "cli/service/service.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/json/jsonx.h"
 #include "common/version.h"
 #include "coordinator/coordinator.h"

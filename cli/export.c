@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "cli/status.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "cli/worker.h"
 #include "common/json/jsonx.h"
 #include "common/opt.h"

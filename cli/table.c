@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/err.h"
 
 enum { GAP = 2, LEAST = 6, READABLE = 12, CELL_BYTES = 2048 };

@@ -5,14 +5,14 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "common/text/buf.h"
 #include "common/json/jsonx.h"
 #include "common/process/proc.h"
+#include "common/text/terminal.h"
 
 /* Where help begins and how far it goes; on a narrow terminal it stands beneath its option. */
-enum { HELP_COLUMN = 37, HELP_MOST = 100, HELP_LEAST = 20, NARROW = 72, NARROW_COLUMN = 6 };
+enum { HELP_COLUMN = 37, HELP_MOST = 100, NARROW = 72, NARROW_COLUMN = 6 };
 
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
 
@@ -356,89 +356,35 @@ int opt_first_positional(const struct opt *table, int argc, char **argv)
     return argc;
 }
 
-struct page { /* what help is printed on */
-    FILE *out;
-    int indent, width; /* of the words of a help */
-    int column;        /* behind the last of them */
-};
-
-/* As wide as COLUMNS in the environment says, else the terminal. */
-static struct page page_of(FILE *out)
+static void print_option(const struct opt *o, int width, FILE *out)
 {
-    struct winsize size = {0};
-    const char *given = getenv("COLUMNS");
-    long width = given ? strtol(given, NULL, 10) : 0;
-    if (width <= 0 && ioctl(fileno(out), TIOCGWINSZ, &size) == 0) {
-        width = size.ws_col;
-    }
-    width = width <= 0 || width > HELP_MOST ? HELP_MOST : width < HELP_LEAST ? HELP_LEAST : width;
-    return (struct page){
-        .out = out, .indent = width < NARROW ? NARROW_COLUMN : HELP_COLUMN, .width = (int)width};
-}
-
-static void next_line(struct page *p)
-{
-    fprintf(p->out, "\n%*s", p->indent, "");
-    p->column = p->indent;
-}
-
-/* On a line of its own if it would not fit. Bytes that go on with a UTF-8 character take no column.
- */
-static void print_word(struct page *p, const char *word, size_t n)
-{
-    int width = 0;
-    for (size_t i = 0; i < n; i++) {
-        width += ((unsigned char)word[i] & 0xc0) != 0x80;
-    }
-    if (p->column > p->indent && p->column + 1 + width > p->width) {
-        next_line(p);
-    }
-    bool first = p->column == p->indent;
-    fprintf(p->out, "%s%.*s", first ? "" : " ", (int)n, word);
-    p->column += width + !first;
-}
-
-static void print_words(struct page *p, const char *text)
-{
-    for (size_t n; *text; text += n + (text[n] == ' ')) {
-        n = strcspn(text, " ");
-        print_word(p, text, n);
-    }
-}
-
-static void print_option(struct page *p, const struct opt *o)
-{
-    char left[64], fallback[300];
-    int n = snprintf(left, sizeof left, "  --%s%s%s", o->name, o->metavar ? " " : "",
+    char first[64], text[1024];
+    int indent = width < NARROW ? NARROW_COLUMN : HELP_COLUMN;
+    int n = snprintf(first, sizeof first, "  --%s%s%s", o->name, o->metavar ? " " : "",
                      o->metavar ? o->metavar : "");
-    fputs(left, p->out);
-    if (n < p->indent) {
-        fprintf(p->out, "%*s", p->indent - n, "");
-        p->column = p->indent;
-    } else {
-        next_line(p);
+    if (n >= indent) {
+        fprintf(out, "%s\n", first);
+        n = 0;
     }
-    print_words(p, o->help);
-    if (o->fallback) {
-        snprintf(fallback, sizeof fallback, "(default: %s)", o->fallback);
-        print_words(p, fallback);
-    }
-    print_words(p, o->kind == OPT_LIST ? "(may be repeated)" : "");
-    fputc('\n', p->out);
+    snprintf(first + n, sizeof first - (size_t)n, "%*s", indent - n, "");
+    snprintf(text, sizeof text, "%s%s%s%s%s", o->help, o->fallback ? " (default: " : "",
+             o->fallback ? o->fallback : "", o->fallback ? ")" : "",
+             o->kind == OPT_LIST ? " (may be repeated)" : "");
+    text_fill(out, width, first, indent, text);
 }
 
 void opt_help(const struct opt *table, const char *usage, FILE *out)
 {
-    struct page p = page_of(out), note = {.out = out, .width = p.width};
+    int width = terminal_width(out);
+    width = width == 0 || width > HELP_MOST ? HELP_MOST : width;
     fprintf(out, "usage: %s\n\n", usage);
     for (; table->name; table++) {
-        print_option(&p, table);
+        print_option(table, width, out);
     }
     fputc('\n', out);
-    print_words(&note,
-                "Every option is also EVENSTEP_NAME in the environment and 'name = value' in the "
-                "file that --config FILE names.");
-    fputc('\n', out);
+    text_fill(out, width, "", 0,
+              "Every option is also EVENSTEP_NAME in the environment and 'name = value' in the "
+              "file that --config FILE names.");
 }
 
 int opt_begin(const struct opt *table, const char *usage, int argc, char **argv,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cli/columns.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 
 enum { BAR = 26, NAME_COLUMNS = 16 };
 

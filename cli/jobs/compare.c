@@ -3,7 +3,7 @@
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
 #include "cli/table.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/json/jsonx.h"
 
 enum { JOBS_MOST = 12, POINTER_BYTES = 200 };

@@ -1,7 +1,7 @@
 /* The answer to `evenstep submit --dry-run`: where the job would run, and what each strategy is
  * predicted to do on these nodes. */
 #include "cli/jobs/jobs.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 
 static const struct column nodes[] = {
     {"rank", "rank", COLUMN_COUNT},           {"node", "node", COLUMN_TEXT},

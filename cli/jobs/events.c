@@ -6,7 +6,7 @@
 
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/json/jsonx.h"
 #include "common/text/text.h"
 

@@ -4,7 +4,7 @@
 #include "cli/jobs/bars.h"
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 
 static const struct column workers[] = {
     {"rank", "rank", COLUMN_COUNT},

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/jobs/jobs.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/clock.h"
 #include "common/json/jsonx.h"
 

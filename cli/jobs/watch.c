@@ -9,7 +9,7 @@
 #include "cli/jobs/bars.h"
 #include "cli/jobs/find.h"
 #include "cli/jobs/jobs.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/clock.h"
 #include "common/json/jsonx.h"
 

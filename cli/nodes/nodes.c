@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/json/jsonx.h"
 
 const struct opt nodes_options[] = {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cli/service/service.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/json/jsonx.h"
 
 enum { NAME_COLUMNS = 16, PARAMETER_INDENT = 6, LINE = 4 * COLUMN_BYTES_MOST };

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/service/service.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 #include "common/json/jsonx.h"
 #include "common/text/text.h"
 

@@ -9,7 +9,7 @@
 
 #include "cli/columns.h"
 #include "cli/table.h"
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 

@@ -1,7 +1,7 @@
 /* How wide a terminal is, and how wide text is on it: Latin letters take one column, Chinese ones
  * two, combining marks none. */
-#ifndef CLI_TERMINAL_H
-#define CLI_TERMINAL_H
+#ifndef COMMON_TEXT_TERMINAL_H
+#define COMMON_TEXT_TERMINAL_H
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* See terminal.h. Widths come from the C library's tables for UTF-8, whatever the user's locale. */
-#include "cli/terminal.h"
+#include "common/text/terminal.h"
 
 #include <locale.h>
 #include <stdarg.h>
