@@ -1,13 +1,14 @@
 """Which tests failed, for tests/run, which tries them again by themselves: one name a line in the
 file that EVENSTEP_FAILED names."""
 import os
+import re
 
 failed = {}  # in their order
 
 
 def pytest_runtest_logreport(report):
-    if report.failed:
-        failed[report.nodeid] = None
+    if report.failed:  # pytest-xdist adds the test's group behind its name: test_x[1-2]@group
+        failed[re.sub(r"@[^][@:]+$", "", report.nodeid)] = None
 
 
 def pytest_sessionfinish(session):
