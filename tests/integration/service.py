@@ -100,9 +100,10 @@ def processes_of(text):
 
 
 def ranks_of(id):
-    """{rank: pid} of the job's attempt that runs."""
+    """{rank: pid} of the job's attempt that runs. A guard has the worker's name for a moment, in
+    which the worker, which it starts, comes after it."""
     ranks = {p: re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)\0", proc_file(p, "environ"))
-             for p in processes_of(id) if program_of(p) == "evenstep-worker"}
+             for p in sorted(processes_of(id)) if program_of(p) == "evenstep-worker"}
     return {int(rank.group(1)): p for p, rank in ranks.items() if rank}
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from agents import Agent, ready
-from service import Service, proc_file, ranks_of, runs, spec, until
+from service import Service, proc_file, program_of, ranks_of, runs, spec, until
 from test_program import COUNTING, first_parameters, gradient
 
 NODES = ("fast-1=cpu:1,slowdown=60", "fast-2=cpu:1,slowdown=60", "fast-3=cpu:1,slowdown=75",
@@ -95,7 +95,17 @@ def guard_of(service, id, rank):
     """Of a worker that would be started again (test_returned_worker.py); else None."""
     strategy = service.job(id)["spec"]["strategy"]["type"]
     if strategy in {s["type"] for s in (*STRATEGIES.values(), *AVERAGING.values())}:
-        return parent_of(until("its rank runs", lambda: ranks_of(id).get(rank)))
+        return guard_of_rank(id, rank)
+
+
+def guard_of_rank(id, rank):
+    """Waits for it: mpirun starts the guard under a worker's name, and the guard the worker. To stop
+    what is above it before that would stop mpirun."""
+    def found():
+        worker = ranks_of(id).get(rank)
+        guard = worker and parent_of(worker)
+        return guard and program_of(guard) == "evenstep-guard" and guard
+    return until(f"a guard watches rank {rank}", found)
 
 
 def stays_out(guard):

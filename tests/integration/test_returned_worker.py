@@ -19,7 +19,7 @@ import redis
 
 from service import DEADLINE, PATIENCE, Service, proc_file, ranks_of, until
 from test_lost_worker import (AVERAGING, MOMENTUM, SAMPLES, STRATEGIES, TWO_EPOCHS, assert_whole,
-                              interval, job_spec, kill, longest_pause, open_gate, parent_of,
+                              guard_of_rank, interval, job_spec, kill, longest_pause, open_gate,
                               rank_on, run_program)
 
 # Some 100 steps a second of all: a join takes more than one, and a job goes on after it for some
@@ -77,7 +77,7 @@ def worker(service, id, node):
 def waits_for_fast_1(service, id):
     """Kills fast-1's worker and stops its guard: it is to be started again, and does not come."""
     rank, events = rank_on(service, id, "fast-1"), Events(service, id)
-    guard = parent_of(ranks_of(id)[rank])
+    guard = guard_of_rank(id, rank)
     kill(id, rank)
     assert events.next("left")["node"] == "fast-1"
     os.kill(guard, signal.SIGSTOP)
@@ -405,7 +405,7 @@ def test_a_run_that_ends_before_rank_0_is_there_again_does_not_wait_for_what_it_
     id, gate = run_program(service, 1, 5, "half", "--on", 0, "--hold", hold,
                            strategy={"type": "asgd"})
     until("all ranks run", lambda: len(ranks_of(id)) == 5)
-    guard, events = parent_of(ranks_of(id)[0]), Events(service, id)
+    guard, events = guard_of_rank(id, 0), Events(service, id)
     open_gate(service, id, gate)
     assert events.next("left")["rank"] == 0
     os.kill(guard, signal.SIGSTOP)
