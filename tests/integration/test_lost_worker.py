@@ -99,8 +99,8 @@ def guard_of(service, id, rank):
 
 
 def guard_of_rank(id, rank):
-    """Waits for it: mpirun starts the guard under a worker's name, and the guard the worker. To stop
-    what is above it before that would stop mpirun."""
+    """Waits for it: mpirun starts the guard under a worker's name, and the guard the worker. What
+    is above the rank before that is mpirun."""
     def found():
         worker = ranks_of(id).get(rank)
         guard = worker and parent_of(worker)
