@@ -82,9 +82,7 @@ static int event_end(struct store *s, bool newest, char out[STORE_PLACE], struct
     if (n > 0 && (n = reply_entry(r, 0, &at, e)) == 0) {
         snprintf(out, STORE_PLACE, "%s", at.id);
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return n < 0 ? n : 0;
 }
 
@@ -160,9 +158,7 @@ static json_t *read_events(struct store *s, char last[STORE_PLACE], int count, i
     json_t *out =
         /* one that is no text is left out */
         rc < 0 ? NULL : reply_entries(list, n, event_json, last, e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     if (out && gap) {
         *gap = missed;
     }

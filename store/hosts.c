@@ -42,9 +42,7 @@ int store_host_put(struct store *s, const struct host_beat *host, struct err *e)
     int64_t n = 0;
     free(text);
     rc = r ? reply_int(r, &n, e) : store_failed(e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return rc < 0 ? rc
            : n    ? 0
                : err_set(e, ERR_CONFLICT, "another agent offers the host '%s' already", host->name);
@@ -71,9 +69,7 @@ static json_t *read_hosts(struct store *s, const char *name, struct err *e)
         }
         json_decref(host);
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }
 
@@ -147,9 +143,7 @@ char *store_mail_take(struct store *s, const char *box, int block_ms, struct err
     if (message && reply_text(message, &text, NULL, e) > 0 && !(copy = strdup(text))) {
         err_set(e, ERR_MEMORY, "cannot read a message: memory ran out");
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return copy;
 }
 
@@ -177,9 +171,7 @@ int store_lease_there(struct store *s, const char *name, struct err *e)
     }
     redisReply *r = store_commandf(s, e, "EXISTS %s", key);
     rc = r ? reply_int(r, &n, e) : store_failed(e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return rc < 0 ? rc : n > 0 ? LEASE_HELD : LEASE_GONE;
 }
 
@@ -200,9 +192,7 @@ json_t *store_refused(struct store *s, struct err *e)
             json_object_set_new(out, name, json_integer(strtoll(count, NULL, 10)));
         }
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }
 
@@ -247,8 +237,6 @@ json_t *store_refusals(struct store *s, struct err *e)
         }
         json_decref(one);
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }

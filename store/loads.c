@@ -136,7 +136,7 @@ static int read_tier(struct store *s, const char *node, int tier, double since, 
     int rc = load_key(key, node, tier, e);
     redisReply *r = rc < 0 ? NULL : store_commandf(s, e, "LRANGE %s 0 -1", key);
     if (!r) {
-        return -(int)e->code;
+        return store_failed(e);
     }
     double first = *until;
     for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {

@@ -186,9 +186,7 @@ static json_t *read_nodes(struct store *s, const char *name, struct err *e)
             json_array_append_new(out, node);
         }
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }
 
@@ -322,8 +320,6 @@ json_t *store_profile_get(struct store *s, const char *node, const char *nethash
     }
     redisReply *r = store_commandf(s, e, "GET %s", key);
     json_t *j = r ? reply_json(r, e) : NULL;
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return j;
 }

@@ -37,9 +37,7 @@ static int add_counts(struct store *s, json_t *out, struct err *e)
                             json_integer(n));
     }
     json_object_set_new(out, "jobs", jobs);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return rc < 0 ? -1 : 0;
 }
 
@@ -57,9 +55,7 @@ static int add_info(struct store *s, json_t *out, struct err *e)
     const char *text = NULL;
     int got = r ? reply_text(r, &text, NULL, e) : -1;
     if (got <= 0) {
-        if (r) {
-            freeReplyObject(r);
-        }
+        freeReplyObject(r);
         return got < 0 ? -1
                        : err_set(e, ERR_DATA,
                                  "the store answered with nothing, not with what INFO says");
@@ -118,9 +114,7 @@ static char *secret(struct store *s, const char *command, const char *key, struc
     if (r && reply_text(r, &text, NULL, e) > 0 && !(copy = strdup(text))) {
         err_set(e, ERR_MEMORY, "cannot read a secret: memory ran out");
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return copy;
 }
 

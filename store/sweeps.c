@@ -32,9 +32,7 @@ static int state_of(redisReply *r, const char *id, struct err *e)
     if (got > 0 && (state = sweep_state_find(text)) < 0) {
         got = err_set(e, ERR_DATA, "sweep '%s' has the unknown state '%.40s'", id, text);
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return got < 0 ? got : got == 0 ? none_of(id, e) : state;
 }
 
@@ -71,9 +69,7 @@ int store_sweep_create(struct store *s, const json_t *document, const char *idem
                           life};
     redisReply *r = store_script(s, &create_script, idem[0] ? 4 : 3, keys, 8, args, NULL, e);
     rc = r ? store_created(r, "sweep", id, e) : store_failed(e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     free(text);
     return rc;
 }
@@ -114,9 +110,7 @@ json_t *store_sweep_get(struct store *s, const char *id, struct err *e)
     redisReply *r = store_commandf(s, e, "HMGET %s document jobs %s %s %s %s", key, texts[0],
                                    texts[1], texts[2], texts[3]);
     json_t *out = r ? sweep_of(r, id, e) : NULL;
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     if (!out && !e->code) {
         none_of(id, e);
     }
@@ -134,9 +128,7 @@ static json_t *ids_of(redisReply *r, struct err *e)
             json_array_append_new(out, json_string(id));
         }
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }
 

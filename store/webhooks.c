@@ -25,9 +25,7 @@ static int number_of(redisReply *r, struct err *e)
 {
     int64_t n = 0;
     int rc = r ? reply_int(r, &n, e) : store_failed(e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return rc < 0 ? rc : (int)n;
 }
 
@@ -42,9 +40,7 @@ static json_t *documents_of(redisReply *r, struct err *e)
             json_array_append_new(out, one);
         }
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }
 
@@ -72,9 +68,7 @@ json_t *store_webhook_get(struct store *s, const char *id, struct err *e)
     err_clear(e);
     redisReply *r = store_commandf(s, e, "HGET %s %s", key_text(KEY_WEBHOOKS), id);
     json_t *out = r ? reply_json(r, e) : NULL;
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     if (!out && !e->code) {
         none_of(id, e);
     }
@@ -173,9 +167,7 @@ int store_webhook_place(struct store *s, char out[STORE_PLACE], struct err *e)
     redisReply *r = store_commandf(s, e, "GET %s", key_text(KEY_WEBHOOK_PLACE));
     int got = r ? reply_text(r, &text, NULL, e) : store_failed(e);
     snprintf(out, STORE_PLACE, "%s", got > 0 && store_stream_valid(text) ? text : "0-0");
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return got < 0 ? got : 0;
 }
 

@@ -118,7 +118,7 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
     char *text = store_dump(spec, "the job's spec", e), *tags = tags_of(spec);
     if (!text) {
         free(tags);
-        return -(e ? (int)e->code : ERR_INTERNAL);
+        return store_failed(e);
     }
     const char *name = json_string_value(json_object_get(spec, "name"));
     snprintf(prio, sizeof prio, "%d", priority);
@@ -141,9 +141,7 @@ int store_job_create(struct store *s, const json_t *spec, int priority, const ch
                           owner ? owner : ""};
     redisReply *r = store_script(s, &create_script, idem[0] ? 7 : 6, keys, 12, args, NULL, e);
     rc = r ? store_created(r, "job", id, e) : store_failed(e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     free(tags);
     free(text);
     return rc;
@@ -173,7 +171,7 @@ int store_job_transition(struct store *s, const char *id, enum job_state from, e
     char *text =
         error && !json_is_null(error) ? store_dump(error, "the job's error", e) : strdup("");
     if (!text) {
-        return -(e ? (int)e->code : ERR_MEMORY);
+        return store_failed(e);
     }
     key_named(before, KEY_STATE, jobstate_name(from), NULL);
     key_named(after, KEY_STATE, jobstate_name(to), NULL);

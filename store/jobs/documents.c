@@ -54,9 +54,7 @@ char *store_job_field(struct store *s, const char *id, const char *field, struct
     if (r && reply_text(r, &text, NULL, e) > 0 && !(copy = strdup(text))) {
         err_set(e, ERR_MEMORY, "cannot read field '%s' of job '%s': memory ran out", field, id);
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return copy;
 }
 
@@ -119,7 +117,7 @@ int store_doc_set(struct store *s, const char *id, const char *doc, const json_t
     }
     char *text = NULL;
     if (value && !(text = store_dump(value, doc, e))) {
-        return -(e ? (int)e->code : ERR_INTERNAL);
+        return store_failed(e);
     }
     const char *keys[] = {job, key};
     const char *args[] = {field, text};
@@ -139,9 +137,7 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
     redisReply *r = field[0] ? store_commandf(s, e, "HGET %s %s", key, field)
                              : store_commandf(s, e, "GET %s", key);
     json_t *j = r ? reply_json(r, e) : NULL;
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return j;
 }
 
@@ -156,7 +152,7 @@ int store_assignment_add(struct store *s, const char *id, const json_t *assignme
     }
     char *text = store_dump(assignment, "the assignment", e);
     if (!text) {
-        return -(e ? (int)e->code : ERR_INTERNAL);
+        return store_failed(e);
     }
     const char *keys[] = {job, key};
     const char *args[] = {text, STORE_ASSIGNMENTS};
@@ -185,8 +181,6 @@ json_t *store_assignments(struct store *s, const char *id, struct err *e)
             json_array_append_new(out, j);
         }
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }

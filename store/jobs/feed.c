@@ -181,9 +181,7 @@ int store_rows_read(struct store *s, const char *id, const struct store_tail *ta
     for (int i = 0; rc == -ERR_DATA && i < reading.n; i++) {
         rc = mended(s, reading.keys[i], rc, e);
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     free(reading.keys);
     free(reading.argv);
     return rc;
@@ -262,9 +260,7 @@ json_t *store_facts_read(struct store *s, const char *id, char last[STORE_PLACE]
                                    key, last);
     int n = r ? reply_only_stream(r, &list, e) : -1;
     json_t *out = reply_entries(list, n, fact_of, last, e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     if (!out && e && e->code == ERR_DATA) {
         mended(s, key, -ERR_DATA, e);
     }
@@ -315,9 +311,7 @@ json_t *store_beats(struct store *s, const char *id, int ranks, struct err *e)
         }
     }
 out:
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }
 

@@ -31,9 +31,7 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e)
     }
     redisReply *r = store_commandf(s, e, "ZRANGE %s 0 -1", key);
     json_t *out = r ? ids_of(r, e) : NULL;
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return out;
 }
 

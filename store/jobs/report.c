@@ -150,9 +150,7 @@ static int send_report(struct store *s, const char *id, int rank, const struct s
     }
     redisReply *r = store_script(s, &report_script, 3, keys, 10, args, lens, e);
     rc = r ? take_report(s, id, r, report, e) : store_failed(e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return rc;
 }
 

@@ -110,9 +110,7 @@ int store_leader_take(struct store *s, const struct store_candidate *c, struct s
     } else if (rc >= 0 && leader) {
         rc = read_leader(r, leader, e);
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return rc < 0 ? rc : taken ? LEADER_SELF : LEADER_OTHER;
 }
 
@@ -124,9 +122,7 @@ int store_leader_store(struct store *s, char out[STORE_INSTANCE], struct err *e)
     if (rc >= 0) {
         snprintf(out, STORE_INSTANCE, "%s", rc == REPLY_TEXT ? text : "");
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     return rc < 0 ? rc : 0;
 }
 

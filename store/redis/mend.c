@@ -17,9 +17,7 @@ int store_mend(struct store *s, const char *key, struct err *e)
     int64_t n = 0;
     redisReply *r = store_script(s, &mend_script, 1, keys, 1, args, NULL, e);
     int rc = r ? reply_int(r, &n, e) : store_failed(e);
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     if (rc >= 0 && n > 0) {
         rc = err_set(e, ERR_UNAVAILABLE,
                      "the stream '%s' had %lld entries with ids that Redis does not make; it is "

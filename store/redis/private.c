@@ -130,16 +130,12 @@ static enum listener find_listener(const struct place *p, int *pid)
     if (reply_is_status(r, "PONG")) {
         found = LISTENER_ANSWERS;
     }
-    if (r) {
-        freeReplyObject(r);
-    }
+    freeReplyObject(r);
     if (found == LISTENER_ANSWERS) {
         r = redisCommand(c, "INFO server");
         const char *at = r && r->type == REDIS_REPLY_STRING ? strstr(r->str, "process_id:") : NULL;
         *pid = at ? (int)strtol(at + 11, NULL, 10) : 0;
-        if (r) {
-            freeReplyObject(r);
-        }
+        freeReplyObject(r);
     }
 out:
     if (c) {
@@ -380,9 +376,7 @@ void redis_private_stop(const char *dir)
         if (c && !c->err) {
             redisSetTimeout(c, limit);
             redisReply *r = redisCommand(c, "SHUTDOWN");
-            if (r) {
-                freeReplyObject(r);
-            }
+            freeReplyObject(r);
         }
         if (c) {
             redisFree(c);
