@@ -99,6 +99,16 @@ static void inherit(struct words *w, const char *name)
     }
 }
 
+/* What Open MPI need not look for, unless we were told otherwise. */
+static void write_openmpi(struct words *w)
+{
+    for (const char *const *v = host_openmpi; *v; v++) {
+        if (!host_openmpi_given(*v)) {
+            word(w, "%s", *v);
+        }
+    }
+}
+
 char *daemon_path(char out[PATH_MAX])
 {
     char here[PATH_MAX];
@@ -138,7 +148,9 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
                                        "CUDA_VISIBLE_DEVICES",
                                        "NVIDIA_VISIBLE_DEVICES",
                                        "OMP_PROC_BIND",
-                                       "OMP_PLACES"};
+                                       "OMP_PLACES",
+                                       "HWLOC_COMPONENTS",
+                                       "PMIX_MCA_gds"};
     char path[PATH_MAX], shm[64];
     enum { WHO = 3 }; /* the first of them say who one is */
     const size_t who = run_as_given(c->as) ? WHO : 0;
@@ -154,6 +166,7 @@ static void write_env(struct words *w, const struct daemon_config *c, const stru
     word(w, "LANG=C.UTF-8");
     word(w, "CUDA_DEVICE_ORDER=PCI_BUS_ID"); /* as NVML counts (gpu.c) */
     word(w, "OMP_WAIT_POLICY=passive");
+    write_openmpi(w);
     word(w, "RES_OPTIONS=timeout:1 attempts:2"); /* Open MPI looks up its node names, which nobody
                                                     knows */
     if (geteuid() == 0 && !who) {

@@ -22,6 +22,20 @@
 #include "common/process/proc.h"
 #include "common/version.h"
 
+/* ---- what Open MPI need not do --------------------------------------------------------------- */
+
+/* 0x38: of what Linux tells hwloc, PCI, I/O and miscellaneous; processors and memory stay. */
+const char *const host_openmpi[] = {
+    "HWLOC_COMPONENTS=-linux:0x38,-pci,-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero",
+    "PMIX_MCA_gds=hash", NULL};
+
+bool host_openmpi_given(const char *pair)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(pair, "="), pair);
+    return getenv(name) != NULL;
+}
+
 /* ---- processor and memory -------------------------------------------------------------------- */
 
 double host_quota(void)

@@ -3,6 +3,7 @@
 #define COMMON_MACHINE_HOST_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -23,6 +24,14 @@ int host_address(const char *subnet, const char *store_url, char address[64], ch
 /* The same for the interface from which `host` is reached. */
 int host_towards(const char *host, const char *port, char address[64], char network[72],
                  struct err *e);
+
+/* "NAME=value" for the environment of Open MPI's programs, ended by NULL. Without the first, mpirun
+ * and each rank read the PCI bus, load OpenCL and try ten displays of X, by which Open MPI would
+ * tell a network device's distance. Without the second, mpirun writes to a file of some megabytes
+ * what its ranks have to know (docs/decisions/0083). */
+extern const char *const host_openmpi[];
+/* Whether our own environment has that variable, which then is to be left as it is. */
+bool host_openmpi_given(const char *pair);
 
 /* CPU seconds of all the machine's processors since it booted: those used, and all. */
 void host_cpu_read(double *used, double *all);

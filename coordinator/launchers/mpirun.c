@@ -161,6 +161,7 @@ static void local_options(struct command *c, const struct attempt *a, int ranks)
     word(c, "--host");
     word(c, print(c, "localhost:%d", ranks));
     option(c, "btl", "vader,self");
+    option(c, "pml", "ob1"); /* the others look for networks */
     if (make_session_dir(session_dir(shm, "/dev/shm", a))) {
         option(c, "btl_vader_backing_directory", print(c, "%s", shm));
     }
@@ -259,6 +260,11 @@ static void program(struct command *c, const struct launcher_config *l, const st
         pair(c, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
     }
     pair(c, "OMP_WAIT_POLICY=passive");
+    for (const char *const *v = host_openmpi; *v; v++) {
+        if (!host_openmpi_given(*v)) {
+            pair(c, *v);
+        }
+    }
 }
 
 static int mpirun_start(void *ctx, struct attempt *a, const struct plan *plan, struct err *e)

@@ -181,6 +181,23 @@ static void nothing_of_our_environment_is_handed_on_but_what_is_named(void **sta
     daemon_line_free(&line);
 }
 
+/* Unless its user has said what it is to look for. */
+static void open_mpi_does_not_look_for_devices(void **state)
+{
+    (void)state;
+    unsetenv("HWLOC_COMPONENTS");
+    unsetenv("PMIX_MCA_gds");
+    struct daemon_line line = made(&config);
+    assert_non_null(strstr(variable(&line, "HWLOC_COMPONENTS"), "-pci,-gl,-opencl"));
+    assert_string_equal(variable(&line, "PMIX_MCA_gds"), "hash");
+    daemon_line_free(&line);
+    setenv("HWLOC_COMPONENTS", "-gl", 1);
+    line = made(&config);
+    assert_string_equal(variable(&line, "HWLOC_COMPONENTS"), "-gl");
+    daemon_line_free(&line);
+    unsetenv("HWLOC_COMPONENTS");
+}
+
 static void root_is_allowed_to_open_mpi_where_we_are_root(void **state)
 {
     struct daemon_line line = made(&config);
@@ -249,6 +266,7 @@ int main(void)
         cmocka_unit_test(ranks_with_a_user_of_their_own_have_no_other_password),
         cmocka_unit_test(passwords_and_keys_are_in_the_environment_alone),
         cmocka_unit_test(nothing_of_our_environment_is_handed_on_but_what_is_named),
+        cmocka_unit_test(open_mpi_does_not_look_for_devices),
         cmocka_unit_test(root_is_allowed_to_open_mpi_where_we_are_root),
         cmocka_unit_test(the_interpreter_of_programs_is_told_where_one_was_named),
         cmocka_unit_test(a_range_of_ports_is_kept_to),
