@@ -64,23 +64,34 @@ struct pen {
     float *canvas; /* [SIDE][SIDE], 0…1 */
 };
 
+/* fminf and fmaxf of numbers that are no NaN: comparisons, where the C library's are calls. */
+static inline float least(float a, float b)
+{
+    return a < b ? a : b;
+}
+
+static inline float greatest(float a, float b)
+{
+    return a > b ? a : b;
+}
+
 /* Draws a thick segment with soft edges: a pixel gets the ink by its distance, and keeps the
  * darkest it got. */
 static void draw_segment(const struct pen *pen, float x0, float y0, float x1, float y1)
 {
     float reach = pen->radius + 1.0f;
-    int left = (int)fmaxf(0.0f, floorf(fminf(x0, x1) - reach)),
-        right = (int)fminf(SIDE - 1.0f, ceilf(fmaxf(x0, x1) + reach));
-    int top = (int)fmaxf(0.0f, floorf(fminf(y0, y1) - reach)),
-        bottom = (int)fminf(SIDE - 1.0f, ceilf(fmaxf(y0, y1) + reach));
+    int left = (int)greatest(0.0f, floorf(least(x0, x1) - reach)),
+        right = (int)least(SIDE - 1.0f, ceilf(greatest(x0, x1) + reach));
+    int top = (int)greatest(0.0f, floorf(least(y0, y1) - reach)),
+        bottom = (int)least(SIDE - 1.0f, ceilf(greatest(y0, y1) + reach));
     float dx = x1 - x0, dy = y1 - y0, length2 = dx * dx + dy * dy + 1e-6f;
     for (int y = top; y <= bottom; y++) {
         for (int x = left; x <= right; x++) {
             float px = (float)x - x0, py = (float)y - y0;
-            float t = fminf(1.0f, fmaxf(0.0f, (px * dx + py * dy) / length2));
+            float t = least(1.0f, greatest(0.0f, (px * dx + py * dy) / length2));
             float ex = px - t * dx, ey = py - t * dy;
-            float v =
-                pen->ink * fminf(1.0f, fmaxf(0.0f, pen->radius + 0.5f - sqrtf(ex * ex + ey * ey)));
+            float v = pen->ink *
+                      least(1.0f, greatest(0.0f, pen->radius + 0.5f - sqrtf(ex * ex + ey * ey)));
             float *pixel = &pen->canvas[y * SIDE + x];
             *pixel = v > *pixel ? v : *pixel;
         }
