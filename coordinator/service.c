@@ -241,6 +241,10 @@ int service_start(struct service *s, struct err *e)
 
 void service_stop(struct service *s, bool left, bool lost)
 {
+    /* each thread may sleep or wait for the store for half a second: all at the same time */
+    hosts_tell(s->hosts);
+    retention_tell(s->retention);
+    webhooks_tell(s->webhooks);
     if (s->http) {
         http_stop(s->http);
     }

@@ -437,10 +437,17 @@ struct retention *retention_start(const struct retention_config *c, struct err *
     return r;
 }
 
-void retention_stop(struct retention *r)
+void retention_tell(struct retention *r)
 {
     if (r) {
         atomic_store(&r->stopping, true);
+    }
+}
+
+void retention_stop(struct retention *r)
+{
+    if (r) {
+        retention_tell(r);
         pthread_join(r->thread, NULL);
         retention_free(r);
     }

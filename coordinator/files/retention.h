@@ -35,6 +35,8 @@ json_t *retention_disk(struct retention *r);
 
 /* The same with a thread that turns every few seconds. */
 struct retention *retention_start(const struct retention_config *config, struct err *e);
+/* Tells the thread that it is to end, and waits for nothing. NULL is fine. */
+void retention_tell(struct retention *r);
 void retention_stop(struct retention *r);
 
 #endif

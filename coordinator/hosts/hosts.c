@@ -376,10 +376,17 @@ struct hosts *hosts_start(const struct hosts_config *c, struct err *e)
     return NULL;
 }
 
-void hosts_stop(struct hosts *h)
+void hosts_tell(struct hosts *h)
 {
     if (h) {
         atomic_store(&h->stopping, true);
+    }
+}
+
+void hosts_stop(struct hosts *h)
+{
+    if (h) {
+        hosts_tell(h);
         pthread_join(h->thread, NULL);
         store_close(h->store);
         sign_seen_release(&h->seen);

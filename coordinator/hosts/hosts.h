@@ -17,6 +17,8 @@ struct hosts;
 /* Starts the thread that answers hosts. NULL: it cannot read or write the secret or its folder, or
  * the store's address is wrong. The store itself need not be there. */
 struct hosts *hosts_start(const struct hosts_config *config, struct err *e);
+/* Tells the thread that it is to end, and waits for nothing. NULL is fine. */
+void hosts_tell(struct hosts *h);
 void hosts_stop(struct hosts *h);
 
 #endif

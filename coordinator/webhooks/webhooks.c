@@ -212,10 +212,17 @@ struct webhooks *webhooks_start(const struct webhooks_config *c, struct err *e)
     return NULL;
 }
 
-void webhooks_stop(struct webhooks *w)
+void webhooks_tell(struct webhooks *w)
 {
     if (w) {
         atomic_store(&w->stopping, true);
+    }
+}
+
+void webhooks_stop(struct webhooks *w)
+{
+    if (w) {
+        webhooks_tell(w);
         pthread_join(w->thread, NULL);
         release(w);
     }

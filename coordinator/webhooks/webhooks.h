@@ -27,6 +27,8 @@ struct webhooks_config { /* all borrowed; fence until webhooks_stop() */
 
 /* Starts the thread that sends. NULL: the store's address is wrong, or memory ran out. */
 struct webhooks *webhooks_start(const struct webhooks_config *c, struct err *e);
+/* Tells the thread that it is to end, and waits for nothing. NULL is fine. */
+void webhooks_tell(struct webhooks *w);
 /* Deliveries that are under way are tried again by the next coordinator. NULL is fine. */
 void webhooks_stop(struct webhooks *w);
 
