@@ -1,6 +1,6 @@
 """A program as it is written for torchrun: nothing in it knows Evenstep.
 
-    ddp_program.py OUTPUT EPOCHS BATCH [--reduce] [--spawned]
+    ddp_program.py OUTPUT EPOCHS BATCH [--reduce] [--spawned] [--sum]
 """
 
 import os
@@ -34,7 +34,8 @@ def main(output, epochs, batch):
         for p in model.parameters():
             torch.nn.init.normal_(p, std=0.3)
     model = DDP(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    how, rate = ("sum", 0.2 / batch) if "--sum" in sys.argv else ("mean", 0.2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     train = data()
     sampler = DistributedSampler(train)
     loader = DataLoader(train, batch_size=batch, sampler=sampler)
@@ -46,7 +47,7 @@ def main(output, epochs, batch):
         for x, y in loader:
             seen += len(x)
             optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
+            F.cross_entropy(model(x), y, reduction=how).backward()
             optimizer.step()
         model.eval()
         with torch.no_grad():

@@ -51,15 +51,17 @@ def run_on_ranks(python, folder, program, ranks, epochs=0):
     )
 
 
-def test_it_ends_where_pytorchs_own_process_group_brings_it(python, tmp_path):
-    """With whole epochs as minibatches, so that the order of samples does not matter."""
+@pytest.mark.parametrize("options", [[], ["--sum"]])
+def test_it_ends_where_pytorchs_own_process_group_brings_it(python, tmp_path, options):
+    """With whole epochs as minibatches, so that the order of samples does not matter. The mean over
+    ranks may be one of sums, as it is there."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     ours.mkdir(), theirs.mkdir()
-    done = on_ranks(python, ours, 120)
+    done = on_ranks(python, ours, 120, options=options)
     assert done.returncode == 0, done.stderr[-4000:]
     assert bit_identical(results(ours, 2))
     launch = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    program = [PROGRAM, str(theirs / "rank"), str(EPOCHS), "120"]
+    program = [PROGRAM, str(theirs / "rank"), str(EPOCHS), "120", *options]
     subprocess.run(
         launch + program, env=environment(), check=True, timeout=240, capture_output=True
     )

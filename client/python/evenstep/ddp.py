@@ -134,7 +134,7 @@ class _Loaders:
                 raise Error("the training loop begins before there is an optimizer of the model")
             whole = _whole(loader)
             parts = [m.module for m in models] + optimizers
-            cls.given, cls.prepared = loader, prepare(*parts, whole)[-1]
+            cls.given, cls.prepared = loader, prepare(*parts, whole, by_samples=True)[-1]
         if loader is not cls.given:
             raise Error("a program trains with one distributed loader, and this is a second one")
         return cls.prepared

@@ -22,7 +22,7 @@ def _tell_batches(output, loader, **options):
             sizes.append(len(x))
             seen.append(x.flatten().numpy().copy())
             opt.zero_grad()
-            model(x).sum().backward()
+            model(x).mean().backward()
             opt.step()
     leave(output, model, sizes=sizes, seen=np.concatenate(seen), length=len(loader))
 
@@ -71,7 +71,7 @@ def left_early(output):
         for i, (x,) in enumerate(loader):
             seen.append(x.flatten().numpy().copy())
             opt.zero_grad()
-            model(x).sum().backward()
+            model(x).mean().backward()
             opt.step()
             if i == 2:
                 break
@@ -156,7 +156,7 @@ def growing(output):
     for _ in range(3):
         for (x,) in loader:
             opt.zero_grad()
-            model(x).sum().backward()
+            model(x).mean().backward()
             opt.step()
         data.samples += 32
 
@@ -216,10 +216,10 @@ def is_a_loader(output):
         for i, (x,) in enumerate(loader):
             assert i or torch.equal(first, x)
             opt.zero_grad()
-            model(x).sum().backward()
+            model(x).mean().backward()
             opt.step()
     shown = next(iter(loader))[0]  # to look at, when the run is over
-    model(shown).sum().backward()
+    model(shown).mean().backward()
     before = model.weight.clone()
     opt.step()
     assert torch.equal(before, model.weight)
@@ -241,7 +241,7 @@ def steps_behind_the_end(output):
             it = iter(loader)
             (x,) = next(it)
         opt.zero_grad()
-        model(x).sum().backward()
+        model(x).mean().backward()
         opt.step()
     raise AssertionError("the loop went on behind the end")
 
@@ -257,7 +257,7 @@ def same_loader_again(output):
             for (x,) in loader:
                 seen.append(x.flatten().numpy().copy())
                 opt.zero_grad()
-                model(x).sum().backward()
+                model(x).mean().backward()
                 opt.step()
     leave(output, model, seen=np.concatenate(seen))
 

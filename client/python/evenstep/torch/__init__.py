@@ -5,6 +5,7 @@ blocks.py     parameters and running statistics stand in the shared block
 passes.py     a backward pass: gradients go out as they are ready, and come back summed
 streams.py    the same for a GPU's gradients, on a stream of their own
 optimizer.py  steps that are left out, or of which the difference is sent
+divided.py    what a batch's loss was divided by, which is what it weighs
 loss.py       where a backward begins, and the loss for display
 schedules.py  schedules by batches, where each node has a number of its own
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
@@ -28,9 +29,10 @@ from .place import Place
 
 
 class Program:
-    """The prepared program. `objects`: as given, with the loader rebuilt."""
+    """The prepared program. `objects`: as given, with the loader rebuilt. by_samples: batches weigh
+    samples whatever their loss was divided by, as DistributedDataParallel's do."""
 
-    def __init__(self, objects, reduction="mean", shard=None, samples=None):
+    def __init__(self, objects, reduction="mean", shard=None, samples=None, by_samples=False):
         if reduction not in ("mean", "sum"):
             raise Error("reduction is 'mean' or 'sum', not '%s'" % reduction)
         models, optimizers, loader, schedulers, others = given.sort(objects)
@@ -45,6 +47,7 @@ class Program:
         self.run = Run(about, rule, tensors.parameters, tensors.statistics)
         self.blocks = Blocks(self.run, models, tensors)
         self.passes = Passes(self.run, self.blocks, optimizers, reduction)
+        self.passes.by_samples |= by_samples
         self.stream = Stream(self.run, self.passes)
         self.place = self.passes.place = Place(self.run, self.stream)
         self.state = state.State(self.run, self.stream, models, optimizers, schedulers, others)

@@ -35,8 +35,9 @@ import weakref
 import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
-from .batch import SEVERAL_MEANS, counted_by, tell_hooks, tensor_of
+from .batch import tell_hooks, tensor_of
 from .blocks import has_batch_norm
+from .divided import Divisor
 from .optimizer import describe, differs
 from .streams import on_gpu, streams_of
 
@@ -62,7 +63,8 @@ class Passes:
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self._rule = describe(optimizers)
         self._told = False  # that the optimizer is not the rule any more
-        self._told_means = False
+        self._divisor = Divisor(run)
+        self.by_samples = self.sums or run.workers == 1  # nobody asks what a loss was divided by
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.mine = 0.0  # weight of this slice
@@ -168,6 +170,10 @@ class Passes:
                 "behind the loop" % self.batches
             )
 
+    def in_a_step(self):
+        """A slice has begun, and a pass was made over it."""
+        return self.slice is not None and self.touched and not self.spare
+
     def untouched(self):
         """The slice that has begun, if no pass was made over it."""
         return None if self.touched else self.slice
@@ -218,10 +224,7 @@ class Passes:
     def _weigh_by(self, loss):
         """By what the loss of the slice's first pass is a mean over."""
         samples = self.samples * 2 if self._is_doubled() else self.samples
-        total, several = counted_by(loss, samples)
-        if several and not self._told_means:
-            self._told_means = True
-            self.run.say(SEVERAL_MEANS)
+        total = self._divisor.of(loss, samples)
         if total is not None:
             self.weigh(total)
 
@@ -267,7 +270,7 @@ class Passes:
         self.idle = 0
         if self._unhooked:
             self.hook()
-        if not (self._weighed or self.sums or self.settled) and self.run.workers > 1:
+        if not (self._weighed or self.by_samples or self.settled):
             self._weigh_by(loss)
         self.place.pass_begins()
         further = self.settled and not self.keeping
