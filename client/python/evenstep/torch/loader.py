@@ -185,6 +185,8 @@ class Loader:
         self.whole = False  # its length is that of an epoch, also where the run goes on within one
         self.given, self.stream, self.run = given, stream, stream.run
         self._collate = None
+        self._left = None  # the last slice of a loop that was left early
+        self._told_left = False
         workers, prefetch = self._granted(given)
         # an iterator draws a seed for workers when it is made; taken from the program's own random
         # numbers, a run that goes on within an epoch would have drawn one more than one that did
@@ -301,6 +303,19 @@ class Loader:
         yield batch
         self.stream.steps.spare = False
 
+    def _loop_begins(self, piece, by_call):
+        """Alone each loop begins an epoch; here one that is left early goes on in it."""
+        left, self._left = self._left, None
+        goes_on = piece is not None and left is not None and piece.epoch == left.epoch
+        goes_on = goes_on and piece is not left and not self.run.passing  # that was a look
+        if goes_on and not by_call and not self._told_left and not self.stream.steps.place.in_steps:
+            self._told_left = True
+            self.run.say(
+                "a loop over the loader was left before epoch %d was over, and this one goes on in "
+                "it with the samples that are left: an epoch has each sample once, also where a "
+                "search for a learning rate has had some of them" % piece.epoch
+            )
+
     def _iterator(self, epoch):
         if self._generator:
             seed = self.run.seed + self.run.rank + (epoch << 20)
@@ -316,8 +331,10 @@ class Loader:
             yield from self._spare(GHOST)
 
     def _sampled(self):
+        by_call = asked_by_call(sys._getframe(1))
         yield from self._once_more()
         piece, batches = self.stream.begin(), None
+        self._loop_begins(piece, by_call)
         if piece is None and not self.run.over:
             if self.run.passing:  # a look, where the epoch ended with the process before this one
                 self.run.epoch = self.stream.epoch
@@ -332,8 +349,10 @@ class Loader:
                 batches = self._iterator(piece.epoch)
             batch = next(batches)
             self.run.loaded_since(began)
+            self._left = piece
             yield self.stream.steps.given(batch)
             piece = self.stream.begin()
+        self._left = None
 
     def _streamed(self):
         yield from self._once_more()

@@ -4,6 +4,8 @@ A step is left out by hiding the gradients from it: every optimizer passes over 
 gradient is None, and keeps its momentum as it was.
 """
 
+import weakref
+
 import torch
 import torch.optim.optimizer as optim
 
@@ -100,6 +102,7 @@ class _Watch:
     def __init__(self, passes, blocks):
         self.passes, self.blocks = passes, blocks
         self.hidden = []
+        self.told = weakref.WeakSet()  # optimizers of which the program was told
 
     def mine(self, optimizer):
         """Whether it steps the model; a mixture with parameters that nobody sums is refused."""
@@ -118,11 +121,27 @@ class _Watch:
             )
         return False
 
+    def tell_of_others(self, optimizer):
+        """Parameters beside the model that train with it (weights of several losses, a network that
+        was forgotten) part without a word."""
+        run = self.passes.run
+        if run.workers == 1 or not self.passes.in_a_step() or optimizer in self.told:
+            return
+        self.told.add(optimizer)
+        if any(p.grad is not None for g in optimizer.param_groups for p in g["params"]):
+            run.say(
+                "the optimizer %s steps parameters that prepare() was not given: each node steps "
+                "its own by the gradients of its own samples. If the loss depends on them, give "
+                "prepare() their module (torch.nn.ParameterList([p]) is one of a bare parameter p) "
+                "and this optimizer" % type(optimizer).__name__
+            )
+
     def before(self, optimizer, args, kwargs):
         """May give other arguments for the step."""
-        if not self.mine(optimizer):
-            return None
         passes = self.passes
+        if not self.mine(optimizer):
+            self.tell_of_others(optimizer)
+            return None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
         if not passes.stepped and not passes.spare and closure is None:
             raise Error(

@@ -1,0 +1,35 @@
+"""A loss that is a sum, in one of the ways in which programs write it (TEST_SUM), without
+`reduction="sum"`."""
+import os
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import evenstep
+
+torch.manual_seed(4)
+BATCH = 32
+x = torch.randn(96, 6)
+y = x[:, :2].clone()
+loader = DataLoader(TensorDataset(x, y), batch_size=BATCH)
+model = nn.Linear(6, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+model, optimizer, loader = evenstep.prepare(model, optimizer, loader)
+penalty = 0.0
+for epoch in range(3):
+    for inputs, targets in loader:
+        out = model(inputs)
+        loss = {
+            "function": lambda: F.mse_loss(out, targets, reduction="sum"),
+            "method": lambda: ((out - targets) ** 2).sum(),
+            "batch size": lambda: ((out - targets) ** 2).sum() / BATCH,
+            "rows": lambda: ((out - targets) ** 2).sum() / len(inputs),
+            "penalty": lambda: F.mse_loss(out, targets) + 1e-3 * model.weight.abs().sum(),
+            "stacked": lambda: torch.stack([F.mse_loss(out, targets), out.abs().mean()]).sum(),
+            "quotient": lambda: 1 - 2 * (out * targets).sum() / (out.abs() + targets.abs()).sum(),
+        }[os.environ["TEST_SUM"]]()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
