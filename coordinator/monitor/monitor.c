@@ -23,6 +23,7 @@ int monitor_save(struct monitor *m, struct err *e)
     bookmark_init(&b, ranks_count(&m->ranks));
     b.from = m->ours;
     feed_note(&m->feed, &b);
+    ranks_note(&m->ranks, &b);
     b.training_samples = m->training_samples;
     b.gate_open = m->gate_open;
     b.log_offset = m->logs.offset;

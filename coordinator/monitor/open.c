@@ -73,6 +73,7 @@ static void resume(struct monitor *m, bool adopted, struct bookmark *b)
         m->logs.offset = (long)b->log_offset;
         m->results.has_ended = b->has_ended;
         m->results.ended = b->ended;
+        ranks_resume(&m->ranks, b);
         for (int i = 0; i < b->n_left; i++) {
             ranks_leave(&m->ranks, &b->left[i]);
         }

@@ -193,6 +193,22 @@ int ranks_read_beats(struct ranks *r, struct store *store, struct err *e)
 
 /* ---- who is left ----------------------------------------------------------------------------- */
 
+void ranks_note(const struct ranks *r, struct bookmark *out)
+{
+    for (int i = 0; i < ranks_count(r) && i < out->ranks; i++) {
+        out->steps[i] = r->all[i].last_local;
+        out->gone[i] = r->all[i].rows_gone;
+    }
+}
+
+void ranks_resume(struct ranks *r, const struct bookmark *from)
+{
+    for (int i = 0; i < ranks_count(r) && i < from->ranks; i++) {
+        r->all[i].last_local = from->steps[i];
+        r->all[i].rows_gone = from->gone[i];
+    }
+}
+
 bool ranks_leave(struct ranks *r, struct departure *left)
 {
     if (left->who >= r->workers || r->all[left->who].left) {
@@ -217,7 +233,7 @@ bool ranks_leave(struct ranks *r, struct departure *left)
  * gradients of it. */
 static int64_t rows_missing(const struct rank *w, int64_t pushes)
 {
-    int64_t missing = w->rows > 0 ? pushes - w->last_local : 0;
+    int64_t missing = w->last_local >= 0 ? pushes - w->last_local : 0;
     return missing > 0 ? missing : 0;
 }
 

@@ -8,9 +8,10 @@
 
 #include "coordinator/monitor/measure.h"
 #include "coordinator/monitor/seals.h"
+#include "job/documents/coordinator/bookmark.h"
+#include "job/documents/coordinator/plan.h"
 #include "job/documents/ranks/beat.h"
 #include "job/documents/ranks/departure.h"
-#include "job/documents/coordinator/plan.h"
 #include "store/store.h"
 
 struct rank { /* ranks 0 … workers - 1 train, the keeper and further servers follow */
@@ -74,6 +75,10 @@ int ranks_read_beats(struct ranks *r, struct store *store, struct err *e);
  * fourth … */
 void ranks_drop(struct ranks *r, enum dropped kind, const struct sender *from, const char *why);
 
+/* What is known of the rows that lost workers had not sent: for the bookmark, and out of one of
+ * this attempt, before any row is read. */
+void ranks_note(const struct ranks *r, struct bookmark *out);
+void ranks_resume(struct ranks *r, const struct bookmark *from);
 /* The server goes on without a worker: takes the departure over and leaves an empty one. False:
  * there is no such worker, or its departure is known. */
 bool ranks_leave(struct ranks *r, struct departure *left);

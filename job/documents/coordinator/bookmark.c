@@ -11,28 +11,59 @@ void bookmark_init(struct bookmark *b, int ranks)
     b->ranks = ranks;
     b->rows = calloc((size_t)ranks + 1, sizeof *b->rows);
     b->numbers = calloc((size_t)ranks + 1, sizeof *b->numbers);
-    BUG_ON(!b->rows || !b->numbers);
+    b->steps = calloc((size_t)ranks + 1, sizeof *b->steps);
+    b->gone = calloc((size_t)ranks + 1, sizeof *b->gone);
+    BUG_ON(!b->rows || !b->numbers || !b->steps || !b->gone);
     snprintf(b->facts, sizeof b->facts, "0-0");
     for (int r = 0; r < ranks; r++) {
         snprintf(b->rows[r], sizeof b->rows[r], "0-0");
+        b->steps[r] = -1;
+    }
+}
+
+/* {"0": 7} of the ranks whose number is `least` or more. */
+static json_t *numbers_json(const int64_t *of, int ranks, int64_t least)
+{
+    json_t *j = json_object();
+    for (int r = 0; r < ranks; r++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", r);
+        if (of[r] >= least) {
+            json_object_set_new(j, key, json_integer((json_int_t)of[r]));
+        }
+    }
+    return j;
+}
+
+/* Those that are there. An older coordinator wrote none. */
+static void read_numbers(const struct document *d, const char *name, int64_t *out, int ranks)
+{
+    if (!document_has(d, name)) {
+        return;
+    }
+    struct document numbers = document_within(d, name);
+    for (int r = 0; r < ranks; r++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", r);
+        if (document_has(&numbers, key)) {
+            out[r] = document_integer(&numbers, key, 0, INT64_MAX);
+        }
     }
 }
 
 json_t *bookmark_json(const struct bookmark *b)
 {
-    json_t *j = document_new(BOOKMARK_FORMAT, &b->from), *rows = json_object(),
-           *numbers = json_object();
+    json_t *j = document_new(BOOKMARK_FORMAT, &b->from), *rows = json_object();
     for (int r = 0; r < b->ranks; r++) {
         char key[16];
         snprintf(key, sizeof key, "%d", r);
         json_object_set_new(rows, key, json_string(b->rows[r]));
-        if (b->numbers[r] > 0) {
-            json_object_set_new(numbers, key, json_integer((json_int_t)b->numbers[r]));
-        }
     }
     json_object_set_new(j, "facts", json_string(b->facts));
     json_object_set_new(j, "rows", rows);
-    json_object_set_new(j, "numbers", numbers);
+    json_object_set_new(j, "numbers", numbers_json(b->numbers, b->ranks, 1));
+    json_object_set_new(j, "steps", numbers_json(b->steps, b->ranks, 0));
+    json_object_set_new(j, "gone", numbers_json(b->gone, b->ranks, 1));
     json_object_set_new(j, "gate_open", json_boolean(b->gate_open));
     json_object_set_new(j, "log_offset", json_integer((json_int_t)b->log_offset));
     if (b->training_samples > 0) {
@@ -72,20 +103,17 @@ int bookmark_read(struct bookmark *out, int ranks, const json_t *j, struct err *
     bookmark_init(out, ranks);
     struct document d = document_open(j, BOOKMARK_FORMAT, &out->from, &problems);
     document_text(&d, "facts", out->facts, sizeof out->facts);
-    struct document rows = document_within(&d, "rows"), numbers = {.problems = d.problems};
-    if (document_has(&d, "numbers")) { /* an older coordinator wrote none */
-        numbers = document_within(&d, "numbers");
-    }
+    struct document rows = document_within(&d, "rows");
     for (int r = 0; r < ranks; r++) {
         char key[16];
         snprintf(key, sizeof key, "%d", r);
         if (document_has(&rows, key)) { /* an attempt before may have had fewer */
             document_text(&rows, key, out->rows[r], sizeof out->rows[r]);
         }
-        if (document_has(&numbers, key)) {
-            out->numbers[r] = document_integer(&numbers, key, 0, INT64_MAX);
-        }
     }
+    read_numbers(&d, "numbers", out->numbers, ranks);
+    read_numbers(&d, "steps", out->steps, ranks);
+    read_numbers(&d, "gone", out->gone, ranks);
     out->gate_open = document_flag(&d, "gate_open");
     out->log_offset = document_integer(&d, "log_offset", 0, INT64_MAX);
     if (document_has(&d, "training_samples")) {
@@ -114,5 +142,7 @@ void bookmark_release(struct bookmark *b)
     free(b->left);
     free(b->rows);
     free(b->numbers);
+    free(b->steps);
+    free(b->gone);
     memset(b, 0, sizeof *b);
 }

@@ -2,11 +2,13 @@
  * goes on there. It stands in `detail:monitor`, written whenever something was read for good.
  *
  *   {"format": 1, …, "facts": "17…-0", "rows": {"0": "17…-3", "1": "0-0"}, "numbers": {"0": 7},
- *    "gate_open": true, "log_offset": 4096, "training_samples": 60000, "outcome": {…},
- *    "program": {…}, "left": [{…}]}                      the last four where they are known
+ *    "steps": {"0": 120}, "gone": {"1": 2}, "gate_open": true, "log_offset": 4096,
+ *    "training_samples": 60000, "outcome": {…}, "program": {…}, "left": [{…}]}
+ *                                                        the last four where they are known
  *
  * `rows` names the last row of each rank that is on disk. Later ones may have been in the old
- * coordinator's memory only, and are read again.
+ * coordinator's memory only, and are read again. `steps` and `gone` tell what a worker that is lost
+ * had not sent yet, whichever coordinator read its last row.
  */
 #ifndef JOB_DOCUMENTS_COORDINATOR_BOOKMARK_H
 #define JOB_DOCUMENTS_COORDINATOR_BOOKMARK_H
@@ -20,6 +22,8 @@ struct bookmark {
     char facts[BOOKMARK_PLACE];   /* place in the stream of facts; "0-0": its beginning */
     char (*rows)[BOOKMARK_PLACE]; /* [ranks], of each rank's stream; owned */
     int64_t *numbers;             /* [ranks], of the last fact of each in this attempt; owned */
+    int64_t *steps; /* [ranks], each one's own steps by its newest row; -1: not known; owned */
+    int64_t *gone;  /* [ranks], rows that its processes before this one had not sent yet; owned */
     int ranks;
     int64_t training_samples; /* of the data set; 0: not known yet */
     bool gate_open;           /* rows of this attempt may be taken into the history */

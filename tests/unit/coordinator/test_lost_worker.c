@@ -29,19 +29,25 @@ static void dies(struct world *w, const char *id, int rank)
     say_fact(w, id, text);
 }
 
-/* The server went on without rank `who`, of which it had taken gradients of so many samples. */
+/* The server went on without a worker. Releases `left`. */
+static void departs(struct world *w, const char *id, struct departure *left)
+{
+    json_t *fact = json_pack("{s:i, s:s, s:i, s:i, s:I, s:s, s:s, s:o}", "format", FACT_FORMAT,
+                             "job", id, "attempt", last_attempt(w, id)->number, "rank",
+                             workers_of(last_attempt(w, id)), "number", (json_int_t)++w->told,
+                             "node", "keeper", "type", "left", "left", departure_json(left));
+    seal_as(w, id, last_attempt(w, id)->number);
+    OK(store_fact_add(w->store, id, fact, &err_));
+    json_decref(fact);
+    departure_release(left);
+}
+
+/* Without rank `who`, of which it had taken a gradient of so many samples. */
 static void leaves(struct world *w, const char *id, int who, int64_t step, int others, int samples)
 {
     struct departure left = {.who = who, .step = step, .others = others, .pushes = 1};
     staleness_add(&left.staleness, 1, samples);
-    json_t *fact = json_pack("{s:i, s:s, s:i, s:i, s:I, s:s, s:s, s:o}", "format", FACT_FORMAT,
-                             "job", id, "attempt", last_attempt(w, id)->number, "rank",
-                             workers_of(last_attempt(w, id)), "number", (json_int_t)++w->told,
-                             "node", "keeper", "type", "left", "left", departure_json(&left));
-    seal_as(w, id, last_attempt(w, id)->number);
-    OK(store_fact_add(w->store, id, fact, &err_));
-    json_decref(fact);
-    departure_release(&left);
+    departs(w, id, &left);
 }
 
 /* A job of three workers that goes on without rank 1, of which the server took 96 samples, and which
@@ -102,6 +108,23 @@ static void another_coordinator_knows_it_too(void **state)
     asked(w, id, "pause"); /* which writes the document again */
     struct control c = control_of(w, id);
     assert_true(c.n_lost == 2 && c.sizes[0] == 96 && c.sizes[1] == 0 && c.sizes[2] == 0);
+}
+
+/* The server took three gradients of it, and it had sent the row of one. */
+static void another_coordinator_tells_of_its_missing_rows_too(void **state)
+{
+    char id[STORE_ID];
+    struct world *w = world_serving(state, three, id);
+    struct departure left = {.who = 1, .step = 412, .others = 2, .pushes = 3};
+    staleness_add(&left.staleness, 3, 96);
+    dies(w, id, 1);
+    tick(w, 0.5);
+    departs(w, id, &left);
+    pass(w, 3);
+    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
+    world_new_coordinator(w);
+    pass(w, 3);
+    assert_int_equal(number_of(w, id, "/rows_dropped"), 2);
 }
 
 /* The attempt has ended with the death of this rank, and the next one begins. */
@@ -296,6 +319,7 @@ int main(void)
         IN_A_WORLD(the_server_is_told_and_the_others_share_its_minibatch),
         IN_A_WORLD(what_the_server_counted_stands_for_it),
         IN_A_WORLD(another_coordinator_knows_it_too),
+        IN_A_WORLD(another_coordinator_tells_of_its_missing_rows_too),
         IN_A_WORLD(without_the_keeper_nothing_goes_on),
         IN_A_WORLD(hpsgd_goes_on_without_a_worker),
         IN_A_WORLD(mpis_own_sum_needs_all_workers),

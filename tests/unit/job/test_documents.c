@@ -363,6 +363,8 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
     b.from = from_coordinator;
     snprintf(b.facts, sizeof b.facts, "17-1");
     snprintf(b.rows[1], sizeof b.rows[1], "18-0");
+    b.steps[1] = 120;
+    b.gone[0] = 2;
     b.gate_open = true;
     b.log_offset = 4096;
     b.has_ended = true;
@@ -376,6 +378,8 @@ static void a_bookmark_is_read_as_it_was_written(void **state)
     assert_sender(&got.from, &from_coordinator);
     assert_string_equal(got.rows[0], "0-0");
     assert_string_equal(got.rows[1], "18-0");
+    assert_true(got.steps[0] == -1 && got.steps[1] == 120);
+    assert_true(got.gone[0] == 2 && got.gone[1] == 0);
     assert_string_equal(got.ended.message, "too short");
     assert_int_equal(got.program.global_batch, 20);
     assert_true(got.n_left == 1 && got.left[0].who == 1 && got.left[0].staleness.samples == 32);
