@@ -30,9 +30,12 @@ PATIENCE = float(os.environ.get("EVENSTEP_TEST_PATIENCE", "1"))
 DEADLINE = 120
 
 
-def until(what, condition, seconds=DEADLINE, every=0.05):
-    """The first true value of condition(); fails after `seconds`, times PATIENCE."""
+def until(what, condition, seconds=DEADLINE, every=None):
+    """The first true value of condition(); fails after `seconds`, times PATIENCE. Without `every`
+    it asks less and less often: what waits for long may wait 0.2 s more, and asking a service costs
+    what some steps of a small job do."""
     seconds *= PATIENCE
+    pause = every or 0.02
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -40,7 +43,8 @@ def until(what, condition, seconds=DEADLINE, every=0.05):
             return value
         if time.monotonic() > end:
             raise AssertionError(f"after {seconds} s still not: {what}")
-        time.sleep(every)
+        time.sleep(pause)
+        pause = every or min(1.25 * pause, 0.2)
 
 
 def tensors(blob):
@@ -105,6 +109,20 @@ def ranks_of(id):
     ranks = {p: re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)\0", proc_file(p, "environ"))
              for p in sorted(processes_of(id)) if program_of(p) == "evenstep-worker"}
     return {int(rank.group(1)): p for p, rank in ranks.items() if rank}
+
+
+@contextlib.contextmanager
+def standing_still(id):
+    """The job's ranks make no step meanwhile, and so follow no request."""
+    ranks = ranks_of(id).values()
+    for pid in ranks:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in ranks:
+            with contextlib.suppress(ProcessLookupError):  # somebody gave it up and killed it
+                os.kill(pid, signal.SIGCONT)
 
 
 def spec(**changes):

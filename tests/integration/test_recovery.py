@@ -4,7 +4,6 @@ processes.
 Slowdowns make steps of some milliseconds, so that there is time to break something in the middle. A
 job that went on has counted every sample once, and its charts have every step once: that is asked
 of each."""
-import contextlib
 import os
 import pathlib
 import re
@@ -15,7 +14,8 @@ import time
 
 import pytest
 
-from service import BUILD, Service, processes_of, program_of, ranks_of, spec, until
+from service import (BUILD, Service, processes_of, program_of, ranks_of, spec, standing_still,
+                     until)
 
 NODES = ("a=cpu:1,slowdown=80", "b=cpu:1,slowdown=80")
 SAMPLES, STEPS_PER_EPOCH = 2560, 40
@@ -215,20 +215,6 @@ def slow_mpirun(folder):
     script.chmod(0o755)
     (folder / "hold").touch()
     return {"PATH": f"{folder}:{os.environ['PATH']}"}
-
-
-@contextlib.contextmanager
-def standing_still(id):
-    """The job's ranks make no step meanwhile, and so follow no request."""
-    ranks = ranks_of(id).values()
-    for pid in ranks:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in ranks:
-            with contextlib.suppress(ProcessLookupError):  # somebody gave it up and killed it
-                os.kill(pid, signal.SIGCONT)
 
 
 def test_a_coordinator_that_dies_in_the_middle_of_a_change_of_state_completes_it(tmp_path):
