@@ -4,18 +4,33 @@ goes by itself to whoever is free, so that no long file is left at the end."""
 import pytest
 
 
-def shares(item):
-    """Whether it uses a fixture that its file makes once."""
+def shared(item):
+    """The fixtures of its file that it uses and that are made once."""
     made = item._fixtureinfo.name2fixturedefs.values()
-    return any(d.scope == "module" and d.baseid == item.nodeid.split("::")[0] for same in made
-               for d in same)
+    return {d.argname for same in made for d in same
+            if d.scope == "module" and d.baseid == item.nodeid.split("::")[0]}
+
+
+def join(groups, fixtures):
+    """Adds fixtures that a test uses to the groups of its file; groups of which it uses some become
+    one."""
+    joined = [g for g in groups if g & fixtures]
+    for g in joined:
+        groups.remove(g)
+    groups.append(fixtures.union(*joined))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("loadgroup", False):
         return
+    groups = {item.path: [] for item in items}
     for item in items:
-        if shares(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-    items.sort(key=lambda item: not shares(item))
+        if shared(item):
+            join(groups[item.path], shared(item))
+    for item in items:
+        for fixtures in groups[item.path]:
+            if fixtures & shared(item):
+                name = f"{item.path.stem}.{min(fixtures)}"
+                item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: not shared(item))
