@@ -120,17 +120,6 @@ def changes_the_rule(output):
         model.fit(x, x[:, :5], batch_size=64, epochs=1, verbose=0)
 
 
-def executes_two_steps_at_once(output):
-    import keras
-
-    import evenstep
-
-    model = evenstep.prepare(network())
-    model.compile(keras.optimizers.Adam(), "mse", steps_per_execution=2)
-    x = data()[0]
-    model.fit(x, x[:, :5], batch_size=64, epochs=1, verbose=0)
-
-
 class OwnStep:
     """A train_step as Keras' guide writes it, without compute_loss; of both backends."""
 
@@ -300,8 +289,10 @@ def _of_one_size(batch_shape, *layers):
 
     import evenstep
 
-    model = keras.Sequential([keras.Input(batch_shape=batch_shape), *layers, keras.layers.Dense(1)])
-    model = evenstep.prepare(model)
+    made = given = keras.Input(batch_shape=batch_shape)
+    for layer in [*layers, keras.layers.Dense(1)]:
+        made = layer(made)
+    model = evenstep.prepare(keras.Model(given, made))
     model.compile("sgd", "mse")
     x, y = np.ones((8, *batch_shape[1:]), np.float32), np.ones((8, 1), np.float32)
     model.fit(x, y, batch_size=4, verbose=0)

@@ -110,7 +110,6 @@ def test_a_second_fit_goes_on_where_a_server_takes_differences(keras_programs, r
         ("fits_on_less", "sync", "fit() was called once more with 300 samples in batches of 64"),
         ("adds_a_layer", "sync", "train now and were not in the first fit()"),
         ("changes_the_rule", "server", "the server makes the steps by the rule of the first fit()"),
-        ("executes_two_steps_at_once", "difference", "steps_per_execution"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(keras_programs, run_programs, case, mode, sentence):

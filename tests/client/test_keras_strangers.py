@@ -16,6 +16,7 @@ PROGRAMS = {
     "keras_leaves_out": (32, 2e-5),
     "keras_loop": (24, 2e-5),
     "keras_masked": (32, 2e-5),
+    "keras_sequential": (32, 2e-5),
     "keras_split": (32, 2e-5),
     "keras_sum": (32, 2e-5),
     "keras_train_step": (32, 2e-5),
@@ -90,3 +91,10 @@ def test_a_loop_that_never_applies_gradients_is_told_so(keras_programs, run_prog
     job = run_programs(keras_programs, "keras_cases", "never_applies", [1], fails=True)
     assert job.codes == [1]
     assert "no gradients of 3 batches in a row reached optimizer.apply()" in job.logs[0]
+
+
+@pytest.mark.parametrize("loss", ["mean", "masked"])
+def test_a_loss_that_is_no_mean_over_samples_is_told(keras_programs, tmp_path, loss):
+    done, _ = on_ranks(keras_programs, "keras_one_number", tmp_path, [20, 12], {"type": "sync"},
+                       variables={"TEST_LOSS": loss})
+    assert done.stderr.count("'masked' gives one number for a batch") == 2 * (loss == "masked")

@@ -121,6 +121,8 @@ class _Program:
                 "take a loss that is a mean"
             )
         self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
+        if self.run.workers > 1 and (told := weight.what_to_tell(model, rows)):
+            self.run.say(told)
         model.train_function = None  # one made before has no exchange in it
 
     def _check_like_the_first(self, rows, told):
@@ -150,6 +152,8 @@ class _Program:
                 self.steps.shadow(optimizer, self)
         self._shadowed = optimizers
         model.jit_compile = False  # XLA cannot leave its graph for the exchange
+        # in one graph TensorFlow takes the next batch, which ends a step, while the step still runs
+        model.steps_per_execution = 1
 
     def _pass_over(self):
         """This call's epochs were made before the process was started again, or the job is over.

@@ -94,6 +94,8 @@ def _check_takes_any_size(model):
                 "share of the next batch has other rows: take stateful=False and longer sequences"
                 % layer.name
             )
+    if isinstance(model, keras.Sequential):
+        return  # without a keras.Input it has the size of the batch that built it, and takes others
     sizes = {entry.shape[0] for entry in tree.flatten(getattr(model, "inputs", None) or ())}
     if sizes - {None}:
         raise Error(

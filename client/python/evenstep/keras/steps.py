@@ -199,11 +199,6 @@ class Steps:
         if not further:
             self.seen += piece.count
         self.begun, self.sent, self.idle = None, piece, 0
-        if self.kind != STEP and self.model.steps_per_execution != 1:
-            raise Error(
-                "under this strategy the parameters change after every step: compile() with "
-                "steps_per_execution=1"
-            )
         # TensorFlow keeps the array that it is given, and the rank writes to the block
         if self.kind != STEP:
             return np.array(flat, np.float32), self.kind != VOID

@@ -8,12 +8,19 @@ has a divisor of its own: they count samples.
 
 import inspect
 
-from keras import Model, ops, tree
+import numpy as np
+from keras import Model, losses, ops, tree
 from keras.src import backend
 
 from ..run import Error
 
 KERAS_OWN = Model.compute_loss
+TRIED = 8  # rows
+ONE_NUMBER = (
+    "the loss '%s' gives one number for a batch, which is not the mean over its samples: each node "
+    "has that of its own samples, and their mean is not the loss of the whole batch. Let it give a "
+    "loss for each sample, and fit(sample_weight=…) say what each counts"
+)
 INSTEAD = {
     "no_sync": "is of PyTorch programs: Keras adds up the gradients of several batches by "
     "Adam(gradient_accumulation_steps=N)",
@@ -41,6 +48,41 @@ def of_batch(model, compute_loss, args, kwargs):
             given[1] = ops.expand_dims(given[1], -1)
         given = [given[0] * given[1]]
     return ops.sum(given[0]) if given else None
+
+
+def _own_loss(model):
+    """The loss function that the program wrote, of a model with one; None: there is none."""
+    loss = model.loss
+    call = loss.call if isinstance(loss, losses.Loss) else loss
+    call = getattr(loss, "fn", call)  # that of a function which Keras has wrapped
+    own = callable(call) and not getattr(call, "__module__", "keras.").startswith("keras.")
+    return call if own and type(model).compute_loss is KERAS_OWN else None
+
+
+def _is_mean(loss, y, made):
+    """Whether what it gives for a batch is the mean of what it gives for its rows."""
+    whole = ops.convert_to_numpy(loss(y, made))
+    if whole.ndim > 0:
+        return True
+    rows = [slice(i, i + 1) for i in range(len(y))]
+    each = [ops.convert_to_numpy(loss(y[row], made[row])) for row in rows]
+    return bool(np.isclose(whole, np.mean(each), rtol=1e-3, equal_nan=True))
+
+
+def what_to_tell(model, rows):
+    """A loss function of the program's own that gives one number for a batch, and not the mean over
+    its samples, is another one on a part of the batch. It is tried on the first rows; None: there
+    is nothing to tell."""
+    loss, batch = _own_loss(model), rows.rows(np.arange(min(TRIED, rows.count)))
+    if loss is None or len(batch) < 2:
+        return None
+    try:
+        made = model(tree.map_structure(ops.convert_to_tensor, batch[0]))
+        if _is_mean(loss, ops.cast(batch[1], made.dtype), made):
+            return None
+    except Exception:  # it takes something else, and so is no function of a row and what is made
+        return None
+    return ONE_NUMBER % getattr(loss, "__name__", type(loss).__name__)
 
 
 class Calls:
