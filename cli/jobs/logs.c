@@ -9,6 +9,7 @@
 #include "common/text/buf.h"
 #include "common/clock.h"
 #include "common/json/jsonx.h"
+#include "common/text/terminal.h"
 #include "common/text/text.h"
 
 enum { LINE_BYTES = 16 << 20, RETRIES = 40 };
@@ -133,6 +134,7 @@ static int follow(struct log *l)
 {
     struct session *s = l->session;
     for (int failures = 0;; clock_sleep(period)) {
+        terminal_end_unread(stdout);
         int ended = has_ended(l), rc = ended < 0 ? ended : read_on(l, ended > 0);
         if (rc == 0 && ended > 0) {
             return 0;

@@ -4,7 +4,6 @@
 #include "cli/jobs/watch.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/jobs/bars.h"
 #include "cli/jobs/find.h"
@@ -95,8 +94,9 @@ int watch_job(struct session *s, const char *id, const struct watch *how)
     struct view v = {.out = how->out, .nodes = how->nodes, .tenth = -1};
     char path[256];
     int failures = 0, status = job_path(s, id, "", path);
-    v.terminal = isatty(fileno(how->out));
+    v.terminal = terminal_draws(how->out);
     for (bool ended = status < 0; !ended; clock_sleep(ended ? 0 : period)) {
+        terminal_end_unread(how->out);
         json_t *job = session_ask(s, "GET", path, NULL);
         if (!job && (s->err.code != ERR_UNAVAILABLE || ++failures > RETRIES)) {
             return -(int)s->err.code; /* a service that is restarted comes back */

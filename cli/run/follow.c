@@ -5,11 +5,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/jobs/watch.h"
 #include "cli/run/logline.h"
 #include "common/text/buf.h"
+#include "common/text/terminal.h"
 #include "common/text/text.h"
 
 enum { LINE_BYTES = 4096, REST_BYTES = 1 << 20, RANKS_MOST = 16 };
@@ -156,8 +156,7 @@ static int seen(void *ctx, const json_t *job)
 
 int follow_job(struct session *s, const char *id, char state[32])
 {
-    struct follow f = {
-        .session = s, .id = id, .state = state, .terminal = isatty(STDERR_FILENO) != 0};
+    struct follow f = {.session = s, .id = id, .state = state, .terminal = terminal_draws(stderr)};
     const struct watch how = {.out = stderr, .seen = seen, .ctx = &f};
     state[0] = '\0';
     for (int i = 0; i < RANKS_MOST; i++) {

@@ -1,12 +1,12 @@
 /* `evenstep datasets`: what is there, what is in one, uploads and deletes. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/service/bundle.h"
 #include "cli/service/service.h"
 #include "common/clock.h"
 #include "common/json/jsonx.h"
+#include "common/text/terminal.h"
 
 #define ROUTE "/api/v1/datasets"
 static const double shown_every_s = 0.2;
@@ -102,7 +102,7 @@ static int64_t give(void *ctx, char *to, size_t n, struct err *e)
 static int upload(struct session *s, const char *name, const char *from)
 {
     struct buf path;
-    struct sending up = {.shows = isatty(STDERR_FILENO) && !opt_flag(s->options, "quiet")};
+    struct sending up = {.shows = terminal_draws(stderr) && !opt_flag(s->options, "quiet")};
     json_t *answer = NULL;
     if (bundle_open(&up.bundle, from, &s->err) == 0) {
         struct client_body body = {.bytes = up.bundle.bytes, .read = give, .ctx = &up};

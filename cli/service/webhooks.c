@@ -7,32 +7,38 @@
 
 const struct opt webhook_options[] = {
     {"state", "STATE", OPT_LIST, NULL, 0, 0,
-     "of `create`: a state that is told of; may be repeated (default: succeeded, failed, "
-     "cancelled)"},
+     "of `create`: a state that is told of (default: succeeded, failed, cancelled)"},
     {"scope", "SCOPE", OPT_STRING, NULL, 0, 0,
      "of `create`: own, or all for everybody's jobs (default: for admins all)"},
     {0},
 };
 
+/* What became of a try, in words; "-": there was none. With `why`, the reason in place of "failed".
+ * A new reference. */
+static json_t *outcome_of(const json_t *try, bool why)
+{
+    const char *outcome = jsonx_string_at(try, "outcome"), *said = jsonx_string_at(try, "message");
+    bool given_up = strcmp(outcome, "given_up") == 0;
+    if (strcmp(outcome, "waits") != 0 && !given_up) {
+        return json_string(*outcome ? outcome : "-");
+    }
+    return why && *said ? json_sprintf("%s%s", given_up ? "given up: " : "", said)
+                        : json_string(given_up ? "given up" : "failed");
+}
+
 static void print_webhooks(const json_t *answer)
 {
     static const struct column columns[] = {
-        {"id", "id", COLUMN_WHOLE},
-        {"address", "address", COLUMN_TEXT},
-        {"states", "states", COLUMN_WORDS},
-        {"jobs", "scope", COLUMN_TEXT},
-        {"owner", "owner", COLUMN_TEXT},
-        {"waiting", "waiting", COLUMN_COUNT},
-        {"last", "last.outcome", COLUMN_TEXT},
-        COLUMNS_END,
+        {"id", "id", COLUMN_WHOLE},         {"address", "address", COLUMN_TEXT},
+        {"states", "states", COLUMN_WORDS}, {"jobs", "scope", COLUMN_TEXT},
+        {"owner", "owner", COLUMN_TEXT},    {"waiting", "waiting", COLUMN_COUNT},
+        {"last", "last", COLUMN_TEXT},      COLUMNS_END,
     };
     size_t i;
     json_t *one, *list = json_object_get(answer, "webhooks");
     json_array_foreach(list, i, one) {
-        json_t *last = json_array_get(json_object_get(one, "tries"), 0);
-        if (last) {
-            json_object_set(one, "last", last);
-        }
+        const json_t *last = json_array_get(json_object_get(one, "tries"), 0);
+        json_object_set_new(one, "last", outcome_of(last, true));
     }
     columns_print(list, columns, "", stdout);
 }
@@ -40,12 +46,17 @@ static void print_webhooks(const json_t *answer)
 static void print_tries(const json_t *answer)
 {
     static const struct column columns[] = {
-        {"time", "time", COLUMN_TIME},        {"type", "type", COLUMN_WHOLE},
-        {"job", "job", COLUMN_WHOLE},         {"try", "try", COLUMN_COUNT},
-        {"outcome", "outcome", COLUMN_WHOLE}, {"answer", "status", COLUMN_COUNT},
-        {"why", "message", COLUMN_TEXT},      COLUMNS_END,
+        {"time", "time", COLUMN_TIME},       {"type", "type", COLUMN_WHOLE},
+        {"job", "job", COLUMN_WHOLE},        {"try", "try", COLUMN_COUNT},
+        {"outcome", "outcome", COLUMN_TEXT}, {"answer", "status", COLUMN_COUNT},
+        {"why", "message", COLUMN_TEXT},     COLUMNS_END,
     };
-    columns_print(json_object_get(answer, "tries"), columns, "", stdout);
+    size_t i;
+    json_t *one, *tries = json_object_get(answer, "tries");
+    json_array_foreach(tries, i, one) {
+        json_object_set_new(one, "outcome", outcome_of(one, false));
+    }
+    columns_print(tries, columns, "", stdout);
 }
 
 static void print_made(const json_t *answer)

@@ -2,11 +2,13 @@
 #include "common/text/terminal.h"
 
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 #include <wchar.h>
 
 enum { NARROWEST = 20, MOST = 100000 };
@@ -35,6 +37,20 @@ int terminal_height(FILE *out)
 {
     int rows = ask(out, "LINES", true);
     return rows > 0 ? rows : 24;
+}
+
+bool terminal_draws(FILE *out)
+{
+    const char *kind = getenv("TERM");
+    return kind && *kind && strcmp(kind, "dumb") != 0 && isatty(fileno(out));
+}
+
+void terminal_end_unread(FILE *out)
+{
+    struct pollfd end = {.fd = fileno(out)};
+    if (poll(&end, 1, 0) > 0 && (end.revents & POLLERR)) {
+        raise(SIGPIPE);
+    }
 }
 
 /* Bytes and columns of the first character. Without the locale every character counts one. */

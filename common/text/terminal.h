@@ -3,6 +3,7 @@
 #ifndef COMMON_TEXT_TERMINAL_H
 #define COMMON_TEXT_TERMINAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -11,6 +12,12 @@
 int terminal_width(FILE *out);
 /* Its lines: LINES from the environment, else what the terminal says, else 24. */
 int terminal_height(FILE *out);
+/* Is it a terminal that moves its cursor, so that lines can be drawn over? A pipe does not, nor
+ * does a terminal whose TERM is "dumb" or missing. */
+bool terminal_draws(FILE *out);
+/* Ends the program by SIGPIPE, as a write would, if `out` is a pipe or socket whose reader is gone:
+ * for commands that wait for a long time between two lines. */
+void terminal_end_unread(FILE *out);
 /* Columns that UTF-8 text takes. Text is safe already (common/text/text.h). */
 int text_columns(const char *text);
 /* `text` cut to so many columns, the last of them "…" if anything was cut. Returns out. */

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import termios
@@ -399,13 +400,12 @@ def test_json_is_alone_on_stdout(service, done):
     assert (out, status) == ("", 6) and "nowhere" in err
 
 
-def test_watch_on_a_terminal_draws_a_bar_for_each_node(service):
-    """What is drawn over is cleared first, and no line is wider than the terminal."""
-    id = service.submit(spec(name="seen", epochs=30))
+def watched(service, id, term):
+    """What `evenstep watch` writes to such a terminal of 70 columns, to the job's end."""
     mine, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 70, 0, 0))
     plain = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
-    plain.update(EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)
+    plain.update(EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token, TERM=term)
     watch = subprocess.Popen([EVENSTEP, "watch", id], stdout=its, env=plain)
     os.close(its)
     drawn = b""
@@ -416,10 +416,43 @@ def test_watch_on_a_terminal_draws_a_bar_for_each_node(service):
             break
     os.close(mine)
     assert watch.wait() == 0
-    last = drawn.decode().split("\r\x1b[J")[-1].splitlines()
+    return drawn.decode()
+
+
+def test_watch_on_a_terminal_that_cannot_draw_prints_a_line_per_tenth(service):
+    drawn = watched(service, service.submit(spec(name="dumb", epochs=3)), "dumb")
+    assert "\x1b" not in drawn and "succeeded [" in drawn, drawn
+
+
+def test_watch_on_a_terminal_draws_a_bar_for_each_node(service):
+    """What is drawn over is cleared first, and no line is wider than the terminal."""
+    drawn = watched(service, service.submit(spec(name="seen", epochs=30)), "xterm")
+    last = drawn.split("\r\x1b[J")[-1].splitlines()
     assert last[0].startswith("succeeded [") and last[0].endswith("…")
     assert [line.split()[0] for line in last[1:3]] == ["fast", "slow"]
     assert "█" in last[1] and "computes" in last[3] and all(len(line) < 70 for line in last)
+
+
+@pytest.mark.parametrize("words, last", [("logs --rank 0 --follow", "ready"), ("watch", "paused"),
+                                         ("events", "paused")])
+def test_what_goes_on_ends_when_nobody_reads_it_any_more(service, words, last):
+    """As before `| head -1`, also while there is nothing to print."""
+    id = service.submit(spec(name="read", epochs=3000))
+    until("it runs", lambda: service.job(id)["state"] == "running")
+    env = dict(os.environ, EVENSTEP_URL=service.url, EVENSTEP_TOKEN=service.token)
+    told = subprocess.Popen([EVENSTEP, *words.split(), id], stdout=subprocess.PIPE, text=True,
+                            env=env)
+    assert told.stdout.readline()
+    service.post(f"jobs/{id}/pause")
+    until("it is paused", lambda: service.job(id)["state"] == "paused")
+    if last != "ready":
+        assert any(last in line for line in told.stdout)
+    told.stdout.close()
+    try:
+        assert told.wait(30) == -signal.SIGPIPE
+    finally:
+        told.kill()
+        service.post(f"jobs/{id}/cancel")
 
 
 def test_nodes_and_the_catalogue_are_listed(service):

@@ -224,3 +224,18 @@ def test_the_command_line_makes_lists_and_deletes_them(service):
         assert evenstep("delete", id)[0] == f"{id} deleted\n"
         assert evenstep("show", id)[2] == 6
         assert evenstep("remove", id)[2] == 2
+
+
+def test_the_command_line_says_why_the_last_delivery_failed(service):
+    """"waits" told nothing of a receiver that has answered 500."""
+    with Receiver(lambda n: 500) as receiver:
+        id = run("webhooks", "create", receiver.url, "--state", "queued",
+                 service=service)[0].split()[0]
+        service.submit(QUICK)
+        until("it was told", lambda: receiver.got)
+        listed = until("the reason is listed", lambda: (
+            lambda text: "it answered 500" in text and text)(run("webhooks", service=service)[0]))
+        assert "waits" not in listed
+        shown = run("webhooks", "show", id, service=service)[0]
+        assert re.search(r"job\.queued .* 1 +failed +500  it answered 500", shown), shown
+        run("webhooks", "delete", id, service=service)
