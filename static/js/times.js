@@ -1,5 +1,5 @@
 /* Times and durations as people read them: a part of format.js. Pure. */
-import {absent, known, NARROW, power, signed, three, tick} from './digits.js';
+import {absent, known, LEAST, NARROW, power, signed, three, tick} from './digits.js';
 
 /** @typedef {import('./digits.js').Maybe} Maybe */
 
@@ -7,8 +7,19 @@ const YEAR = 365.25 * 86400;
 /** @type {[number, string, number][]} seconds, name, up to which range */
 const TIME_UNITS = [[1, 's', 120], [60, 'min', 7200], [3600, 'h', 172800]];
 
+/** @type {[string, number][]} units of short times, their seconds; the last for all shorter ones */
+const SHORT_UNITS = [['ms', 1e-3], ['µs', 1e-6], ['ns', 1e-9]];
+
 /**
- * 82 ms, 0.23 s, 1.15 s, 14 min, 1 h 49 min
+ * The unit of a time below 0.1 s, in which two digits of it are at least 1.
+ * @param {number} size seconds, not negative
+ */
+function shortUnit(size) {
+  return SHORT_UNITS.find(([, unit]) => size >= 0.0995 * unit) || SHORT_UNITS[2];
+}
+
+/**
+ * 31 ns, 3.1 µs, 82 ms, 0.23 s, 1.15 s, 14 min, 1 h 49 min
  * @param {Maybe} x
  */
 export function seconds(x) {
@@ -19,12 +30,13 @@ export function seconds(x) {
   if (size === 0) {
     return '0' + NARROW + 's';
   }
-  if (size < 0.000005) {
-    return power(x * 1000) + NARROW + 'ms';
-  }
   if (size < 0.0995) {
-    const ms = x * 1000;
-    return signed(size < 0.00995 ? ms.toPrecision(2) : ms.toFixed(0)) + NARROW + 'ms';
+    const [name, unit] = shortUnit(size);
+    const short = x / unit;
+    const text = Math.abs(short) < LEAST
+        ? power(short)
+        : signed(Math.abs(short) < 9.95 ? short.toPrecision(2) : short.toFixed(0));
+    return text + NARROW + name;
   }
   if (size < 59.95) {
     return signed(x.toFixed(size < 9.995 ? 2 : size < 20 ? 1 : 0)) + NARROW + 's';
@@ -38,12 +50,13 @@ export function seconds(x) {
  */
 export function alike(...all) {
   const most = Math.max(...all.filter(known).map(Math.abs), 0);
-  if (most >= 59.95 || most < 0.000005) {
+  if (most >= 59.95 || most < LEAST * 1e-9) {
     return all.map(seconds);
   }
-  const [by, unit] = most < 0.0995 ? [1000, 'ms'] : [1, 's'];
-  const digits = Math.max(0, Math.min(3, 2 - Math.floor(Math.log10(most * by))));
-  return all.map((x) => (known(x) ? signed((x * by).toFixed(digits)) + NARROW + unit : absent(x)));
+  const [name, unit] = most < 0.0995 ? shortUnit(most) : ['s', 1];
+  const digits = Math.max(0, Math.min(3, 2 - Math.floor(Math.log10(most / unit))));
+  return all.map(
+      (x) => (known(x) ? signed((x / unit).toFixed(digits)) + NARROW + name : absent(x)));
 }
 
 /**

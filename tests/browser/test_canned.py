@@ -264,6 +264,18 @@ def test_a_pause_is_no_failed_attempt(page):
     page.wait_text("#attempts", "the log has it")
 
 
+def test_an_attempt_that_ended_before_its_first_step_made_none(page):
+    """Its steps were "1 to 0"."""
+    times = ["2026-01-02T03:00:01.000Z", "2026-01-02T03:03:00.000Z"]
+    line = ("ts=2026-01-02T03:03:01.000Z level=info mod=start rank=2 "
+            'msg="restored from a checkpoint" path=x version=400\n')
+    begun = dict(epoch=0, epochs=10, step=0, samples=0, fraction=0)
+    canned.show(page, job(attempt=2, state="cancelled", progress=begun),
+                [curve("train_loss", FALLS)], assignments=moves(*times, restart=1),
+                logs={"2": line})
+    page.wait_text("#attempts", r"2\s+none.*\s+1\s+0 to 400")
+
+
 def test_an_attempt_goes_on_where_the_log_says_however_long_the_pause_was(page):
     """By the clock an hour's pause ended behind the job's last step."""
     times = ["2026-01-02T03:00:01.000Z", "2026-01-02T04:00:01.000Z"]

@@ -239,7 +239,7 @@ def test_light_and_dark_by_system_and_by_switch(page, running):
     until("light as the system", lambda: page.script(ground) == "rgb(246, 247, 249)")
 
 
-@pytest.mark.parametrize("width", [390, 768, 1440, 1920])
+@pytest.mark.parametrize("width", [390, 705, 768, 1440, 1920])
 def test_nothing_is_wider_than_the_screen(page, running, width):
     page.resize(width, 844, mobile=width < 600)
     try:
@@ -251,6 +251,20 @@ def test_nothing_is_wider_than_the_screen(page, running, width):
             # a phone's own innerWidth grows with what is too wide
             fits = "return document.documentElement.scrollWidth <= arguments[0]"
             until(f"{route} fits {width}", lambda: page.script(fits, width))
+    finally:
+        page.resize_back()
+
+
+@pytest.mark.parametrize("width", [390, 705, 768, 900, 1100, 1440])
+def test_figures_of_a_running_job_keep_to_their_columns(page, running, width):
+    """At 200 % a loss was written over the accuracy beside it."""
+    page.resize(width, 844, mobile=width < 600)
+    try:
+        page.open("/")
+        page.wait_text(".run-row", r"Train loss[\s\S]*One step")
+        wide = page.script("""return [...document.querySelectorAll('.run-row .pair')]
+            .filter((p) => p.scrollWidth > p.clientWidth).map((p) => p.innerText)""")
+        assert not wide, wide
     finally:
         page.resize_back()
 

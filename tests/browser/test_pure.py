@@ -74,16 +74,37 @@ def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(pa
     ("[1.234, 1872, 886943, 1.2e7, 1.23e31].map((x) => m.ending(x, m.loss))",
      ["1.23", "1,872", f"887{NARROW}k", f"12{NARROW}M", "10³¹"]),
     ("m.alike(NaN, 2)", ["none", f"2.00{NARROW}s"]),
-    ("m.alike(2e-12, 1e-12)", [f"2.00×10⁻⁹{NARROW}ms", f"1.00×10⁻⁹{NARROW}ms"]),
+    ("m.alike(2e-14, 1e-14)", [f"2.00×10⁻⁵{NARROW}ns", f"1.00×10⁻⁵{NARROW}ns"]),
+    ("m.alike(3.1e-8, 2e-9)", [f"31.0{NARROW}ns", f"2.0{NARROW}ns"]),
     ("m.alike(0, -0)", [f"0{NARROW}s", f"0{NARROW}s"]),
     ("m.alike(-0.0001, 2)", [f"0.00{NARROW}s", f"2.00{NARROW}s"]),
     ("[9.996, 99.97, 0.09996].map(m.three)", ["10.0", "100", "0.100"]),
     ("m.bytes(999700)", f"1.00{NARROW}MB"), ("m.loss(0.9996)", "1.00"),
     ("m.mean(999.96)", "1,000"), ("[9.96, 12.4, 1234.5].map(m.times)", ["10×", "12×", "1,235×"]),
-    ("[0.000012, -1.5].map(m.seconds)", [f"0.012{NARROW}ms", f"−1.50{NARROW}s"]),
+    ("[0.000012, -1.5].map(m.seconds)", [f"12{NARROW}µs", f"−1.50{NARROW}s"]),
+    ("[3.14e-8, 9.96e-6, 9.96e-5, 0.00123, -2e-7].map(m.seconds)",
+     [f"31{NARROW}ns", f"10{NARROW}µs", f"0.10{NARROW}ms", f"1.2{NARROW}ms", f"−0.20{NARROW}µs"]),
+    ("[4e-12, 4e-14].map(m.seconds)", [f"0.0040{NARROW}ns", f"4.00×10⁻⁵{NARROW}ns"]),
 ])
 def test_numbers_at_their_limits(page, expression, wanted):
     assert call(page, "/js/format.js", expression) == wanted
+
+
+@pytest.mark.parametrize("lines, marks, wanted", [
+    ("[]", "[]", "[22, 45]"),
+    # one that runs just above the level, to the middle: behind it
+    ("[[[10, 44], [150, 44], [150, 10], [310, 10]]]", "[]", "[157, 45]"),
+    # the whole way: below
+    ("[[[10, 44], [310, 40]]]", "[]", "[22, 63]"),
+    # one that crosses the words from above to below
+    ("[[[10, 0], [40, 100]], [[40, 100], [310, 100]]]", "[]", "[37, 45]"),
+    # a mark alone is better than a line
+    ("[[[90, 44], [310, 44]], [[90, 60], [310, 60]]]", "[30]", "[22, 45]"),
+])
+def test_no_line_runs_through_the_words_of_a_level(page, lines, marks, wanted):
+    """The words "equal split 64" were struck through by a node's minibatch beside them."""
+    assert call(page, "/js/chart/levels.js", "m.labelPlace({x: 10, y: 0, w: 300, h: 100}, 50, 60, "
+                f"{lines}, {marks})") == json.loads(wanted)
 
 
 def test_log_axes_say_what_stands_at_their_ticks(page):

@@ -3,6 +3,8 @@
 import {cssVar, resolve} from '../dom.js';
 import {drawShape} from '../icons.js';
 
+import {paintLevels} from './levels.js';
+
 /** @typedef {{marks: Page.Mark[], faint: boolean}} Shared */
 
 /**
@@ -23,7 +25,7 @@ export function paintBeneath(view, data, {marks, faint}) {
   for (const band of [data.band || []].flat()) {
     paintBand(view, band);
   }
-  paintLevels(view, data.hlines);
+  paintLevels(view, data, marks);
   paintMarks(view, marks);
   ctx.restore();
 }
@@ -135,42 +137,6 @@ function paintArea({ctx, x, y}, area) {
   ctx.closePath();
   ctx.fill();
   ctx.globalAlpha = alpha;
-}
-
-/** @type {{[style: string]: [string, number[]]}} colour, dashes */
-const LEVELS = {
-  ghost: ['var(--ghost)', [2, 2]],
-  target: ['var(--ok)', [8, 3, 2, 3]]
-};
-
-/**
- * Horizontal lines with their words.
- * @param {Page.Canvas} view
- * @param {Page.Level[]} [levels]
- */
-function paintLevels({ctx, area, y}, levels = []) {
-  for (const level of levels) {
-    const [colour, dash] = LEVELS[level.style];
-    const at = Math.round(y(level.y)) + 0.5;
-    if (!Number.isFinite(at) || at < area.y || at > area.y + area.h) {
-      continue;
-    }
-    ctx.strokeStyle = ctx.fillStyle = resolve(colour);
-    ctx.lineWidth = 1.25;
-    ctx.setLineDash(dash);
-    ctx.beginPath();
-    ctx.moveTo(area.x, at);
-    ctx.lineTo(area.x + area.w, at);
-    ctx.stroke();
-    ctx.setLineDash([]);
-    if (level.text) {
-      ctx.font = '11px ' + getComputedStyle(document.body).fontFamily;
-      if (level.style === 'ghost') {
-        ctx.fillStyle = cssVar('--ink-3');
-      }
-      ctx.fillText(level.text, area.x + 12, at - 5 < area.y + 8 ? at + 13 : at - 5);
-    }
-  }
 }
 
 /** @type {{[kind: string]: [string, number[], number]}} colour, dashes, width */

@@ -50,6 +50,15 @@ function why({lost, job}, next, error) {
 }
 
 /**
+ * Which steps an attempt made. One that ends before its first step is at none yet.
+ * @param {number} from
+ * @param {number | undefined} to
+ */
+function stepsText(from, to) {
+  return (to ?? 0) > from ? whole(from) + ' to ' + whole(to) : 'none';
+}
+
+/**
  * How it is with the last attempt.
  * @param {Api.Job} job
  */
@@ -82,7 +91,7 @@ function attemptsOf(data, begun, lines) {
         return {
           number: i + 1,
           texts: [
-            String(i + 1), whole(a.at) + ' to ' + whole(to), clock(from),
+            String(i + 1), stepsText(a.at, to), clock(from),
             duration((end - Date.parse(from)) / 1000),
             next ? why(data, next, firstError(data, lines, from, next.time)) : lastly(job)
           ]
