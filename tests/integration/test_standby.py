@@ -124,7 +124,7 @@ def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(red
 def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):
     with Service(nodes=NODES, options=("--store", redis.url)) as s, Standby(
             redis, s.dir) as standby:
-        id = s.submit(job_spec(40))
+        id = s.submit(job_spec(24))
         s.steps(id, 20)
         ranks, first = ranks_of(id), s.process
         first.send_signal(signal.SIGSTOP)
@@ -137,7 +137,7 @@ def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):
         assert ranks_of(id) == ranks, "its end touched no rank"
         s.adopt(standby.process, standby.ready().group(1))
         job = s.wait(id, "succeeded", seconds=300)
-        assert job["attempt"] == 1 and job["progress"]["samples"] == 40 * 2560
+        assert job["attempt"] == 1 and job["progress"]["samples"] == 24 * 2560
         assert {n["name"] for n in s.get("nodes").json()["nodes"]} == {"a", "b"}
 
 
