@@ -35,6 +35,13 @@ export const ended = (state) => ['succeeded', 'failed', 'cancelled'].includes(st
 export const waiting = (state) => state === 'queued' || state === 'paused';
 
 /**
+ * What stands where no step is shown: of a job that has ended none will come.
+ * @param {Api.State} state
+ * @param {string} yet
+ */
+export const noneYet = (state, yet) => (ended(state) ? 'There are no steps to show.' : yet);
+
+/**
  * The epoch in which a job ended because it had reached its target; NaN where it made all epochs.
  * @param {Api.Job} job
  */

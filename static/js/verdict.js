@@ -66,7 +66,8 @@ function settled(job, was) {
   return 'The job was cancelled' +
       (p?.step ? ' in epoch ' + whole(Math.min(p.epochs, Math.floor(p.epoch) + 1)) + ' of ' +
                   whole(p.epochs) + '.'
-               : ' before its first step.');
+               : ' before its first step' +
+                  (job.attempt > 1 ? ' in attempt ' + whole(job.attempt) : '') + '.');
 }
 
 /**

@@ -4,6 +4,7 @@
 import {h, keyed, say, sayAll} from '../../../dom.js';
 import {known, seconds} from '../../../format.js';
 import {entryOf} from '../../../spec.js';
+import {noneYet} from '../../../states.js';
 import {numeric, table} from '../../../widgets.js';
 import {FigureChart} from '../figure.js';
 
@@ -52,7 +53,8 @@ class Shown {
     const rows = (data.job.workers || [
     ]).map((w) => ({node: w.node, value: this.chart.newest(w.node), exchange: w.exchange_seconds}));
     this.table.hidden = !rows.some((r) => known(r.value));
-    say(this.empty, this.table.hidden ? 'Shown as soon as steps have ended.' : '');
+    say(this.empty,
+        this.table.hidden ? noneYet(data.job.state, 'Shown as soon as steps have ended.') : '');
     const make = (/** @type {{node: string}} */ r) => {
       const cells = [0, 1].map(() => h('td', {class: 'num'}));
       return {node: h('tr', null, h('td', null, key.label(r.node)), cells), cells};

@@ -5,7 +5,7 @@ import {get, job as path} from '../../../api.js';
 import {fill, h, say} from '../../../dom.js';
 import {known, loss, plural, seconds, whole} from '../../../format.js';
 import {hasServers} from '../../../spec.js';
-import {active} from '../../../states.js';
+import {active, noneYet} from '../../../states.js';
 import {numeric, scroller, table, tableButton} from '../../../widgets.js';
 
 import {Lanes} from './lanes.js';
@@ -132,7 +132,10 @@ export class LastSteps {
 
   draw() {
     const any = this.nodes.length > 0;
-    say(this.empty, any ? '' : 'The last steps are drawn here as soon as some have ended.');
+    say(this.empty,
+        any ? ''
+            : noneYet(this.data.job.state,
+                  'The last steps are drawn here as soon as some have ended.'));
     this.stage.hidden = !any;
     const width = this.stage.clientWidth;
     if (!any || width < 100) {

@@ -4,6 +4,7 @@ import {h, keyed, say, sayAll} from '../../../dom.js';
 import {PhaseBar, phaseKey} from '../../../figures.js';
 import {milliseconds} from '../../../format.js';
 import {stepTimes} from '../../../measures.js';
+import {noneYet} from '../../../states.js';
 import {numeric, table} from '../../../widgets.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
@@ -26,7 +27,7 @@ export class StepSplit {
     const scale = Math.max(...steps.map((x) => x.all), 0);
     const any = scale > 0;
     this.node.hidden = this.key.hidden = !any;
-    say(this.empty, any ? '' : 'Measured as soon as steps end.');
+    say(this.empty, any ? '' : noneYet(data.job.state, 'Measured as soon as steps end.'));
     keyed(this.body, steps, (x) => x.node + key.number(x.node), (x) => this.makeRow(x.node),
         (row, x) => {
           const times = [x.load, x.compute, x.exchange, x.wait];
