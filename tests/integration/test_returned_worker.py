@@ -75,14 +75,21 @@ def worker(service, id, node):
 
 
 def waits_for_fast_1(service, id):
-    """Kills fast-1's worker and stops its guard: it is to be started again, and does not come."""
+    """Kills fast-1's worker and stops its guard: it is to be started again, and does not come. A
+    test that is late finds the next one there, which waits for longer if it is killed."""
     rank, events = rank_on(service, id, "fast-1"), Events(service, id)
-    guard = guard_of_rank(id, rank)
-    kill(id, rank)
-    assert events.next("left")["node"] == "fast-1"
-    os.kill(guard, signal.SIGSTOP)
-    until("it is to be started again",
-          lambda: re.search(f"a worker is started again.* job={id} ", service.text()))
+    guard, times = guard_of_rank(id, rank), 0
+    while True:
+        kill(id, rank)
+        assert events.next("left")["node"] == "fast-1"
+        os.kill(guard, signal.SIGSTOP)
+        times += 1
+        if not proc_file(guard, f"task/{guard}/children").split():
+            break
+        os.kill(guard, signal.SIGCONT)
+        events.next("returned")
+    until("it is to be started again", lambda: len(
+        re.findall(f"a worker is started again.* job={id} ", service.text())) == times)
     return guard, events
 
 
@@ -160,7 +167,7 @@ def test_one_that_hangs_before_it_has_joined_is_killed_once_it_is_given_up(servi
     key = f"es:job:{id}:control"
     with redis.Redis(unix_socket_path=str(service.dir / "redis.sock")) as store:
         control = json.loads(store.get(key))
-        assert rank not in control["lost"] and control["seats"][rank] == 1
+        assert rank not in control["lost"] and control["seats"][rank] >= 1
 
         def killed():  # the coordinator may have written new minibatches over it
             control = json.loads(store.get(key))
