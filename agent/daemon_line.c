@@ -99,13 +99,11 @@ static void inherit(struct words *w, const char *name)
     }
 }
 
-/* What Open MPI need not look for, unless we were told otherwise. */
 static void write_openmpi(struct words *w)
 {
-    for (const char *const *v = host_openmpi; *v; v++) {
-        if (!host_openmpi_given(*v)) {
-            word(w, "%s", *v);
-        }
+    size_t next = 0;
+    for (const char *setting; (setting = host_openmpi(&next));) {
+        word(w, "%s", setting);
     }
 }
 

@@ -25,15 +25,21 @@
 /* ---- what Open MPI need not do --------------------------------------------------------------- */
 
 /* 0x38: of what Linux tells hwloc, PCI, I/O and miscellaneous; processors and memory stay. */
-const char *const host_openmpi[] = {
+static const char *const openmpi[] = {
     "HWLOC_COMPONENTS=-linux:0x38,-pci,-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero",
-    "PMIX_MCA_gds=hash", NULL};
+    "PMIX_MCA_gds=hash"};
 
-bool host_openmpi_given(const char *pair)
+const char *host_openmpi(size_t *i)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(pair, "="), pair);
-    return getenv(name) != NULL;
+    while (*i < sizeof openmpi / sizeof *openmpi) {
+        const char *pair = openmpi[(*i)++];
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(pair, "="), pair);
+        if (!getenv(name)) {
+            return pair;
+        }
+    }
+    return NULL;
 }
 
 /* ---- processor and memory -------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define COMMON_MACHINE_HOST_H
 
 #include <jansson.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -25,13 +25,12 @@ int host_address(const char *subnet, const char *store_url, char address[64], ch
 int host_towards(const char *host, const char *port, char address[64], char network[72],
                  struct err *e);
 
-/* "NAME=value" for the environment of Open MPI's programs, ended by NULL. Without the first, mpirun
- * and each rank read the PCI bus, load OpenCL and try ten displays of X, by which Open MPI would
- * tell a network device's distance. Without the second, mpirun writes to a file of some megabytes
- * what its ranks have to know (docs/decisions/0083). */
-extern const char *const host_openmpi[];
-/* Whether our own environment has that variable, which then is to be left as it is. */
-bool host_openmpi_given(const char *pair);
+/* The next "NAME=value" for the environment of Open MPI's programs, from *i = 0; NULL after the
+ * last. Variables that our own environment has are left as they are. Without HWLOC_COMPONENTS,
+ * mpirun and each rank read the PCI bus, load OpenCL and try ten displays of X, by which Open MPI
+ * would tell a network device's distance. Without PMIX_MCA_gds, mpirun writes to a file of some
+ * megabytes what its ranks have to know (docs/decisions/0083). */
+const char *host_openmpi(size_t *i);
 
 /* CPU seconds of all the machine's processors since it booted: those used, and all. */
 void host_cpu_read(double *used, double *all);

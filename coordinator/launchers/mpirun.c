@@ -260,10 +260,9 @@ static void program(struct command *c, const struct launcher_config *l, const st
         pair(c, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
     }
     pair(c, "OMP_WAIT_POLICY=passive");
-    for (const char *const *v = host_openmpi; *v; v++) {
-        if (!host_openmpi_given(*v)) {
-            pair(c, *v);
-        }
+    size_t next = 0;
+    for (const char *setting; (setting = host_openmpi(&next));) {
+        pair(c, setting);
     }
 }
 

@@ -216,7 +216,7 @@ def counted_by(loss, samples, whole):
         return None, SEVERAL_MEANS
     told = RATIO if found.ratio else None
     if found.by_program and totals == {float(whole)} and samples < whole:
-        told = DIVIDED_BY_ALL % (whole, samples)
+        told = DIVIDED_BY_ALL
     return (None if totals <= {float(samples)} else totals.pop()), told
 
 
@@ -230,10 +230,10 @@ class Divisor:
     def of(self, loss, samples):
         """None: its samples."""
         total, told = counted_by(loss, samples, self.run.global_batch)
-        by_all = told is not None and told.startswith(DIVIDED_BY_ALL[:30])
+        by_all = told is DIVIDED_BY_ALL
         self.by_all = self.by_all + 1 if by_all else 0
         if self.by_all >= _BY_ALL_MOST:
-            raise Error(told)
+            raise Error(DIVIDED_BY_ALL % (self.run.global_batch, samples))
         if told and not by_all and told not in self.told:
             self.told.add(told)
             self.run.say(told)
