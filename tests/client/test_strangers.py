@@ -26,6 +26,8 @@ PROGRAMS = {
     "class_weights": (32, 2e-5),
     "closure_step": (32, 2e-5),
     "early_stopping": (96, 2e-6),
+    "forward_forward": (32, 2e-5),
+    "fractional_schedule": (32, 2e-5),
     "functional": (24, 2e-5),
     "gan": (96, 2e-5),
     "gan_lists": (32, 2e-5),
@@ -142,6 +144,18 @@ def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
                              variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
     assert 'msg="goes on"' in done.stderr
     assert bit_identical(results) and difference(results[0], alone) < off
+
+
+def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_programs,
+                                                                         run_programs, tmp_path):
+    """The new process's loop counts from 0, and its loader is as long as what is left."""
+    name = "fractional_schedule"
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    done, results = on_ranks(torch_programs, name, tmp_path / "sync", [20, 12], {"type": "sync"},
+                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    assert "epoch 2 goes on behind the first 1 of its 3 batches" in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
 
 # the second of a step's two passes; the second and third of three, of which two precede one step

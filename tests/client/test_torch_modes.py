@@ -163,4 +163,5 @@ def test_a_schedule_by_batches_is_where_the_run_is_however_many_a_node_makes(tor
         "every second [0, 1, 1, 2]",
         "one after the other [0, 1, 1, 2, 2, 3, 3, 4]",
         "after the loop 5",
+        "by fractions [0.0, 0.25, 0.5, 0.75, 1.25, 1.5, 1.75, 2.0]",
     ]

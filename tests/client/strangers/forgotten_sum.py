@@ -1,5 +1,5 @@
-"""A loss that is a sum, in one of the ways in which programs write it (TEST_SUM), without
-`reduction="sum"`."""
+"""A loss that is no mean over samples, in one of the ways in which programs write it (TEST_SUM),
+or one that looks like it; without `reduction="sum"`."""
 import os
 
 import torch
@@ -15,6 +15,7 @@ x = torch.randn(96, 6)
 y = x[:, :2].clone()
 loader = DataLoader(TensorDataset(x, y), batch_size=BATCH)
 model = nn.Linear(6, 2)
+model.log_weight = nn.Parameter(torch.zeros(()))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 model, optimizer, loader = evenstep.prepare(model, optimizer, loader)
 penalty = 0.0
@@ -28,6 +29,15 @@ for epoch in range(3):
             "rows": lambda: ((out - targets) ** 2).sum() / len(inputs),
             "penalty": lambda: F.mse_loss(out, targets) + 1e-3 * model.weight.abs().sum(),
             "stacked": lambda: torch.stack([F.mse_loss(out, targets), out.abs().mean()]).sum(),
+            "norm of parameters": lambda: F.mse_loss(out, targets) + 1e-3 * model.weight.norm(),
+            "learned weight": lambda: (F.mse_loss(out, targets) * torch.exp(-model.log_weight)
+                                       + model.log_weight),
+            "two means": lambda: (F.mse_loss(out, targets, reduction="sum") / len(inputs)
+                                  + (out ** 2).sum() / out.numel()),
+            "root": lambda: torch.sqrt(F.mse_loss(out, targets)),
+            "flooded": lambda: (F.mse_loss(out, targets) - 0.1).abs() + 0.1,
+            "norm": lambda: torch.linalg.norm(out - targets),
+            "deviation": lambda: F.mse_loss(out, targets) - 1e-3 * out.std(),
             "quotient": lambda: 1 - 2 * (out * targets).sum() / (out.abs() + targets.abs()).sum(),
         }[os.environ["TEST_SUM"]]()
         optimizer.zero_grad()

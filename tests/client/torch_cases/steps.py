@@ -264,6 +264,8 @@ def paced_schedules(output):
     passes.run = SimpleNamespace(workers=2, global_batch=32)
     schedules.watch(passes, 2)
 
+    passes.place = SimpleNamespace(passed=lambda: 0)
+
     def told(starts, every=1, count=16, made=None):
         opt = torch.optim.SGD([param], 0.1)
         make = made or (lambda: torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=4))
@@ -289,3 +291,12 @@ def paced_schedules(output):
     print("one after the other", at)
     schedule.step()
     print("after the loop", schedule.last_epoch)
+    opt, at = torch.optim.SGD([param], 0.1), []
+    schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(opt, 4)
+    for epoch in 0, 1:
+        for i in range(4):
+            passes.slice = SimpleNamespace(epoch=epoch, start=16 * i, count=16, step_count=0)
+            passes.batches += 1
+            schedule.step(epoch + (i + epoch) / 2)
+            at.append(schedule.T_cur)
+    print("by fractions", at)

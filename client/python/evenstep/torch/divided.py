@@ -10,6 +10,7 @@ nodes is that of the whole batch. A loss that torch.compile made has no such gra
                              ├─ div ─ sum          divided by what the program says
                              ├─ mean ─ index       divided by the rows that were chosen
                              ├─ mean, MSE, …       divided by the samples
+                             ├─ root, log … ─ mean no mean over samples, nor is max or norm
                              └─ sum                divided by nothing: the loss is a sum
 """
 
@@ -37,6 +38,14 @@ _VALUE_BY_VALUE |= {"LogBackward", "ClampBackward", "ClampMinBackward", "SelectB
 _VALUE_BY_VALUE |= {"UnsafeViewBackward", "UnsqueezeBackward", "SoftplusBackward"}
 _VALUE_BY_VALUE |= {"ReshapeAliasBackward", "TBackward", "ExpandBackward"}
 _CHOOSES = {"IndexBackward", "MaskedSelectBackward"}
+# of one number
+_CURVES = {"PowBackward", "AbsBackward", "SqrtBackward", "RsqrtBackward", "ReciprocalBackward"}
+_CURVES |= {"ExpBackward", "LogBackward", "Log1PBackward", "Log2Backward", "Log10Backward"}
+_CURVES |= {"ClampBackward", "ClampMinBackward", "ReluBackward", "SoftplusBackward"}
+_CURVES |= {"TanhBackward", "SigmoidBackward"}
+# of many numbers, which are no mean of what each of them gives
+_EXTREMES = {"MaxBackward", "MinBackward", "MedianBackward", "StdBackward", "VarBackward"}
+_EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward"}
 _NODES_MOST = 32
 _DEPTH_MOST = 8
 _BY_ALL_MOST = 3  # by chance it may be once
@@ -50,6 +59,12 @@ RATIO = (
     "the loss is a quotient of two sums over the batch, as a Dice loss: each node has that of its "
     "own samples, and their mean is not the loss of the whole batch; a loss for each sample, of "
     "which the mean is taken, is the same on any number of nodes"
+)
+CURVED = (
+    "the loss is the root, the norm, the maximum or another function of all samples of the batch "
+    "that is no mean over them: each node has that of its own samples, and their mean is not the "
+    "loss of the whole batch; a mean square error is the same on any number of nodes, and its root "
+    "is not"
 )
 IS_SUM = (
     "the loss is a sum over the samples of the batch, and not their mean: "
@@ -143,17 +158,23 @@ class _Found:
         self.samples = samples
         self.totals = []  # what its parts were divided by; None: by the samples
         self.sums = 0  # parts that nothing divides
-        self.ratio = self.by_program = False
-        nodes, seen = [(loss.grad_fn, None, False)], 0
+        self.ratio = self.curved = self.by_program = False
+        nodes, seen = [(loss.grad_fn, None, False, False)], 0
         while nodes and seen < _NODES_MOST:
             seen += 1
             nodes += self._look(*nodes.pop())
 
-    def _look(self, node, divisor, scaled):
-        """The nodes behind it; divisor: the nearest tensor or number by which they are divided."""
+    def _look(self, node, divisor, scaled, curved):
+        """The nodes behind it; divisor: the nearest tensor or number by which they are divided;
+        curved: a function that is not linear stands before it."""
         role = _role(node)
         if role is _THROUGH:
-            return self._behind(node, _kind(node), divisor, scaled)
+            return self._behind(node, _kind(node), divisor, scaled, curved)
+        if role == ():
+            return self._take_curve(node)
+        self.curved = self.curved or (curved and not _of_parameters(node))
+        if curved:
+            return ()
         if role is _SUMS:
             self._take_sum(node, divisor, scaled)
         elif role is _DIVIDES or role is _MEANS:
@@ -165,7 +186,15 @@ class _Found:
                 self.totals.append(node if role is _DIVIDES else _chosen(node))
         return ()
 
-    def _behind(self, node, kind, divisor, scaled):
+    def _take_curve(self, node):
+        kind = _kind(node)
+        if kind in _EXTREMES:
+            self.curved = self.curved or not all(map(_of_parameters, _inputs(node)))
+        elif kind in _CURVES and hasattr(node, "_input_metadata") and _shape_out(node) == ():
+            return [(n, None, False, True) for n in _inputs(node)]
+        return ()
+
+    def _behind(self, node, kind, divisor, scaled, curved):
         inputs = _inputs(node)
         if kind == "DivBackward" and len(inputs) == 2:
             self.ratio = self.ratio or not any(map(_of_parameters, inputs))
@@ -176,7 +205,7 @@ class _Found:
             divisor = by if by is not None and one else divisor
         elif kind == "MulBackward":
             scaled = True  # by a factor of the program's own, or a scaler's
-        return [(n, divisor, scaled) for n in inputs]
+        return [(n, divisor, scaled, curved) for n in inputs]
 
     def _take_sum(self, node, divisor, scaled):
         if not _is_over_samples(node, self.samples):
@@ -212,9 +241,10 @@ def counted_by(loss, samples, whole):
     totals = {_number(total, samples) for total in found.totals}
     if found.sums and not totals:
         raise Error(IS_SUM)
-    if len(totals) > 1:
-        return None, SEVERAL_MEANS
-    told = RATIO if found.ratio else None
+    if len(totals) > 1:  # of pixels and of latent numbers, so many a sample, they are one
+        alike = all(total % samples == 0 for total in totals)
+        return None, None if alike else SEVERAL_MEANS
+    told = RATIO if found.ratio else CURVED if found.curved else None
     if found.by_program and totals == {float(whole)} and samples < whole:
         told = DIVIDED_BY_ALL
     return (None if totals <= {float(samples)} else totals.pop()), told

@@ -228,7 +228,8 @@ class Loader:
     def passed(self):
         """Batches of the epoch that a process before this one has done."""
         place = self.stream.steps.place
-        if self.run.resumed and not self.run.on_start and self.stream.coming():
+        asks = self.run.resumed and not self.run.on_start and not place.has_entered()
+        if asks and self.stream.coming():  # not within a loop, whose next slice may be far
             place.enter_epoch()
         return place.passed()
 
@@ -326,6 +327,14 @@ class Loader:
         """Batches that a process before this one has done, of a step that it had not made."""
         place = self.stream.steps.place
         place.enter_epoch()
+        if place.passed() and not self.stream.steps.batches:
+            self.run.say(
+                "epoch %d goes on behind the first %d of its %d batches, so enumerate(loader) "
+                "counts those that are left: a rate that the program computes by such a counter "
+                "differs from that of the program alone until the epoch ends; a schedule has the "
+                "right one"
+                % (self.stream.epoch + 1, place.passed(), self.of_an_epoch())
+            )
         while place.replays:
             place.replays -= 1
             yield from self._spare(GHOST)

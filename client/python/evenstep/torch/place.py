@@ -124,9 +124,13 @@ class Place:
         """A loop begins, and the slice that it begins with is here."""
         self.settle()
         piece = self.stream.first()
-        if piece is not None and piece.step_count and self.length:
-            at = self._index(piece) % self.length
+        if piece is not None and self.length:
+            at = self._index(piece) % self.length if piece.step_count else 0
             self._passed = piece.epoch, max(0, at - self.replays)
+
+    def has_entered(self):
+        """A loop over this epoch has begun, or somebody has asked before it."""
+        return self._passed[0] == self.stream.epoch
 
     def passed(self):
         """Batches of the epoch that its loop does not give, since a process before this one made

@@ -7,8 +7,12 @@ reach its end. So `scheduler.step()` between two batches moves the schedule to w
 as many steps as a run on one machine would have made by then, none, one or several. A program that
 steps it every second batch gets half of these.
 
-A step after the loop, for each epoch, is what it always was; so is one with an argument, and every
-one where all nodes make their steps together.
+`scheduler.step(epoch + i / len(loader))` says itself where it is, by the batches that this
+process's loop has had. After a restart within an epoch these are fewer than the run has made, and
+under a server they are this node's own: the schedule moves to where the run is here, too.
+
+A step after the loop, for each epoch, is what it always was, and so is every other one where all
+nodes make their steps together.
 """
 
 import functools
@@ -39,6 +43,7 @@ class _Watch:
         self.passes, self.length = passes, length
         self.paces = weakref.WeakKeyDictionary()
         self.inside = False
+        self.first = -1, 0  # an epoch, and which of this process's batches its loop began with
 
     def steps(self, scheduler):
         """How often the schedule steps for this call."""
@@ -53,6 +58,31 @@ class _Watch:
             self.paces[scheduler] = _Pace(*now)
         return self.paces[scheduler].due(*now)
 
+    def place(self, scheduler, told):
+        """What `told`, the argument of a step, is in the run's own epochs: the same unless it is
+        that of the loop's i-th batch, or of what follows it."""
+        piece, n = self.passes.slice, self.length
+        if piece is None or self.passes.spare or not n or not isinstance(told, float):
+            return told
+        if piece.epoch != self.first[0]:
+            self.first = piece.epoch, self.passes.batches
+        together = piece.step_count or self.passes.run.workers == 1
+        passed = self.passes.place.passed() if together else 0
+        if self.inside or (together and not passed) or not self._is_mine(scheduler):
+            return told
+        batch = self.passes.run.global_batch
+        now, then = piece.start / batch, (piece.start + piece.count) / batch
+        i = self.passes.batches - self.first[1]
+        if together:  # each node's slice is a part of one global batch
+            now, then = int(now), int(now) + 1
+            i = now - passed
+        for ith, at in (i, now), (i + 1, then):
+            for length in n, n - passed:
+                epoch = told - ith / length
+                if abs(epoch - round(epoch)) < 1e-6:
+                    return round(epoch) + min(at, n) / n
+        return told
+
     def _is_mine(self, scheduler):
         """Whether its optimizer steps the model."""
         groups = getattr(scheduler.optimizer, "param_groups", ())
@@ -62,6 +92,7 @@ class _Watch:
         @functools.wraps(step)
         def step_at_pace(scheduler, *args, **kwargs):
             count = 1 if args or kwargs else self.steps(scheduler)
+            args = [self.place(scheduler, told) for told in args]
             was, self.inside = self.inside, True
             try:
                 for _ in range(count):
