@@ -193,7 +193,7 @@ def one_step(w, s, optimizer):
 
 
 def seen_file(rank):
-    return os.path.join(os.environ["EVENSTEP_OUTPUT"], f".seen-{rank}")
+    return os.path.join(ARGS.seen or os.environ["EVENSTEP_OUTPUT"], f".seen-{rank}")
 
 
 def note(rank, s):
@@ -325,6 +325,7 @@ if __name__ == "__main__":
                         help="this rank changes parameters after step --after, beside its "
                         "optimizer; -2: all do")
     parser.add_argument("--state", action="store_true")
+    parser.add_argument("--seen", help="the folder of its list of samples; that of its results")
     parser.add_argument("--fault")
     parser.add_argument("--gate", help="the fault `rank` waits until this file is there")
     parser.add_argument("--hold", help="later slices than that of the fault wait for this file")

@@ -24,7 +24,7 @@ bool agenda_evaluate(struct agenda *a, int64_t applied, int64_t step)
 {
     int64_t n = boundaries(a, applied, step);
     bool due = n > a->evaluations;
-    a->evaluations = n;
+    a->evaluations = due ? n : a->evaluations; /* lost samples may come again behind it */
     return due;
 }
 

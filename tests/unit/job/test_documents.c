@@ -228,6 +228,8 @@ static void a_plan_tells_whether_a_lost_worker_ends_it(void **state)
     spec.strategy.type = CAT_STRATEGY_HIER_SGD;
     assert_true(plan_outlives_worker(p, &spec));
     spec.program.given = true;
+    assert_true(plan_outlives_worker(p, &spec));
+    spec.strategy.type = CAT_STRATEGY_HPSGD;
     assert_false(plan_outlives_worker(p, &spec));
     spec.program.given = false;
     snprintf(spec.allreduce, sizeof spec.allreduce, "mpi");

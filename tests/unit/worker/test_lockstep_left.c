@@ -84,7 +84,7 @@ static int lose(struct run *x, int dead)
     for (int i = 0; i < W; i++) {
         struct rank *r = &x->ranks[i];
         if (i != dead) {
-            int rc = lockstep_lose(&r->l, &dead, 1, &err_);
+            int rc = lockstep_lose(&r->l, &dead, 1, NULL, 0, &err_);
             first = first == 1 ? rc : first;
             assert_int_equal(rc, first);
             comm_drop(&r->comm, &dead, 1, 1);
@@ -160,7 +160,7 @@ static void come_back(struct run *x, int dead)
     }
     enter(x, dead, &x->ranks[giver]);
     for (int i = 0; i < W; i++) {
-        OK(lockstep_lose(&x->ranks[i].l, NULL, 0, &err_));
+        OK(lockstep_lose(&x->ranks[i].l, NULL, 0, NULL, 0, &err_));
         comm_drop(&x->ranks[i].comm, NULL, 0, 2);
         lockstep_adopt(&x->ranks[i].l, 3, sizes);
         if (i == dead || (made && !further[i])) {

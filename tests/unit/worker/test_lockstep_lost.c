@@ -101,6 +101,21 @@ static void replicas_are_at_most_one_average_apart_however_many_steps_that_is(vo
     FAILS(verdict_decide(&v, of, left, 3, &err_), ERR_PEER, "worker 1 behind 0");
 }
 
+/* Of a group of users' programs, whose steps are not undone (docs/decisions/0080). */
+static void of_a_group_all_have_averaged_inside_it_or_none_has(void **state)
+{
+    (void)state;
+    static const int left[] = {0, 1, 2};
+    struct standing of[W] = {{.averages = 2, .group = 0, .group_averages = 1},
+                             {.averages = 2, .group = 0, .group_averages = 1},
+                             {.averages = 2, .group = 2, .group_averages = 3, .held = {12}}};
+    struct verdict v = {.members = {.n_lost = 1, .lost = {3}}};
+    OK(verdict_decide(&v, of, left, 3, &err_));
+    assert_int_equal(v.held[0], 12); /* by the one of its group */
+    of[1].group_averages = 2;
+    FAILS(verdict_decide(&v, of, left, 3, &err_), ERR_PEER, "workers 0 and 1 averaged inside");
+}
+
 /* ---- the replica ----------------------------------------------------------------------------- */
 
 static void fill(float *x, size_t n, unsigned seed)
@@ -461,6 +476,7 @@ int main(void)
         cmocka_unit_test(all_get_to_the_furthest_step_of_a_survivor),
         cmocka_unit_test(ranks_two_steps_apart_are_refused),
         cmocka_unit_test(replicas_are_at_most_one_average_apart_however_many_steps_that_is),
+        cmocka_unit_test(of_a_group_all_have_averaged_inside_it_or_none_has),
         cmocka_unit_test(a_lost_worker_leaves_its_group_and_a_lower_one_moves_the_others_up),
         cmocka_unit_test(all_is_as_it_was_at_the_average),
         cmocka_unit_test(steps_without_samples_are_undone_too),

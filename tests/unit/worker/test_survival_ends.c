@@ -23,7 +23,7 @@ static struct place *stand_between_averages(int rank, float value)
 static void step_alone(struct place *p)
 {
     begin_step(p);
-    survival_count(p->s);
+    OK(survival_count(p->s, &err_));
     lockstep_done(&p->l);
     struct row row = {.step = p->l.at.step, .batch = (int)p->work.slice.count};
     survival_told(p->s, &row);

@@ -283,7 +283,9 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     s->weight += w->weight;
     s->samples += (double)l->slice.count;
     s->done++;
-    survival_count(s->survival);
+    if ((rc = survival_count(s->survival, e)) < 0) {
+        return rc;
+    }
     lockstep_done(l);
     int64_t step = l->at.step;
     if ((rc = end_step(s, e)) < 0 && ((rc = recover(s, rc, e)) < 0 || l->at.step < step)) {

@@ -167,16 +167,27 @@ static int check_room(const struct lockstep *l, const struct slice *left, int n,
     return 0;
 }
 
-int lockstep_lose(struct lockstep *l, const int *lost, int n, struct err *e)
+/* No step follows. That the run has made all is no reason where some of them count no more. */
+static bool is_last(const struct lockstep *l, int n_done)
+{
+    bool missing = n_done > 0 && cursor_done(&l->at.cursor);
+    return !l->under_way && !missing && (l->at.stop || l->at.pause || lockstep_over(l));
+}
+
+int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice *done, int n_done,
+                  struct err *e)
 {
     struct advance *a = &l->advance;
-    if (!l->under_way && (l->at.stop || l->at.pause || lockstep_over(l))) {
-        return 0; /* no step follows */
+    if (is_last(l, n_done)) {
+        return 0;
     }
-    struct slice *left = calloc((size_t)a->room * (size_t)n + 1, sizeof *left);
-    int taken = 0;
+    struct slice *left = calloc((size_t)a->room * (size_t)n + (size_t)n_done + 1, sizeof *left);
+    int taken = n_done;
     if (!left) {
         return err_set(e, ERR_MEMORY, "cannot take a lost worker's slices: memory ran out");
+    }
+    for (int i = 0; i < n_done; i++) {
+        left[i] = done[i];
     }
     if (!l->under_way) {
         move_on(l); /* as those have done who began it */

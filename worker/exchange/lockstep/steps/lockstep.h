@@ -173,9 +173,11 @@ void advance_release(struct lockstep *l);
 /* The next step of the ring is under way: *out is this rank's part, and the parts after it. */
 void advance_take(struct lockstep *l, struct work *out);
 /* With rank_env.ahead: workers that are lost take no part in the step under way, nor in those that
- * were cut in advance; their samples come again in steps that are cut from now on. ERR_PEER: there
- * is none in that epoch, whose end the programs know already. */
-int lockstep_lose(struct lockstep *l, const int *lost, int n, struct err *e);
+ * were cut in advance; their samples come again in steps that are cut from now on, and so do those
+ * of done[n_done], parts of steps before. ERR_PEER: there is none in that epoch, whose end the
+ * programs know already. */
+int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice *done, int n_done,
+                  struct err *e);
 /* The steps that were cut and not taken, as bytes, for a worker that comes back; the caller
  * releases *out. */
 int advance_write(const struct lockstep *l, struct own_state *out, struct err *e);

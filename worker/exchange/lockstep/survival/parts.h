@@ -1,6 +1,7 @@
 /* The files of survival.h:
  *
  *   survival.c    what is noted while all is well, and what is done after a loss or a return
+ *   onward.c      the same where replicas keep their steps between averages
  *   talk.c        words with the keeper, and what one worker gives to another
  *   hand_over.c   what a worker that comes back gets of the one that gives
  *   join.c        how a worker that comes back and the others reach each other
@@ -8,6 +9,7 @@
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_PARTS_H
 
+#include "worker/exchange/lockstep/survival/past.h"
 #include "worker/exchange/lockstep/survival/survival.h"
 
 /* What a giver tells with what it gives: words of the last step and of its evaluation. */
@@ -19,11 +21,32 @@ struct gift {
     double test_loss, test_accuracy;
 };
 
+/* What a giver has agreed with the others by its last average. */
+struct agreed {
+    int32_t version, next_version;
+    int32_t sizes[SPEC_WORKERS], next_sizes[SPEC_WORKERS];
+};
+
+/* Who is lost, for the next exchange of all that this rank comes to. */
+struct loss {
+    bool due;
+    struct members members;
+    int32_t newly[COMM_GENERATIONS], n_newly; /* [n_newly] those of them that had a part before */
+    int64_t held[COMM_GENERATIONS]; /* [n_newly] what they had up to that step is in a replica */
+    int32_t version, sizes[SPEC_WORKERS];
+};
+
 struct survival {
     struct lockstep *l;
     struct gradients *g;
     bool sums;              /* gradients keep their sums: a step is summed again, not computed */
     struct rollback *back;  /* all go back to the last average; owned; NULL: they do not */
+    struct past *past;      /* replicas keep their steps, and `back` what all had last; owned */
+    enum meeting meeting;   /* with it, as all here: the exchange that this rank makes */
+    int64_t grouped;        /* the last step that the group has averaged since; 0: none */
+    int32_t group_averages; /* since then, too */
+    struct loss loss;
+    struct undone undone;   /* that was not told yet */
     struct members members; /* since the last verdict */
     struct tally *made;     /* [workers] in this attempt, by the step that all stand at; owned,
                            with those behind it: */
@@ -45,6 +68,22 @@ struct survival {
 /* Is this rank among the members that the keeper named last, and has the coordinator declared its
  * process lost? */
 bool survival_is_lost(const struct survival *s, int rank);
+
+/* Takes part in no other round than this one from now on. */
+void survival_take_members(struct survival *s, const struct members *m);
+/* What the sums of an average say besides sizes. */
+void survival_take_words(struct survival *s);
+/* All have averaged. */
+void survival_begin_interval(struct survival *s);
+/* The evaluation of the verdict's step: this rank lacks it, or may have to tell it. */
+int survival_take_evaluation(struct survival *s, const struct verdict *v, bool behind,
+                             struct err *e);
+
+/* ---- onward.c -------------------------------------------------------------------------------- */
+/* Does as the keeper has decided, where replicas keep their steps. */
+int survival_go_onward(struct survival *s, const struct verdict *v, struct err *e);
+/* Adds what this rank knows of its group to what it answers. */
+void survival_tell_group(struct survival *s);
 
 /* ---- talk.c ---------------------------------------------------------------------------------- */
 /* The keeper's next word, into s->heard. Blocks for as long as others compute. */

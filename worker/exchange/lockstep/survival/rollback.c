@@ -136,16 +136,35 @@ static void take_back(struct rollback *b)
     b->told = b->told_next = (struct told){0};
 }
 
-int rollback_return(struct rollback *b, struct err *e)
+static int put_back(const struct rollback *b, struct err *e)
 {
-    struct rank_env *env = b->l->env;
-    struct dev_replica *r = env->replica;
+    struct dev_replica *r = b->l->env->replica;
     int rc = 0;
     for (int i = 0; i < BLOCKS && rc >= 0; i++) {
         size_t n = r->count[blocks[i]];
         memcpy(r->host[blocks[i]], kept(b, i), n * sizeof(float));
         rc = n > 0 ? r->dev->ops->store(r, blocks[i], 0, n, e) : 0;
     }
+    return rc;
+}
+
+int rollback_take(struct rollback *b, struct err *e)
+{
+    b->mark = b->next = b->l->at;
+    b->averages++;
+    return put_back(b, e);
+}
+
+float *rollback_kept(const struct rollback *b, enum dev_block which, size_t *n)
+{
+    int i = which == DEV_PARAMS ? 0 : which == DEV_OPTIM ? 1 : 2;
+    *n = b->l->env->replica->count[which];
+    return kept(b, i);
+}
+
+int rollback_return(struct rollback *b, struct err *e)
+{
+    int rc = put_back(b, e);
     if (b->l->at.checkpoint && !b->mark.checkpoint) { /* agreed since, and not made yet */
         b->l->asked_checkpoint = true;
     }

@@ -44,6 +44,10 @@ void rollback_evaluated(struct rollback *b);
 void rollback_round_ended(struct rollback *b);
 void rollback_landed(struct rollback *b, const float *w, const float *sum);
 void rollback_keep_stats(struct rollback *b);
+/* Where replicas keep their steps (past.h): the average that is kept, or was received where it is
+ * kept, [*n] floats; and the latter becomes the replica, where `l` stands. */
+float *rollback_kept(const struct rollback *b, enum dev_block which, size_t *n);
+int rollback_take(struct rollback *b, struct err *e);
 /* A row was told. */
 void rollback_count(struct rollback *b, const struct row *row);
 /* The replica and `l` are again as they were kept. */

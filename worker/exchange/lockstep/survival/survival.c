@@ -55,6 +55,7 @@ void survival_free(struct survival *s)
         s->l->env->comm->changed = NULL;
         survival_listen_no_more(s);
         rollback_free(s->back);
+        past_free(s->past);
         free(s->made);
         free(s);
     }
@@ -108,11 +109,18 @@ static void forget_interval(struct survival *s, bool made)
     memset(s->launched, 0, bytes);
 }
 
-void survival_count(struct survival *s)
+void survival_begin_interval(struct survival *s)
+{
+    past_forget(s->past);
+    s->grouped = s->group_averages = 0;
+}
+
+int survival_count(struct survival *s, struct err *e)
 {
     if (s) {
         count_step(s, s->since);
     }
+    return s ? past_add(s->past, e) : 0;
 }
 
 void survival_told(struct survival *s, const struct row *row)
@@ -127,6 +135,7 @@ void survival_averaged(struct survival *s, const float *words)
     if (s) {
         note(s, words);
         forget_interval(s, true);
+        survival_begin_interval(s);
         rollback_keep(s->back);
     }
 }
@@ -190,7 +199,7 @@ static int use_sums(struct survival *s, const struct survival_step *step, struct
     return rc;
 }
 
-static void take_words(struct survival *s)
+void survival_take_words(struct survival *s)
 {
     struct lockstep *l = s->l;
     l->at.stop = s->said.stop;
@@ -210,7 +219,7 @@ static int end_step(struct survival *s, const struct survival_step *step, struct
     } else {
         count_step(s, s->made);
         lockstep_done(l);
-        take_words(s);
+        survival_take_words(s);
     }
     struct row row = lockstep_row(l, step->work, NULL, step->compute_s, step->ready);
     row.loss = (float)(s->said.loss / n);
@@ -222,8 +231,8 @@ static int end_step(struct survival *s, const struct survival_step *step, struct
     return rc;
 }
 
-/* The evaluation of the verdict's step: this rank lacks it, or may have to tell it. */
-static int take_evaluation(struct survival *s, const struct verdict *v, bool behind, struct err *e)
+int survival_take_evaluation(struct survival *s, const struct verdict *v, bool behind,
+                             struct err *e)
 {
     struct lockstep *l = s->l;
     if (!v->evaluated || !(behind || v->first_changed)) {
@@ -251,7 +260,7 @@ static int end_interval(struct survival *s, const struct verdict *v, struct err 
                        (long long)step, (long long)v->step);
     }
     if (!s->back->by_rounds) { /* else they were agreed before that round's end */
-        take_words(s);
+        survival_take_words(s);
     }
     forget_interval(s, true);
     rollback_advance(s->back);
@@ -269,7 +278,7 @@ static int go_back(struct survival *s, const struct verdict *v, struct err *e)
     return rollback_return(s->back, e);
 }
 
-static void take_members(struct survival *s, const struct members *m)
+void survival_take_members(struct survival *s, const struct members *m)
 {
     struct comm *c = s->l->env->comm;
     comm_drop(c, m->lost, m->n_lost, m->round);
@@ -299,17 +308,17 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
         rc = end_step(s, step, e);
     }
     if (rc >= 0 && s->sums) {
-        rc = lockstep_lose(l, v->members.lost, v->members.n_lost, e);
+        rc = lockstep_lose(l, v->members.lost, v->members.n_lost, NULL, 0, e);
     } else if (rc >= 0 && !s->back) {
         lockstep_undo(l);
     }
     if (rc < 0) {
         return rc;
     }
-    take_members(s, &v->members);
+    survival_take_members(s, &v->members);
     lockstep_adopt(l, v->version, v->sizes);
     l->next_version = 0;
-    rc = take_evaluation(s, v, behind, e);
+    rc = survival_take_evaluation(s, v, behind, e);
     rollback_evaluated(rc < 0 ? NULL : s->back);
     return rc;
 }
@@ -326,7 +335,7 @@ static int do_as_decided(struct survival *s, const struct survival_step *step, s
     if (rc != GIVEN) {
         return rc < 0 ? rc : HEARD_QUESTION;
     }
-    rc = adopt(s, v, step, behind, e);
+    rc = s->past ? survival_go_onward(s, v, e) : adopt(s, v, step, behind, e);
     return rc < 0 ? rc : HEARD_VERDICT;
 }
 
@@ -397,19 +406,36 @@ struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
         s->give_up = give_up;
         s->give_up_ctx = ctx;
         s->back = rollback_new(l, by_rounds, e);
+        s->past = l->env->ahead > 0 ? past_new(l, e) : NULL;
     }
-    if (s && (!s->back || (l->env->comes_back && join(s, e) < 0))) {
+    if (s &&
+        (!s->back || (l->env->ahead > 0 && !s->past) || (l->env->comes_back && join(s, e) < 0))) {
         survival_free(s);
         return NULL;
     }
     return s;
 }
 
-/* What is left to do of the exchange that was given up, which began at step `at`. */
-static int recovered(const struct survival *s, const struct survival_step *step, int64_t at)
+/* Where an exchange begins that may be given up. */
+struct place {
+    int64_t step, averages;
+    bool evaluated;
+};
+
+static struct place stand_of(const struct survival *s)
 {
-    bool made = step ? s->l->at.step > at : s->l->at.evaluated_here;
-    return s->sums && !made ? RECOVERED_ONCE_MORE : RECOVERED;
+    return (struct place){s->l->at.step, s->back ? s->back->averages : 0, s->l->at.evaluated_here};
+}
+
+/* What is left to do of it. */
+static int recovered(const struct survival *s, const struct survival_step *step,
+                     const struct place *was)
+{
+    struct place is = stand_of(s);
+    bool made = s->past ? is.averages > was->averages || is.evaluated > was->evaluated
+                : step  ? is.step > was->step
+                        : is.evaluated;
+    return (s->sums || s->past) && !made ? RECOVERED_ONCE_MORE : RECOVERED;
 }
 
 int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e)
@@ -417,13 +443,13 @@ int survival_recover(struct survival *s, int rc, const struct survival_step *ste
     if (!s || rc != -ERR_CANCELLED || !has_changed(s)) {
         return rc;
     }
-    int64_t at = s->l->at.step;
+    const struct place was = stand_of(s);
     err_clear(e);
     rc = s->back ? s->give_up(s->give_up_ctx, e) : gradients_undo(s->g, e);
     if (rc < 0 || (rc = allreduce_cancel(&s->l->sums, e)) < 0 || (rc = follow(s, step, e)) < 0) {
         return rc;
     }
-    return rc == HEARD_VERDICT ? recovered(s, step, at)
+    return rc == HEARD_VERDICT ? recovered(s, step, &was)
                                : err_set(e, ERR_PEER, "the keeper has ended the run within a step");
 }
 

@@ -6,12 +6,12 @@
  *                      └──────────────────────────────────────────────────────┘
  *
  * The sums under way are cancelled, the keeper says from which step all go on (verdict.h), and the
- * ring is rebuilt without the lost worker, or with the one that has come back. Then there are three
+ * ring is rebuilt without the lost worker, or with the one that has come back. Then there are four
  * cases. Where a step can be computed
  * again, next() cuts the same samples by the new minibatches. Where a user's program computed the
  * gradients, the others sum them once more, and the lost worker's samples come in later steps.
  * Where replicas differ between averages, all return to the last average, or to the last round that
- * all have summed (rollback.h).
+ * all have summed (rollback.h); users' programs keep their steps, and average once more (past.h).
  * survivors.h is the keeper's half. Inside worker/exchange/lockstep only. */
 #ifndef WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_SURVIVAL_H
 #define WORKER_EXCHANGE_LOCKSTEP_SURVIVAL_SURVIVAL_H
@@ -42,13 +42,31 @@ void survival_note(struct survival *s, const float *words);
 /* Between these two a wait ends if a worker is lost or has come back. */
 void survival_watch(struct survival *s, bool on);
 
-/* For averages: a step of `l` was made, before lockstep_done(); its row was told; all have
- * averaged, by these sums of words, after lockstep_agree(); that average, or another one, was
- * evaluated. */
-void survival_count(struct survival *s);
+/* For averages: a step of `l` was made, before lockstep_done(): 0 or -ERR_MEMORY; its row was told;
+ * all have averaged, by these sums of words, after lockstep_agree(); that average, or another one,
+ * was evaluated. */
+int survival_count(struct survival *s, struct err *e);
 void survival_told(struct survival *s, const struct row *row);
 void survival_averaged(struct survival *s, const float *words);
 void survival_evaluated(struct survival *s);
+/* The same, where replicas keep their steps (past.h). An exchange is due; if this worker has come
+ * to the one before which the others go on without one that is lost, it does so too. */
+enum meeting {
+    MEETS_TO_AVERAGE,
+    MEETS_TO_SHOW, /* an average that changes no replica */
+    MEETS_TO_TELL, /* what was evaluated */
+    MEETS_GROUP
+};
+int survival_arrive(struct survival *s, enum meeting what, struct err *e);
+/* What all have averaged is in the replica, to be shown; or what the group has, to stay. */
+void survival_shown(struct survival *s);
+void survival_grouped(struct survival *s);
+/* What lost workers had of this interval and comes again; since the last call. */
+struct undone {
+    double samples, of_group; /* of all; of this rank's group since it has averaged last */
+    bool shared;              /* what the group has averaged counts for those of it that are left */
+};
+struct undone survival_take_undone(struct survival *s);
 /* By rounds: see rollback.h. */
 void survival_round_ended(struct survival *s);
 void survival_landed(struct survival *s, const float *w, const float *sum);

@@ -291,12 +291,23 @@ static void tell_change(struct survivors *s, int rank, int64_t step, bool gone)
     s->told[rank] = gone;
 }
 
+/* By those who have it: of a group that has averaged with it they are the only ones. */
+static struct tally most_made(const struct survivors *s, int nth)
+{
+    struct tally most = {0};
+    for (int i = 0; i < s->n_left; i++) {
+        const struct tally *one = &s->of[s->left[i]].lost[nth];
+        most = one->samples > most.samples ? *one : most;
+    }
+    return most;
+}
+
 static void tell_changes(struct survivors *s, const struct verdict *v)
 {
     for (int i = 0; i < s->members.n_lost; i++) {
         int rank = s->members.lost[i];
         if (!s->told[rank]) {
-            s->made[rank] = s->of[v->giver].lost[i];
+            s->made[rank] = most_made(s, i);
             tell_change(s, rank, v->step, true);
         }
     }

@@ -71,6 +71,7 @@ int survival_answer(struct survival *s, struct err *e)
     for (int i = 0; i < m->n_lost; i++) {
         mine->lost[i] = s->made[m->lost[i]];
     }
+    survival_tell_group(s);
     return say(s, SAYS_STANDING, e);
 }
 
@@ -95,7 +96,7 @@ int survival_say_finished(struct survival *s, struct err *e)
         .round = s->members.round,
         .step = s->l->at.step,
         .evaluated = s->l->at.evaluated_here,
-        .digest = s->members.round > 0 && !s->sums
+        .digest = s->members.round > 0 && !s->sums && !s->past
                       ? digest_of(s->l->env->replica, s->back && s->back->by_rounds)
                       : 0,
     };
@@ -132,7 +133,10 @@ static int list_floats(const struct survival *s, enum which_sum which, struct fl
     for (int i = 0; i < SUM_PARTS && s->sums; i++) {
         out[i].at = gradients_sum_part(s->g, which, i, &out[i].n);
     }
-    for (int i = 0; i < BLOCKS && !s->sums; i++) {
+    for (int i = 0; i < BLOCKS && s->past; i++) {
+        out[i].at = rollback_kept(s->back, blocks[i], &out[i].n);
+    }
+    for (int i = 0; i < BLOCKS && !s->sums && !s->past; i++) {
         out[i] = (struct floats){r->host[blocks[i]], r->count[blocks[i]]};
     }
     return s->sums ? SUM_PARTS : BLOCKS;
@@ -168,12 +172,30 @@ int survival_pass(struct survival *s, int peer, bool give, void *data, size_t by
     return survival_wait_for_peer(s, &m, e);
 }
 
+static int pass_agreed(struct survival *s, int peer, bool give, struct err *e)
+{
+    struct lockstep *l = s->l;
+    struct agreed a = {.version = l->version, .next_version = l->next_version};
+    memcpy(a.sizes, l->sizes, sizeof a.sizes);
+    memcpy(a.next_sizes, l->next_sizes, sizeof a.next_sizes);
+    int rc = survival_pass(s, peer, give, &a, sizeof a, e);
+    if (rc == GIVEN && !give && s->meeting == MEETS_TO_AVERAGE) {
+        lockstep_adopt(l, a.version, a.sizes);
+        l->next_version = a.next_version;
+        memcpy(l->next_sizes, a.next_sizes, sizeof a.next_sizes);
+    }
+    return rc;
+}
+
 /* The gift, with the floats that the other one lacks. */
 static int pass_gift(struct survival *s, int peer, bool give, int behind, struct gift *gift,
                      struct err *e)
 {
-    return s->sums && behind != IS_BEHIND ? survival_pass(s, peer, give, gift, sizeof *gift, e)
-                                          : pass_floats(s, peer, give, gift, e);
+    if ((s->sums || s->past) && behind != IS_BEHIND) {
+        return survival_pass(s, peer, give, gift, sizeof *gift, e);
+    }
+    int rc = pass_floats(s, peer, give, gift, e);
+    return rc == GIVEN && s->past ? pass_agreed(s, peer, give, e) : rc;
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */
@@ -184,7 +206,7 @@ static int move_replica(struct survival *s, bool fetch, struct err *e)
     struct dev_replica *r = s->l->env->replica;
     const struct device_ops *ops = r->dev->ops;
     int rc = 0;
-    for (int i = 0; i < BLOCKS && rc >= 0 && !s->sums; i++) {
+    for (int i = 0; i < BLOCKS && rc >= 0 && !s->sums && !s->past; i++) {
         size_t n = r->count[blocks[i]];
         rc = n == 0  ? 0
              : fetch ? ops->fetch(r, blocks[i], 0, n, e)
@@ -196,7 +218,8 @@ static int move_replica(struct survival *s, bool fetch, struct err *e)
 int survival_give(struct survival *s, const struct verdict *v, struct err *e)
 {
     struct gift gift = s->said;
-    int rc = s->back ? rollback_return(s->back, e) : 0; /* what is given is the average */
+    bool returns = s->back && !s->past;
+    int rc = returns ? rollback_return(s->back, e) : 0; /* what is given is the average */
     if (rc < 0) {
         return rc;
     }

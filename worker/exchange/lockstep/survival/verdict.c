@@ -4,8 +4,37 @@
 /* Does `a` stand behind `b`? */
 static bool is_behind(const struct standing *a, const struct standing *b)
 {
-    return a->torn || a->is_new || a->step < b->step ||
+    return a->torn || a->is_new || a->step < b->step || a->averages < b->averages ||
            (a->step == b->step && a->evaluated < b->evaluated);
+}
+
+/* An average inside a group that only some of it have made cannot be made by the others. */
+static int check_groups(const struct standing *of, const int *left, int n, struct err *e)
+{
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < i; k++) {
+            const struct standing *a = &of[left[i]], *b = &of[left[k]];
+            if (a->group == b->group && a->averages == b->averages && !a->is_new && !b->is_new &&
+                a->group_averages != b->group_averages) {
+                return err_set(e, ERR_PEER,
+                               "a worker was lost while workers %d and %d averaged inside their "
+                               "group, and one of them has not ended that",
+                               left[k], left[i]);
+            }
+        }
+    }
+    return 0;
+}
+
+static void find_held(struct verdict *v, const struct standing *of, const int *left, int n)
+{
+    for (int i = 0; i < v->members.n_lost; i++) {
+        v->held[i] = 0;
+        for (int k = 0; k < n; k++) {
+            int64_t held = of[left[k]].held[i];
+            v->held[i] = held > v->held[i] ? held : v->held[i];
+        }
+    }
 }
 
 int verdict_decide(struct verdict *v, const struct standing *of, const int *left, int n,
@@ -31,10 +60,12 @@ int verdict_decide(struct verdict *v, const struct standing *of, const int *left
             return err_set(e, ERR_PEER, "worker %d is behind step %lld, and worker %d behind %lld",
                            giver, (long long)v->step, left[i], (long long)s->step);
         }
-        v->behind[left[i]] = s->is_new                      ? IS_NEW
-                             : !is_behind(s, &of[giver])    ? 0
-                             : s->torn || s->step < v->step ? IS_BEHIND
-                                                            : LACKS_EVALUATION;
+        bool lacks = s->torn || s->step < v->step || s->averages < of[giver].averages;
+        v->behind[left[i]] = s->is_new                   ? IS_NEW
+                             : !is_behind(s, &of[giver]) ? 0
+                             : lacks                     ? IS_BEHIND
+                                                         : LACKS_EVALUATION;
     }
-    return 0;
+    find_held(v, of, left, n);
+    return check_groups(of, left, n, e);
 }

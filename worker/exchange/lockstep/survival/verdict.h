@@ -54,6 +54,11 @@ struct standing {
     struct tally {
         int64_t steps, samples;
     } lost[COMM_GENERATIONS]; /* [n_lost] what they had made by then, in this attempt */
+    /* Where replicas keep their steps and are averaged inside groups: the first worker of this
+     * one's group, how often it has averaged since the last average over all, and the last step
+     * [n_lost] of each lost worker of the group that is in that; 0: none is. */
+    int32_t group, group_averages;
+    int64_t held[COMM_GENERATIONS];
 };
 
 struct worker_word {
@@ -85,7 +90,8 @@ struct verdict {
     int32_t first_changed; /* another one speaks for the workers since the last verdict */
     int32_t version;       /* of the assignment: */
     int32_t sizes[SPEC_WORKERS];
-    double best;                  /* score of the best artifact */
+    double best;                    /* score of the best artifact */
+    int64_t held[COMM_GENERATIONS]; /* [n_lost] the largest that those who are left tell */
     uint8_t behind[SPEC_WORKERS]; /* 0, IS_BEHIND, …; LACKS_EVALUATION: it has the step's result */
 };
 

@@ -1,0 +1,202 @@
+"""A worker with a user's program that is killed under a strategy that averages parameters
+(docs/decisions/0080): the others keep the steps that their programs have made, average without it,
+and compute its samples since the last average.
+
+Real processes and kill -9. Each program lists the samples of each of its steps; what the run must
+end at is computed here from these lists alone, step by step and average by average."""
+import json
+import secrets
+
+import numpy as np
+import pytest
+
+from service import Service, ranks_of, until
+from test_lost_worker import listen, open_gate, told
+from test_program import COUNTING, first_parameters, gradient
+
+SAMPLES, BATCH, EPOCHS, RATE = 2560, 64, 2, 1 / 32
+STEPS = SAMPLES // BATCH  # of an epoch
+
+
+@pytest.fixture(scope="module")
+def service():
+    nodes = ("a=cpu:1", "b=cpu:1", "c=cpu:1,slowdown=30", "d=cpu:1,slowdown=45")
+    with Service(nodes=nodes, options=["--allow-programs"]) as s:
+        yield s
+
+
+class Run:
+    """A job of such programs; `whom`: as test_lost_worker.run_program() has it."""
+
+    def __init__(self, service, strategy, *whom, ahead=1, after=3, point="begun", **spec):
+        self.service, self.strategy = service, strategy
+        self.gate = service.dir / f"gate-{secrets.token_hex(8)}"
+        self.seen = service.dir / f"seen-{secrets.token_hex(8)}"
+        self.seen.mkdir()
+        args = ["--samples", SAMPLES, "--batch", BATCH, "--rate", RATE, "--ahead", ahead, "--fault",
+                "rank", "--after", after, "--point", point, *whom, "--gate", self.gate,
+                "--everyone", "--state", "--pause", 0.004, "--seen", self.seen]
+        self.id = service.submit({
+            "program": {"command": ["/usr/bin/python3", str(COUNTING)],
+                        "args": [str(a) for a in args]},
+            "workers": 4, "epochs": EPOCHS, "strategy": strategy,
+            "batching": {"global_batch": BATCH, "policy": "equal"},
+            "checkpoint": {"every_steps": 5}, **spec})
+
+    def lines(self, rank):
+        """(epoch, samples) of each of its steps; of one that was made again the last."""
+        path = self.seen / f".seen-{rank}"
+        lines = map(json.loads, path.read_text().splitlines()) if path.exists() else []
+        return {number: (epoch, indices) for number, epoch, indices in lines}
+
+    def made(self, left):
+        """What each rank has made that counts: of the lost ones up to left[rank]."""
+        return [{n: line for n, line in self.lines(r).items() if n < left.get(r, 10**9)}
+                for r in range(4)]
+
+    def params(self, rank):
+        return np.array(json.loads(self.service.artifact(self.id, f"rank-{rank}.json"))["params"])
+
+
+def kill_it(run):
+    """The event that tells it."""
+    until("all ranks run", lambda: len(ranks_of(run.id)) == 5)
+    stream = listen(run.service, run.id)
+    open_gate(run.service, run.id, run.gate)
+    event = told(stream, "left")
+    stream.close()
+    return event
+
+
+def mean_of(replicas, weights):
+    return np.average(replicas, axis=0, weights=weights)
+
+
+class Ranks:
+    """What an averaging strategy does with replicas, weighted by samples. In a group, what all of
+    its ranks have averaged stays with those that are left."""
+
+    def __init__(self, groups):
+        self.groups = groups
+        self.shared = first_parameters().astype("f8")
+
+    def begin(self, there):
+        self.own = {r: self.shared.copy() for r in there}
+        self.since = {r: 0 for r in there}  # the group's average
+        self.before = {r: 0 for r in there}
+
+    def step(self, rank, samples):
+        if samples:
+            self.own[rank] -= RATE / len(samples) * gradient(samples)
+            self.since[rank] += len(samples)
+
+    def drop(self, rank):
+        """What it had since the average of its group counts no more."""
+        group = next(g for g in self.groups if rank in g)
+        mates = [r for r in group if r in self.own and r != rank]
+        total = sum(self.before[r] for r in (*mates, rank))
+        for r in mates:
+            self.before[r] = total / len(mates)
+        for of in (self.own, self.since, self.before):
+            del of[rank]
+
+    def average_groups(self):
+        for group in self.groups:
+            there = [r for r in group if r in self.own]
+            if len(there) > 1:
+                mean = mean_of([self.own[r] for r in there], [self.since[r] for r in there])
+                for r in there:
+                    self.own[r] = mean.copy()
+                    self.before[r] += self.since[r]
+                    self.since[r] = 0
+
+    def average(self):
+        there = sorted(self.own)
+        self.shared = mean_of([self.own[r] for r in there],
+                              [self.before[r] + self.since[r] for r in there])
+
+
+def averaged(made, strategy, left):
+    """The parameters that these steps give; left[rank]: the last step of it that counts."""
+    k1, k2 = strategy.get("k1", 10**9), strategy.get("k2") or strategy["k"]
+    size = strategy.get("group_size", 4)
+    ranks = Ranks([range(i, min(i + size, 4)) for i in range(0, 4, size)])
+    last = max(map(max, filter(None, made)))
+    for first in range(0, last + 1, k2):
+        ranks.begin([r for r in range(4) if left.get(r, 10**9) > first])
+        for step in range(first, min(first + k2, last + 1)):
+            for rank in list(ranks.own):
+                if left.get(rank) == step:
+                    ranks.drop(rank)
+                else:
+                    ranks.step(rank, made[rank].get(step, (0, []))[1])
+            if (step + 1) % k1 == 0 and (step + 1) % k2 and step < last:
+                ranks.average_groups()
+        ranks.average()
+    return ranks.shared
+
+
+def assert_each_once(made):
+    for epoch in range(EPOCHS):
+        seen = sorted(i for m in made for e, indices in m.values() if e == epoch for i in indices)
+        assert seen == list(range(SAMPLES)), f"of epoch {epoch}"
+
+
+def left_at(run, job, event, rank):
+    """The step of it that counts last, since the others have it: after so many samples."""
+    samples, at = 0, 0
+    for number, (_, indices) in sorted(run.lines(rank).items()):
+        if samples == job["workers"][rank]["samples"]:
+            break
+        samples, at = samples + len(indices), number + 1
+    return at
+
+
+def assert_counted(job, event, made):
+    assert job["attempt"] == 1 and job["restarts"] == 0
+    assert job["progress"]["samples"] == EPOCHS * SAMPLES
+    assert [w["samples"] for w in job["workers"]] == [
+        sum(len(indices) for _, indices in m.values()) for m in made]
+
+
+def assert_as_made(run, job, event):
+    rank = event["rank"]
+    left = {rank: left_at(run, job, event, rank)}
+    dead = job["workers"][rank]
+    assert dead["state"] == "left" and dead["updates"] == left[rank] >= event["step"]
+    made = run.made(left)
+    assert_counted(job, event, made)
+    assert_each_once(made)
+    expected = averaged(made, run.strategy, left)
+    ends = [run.params(r) for r in range(4) if r != rank]
+    for params in ends:
+        assert (params == ends[0]).all(), "the programs end with other parameters"
+        assert params == pytest.approx(expected, abs=2e-4)
+
+
+def lose(service, strategy, rank, **how):
+    run = Run(service, strategy, "--on", rank, **how)
+    event = kill_it(run)
+    assert (event["rank"], event["others"]) == (rank, 3)
+    assert event["message"] == f"{event['node']} left at step {event['step']}, 3 nodes go on"
+    job = service.wait(run.id, "succeeded")
+    assert_as_made(run, job, event)
+    return job, event
+
+
+@pytest.mark.parametrize("rank,k,ahead,after,point", [
+    (0, 4, 1, 5, "begun"), (1, 6, 2, 19, "half"), (2, 6, 5, 14, "after"), (3, 4, 1, 62, "before")])
+def test_the_others_keep_their_steps_and_compute_what_it_had(service, rank, k, ahead, after, point):
+    """Where k is 6, evaluations come between two averages."""
+    job, event = lose(service, {"type": "local-sgd", "k": k}, rank, ahead=ahead, after=after,
+                      point=point)
+    assert job["workers"][rank]["updates"] == event["step"] == after // k * k
+
+
+@pytest.mark.parametrize("rank,size,after,kept", [
+    (1, 2, 21, 20), (0, 2, 17, 16), (3, 4, 23, 22), (2, 1, 21, 16)])
+def test_what_its_group_has_averaged_with_it_counts(service, rank, size, after, kept):
+    """The last: there is nobody else in its group."""
+    job, event = lose(service, {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": size}, rank,
+                      after=after)
+    assert (job["workers"][rank]["updates"], event["step"]) == (kept, 16)

@@ -1,0 +1,221 @@
+/* A worker's half of going on without a lost one where its program keeps its steps between averages
+ * (worker/exchange/lockstep/survival/onward.c, past.c; docs/decisions/0080). With real programs:
+ * tests/integration/test_lost_averaged_program.py. */
+#include "worker_alone.h"
+
+enum { AHEAD = 2, SAMPLES = 160 };
+
+static int give_up(void *ctx, struct err *e)
+{
+    (void)e;
+    ((struct place *)ctx)->given_up++;
+    return 0;
+}
+
+/* Groups are {0, 1} and {2, 3}. */
+static struct place *stand_with_a_program(int rank, float value)
+{
+    static const int groups[W] = {0, 0, 1, 1};
+    const struct run_state from = {.cursor = {.samples = SAMPLES, .epochs = 2}, .best = -INFINITY};
+    struct place *p = stand(rank, value);
+    lockstep_release(&p->l);
+    p->env.ahead = AHEAD;
+    p->env.train_samples = SAMPLES;
+    lockstep_init(&p->l, &p->env, &from);
+    OK(comm_set_groups(&p->comm, groups, &err_));
+    p->s = survival_new_of_averages(&p->l, false, give_up, p, &err_);
+    assert_non_null(p->s);
+    return p;
+}
+
+static void make_step(struct place *p)
+{
+    begin_step(p);
+    OK(survival_count(p->s, &err_));
+    lockstep_done(&p->l);
+}
+
+static void average(struct place *p, float value)
+{
+    float words[64] = {0};
+    OK(survival_arrive(p->s, MEETS_TO_AVERAGE, &err_));
+    fill(p, value);
+    lockstep_agree(&p->l, words);
+    survival_averaged(p->s, words);
+}
+
+/* It comes to this exchange, in which rank 3 is lost. */
+static int meet(struct place *p, enum meeting what, const struct verdict *v)
+{
+    OK(survival_arrive(p->s, what, &err_));
+    ask(p, v->members.round);
+    say(p, v);
+    return survival_recover(p->s, -ERR_CANCELLED, NULL, &err_);
+}
+
+static void assert_cut_alike(struct place *a, struct place *b)
+{
+    begin_step(a);
+    begin_step(b);
+    assert_int_equal(a->l.slice.count, b->l.slice.count);
+    assert_int_equal(a->l.slice.start, b->l.slice.start);
+    assert_int_equal(a->l.at.applied, b->l.at.applied);
+    assert_memory_equal(a->l.counts, b->l.counts, W * sizeof *a->l.counts);
+}
+
+static void steps_stay_and_what_the_lost_one_had_of_them_comes_again(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *p = stand_with_a_program(1, 1), *as_it_was = stand(1, 5);
+    make_step(p);
+    average(p, 2);
+    make_step(p);
+    fill(p, 5);
+    dies(3);
+    struct verdict v = decides(1, 1, 0);
+    assert_int_equal(meet(p, MEETS_TO_AVERAGE, &v), RECOVERED_ONCE_MORE);
+    assert_int_equal(p->given_up, 1);
+    assert_same_replica(p, as_it_was);
+    const struct standing *at = &word(p, 0)->standing;
+    assert_true(at->step == 1 && at->averages == 2 && at->held[0] == 0);
+    assert_true(at->lost[0].steps == 1 && at->lost[0].samples == 3); /* not those since */
+    assert_true(p->undone[0] == 0 && p->l.at.step == 2 && p->l.at.applied == 32 - 3);
+    struct undone u = survival_take_undone(p->s);
+    assert_true(u.samples == 3 && u.of_group == 0 && !u.shared);
+    assert_true(survival_take_undone(p->s).samples == 0);
+    int64_t left = 0;
+    while (p->l.at.cursor.epoch == 0) {
+        begin_step(p);
+        assert_int_equal(p->l.counts[3], 0);
+        left += p->l.slice.count;
+        lockstep_done(&p->l);
+    }
+    assert_int_equal(left, SAMPLES - 32 + 3);
+    leave(p);
+    leave(as_it_was);
+}
+
+/* Rank 0 has averaged in the sum in which rank 3 died, and is two steps further. */
+static void who_lacks_an_average_gets_it_and_loses_the_worker_where_the_others_do(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *ahead = stand_with_a_program(0, 1), *behind = stand_with_a_program(1, 1),
+                 *as_averaged = stand(1, 7);
+    make_step(ahead);
+    make_step(behind);
+    average(ahead, 7);
+    make_step(ahead);
+    fill(ahead, 8);
+    fill(behind, 3);
+    dies(3);
+    struct verdict v = decides(1, 1, 0);
+    v.behind[1] = IS_BEHIND;
+    assert_int_equal(meet(ahead, MEETS_TO_AVERAGE, &v), RECOVERED_ONCE_MORE);
+    assert_int_equal(ahead->r.host[DEV_PARAMS][0], 8);
+    hand_on(ahead, behind);
+    assert_int_equal(meet(behind, MEETS_TO_AVERAGE, &v), RECOVERED);
+    assert_memory_equal(behind->r.host[DEV_PARAMS], as_averaged->r.host[DEV_PARAMS],
+                        behind->r.count[DEV_PARAMS] * sizeof(float));
+    assert_true(behind->l.at.step == 1 && survival_take_undone(behind->s).samples == 0);
+    begin_step(behind);
+    assert_int_equal(behind->l.counts[3], 3); /* it was cut so for rank 0 */
+    OK(survival_count(behind->s, &err_));
+    lockstep_done(&behind->l);
+    OK(survival_arrive(behind->s, MEETS_GROUP, &err_));
+    assert_true(survival_take_undone(behind->s).samples == 0);
+    OK(survival_arrive(behind->s, MEETS_TO_AVERAGE, &err_));
+    assert_true(survival_take_undone(behind->s).samples == 3);
+    assert_cut_alike(ahead, behind);
+    leave(ahead);
+    leave(behind);
+    leave(as_averaged);
+}
+
+static void an_average_to_be_shown_is_given_and_begins_no_interval(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *ahead = stand_with_a_program(0, 1), *behind = stand_with_a_program(1, 1);
+    make_step(ahead);
+    make_step(behind);
+    OK(survival_arrive(ahead->s, MEETS_TO_SHOW, &err_));
+    fill(ahead, 7);
+    survival_shown(ahead->s);
+    dies(3);
+    struct verdict v = decides(1, 1, 0);
+    v.behind[1] = IS_BEHIND;
+    assert_int_equal(meet(ahead, MEETS_TO_TELL, &v), RECOVERED_ONCE_MORE);
+    hand_on(ahead, behind);
+    assert_int_equal(meet(behind, MEETS_TO_SHOW, &v), RECOVERED);
+    assert_int_equal(behind->r.host[DEV_PARAMS][0], 7);
+    OK(survival_arrive(behind->s, MEETS_TO_TELL, &err_));
+    assert_true(survival_take_undone(ahead->s).samples == 3); /* of the step before, too */
+    assert_true(survival_take_undone(behind->s).samples == 3);
+    assert_cut_alike(ahead, behind);
+    leave(ahead);
+    leave(behind);
+}
+
+/* Rank 3 has averaged with rank 2 after the first of two steps, which counts. */
+static void what_a_group_has_averaged_with_the_lost_one_counts(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *mate = stand_with_a_program(2, 1), *other = stand_with_a_program(0, 1);
+    for (int i = 0; i < 2; i++) {
+        make_step(mate);
+        make_step(other);
+        if (i == 0) {
+            OK(survival_arrive(mate->s, MEETS_GROUP, &err_));
+            survival_grouped(mate->s);
+            survival_grouped(other->s);
+        }
+    }
+    dies(3);
+    struct verdict v = decides(1, 0, 0);
+    v.held[0] = 1;
+    assert_int_equal(meet(mate, MEETS_GROUP, &v), RECOVERED_ONCE_MORE);
+    assert_int_equal(meet(other, MEETS_TO_AVERAGE, &v), RECOVERED_ONCE_MORE);
+    const struct standing *at = &word(mate, 0)->standing;
+    assert_true(at->group == 2 && at->group_averages == 1 && at->held[0] == 1);
+    assert_true(at->lost[0].steps == 1 && at->lost[0].samples == 3);
+    at = &word(other, 0)->standing;
+    assert_true(at->group == 0 && at->held[0] == 0 && at->lost[0].steps == 0);
+    struct undone u = survival_take_undone(mate->s);
+    assert_true(u.samples == 0 && u.of_group == 3 && u.shared);
+    OK(survival_arrive(mate->s, MEETS_TO_AVERAGE, &err_));
+    assert_true(survival_take_undone(mate->s).samples == 3);
+    u = survival_take_undone(other->s);
+    assert_true(u.samples == 3 && u.of_group == 0 && !u.shared);
+    assert_cut_alike(mate, other);
+    leave(mate);
+    leave(other);
+}
+
+static void the_lost_one_of_the_last_interval_is_missing(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *p = stand_with_a_program(1, 1);
+    for (int i = 0; i < 20; i++) {
+        make_step(p);
+    }
+    dies(3);
+    struct verdict v = decides(1, 0, 0);
+    FAILS(meet(p, MEETS_TO_AVERAGE, &v), ERR_PEER, "whose end the programs know");
+    leave(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_stay_and_what_the_lost_one_had_of_them_comes_again),
+        cmocka_unit_test(who_lacks_an_average_gets_it_and_loses_the_worker_where_the_others_do),
+        cmocka_unit_test(an_average_to_be_shown_is_given_and_begins_no_interval),
+        cmocka_unit_test(what_a_group_has_averaged_with_the_lost_one_counts),
+        cmocka_unit_test(the_lost_one_of_the_last_interval_is_missing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* What a worker does with the keeper's verdict where its program has made steps that nobody takes
+ * back (past.h, docs/decisions/0080). Workers stop for each other in exchanges of all alone, so all
+ * stand before the same one, or some have made it and stand before the next one:
+ *
+ *      step      8    9    10   11   12   13   14   15   16
+ *      rank 0    █────┼────┼────┼────█────┼────┼────┼────╫     has average 12: gives it
+ *      rank 1    █────┼────┼────┼────╫                         gets it, and goes on to 16
+ *      rank 2    █────┼────┼────┼────╳                         is lost in that sum
+ *
+ * Rank 1 cuts the steps up to 16 as rank 0 did, with rank 2 among the workers. There both go on
+ * without it, and what it had of those steps is cut anew. Until then it counts as lost in nothing
+ * but who takes part in sums.
+ *
+ * Where workers average inside groups, they stop in those sums as well, and make them again of
+ * those that are left. What a lost one had before its group's last average is in the replicas of
+ * that group: it counts, for those of them that are left. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/exchange/lockstep/survival/parts.h"
+
+/* Up to the last average: the lost ones' are there already. */
+static void count_interval(struct survival *s)
+{
+    for (int i = 0; i < s->l->env->comm->workers; i++) {
+        s->made[i].samples += s->since[i].samples;
+        s->made[i].steps += s->since[i].steps;
+        s->since[i] = (struct tally){0};
+    }
+}
+
+/* What others have made of the exchange is there. */
+static int take_average(struct survival *s, struct err *e)
+{
+    struct lockstep *l = s->l;
+    if (s->meeting == MEETS_TO_AVERAGE) {
+        survival_take_words(s);
+        l->at.left = l->at.left || s->said.left;
+        l->at.evaluated_here = false;
+        count_interval(s);
+        survival_begin_interval(s);
+    }
+    return rollback_take(s->back, e);
+}
+
+/* ---- a group --------------------------------------------------------------------------------- */
+
+static bool is_mate(const struct survival *s, int rank)
+{
+    const struct comm *c = s->l->env->comm;
+    bool mate = false;
+    for (int i = 0; i < c->n_members[COMM_MINE]; i++) {
+        mate = mate || c->members[COMM_MINE][i] == rank;
+    }
+    return mate;
+}
+
+void survival_grouped(struct survival *s)
+{
+    if (s && s->past) {
+        s->grouped = s->l->at.step;
+        s->group_averages++;
+    }
+}
+
+void survival_tell_group(struct survival *s)
+{
+    struct standing *mine = &s->word.standing;
+    const struct members *m = &s->heard.members;
+    const struct comm *c = s->l->env->comm;
+    if (!s->past || s->is_new) {
+        return;
+    }
+    mine->group = c->n_members[COMM_MINE] > 0 ? c->members[COMM_MINE][0] : c->rank;
+    mine->group_averages = s->group_averages;
+    for (int i = 0; i < m->n_lost; i++) {
+        struct tally until, behind;
+        if (s->grouped > 0 && is_mate(s, m->lost[i])) {
+            past_count(s->past, m->lost[i], s->grouped, &until, &behind);
+            mine->held[i] = s->grouped;
+            mine->lost[i].samples += until.samples;
+            mine->lost[i].steps += until.steps;
+        }
+    }
+}
+
+/* ---- a loss ---------------------------------------------------------------------------------- */
+
+/* Those who have taken part since the last verdict. */
+static void note_loss(struct survival *s, const struct verdict *v)
+{
+    struct loss *loss = &s->loss;
+    *loss = (struct loss){.due = true, .members = v->members, .version = v->version};
+    memcpy(loss->sizes, v->sizes, sizeof loss->sizes);
+    for (int i = 0; i < v->members.n_lost; i++) {
+        int rank = v->members.lost[i];
+        struct tally until, behind;
+        if (members_lack(&s->members, rank)) {
+            continue;
+        }
+        if (is_mate(s, rank)) {
+            past_count(s->past, rank, v->held[i], &until, &behind);
+            s->undone.of_group += (double)behind.samples;
+            s->undone.shared = true;
+        }
+        loss->held[loss->n_newly] = v->held[i];
+        loss->newly[loss->n_newly++] = rank;
+    }
+}
+
+static void forget_work(struct survival *s)
+{
+    for (int i = 0; i < s->loss.n_newly; i++) {
+        int rank = s->loss.newly[i];
+        struct tally until, behind;
+        past_count(s->past, rank, s->loss.held[i], &until, &behind);
+        s->made[rank].samples += until.samples;
+        s->made[rank].steps += until.steps;
+        s->since[rank] = (struct tally){0};
+        s->l->at.applied -= behind.samples;
+        s->undone.samples += (double)behind.samples;
+    }
+}
+
+/* All others do so before the same exchange. */
+static int go_on_without(struct survival *s, struct err *e)
+{
+    struct loss *loss = &s->loss;
+    struct slice *done;
+    int n;
+    int rc = past_list(s->past, loss->newly, loss->held, loss->n_newly, &done, &n, e);
+    if (rc >= 0 &&
+        (rc = lockstep_lose(s->l, loss->members.lost, loss->members.n_lost, done, n, e)) >= 0) {
+        forget_work(s);
+        lockstep_adopt(s->l, loss->version, loss->sizes);
+        s->l->next_version = 0;
+        loss->due = false;
+    }
+    free(done);
+    return rc;
+}
+
+int survival_arrive(struct survival *s, enum meeting what, struct err *e)
+{
+    if (!s || !s->past) {
+        return 0;
+    }
+    s->meeting = what;
+    return s->loss.due && what != MEETS_GROUP ? go_on_without(s, e) : 0;
+}
+
+void survival_shown(struct survival *s)
+{
+    if (s && s->past) {
+        rollback_keep(s->back);
+    }
+}
+
+struct undone survival_take_undone(struct survival *s)
+{
+    struct undone u = s ? s->undone : (struct undone){0};
+    if (s) {
+        s->undone = (struct undone){0};
+    }
+    return u;
+}
+
+int survival_go_onward(struct survival *s, const struct verdict *v, struct err *e)
+{
+    int behind = v->behind[s->l->env->comm->rank];
+    int rc = behind == IS_BEHIND ? take_average(s, e) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    note_loss(s, v);
+    survival_take_members(s, &v->members);
+    if (!behind && s->meeting != MEETS_GROUP && (rc = go_on_without(s, e)) < 0) {
+        return rc;
+    }
+    bool here = s->l->at.step == s->back->mark.step; /* else the evaluation is one from before */
+    rc = here ? survival_take_evaluation(s, v, behind, e) : 0;
+    if (rc >= 0) {
+        rollback_evaluated(s->back);
+    }
+    return rc;
+}
