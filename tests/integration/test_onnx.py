@@ -18,6 +18,7 @@ from programs import BUILD, LOCAL, ROOT  # noqa: E402
 
 PRESETS = {"mlp": [28, 28, 1], "lenet5": [28, 28, 1], "cifar-quick": [32, 32, 3],
            "tf-cifar": [24, 24, 3], "resnet20": [32, 32, 3], "resnet18": [32, 32, 3]}
+SIZES = {"resnet18": (2, 3)}  # minibatch and test samples, of which each costs as ten of others do
 EVERY_KIND = {
     "input": [12, 10, 3],
     "layers": [
@@ -56,17 +57,17 @@ def checker():
     return python
 
 
-def trained(folder, model, shape):
+def trained(folder, model, shape, batch=8, tested=12):
     """The artifact of a short job on noise: parameters and running statistics are no defaults."""
     rng = np.random.default_rng(3)
     (folder / "noise").mkdir()
-    for name, n in (("", 32), ("test_", 12)):
+    for name, n in (("", 4 * batch), ("test_", tested)):
         np.save(folder / "noise" / f"{name}x.npy",
                 rng.standard_normal((n, *shape)).astype(np.float32))
         np.save(folder / "noise" / f"{name}y.npy", rng.integers(0, 5, n))
     job = {"name": "onnx", "model": model, "data": {"format": "npy", "path": "noise"},
            "augment": {}, "workers": 1, "epochs": 1, "seed": 2,
-           "optimizer": {"type": "sgd", "learning_rate": 0.01}, "batching": {"global_batch": 8}}
+           "optimizer": {"type": "sgd", "learning_rate": 0.01}, "batching": {"global_batch": batch}}
     (folder / "job.json").write_text(json.dumps(job))
     done = subprocess.run([BUILD / "evenstep-worker", "--local", folder / "job.json", "--roots",
                            folder, "--out", folder / "out"], env=LOCAL, capture_output=True,
@@ -84,7 +85,7 @@ def export(model, *options):
 def test_others_accept_it_and_compute_the_same(tmp_path, checker, name):
     model = PRESETS.get(name) and name or EVERY_KIND
     shape = PRESETS.get(name) or EVERY_KIND["input"]
-    artifact = trained(tmp_path, model, shape)
+    artifact = trained(tmp_path, model, shape, *SIZES.get(name, ()))
     done = export(artifact)
     assert done.returncode == 0, done.stderr
     x = np.load(tmp_path / "noise" / "test_x.npy")

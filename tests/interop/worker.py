@@ -48,12 +48,12 @@ def train(folder, name, job, timeout=600):
     return folder / name / "artifacts" / "model.safetensors"
 
 
-def outputs(folder, model, spec=None, timeout=600):
-    """(answer, outputs) of a model's file on the test part of folder/data."""
+def outputs(folder, model, spec=None, timeout=600, batch=8):
+    """(answer, outputs) of a model's file on the test samples of folder/data."""
     more = ["--spec", folder / f"{spec}.json"] if spec else []
     done = subprocess.run([BUILD / "evenstep-worker", "--evaluate", model, "--roots", folder,
-                           "--batch", "8", "--outputs", folder / "outputs.npy", *more], env=LOCAL,
-                          capture_output=True, text=True, timeout=timeout)
+                           "--batch", str(batch), "--outputs", folder / "outputs.npy", *more],
+                          env=LOCAL, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout), np.load(folder / "outputs.npy")
 
