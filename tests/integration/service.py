@@ -170,6 +170,7 @@ class Service:
         self.process, self.url = process, url
         self.token = (self.dir / "token").read_text().strip()
         self.http = requests.Session()
+        self.http.trust_env = False  # else it reads all variables and ~/.netrc for each request
         self.http.headers["Authorization"] = "Bearer " + self.token
 
     def wrap(self, command):
