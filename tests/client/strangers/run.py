@@ -20,7 +20,9 @@ def _values(models):
     values = {}
     for i, model in enumerate(models):
         if hasattr(model, "state_dict"):
-            named = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
+            # a Sequential of Keras that is built early holds its layers once more, as a Functional
+            named = {k.removeprefix("_functional."): v.detach().float().numpy()
+                     for k, v in model.state_dict().items()}
         else:
             named = {v.path: np.array(v) for v in model.trainable_variables}
         values.update({f"{i}.{k}".replace("/", "."): v for k, v in named.items()})
