@@ -262,9 +262,8 @@ def paced_schedules(output):
     passes = SimpleNamespace(slice=None, batches=0, spare=False)
     passes.blocks = SimpleNamespace(by_id={id(param): 0})
     passes.run = SimpleNamespace(workers=2, global_batch=32)
-    schedules.watch(passes, 2)
-
     passes.place = SimpleNamespace(passed=lambda: 0)
+    schedules.watch(passes, 2)
 
     def told(starts, every=1, count=16, made=None):
         opt = torch.optim.SGD([param], 0.1)

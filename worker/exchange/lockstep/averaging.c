@@ -122,7 +122,7 @@ static int find_next(struct averaging *s, struct work *out, struct err *e)
 static int recover(struct averaging *s, int rc, struct err *e)
 {
     if (!s->keeps && (rc = survival_recover(s->survival, rc, NULL, e)) >= 0) {
-        s->group_since = s->all_since = (struct interval){0};
+        averaging_begin_interval(s);
         s->average_loaded = false;
     }
     return rc;

@@ -33,6 +33,9 @@ struct averaging {
     bool average_loaded; /* the replica's blocks hold the average, `own` the replica */
 };
 
+/* All replicas are equal: nothing was taken since. */
+void averaging_begin_interval(struct averaging *s);
+
 /* All return 0 or more, or a negative error code with e set. */
 
 int averaging_of_group(struct averaging *s, struct err *e);

@@ -128,7 +128,7 @@ static int arrive(struct averaging *s, enum meeting what, struct err *e)
     return rc;
 }
 
-static void begin_interval(struct averaging *s)
+void averaging_begin_interval(struct averaging *s)
 {
     s->group_since = s->all_since = s->in_group = s->mine_in_group = (struct interval){0};
 }
@@ -199,7 +199,7 @@ static int average_once(struct averaging *s, const struct dev_result *r, double 
     if (s->l.env->weighed) {
         correct(s, true, since, lockstep_weighed(&s->l, words)[WORD_WEIGHT]);
     }
-    begin_interval(s);
+    averaging_begin_interval(s);
     lockstep_agree(&s->l, words);
     s->l.at.evaluated_here = false;
     if (moved && s->n_params > 0) { /* else there are no numbers */
@@ -219,7 +219,7 @@ int averaging_of_all(struct averaging *s, const struct dev_result *r, double ste
     while (rc >= 0 && (rc = average_once(s, r, step_seconds, e)) < 0 && s->keeps &&
            (rc = averaging_go_on(s, rc, e)) >= 0) {
         if (rc == RECOVERED) { /* the others have averaged */
-            begin_interval(s);
+            averaging_begin_interval(s);
             return 0;
         }
     }

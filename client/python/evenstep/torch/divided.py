@@ -190,7 +190,7 @@ class _Found:
         kind = _kind(node)
         if kind in _EXTREMES:
             self.curved = self.curved or not all(map(_of_parameters, _inputs(node)))
-        elif kind in _CURVES and hasattr(node, "_input_metadata") and _shape_out(node) == ():
+        elif kind in _CURVES and _shape_out(node) == ():
             return [(n, None, False, True) for n in _inputs(node)]
         return ()
 
