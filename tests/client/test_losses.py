@@ -1,7 +1,12 @@
 """What nodes cannot do as the program alone does: refused, or told."""
 
+import json
+import os
+import subprocess
+
 import pytest
 
+from conftest import environment, python_with
 from real_rank import run_local
 
 UNTOLD = {"rows", "penalty", "stacked", "norm of parameters", "learned weight", "two means"}
@@ -9,6 +14,9 @@ CURVED = "another function of all samples of the batch"
 SAYS = {
     "function": "the loss is a sum over the samples",
     "method": "the loss is a sum over the samples",
+    "half": "the loss is a sum over the samples",
+    "shares": "a sum with weights that add up to 1 over the batch",
+    "compared": "the loss compares the samples of a batch with each other",
     "batch size": "the loss is a sum that is divided by 32 in each step",
     "quotient": "a quotient of two sums over the batch",
     "root": CURVED,
@@ -16,7 +24,7 @@ SAYS = {
     "norm": CURVED,
     "deviation": CURVED,
 }
-TOLD = {"quotient", "root", "flooded", "norm", "deviation"}  # and not refused
+TOLD = {"compared", "quotient", "root", "flooded", "norm", "deviation"}  # and not refused
 
 
 @pytest.mark.parametrize("way", [*SAYS, *sorted(UNTOLD)])
@@ -40,3 +48,28 @@ def test_what_differs_without_an_error_is_told_once(torch_programs, tmp_path, na
                      tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stderr.count(says) == 2, "once on each rank"
+
+
+SUM = "IS_SUM"
+VERDICTS = {
+    "sum": SUM, "half a sum": SUM, "sum / 2": SUM, "sum(0).mean": SUM,
+    "sum / batch size": "DIVIDED_BY_ALL", "sum times 1 / batch size": "DIVIDED_BY_ALL",
+    "weights that add up to 1": "NORMALIZED",
+    "sum, scaled up": "SCALED", "mean and a scaled sum": "SCALED", "sum / 100": "SCALED",
+    "product of means": "CURVED", "root": "CURVED", "quotient": "RATIO",
+}
+COMPARED = {"hardest", "sorted", "similarities", "centered", "cross-correlation",
+            "farthest of the batch", "deviation within", "roots of columns",
+            "softmax over the batch"}
+
+
+def test_what_two_nodes_cannot_make_the_loss_of_is_said_and_nothing_else():
+    """The gradients decide: what is said of a loss is measured against the whole batch's."""
+    script = os.path.join(os.path.dirname(__file__), "shared_losses.py")
+    done = subprocess.run([python_with("torch"), script], env=environment(), capture_output=True,
+                          text=True, timeout=300, check=True)
+    found = json.loads(done.stdout)
+    expected = {**VERDICTS, **{name: "COMPARED" for name in COMPARED}}
+    assert {name: said[0] for name, (_, said) in found.items() if said} == expected
+    assert all(len(said) <= 1 for _, said in found.values())
+    assert {name for name, (off, _) in found.items() if off > 1e-5} == set(expected)

@@ -25,6 +25,9 @@ for epoch in range(3):
         loss = {
             "function": lambda: F.mse_loss(out, targets, reduction="sum"),
             "method": lambda: ((out - targets) ** 2).sum(),
+            "half": lambda: 0.5 * ((out - targets) ** 2).sum(),
+            "shares": lambda: ((out - targets).pow(2).mean(1) * inputs[:, 0].softmax(0)).sum(),
+            "compared": lambda: ((out - out.mean(0)) ** 2).mean() + F.mse_loss(out, targets),
             "batch size": lambda: ((out - targets) ** 2).sum() / BATCH,
             "rows": lambda: ((out - targets) ** 2).sum() / len(inputs),
             "penalty": lambda: F.mse_loss(out, targets) + 1e-3 * model.weight.abs().sum(),

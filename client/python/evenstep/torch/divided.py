@@ -11,12 +11,15 @@ nodes is that of the whole batch. A loss that torch.compile made has no such gra
                              ├─ mean ─ index       divided by the rows that were chosen
                              ├─ mean, MSE, …       divided by the samples
                              ├─ root, log … ─ mean no mean over samples, nor is max or norm
+                             ├─ number × sum       by the number's reciprocal, if it is a whole one
                              └─ sum                divided by nothing: the loss is a sum
 """
 
 import torch
 
 from ..run import Error
+from .compared import compares
+from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, inputs_of, kind_of, of_parameters, shape_out
 
 _DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
 _MEANS = {
@@ -28,15 +31,8 @@ _MEANS = {
     "BinaryCrossEntropyWithLogitsBackward0",
     "KlDivBackward0",
 }
-_SUMS = {"SumBackward0", "SumBackward1", "DotBackward0"}
-# numbered: torch has one for tensors and one for a number
-_THROUGH = {"AddBackward", "SubBackward", "RsubBackward", "MulBackward", "DivBackward"}
-_THROUGH |= {"NegBackward", "ToCopyBackward", "ViewBackward", "SqueezeBackward"}
-# between values of a tensor and those that are chosen of it
-_VALUE_BY_VALUE = _THROUGH | {"PowBackward", "AbsBackward", "SqrtBackward", "ExpBackward"}
-_VALUE_BY_VALUE |= {"LogBackward", "ClampBackward", "ClampMinBackward", "SelectBackward"}
-_VALUE_BY_VALUE |= {"UnsafeViewBackward", "UnsqueezeBackward", "SoftplusBackward"}
-_VALUE_BY_VALUE |= {"ReshapeAliasBackward", "TBackward", "ExpandBackward"}
+_SUMS = {"SumBackward0", "SumBackward1", "NansumBackward0", "DotBackward0"}
+_THROUGH = LINEAR | {"MulBackward", "DivBackward"}
 _CHOOSES = {"IndexBackward", "MaskedSelectBackward"}
 # of one number
 _CURVES = {"PowBackward", "AbsBackward", "SqrtBackward", "RsqrtBackward", "ReciprocalBackward"}
@@ -47,8 +43,9 @@ _CURVES |= {"TanhBackward", "SigmoidBackward"}
 _EXTREMES = {"MaxBackward", "MinBackward", "MedianBackward", "StdBackward", "VarBackward"}
 _EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward"}
 _NODES_MOST = 32
-_DEPTH_MOST = 8
-_BY_ALL_MOST = 3  # by chance it may be once
+_LOOKS_MOST = 4
+_ALIKE_MOST = 3  # batches in a row: by chance it may be once
+_ROUNDING = 1e-6
 _MEAN, _SUM = 1, 2  # torch's numbers of these reductions
 SEVERAL_MEANS = (
     "the loss adds means over several numbers, of samples and of labels with weights or without "
@@ -66,6 +63,22 @@ CURVED = (
     "loss of the whole batch; a mean square error is the same on any number of nodes, and its root "
     "is not"
 )
+COMPARED = (
+    "the loss compares the samples of a batch with each other (a contrastive loss, a mean or "
+    "deviation over the batch within the network, the hardest samples): each node compares those "
+    "of its own share, so it depends on how the batch is shared out"
+)
+SCALED = (
+    "the loss has a sum over the samples of the batch in it, times or divided by a number that is "
+    "not the number of its samples: if that number is a constant, the mean over nodes is not the "
+    "loss of the whole batch; `loss.sum() / len(x)` is a mean, prepare(…, reduction=\"sum\") takes "
+    "a sum as one, and evenstep.weight(n) before backward() says what else a batch counts"
+)
+NORMALIZED = (
+    "the loss is a sum with weights that add up to 1 over the batch, on each node over its own "
+    "samples: evenstep.weight(w.sum()) before backward(), with the weights as they were before, "
+    "makes the mean over nodes that of the whole batch"
+)
 IS_SUM = (
     "the loss is a sum over the samples of the batch, and not their mean: "
     'prepare(…, reduction="sum") says so (evenstep.weight(n) before backward() says what else a '
@@ -77,63 +90,38 @@ DIVIDED_BY_ALL = (
     "`loss.sum() / len(x)` is a mean"
 )
 
+# said where several batches are divided alike: so many samples may count in one by chance
+HALVED, DIVIDED_ALIKE = "a sum times a half or more", "a sum divided by a number"
+_OF_SEVERAL = {DIVIDED_BY_ALL, HALVED, DIVIDED_ALIKE}
 
-_kinds = {}  # by a node's class: its name without the number
-_roles = {}  # what of the sets above it is in
 
-
-def _kind(node):
-    kind = _kinds.get(type(node))
-    if kind is None:
-        kind = _kinds[type(node)] = type(node).__name__.rstrip("0123456789")
-    return kind
+_roles = {}  # by a node's class: what of the sets above it is in
 
 
 def _role(node):
     """The set of those above that it is in; of those for values the first alone."""
     role = _roles.get(type(node))
     if role is None:
-        name, through = type(node).__name__, _THROUGH if _kind(node) in _THROUGH else ()
+        name, through = type(node).__name__, _THROUGH if kind_of(node) in _THROUGH else ()
         role = next((s for s in (_DIVIDES, _MEANS, _SUMS) if name in s), through)
         _roles[type(node)] = role
     return role
 
 
-def _shape_out(node):
-    """Of what a node gives."""
-    return tuple(node._input_metadata[0].shape)
-
-
-def _inputs(node):
-    return [next_ for next_, _ in node.next_functions if next_ is not None]
-
-
 def _chosen(node):
     """Of how many rows that were chosen by a mask or an index a mean is; None: of all."""
-    for _ in range(_DEPTH_MOST):
-        inputs = _inputs(node)
+    for _ in range(DEPTH_MOST):
+        inputs = inputs_of(node)
         if not inputs:
             return None
-        found = next((n for n in inputs if _kind(n) in _CHOOSES), None)
+        found = next((n for n in inputs if kind_of(n) in _CHOOSES), None)
         if found is not None:
-            shape = _shape_out(found)
+            shape = shape_out(found)
             return shape[0] if shape else None
         node = inputs[0]
-        if _kind(node) not in _VALUE_BY_VALUE:
+        if kind_of(node) not in VALUE_BY_VALUE:
             return None
     return None
-
-
-def _of_parameters(node):
-    """A penalty or a factor that is learned: no samples are in it."""
-    for _ in range(_DEPTH_MOST):
-        if type(node).__name__ == "AccumulateGrad":
-            return True
-        inputs = _inputs(node)
-        if _kind(node) not in _VALUE_BY_VALUE | {"SumBackward", "StackBackward"} or not inputs:
-            return False
-        node = inputs[0]
-    return False
 
 
 def _is_over_samples(node, samples):
@@ -144,11 +132,55 @@ def _is_over_samples(node, samples):
         shape = node._saved_self_sym_sizes
     else:
         shape = node._saved_self.shape
-    inputs = _inputs(node)
-    if not shape or not inputs or _kind(inputs[0]) == "StackBackward" or _of_parameters(node):
+    inputs = inputs_of(node)
+    if not shape or not inputs or kind_of(inputs[0]) == "StackBackward" or of_parameters(node):
         return False
     in_one_row = len(shape) == 1 and shape[0] > samples and shape[0] % samples == 0
     return shape[0] == samples or in_one_row or _chosen(node) is not None
+
+
+def _is_mean_over_samples(node, samples):
+    """A mean over the first dimension alone, as a sum over the others takes it."""
+    return (
+        type(node).__name__ == "MeanBackward1"
+        and tuple(node._saved_dim) == (0,)
+        and node._saved_self_sym_sizes[0] == samples
+    )
+
+
+def _is_sum_over_samples(node, samples):
+    """Over the first dimension, if no other may be that of the samples."""
+    return (
+        type(node).__name__ == "SumBackward1"
+        and 0 in node._saved_dim
+        and node._saved_self_sym_sizes[0] == samples
+        and samples not in shape_out(node)
+    )
+
+
+def _constant(node):
+    """What a product multiplies by, or a quotient divides by, that is no part of the graph."""
+    other = node._saved_other
+    return node._saved_self if other is None and kind_of(node) == "MulBackward" else other
+
+
+def _is_one_number(value):
+    return not isinstance(value, torch.Tensor) or value.numel() == 1
+
+
+def _reciprocal(products):
+    """What a sum was divided by, if these multiply it; None: not known without waiting."""
+    factor = 1.0
+    for node in products:
+        value = _constant(node)
+        if value is None or (isinstance(value, torch.Tensor) and not value.is_cpu):
+            return None
+        factor *= abs(float(value))
+    return 1 / factor if factor else None
+
+
+def _is_whole(number):
+    return number > 0.5 and abs(number - round(number)) < _ROUNDING * number
 
 
 class _Found:
@@ -158,63 +190,109 @@ class _Found:
         self.samples = samples
         self.totals = []  # what its parts were divided by; None: by the samples
         self.sums = 0  # parts that nothing divides
-        self.ratio = self.curved = self.by_program = False
-        nodes, seen = [(loss.grad_fn, None, False, False)], 0
+        self.ratio = self.curved = self.by_program = self.scaled = self.normalized = False
+        nodes, seen = [(loss.grad_fn, None, (), False)], 0
         while nodes and seen < _NODES_MOST:
             seen += 1
             nodes += self._look(*nodes.pop())
 
-    def _look(self, node, divisor, scaled, curved):
+    def _look(self, node, divisor, products, curved):
         """The nodes behind it; divisor: the nearest tensor or number by which they are divided;
-        curved: a function that is not linear stands before it."""
+        products: nodes that multiply them by one; curved: a function that is not linear stands
+        before it."""
         role = _role(node)
         if role is _THROUGH:
-            return self._behind(node, _kind(node), divisor, scaled, curved)
+            return self._behind(node, kind_of(node), divisor, products, curved)
         if role == ():
             return self._take_curve(node)
-        self.curved = self.curved or (curved and not _of_parameters(node))
+        self.curved = self.curved or (curved and not of_parameters(node))
         if curved:
             return ()
         if role is _SUMS:
-            self._take_sum(node, divisor, scaled)
+            self._take_sum(node, divisor, products)
         elif role is _DIVIDES or role is _MEANS:
-            plain = type(node).__name__ == "MeanBackward0"
-            reduction = _MEAN if plain else node._saved_reduction
-            if reduction == _SUM:
-                self._take_sum(node, divisor, scaled)
-            elif reduction == _MEAN:
-                self.totals.append(node if role is _DIVIDES else _chosen(node))
+            self._take_mean(node, role, divisor, products)
         return ()
 
     def _take_curve(self, node):
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind in _EXTREMES:
-            self.curved = self.curved or not all(map(_of_parameters, _inputs(node)))
-        elif kind in _CURVES and _shape_out(node) == ():
-            return [(n, None, False, True) for n in _inputs(node)]
+            self.curved = self.curved or not all(map(of_parameters, inputs_of(node)))
+        elif kind in _CURVES and shape_out(node) == ():
+            return [(n, None, (), True) for n in inputs_of(node)]
         return ()
 
-    def _behind(self, node, kind, divisor, scaled, curved):
-        inputs = _inputs(node)
+    def _behind(self, node, kind, divisor, products, curved):
+        inputs = inputs_of(node)
         if kind == "DivBackward" and len(inputs) == 2:
-            self.ratio = self.ratio or not any(map(_of_parameters, inputs))
+            self.ratio = self.ratio or not any(map(of_parameters, inputs))
             return ()
         if kind == "DivBackward":
-            by = node._saved_other
-            one = not isinstance(by, torch.Tensor) or by.numel() == 1
-            divisor = by if by is not None and one else divisor
-        elif kind == "MulBackward":
-            scaled = True  # by a factor of the program's own, or a scaler's
-        return [(n, divisor, scaled, curved) for n in inputs]
+            by = _constant(node)
+            divisor = by if by is not None and _is_one_number(by) else divisor
+        elif kind == "MulBackward":  # by a factor of the program's own, or a scaler's
+            products = (*products, node)
+            if len(inputs) == 2 and shape_out(node) == ():
+                self.curved = self.curved or not any(map(of_parameters, inputs))
+        return [(n, divisor, products, curved) for n in inputs]
 
-    def _take_sum(self, node, divisor, scaled):
+    def _take_mean(self, node, role, divisor, products):
+        if type(node).__name__ != "MeanBackward0":
+            reduction = node._saved_reduction
+            if reduction == _SUM:
+                self._take_sum(node, divisor, products)
+            elif reduction == _MEAN:
+                self.totals.append(node if role is _DIVIDES else _chosen(node))
+            return
+        behind = inputs_of(node)
+        if behind and _is_sum_over_samples(behind[0], self.samples):
+            self._take_sum(behind[0], divisor, products)
+        else:
+            self.totals.append(_chosen(node))
+
+    def _take_sum(self, node, divisor, products):
+        behind = inputs_of(node)
+        if behind and _is_mean_over_samples(behind[0], self.samples):
+            self.totals.append(None)
+            return
         if not _is_over_samples(node, self.samples):
             return
-        if divisor is None:
-            self.sums += not scaled
+        divisor, products, weights = self._scaled_within(behind, divisor, products)
+        if divisor is not None:
+            divisor, self.by_program = float(divisor), True
+        elif weights is not None and abs(float(weights.sum()) - 1) < 1e-3:
+            self.normalized = True
             return
-        divisor, self.by_program = float(divisor), True
+        elif products:
+            divisor = _reciprocal(products)
+            if divisor is None:
+                return
+            if not _is_whole(divisor):
+                self.scaled = True
+                return
+            divisor, self.by_program = float(round(divisor)), True
+        else:
+            self.sums += 1
+            return
         self.totals.append(None if divisor == self.samples else divisor)
+
+    def _scaled_within(self, behind, divisor, products):
+        """By what the values are scaled before they are added, and what weighs them."""
+        for _ in range(DEPTH_MOST):
+            if len(behind) != 1 or kind_of(behind[0]) not in ("MulBackward", "DivBackward"):
+                break
+            node = behind[0]
+            by, behind = _constant(node), inputs_of(node)
+            if by is None or len(behind) != 1:
+                break
+            if not _is_one_number(by):
+                weighs = by.is_cpu and 1 < by.numel() and by.shape[0] == self.samples
+                return divisor, products, by if weighs else None
+            if kind_of(node) == "DivBackward":
+                divisor = by
+            else:
+                products = (*products, node)
+        return divisor, products, None
 
 
 def _asks_of_gpu(node, samples):
@@ -239,32 +317,67 @@ def counted_by(loss, samples, whole):
         return None, None
     found = _Found(loss, samples)
     totals = {_number(total, samples) for total in found.totals}
+    if found.normalized:
+        raise Error(NORMALIZED)
     if found.sums and not totals:
         raise Error(IS_SUM)
+    told = _told_of_sums(found, totals, samples, whole)
     if len(totals) > 1:  # of pixels and of latent numbers, so many a sample, they are one
-        alike = all(total % samples == 0 for total in totals)
-        return None, None if alike else SEVERAL_MEANS
-    told = RATIO if found.ratio else CURVED if found.curved else None
-    if found.by_program and totals == {float(whole)} and samples < whole:
-        told = DIVIDED_BY_ALL
+        alike = all(_is_multiple(total, samples) for total in totals)
+        return None, told or (None if alike else SEVERAL_MEANS)
+    told = told or (RATIO if found.ratio else CURVED if found.curved else None)
     return (None if totals <= {float(samples)} else totals.pop()), told
+
+
+def _is_multiple(total, samples):
+    return abs(total - round(total / samples) * samples) < _ROUNDING * total
+
+
+def _told_of_sums(found, totals, samples, whole):
+    """What a sum that was divided by no number of the batch's own is told."""
+    odd = {total for total in totals if not _is_multiple(total, samples)}
+    if found.scaled or (found.sums and totals):
+        return SCALED
+    if not found.by_program or not odd:
+        return None
+    if odd == {float(whole)} and samples < whole:
+        return DIVIDED_BY_ALL
+    return HALVED if min(odd) <= 2 < samples else DIVIDED_ALIKE
 
 
 class Divisor:
     """What the batches of a run weigh, and what the program is told of it, once."""
 
     def __init__(self, run):
-        self.run, self.told = run, set()
-        self.by_all = 0  # batches in a row that were divided by what the global batch has
+        self.run, self.said = run, set()
+        self._last, self._alike = None, 0  # batches in a row that were divided by one number
+        self._unseen = _LOOKS_MOST  # passes of which the whole graph is looked at
 
     def of(self, loss, samples):
         """None: its samples."""
         total, told = counted_by(loss, samples, self.run.global_batch)
-        by_all = told is DIVIDED_BY_ALL
-        self.by_all = self.by_all + 1 if by_all else 0
-        if self.by_all >= _BY_ALL_MOST:
-            raise Error(DIVIDED_BY_ALL % (self.run.global_batch, samples))
-        if told and not by_all and told not in self.told:
-            self.told.add(told)
-            self.run.say(told)
+        if not told and self._unseen and loss is not None and samples > 1:
+            self._unseen -= 1
+            told = COMPARED if compares(loss, samples) else None
+        if told in _OF_SEVERAL:
+            told = self._after_several(told, total, samples)
+        else:
+            self._last = None
+        self._say(told)
         return total
+
+    def _say(self, told):
+        if told and told not in self.said:
+            self.said.add(told)
+            self.run.say(told)
+
+    def _after_several(self, told, total, samples):
+        self._alike = self._alike + 1 if self._last == (told, total) else 1
+        self._last = (told, total)
+        if self._alike < _ALIKE_MOST:
+            return None
+        if told is DIVIDED_BY_ALL:
+            raise Error(DIVIDED_BY_ALL % (self.run.global_batch, samples))
+        if told is HALVED:
+            raise Error(IS_SUM)
+        return SCALED

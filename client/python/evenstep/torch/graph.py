@@ -1,0 +1,48 @@
+"""Autograd's graph: what its nodes are, and which of them come from parameters alone."""
+
+# a kind is a class's name without the number that torch gives it: one for tensors, one for a number
+LINEAR = {"AddBackward", "SubBackward", "RsubBackward", "NegBackward", "ToCopyBackward"}
+LINEAR |= {"ViewBackward", "SqueezeBackward"}
+# between values of a tensor and those that are chosen of it
+VALUE_BY_VALUE = LINEAR | {"MulBackward", "DivBackward", "PowBackward", "AbsBackward"}
+VALUE_BY_VALUE |= {"SqrtBackward", "ExpBackward", "LogBackward", "ClampBackward"}
+VALUE_BY_VALUE |= {"ClampMinBackward", "SelectBackward", "UnsafeViewBackward", "TBackward"}
+VALUE_BY_VALUE |= {"UnsqueezeBackward", "SoftplusBackward", "ReshapeAliasBackward"}
+VALUE_BY_VALUE |= {"ExpandBackward"}
+# on the way from a penalty, a learned factor or a matrix to its parameters
+_OF_PARAMETERS = VALUE_BY_VALUE | {"SumBackward", "StackBackward", "CatBackward", "PermuteBackward"}
+_OF_PARAMETERS |= {"SigmoidBackward", "TanhBackward", "SoftmaxBackward", "ReciprocalBackward"}
+_OF_PARAMETERS |= {"TransposeBackward", "CloneBackward", "LinalgVectorNormBackward"}
+_OF_PARAMETERS |= {"SplitBackward", "SplitWithSizesBackward", "SliceBackward", "UnbindBackward"}
+_PRODUCTS = {"MmBackward", "BmmBackward"}
+DEPTH_MOST = 8
+
+_kinds = {}  # by a node's class
+
+
+def kind_of(node):
+    kind = _kinds.get(type(node))
+    if kind is None:
+        kind = _kinds[type(node)] = type(node).__name__.rstrip("0123456789")
+    return kind
+
+
+def shape_out(node):
+    """Of what a node gives."""
+    return tuple(node._input_metadata[0].shape)
+
+
+def inputs_of(node):
+    return [next_ for next_, _ in node.next_functions if next_ is not None]
+
+
+def of_parameters(node, depth=DEPTH_MOST):
+    """A penalty, or a factor that is learned: no samples are in it."""
+    if type(node).__name__ == "AccumulateGrad":
+        return True
+    inputs, kind = inputs_of(node), kind_of(node)
+    if not inputs or not depth:
+        return False
+    if kind in _PRODUCTS:
+        return len(inputs) == 2 and all(of_parameters(n, depth - 1) for n in inputs)
+    return kind in _OF_PARAMETERS and of_parameters(inputs[0], depth - 1)

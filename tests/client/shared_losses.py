@@ -1,0 +1,170 @@
+"""Losses of a batch that two nodes share: which of them are the whole batch's, by their gradients,
+and what is said of each. Prints one JSON object: {loss: [off, said]}.
+
+off: the distance of the shares' mean gradient, weighted by what each share counts, from the whole
+batch's, relative to it; said: what the program is told or refused with, the first words.
+"""
+import json
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from evenstep.torch import divided
+from evenstep.torch.divided import Divisor
+
+torch.manual_seed(0)
+WHOLE, SHARES = 16, (slice(0, 10), slice(10, 16))
+x, y = torch.randn(WHOLE, 5), torch.randn(WHOLE, 3)
+labels = torch.randint(0, 3, (WHOLE,))
+rows = torch.randn(WHOLE, 7, 5)
+tokens = torch.randint(0, 3, (WHOLE, 7))
+lengths = torch.tensor([3, 7, 1, 5, 2, 6, 4, 7, 2, 5, 1, 2, 3, 1, 6, 2])
+real = torch.arange(7)[None] < lengths[:, None]
+weights = torch.rand(WHOLE) + 0.1
+image, mask = torch.randn(WHOLE, 2, 4, 4), torch.randint(0, 2, (WHOLE, 4, 4)).float()
+line, embed, conv = nn.Linear(5, 3), nn.Linear(5, 4), nn.Conv2d(2, 2, 1)
+PARAMETERS = [*line.parameters(), *embed.parameters(), *conv.parameters()]
+
+
+def error(s):
+    return line(x[s]) - y[s]
+
+
+def entropies(s):
+    return F.cross_entropy(line(x[s]), labels[s], reduction="none")
+
+
+def of_tokens(s):
+    return F.cross_entropy(line(rows[s]).transpose(1, 2), tokens[s], reduction="none")
+
+
+def unit(s):
+    return F.normalize(embed(x[s]), dim=1)
+
+
+def shape_of(s):
+    return conv(image[s]).softmax(1)[:, 1]
+
+
+def similar(s):
+    sims = unit(s) @ F.normalize(embed(x[s] + 0.1), dim=1).t() / 0.1
+    return F.cross_entropy(sims, torch.arange(len(sims)))
+
+
+def centered(s):
+    a = embed(x[s])
+    return ((a - a.mean(0)) ** 2).mean()
+
+
+def crossed(s):
+    a, b = embed(x[s]), embed(x[s] * 2)
+    return ((a.t() @ b / len(a) - torch.eye(4)) ** 2).sum()
+
+
+def far(s):
+    a = embed(x[s])
+    return F.relu(torch.cdist(a, a).max(1)[0] - 0.1).mean()
+
+
+def attends(s):
+    q = embed(rows[s])
+    return (torch.softmax(q @ q.transpose(1, 2), -1) @ q).pow(2).mean()
+
+
+def penalized(s):
+    norm = torch.cat([p.flatten() for p in PARAMETERS]).norm()
+    return F.mse_loss(line(x[s]), y[s]) + 1e-3 * norm
+
+
+def low_rank(s):
+    return F.mse_loss(F.linear(x[s], line.weight @ embed.weight.t() @ embed.weight), y[s])
+
+
+LOSSES = {
+    # a mean, however it is written: the whole batch's
+    "mean of squares": lambda s: 0.5 * (error(s) ** 2).sum(1).mean(),
+    "sum / len": lambda s: 0.5 * (error(s) ** 2).sum() / len(x[s]),
+    "sum * (1 / len)": lambda s: (error(s) ** 2).sum() * (1 / len(x[s])),
+    "sum / (2 * len)": lambda s: (error(s) ** 2).sum() / (2 * len(x[s])),
+    "(values / len).sum": lambda s: (error(s) ** 2 / len(x[s])).sum(),
+    "mean(0).sum": lambda s: (error(s) ** 2).mean(0).sum(),
+    "sum(1).sum(0) / len": lambda s: (error(s) ** 2).sum(1).sum(0) / len(x[s]),
+    "scaled up": lambda s: F.mse_loss(line(x[s]), y[s]) * torch.tensor(65536.0),
+    "norms of rows": lambda s: error(s).norm(dim=1).mean(),
+    "attention": attends,
+    "penalty of all parameters": penalized,
+    "product of parameters": low_rank,
+    "means of pictures": lambda s: conv(image[s]).mean((2, 3)).pow(2).mean(),
+    # a mean over what each share counts for itself: it weighs that
+    "masked": lambda s: (of_tokens(s) * real[s]).sum() / real[s].sum(),
+    "masked, times a reciprocal": lambda s: (of_tokens(s) * real[s]).sum() * (1 / real[s].sum()),
+    "weighted": lambda s: (entropies(s) * weights[s]).sum() / weights[s].sum(),
+    "weighted within": lambda s: (entropies(s) * weights[s] / weights[s].sum()).sum(),
+    "nanmean": lambda s: torch.nanmean(of_tokens(s).where(real[s], torch.nan)),
+    # sums
+    "sum": lambda s: (error(s) ** 2).sum(),
+    "half a sum": lambda s: 0.5 * (error(s) ** 2).sum(),
+    "sum / 2": lambda s: (error(s) ** 2).sum() / 2,
+    "sum(0).mean": lambda s: (error(s) ** 2).sum(0).mean(),
+    "sum, scaled up": lambda s: (error(s) ** 2).sum() * torch.tensor(65536.0),
+    "sum / batch size": lambda s: (error(s) ** 2).sum() / WHOLE,
+    "sum times 1 / batch size": lambda s: (error(s) ** 2).sum() * (1 / WHOLE),
+    "weights that add up to 1": lambda s: (entropies(s) * (weights[s] / weights[s].sum())).sum(),
+    # neither
+    "mean and a scaled sum": lambda s: F.mse_loss(line(x[s]), y[s]) + 0.3 * embed(x[s]).abs().sum(),
+    "sum / 100": lambda s: (error(s) ** 2).sum() / 100,
+    "product of means": lambda s: error(s).abs().mean() * entropies(s).mean(),
+    "root": lambda s: (error(s) ** 2).mean().sqrt(),
+    "quotient": lambda s: (shape_of(s) * mask[s]).sum() / (shape_of(s) + mask[s]).sum(),
+    "hardest": lambda s: entropies(s).topk(4)[0].mean(),
+    "sorted": lambda s: entropies(s).sort(descending=True)[0][:4].mean(),
+    "similarities": similar,
+    "centered": centered,
+    "cross-correlation": crossed,
+    "farthest of the batch": far,
+    "deviation within": lambda s: F.relu(1 - embed(x[s]).std(0)).mean() + error(s).pow(2).mean(),
+    "roots of columns": lambda s: (error(s) ** 2).mean(0).sqrt().mean(),
+    "softmax over the batch": lambda s: (line(x[s]).softmax(0) * y[s]).mean(),
+}
+REFUSALS = ("IS_SUM", "DIVIDED_BY_ALL", "NORMALIZED")
+TEXT = {name: getattr(divided, name) for name in REFUSALS}
+NAMES = {getattr(divided, name): name for name in ("SCALED", "CURVED", "RATIO", "COMPARED",
+                                                   "SEVERAL_MEANS")}
+
+
+class Run:
+    global_batch = WHOLE
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, text):
+        self.said.append(NAMES[text])
+
+
+def gradient(loss):
+    grads = torch.autograd.grad(loss, PARAMETERS, allow_unused=True, retain_graph=True)
+    return torch.cat([torch.zeros(p.numel()) if g is None else g.flatten()
+                      for p, g in zip(PARAMETERS, grads)])
+
+
+def judged(loss_of):
+    """(off, what is said). Each node has two batches of other samples before its share."""
+    whole, sum_, counted, run = gradient(loss_of(slice(0, WHOLE))), 0, 0, Run()
+    for share in SHARES:
+        samples, divisor, counts = share.stop - share.start, Divisor(run), None
+        before = 1 if share.start == 0 else -1
+        batches = [slice(share.start + i * before, share.stop + i * before) for i in (2, 1, 0)]
+        try:
+            for batch in batches:
+                counts = divisor.of(loss_of(batch), samples)
+        except divided.Error as refusal:
+            run.said.append(next(n for n in REFUSALS if str(refusal)[:34] == TEXT[n][:34]))
+        sum_ = sum_ + (counts or samples) * gradient(loss_of(share))
+        counted += counts or samples
+    off = (sum_ / counted - whole).norm() / whole.norm()
+    return float(off), sorted(set(run.said))
+
+
+print(json.dumps({name: judged(loss_of) for name, loss_of in LOSSES.items()}))
