@@ -31,6 +31,9 @@ json_t *submit_read(const char *path, const char *what, struct err *e)
         buf_add(&b, chunk, n);
     }
     json_t *j = b.failed ? NULL : jsonx_parse(b.data ? b.data : "", b.len, e);
+    if (!j && !b.failed) {
+        err_prefix(e, "cannot read the %s on standard input", what);
+    }
     if (b.failed) {
         err_set(e, ERR_TOO_LARGE, "the %s on standard input is larger than %d bytes", what,
                 SPEC_BYTES);

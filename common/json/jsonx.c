@@ -93,9 +93,22 @@ static bool too_deep(const char *text, size_t len, int *line)
     return false;
 }
 
+static bool is_blank(const char *text, size_t len)
+{
+    size_t n = 0;
+    while (n < len && memchr(" \t\r\n", text[n], 4)) {
+        n++;
+    }
+    return n == len;
+}
+
 json_t *jsonx_parse(const char *text, size_t len, struct err *e)
 {
     int line;
+    if (is_blank(text, len)) {
+        err_set(e, ERR_SYNTAX, "there is no JSON: the text is empty");
+        return NULL;
+    }
     if (too_deep(text, len, &line)) {
         err_set(e, ERR_SYNTAX, "the JSON is nested deeper than %d levels at line %d", MAX_DEPTH,
                 line);

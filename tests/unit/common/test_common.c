@@ -89,14 +89,17 @@ static void formatted_text_is_whole_wherever_it_ends(void **state)
 
 static void malformed_json_is_refused_with_line_and_column(void **state)
 {
-    static const char *const bad[] = {
-        "", "{", "{\"a\":1,\"a\":2}", "[1,2", "{\"a\":1} x", "{'a':1}", "\"\\ud800\""};
+    static const char *const bad[] = {"{",           "{\"a\":1,\"a\":2}", "[1,2",
+                                      "{\"a\":1} x", "{'a':1}",           "\"\\ud800\""};
     struct err e;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_null(jsonx_parse(bad[i], strlen(bad[i]), &e));
         assert_int_equal(e.code, ERR_SYNTAX);
         assert_non_null(strstr(e.message, "line 1"));
     }
+    assert_null(jsonx_parse(" \n", 2, &e)); /* as a pipe gives that nobody has written to */
+    assert_int_equal(e.code, ERR_SYNTAX);
+    assert_string_equal(e.message, "there is no JSON: the text is empty");
     assert_null(jsonx_parse("[1e999]", 7, &e)); /* well formed, but no number of ours */
     assert_int_equal(e.code, ERR_INVALID);
     assert_non_null(strstr(e.message, "out of range at line 1"));
