@@ -28,14 +28,18 @@ def service():
 class Run:
     """A job of such programs; `whom`: as test_lost_worker.run_program() has it."""
 
-    def __init__(self, service, strategy, *whom, ahead=1, after=3, point="begun", **spec):
+    def __init__(self, service, strategy, *whom, ahead=1, after=3, point="begun", holds=False,
+                 **spec):
+        """holds: later steps of all ranks take their time until `hold` is there."""
         self.service, self.strategy = service, strategy
+        self.hold = service.dir / f"hold-{secrets.token_hex(8)}"
         self.gate = service.dir / f"gate-{secrets.token_hex(8)}"
         self.seen = service.dir / f"seen-{secrets.token_hex(8)}"
         self.seen.mkdir()
         args = ["--samples", SAMPLES, "--batch", BATCH, "--rate", RATE, "--ahead", ahead, "--fault",
                 "rank", "--after", after, "--point", point, *whom, "--gate", self.gate,
-                "--everyone", "--state", "--pause", 0.004, "--seen", self.seen]
+                "--everyone", "--state", "--pause", 0.004, "--seen", self.seen,
+                *(("--hold", self.hold, "--hold-for", 0.5) if holds else ())]
         self.id = service.submit({
             "program": {"command": ["/usr/bin/python3", str(COUNTING)],
                         "args": [str(a) for a in args]},
@@ -64,6 +68,7 @@ def kill_it(run):
     stream = listen(run.service, run.id)
     open_gate(run.service, run.id, run.gate)
     event = told(stream, "left")
+    run.hold.touch()
     stream.close()
     return event
 
@@ -136,7 +141,12 @@ def averaged(made, strategy, left):
     return ranks.shared
 
 
-def assert_each_once(made):
+def assert_each_once(made, crosses):
+    """crosses: what a lost one had of an epoch may come in the next one's loops."""
+    if crosses:
+        seen = sorted(i for m in made for _, indices in m.values() for i in indices)
+        assert seen == sorted(EPOCHS * list(range(SAMPLES)))
+        return
     for epoch in range(EPOCHS):
         seen = sorted(i for m in made for e, indices in m.values() if e == epoch for i in indices)
         assert seen == list(range(SAMPLES)), f"of epoch {epoch}"
@@ -159,14 +169,15 @@ def assert_counted(job, event, made):
         sum(len(indices) for _, indices in m.values()) for m in made]
 
 
-def assert_as_made(run, job, event):
+def assert_as_made(run, job, event, crosses):
     rank = event["rank"]
     left = {rank: left_at(run, job, event, rank)}
     dead = job["workers"][rank]
-    assert dead["state"] == "left" and dead["updates"] == left[rank] >= event["step"]
+    assert dead["state"] == "left" and dead["updates"] == left[rank]
+    assert left[rank] >= event["step"] or crosses  # all may have shown an average since
     made = run.made(left)
     assert_counted(job, event, made)
-    assert_each_once(made)
+    assert_each_once(made, crosses)
     expected = averaged(made, run.strategy, left)
     ends = [run.params(r) for r in range(4) if r != rank]
     for params in ends:
@@ -174,13 +185,13 @@ def assert_as_made(run, job, event):
         assert params == pytest.approx(expected, abs=2e-4)
 
 
-def lose(service, strategy, rank, **how):
+def lose(service, strategy, rank, crosses=False, **how):
     run = Run(service, strategy, "--on", rank, **how)
     event = kill_it(run)
     assert (event["rank"], event["others"]) == (rank, 3)
     assert event["message"] == f"{event['node']} left at step {event['step']}, 3 nodes go on"
     job = service.wait(run.id, "succeeded")
-    assert_as_made(run, job, event)
+    assert_as_made(run, job, event, crosses)
     return job, event
 
 
@@ -200,3 +211,13 @@ def test_what_its_group_has_averaged_with_it_counts(service, rank, size, after, 
     job, event = lose(service, {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": size}, rank,
                       after=after)
     assert (job["workers"][rank]["updates"], event["step"]) == (kept, 16)
+
+
+@pytest.mark.parametrize("rank,strategy,ahead,after", [
+    (1, {"type": "local-sgd", "k": 60}, 1, 47), (2, {"type": "local-sgd", "k": 1000}, 2, 30),
+    (0, {"type": "local-sgd", "k": 70}, 1, 39), (3, {"type": "local-sgd", "k": 30}, 5, 36),
+    (1, {"type": "hier-sgd", "k1": 10, "k2": 60, "group_size": 2}, 1, 47)])
+def test_an_interval_may_hold_the_end_of_an_epoch(service, rank, strategy, ahead, after):
+    """What it had of that epoch comes in the next one's loops. The second has no average but that
+    of the end, the fourth has cut steps of the next epoch in advance."""
+    lose(service, strategy, rank, ahead=ahead, after=after, point="half", holds=True, crosses=True)

@@ -4,26 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void clear(struct leftovers *l)
+void leftovers_release(struct leftovers *l)
 {
     for (int i = 0; i < l->n; i++) {
         free(l->all[i].of);
     }
-    l->n = 0;
-}
-
-void leftovers_release(struct leftovers *l)
-{
-    clear(l);
     free(l->all);
     *l = (struct leftovers){0};
 }
 
-int leftovers_add(struct leftovers *l, const struct slice *of, int n, int64_t at, struct err *e)
+int leftovers_add(struct leftovers *l, const struct slice *of, int n, int64_t epoch, int64_t at,
+                  struct err *e)
 {
-    if (l->n > 0 && l->all[0].epoch != of[0].epoch) {
-        clear(l);
-    }
     struct slice *copy = malloc((size_t)n * sizeof *copy);
     struct leftover *all = realloc(l->all, ((size_t)l->n + 1) * sizeof *all);
     l->all = all ? all : l->all;
@@ -33,32 +25,43 @@ int leftovers_add(struct leftovers *l, const struct slice *of, int n, int64_t at
     }
     memcpy(copy, of, (size_t)n * sizeof *copy);
     struct leftover *mine = &l->all[l->n++];
-    *mine = (struct leftover){.epoch = of[0].epoch, .at = at, .of = copy, .n = n};
+    *mine = (struct leftover){.epoch = epoch, .at = at, .of = copy, .n = n};
     for (int i = 0; i < n; i++) {
         mine->count += of[i].count;
     }
     return 0;
 }
 
-static int64_t in_slices(const struct leftover *o, int64_t nth)
+static int64_t in_slices(const struct leftover *o, int64_t *epoch, int64_t nth)
 {
     int i = 0;
     while (nth >= o->of[i].count) {
         nth -= o->of[i++].count;
     }
+    *epoch = o->of[i].epoch;
     return o->of[i].start + nth;
 }
 
 /* The positions of a loss are those that the losses before it have made. */
-int64_t leftovers_position(const struct leftovers *l, int64_t epoch, int64_t at)
+int64_t leftovers_position(const struct leftovers *l, int64_t *epoch, int64_t at)
 {
     for (int i = l->n - 1; i >= 0; i--) {
         const struct leftover *o = &l->all[i];
-        if (o->epoch == epoch && at >= o->at) {
-            at = at < o->at + o->count ? in_slices(o, at - o->at) : at - o->count;
+        if (o->epoch == *epoch && at >= o->at) {
+            at = at < o->at + o->count ? in_slices(o, epoch, at - o->at) : at - o->count;
         }
     }
     return at;
+}
+
+static bool lacks_before(const struct leftover *o, int64_t epoch, int64_t at)
+{
+    bool lacks = false;
+    for (int i = 0; i < o->n; i++) {
+        const struct slice *s = &o->of[i];
+        lacks = lacks || s->epoch < epoch || (s->epoch == epoch && s->start < at);
+    }
+    return lacks;
 }
 
 bool leftovers_settle(const struct leftovers *l, const struct cursor *c, int64_t samples,
@@ -68,13 +71,11 @@ bool leftovers_settle(const struct leftovers *l, const struct cursor *c, int64_t
     *out = *c;
     for (int i = l->n - 1; i >= 0; i--) {
         const struct leftover *o = &l->all[i];
-        if (o->epoch != c->epoch || at <= o->of[0].start) {
-            continue;
-        }
-        if (at < o->at + o->count) {
+        bool all = o->epoch < c->epoch || (o->epoch == c->epoch && at >= o->at + o->count);
+        if (!all && lacks_before(o, c->epoch, at)) {
             return false;
         }
-        at -= o->count;
+        at -= all && o->epoch == c->epoch ? o->count : 0;
     }
     out->position = at;
     out->samples = samples;

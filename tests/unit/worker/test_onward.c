@@ -194,6 +194,71 @@ static void what_a_group_has_averaged_with_the_lost_one_counts(void **state)
     leave(other);
 }
 
+/* Nobody waits for an exchange: rank 0 has made three steps, rank 1 one. */
+static void all_go_on_without_it_behind_the_last_step_that_one_has_made(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *ahead = stand_with_a_program(0, 1), *behind = stand_with_a_program(1, 1);
+    for (int i = 0; i < 3; i++) {
+        make_step(ahead);
+    }
+    make_step(behind);
+    dies(3);
+    struct verdict v = decides(1, 0, 0);
+    v.made = 3;
+    assert_int_equal(meet(ahead, MEETS_NOBODY, &v), RECOVERED_ONCE_MORE);
+    assert_int_equal(meet(behind, MEETS_NOBODY, &v), RECOVERED_ONCE_MORE);
+    assert_true(word(ahead, 0)->standing.made == 3 && word(behind, 0)->standing.made == 1);
+    for (int i = 0; i < 2; i++) {
+        assert_true(survival_take_undone(behind->s).samples == 0);
+        OK(survival_arrive(behind->s, MEETS_NOBODY, &err_));
+        begin_step(behind);
+        assert_int_equal(behind->l.counts[3], 3); /* it was cut so for rank 0 */
+        OK(survival_count(behind->s, &err_));
+        lockstep_done(&behind->l);
+    }
+    OK(survival_arrive(behind->s, MEETS_NOBODY, &err_));
+    assert_true(survival_take_undone(ahead->s).samples == 9);
+    assert_true(survival_take_undone(behind->s).samples == 9);
+    assert_cut_alike(ahead, behind);
+    leave(ahead);
+    leave(behind);
+}
+
+/* Rank 1 hears of the second one before it has come to where the others lost the first. */
+static void two_are_lost_in_the_order_in_which_the_others_lose_them(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *ahead = stand_with_a_program(0, 1), *behind = stand_with_a_program(1, 1);
+    make_step(ahead);
+    make_step(ahead);
+    make_step(behind);
+    dies(3);
+    struct verdict v = decides(1, 0, 0);
+    v.made = 2;
+    meet(ahead, MEETS_NOBODY, &v);
+    meet(behind, MEETS_NOBODY, &v);
+    make_step(ahead);
+    dies(2);
+    v.members.round = 2;
+    v.members.lost[v.members.n_lost++] = 2;
+    v.made = 3;
+    meet(ahead, MEETS_NOBODY, &v);
+    meet(behind, MEETS_NOBODY, &v);
+    for (int i = 0; i < 2; i++) {
+        OK(survival_arrive(behind->s, MEETS_NOBODY, &err_));
+        make_step(behind);
+    }
+    OK(survival_arrive(behind->s, MEETS_NOBODY, &err_));
+    double both = survival_take_undone(ahead->s).samples;
+    assert_true(both > 6 && survival_take_undone(behind->s).samples == both);
+    assert_cut_alike(ahead, behind);
+    leave(ahead);
+    leave(behind);
+}
+
 static void the_lost_one_of_the_last_interval_is_missing(void **state)
 {
     (void)state;
@@ -215,6 +280,8 @@ int main(void)
         cmocka_unit_test(who_lacks_an_average_gets_it_and_loses_the_worker_where_the_others_do),
         cmocka_unit_test(an_average_to_be_shown_is_given_and_begins_no_interval),
         cmocka_unit_test(what_a_group_has_averaged_with_the_lost_one_counts),
+        cmocka_unit_test(all_go_on_without_it_behind_the_last_step_that_one_has_made),
+        cmocka_unit_test(two_are_lost_in_the_order_in_which_the_others_lose_them),
         cmocka_unit_test(the_lost_one_of_the_last_interval_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

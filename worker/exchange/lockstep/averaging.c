@@ -101,7 +101,7 @@ void averaging_free(struct strategy *base)
 static int find_next(struct averaging *s, struct work *out, struct err *e)
 {
     struct lockstep *l = &s->l;
-    int rc = s->keeps ? 0 : survival_look(s->survival, e);
+    int rc = s->keeps ? averaging_look(s, e) : survival_look(s->survival, e);
     if (rc < 0 || lockstep_leaves(l, out)) {
         return rc;
     }

@@ -48,6 +48,8 @@ int averaging_of_all(struct averaging *s, const struct dev_result *r, double ste
  * and the reverse. */
 int averaging_load(struct averaging *s, struct err *e);
 int averaging_load_own(struct averaging *s, struct err *e);
+/* Before a step, where steps are kept: goes on without a worker that was lost. */
+int averaging_look(struct averaging *s, struct err *e);
 /* After an exchange with all that ended with `rc`, where steps are kept: enum recovered. */
 int averaging_go_on(struct averaging *s, int rc, struct err *e);
 

@@ -286,3 +286,12 @@ int averaging_meet(struct averaging *s, struct err *e)
 {
     return arrive(s, MEETS_TO_TELL, e);
 }
+
+int averaging_look(struct averaging *s, struct err *e)
+{
+    int rc = arrive(s, MEETS_NOBODY, e);
+    if (rc >= 0 && (rc = survival_look(s->survival, e)) < 0) {
+        rc = averaging_go_on(s, rc, e);
+    }
+    return rc < 0 ? rc : 0;
+}

@@ -36,10 +36,9 @@ static int send_slice(struct program_engine *g, const struct part *part, uint32_
             *indices = g->p->block.indices + slot * g->p->block.global_batch;
     BUG_ON(part->slice.count > g->p->block.global_batch);
     for (int64_t i = 0; i < part->slice.count; i++) {
-        int64_t at = part->slice.start + i;
-        at = part->left ? leftovers_position(part->left, part->slice.epoch, at) : at;
-        indices[i] =
-            sample_index(spec->seed, part->slice.epoch, at, g->p->about.whole, spec->data.shuffle);
+        int64_t at = part->slice.start + i, epoch = part->slice.epoch;
+        at = part->left ? leftovers_position(part->left, &epoch, at) : at;
+        indices[i] = sample_index(spec->seed, epoch, at, g->p->about.whole, spec->data.shuffle);
     }
     m.slice.epoch = epoch_shown(g, g->sent, part);
     m.slice.number = g->sent++;

@@ -153,11 +153,13 @@ static int take_parts(struct lockstep *l, int nth, const int *lost, int n, struc
     return taken;
 }
 
-/* Steps of an epoch whose end was cut are announced with it, so none can be added. */
+/* Programs know the end of the run with the steps that were cut. Where they may leave at the end of
+ * an epoch (rank_env.open), nobody knows whether another one comes. */
 static int check_room(const struct lockstep *l, const struct slice *left, int n, struct err *e)
 {
+    const struct cursor *cut = &l->advance.cut;
     for (int i = 0; i < n; i++) {
-        if (left[i].epoch != l->advance.cut.epoch) {
+        if (cursor_done(cut) || (l->env->open && left[i].epoch != cut->epoch)) {
             return err_set(e, ERR_PEER,
                            "a worker was lost in the last steps of epoch %lld, whose end the "
                            "programs know: its samples cannot come again",
@@ -197,7 +199,7 @@ int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice
     }
     int rc = check_room(l, left, taken, e);
     if (rc >= 0 && taken > 0 &&
-        (rc = leftovers_add(&a->left, left, taken, a->cut.position, e)) >= 0) {
+        (rc = leftovers_add(&a->left, left, taken, a->cut.epoch, a->cut.position, e)) >= 0) {
         a->cut.samples += a->left.all[a->left.n - 1].count;
     }
     free(left);

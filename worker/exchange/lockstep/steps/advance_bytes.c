@@ -5,6 +5,7 @@
  *
  *      cut  steps  n  n_left │ n times: cursor behind, whole, counts, starts, last │ leftovers
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/exchange/lockstep/steps/lockstep.h"
@@ -46,6 +47,7 @@ static void write_left(struct leftovers *left, struct flat *f)
 {
     for (int i = 0; i < left->n; i++) {
         struct leftover *o = &left->all[i];
+        pass(f, &o->epoch, sizeof o->epoch);
         pass(f, &o->at, sizeof o->at);
         pass(f, &o->n, sizeof o->n);
         pass(f, o->of, (size_t)o->n * sizeof *o->of);
@@ -82,22 +84,21 @@ int advance_write(const struct lockstep *l, struct own_state *out, struct err *e
     return 0;
 }
 
-static int read_left(struct leftovers *left, struct flat *f, int n, struct err *e)
+static int read_leftover(struct leftovers *left, struct flat *f, struct err *e)
 {
-    struct slice of[2 * SPEC_WORKERS];
-    int rc = 0;
-    for (int i = 0; i < n && rc >= 0 && !f->short_of; i++) {
-        int64_t at;
-        int slices = 0;
-        pass(f, &at, sizeof at);
-        pass(f, &slices, sizeof slices);
-        if (slices < 1 || slices > (int)(sizeof of / sizeof *of)) {
-            f->short_of = true;
-            break;
-        }
-        pass(f, of, (size_t)slices * sizeof *of);
-        rc = f->short_of ? 0 : leftovers_add(left, of, slices, at, e);
+    int64_t epoch = 0, at = 0;
+    int n = 0;
+    pass(f, &epoch, sizeof epoch);
+    pass(f, &at, sizeof at);
+    pass(f, &n, sizeof n);
+    f->short_of = f->short_of || n < 1 || (f->room - f->n) / sizeof(struct slice) < (size_t)n;
+    struct slice *of = f->short_of ? NULL : malloc((size_t)n * sizeof *of);
+    if (!of) {
+        return f->short_of ? 0 : err_set(e, ERR_MEMORY, "cannot take over steps: memory ran out");
     }
+    pass(f, of, (size_t)n * sizeof *of);
+    int rc = leftovers_add(left, of, n, epoch, at, e);
+    free(of);
     return rc;
 }
 
@@ -129,7 +130,10 @@ int advance_read(struct lockstep *l, const struct own_state *from, struct err *e
     for (int i = 0; i < n && fits; i++) {
         pass_step(l, &f, i);
     }
-    if (fits && (rc = read_left(&a->left, &f, n_left, e)) < 0) {
+    for (int i = 0; i < n_left && fits && !f.short_of && rc >= 0; i++) {
+        rc = read_leftover(&a->left, &f, e);
+    }
+    if (rc < 0) {
         return rc;
     }
     if (!fits || f.short_of || f.n != from->n) {

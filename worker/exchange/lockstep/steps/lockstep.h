@@ -174,8 +174,7 @@ void advance_release(struct lockstep *l);
 void advance_take(struct lockstep *l, struct work *out);
 /* With rank_env.ahead: workers that are lost take no part in the step under way, nor in those that
  * were cut in advance; their samples come again in steps that are cut from now on, and so do those
- * of done[n_done], parts of steps before. ERR_PEER: there is none in that epoch, whose end the
- * programs know already. */
+ * of done[n_done], parts of steps before. ERR_PEER: none follows, as the programs know already. */
 int lockstep_lose(struct lockstep *l, const int *lost, int n, const struct slice *done, int n_done,
                   struct err *e);
 /* The steps that were cut and not taken, as bytes, for a worker that comes back; the caller

@@ -1,19 +1,20 @@
 /* What a worker does with the keeper's verdict where its program has made steps that nobody takes
- * back (past.h, docs/decisions/0080). Workers stop for each other in exchanges of all alone, so all
- * stand before the same one, or some have made it and stand before the next one:
+ * back (past.h, docs/decisions/0080, 0081). Workers stop for each other before each step and in
+ * exchanges. Some may have made an exchange in which others wait:
  *
  *      step      8    9    10   11   12   13   14   15   16
- *      rank 0    █────┼────┼────┼────█────┼────┼────┼────╫     has average 12: gives it
- *      rank 1    █────┼────┼────┼────╫                         gets it, and goes on to 16
- *      rank 2    █────┼────┼────┼────╳                         is lost in that sum
+ *      rank 0    █────┼────┼────┼────█────┼────║             has average 12: gives it
+ *      rank 1    █────┼────┼────┼────╫                       gets it, and goes on to 14
+ *      rank 2    █────┼────┼────┼────╳                       is lost in that sum
  *
- * Rank 1 cuts the steps up to 16 as rank 0 did, with rank 2 among the workers. There both go on
- * without it, and what it had of those steps is cut anew. Until then it counts as lost in nothing
- * but who takes part in sums.
+ * Rank 1 cuts the steps up to 14 as rank 0 did, with rank 2 among the workers. Behind that step,
+ * the last that one of them has made (verdict.made), all go on without rank 2, and what it had
+ * since the last average is cut anew. Until then it counts as lost in nothing but who takes part in
+ * sums.
  *
- * Where workers average inside groups, they stop in those sums as well, and make them again of
- * those that are left. What a lost one had before its group's last average is in the replicas of
- * that group: it counts, for those of them that are left. */
+ * Where workers average inside groups, they make those sums again of those that are left. What a
+ * lost one had before its group's last average is in the replicas of that group: it counts, for
+ * those of them that are left. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,10 +88,15 @@ void survival_tell_group(struct survival *s)
 /* ---- a loss ---------------------------------------------------------------------------------- */
 
 /* Those who have taken part since the last verdict. */
-static void note_loss(struct survival *s, const struct verdict *v)
+static int note_loss(struct survival *s, const struct verdict *v, struct err *e)
 {
-    struct loss *loss = &s->loss;
-    *loss = (struct loss){.due = true, .members = v->members, .version = v->version};
+    struct loss *more = realloc(s->losses, ((size_t)s->n_losses + 1) * sizeof *more);
+    if (!more) {
+        return err_set(e, ERR_MEMORY, "cannot note a lost worker: memory ran out");
+    }
+    s->losses = more;
+    struct loss *loss = &s->losses[s->n_losses++];
+    *loss = (struct loss){.after = v->made, .members = v->members, .version = v->version};
     memcpy(loss->sizes, v->sizes, sizeof loss->sizes);
     for (int i = 0; i < v->members.n_lost; i++) {
         int rank = v->members.lost[i];
@@ -106,14 +112,15 @@ static void note_loss(struct survival *s, const struct verdict *v)
         loss->held[loss->n_newly] = v->held[i];
         loss->newly[loss->n_newly++] = rank;
     }
+    return 0;
 }
 
-static void forget_work(struct survival *s)
+static void forget_work(struct survival *s, const struct loss *loss)
 {
-    for (int i = 0; i < s->loss.n_newly; i++) {
-        int rank = s->loss.newly[i];
+    for (int i = 0; i < loss->n_newly; i++) {
+        int rank = loss->newly[i];
         struct tally until, behind;
-        past_count(s->past, rank, s->loss.held[i], &until, &behind);
+        past_count(s->past, rank, loss->held[i], &until, &behind);
         s->made[rank].samples += until.samples;
         s->made[rank].steps += until.steps;
         s->since[rank] = (struct tally){0};
@@ -122,21 +129,32 @@ static void forget_work(struct survival *s)
     }
 }
 
-/* All others do so before the same exchange. */
-static int go_on_without(struct survival *s, struct err *e)
+/* All others do so behind the same step. */
+static int lose(struct survival *s, const struct loss *loss, struct err *e)
 {
-    struct loss *loss = &s->loss;
     struct slice *done;
     int n;
     int rc = past_list(s->past, loss->newly, loss->held, loss->n_newly, &done, &n, e);
     if (rc >= 0 &&
         (rc = lockstep_lose(s->l, loss->members.lost, loss->members.n_lost, done, n, e)) >= 0) {
-        forget_work(s);
+        forget_work(s, loss);
         lockstep_adopt(s->l, loss->version, loss->sizes);
         s->l->next_version = 0;
-        loss->due = false;
     }
     free(done);
+    return rc;
+}
+
+/* Inside a group others may not have come so far. */
+static int go_on_without(struct survival *s, struct err *e)
+{
+    int rc = 0, n = 0;
+    while (rc >= 0 && n < s->n_losses && s->meeting != MEETS_GROUP &&
+           s->l->at.step >= s->losses[n].after) {
+        rc = lose(s, &s->losses[n++], e);
+    }
+    s->n_losses -= n;
+    memmove(s->losses, s->losses + n, (size_t)s->n_losses * sizeof *s->losses);
     return rc;
 }
 
@@ -146,7 +164,7 @@ int survival_arrive(struct survival *s, enum meeting what, struct err *e)
         return 0;
     }
     s->meeting = what;
-    return s->loss.due && what != MEETS_GROUP ? go_on_without(s, e) : 0;
+    return go_on_without(s, e);
 }
 
 void survival_shown(struct survival *s)
@@ -172,9 +190,11 @@ int survival_go_onward(struct survival *s, const struct verdict *v, struct err *
     if (rc < 0) {
         return rc;
     }
-    note_loss(s, v);
+    if ((rc = note_loss(s, v, e)) < 0) {
+        return rc;
+    }
     survival_take_members(s, &v->members);
-    if (!behind && s->meeting != MEETS_GROUP && (rc = go_on_without(s, e)) < 0) {
+    if (!behind && (rc = go_on_without(s, e)) < 0) {
         return rc;
     }
     bool here = s->l->at.step == s->back->mark.step; /* else the evaluation is one from before */

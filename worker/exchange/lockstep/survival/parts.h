@@ -27,9 +27,9 @@ struct agreed {
     int32_t sizes[SPEC_WORKERS], next_sizes[SPEC_WORKERS];
 };
 
-/* Who is lost, for the next exchange of all that this rank comes to. */
+/* Who is lost, for the step behind which all go on without. */
 struct loss {
-    bool due;
+    int64_t after;
     struct members members;
     int32_t newly[COMM_GENERATIONS], n_newly; /* [n_newly] those of them that had a part before */
     int64_t held[COMM_GENERATIONS]; /* [n_newly] what they had up to that step is in a replica */
@@ -45,7 +45,8 @@ struct survival {
     enum meeting meeting;   /* with it, as all here: the exchange that this rank makes */
     int64_t grouped;        /* the last step that the group has averaged since; 0: none */
     int32_t group_averages; /* since then, too */
-    struct loss loss;
+    struct loss *losses;    /* [n_losses] that are still to come, in their order; owned */
+    int n_losses;
     struct undone undone;   /* that was not told yet */
     struct members members; /* since the last verdict */
     struct tally *made;     /* [workers] in this attempt, by the step that all stand at; owned,

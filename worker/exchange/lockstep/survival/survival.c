@@ -56,6 +56,7 @@ void survival_free(struct survival *s)
         survival_listen_no_more(s);
         rollback_free(s->back);
         past_free(s->past);
+        free(s->losses);
         free(s->made);
         free(s);
     }

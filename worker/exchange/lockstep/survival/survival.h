@@ -49,13 +49,14 @@ int survival_count(struct survival *s, struct err *e);
 void survival_told(struct survival *s, const struct row *row);
 void survival_averaged(struct survival *s, const float *words);
 void survival_evaluated(struct survival *s);
-/* The same, where replicas keep their steps (past.h). An exchange is due; if this worker has come
- * to the one before which the others go on without one that is lost, it does so too. */
+/* The same, where replicas keep their steps (past.h). An exchange or a step is due; if this worker
+ * has come to where the others go on without one that is lost, it does so too. */
 enum meeting {
     MEETS_TO_AVERAGE,
     MEETS_TO_SHOW, /* an average that changes no replica */
     MEETS_TO_TELL, /* what was evaluated */
-    MEETS_GROUP
+    MEETS_GROUP,
+    MEETS_NOBODY /* it is about to begin a step */
 };
 int survival_arrive(struct survival *s, enum meeting what, struct err *e);
 /* What all have averaged is in the replica, to be shown; or what the group has, to stay. */

@@ -66,6 +66,7 @@ int survival_answer(struct survival *s, struct err *e)
                               .is_new = s->is_new,
                               .step = s->back ? s->back->mark.step : s->l->at.step,
                               .averages = s->back ? s->back->averages : 0,
+                              .made = s->l->at.step,
                               .evaluated =
                                   s->back ? s->back->mark.evaluated_here : s->l->at.evaluated_here};
     for (int i = 0; i < m->n_lost; i++) {

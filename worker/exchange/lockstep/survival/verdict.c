@@ -26,6 +26,14 @@ static int check_groups(const struct standing *of, const int *left, int n, struc
     return 0;
 }
 
+static void find_made(struct verdict *v, const struct standing *of, const int *left, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct standing *s = &of[left[i]];
+        v->made = !s->is_new && s->made > v->made ? s->made : v->made;
+    }
+}
+
 static void find_held(struct verdict *v, const struct standing *of, const int *left, int n)
 {
     for (int i = 0; i < v->members.n_lost; i++) {
@@ -67,5 +75,6 @@ int verdict_decide(struct verdict *v, const struct standing *of, const int *left
                                                          : LACKS_EVALUATION;
     }
     find_held(v, of, left, n);
+    find_made(v, of, left, n);
     return check_groups(of, left, n, e);
 }

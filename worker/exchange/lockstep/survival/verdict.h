@@ -59,6 +59,7 @@ struct standing {
      * [n_lost] of each lost worker of the group that is in that; 0: none is. */
     int32_t group, group_averages;
     int64_t held[COMM_GENERATIONS];
+    int64_t made; /* and the last step that this worker has made */
 };
 
 struct worker_word {
@@ -92,10 +93,11 @@ struct verdict {
     int32_t sizes[SPEC_WORKERS];
     double best;                    /* score of the best artifact */
     int64_t held[COMM_GENERATIONS]; /* [n_lost] the largest that those who are left tell */
+    int64_t made;                   /* the last step that one of them has made */
     uint8_t behind[SPEC_WORKERS]; /* 0, IS_BEHIND, …; LACKS_EVALUATION: it has the step's result */
 };
 
-/* Fills step, evaluated, giver and behind from what the n ranks left[] say in of[rank].
+/* Fills step, evaluated, giver, behind, held and made from what the n ranks left[] say in of[rank].
  * ERR_PEER: nobody has a state, or they are further apart than lockstep allows. */
 int verdict_decide(struct verdict *v, const struct standing *of, const int *left, int n,
                    struct err *e);
