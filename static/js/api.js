@@ -7,6 +7,8 @@
  */
 /** @typedef {{[name: string]: unknown} | null} Params */
 
+import {hear} from './servicetime.js';
+
 const V1 = '/api/v1/';
 const AWAY = 503;
 const TRIES = 3;
@@ -62,8 +64,9 @@ async function request(method, path, options = {}) {
 async function send(method, path, {headers, body, signal}) {
   const blob = body instanceof Blob ? body : null;
   const type = body === undefined ? null : {'Content-Type': blob?.type || 'application/json'};
+  const sent = Date.now();
   try {
-    return await fetch(path, {
+    const answer = await fetch(path, {
       method,
       headers: {Accept: 'application/json', ...headers, ...type},
       body: blob || (typeof body === 'string' ? body : JSON.stringify(body)),
@@ -71,6 +74,8 @@ async function send(method, path, {headers, body, signal}) {
       credentials: 'same-origin',
       cache: 'no-store'
     });
+    hear(answer.headers.get('Date'), sent, Date.now());
+    return answer;
   } catch (e) {
     if (/** @type {Error} */ (e).name === 'AbortError') {
       throw e;

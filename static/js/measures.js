@@ -1,6 +1,7 @@
 /* Figures that are computed from a job's numbers: medians, the parts of a step, an equal split,
    the rest of the run. Pure; NaN where something is not known yet. */
 import {duration, known, seconds} from './format.js';
+import {serviceNow} from './servicetime.js';
 
 /* What differs by less is told once. */
 const MOSTLY = 0.95;
@@ -175,7 +176,7 @@ export function remaining(job) {
   if (rate > 0 && samples > 0 && !isVirtual(job)) {
     return samples * (1 / f - 1) / rate;
   }
-  return job.started ? (Date.now() - Date.parse(job.started)) / 1000 * (1 / f - 1) : NaN;
+  return job.started ? (serviceNow() - Date.parse(job.started)) / 1000 * (1 / f - 1) : NaN;
 }
 
 /**

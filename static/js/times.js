@@ -1,5 +1,6 @@
 /* Times and durations as people read them: a part of format.js. Pure. */
 import {absent, known, LEAST, NARROW, power, signed, three, tick} from './digits.js';
+import {serviceNow} from './servicetime.js';
 
 /** @typedef {import('./digits.js').Maybe} Maybe */
 
@@ -136,14 +137,14 @@ export function clock(time, withSeconds = false) {
 /**
  * 14:46 today, else 3 Mar 14:46
  * @param {string | null | undefined} time
- * @param {Date} [now]
+ * @param {Date} [today]
  */
-export function when(time, now = new Date()) {
+export function when(time, today = new Date(serviceNow())) {
   const t = new Date(time || NaN);
   if (!time || Number.isNaN(t.getTime())) {
     return 'none';
   }
-  const day = t.toDateString() === now.toDateString()
+  const day = t.toDateString() === today.toDateString()
       ? ''
       : t.getDate() + ' ' + t.toLocaleString('en-US', {month: 'short'}) + ' ';
   return day + clock(t);

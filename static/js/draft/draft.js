@@ -1,13 +1,17 @@
 /* A document that is being edited, as an object and as text. Soon after every change the service
    checks it in a dry run.
 
-   Events: "spec" (it was changed), "checked" (detail: the answer), "refused" (detail: the error).
- */
+   The browser's entry of its history keeps the text, so that it is there again after a reload, a
+   way back, a session that ended.
+
+   Events: "spec" (it was changed), "unread" (what was typed is no document), "checked" (detail: the
+   answer), "refused" (detail: the error). */
 import {post} from '../api.js';
 
 import {print, setAt} from './json.js';
 
 const CHECK_MS = 300;
+const KEPT_CHARACTERS = 1e6; /* browsers limit what an entry keeps */
 
 /* A request that is sent twice makes one thing. */
 function freshKey() {
@@ -24,6 +28,8 @@ export class Draft extends EventTarget {
     this.spec = {};
     this.text = '';
     this.key = freshKey();
+    /** The text that was sent with this key. */
+    this.sent = '';
     this.timer = 0;
     this.aborter = new AbortController();
     this.closed = false;
@@ -33,6 +39,20 @@ export class Draft extends EventTarget {
   begin(spec) {
     this.spec = spec;
     this.text = print(spec);
+  }
+
+  /* What was here when this entry of the history was left. */
+  restore() {
+    const {draft} = history.state || {};
+    if (typeof draft === 'string') {
+      this.type(draft);
+    }
+  }
+
+  keep() {
+    if (!this.closed && this.text.length <= KEPT_CHARACTERS) {
+      history.replaceState({draft: this.text}, '');
+    }
   }
 
   close() {
@@ -63,15 +83,20 @@ export class Draft extends EventTarget {
    */
   type(text) {
     this.text = text;
-    try {
-      const parsed = JSON.parse(text);
-      if (parsed && typeof parsed === 'object' && !Array.isArray(parsed)) {
-        this.spec = parsed;
-        this.dispatchEvent(new Event('spec'));
-      }
-    } catch (e) { /* the check says where */
-    }
+    const readable = this.readable();
+    this.spec = readable ? JSON.parse(text) : this.spec;
+    this.dispatchEvent(new Event(readable ? 'spec' : 'unread'));
     this.checkSoon();
+  }
+
+  /* Whether the document is what the text says. */
+  readable() {
+    try {
+      const parsed = JSON.parse(this.text);
+      return parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed);
+    } catch (e) {
+      return false;
+    }
   }
 
   checkSoon() {
@@ -93,6 +118,7 @@ export class Draft extends EventTarget {
   }
 
   async check() {
+    this.keep();
     this.aborter.abort();
     this.aborter = new AbortController();
     try {
@@ -106,15 +132,21 @@ export class Draft extends EventTarget {
   }
 
   /**
-   * The id of what was made.
+   * The id of what was made. A text that is sent again since nobody answered has the same key.
    * @returns {Promise<string>}
    */
   async send() {
     this.stopChecking();
+    this.keep();
+    if (this.sent !== this.text) {
+      this.key = freshKey();
+      this.sent = this.text;
+    }
     try {
       return (await post(this.path, this.text, {headers: {'Idempotency-Key': this.key}})).id;
     } catch (e) {
-      this.key = freshKey();
+      const {status} = /** @type {import('../api.js').ApiError} */ (e);
+      this.sent = status >= 400 && status < 500 ? '' : this.sent;
       throw e;
     }
   }

@@ -15,6 +15,19 @@ import {icon} from '../icons.js';
 let serial = 0;
 
 /**
+ * Whether JavaScript's number is the one that was written. One beyond its range would go to the
+ * service as null or 0, and a whole one of many digits as its neighbour.
+ * @param {string} text of a number
+ */
+function exact(text) {
+  const n = Number(text);
+  if (/^[-+]?\d+$/.test(text)) {
+    return Number.isFinite(n) && BigInt(text.replace('+', '')) === BigInt(n);
+  }
+  return Number.isFinite(n) && (n !== 0 || !/[1-9]/.test(text.split(/e/i)[0]));
+}
+
+/**
  * A number where the text is one, undefined where there is none, else the text.
  * @param {string} text
  */
@@ -23,7 +36,7 @@ export function parseNumber(text) {
   if (t === '') {
     return undefined;
   }
-  return /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(t) ? Number(t) : t;
+  return /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(t) && exact(t) ? Number(t) : t;
 }
 
 /**

@@ -15,7 +15,9 @@ function inline(value) {
         Object.entries(value).map(([k, v]) => JSON.stringify(k) + ': ' + inline(v)).join(', ') +
         '}';
   }
-  return JSON.stringify(value);
+  /* as 1e+20: the service reads no whole number of so many digits */
+  return typeof value === 'number' && Math.abs(value) > 2 ** 53 ? value.toExponential()
+                                                                : JSON.stringify(value);
 }
 
 /**

@@ -17,6 +17,8 @@ import {Verdict} from './verdict.js';
  */
 
 const COPIED_MS = 1500;
+const UNKNOWN = 'The service did not answer, so it is not known whether it has this. ' +
+    'Try again: what has come is not made twice.';
 
 export class DraftView {
   /**
@@ -32,19 +34,31 @@ export class DraftView {
     this.verdict = new Verdict(this.editor);
     this.button = button(words.send, () => this.send(), {class: 'btn primary', id: words.id});
     this.failed = h('div', {role: 'alert'});
+    /** What its fields change would take the place of a text that cannot be read. */
+    /** @type {HTMLElement | null} */
+    this.fields = null;
+    this.waits = h('p', {
+      class: 'form-waits',
+      role: 'status',
+      hidden: true,
+      text: 'The form waits until its JSON can be read.'
+    });
     data.addEventListener('spec', () => this.showSpec());
+    data.addEventListener('unread', () => this.showReadable(false));
     data.addEventListener('checked', (e) => this.showValid(/** @type {CustomEvent} */ (e).detail));
     data.addEventListener('refused', (e) => this.showErrors(/** @type {CustomEvent} */ (e).detail));
   }
 
   /**
    * The form with its JSON, what is beneath both, and the buttons.
-   * @param {Element} form
+   * @param {HTMLElement} form
    * @param {Element} below
    * @param {{more?: Element, foot?: Element}} [parts] behind the JSON's errors, before the buttons
    */
   makeSheet(form, below, parts = {}) {
     const {more, foot} = parts;
+    this.fields = form;
+    this.showReadable(this.data.readable());
     const save = saveButton(() => this.editor.text, () => this.data.spec.name || this.words.what);
     const submit = (/** @type {Event} */ e) => {
       e.preventDefault();
@@ -67,11 +81,20 @@ export class DraftView {
     return h('section', {class: 'submit-json', 'aria-label': 'JSON'},
         h('div', {class: 'json-head'}, h('h2', {text: 'JSON'}),
             h('span', {class: 'quiet', text: this.words.note}), actions),
-        this.editor.node, this.verdict.state, this.verdict.list, more);
+        this.editor.node, this.verdict.state, this.verdict.list, this.waits, more);
   }
 
   showSpec() {
     this.editor.set(this.data.text);
+    this.showReadable(this.data.readable());
+  }
+
+  /** @param {boolean} readable */
+  showReadable(readable) {
+    this.waits.hidden = readable;
+    if (this.fields) {
+      this.fields.inert = !readable;
+    }
   }
 
   /** @param {any} ignored the answer, which each page shows in its own way */
@@ -98,7 +121,7 @@ export class DraftView {
       const error = /** @type {ApiError} */ (e);
       this.button.disabled = false;
       this.showErrors(error);
-      fill(this.failed, notice('bad', this.words.failed + error.message));
+      fill(this.failed, notice('bad', error.status ? this.words.failed + error.message : UNKNOWN));
       /** @type {HTMLElement | null} */
       const field = this.root.querySelector('.field.bad input, .field.bad select');
       field?.focus();

@@ -2,6 +2,7 @@
 import {h, say} from '../../dom.js';
 import {clock, known, percent, plural} from '../../format.js';
 import {remaining, stepTimes} from '../../measures.js';
+import {serviceNow} from '../../servicetime.js';
 
 /** @typedef {import('./model.js').JobsModel} JobsModel */
 
@@ -69,5 +70,5 @@ function nextText(run) {
   const rests = run.map(remaining).filter(known);
   return rests.length > 0 &&
       'The next place in the queue opens about ' +
-      clock(new Date(Date.now() + Math.min(...rests) * 1000)) + '.';
+      clock(new Date(serviceNow() + Math.min(...rests) * 1000)) + '.';
 }

@@ -4,6 +4,7 @@ import {miniFinish, Sparkline} from '../../figures.js';
 import {clock, duration, known, loss, percent, plural, seconds, whole} from '../../format.js';
 import {equalSplit, remaining, stepTimes} from '../../measures.js';
 import {NodeKey} from '../../nodekey.js';
+import {serviceNow} from '../../servicetime.js';
 import {globalBatch} from '../../spec.js';
 import {pill, setPill} from '../../states.js';
 import {plain, verdict} from '../../verdict.js';
@@ -36,7 +37,7 @@ function epochText(job) {
 function restText(job) {
   const rest = remaining(job);
   if (known(rest)) {
-    return 'ends about ' + clock(new Date(Date.now() + rest * 1000)) + ', in ' + duration(rest);
+    return 'ends about ' + clock(new Date(serviceNow() + rest * 1000)) + ', in ' + duration(rest);
   }
   return job.state === 'launching' ? 'is being started' : '';
 }

@@ -68,6 +68,7 @@ export async function show(root, route) {
   if (!route.alive()) {
     return {};
   }
+  data.restore();
   const view = new NewSweepView(root, data);
   data.check();
   return view;

@@ -115,6 +115,7 @@ export async function show(root, route) {
   if (!route.alive()) {
     return {};
   }
+  data.restore();
   const view = new SubmitView(root, data);
   data.check();
   return view;

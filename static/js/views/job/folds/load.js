@@ -6,6 +6,7 @@ import {fill, h, keyed, say} from '../../../dom.js';
 import {list, plural} from '../../../format.js';
 import {LoadPlots} from '../../../loadplots.js';
 import {isVirtual} from '../../../measures.js';
+import {serviceNow} from '../../../servicetime.js';
 import {active} from '../../../states.js';
 import {button} from '../../../widgets.js';
 
@@ -61,7 +62,7 @@ export class Load {
   /** @returns {[number, number]} */
   span() {
     const {started, finished, state} = this.view.data.job;
-    const now = Date.now() / 1000;
+    const now = serviceNow() / 1000;
     const begin = started ? Date.parse(started) / 1000 : now;
     const end = finished && !active(state) ? Date.parse(finished) / 1000 : now;
     return [begin, Math.max(begin + 1, end)];
@@ -79,7 +80,7 @@ export class Load {
       const {nodes} = await get('nodes');
       const hosts = byHost(data.nodes(), nodes);
       const shown = this.every ? hosts : hosts.slice(0, FEW);
-      const seconds = Math.ceil(Math.min(WEEK, Date.now() / 1000 - this.span()[0] + 60));
+      const seconds = Math.ceil(Math.min(WEEK, serviceNow() / 1000 - this.span()[0] + 60));
       this.hosts = await Promise.all(shown.map(async (h) => ({
         ...h,
         load: await get('nodes/' + encodeURIComponent(h.nodes[0]) + '/load', {seconds})
@@ -102,8 +103,8 @@ export class Load {
       return 'The job has not started yet.';
     }
     if (this.hosts.every((h) => !h.load || !h.load.at.length)) {
-      return Date.now() / 1000 - from > WEEK ? 'The load is kept for a week.'
-                                             : 'The hosts have not reported their load yet.';
+      return serviceNow() / 1000 - from > WEEK ? 'The load is kept for a week.'
+                                               : 'The hosts have not reported their load yet.';
     }
     return 'Of the whole host, other programs included, without what its own nodes tell each ' +
         'other (loopback); means over 2 s, of older hours over a minute or ten.';

@@ -2,6 +2,7 @@
    took, and why it ended where that is known. */
 import {h, keyed, sayAll} from '../../../dom.js';
 import {clock, duration, whole} from '../../../format.js';
+import {serviceNow} from '../../../servicetime.js';
 import {scroller, table} from '../../../widgets.js';
 
 import {fieldOf} from './loglines.js';
@@ -85,7 +86,7 @@ function attemptsOf(data, begun, lines) {
   return begun
       .map((a, i) => {
         const next = begun[i + 1];
-        const end = next ? Date.parse(next.time) : Date.parse(job.finished || '') || Date.now();
+        const end = next ? Date.parse(next.time) : Date.parse(job.finished || '') || serviceNow();
         const to = next ? next.at : job.progress?.step;
         const from = i === 0 ? job.started || a.time : a.time;
         return {

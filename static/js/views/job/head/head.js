@@ -2,6 +2,7 @@
 import {fill, h, refill, say} from '../../../dom.js';
 import {clock, duration, known, percent, plural, when, whole} from '../../../format.js';
 import * as measures from '../../../measures.js';
+import {serviceNow} from '../../../servicetime.js';
 import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../../spec.js';
 import {earlyEnd, ended, pill, setPill, waiting} from '../../../states.js';
 import {sweepOf} from '../../../tags.js';
@@ -55,7 +56,7 @@ function ranText(job) {
   if (waiting(job.state)) {
     return 'started ' + clock(job.started) + ', trained for ' + measures.lasted(job.seconds ?? NaN);
   }
-  const end = job.finished ? Date.parse(job.finished) : Date.now();
+  const end = job.finished ? Date.parse(job.finished) : serviceNow();
   const wall = (end - Date.parse(job.started)) / 1000;
   const ran = measures.lasted(measures.isVirtual(job) ? wall : Math.max(wall, job.seconds ?? 0));
   const less = job.finished ? measures.trainedSeconds(job) : job.seconds ?? NaN;
@@ -128,7 +129,7 @@ export class Head {
     fill(this.left, h('b', {text: epochText(job)}), running && h('span', {text: stepText(job)}),
         running && h('span', {text: percent(p.fraction)}));
     const rest = measures.remaining(job);
-    const end = clock(new Date(Date.now() + rest * 1000));
+    const end = clock(new Date(serviceNow() + rest * 1000));
     fill(this.right, job.started && h('span', {text: ranText(job)}),
         Number.isFinite(rest) && h('b', {text: 'ends about ' + end + ', in ' + duration(rest)}));
     const done = Math.round(1000 * (p?.fraction || 0)) / 10;

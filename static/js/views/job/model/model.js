@@ -4,6 +4,7 @@
 import {get, job as path} from '../../../api.js';
 import {listen} from '../../../events.js';
 import {readEvaluations} from '../../../measures.js';
+import {serviceNow} from '../../../servicetime.js';
 import {active} from '../../../states.js';
 import {Crashes} from '../happened/crashes.js';
 
@@ -239,9 +240,8 @@ export class JobModel extends EventTarget {
   async onJob(d) {
     const job = this.job;
     if (d.from === 'running' && d.state === 'queued' && d.error) { /* else it gave nodes back */
-      const {node, message} = d.error;
-      const step = job.progress?.step || 0;
-      this.lost.push({at: Date.now(), step, time: job.seconds, node, text: message});
+      const place = {at: serviceNow(), step: job.progress?.step || 0, time: job.seconds};
+      this.lost.push({...place, node: d.error.node, text: d.error.message});
     }
     job.state = d.state || job.state;
     job.attempt = d.attempt ?? job.attempt;
