@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from service import Service, ranks_of, until
-from test_lost_worker import listen, open_gate, told
+from test_lost_worker import guard_of_rank, open_gate, stays_out
+from test_returned_worker import Events
 from test_program import COUNTING, first_parameters, gradient
 
 SAMPLES, BATCH, EPOCHS, RATE = 2560, 64, 2, 1 / 32
@@ -53,6 +54,11 @@ class Run:
         lines = map(json.loads, path.read_text().splitlines()) if path.exists() else []
         return {number: (epoch, indices) for number, epoch, indices in lines}
 
+    def entered(self, rank):
+        """The first slice of the second process of that rank, which skips some."""
+        numbers = sorted(self.lines(rank))
+        return next(n for n in numbers if n and n - 1 not in numbers)
+
     def made(self, left):
         """What each rank has made that counts: of the lost ones up to left[rank]."""
         return [{n: line for n, line in self.lines(r).items() if n < left.get(r, 10**9)}
@@ -62,15 +68,20 @@ class Run:
         return np.array(json.loads(self.service.artifact(self.id, f"rank-{rank}.json"))["params"])
 
 
-def kill_it(run):
-    """The event that tells it."""
+def kill(run, ranks):
+    """Those that kill their workers do so; none is started again (test_returned_averaged_program.py
+    has that). The events that tell it."""
     until("all ranks run", lambda: len(ranks_of(run.id)) == 5)
-    stream = listen(run.service, run.id)
+    returns = run.strategy["type"] == "local-sgd"
+    guards = [guard_of_rank(run.id, rank) for rank in ranks if returns]
+    events = Events(run.service, run.id)
     open_gate(run.service, run.id, run.gate)
-    event = told(stream, "left")
+    told = [events.next("left") for _ in ranks]
+    for guard in guards:
+        stays_out(guard)
     run.hold.touch()
-    stream.close()
-    return event
+    assert sorted(e["rank"] for e in told) == ranks
+    return told
 
 
 def mean_of(replicas, weights):
@@ -94,6 +105,10 @@ class Ranks:
         if samples:
             self.own[rank] -= RATE / len(samples) * gradient(samples)
             self.since[rank] += len(samples)
+
+    def enter(self, rank):
+        self.own[rank] = self.shared.copy()
+        self.since[rank] = self.before[rank] = 0
 
     def drop(self, rank):
         """What it had since the average of its group counts no more."""
@@ -121,15 +136,20 @@ class Ranks:
                               [self.before[r] + self.since[r] for r in there])
 
 
-def averaged(made, strategy, left):
-    """The parameters that these steps give; left[rank]: the last step of it that counts."""
+def averaged(made, strategy, left, back=None):
+    """The parameters that these steps give; left[rank]: the last step of it that counts;
+    back[rank]: the first that does again, from the last average."""
+    back = back or {}
     k1, k2 = strategy.get("k1", 10**9), strategy.get("k2") or strategy["k"]
     size = strategy.get("group_size", 4)
     ranks = Ranks([range(i, min(i + size, 4)) for i in range(0, 4, size)])
     last = max(map(max, filter(None, made)))
     for first in range(0, last + 1, k2):
-        ranks.begin([r for r in range(4) if left.get(r, 10**9) > first])
+        ranks.begin([r for r in range(4) if left.get(r, 10**9) > first
+                     or back.get(r, 10**9) <= first])
         for step in range(first, min(first + k2, last + 1)):
+            for rank in (r for r in range(4) if back.get(r) == step > first):
+                ranks.enter(rank)
             for rank in list(ranks.own):
                 if left.get(rank) == step:
                     ranks.drop(rank)
@@ -152,7 +172,7 @@ def assert_each_once(made, crosses):
         assert seen == list(range(SAMPLES)), f"of epoch {epoch}"
 
 
-def left_at(run, job, event, rank):
+def left_at(run, job, rank):
     """The step of it that counts last, since the others have it: after so many samples."""
     samples, at = 0, 0
     for number, (_, indices) in sorted(run.lines(rank).items()):
@@ -162,24 +182,25 @@ def left_at(run, job, event, rank):
     return at
 
 
-def assert_counted(job, event, made):
+def assert_counted(job, made):
     assert job["attempt"] == 1 and job["restarts"] == 0
     assert job["progress"]["samples"] == EPOCHS * SAMPLES
     assert [w["samples"] for w in job["workers"]] == [
         sum(len(indices) for _, indices in m.values()) for m in made]
 
 
-def assert_as_made(run, job, event, crosses):
-    rank = event["rank"]
-    left = {rank: left_at(run, job, event, rank)}
-    dead = job["workers"][rank]
-    assert dead["state"] == "left" and dead["updates"] == left[rank]
-    assert left[rank] >= event["step"] or crosses  # all may have shown an average since
+def assert_as_made(run, job, events, crosses):
+    left = {event["rank"]: left_at(run, job, event["rank"]) for event in events}
+    for event in events:
+        rank = event["rank"]
+        dead = job["workers"][rank]
+        assert dead["state"] == "left" and dead["updates"] == left[rank]
+        assert left[rank] >= event["step"] or crosses  # all may have shown an average since
     made = run.made(left)
-    assert_counted(job, event, made)
+    assert_counted(job, made)
     assert_each_once(made, crosses)
     expected = averaged(made, run.strategy, left)
-    ends = [run.params(r) for r in range(4) if r != rank]
+    ends = [run.params(r) for r in range(4) if r not in left]
     for params in ends:
         assert (params == ends[0]).all(), "the programs end with other parameters"
         assert params == pytest.approx(expected, abs=2e-4)
@@ -187,11 +208,11 @@ def assert_as_made(run, job, event, crosses):
 
 def lose(service, strategy, rank, crosses=False, **how):
     run = Run(service, strategy, "--on", rank, **how)
-    event = kill_it(run)
-    assert (event["rank"], event["others"]) == (rank, 3)
+    event, = kill(run, [rank])
+    assert event["others"] == 3
     assert event["message"] == f"{event['node']} left at step {event['step']}, 3 nodes go on"
     job = service.wait(run.id, "succeeded")
-    assert_as_made(run, job, event, crosses)
+    assert_as_made(run, job, [event], crosses)
     return job, event
 
 
@@ -221,3 +242,12 @@ def test_an_interval_may_hold_the_end_of_an_epoch(service, rank, strategy, ahead
     """What it had of that epoch comes in the next one's loops. The second has no average but that
     of the end, the fourth has cut steps of the next epoch in advance."""
     lose(service, strategy, rank, ahead=ahead, after=after, point="half", holds=True, crosses=True)
+
+
+@pytest.mark.parametrize("strategy,after", [
+    ({"type": "local-sgd", "k": 6}, 14), ({"type": "local-sgd", "k": 1000}, 33),
+    ({"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}, 21)])
+def test_the_last_one_goes_on_without_three_that_are_killed_at_once(service, strategy, after):
+    run = Run(service, strategy, "--but", 3, after=after, point="half", holds=True)
+    events = kill(run, [0, 1, 2])
+    assert_as_made(run, service.wait(run.id, "succeeded"), events, True)

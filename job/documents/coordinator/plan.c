@@ -213,7 +213,7 @@ bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
 bool plan_takes_back(const struct plan *plan, const struct jobspec *spec)
 {
     bool one_server = !jobspec_uses_server(spec) || plan->servers == 1,
-         averages = strategy_traits(spec->strategy.type)->replicas == REPLICAS_AVERAGED;
-    return plan_outlives_worker(plan, spec) && one_server && !plan_first_remote(plan) &&
-           !(averages && spec->program.given);
+         averages = strategy_traits(spec->strategy.type)->replicas == REPLICAS_AVERAGED,
+         joins = !averages || !spec->program.given || spec->strategy.type == CAT_STRATEGY_LOCAL_SGD;
+    return plan_outlives_worker(plan, spec) && one_server && !plan_first_remote(plan) && joins;
 }

@@ -52,9 +52,11 @@ static void elsewhere_it_stays_away(void **state)
     free(spec);
     spec = begin(CAT_STRATEGY_LOCAL_SGD);
     spec->program.given = true;
-    assert_false(plan_takes_back(&plan, spec));
-    spec->strategy.type = CAT_STRATEGY_SYNC;
     assert_true(plan_takes_back(&plan, spec)); /* another rank gives it all that it needs */
+    spec->strategy.type = CAT_STRATEGY_SYNC;
+    assert_true(plan_takes_back(&plan, spec));
+    spec->strategy.type = CAT_STRATEGY_HIER_SGD;
+    assert_false(plan_takes_back(&plan, spec)); /* what its group has averaged is not told */
     free(spec);
     spec = begin(CAT_STRATEGY_ASGD);
     spec->program.given = true;

@@ -380,7 +380,7 @@ static void who_comes_back_keeps_what_it_was_given(void **state)
     lockstep_stand_at(&p.l, &given, 9);
     fill(p.r.host[DEV_PARAMS], p.r.count[DEV_PARAMS], 77);
     float *params = copy_of(&p.r, DEV_PARAMS);
-    rollback_begin(back, 7);
+    rollback_begin(back, 7, &p.l.at);
     assert_int_equal(back->averages, 7);
     make_three_steps(&p.l, back, &p.r);
     OK(rollback_return(back, &err_));

@@ -12,8 +12,37 @@ static int give_up(void *ctx, struct err *e)
     return 0;
 }
 
+/* ---- an own state, from program to program ---------------------------------------------------- */
+
+static struct {
+    char state[16];
+    int64_t made, position;
+} entered;
+
+static int give_own(void *ctx, struct own_state *out, struct err *e)
+{
+    (void)ctx;
+    OK(own_state_alloc(out, sizeof "momentum", e));
+    memcpy(out->bytes, "momentum", sizeof "momentum");
+    return 0;
+}
+
+static int enter_with(void *ctx, const struct cursor *at, int64_t made, const struct own_state *own,
+                      struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    assert_true(own->n <= sizeof entered.state);
+    memcpy(entered.state, own->bytes, own->n);
+    entered.made = made;
+    entered.position = at->position;
+    return 0;
+}
+
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
 /* Groups are {0, 1} and {2, 3}. */
-static struct place *stand_with_a_program(int rank, float value)
+static struct place *begin_with_a_program(int rank, float value)
 {
     static const int groups[W] = {0, 0, 1, 1};
     const struct run_state from = {.cursor = {.samples = SAMPLES, .epochs = 2}, .best = -INFINITY};
@@ -23,7 +52,15 @@ static struct place *stand_with_a_program(int rank, float value)
     p->env.train_samples = SAMPLES;
     lockstep_init(&p->l, &p->env, &from);
     OK(comm_set_groups(&p->comm, groups, &err_));
-    p->s = survival_new_of_averages(&p->l, false, give_up, p, &err_);
+    p->env.give = give_own;
+    p->env.enter = enter_with;
+    return p;
+}
+
+static struct place *stand_with_a_program(int rank, float value)
+{
+    struct place *p = begin_with_a_program(rank, value);
+    p->s = survival_new_of_averages(&p->l, false, give_up, p, &p->taken, &err_);
     assert_non_null(p->s);
     return p;
 }
@@ -259,6 +296,84 @@ static void two_are_lost_in_the_order_in_which_the_others_lose_them(void **state
     leave(behind);
 }
 
+/* Rank 3's second process, as rank 0 has let it in and given it what it needs. */
+static struct place *come_back(struct place *giver)
+{
+    static const struct members with_3 = {.round = 2, .seat = {0, 0, 0, 1}};
+    struct place *back = begin_with_a_program(3, 9);
+    struct verdict asks = {.saying = KEEPER_ASKS, .members = with_3},
+                   v = {.saying = KEEPER_DECIDES, .members = with_3, .sizes = {4, 5, 4, 3}};
+    v.step = 1;
+    v.made = giver->l.at.step;
+    v.best = 0.25;
+    v.behind[3] = IS_NEW;
+    coordinator.n_lost = 0;
+    coordinator.seats[3] = 1;
+    giver->env.seats = back->env.seats = say_seats;
+    giver->at_door = 3;
+    assert_int_equal(survival_look(giver->s, &err_), 0); /* it listens from now on */
+    say(giver, &asks);
+    say(giver, &v);
+    assert_int_equal(survival_recover(giver->s, -ERR_CANCELLED, NULL, &err_), RECOVERED_ONCE_MORE);
+    hand_on(giver, back);
+    say(back, &v);
+    back->env.comes_back = true;
+    back->s = survival_new_of_averages(&back->l, false, give_up, back, &back->taken, &err_);
+    assert_non_null(back->s);
+    return back;
+}
+
+static void lose_rank_2(struct place *p)
+{
+    struct verdict v = {.saying = KEEPER_ASKS,
+                        .members = {.round = 3, .n_lost = 1, .lost = {2}, .seat = {0, 0, 0, 1}}};
+    say(p, &v);
+    v.saying = KEEPER_DECIDES;
+    v.step = 1;
+    v.made = p->l.at.step;
+    v.sizes[0] = 16;
+    say(p, &v);
+    assert_int_equal(survival_recover(p->s, -ERR_CANCELLED, NULL, &err_), RECOVERED_ONCE_MORE);
+}
+
+/* Between two averages: its replica is the last one, and it knows what each has had since, so that
+ * a loss in this interval takes the same from it as from the others. */
+static void one_that_comes_back_has_the_last_average_and_what_was_made_since(void **state)
+{
+    (void)state;
+    begin_coordinator();
+    struct place *p = stand_with_a_program(0, 1);
+    make_step(p);
+    average(p, 2);
+    make_step(p);
+    fill(p, 5);
+    dies(3);
+    struct verdict v = decides(1, 1, 0);
+    v.made = 2;
+    assert_int_equal(meet(p, MEETS_NOBODY, &v), RECOVERED_ONCE_MORE);
+    survival_take_undone(p->s);
+    make_step(p);
+    p->taken = 29;
+    OK(survival_arrive(p->s, MEETS_TO_AVERAGE, &err_));
+    struct place *back = come_back(p), *as_averaged = stand(1, 2);
+    assert_memory_equal(back->r.host[DEV_PARAMS], as_averaged->r.host[DEV_PARAMS],
+                        back->r.count[DEV_PARAMS] * sizeof(float));
+    assert_int_equal(survival_meeting(back->s), MEETS_TO_AVERAGE);
+    assert_true(back->taken == 29 && back->l.best == 0.25 && back->l.at.step == 3);
+    assert_string_equal(entered.state, "momentum");
+    assert_true(entered.made == 3 && entered.position == p->l.at.cursor.position);
+    dies(2);
+    lose_rank_2(p);
+    lose_rank_2(back);
+    assert_true(word(back, 0)->standing.step == 1 && word(back, 0)->standing.averages == 2);
+    double again = survival_take_undone(p->s).samples;
+    assert_true(again > 0 && survival_take_undone(back->s).samples == again);
+    assert_cut_alike(p, back);
+    leave(p);
+    leave(back);
+    leave(as_averaged);
+}
+
 static void the_lost_one_of_the_last_interval_is_missing(void **state)
 {
     (void)state;
@@ -282,6 +397,7 @@ int main(void)
         cmocka_unit_test(what_a_group_has_averaged_with_the_lost_one_counts),
         cmocka_unit_test(all_go_on_without_it_behind_the_last_step_that_one_has_made),
         cmocka_unit_test(two_are_lost_in_the_order_in_which_the_others_lose_them),
+        cmocka_unit_test(one_that_comes_back_has_the_last_average_and_what_was_made_since),
         cmocka_unit_test(the_lost_one_of_the_last_interval_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ static int give_up(void *ctx, struct err *e)
 static struct place *stand_between_averages(int rank, float value)
 {
     struct place *p = stand(rank, value);
-    p->s = survival_new_of_averages(&p->l, false, give_up, p, &err_);
+    p->s = survival_new_of_averages(&p->l, false, give_up, p, &p->taken, &err_);
     assert_non_null(p->s);
     return p;
 }
@@ -348,7 +348,7 @@ static void one_that_comes_back_between_averages_has_theirs(void **state)
     back->env.comes_back = true;
     hand_on(p, back);
     say(back, &decision);
-    back->s = survival_new_of_averages(&back->l, false, give_up, back, &err_);
+    back->s = survival_new_of_averages(&back->l, false, give_up, back, NULL, &err_);
     assert_non_null(back->s);
     assert_same_replica(p, back);
     step_alone(back);

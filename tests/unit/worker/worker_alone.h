@@ -48,6 +48,7 @@ struct place {
     int n_told;
     int64_t undone[2]; /* steps, samples */
     int given_up;
+    double taken; /* by all, since the last average */
 };
 
 /* ---- the transport --------------------------------------------------------------------------- */

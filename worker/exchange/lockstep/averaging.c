@@ -57,11 +57,29 @@ static int init(struct averaging *s, struct rank_env *env, const struct run_stat
         allreduce_init(&s->group, env->comm, COMM_MINE, s->n_params + s->n_stats + env->weighed);
     }
     if (rc >= 0 && survival_is_possible(env)) {
-        s->survival = survival_new_of_averages(&s->l, false, give_up, s, e);
+        s->survival = survival_new_of_averages(&s->l, false, give_up, s, &s->all_since.samples, e);
         s->keeps = env->ahead > 0;
         rc = s->survival ? 0 : -(int)e->code;
     }
     return rc;
+}
+
+/* A worker that has come back makes the exchange before which the others stand, with no part of it.
+ * What `next` begins with comes from there. */
+static int join(struct averaging *s, struct err *e)
+{
+    const struct dev_result none = {.finite = true, .absent = true};
+    switch (survival_meeting(s->survival)) {
+    case MEETS_TO_AVERAGE:
+        return averaging_of_all(s, &none, 0, e);
+    case MEETS_TO_TELL:
+        return averaging_evaluated(&s->base, &(struct work){.action = DO_EVALUATE}, &none, e);
+    case MEETS_TO_SHOW:
+    case MEETS_GROUP:
+    case MEETS_NOBODY:
+        break;
+    }
+    return 0;
 }
 
 const struct program_part averaging_program = {.step = STEP_BY_PROGRAM};
@@ -77,7 +95,7 @@ struct strategy *averaging_start(const struct strategy_ops *ops,
     }
     s->base.ops = ops;
     s->policy = policy;
-    if (init(s, env, state, e) < 0) {
+    if (init(s, env, state, e) < 0 || (s->keeps && env->comes_back && join(s, e) < 0)) {
         averaging_free(&s->base);
         return NULL;
     }

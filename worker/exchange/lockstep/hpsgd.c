@@ -84,7 +84,7 @@ static int init_survival(struct hpsgd *s, struct err *e)
     if (!survival_is_possible(s->l.env)) {
         return 0;
     }
-    s->survival = survival_new_of_averages(&s->l, true, give_up, s, e);
+    s->survival = survival_new_of_averages(&s->l, true, give_up, s, NULL, e);
     if (s->survival && s->l.env->comes_back) {
         begin_again(s);
     } else if (s->survival && s->restored) {

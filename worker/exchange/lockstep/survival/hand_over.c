@@ -1,9 +1,10 @@
-/* What a worker that comes back gets of the one that gives (docs/decisions/0062, 0074): see
+/* What a worker that comes back gets of the one that gives (docs/decisions/0062, 0074, 0084): see
  * parts.h.
  *
  *      giver     where it stands, what all have made ─► newcomer
- *      where sums are kept, as of users' programs:
+ *      where users' programs made the steps:
  *                steps that were cut in advance ──────►
+ *                those since the last average ────────►  where replicas differ between averages
  *                parameters, statistics ──────────────►  replica
  *                the program's own state ─────────────►  its program goes on (rank_env.enter)
  *
@@ -20,28 +21,39 @@ struct stand {
     bool gives; /* its program has told its state */
     int32_t version;
     int32_t sizes[SPEC_WORKERS]; /* minibatches */
+    /* Where replicas keep their steps: who took part before, samples since the last average over
+     * all, and where that was. */
+    struct members members;
+    enum meeting meeting;
+    double taken;
+    struct lockstep_mark mark;
 };
 
 static int pass_stand(struct survival *s, int peer, bool give, struct stand *stand, struct err *e)
 {
     size_t W = (size_t)s->l->env->comm->workers;
     int rc = survival_pass(s, peer, give, stand, sizeof *stand, e);
-    return rc == GIVEN ? survival_pass(s, peer, give, s->made, W * sizeof *s->made, e) : rc;
+    rc = rc == GIVEN ? survival_pass(s, peer, give, s->made, W * sizeof *s->made, e) : rc;
+    return rc == GIVEN && s->past ? survival_pass(s, peer, give, s->since, W * sizeof *s->since, e)
+                                  : rc;
 }
 
+/* Of replicas that differ the last average, which all had. */
 static int pass_block(struct survival *s, int peer, bool give, enum dev_block which, struct err *e)
 {
     const struct dev_replica *r = s->l->env->replica;
     struct comm *c = s->l->env->comm;
     struct message m;
+    size_t n = r->count[which];
     char none = 0;
-    if (r->count[which] == 0) {
+    if (n == 0) {
         return GIVEN;
     }
     if (give) {
-        message_send(&m, c, peer, TAG_PARAMETERS, &none, 1, r->host[which], r->count[which]);
+        float *from = s->past ? rollback_kept(s->back, which, &n) : r->host[which];
+        message_send(&m, c, peer, TAG_PARAMETERS, &none, 1, from, n);
     } else {
-        message_recv(&m, c, peer, TAG_PARAMETERS, &none, 1, r->host[which], r->count[which]);
+        message_recv(&m, c, peer, TAG_PARAMETERS, &none, 1, r->host[which], n);
     }
     return survival_wait_for_peer(s, &m, e);
 }
@@ -54,32 +66,58 @@ static int pass_replica(struct survival *s, int peer, bool give, struct err *e)
 
 /* ---- to it ----------------------------------------------------------------------------------- */
 
-static int give_program(struct survival *s, int to, const struct own_state *own, struct err *e)
+static int give_steps(struct survival *s, int to, struct err *e)
 {
     struct comm *c = s->l->env->comm;
-    struct own_state steps = {0};
-    int rc = advance_write(s->l, &steps, e);
-    if (rc < 0 || (rc = own_state_send_by(c, to, &steps, survival_wait_for_peer, s, e)) != GIVEN ||
-        (rc = pass_replica(s, to, true, e)) != GIVEN) {
-        goto out;
+    struct own_state cut = {0}, made = {0};
+    int rc = advance_write(s->l, &cut, e);
+    rc = rc < 0 ? rc : own_state_send_by(c, to, &cut, survival_wait_for_peer, s, e);
+    if (rc == GIVEN && s->past && (rc = past_write(s->past, &made, e)) >= 0) {
+        rc = own_state_send_by(c, to, &made, survival_wait_for_peer, s, e);
     }
-    rc = own_state_send_by(c, to, own, survival_wait_for_peer, s, e);
-out:
-    own_state_release(&steps);
+    own_state_release(&cut);
+    own_state_release(&made);
     return rc;
+}
+
+static int give_program(struct survival *s, int to, const struct own_state *own, struct err *e)
+{
+    int rc = give_steps(s, to, e);
+    rc = rc == GIVEN ? pass_replica(s, to, true, e) : rc;
+    return rc == GIVEN ? own_state_send_by(s->l->env->comm, to, own, survival_wait_for_peer, s, e)
+                       : rc;
+}
+
+/* Where each program makes its own step, it first makes the last one. */
+static bool take_own(struct survival *s, struct own_state *own)
+{
+    struct rank_env *env = s->l->env;
+    struct err none = {0}; /* its next message to the program meets the same */
+    if (s->past && (s->l->under_way || lockstep_over(s->l))) {
+        return false; /* no step follows */
+    }
+    if (s->past && env->replica->dev->ops->fetch(env->replica, DEV_PARAMS, 0,
+                                                 env->replica->count[DEV_PARAMS], &none) < 0) {
+        return false;
+    }
+    return (s->sums || s->past) && env->give && env->give(env->ctx, own, &none) >= 0;
 }
 
 int survival_give_stand(struct survival *s, int to, struct err *e)
 {
-    struct rank_env *env = s->l->env;
     struct own_state own = {0};
-    struct err none = {0}; /* its next message to the program meets the same */
     struct stand stand = {.averages = s->back ? s->back->averages : 0,
                           .asked_checkpoint = s->l->asked_checkpoint,
-                          .version = s->l->version};
+                          .version = s->l->version,
+                          .members = s->members,
+                          .meeting = s->meeting};
     lockstep_stand(s->l, &stand.at);
     memcpy(stand.sizes, s->l->sizes, sizeof stand.sizes);
-    stand.gives = s->sums && env->give(env->ctx, &own, &none) >= 0;
+    if (s->past) {
+        stand.taken = *s->taken;
+        stand.mark = s->back->mark;
+    }
+    stand.gives = take_own(s, &own);
     int rc = pass_stand(s, to, true, &stand, e);
     if (rc == GIVEN && stand.gives) {
         rc = give_program(s, to, &own, e);
@@ -90,21 +128,32 @@ int survival_give_stand(struct survival *s, int to, struct err *e)
 
 /* ---- of the giver ---------------------------------------------------------------------------- */
 
+static int take_steps(struct survival *s, int giver, struct err *e)
+{
+    struct comm *c = s->l->env->comm;
+    struct own_state cut = {0}, made = {0};
+    int rc = own_state_receive_by(c, giver, &cut, survival_wait_for_peer, s, e);
+    if (rc == GIVEN && (rc = advance_read(s->l, &cut, e)) >= 0 && s->past &&
+        (rc = own_state_receive_by(c, giver, &made, survival_wait_for_peer, s, e)) == GIVEN) {
+        rc = past_read(s->past, &made, e);
+    }
+    own_state_release(&cut);
+    own_state_release(&made);
+    return rc;
+}
+
 static int take_program(struct survival *s, int giver, struct err *e)
 {
     struct rank_env *env = s->l->env;
-    struct own_state steps = {0}, own = {0};
-    int rc = own_state_receive_by(env->comm, giver, &steps, survival_wait_for_peer, s, e);
-    if (rc == GIVEN && (rc = advance_read(s->l, &steps, e)) >= 0) {
-        rc = pass_replica(s, giver, false, e);
-    }
+    struct own_state own = {0};
+    int rc = take_steps(s, giver, e);
+    rc = rc == GIVEN ? pass_replica(s, giver, false, e) : rc;
     if (rc == GIVEN) {
         rc = own_state_receive_by(env->comm, giver, &own, survival_wait_for_peer, s, e);
     }
     if (rc == GIVEN) {
         rc = env->enter(env->ctx, &s->l->at.cursor, s->l->at.step - s->l->at.first, &own, e);
     }
-    own_state_release(&steps);
     own_state_release(&own);
     return rc;
 }
@@ -120,10 +169,18 @@ int survival_take_stand(struct survival *s, int giver, int64_t *averages, struct
     lockstep_stand_at(s->l, &stand.at, s->made[s->l->env->comm->rank].steps);
     lockstep_adopt(s->l, stand.version, stand.sizes);
     s->l->asked_checkpoint = stand.asked_checkpoint;
-    if (!s->sums) {
+    if (!s->sums && !s->past) {
         return GIVEN;
     }
-    return stand.gives
-               ? take_program(s, giver, e)
-               : err_set(e, ERR_PEER, "worker %d has no program that could give its state", giver);
+    if (!stand.gives) {
+        return err_set(e, ERR_PEER, "worker %d has no program that could give its state", giver);
+    }
+    rc = take_program(s, giver, e);
+    if (rc == GIVEN && s->past) {
+        s->members = stand.members;
+        s->meeting = stand.meeting;
+        *s->taken = stand.taken;
+        rollback_begin(s->back, stand.averages, &stand.mark);
+    }
+    return rc;
 }

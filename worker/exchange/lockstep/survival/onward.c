@@ -167,6 +167,11 @@ int survival_arrive(struct survival *s, enum meeting what, struct err *e)
     return go_on_without(s, e);
 }
 
+enum meeting survival_meeting(const struct survival *s)
+{
+    return s->meeting;
+}
+
 void survival_shown(struct survival *s)
 {
     if (s && s->past) {
@@ -183,20 +188,22 @@ struct undone survival_take_undone(struct survival *s)
     return u;
 }
 
-int survival_go_onward(struct survival *s, const struct verdict *v, struct err *e)
+int survival_go_onward(struct survival *s, const struct verdict *v, bool given, struct err *e)
 {
     int behind = v->behind[s->l->env->comm->rank];
-    int rc = behind == IS_BEHIND ? take_average(s, e) : 0;
-    if (rc < 0) {
-        return rc;
+    if (!given && behind == IS_NEW) {
+        return 0;
     }
-    if ((rc = note_loss(s, v, e)) < 0) {
+    int rc = given && behind == IS_BEHIND ? take_average(s, e) : 0;
+    if (rc < 0 || (rc = note_loss(s, v, e)) < 0) {
         return rc;
     }
     survival_take_members(s, &v->members);
-    if (!behind && (rc = go_on_without(s, e)) < 0) {
+    rc = behind == IS_BEHIND ? 0 : go_on_without(s, e);
+    if (rc < 0 || !given) {
         return rc;
     }
+    s->l->best = behind == IS_NEW ? v->best : s->l->best;
     bool here = s->l->at.step == s->back->mark.step; /* else the evaluation is one from before */
     rc = here ? survival_take_evaluation(s, v, behind, e) : 0;
     if (rc >= 0) {

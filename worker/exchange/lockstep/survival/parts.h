@@ -53,6 +53,7 @@ struct survival {
                            with those behind it: */
     survival_give_up_fn *give_up;
     void *give_up_ctx;
+    double *taken;       /* with `past`: see survival_new_of_averages(); borrowed */
     struct tally *since; /* [workers] since the last average, where all go back to it, or round */
     struct tally *launched; /* [workers] by rounds: since the mark up to the last round's end */
     struct gift said;       /* without the evaluation */
@@ -81,8 +82,9 @@ int survival_take_evaluation(struct survival *s, const struct verdict *v, bool b
                              struct err *e);
 
 /* ---- onward.c -------------------------------------------------------------------------------- */
-/* Does as the keeper has decided, where replicas keep their steps. */
-int survival_go_onward(struct survival *s, const struct verdict *v, struct err *e);
+/* Does as the keeper has decided, where replicas keep their steps. given: the giver and this rank
+ * had what they needed of each other; else another verdict follows. */
+int survival_go_onward(struct survival *s, const struct verdict *v, bool given, struct err *e);
 /* Adds what this rank knows of its group to what it answers. */
 void survival_tell_group(struct survival *s);
 

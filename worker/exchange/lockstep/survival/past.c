@@ -118,6 +118,80 @@ int past_list(const struct past *p, const int *lost, const int64_t *held, int n,
     return 0;
 }
 
+/* ---- for a worker that comes back: first, n, n_rows, steps, rows ----------------------------- */
+
+static size_t head_bytes(void)
+{
+    return sizeof(int64_t) + 2 * sizeof(int);
+}
+
+static size_t row_bytes(const struct past *p)
+{
+    return 2 * workers(p) * sizeof *p->rows;
+}
+
+int past_write(const struct past *p, struct own_state *out, struct err *e)
+{
+    size_t steps = (size_t)p->n * sizeof *p->steps, rows = (size_t)p->n_rows * row_bytes(p);
+    int rc = own_state_alloc(out, head_bytes() + steps + rows, e);
+    if (rc < 0) {
+        return rc;
+    }
+    uint8_t *at = out->bytes;
+    memcpy(at, &p->first, sizeof p->first);
+    memcpy(at += sizeof p->first, &p->n, sizeof p->n);
+    memcpy(at += sizeof p->n, &p->n_rows, sizeof p->n_rows);
+    at += sizeof p->n_rows;
+    if (p->n > 0) {
+        memcpy(at, p->steps, steps);
+        memcpy(at + steps, p->rows, rows);
+    }
+    return 0;
+}
+
+static int read_head(struct past *p, const struct own_state *from, struct err *e)
+{
+    const uint8_t *at = from->bytes;
+    bool fits = from->n >= head_bytes();
+    if (fits) {
+        memcpy(&p->first, at, sizeof p->first);
+        memcpy(&p->n, at += sizeof p->first, sizeof p->n);
+        memcpy(&p->n_rows, at + sizeof p->n, sizeof p->n_rows);
+        fits = p->n >= 0 && p->n_rows >= 0 && p->n_rows <= p->n &&
+               from->n == head_bytes() + (size_t)p->n * sizeof *p->steps +
+                              (size_t)p->n_rows * row_bytes(p);
+    }
+    for (int i = 0; i < p->n && fits; i++) {
+        struct past_step step;
+        memcpy(&step, from->bytes + head_bytes() + (size_t)i * sizeof step, sizeof step);
+        fits = step.row >= 0 && step.row < p->n_rows;
+    }
+    return fits ? 0
+                : err_set(e, ERR_PEER, "the steps that another worker tells are not of this job");
+}
+
+int past_read(struct past *p, const struct own_state *from, struct err *e)
+{
+    int rc = read_head(p, from, e);
+    size_t steps = rc < 0 ? 0 : (size_t)p->n * sizeof *p->steps,
+           rows = rc < 0 ? 0 : (size_t)p->n_rows * row_bytes(p);
+    p->steps = rc < 0 || steps == 0 ? p->steps : realloc(p->steps, steps);
+    p->rows = rc < 0 || rows == 0 ? p->rows : realloc(p->rows, rows);
+    if (rc < 0 || (steps > 0 && (!p->steps || !p->rows))) {
+        p->n = p->n_rows = 0;
+        return rc < 0 ? rc : err_set(e, ERR_MEMORY, "cannot take over steps: memory ran out");
+    }
+    if (steps > 0) {
+        memcpy(p->steps, from->bytes + head_bytes(), steps);
+        memcpy(p->rows, from->bytes + head_bytes() + steps, rows);
+        p->room = p->n;
+        p->rows_room = p->n_rows;
+    }
+    return 0;
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
 void past_count(const struct past *p, int rank, int64_t held, struct tally *until,
                 struct tally *behind)
 {

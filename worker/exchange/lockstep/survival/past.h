@@ -38,6 +38,10 @@ void past_forget(struct past *p);
 /* What ranks lost[n] had behind steps held[n], in the order of steps: the caller frees *out. */
 int past_list(const struct past *p, const int *lost, const int64_t *held, int n, struct slice **out,
               int *n_out, struct err *e);
+/* The steps as bytes, for a worker that comes back; the caller releases *out. And from those, where
+ * none were added. ERR_PEER: they are not of such a job. */
+int past_write(const struct past *p, struct own_state *out, struct err *e);
+int past_read(struct past *p, const struct own_state *from, struct err *e);
 /* What this rank had up to that step, and behind it. */
 void past_count(const struct past *p, int rank, int64_t held, struct tally *until,
                 struct tally *behind);

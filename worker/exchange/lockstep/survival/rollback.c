@@ -65,10 +65,13 @@ void rollback_keep(struct rollback *b)
     b->told = b->told_next = (struct told){0};
 }
 
-void rollback_begin(struct rollback *b, int64_t averages)
+void rollback_begin(struct rollback *b, int64_t averages, const struct lockstep_mark *mark)
 {
     rollback_keep(b);
     b->averages = averages;
+    b->mark = *mark;
+    b->mark.agenda.spec = b->l->env->spec; /* that was another process's */
+    b->next = b->mark;
 }
 
 void rollback_round_ended(struct rollback *b)

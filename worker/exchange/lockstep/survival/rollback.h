@@ -34,9 +34,9 @@ void rollback_free(struct rollback *b); /* NULL is allowed, as below but in the 
                                                and in rollback_begin */
 /* The replica is an average over all, and `l` has taken the words that came with it. */
 void rollback_keep(struct rollback *b);
-/* Of a worker that has come back: the replica and `l` are as others have kept them, at this one of
- * their averages. */
-void rollback_begin(struct rollback *b, int64_t averages);
+/* Of a worker that has come back: the replica is as others have kept it, at this one of their
+ * averages, where they stood at *mark. */
+void rollback_begin(struct rollback *b, int64_t averages, const struct lockstep_mark *mark);
 /* `l` stands at the kept average still, and has evaluated it. */
 void rollback_evaluated(struct rollback *b);
 /* By rounds: a round has ended where `l` stands; all have summed the one before it, and w - sum

@@ -326,18 +326,20 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
 
 enum heard { HEARD_VERDICT, HEARD_END, HEARD_QUESTION };
 
-/* Who loses the giver waits for the next verdict. */
+/* Who loses the giver, or the one that it gives to, waits for the next verdict. */
 static int do_as_decided(struct survival *s, const struct survival_step *step, struct err *e)
 {
     const struct verdict *v = &s->heard;
     int rank = s->l->env->comm->rank;
     bool behind = v->behind[rank];
     int rc = behind ? survival_take(s, v, e) : v->giver == rank ? survival_give(s, v, e) : GIVEN;
-    if (rc != GIVEN) {
-        return rc < 0 ? rc : HEARD_QUESTION;
+    bool given = rc == GIVEN;
+    if (rc >= 0 && s->past) { /* others go on from this verdict before they hear the next one */
+        rc = survival_go_onward(s, v, given, e);
+    } else if (given) {
+        rc = adopt(s, v, step, behind, e);
     }
-    rc = s->past ? survival_go_onward(s, v, e) : adopt(s, v, step, behind, e);
-    return rc < 0 ? rc : HEARD_VERDICT;
+    return rc < 0 ? rc : given ? HEARD_VERDICT : HEARD_QUESTION;
 }
 
 /* The keeper's next word: enum heard, or negative. */
@@ -400,12 +402,14 @@ struct survival *survival_new(struct lockstep *l, struct gradients *g, struct er
 }
 
 struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
-                                          survival_give_up_fn *give_up, void *ctx, struct err *e)
+                                          survival_give_up_fn *give_up, void *ctx, double *taken,
+                                          struct err *e)
 {
     struct survival *s = new (l, e);
     if (s) {
         s->give_up = give_up;
         s->give_up_ctx = ctx;
+        s->taken = taken;
         s->back = rollback_new(l, by_rounds, e);
         s->past = l->env->ahead > 0 ? past_new(l, e) : NULL;
     }

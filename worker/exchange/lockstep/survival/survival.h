@@ -32,8 +32,11 @@ struct survival *survival_new(struct lockstep *l, struct gradients *g, struct er
 /* Of a strategy that averages replicas, or sums their rounds, and they are equal now; give_up: ends
  * its sums. Call it when all else is there. */
 typedef int survival_give_up_fn(void *ctx, struct err *e);
+/* taken: samples that all have taken since the last average, where replicas keep their steps:
+ * borrowed; a worker that has come back gets it. */
 struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
-                                          survival_give_up_fn *give_up, void *ctx, struct err *e);
+                                          survival_give_up_fn *give_up, void *ctx, double *taken,
+                                          struct err *e);
 void survival_free(struct survival *s); /* NULL is allowed, as below but in survival_finish */
 
 /* The step of `l` was done by these sums of words: notes them for those who miss them, and what
@@ -59,6 +62,8 @@ enum meeting {
     MEETS_NOBODY /* it is about to begin a step */
 };
 int survival_arrive(struct survival *s, enum meeting what, struct err *e);
+/* Before which one do the others stand that this worker has come back to? */
+enum meeting survival_meeting(const struct survival *s);
 /* What all have averaged is in the replica, to be shown; or what the group has, to stay. */
 void survival_shown(struct survival *s);
 void survival_grouped(struct survival *s);

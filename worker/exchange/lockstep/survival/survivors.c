@@ -319,6 +319,19 @@ static void tell_changes(struct survivors *s, const struct verdict *v)
     s->env->n_lost = s->members.n_lost;
 }
 
+/* The coordinator gives one that has come back a minibatch once it knows it. Where workers adopt
+ * those at averages alone, it has that of the start until then. */
+static int size_of(const struct survivors *s, int rank)
+{
+    const struct jobspec *spec = s->env->spec;
+    bool late =
+        spec->program.given && strategy_traits(spec->strategy.type)->replicas == REPLICAS_AVERAGED;
+    int size = s->control->sizes[rank];
+    return members_lack(&s->members, rank) ? 0
+           : size == 0 && late             ? s->env->first_sizes[rank]
+                                           : size;
+}
+
 static int decide(struct survivors *s, double best, struct err *e)
 {
     struct verdict v = begin_verdict(s, KEEPER_DECIDES);
@@ -333,7 +346,7 @@ static int decide(struct survivors *s, double best, struct err *e)
     s->env->control(s->env->ctx, s->control);
     v.version = s->control->version;
     for (int i = 0; i < s->env->comm->workers; i++) {
-        v.sizes[i] = members_lack(&s->members, i) ? 0 : s->control->sizes[i];
+        v.sizes[i] = size_of(s, i);
     }
     s->asking = false;
     s->comes.rank = -1;

@@ -254,8 +254,8 @@ int survival_take(struct survival *s, const struct verdict *v, struct err *e)
     if (s->g) {
         gradients_keep_stats(s->g);
     }
-    if (s->is_new && s->back) {
-        rollback_begin(s->back, averages);
+    if (s->is_new && s->back && !s->past) {
+        rollback_begin(s->back, averages, &s->l->at);
     }
     s->torn = s->is_new = false;
     s->said = gift;

@@ -8,6 +8,12 @@ static bool is_behind(const struct standing *a, const struct standing *b)
            (a->step == b->step && a->evaluated < b->evaluated);
 }
 
+/* Nobody is further than `a`, and it has made the most steps. */
+static bool gives_better(const struct standing *a, const struct standing *than)
+{
+    return is_behind(than, a) || (!is_behind(a, than) && a->made > than->made);
+}
+
 /* An average inside a group that only some of it have made cannot be made by the others. */
 static int check_groups(const struct standing *of, const int *left, int n, struct err *e)
 {
@@ -51,7 +57,8 @@ int verdict_decide(struct verdict *v, const struct standing *of, const int *left
     int giver = -1;
     for (int i = 0; i < n; i++) {
         const struct standing *s = &of[left[i]];
-        giver = !s->torn && !s->is_new && (giver < 0 || is_behind(&of[giver], s)) ? left[i] : giver;
+        bool better = giver < 0 || gives_better(s, &of[giver]);
+        giver = !s->torn && !s->is_new && better ? left[i] : giver;
     }
     if (giver < 0) {
         return err_set(e, ERR_PEER, "no worker that is left has the state of a step");
