@@ -171,6 +171,31 @@ def test_a_group_of_long_ranges_is_within_the_page(page):
     assert "11 Jan 02:35 to 13 Jan 02:35" in page.text(".run-table .group")
 
 
+MANY = """
+const made = arguments[0], real = window.fetch;
+let read = 0;
+window.fetch = async (url, options = {}) => {
+    if (!String(url).startsWith('/api/v1/jobs?')) {
+        return real(url, options);
+    }
+    const jobs = Array.from({length: 200}, () => ({...made, id: String(read++).padStart(16, '0')}));
+    return new Response(JSON.stringify({jobs, next: read < 1200 ? 'more' : null}),
+        {headers: {'Content-Type': 'application/json'}});
+};
+"""
+
+
+def test_what_is_not_among_the_runs_that_were_read_is_not_said_to_be_nowhere(page):
+    made = {**job("one", 1, 0.5), "created": "2026-01-01T00:00:00.000Z", "restarts": 0, "tags": []}
+    page.script(MANY, made)
+    page.open("/runs?where=metrics/test_accuracy>=0.9")
+    page.wait_text("main", "0 of the newest 1,000 runs")
+    page.wait_text("main", "None of the newest 1,000 runs meets all of this")
+    page.script("[...document.querySelectorAll('main button')].find("
+                "(b) => b.innerText === 'Read older runs').click()")
+    page.wait_text("main", "No run meets all of this")
+
+
 def labels(page, project, tags, note):
     """Writes them on the job whose page is shown."""
     page.click("#edit-labels")

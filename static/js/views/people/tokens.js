@@ -44,10 +44,10 @@ export class Tokens {
       e.preventDefault();
       this.issue();
     };
-    return h('form', {class: 'issue', on: {submit}},
-        h('label', {'for': 'token-name', text: 'Holder'}), this.name,
-        h('label', {'for': 'token-role', text: 'Role'}), this.role,
-        h('label', {'for': 'token-days', text: 'Days, 0 for no end'}), this.days,
+    const named = (/** @type {HTMLElement} */ field, /** @type {string} */ text) =>
+        h('span', {class: 'control'}, h('label', {'for': field.id, text}), field);
+    return h('form', {class: 'issue', on: {submit}}, named(this.name, 'Holder'),
+        named(this.role, 'Role'), named(this.days, 'Days, 0 for no end'),
         h('button', {class: 'btn', type: 'submit', text: 'Issue a token'}));
   }
 

@@ -114,7 +114,9 @@ export class RunsView {
         (shown < read ? whole(shown) + ' of ' : '') + (data.next ? 'the newest ' : '') +
             plural(read, 'run'));
     this.none.hidden = shown > 0;
-    say(this.none, read ? 'No run meets all of this.' : 'There is no run yet.');
+    const none = data.next ? 'None of the newest ' + plural(read, 'run') + ' meets all of this.'
+                           : 'No run meets all of this.';
+    say(this.none, read ? none : 'There is no run yet.');
     this.more.hidden = !data.next;
   }
 
