@@ -244,10 +244,13 @@ def test_an_interval_may_hold_the_end_of_an_epoch(service, rank, strategy, ahead
     lose(service, strategy, rank, ahead=ahead, after=after, point="half", holds=True, crosses=True)
 
 
-@pytest.mark.parametrize("strategy,after", [
-    ({"type": "local-sgd", "k": 6}, 14), ({"type": "local-sgd", "k": 1000}, 33),
-    ({"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}, 21)])
-def test_the_last_one_goes_on_without_three_that_are_killed_at_once(service, strategy, after):
-    run = Run(service, strategy, "--but", 3, after=after, point="half", holds=True)
-    events = kill(run, [0, 1, 2])
+@pytest.mark.parametrize("ranks,strategy,after", [
+    ([0, 1, 2], {"type": "local-sgd", "k": 6}, 14),
+    ([1, 2], {"type": "local-sgd", "k": 1000}, 33),
+    ([2, 3], {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}, 21),
+    ([0, 1, 2], {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}, 21)])
+def test_those_that_are_left_go_on_without_some_that_are_killed_at_once(service, ranks, strategy,
+                                                                        after):
+    run = Run(service, strategy, "--on", *ranks, after=after, point="half", holds=True)
+    events = kill(run, ranks)
     assert_as_made(run, service.wait(run.id, "succeeded"), events, True)

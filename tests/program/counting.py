@@ -75,7 +75,7 @@ def describe(optimizer):
 def faulty(number):
     """Whether this process has its fault at this slice."""
     rank, incarnation = int(os.environ["EVENSTEP_RANK"]), int(os.environ["EVENSTEP_INCARNATION"])
-    here = ARGS.on in (None, rank) and ARGS.but != rank
+    here = (not ARGS.on or rank in ARGS.on) and ARGS.but != rank
     due = number == ARGS.every * (incarnation + 1) if ARGS.every else number == ARGS.after
     return ARGS.fault and here and due and incarnation < ARGS.times
 
@@ -336,7 +336,7 @@ if __name__ == "__main__":
                                  "evaluation"])
     parser.add_argument("--every", type=int,
                         help="in place of --after: the next process goes that much further")
-    parser.add_argument("--on", type=int)
+    parser.add_argument("--on", type=int, nargs="+", help="ranks that have the fault; all")
     parser.add_argument("--but", type=int)
     parser.add_argument("--times", type=int, default=99)
     parser.add_argument("--becomes-another", action="store_true")
