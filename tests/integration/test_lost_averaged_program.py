@@ -73,12 +73,14 @@ def kill(run, ranks):
     has that). The events that tell it."""
     until("all ranks run", lambda: len(ranks_of(run.id)) == 5)
     returns = run.strategy["type"] == "local-sgd"
-    guards = [guard_of_rank(run.id, rank) for rank in ranks if returns]
+    guards = {rank: guard_of_rank(run.id, rank) for rank in ranks if returns}
     events = Events(run.service, run.id)
     open_gate(run.service, run.id, run.gate)
-    told = [events.next("left") for _ in ranks]
-    for guard in guards:
-        stays_out(guard)
+    told = []
+    for _ in ranks:
+        told.append(events.next("left"))
+        if guards:
+            stays_out(guards[told[-1]["rank"]])
     run.hold.touch()
     assert sorted(e["rank"] for e in told) == ranks
     return told
