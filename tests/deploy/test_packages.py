@@ -151,6 +151,12 @@ def test_packages_are_removed_without_a_trace_of_processes(machine):
     assert not machine.tells("pgrep -u evenstep") and not machine.tells("command -v evenstep")
 
 
+def test_the_loader_is_told_of_the_library(tmp_path):
+    [made] = [path for path in packages("0.1.0") if "evenstep-worker_" in path]
+    run("dpkg-deb", "-e", str(ROOT / made), str(tmp_path))
+    assert "activate-noawait ldconfig" in (tmp_path / "triggers").read_text()
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_units_expose_little(unit):
     told = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=30",
