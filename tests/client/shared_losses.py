@@ -117,6 +117,8 @@ LOSSES = {
     "product of means": lambda s: error(s).abs().mean() * entropies(s).mean(),
     "root": lambda s: (error(s) ** 2).mean().sqrt(),
     "quotient": lambda s: (shape_of(s) * mask[s]).sum() / (shape_of(s) + mask[s]).sum(),
+    "cosine of the batch": lambda s: 1 - F.cosine_similarity(line(x[s]).flatten(), y[s].flatten(),
+                                                             dim=0),
     "hardest": lambda s: entropies(s).topk(4)[0].mean(),
     "sorted": lambda s: entropies(s).sort(descending=True)[0][:4].mean(),
     "similarities": similar,

@@ -57,6 +57,7 @@ VERDICTS = {
     "weights that add up to 1": "NORMALIZED",
     "sum, scaled up": "SCALED", "mean and a scaled sum": "SCALED", "sum / 100": "SCALED",
     "product of means": "CURVED", "root": "CURVED", "quotient": "RATIO",
+    "cosine of the batch": "RATIO",
 }
 COMPARED = {"hardest", "sorted", "similarities", "centered", "cross-correlation",
             "farthest of the batch", "deviation within", "roots of columns",

@@ -37,6 +37,7 @@ PROGRAMS = {
     "look_first": (32, 2e-5),
     "lstm_packed": (32, 2e-5),
     "masked_mean": (32, 2e-5),
+    "mingpt": (32, 2e-5),
     "mnist_argparse": (192, 2e-6),
     "numpy_mlp": (32, 2e-5),
     "padded": (96, 2e-5),
@@ -54,7 +55,7 @@ PROGRAMS = {
 SAMPLES = {"mnist_argparse": 192, "look_first": 64, "steps_next": 48}  # of an epoch
 # of a server's slices none has the rows of the one before
 KEEPS_ROWS = {"word_lm"}
-BY_STEPS = {"steps_next", "steps_not_epochs"}
+BY_STEPS = {"mingpt", "steps_next", "steps_not_epochs"}
 
 
 def on_ranks(nursery, name, folder, sizes, strategy, **more):

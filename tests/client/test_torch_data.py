@@ -77,6 +77,16 @@ def test_a_sampler_that_takes_a_part_draws_from_the_whole_set(torch_programs, ru
     assert job.results[0]["length"] == 2
 
 
+def test_an_order_too_long_for_a_list_is_drawn_as_it_is_asked(torch_programs, run_programs):
+    """By each rank alike, and again where a slice is given again."""
+    job = run_programs(torch_programs, "torch_cases", "long_order", SHARES, epochs=3)
+    ours, theirs = (r["order"].tolist() for r in job.results)
+    assert ours == theirs and len(set(ours)) > 300
+    for order in ours[:len(ours) // 2], ours[len(ours) // 2:]:
+        assert order[-2:] == order[:2]
+    assert job.results[0]["kept"] < 1e6
+
+
 def test_a_batch_sampler_of_pytorchs_says_whether_the_last_batch_is_dropped(torch_programs,
                                                                            run_programs):
     job = run_programs(torch_programs, "torch_cases", "batches_given", SHARES, epochs=3)

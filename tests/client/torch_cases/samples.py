@@ -6,6 +6,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import evenstep
+from evenstep.torch.order import WINDOW, order_of
 
 from .parts import data, leave
 
@@ -82,6 +83,23 @@ def part_of_the_set(output):
     """A RandomSampler that takes 64 of 200 samples an epoch, others in each."""
     sampler = torch.utils.data.RandomSampler(numbers(), num_samples=64)
     _tell_batches(output, DataLoader(numbers(), batch_size=32, sampler=sampler))
+
+
+def long_order(output):
+    """What positions of an order too long for a list lead to, with random numbers of the program's
+    own in between, by a generator of the sampler's own too; the first ones once more at the end."""
+    _tell_batches(output, DataLoader(numbers(), batch_size=32))
+    found, kept = [], 0
+    for generator in None, torch.Generator():
+        sampler = torch.utils.data.RandomSampler(
+            range(10**6), replacement=True, num_samples=10**10, generator=generator
+        )
+        order = order_of(sampler, 7, 1)
+        for position in [*range(0, 3 * WINDOW, 4099), 0, 4099]:
+            torch.rand(1 + evenstep.rank(), generator=generator)
+            found.append(order[position])
+            kept = max(kept, len(order.window))
+    np.savez(output + ".npz", order=found, kept=kept)
 
 
 def batches_given(output):

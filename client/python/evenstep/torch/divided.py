@@ -168,6 +168,20 @@ def _is_one_number(value):
     return not isinstance(value, torch.Tensor) or value.numel() == 1
 
 
+def _is_quotient(behind):
+    """Whether values are divided by one number that was computed of them all, before they are
+    added: a cosine of the whole batch."""
+    for _ in range(DEPTH_MOST):
+        if not behind or kind_of(behind[0]) not in ("MulBackward", "DivBackward"):
+            return False
+        inputs = inputs_of(behind[0])
+        if kind_of(behind[0]) == "DivBackward" and len(inputs) == 2:
+            one = all(n == 1 for n in shape_out(inputs[1]))
+            return one and not of_parameters(inputs[1])
+        behind = inputs
+    return False
+
+
 def _reciprocal(products):
     """What a sum was divided by, if these multiply it; None: not known without waiting."""
     factor = 1.0
@@ -256,6 +270,9 @@ class _Found:
             self.totals.append(None)
             return
         if not _is_over_samples(node, self.samples):
+            return
+        if _is_quotient(behind):
+            self.ratio = True
             return
         divisor, products, weights = self._scaled_within(behind, divisor, products)
         if divisor is not None:

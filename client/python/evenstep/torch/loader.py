@@ -7,7 +7,6 @@ before it loads the batch, so that loading counts as part of the step where noth
     rank ─► Stream ─► SliceSampler ─► DataLoader (workers × prefetch_factor ahead) ─► the loop
 """
 
-import random
 import sys
 from time import perf_counter
 
@@ -18,6 +17,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..run import Error, asked_by_call
 from ..stream import GHOST
+from .order import order_of
 
 # what a DataLoader is made of, beside its sampler
 KEPT = "collate_fn pin_memory timeout worker_init_fn multiprocessing_context generator".split()
@@ -118,43 +118,9 @@ class SliceSampler:
             yield (self._last * GHOST)[:GHOST] if few else indices
 
     def _order_of(self, epoch):
-        """The sampler's order of this epoch: drawn from the same seed, so alike on every rank."""
         if epoch != self._epoch:
-            if hasattr(self.sampler, "set_epoch"):
-                self.sampler.set_epoch(epoch)
-            with _seeded(self.stream.run.seed + epoch):
-                generator = getattr(self.sampler, "generator", None)
-                if isinstance(generator, torch.Generator):
-                    generator.manual_seed((self.stream.run.seed + epoch) % 2**63)
-                self._order, self._epoch = list(self.sampler), epoch
-            if len(self._order) < len(self.sampler):
-                raise Error(
-                    "the sampler %s says that it has %d samples and gives %d"
-                    % (type(self.sampler).__name__, len(self.sampler), len(self._order))
-                )
+            self._order, self._epoch = order_of(self.sampler, self.stream.run.seed, epoch), epoch
         return self._order
-
-
-class _seeded:
-    """Random numbers from this seed within, those of before after."""
-
-    def __init__(self, seed):
-        self.seed = seed % 2**63
-
-    def __enter__(self):
-        self.was = torch.get_rng_state(), random.getstate()
-        self.numpy = sys.modules["numpy"].random if "numpy" in sys.modules else None
-        if self.numpy:
-            self.numpy_was = self.numpy.get_state()
-            self.numpy.seed(self.seed % 2**32)
-        torch.default_generator.manual_seed(self.seed)
-        random.seed(self.seed)
-
-    def __exit__(self, *failure):
-        torch.set_rng_state(self.was[0])
-        random.setstate(self.was[1])
-        if self.numpy:
-            self.numpy.set_state(self.numpy_was)
 
 
 class _Shard(IterableDataset):
