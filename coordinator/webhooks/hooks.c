@@ -349,11 +349,14 @@ int hooks_next(const struct hooks *h, int64_t now, int most)
     return (int)left;
 }
 
-static int64_t delay_after(int tries)
+static int64_t delay_after(int tries, int64_t later)
 {
     int64_t delay = FIRST_DELAY_MS;
     for (int i = 1; i < tries && delay < MOST_DELAY_MS; i++) {
         delay *= DELAY_FACTOR;
+    }
+    if (later > delay / 1000) {
+        delay = later < MOST_DELAY_MS / 1000 ? later * 1000 : MOST_DELAY_MS;
     }
     return delay < MOST_DELAY_MS ? delay : MOST_DELAY_MS;
 }
@@ -378,7 +381,7 @@ int hooks_answered(struct hooks *h, struct hook *hook, const struct hooks_answer
     const char *outcome = delivered ? "delivered" : late ? "given_up" : "waits";
     bool done = delivered || late;
     d->tries++;
-    d->due = now + (done ? 0 : delay_after(d->tries));
+    d->due = now + (done ? 0 : delay_after(d->tries, a->later));
     json_t *tried = try_json(d, a, outcome, now), *left = done ? NULL : delivery_json(d);
     int rc = store_webhook_tried(h->store, hook->about.id, d->id, left, tried, e);
     json_decref(tried);

@@ -2,7 +2,8 @@
  *
  * A hook sends one delivery at a time, so a slow receiver holds up only itself. Of those that are
  * due, the one that has waited longest goes first; a failed one waits 5 s, then four times as long
- * as before, at most an hour, and is given up a day after its event.
+ * as before, or as long as the receiver asks, at most an hour, and is given up a day after its
+ * event.
  */
 #ifndef COORDINATOR_WEBHOOKS_HOOKS_H
 #define COORDINATOR_WEBHOOKS_HOOKS_H
@@ -42,6 +43,7 @@ struct hooks {
 struct hooks_answer {
     int status;          /* 0: none */
     const char *message; /* why it failed, if it did; borrowed */
+    int64_t later;       /* seconds after which it asks to be tried again, at least; 0: none */
 };
 
 void hooks_release(struct hooks *h);

@@ -221,8 +221,11 @@ static void judge(const struct sending *x, CURLcode code, struct sent *out)
 {
     long status = 0;
     curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_off_t later = 0;
+    curl_easy_getinfo(x->curl, CURLINFO_RETRY_AFTER, &later);
     out->ctx = x->ctx;
     out->status = (int)status;
+    out->later = later;
     out->why[0] = '\0';
     if (x->forbidden) {
         snprintf(out->why, sizeof out->why,

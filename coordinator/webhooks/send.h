@@ -30,6 +30,7 @@ struct send_wish {
 struct sent {
     void *ctx;
     int status;         /* that was answered; 0: nothing was */
+    int64_t later;      /* seconds after which it asks to be tried again; 0: it says nothing */
     char why[SEND_WHY]; /* "": the answer is 2xx */
 };
 

@@ -107,7 +107,7 @@ static int read_events(struct webhooks *w, int wait_ms, struct err *e)
 
 static int note(struct webhooks *w, const struct sent *sent, struct err *e)
 {
-    struct hooks_answer answer = {sent->status, sent->why[0] ? sent->why : NULL};
+    struct hooks_answer answer = {sent->status, sent->why[0] ? sent->why : NULL, sent->later};
     return hooks_answered(&w->hooks, sent->ctx, &answer, clock_wall_ms(), e);
 }
 
@@ -123,7 +123,7 @@ static int begin(struct webhooks *w, struct hook *hook, struct err *e)
     if (send_begin(w->sender, &wish, &why) == 0) {
         return 0;
     }
-    struct hooks_answer answer = {0, why.message};
+    struct hooks_answer answer = {.message = why.message};
     return hooks_answered(&w->hooks, hook, &answer, clock_wall_ms(), e);
 }
 

@@ -2,6 +2,7 @@
 one that is dead, and one that comes back while the coordinator was away. Signatures are checked by
 the code of docs/webhooks.md."""
 import contextlib
+import datetime
 import http.server
 import json
 import os
@@ -169,6 +170,16 @@ def test_a_redirect_is_a_failure_and_not_followed(service):
         tried = until("it was tried", lambda: tries(service, hook))[0]
         assert tried["status"] == 307 and "redirect" in tried["message"]
         assert not target.got
+    service.ask("DELETE", f"webhooks/{hook['id']}")
+
+
+def test_a_receiver_that_asks_for_time_gets_it(service):
+    with Receiver(lambda n: (503, {"Retry-After": "40"})) as receiver:
+        hook = make(service, receiver.url)
+        service.wait(service.submit(QUICK), "succeeded")
+        tried = until("it was tried", lambda: tries(service, hook))[0]
+        at, again = (datetime.datetime.fromisoformat(tried[key]) for key in ("time", "next"))
+        assert tried["status"] == 503 and (again - at).total_seconds() == pytest.approx(40, abs=1)
     service.ask("DELETE", f"webhooks/{hook['id']}")
 
 

@@ -94,7 +94,7 @@ static void a_failed_one_waits_longer_each_time_and_is_given_up_after_a_day(void
     for (struct hook *hook; (hook = hooks_due(&h, now)) && hook->waiting == hook->sending;
          tries++) {
         assert_null(hooks_due(&h, now)); /* one at a time */
-        OK(hooks_answered(&h, hook, &(struct hooks_answer){500, "it answered 500"}, now, &err_));
+        OK(hooks_answered(&h, hook, &(struct hooks_answer){500, "it answered 500", 0}, now, &err_));
         if (!hook->waiting->tries) { /* the other one: the first was given up */
             break;
         }
@@ -111,11 +111,32 @@ static void a_failed_one_waits_longer_each_time_and_is_given_up_after_a_day(void
     assert_int_equal(store_webhook_count(s, "eeeeeeeeeeeeeeee", &err_), 1);
     struct hook *hook = hooks_due(&h, 4 * day);
     assert_non_null(hook);
-    OK(hooks_answered(&h, hook, &(struct hooks_answer){204, NULL}, 4 * day, &err_));
+    OK(hooks_answered(&h, hook, &(struct hooks_answer){204, NULL, 0}, 4 * day, &err_));
     assert_int_equal(store_webhook_count(s, "eeeeeeeeeeeeeeee", &err_), 0);
     assert_null(hooks_due(&h, 9 * day));
     hooks_release(&h);
     OK(store_webhook_remove(s, "eeeeeeeeeeeeeeee", &err_));
+}
+
+static void a_receiver_may_ask_for_more_time_and_not_for_less(void **state)
+{
+    struct store *s = ((struct place *)*state)->store;
+    struct hooks h = {.store = s};
+    static const int asked[] = {12, 12, 300, INT32_MAX}, expected[] = {12, 20, 300, 3600};
+    int64_t now = 1000;
+    put(s, "dddddddddddddddd", "all", "admin", "0-0");
+    OK(hooks_load(&h, &err_));
+    tell(&h, "1000-0", "0123456789abcdef", "", "failed");
+    for (int i = 0; i < 4; i++) {
+        struct hook *hook = hooks_due(&h, now);
+        assert_non_null(hook);
+        OK(hooks_answered(&h, hook, &(struct hooks_answer){503, "it answered 503", asked[i]}, now,
+                          &err_));
+        assert_int_equal((hook->waiting->due - now) / 1000, expected[i]);
+        now = hook->waiting->due;
+    }
+    hooks_release(&h);
+    OK(store_webhook_remove(s, "dddddddddddddddd", &err_));
 }
 
 static void places_are_compared_by_time(void **state)
@@ -147,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_changes_that_concern_a_hook_are_queued),
         cmocka_unit_test(a_failed_one_waits_longer_each_time_and_is_given_up_after_a_day),
+        cmocka_unit_test(a_receiver_may_ask_for_more_time_and_not_for_less),
         cmocka_unit_test(places_are_compared_by_time),
         cmocka_unit_test(the_signature_is_that_of_standard_webhooks),
     };

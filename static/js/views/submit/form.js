@@ -171,7 +171,7 @@ export class Form extends FieldSet {
   howNodes() {
     const {how, parameters} = this;
     const target = this.input('/target/test_accuracy', 'Stop at test accuracy',
-        {kind: 'number', help: 'optional, from 0 to 1', placeholder: 'never'});
+        {kind: 'number', help: 'optional, above 0, at most 1', placeholder: 'never'});
     return [
       how.strategy, how.policy, parameters.strategy, how.batch, how.rate, how.sizes, how.optimizer,
       how.schedule, how.atEpochs, parameters.optimizer, parameters.schedule, target
