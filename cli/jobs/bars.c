@@ -7,6 +7,7 @@
  */
 #include "cli/jobs/bars.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -74,8 +75,9 @@ void bars_job(const json_t *job, double left, char out[BARS_LINE])
     const char *state = json_string_value(json_object_get(job, "state"));
     draw_share(fraction < 0 ? 0 : fraction > 1 ? 1 : fraction, bar);
     add_figures(job, left, figures, sizeof figures);
-    if (number(job, "progress.epochs") > 0) { /* else a program's own loop ends them */
-        snprintf(of, sizeof of, "/%.0f", number(job, "progress.epochs"));
+    double epochs = number(job, "progress.epochs");
+    if (epochs >= 1) { /* else a program's own loop ends them, also within one */
+        snprintf(of, sizeof of, "/%.*f", fmod(epochs, 1) != 0, epochs);
     }
     if (number(job, "spec.elastic.max") > 0) {
         snprintf(nodes, sizeof nodes, "  %d of %.0f to %.0f nodes", bars_workers(job),

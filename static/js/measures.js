@@ -1,6 +1,6 @@
 /* Figures that are computed from a job's numbers: medians, the parts of a step, an equal split,
    the rest of the run. Pure; NaN where something is not known yet. */
-import {duration, known, seconds} from './format.js';
+import {duration, known, seconds, whole} from './format.js';
 import {serviceNow} from './servicetime.js';
 
 /* What differs by less is told once. */
@@ -159,6 +159,16 @@ export function tookText(job) {
   const trained = trainedSeconds(job);
   return lasted(took) + (isVirtual(job) && known(took) ? ' of virtual time' : '') +
       (known(trained) ? ' (' + lasted(trained) + ' of it training)' : '');
+}
+
+/**
+ * "3 of 10", or "3" where nobody knows how many a program's own loop makes.
+ * @param {Api.Job} job that trains
+ */
+export function epochOf(job) {
+  const {epoch = 0, epochs = 0} = job.progress || {}, at = Math.floor(epoch) + 1;
+  return epochs >= 1 ? whole(Math.min(Math.ceil(epochs), at)) + ' of ' + whole(Math.ceil(epochs))
+                     : whole(at);
 }
 
 /**

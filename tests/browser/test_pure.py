@@ -483,3 +483,11 @@ def test_virtual_nodes_are_none_of_the_nodes_that_they_are_called_as(page):
     asked = (f"(d => [d.historyOf('a').map(j => j.id), d.measured(null).id])"
              f"(Object.assign(new m.NodesModel(), {{newest: {jobs}}}))")
     assert call(page, "/js/views/nodes/model.js", asked) == [["r"], "r"]
+
+
+@pytest.mark.parametrize("epoch, epochs, said", [
+    (2.4, 10, "3 of 10"), (10, 10, "10 of 10"), (0.3, 0, "1"), (6e-7, 6.4e-7, "1"),
+    (1.2, 1.5, "2 of 2")])
+def test_the_epochs_of_a_programs_own_loop_may_be_unknown(page, epoch, epochs, said):
+    job = {"progress": {"epoch": epoch, "epochs": epochs}}
+    assert call(page, "/js/measures.js", f"m.epochOf({json.dumps(job)})") == said

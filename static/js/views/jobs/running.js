@@ -1,8 +1,8 @@
 /* Running jobs: verdict, progress, two sparklines, the finish line. */
 import {fill, h, keyed, say} from '../../dom.js';
 import {miniFinish, Sparkline} from '../../figures.js';
-import {clock, duration, known, loss, percent, plural, seconds, whole} from '../../format.js';
-import {equalSplit, remaining, stepTimes} from '../../measures.js';
+import {clock, duration, known, loss, percent, plural, seconds} from '../../format.js';
+import {epochOf, equalSplit, remaining, stepTimes} from '../../measures.js';
 import {NodeKey} from '../../nodekey.js';
 import {serviceNow} from '../../servicetime.js';
 import {globalBatch} from '../../spec.js';
@@ -28,9 +28,8 @@ function figure(label, value, below) {
 /** @param {Api.Job} job */
 function epochText(job) {
   const p = job.progress;
-  return p && p.step > 0
-      ? 'Epoch ' + whole(Math.min(p.epochs, Math.floor(p.epoch) + 1)) + ' of ' + whole(p.epochs)
-      : plural(p?.epochs || job.spec?.epochs || 1, 'epoch');
+  return p && p.step > 0 ? 'Epoch ' + epochOf(job)
+                         : plural(p?.epochs || job.spec?.epochs || 1, 'epoch');
 }
 
 /** @param {Api.Job} job */

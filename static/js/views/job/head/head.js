@@ -32,20 +32,21 @@ function facts(job) {
   ];
 }
 
-/** @param {Api.Job} job */
+/**
+ * A program's own loop may end within an epoch.
+ * @param {Api.Job} job
+ */
 function epochText(job) {
-  const epochs = job.progress?.epochs || job.spec?.epochs || 0;
+  const epochs = job.progress?.epochs || job.spec?.epochs || 0, step = job.progress?.step || 0;
   if (job.state === 'succeeded') {
     const early = earlyEnd(job);
     return known(early) ? 'Reached its target in epoch ' + early + ' of ' + whole(epochs)
-                        : 'All ' + plural(epochs, 'epoch');
+                        : 'All ' + (epochs % 1 ? plural(step, 'step') : plural(epochs, 'epoch'));
   }
-  if (!((job.progress?.step || 0) > 0)) {
-    return plural(epochs, 'epoch');
-  }
-  const at = Math.min(epochs, Math.floor(job.progress?.epoch || 0) + 1);
-  return (ended(job.state) ? 'Stopped in epoch ' + whole(at) : 'Epoch ' + whole(Math.max(1, at))) +
-      ' of ' + whole(epochs);
+  const at = measures.epochOf(job);
+  return step > 0  ? (ended(job.state) ? 'Stopped in epoch ' : 'Epoch ') + at
+      : epochs > 0 ? plural(epochs, 'epoch')
+                   : '';
 }
 
 /** @param {Api.Job} job */
