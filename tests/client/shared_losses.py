@@ -94,6 +94,8 @@ LOSSES = {
     "norms of rows": lambda s: error(s).norm(dim=1).mean(),
     "attention": attends,
     "penalty of all parameters": penalized,
+    "penalty with a learned factor": lambda s: (F.mse_loss(line(x[s]), y[s]) * embed.bias[0].exp()
+                                                + conv.bias[0] * (line.weight ** 2).sum()),
     "product of parameters": low_rank,
     "means of pictures": lambda s: conv(image[s]).mean((2, 3)).pow(2).mean(),
     # a mean over what each share counts for itself: it weighs that

@@ -187,7 +187,8 @@ def _reciprocal(products):
     factor = 1.0
     for node in products:
         value = _constant(node)
-        if value is None or (isinstance(value, torch.Tensor) and not value.is_cpu):
+        waits = isinstance(value, torch.Tensor) and not value.is_cpu
+        if value is None or waits or len(inputs_of(node)) == 2:  # a factor that is learned
             return None
         factor *= abs(float(value))
     return 1 / factor if factor else None
