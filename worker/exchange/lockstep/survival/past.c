@@ -173,20 +173,21 @@ static int read_head(struct past *p, const struct own_state *from, struct err *e
 int past_read(struct past *p, const struct own_state *from, struct err *e)
 {
     int rc = read_head(p, from, e);
-    size_t steps = rc < 0 ? 0 : (size_t)p->n * sizeof *p->steps,
-           rows = rc < 0 ? 0 : (size_t)p->n_rows * row_bytes(p);
-    p->steps = rc < 0 || steps == 0 ? p->steps : realloc(p->steps, steps);
-    p->rows = rc < 0 || rows == 0 ? p->rows : realloc(p->rows, rows);
-    if (rc < 0 || (steps > 0 && (!p->steps || !p->rows))) {
+    if (rc < 0 || p->n == 0) {
         p->n = p->n_rows = 0;
-        return rc < 0 ? rc : err_set(e, ERR_MEMORY, "cannot take over steps: memory ran out");
+        return rc;
     }
-    if (steps > 0) {
-        memcpy(p->steps, from->bytes + head_bytes(), steps);
-        memcpy(p->rows, from->bytes + head_bytes() + steps, rows);
-        p->room = p->n;
-        p->rows_room = p->n_rows;
+    size_t steps = (size_t)p->n * sizeof *p->steps, rows = (size_t)p->n_rows * row_bytes(p);
+    p->steps = realloc(p->steps, steps);
+    p->rows = realloc(p->rows, rows);
+    if (!p->steps || !p->rows) {
+        p->n = p->n_rows = 0;
+        return err_set(e, ERR_MEMORY, "cannot take over steps: memory ran out");
     }
+    memcpy(p->steps, from->bytes + head_bytes(), steps);
+    memcpy(p->rows, from->bytes + head_bytes() + steps, rows);
+    p->room = p->n;
+    p->rows_room = p->n_rows;
     return 0;
 }
 
