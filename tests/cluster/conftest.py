@@ -6,15 +6,12 @@ import sys
 
 import pytest
 
-from rack import QUOTAS, RATE, TESTS, Hub, Machine, Network, reason_against, states, until
+from rack import QUOTAS, TESTS, Hub, Machine, states, until, wired
 
 
 @pytest.fixture(scope="session")
 def net():
-    absent = reason_against()
-    if absent:
-        pytest.skip(f"clusters are not tested: {absent}")
-    with Network("hub", *QUOTAS, "guest", rate=RATE) as made:
+    with wired(*QUOTAS, "guest") as made:
         # what every machine with Docker has: the same address everywhere, which leads to nobody
         for host in made.hosts.values():
             host.run("ip", "link", "add", "docker0", "type", "bridge")

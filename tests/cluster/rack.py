@@ -14,6 +14,8 @@ import socket
 import subprocess
 import sys
 
+import pytest
+
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "integration"), str(TESTS / "lab")]
 import netns  # noqa: E402
@@ -32,6 +34,16 @@ def reason_against():
     """Why there can be no rack on this machine, or None."""
     return netns.reason_against() or quota.reason_against() or (
         None if shutil.which("redis-server") else "redis-server is not installed")
+
+
+@contextlib.contextmanager
+def wired(*hosts):
+    """The network of a hub and these hosts; skips the tests where there can be none."""
+    absent = reason_against()
+    if absent:
+        pytest.skip(f"clusters are not tested: {absent}")
+    with Network("hub", *hosts, rate=RATE) as made:
+        yield made
 
 
 # PID 1 of a host: hands SIGTERM on, waits for orphans, ends with the program's code

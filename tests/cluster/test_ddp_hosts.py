@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from programs import python_with
-from rack import RATE, ROOT, Hub, Machine, Network, reason_against, states, until
+from rack import ROOT, Hub, Machine, states, until, wired
 
 HOSTS = ("left", "right")
 PROGRAMS = ROOT / "tests/client"
@@ -22,10 +22,7 @@ def python():
 
 @pytest.fixture(scope="module")
 def net(python):
-    absent = reason_against()
-    if absent:
-        pytest.skip(f"clusters are not tested: {absent}")
-    with Network("hub", *HOSTS, rate=RATE) as made:
+    with wired(*HOSTS) as made:
         yield made
 
 

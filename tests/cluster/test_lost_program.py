@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from rack import RATE, Hub, Machine, Network, reason_against, states, until
+from rack import Hub, Machine, states, until, wired
 from test_lost_averaged_program import Run, assert_as_made
 from test_lost_worker import open_gate
 
@@ -14,10 +14,7 @@ HOSTS = ("north", "east", "south", "west")
 
 @pytest.fixture(scope="module")
 def net():
-    absent = reason_against()
-    if absent:
-        pytest.skip(f"clusters are not tested: {absent}")
-    with Network("hub", *HOSTS, rate=RATE) as made:
+    with wired(*HOSTS) as made:
         yield made
 
 

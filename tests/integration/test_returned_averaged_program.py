@@ -4,17 +4,14 @@ in the next average by the steps that it has made.
 
 Real processes and kill -9; what the run must end at is computed from the programs' lists of
 samples, as in test_lost_averaged_program.py."""
-import io
-import secrets
 
 import numpy as np
 import pytest
 
-from programs import python_with
 from service import Service, ranks_of, until
 from test_lost_averaged_program import EPOCHS, SAMPLES, Run, assert_each_once, averaged
 from test_lost_worker import open_gate
-from test_returned_program import RETURNS, comes_back
+from test_returned_program import RATE_AT_END, ends_of_pytorch
 from test_returned_worker import Events
 
 
@@ -84,21 +81,12 @@ def test_it_may_die_again_and_gives_its_state_to_a_pause(service):
 
 @pytest.mark.parametrize("optimizer,rank", [("adam", 0)])
 def test_an_optimizer_of_pytorch_goes_on_from_another_ranks(service, optimizer, rank):
-    python, hold = python_with("torch"), service.dir / "hold"
-    gate = service.dir / f"gate-{secrets.token_hex(8)}"
-    args = [optimizer, rank, 5, gate, hold]
-    id = service.submit({
-        "program": {"command": [python, str(RETURNS)], "args": [str(a) for a in args],
-                    "patience_seconds": 200},
-        "workers": 4, "strategy": {"type": "local-sgd", "k": 4},
-        "batching": {"global_batch": 64, "policy": "equal"}, "checkpoint": {"every_steps": 3}})
-    comes_back(service, id, gate, hold, rank)
-    ended = [np.load(io.BytesIO(service.artifact(id, f"rank-{r}.npz"))) for r in range(4)]
+    _, ended = ends_of_pytorch(service, {"type": "local-sgd", "k": 4}, optimizer, rank)
     shared = [n for n in ended[0].files if n[0].isdigit() and n.split(".")[1] in (
         "weight", "bias", "running_mean", "running_var")]
     assert len(shared) == 8
     for name in (*shared, "rate"):
         assert all((e[name] == ended[0][name]).all() for e in ended), f"{name} differs"
-    assert ended[0]["rate"] == pytest.approx({"momentum": 0.05, "adam": 0.005}[optimizer] * 0.8**4)
+    assert ended[0]["rate"] == pytest.approx(RATE_AT_END[optimizer])
     states = [n for n in ended[rank].files if n.endswith(("momentum_buffer", "exp_avg"))]
     assert states and all(np.abs(ended[rank][n]).sum() > 0 for n in states)

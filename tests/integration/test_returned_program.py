@@ -85,22 +85,31 @@ def test_one_of_several_passes_stays_out_and_nobody_waits_for_it(service):
     assert job["progress"]["samples"] == 2 * SAMPLES
 
 
-@pytest.mark.parametrize("optimizer,rank", [("momentum", 2), ("adam", 0)])
-def test_an_optimizer_of_pytorch_goes_on_as_on_the_other_ranks(service, optimizer, rank):
-    """Parameters, statistics, the optimizer's state and rate: equal to the bit on all ranks."""
+def ends_of_pytorch(service, strategy, optimizer, rank):
+    """The job of a PyTorch program on four ranks, of which this one was killed and came back, and
+    what each has left."""
     python, hold = python_with("torch"), service.dir / "hold"
     gate = service.dir / f"gate-{secrets.token_hex(8)}"
     args = [optimizer, rank, 5, gate, hold]
     id = service.submit({
         "program": {"command": [python, str(RETURNS)], "args": [str(a) for a in args],
                     "patience_seconds": 200},
-        "workers": 4, "strategy": {"type": "sync"},
+        "workers": 4, "strategy": strategy,
         "batching": {"global_batch": 64, "policy": "equal"}, "checkpoint": {"every_steps": 3}})
     comes_back(service, id, gate, hold, rank)
+    return id, [np.load(io.BytesIO(service.artifact(id, f"rank-{r}.npz"))) for r in range(4)]
+
+
+RATE_AT_END = {"momentum": 0.05 * 0.8**4, "adam": 0.005 * 0.8**4}
+
+
+@pytest.mark.parametrize("optimizer,rank", [("momentum", 2), ("adam", 0)])
+def test_an_optimizer_of_pytorch_goes_on_as_on_the_other_ranks(service, optimizer, rank):
+    """Parameters, statistics, the optimizer's state and rate: equal to the bit on all ranks."""
+    id, ended = ends_of_pytorch(service, {"type": "sync"}, optimizer, rank)
     assert "another rank's" in ranks_log(service, id)
-    ended = [np.load(io.BytesIO(service.artifact(id, f"rank-{r}.npz"))) for r in range(4)]
     for name in ended[0].files:
         for r in range(1, 4):
             own = name.endswith("num_batches_tracked")  # a node's own
             assert own or (ended[r][name] == ended[0][name]).all(), f"{name} of rank {r}"
-    assert ended[0]["rate"] == pytest.approx({"momentum": 0.05, "adam": 0.005}[optimizer] * 0.8**4)
+    assert ended[0]["rate"] == pytest.approx(RATE_AT_END[optimizer])
