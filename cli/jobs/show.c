@@ -36,8 +36,8 @@ struct shown {
 
 static void print_figures(const json_t *job)
 {
-    bool open = json_number_value(column_get(job, "progress.epochs")) == 0 &&
-                json_is_number(column_get(job, "progress.epochs"));
+    const json_t *epochs = column_get(job, "progress.epochs");
+    bool open = json_is_number(epochs) && json_number_value(epochs) < 1;
     terminal_say("  ", "epoch %s%s%s, step %s, %s samples", SHOWN(job, "progress.epoch", NUMBER),
                  open ? "" : " of ", open ? "" : SHOWN(job, "progress.epochs", NUMBER),
                  SHOWN(job, "progress.step", COUNT), SHOWN(job, "progress.samples", COUNT));
