@@ -15,6 +15,7 @@
 #include "common/machine/host.h"
 #include "common/machine/interpreters.h"
 #include "common/machine/memory.h"
+#include "common/manual.h"
 #include "common/path.h"
 #include "common/machine/probe.h"
 #include "common/process/proc.h"
@@ -50,7 +51,36 @@ static const struct opt table[] = {
      "ports that Open MPI may listen on (default: any)"},
     {"log-level", "LEVEL", OPT_STRING, "info", 0, 0, "debug, info, warn or error"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
+    MANUAL_OPTION,
     {0},
+};
+
+static const struct manual manual = {
+    .name = "evenstep-agent",
+    .brief = "offers a host's nodes to an Evenstep cluster",
+    .usage = "evenstep-agent --store URL --secret-file FILE [OPTIONS]",
+    .about =
+        "One agent runs on each host of a cluster. It joins through the coordinator's store with "
+        "the cluster's secret, tells of this host's nodes every second, and starts Open MPI's "
+        "daemon when the coordinator asks for it; no ssh is needed. When the coordinator is "
+        "another one, it joins again. SIGTERM and SIGINT tell the coordinator that the host "
+        "leaves: its jobs write a checkpoint and give the nodes back, for which the agent waits "
+        "15 seconds. A second signal ends them at once.",
+    .options = table,
+    .statuses =
+        (const struct manual_term[]){
+            {"0", "it was told to stop"},
+            {"1", "it cannot start, or cannot go on; the last line on stderr says why"},
+            {0}},
+    .examples =
+        (const struct manual_term[]){
+            {"evenstep-agent --store redis://host@10.0.0.1:6379 --store-password-file "
+             "store-password --secret-file secret",
+             "offers this host: a node for each GPU, or else one of all cores"},
+            {"evenstep-agent --config /etc/evenstep/agent.conf --node big=cpu:12 --node "
+             "small=cpu:4",
+             "offers two nodes; all else is in the file"},
+            {0}},
 };
 
 static int read_host(struct agent_config *c, struct err *e)
@@ -234,8 +264,7 @@ int agent_config_read(struct agent_config *c, const struct gpus *gpus, int argc,
                       struct err *e)
 {
     memset(c, 0, sizeof *c);
-    int rc = opt_begin(table, "evenstep-agent --store URL --secret-file FILE [OPTIONS]", argc, argv,
-                       &c->options, e);
+    int rc = manual_begin(&manual, argc, argv, &c->options, e);
     if (rc != 0) {
         return rc;
     }

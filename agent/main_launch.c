@@ -18,6 +18,7 @@
 #include "agent/request.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/manual.h"
 #include "common/process/proc.h"
 #include "common/sign.h"
 #include "job/hostkey.h"
@@ -27,6 +28,36 @@
 static const char prefix[] = HOSTKEY_PREFIX;
 static const double start_patience = 20, turn_seconds = 0.05, renew_seconds = 1;
 enum { LEASE_SECONDS = 10, REQUEST_SECONDS = 30 };
+
+static const struct opt options[] = {
+    {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
+    MANUAL_OPTION,
+    {0},
+};
+
+static const struct manual manual = {
+    .name = "evenstep-launch",
+    .brief = "has a host's agent start Open MPI's daemon",
+    .usage = "evenstep-launch es-HOST orted …",
+    .about =
+        "The service has mpirun start it for each host of a job, in place of ssh: it sends the "
+        "host's agent a signed request for Open MPI's daemon, stays until that has ended, and "
+        "ends it when mpirun is gone. Nobody starts it by hand.",
+    .options = options,
+    .statuses =
+        (const struct manual_term[]){{"0", "the daemon has ended without an error"},
+                                     {"1",
+                                      "there was no daemon, or it failed; stderr, which is in "
+                                      "the attempt's log, says why"},
+                                     {0}},
+    .variables =
+        (const struct manual_term[]){
+            {"EVENSTEP_STORE", "the store's address; its password is EVENSTEP_STORE_PASSWORD"},
+            {"EVENSTEP_HOSTS", "folder of the hosts' keys"},
+            {"EVENSTEP_JOB", "the job, whose attempt is EVENSTEP_ATTEMPT and key EVENSTEP_SEAL"},
+            {"EVENSTEP_OWN_USERS", "set: the host's ranks run as users of their own"},
+            {0}},
+};
 
 static volatile sig_atomic_t told_to_stop;
 
@@ -232,8 +263,20 @@ static int launch(struct launch *l, int argc, char **argv, struct err *e)
     return wait_for_end(l, e);
 }
 
+/* Whether it was started by a person who asks what it is: what mpirun gives is more than a word. */
+static bool answers(int argc, char **argv)
+{
+    struct opt_values *v = NULL;
+    bool helped = argc == 2 && manual_begin(&manual, 1, argv + 1, &v, NULL) == OPT_HELPED;
+    opt_free(v);
+    return helped;
+}
+
 int main(int argc, char **argv)
 {
+    if (answers(argc, argv)) {
+        return 0;
+    }
     struct launch l = {.host = ""};
     struct err e = {0};
     char quoted[700];

@@ -18,7 +18,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/opt.h"
+#include "common/manual.h"
 #include "common/process/proc.h"
 #include "job/spec/cluster.h"
 #include "job/documents/results/checked.h"
@@ -48,8 +48,33 @@ static const struct opt options[] = {
      "runs nothing: prints mistakes and the memory needed as JSON"},
     {"memory", "BYTES", OPT_REAL, "0", 0, 1e18, "memory that may be used (0: what is free)"},
     {"log-level", "LEVEL", OPT_STRING, "warn", 0, 0, "debug, info, warn or error"},
-    {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this"},
+    {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
+    MANUAL_OPTION,
     {0}};
+
+static const struct manual manual = {
+    .name = "evenstep-simulate",
+    .brief = "an Evenstep job on a virtual cluster",
+    .usage = "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N] [--timing-only]",
+    .about =
+        "Trains a job on virtual nodes in one process: real gradients, the trainer and strategies "
+        "of a real job, and a virtual clock. The same job, cluster and seed leave the same bytes "
+        "in DIR on every run: summary.json, history and model.safetensors. The service starts it "
+        "for jobs whose spec has a cluster. With --check it runs nothing and needs no --out.",
+    .options = options,
+    .statuses =
+        (const struct manual_term[]){{"0", "the run has ended; with --check: it was checked"},
+                                     {"1", "it failed; the last line on stderr says why"},
+                                     {"2", "wrong usage"},
+                                     {0}},
+    .examples =
+        (const struct manual_term[]){
+            {"evenstep-simulate --job job.json --cluster cluster.json --out run",
+             "runs a job on the cluster of a file"},
+            {"evenstep-simulate --job job.json --out run --timing-only",
+             "only times and staleness, on the cluster that the job's spec has"},
+            {0}},
+};
 
 struct simulation {
     struct jobspec spec;
@@ -388,10 +413,8 @@ static int simulate(struct simulation *s, const struct opt_values *v, struct err
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    static const char usage[] =
-        "evenstep-simulate --job FILE [--cluster FILE] --out DIR [--seed N] [--timing-only]";
     struct opt_values *v;
-    if (opt_begin(options, usage, argc - 1, argv + 1, &v, &e) == OPT_HELPED) {
+    if (manual_begin(&manual, argc - 1, argv + 1, &v, &e) == OPT_HELPED) {
         return 0;
     }
     enum log_level level;
@@ -401,7 +424,7 @@ int main(int argc, char **argv)
     }
     if (!v || !opt_string(v, "job") || (!opt_string(v, "out") && !opt_flag(v, "check"))) {
         fprintf(stderr, "evenstep-simulate: %s\nusage: %s\n",
-                v ? "--job and --out are needed" : e.message, usage);
+                v ? "--job and --out are needed" : e.message, manual.usage);
         opt_free(v);
         return 2;
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/manual.h"
 #include "job/minibatch/assign.h"
 #include "worker/data/dataset.h"
 
@@ -63,14 +64,44 @@ static const struct opt table[] = {
      "JSON array of ranks: the server of --local takes their gradients in this order (that of a "
      "virtual run gives its bits)"},
     {"help", NULL, OPT_FLAG, NULL, 0, 0, "prints this text"},
+    MANUAL_OPTION,
     {0},
+};
+
+static const struct manual manual = {
+    .name = "evenstep-worker",
+    .brief = "one rank of an Evenstep job, and tasks with models and data sets",
+    .usage = "evenstep-worker --job ID --attempt N --store URL",
+    .about =
+        "The service starts it by mpirun, with --job, as one rank of a job's attempt. The other "
+        "forms need no service: --local trains a job spec on this machine, --check says what is "
+        "wrong with one, --datasets lists data sets, --probe says what a device is, --evaluate "
+        "and --export-onnx take a model's file. For the last two, evenstep evaluate and evenstep "
+        "export are made for people.",
+    .options = table,
+    .statuses =
+        (const struct manual_term[]){
+            {"0", "it did what was asked; what --check found wrong stands in its answer"},
+            {"1", "it cannot run, or the rank failed; the last line on stderr says why"},
+            {0}},
+    .variables =
+        (const struct manual_term[]){
+            {"EVENSTEP_DATA", "folders of data sets with colons between, unless --roots is given"},
+            {0}},
+    .examples =
+        (const struct manual_term[]){
+            {"evenstep-worker --local job.json --out result",
+             "trains a job without a service, and prints a row for each step"},
+            {"evenstep-worker --check job.json --roots data",
+             "prints what is wrong with a job as JSON"},
+            {"evenstep-worker --probe auto", "prints what the fastest device of this machine is"},
+            {0}},
 };
 
 int config_parse(struct worker_config *c, int argc, char **argv, struct err *e)
 {
     memset(c, 0, sizeof(*c));
-    int rc = opt_begin(table, "evenstep-worker --job ID --attempt N --store URL", argc, argv,
-                       &c->options, e);
+    int rc = manual_begin(&manual, argc, argv, &c->options, e);
     if (rc != 0) {
         return rc;
     }

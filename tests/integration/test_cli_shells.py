@@ -215,6 +215,34 @@ def test_the_manual_has_every_command_option_and_exit_status(tmp_path):
         assert re.search(rf"^ +{number} +{re.escape(text)}$", shown.stdout, re.M), text
 
 
+@pytest.mark.parametrize("program", ["agent", "launch", "simulate", "worker"])
+def test_the_other_programs_have_their_manuals(program, tmp_path):
+    def printed_by(*args):
+        return subprocess.run([BUILD / f"evenstep-{program}", *args], check=True,
+                              capture_output=True, text=True).stdout
+
+    page = printed_by("--manual")
+    if shutil.which("mandoc"):
+        said = subprocess.run(["mandoc", "-T", "lint"], input=page, text=True,
+                              capture_output=True).stdout.splitlines()
+        assert not [line for line in said if "missing date" not in line], said
+    if not shutil.which("man"):
+        pytest.skip("man is not installed")
+    (tmp_path / "page.1").write_text(page)
+    env = {**os.environ, "MANWIDTH": "400", "LC_ALL": "C.UTF-8"}
+    shown = subprocess.run(["man", "--warnings", "-l", tmp_path / "page.1"], env=env, check=True,
+                           capture_output=True, text=True)
+    assert not shown.stderr, shown.stderr
+    helped = printed_by("--help")
+    assert helped.startswith(f"usage: evenstep-{program} ")
+    for option, help in re.findall(r"^  (--\S+).*?  +(\S+)", helped, re.M):
+        assert re.search(rf"^ +{option}\b", shown.stdout, re.M), option
+        assert help in shown.stdout, help
+    for part in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT"):
+        assert re.search(rf"^{part}$", shown.stdout, re.M), part
+    assert re.search(r"^ +1 +\S", shown.stdout, re.M), "what it ends with when it fails"
+
+
 def test_programs_read_the_table_of_commands_as_json():
     told = json.loads(printed("manual", "--json"))
     assert [c["name"] for c in told["commands"]] == commands()
@@ -243,3 +271,6 @@ def test_they_are_installed_where_shells_and_man_look(tmp_path):
                        "fish/vendor_completions.d/evenstep.fish": ["completion", "fish"],
                        "man/man1/evenstep.1": ["manual"]}.items():
         assert (share / name).read_text() == printed(*args), name
+    manuals = {page.stem for page in (share / "man/man1").iterdir()}
+    programs = {p.name for p in BUILD.glob("evenstep*") if p.is_file() and not p.suffix}
+    assert manuals == programs, "each program that is installed has its page"
