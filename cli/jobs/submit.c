@@ -42,19 +42,6 @@ json_t *submit_read(const char *path, const char *what, struct err *e)
     return j;
 }
 
-/* A data set that is not there may be one that is, with a slip in its name. */
-static void suggest_data(struct session *s, const json_t *spec)
-{
-    const char *path = json_string_value(column_get(spec, "data.path")),
-               *problems = s->client.problems;
-    bool about_data =
-        strstr(s->err.message, "/data") ||
-        (problems && (strstr(problems, "  /data:") || strstr(problems, "/data/path")));
-    if (path && about_data && !s->err.hint[0]) {
-        session_suggest(s, "/api/v1/datasets", "datasets", "path", path);
-    }
-}
-
 static void print_id(const json_t *job)
 {
     printf("%s\n", jsonx_string_at(job, "id"));
@@ -82,9 +69,6 @@ int command_submit(struct session *s)
     }
     const char *path = dry ? "/api/v1/jobs?dryRun=true" : "/api/v1/jobs";
     json_t *answer = client_call(&s->client, "POST", path, spec, &s->err);
-    if (!answer && s->client.refusal == 422) {
-        suggest_data(s, spec);
-    }
     json_decref(spec);
     if (answer && watch && !dry) {
         return submit_and_watch(s, answer);

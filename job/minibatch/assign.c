@@ -220,13 +220,15 @@ int assign_first(struct assignment *out, const struct batching_spec *b, int work
     }
     if (workers < 1 || workers > SPEC_WORKERS || (int64_t)workers * least > b->global_batch) {
         return err_set(e, ERR_INVALID,
-                       "a global batch of %d cannot give each of %d workers at least %d samples",
-                       b->global_batch, workers, least);
+                       "a global batch of %d cannot give each of %d worker%s at least %d sample%s",
+                       b->global_batch, workers, workers == 1 ? "" : "s", least,
+                       least == 1 ? "" : "s");
     }
     if (b->max_batch > 0 && (int64_t)workers * b->max_batch < b->global_batch) {
         return err_set(e, ERR_INVALID,
-                       "%d workers with at most %d samples cannot hold a global batch of %d",
-                       workers, b->max_batch, b->global_batch);
+                       "%d worker%s of at most %d sample%s cannot hold a global batch of %d",
+                       workers, workers == 1 ? "" : "s", b->max_batch, b->max_batch == 1 ? "" : "s",
+                       b->global_batch);
     }
     int given = b->n_sizes > 0 ? b->n_sizes : b->n_weights;
     if (b->policy == BATCH_STATIC &&

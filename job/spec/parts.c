@@ -165,16 +165,17 @@ void spec_check_batching(const struct jobspec *spec, struct jsonx_problems *prob
     if (B < W * b->min_batch) {
         jsonx_problem(
             problems, "/batching/global_batch",
-            "a global batch of %lld is less than %lld workers times the least minibatch of %d",
-            (long long)B, (long long)W, b->min_batch);
+            "a global batch of %lld is less than %lld worker%s times the least minibatch of %d",
+            (long long)B, (long long)W, W == 1 ? "" : "s", b->min_batch);
     }
     if (b->max_batch > 0 && b->max_batch < b->min_batch) {
         jsonx_problem(problems, "/batching/max_batch", "'max_batch' %d is less than 'min_batch' %d",
                       b->max_batch, b->min_batch);
     } else if (b->max_batch > 0 && B > W * b->max_batch) {
         jsonx_problem(problems, "/batching/max_batch",
-                      "%lld workers with at most %d samples cannot hold a global batch of %lld",
-                      (long long)W, b->max_batch, (long long)B);
+                      "a global batch of %lld is more than %lld worker%s times the largest "
+                      "minibatch of %d",
+                      (long long)B, (long long)W, W == 1 ? "" : "s", b->max_batch);
     }
     for (int i = 0; i < b->n_sizes; i++) {
         sum += b->sizes[i];

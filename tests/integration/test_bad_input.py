@@ -60,6 +60,7 @@ DENSE = {"type": "dense", "units": 10}
     ("/name", ["a"], "/name"), ("/epoch", 3, "did you mean 'epochs'"),
     ("/batching/global_batch", 10**12, "/batching/global_batch"),
     ("/batching/global_batch", 1, "/batching"),
+    ("/batching/max_batch", 1, "more than 2 workers times the largest minibatch of 1"),
     ("/data/samples", 10**15, "/data/samples"), ("/data/samples", 0, "/data/samples"),
     ("/optimizer/learning_rate", -0.1, "/optimizer/learning_rate"),
     ("/optimizer/learning_rate", 1e300, "/optimizer/learning_rate"),

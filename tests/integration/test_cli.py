@@ -379,11 +379,12 @@ def test_a_slip_in_a_data_sets_name_is_told_with_the_nearest(service):
             struct.pack(">IIII", 2051, n, 8, 8) + bytes(n * 64))
         (digits / f"{part}-labels-idx1-ubyte").write_bytes(
             struct.pack(">II", 2049, n) + bytes(range(n)))
-    out, _, status = run("datasets", service=service)
-    assert status == 0 and ["digits", "idx"] in [row[:2] for row in rows(out)]
+    assert ["digits", "idx"] in [r[:2] for r in rows(run("datasets", service=service)[0])]
     job = spec(data={"format": "idx", "path": "digist"})
     _, err, status = run("submit", "-", service=service, text=json.dumps(job))
     assert status == 7 and "did you mean 'digits'?" in err and err.count("cannot find") == 1, err
+    told = service.post("jobs?dryRun=true", job).json()["errors"][0]  # what the form says
+    assert told["message"].endswith("; did you mean 'digits'?"), told
 
 
 def test_json_is_alone_on_stdout(service, done):

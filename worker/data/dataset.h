@@ -60,6 +60,9 @@ struct gzFile_s *dataset_open_file(const char *path, const char *name, struct er
  * takes reading everything, so it is kept in the file `cache` (NULL: none) with the sizes and times
  * of the files, and is null where `seconds` were over before its turn came. New reference. */
 json_t *dataset_list(const char *roots, const char *cache, double seconds, struct err *e);
+/* The path of the data set whose name is nearest to this one, which is no data set's: a slip of a
+ * letter or two; NULL: none is near. The caller frees it. */
+char *dataset_nearest(const char *roots, const char *path);
 
 /* The names of its classes, at least so many; NULL: they are not known. New reference. */
 json_t *dataset_names(const struct data_spec *spec, const char *roots, int classes);

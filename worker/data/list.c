@@ -22,11 +22,13 @@ enum {
     PATH_BYTES = 4096,
     LEVELS = 2,
     CACHE_BYTES = 16 << 20,
+    NAMES_MOST = 1024,     /* among which a near one is looked for */
     DIGESTED_FILES = 20000 /* a folder of more pictures is listed without a digest */
 };
 
 struct listing {
     const char *roots;
+    bool paths_only;             /* `list` has paths in place of what data sets are */
     json_t *list, *known, *seen; /* known: as it was in the file; seen: as it will be */
     double until;
 };
@@ -132,7 +134,8 @@ static bool listed(const json_t *list, const char *path)
     size_t i;
     json_t *item;
     json_array_foreach(list, i, item) {
-        if (strcmp(json_string_value(json_object_get(item, "path")), path) == 0) {
+        const json_t *its = json_is_string(item) ? item : json_object_get(item, "path");
+        if (strcmp(json_string_value(its), path) == 0) {
             return true;
         }
     }
@@ -172,7 +175,8 @@ static void list_folder(struct listing *l, const char *root, const char *path, i
     }
     for (int i = 0; *path && strlen(path) < SPEC_PATH && dataset_formats[i]; i++) {
         if (marked(l->roots, dataset_formats[i], dir) && !listed(l->list, path)) {
-            json_t *about = find_out(l, dir, path, dataset_formats[i]->id);
+            json_t *about =
+                l->paths_only ? jsonx_text(path) : find_out(l, dir, path, dataset_formats[i]->id);
             if (about) {
                 json_array_append_new(l->list, about);
             }
@@ -225,4 +229,26 @@ json_t *dataset_list(const char *roots, const char *cache, double seconds, struc
         err_set(e, ERR_MEMORY, "cannot list the data sets: memory ran out");
     }
     return l.list;
+}
+
+char *dataset_nearest(const char *roots, const char *path)
+{
+    struct listing l = {.roots = roots, .paths_only = true, .list = json_array()};
+    const char *names[NAMES_MOST], *rest = roots;
+    char root[PATH_BYTES];
+    int n = 0;
+    size_t i;
+    json_t *one;
+    while (l.list && dataset_next_root(&rest, root)) {
+        list_folder(&l, root, "", LEVELS);
+    }
+    json_array_foreach(l.list, i, one) {
+        if (n < NAMES_MOST) {
+            names[n++] = json_string_value(one);
+        }
+    }
+    const char *nearest = jsonx_nearest(path, names, n);
+    char *out = nearest ? strdup(nearest) : NULL;
+    json_decref(l.list);
+    return out;
 }

@@ -3,6 +3,7 @@
  */
 #include "worker/tasks/check.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,13 +86,28 @@ int check_device(const char *name, struct err *e)
     return print(answer, e);
 }
 
+/* Why the data set cannot be opened; one that is not there may be one that is, with a slip in its
+ * name. */
+static void tell_data(const struct jobspec *spec, const char *roots, const struct err *why,
+                      struct checked *out)
+{
+    char dir[PATH_MAX];
+    const char *path = spec->data.path;
+    char *nearest = path[0] && dataset_find(roots, path, dir, NULL) == -ERR_NOT_FOUND
+                        ? dataset_nearest(roots, path)
+                        : NULL;
+    jsonx_problem(&out->errors, spec->data.format == CAT_FORMAT_GLYPHS ? "/data" : "/data/path",
+                  "%s%s%s%s", why->message, nearest ? "; did you mean '" : "",
+                  nearest ? nearest : "", nearest ? "'?" : "");
+    free(nearest);
+}
+
 static void check_data(const struct jobspec *spec, const char *roots, struct checked *out)
 {
     struct dataset d;
     struct err why = {0};
     if (dataset_peek(&d, &spec->data, roots, &why) < 0) {
-        jsonx_problem(&out->errors, spec->data.format == CAT_FORMAT_GLYPHS ? "/data" : "/data/path",
-                      "%s", why.message);
+        tell_data(spec, roots, &why, out);
         return;
     }
     out->samples = d.train.samples;

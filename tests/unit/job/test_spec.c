@@ -110,7 +110,7 @@ static void sizes_must_fit_the_global_batch_and_the_workers(void **state)
         {"{\"batching\": {\"global_batch\": 64, \"policy\": \"equal\", \"sizes\": [16, 16, 16, 16]}}",
          "/batching/sizes", "belongs to the policy 'static'"},
         {"{\"batching\": {\"global_batch\": 64, \"max_batch\": 15}}", "/batching/max_batch",
-         "cannot hold"},
+         "is more than 4 workers times"},
         {"{\"batching\": {\"global_batch\": 64.5}}", "/batching/global_batch", "whole number"},
         {"{\"min_workers\": 5}", "/min_workers", "more than 'workers' 4"},
         {"{\"elastic\": {\"min\": 3, \"max\": 2}, \"workers\": 2}", "/elastic/min",
