@@ -72,6 +72,27 @@ def attends(s):
     return (torch.softmax(q @ q.transpose(1, 2), -1) @ q).pow(2).mean()
 
 
+def of_each(s):
+    """A loop over samples."""
+    return [F.cross_entropy(line(x[i:i + 1]), labels[i:i + 1]) for i in range(s.start, s.stop)]
+
+
+def picked(s):
+    out = line(x[s])
+    return [F.cross_entropy(out[i], labels[s][i]) + F.mse_loss(out[i], y[s][i])
+            for i in range(len(out))]
+
+
+def sentences(s):
+    return [F.cross_entropy(line(rows[i, :lengths[i]]), tokens[i, :lengths[i]])
+            for i in range(s.start, s.stop)]
+
+
+def of_steps(s):
+    """A loop over steps of time."""
+    return [F.cross_entropy(line(rows[s][:, t]), tokens[s][:, t]) for t in range(7)]
+
+
 def penalized(s):
     norm = torch.cat([p.flatten() for p in PARAMETERS]).norm()
     return F.mse_loss(line(x[s]), y[s]) + 1e-3 * norm
@@ -98,6 +119,14 @@ LOSSES = {
                                                 + conv.bias[0] * (line.weight ** 2).sum()),
     "product of parameters": low_rank,
     "means of pictures": lambda s: conv(image[s]).mean((2, 3)).pow(2).mean(),
+    "loop / len": lambda s: sum(of_each(s)) / len(x[s]),
+    "loop of len-th parts": lambda s: sum(loss / len(x[s]) for loss in of_each(s)),
+    "loop of picked rows / len": lambda s: sum(picked(s)) * (1 / len(x[s])),
+    "loop of sentences / len": lambda s: sum(sentences(s), torch.zeros(1)) / len(x[s]),
+    "stack of a loop, mean": lambda s: torch.stack(sentences(s)).mean(),
+    "stack of a loop, sum / len": lambda s: torch.stack(of_each(s)).sum() / len(x[s]),
+    "loop of time steps": lambda s: sum(of_steps(s)) / 7,
+    "loop of time steps, added": lambda s: torch.stack(of_steps(s)).sum(),
     # a mean over what each share counts for itself: it weighs that
     "masked": lambda s: (of_tokens(s) * real[s]).sum() / real[s].sum(),
     "masked, times a reciprocal": lambda s: (of_tokens(s) * real[s]).sum() * (1 / real[s].sum()),
@@ -113,6 +142,10 @@ LOSSES = {
     "sum / batch size": lambda s: (error(s) ** 2).sum() / WHOLE,
     "sum times 1 / batch size": lambda s: (error(s) ** 2).sum() * (1 / WHOLE),
     "weights that add up to 1": lambda s: (entropies(s) * (weights[s] / weights[s].sum())).sum(),
+    "loop": lambda s: sum(of_each(s)),
+    "loop of picked rows": lambda s: sum(picked(s), torch.zeros(1)),
+    "loop / batch size": lambda s: sum(of_each(s)) / WHOLE,
+    "stack of a loop, sum": lambda s: torch.stack(sentences(s)).sum(),
     # neither
     "mean and a scaled sum": lambda s: F.mse_loss(line(x[s]), y[s]) + 0.3 * embed(x[s]).abs().sum(),
     "sum / 100": lambda s: (error(s) ** 2).sum() / 100,

@@ -6,6 +6,7 @@ passes.py     a backward pass: gradients go out as they are ready, and come back
 streams.py    the same for a GPU's gradients, on a stream of their own
 optimizer.py  steps that are left out, or of which the difference is sent
 divided.py    what a batch's loss was divided by, which is what it weighs
+looped.py     losses of single samples that a program adds up itself
 loss.py       where a backward begins, and the loss for display
 schedules.py  schedules by batches, where each node has a number of its own
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)

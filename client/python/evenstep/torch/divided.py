@@ -12,6 +12,7 @@ nodes is that of the whole batch. A loss that torch.compile made has no such gra
                              ├─ mean, MSE, …       divided by the samples
                              ├─ root, log … ─ mean no mean over samples, nor is max or norm
                              ├─ number × sum       by the number's reciprocal, if it is a whole one
+                             ├─ add, add, add …    a loop over the samples: a sum over them
                              └─ sum                divided by nothing: the loss is a sum
 """
 
@@ -20,6 +21,7 @@ import torch
 from ..run import Error
 from .compared import compares
 from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, inputs_of, kind_of, of_parameters, shape_out
+from .looped import loop_over_samples
 
 _DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
 _MEANS = {
@@ -239,6 +241,11 @@ class _Found:
 
     def _behind(self, node, kind, divisor, products, curved):
         inputs = inputs_of(node)
+        one = loop_over_samples(node, self.samples)
+        if one is not None:
+            divisor, products, _ = self._scaled_within([one], divisor, products)
+            self._divide(divisor, products)
+            return ()
         if kind == "DivBackward" and len(inputs) == 2:
             self.ratio = self.ratio or not any(map(of_parameters, inputs))
             return ()
@@ -270,17 +277,24 @@ class _Found:
         if behind and _is_mean_over_samples(behind[0], self.samples):
             self.totals.append(None)
             return
+        if behind and loop_over_samples(behind[0], self.samples) is not None:
+            self._divide(divisor, products)
+            return
         if not _is_over_samples(node, self.samples):
             return
         if _is_quotient(behind):
             self.ratio = True
             return
         divisor, products, weights = self._scaled_within(behind, divisor, products)
+        if divisor is None and weights is not None and abs(float(weights.sum()) - 1) < 1e-3:
+            self.normalized = True
+        else:
+            self._divide(divisor, products)
+
+    def _divide(self, divisor, products):
+        """A sum over the samples."""
         if divisor is not None:
             divisor, self.by_program = float(divisor), True
-        elif weights is not None and abs(float(weights.sum()) - 1) < 1e-3:
-            self.normalized = True
-            return
         elif products:
             divisor = _reciprocal(products)
             if divisor is None:

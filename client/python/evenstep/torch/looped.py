@@ -1,0 +1,55 @@
+"""Losses of single samples that a program adds up itself.
+
+for x, y in zip(batch, labels): loss = loss + loss_fn(model(x), y), or a stack of such numbers. Each
+is a mean over its own sample's values, so the whole is a sum over the samples of the batch.
+"""
+
+from .graph import DEPTH_MOST, LINEAR, inputs_of, kind_of, of_parameters, shape_out
+
+_SCALED = LINEAR | {"MulBackward", "DivBackward"}
+_PICKS = {"SelectBackward", "UnbindBackward"}
+
+
+def _is_number(node):
+    return all(n == 1 for n in shape_out(node))
+
+
+def _terms(node):
+    """What was added up to a number, one after the other, or stacked."""
+    if kind_of(node) == "StackBackward":
+        return inputs_of(node)
+    terms = []
+    while kind_of(node) == "AddBackward" and _is_number(node):
+        inputs = inputs_of(node)
+        if not inputs:
+            return terms
+        terms += inputs[1:]
+        node = inputs[0]
+    return [*terms, node]
+
+
+def _is_of_one(node, samples):
+    """Whether a number is made of a part of the batch: its rows are not those of the batch."""
+    for _ in range(DEPTH_MOST):
+        inputs = inputs_of(node)
+        if not inputs or kind_of(node) in _PICKS:
+            return bool(inputs) and shape_out(inputs[0])[0] == samples
+        if not _is_number(inputs[0]):
+            rows, *others = shape_out(inputs[0])
+            return rows % samples != 0 or (not others and "NllLoss" in type(node).__name__)
+        node = inputs[0]
+    return False
+
+
+def loop_over_samples(node, samples):
+    """One of the losses that a loop over the samples of a batch added up, or None."""
+    if samples < 2 or kind_of(node) not in ("AddBackward", "StackBackward"):
+        return None
+    terms = [t for t in _terms(node) if not of_parameters(t)]
+    if len(terms) < samples or not all(map(_is_number, terms)):
+        return None
+    parts = len(_terms(terms[0]))  # of each loss, and those of the first are terms of the whole
+    if len(terms) not in (samples, samples + parts - 1):
+        return None
+    of_one = [t for t in terms if _is_of_one(t, samples)]
+    return of_one[0] if 2 * len(of_one) > samples else None  # some have as many rows by chance
