@@ -1,5 +1,5 @@
-"""Programs whose loop, loader or optimizer a library makes: Lightning, transformers, Accelerate. As
-test_strangers.py."""
+"""Programs whose loop, loader or optimizer a library makes: Lightning, transformers, Accelerate,
+Ignite. As test_strangers.py."""
 
 import re
 
@@ -14,6 +14,7 @@ from test_strangers import on_ranks
 # batch, and how far rounding may carry parameters
 PROGRAMS = {
     "accelerate_loop": (24, 2e-5),
+    "ignite_engine": (32, 2e-5),
     "lightning_fit": (32, 2e-5),
     "transformers_trainer": (32, 5e-5),
 }
@@ -21,9 +22,9 @@ PROGRAMS = {
 
 @pytest.fixture(scope="module")
 def programs():
-    python = python_with("torch", "lightning", "transformers", "accelerate")
-    made = Nursery(python, "torch,torch._dynamo,numpy,lightning,accelerate,transformers.trainer,"
-                   "transformers.models.gpt2.modeling_gpt2", environment())
+    python = python_with("torch", "lightning", "transformers", "accelerate", "ignite")
+    made = Nursery(python, "torch,torch._dynamo,numpy,lightning,accelerate,ignite,"
+                   "transformers.trainer,transformers.models.gpt2.modeling_gpt2", environment())
     yield made
     made.close()
 
@@ -54,3 +55,14 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(programs, run_programs, 
 def test_a_server_trains_it(programs, tmp_path, name):
     done, results = on_ranks(programs, name, tmp_path, sizes_of(name), {"type": "dbs-sgd"})
     assert rows_of(done) and len(results) == 2
+
+
+@pytest.mark.parametrize("at", ["6", "8", "14"])
+def test_an_engine_that_is_killed_goes_on_with_its_own_count(programs, run_programs, tmp_path, at):
+    """In the first step of an epoch, within one, and near the end of the run."""
+    alone = run_programs(programs, "strangers.run", "ignite_engine").results[0]
+    done, results = on_ranks(programs, "ignite_engine", tmp_path, sizes_of("ignite_engine"),
+                             {"type": "sync"}, variables={"TEST_KILL": at})
+    assert 'msg="goes on"' in done.stderr and bit_identical(results)
+    assert difference(results[0], alone) < 2e-5
+    assert done.stderr.count("trained 3 epochs") >= 2, "each engine comes to its end"

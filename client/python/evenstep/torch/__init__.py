@@ -14,6 +14,7 @@ place.py      where the program's loop is: steps that it counts, gradients not u
 wrapped.py    what PyTorch has for distributed programs, which a prepared one does without
 state.py      the program's own state, and state_dict()
 trainers.py   Trainers of libraries, which make the loop and what it needs themselves
+engines.py    Ignite's engines, which count epochs and batches themselves
 """
 
 import contextlib
@@ -22,7 +23,7 @@ import torch
 
 from ..run import Error, Run
 from ..stream import Stream
-from . import given, loss, optimizer, schedules, state, trainers, wrapped
+from . import engines, given, loss, optimizer, schedules, state, trainers, wrapped
 from .blocks import Blocks, describe, named_parameters
 from .loader import Loader, about_loader
 from .passes import Passes
@@ -57,6 +58,7 @@ class Program:
         optimizer.watch(self.passes, self.blocks)
         loss.watch(self.passes)
         wrapped.watch(self.run, models)
+        engines.watch(self.run)
         made = Loader(loader, self.stream, shard, known)
         self.place.length = made.of_an_epoch() if known else 0
         schedules.watch(self.passes, self.place.length)

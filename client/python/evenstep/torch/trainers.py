@@ -61,7 +61,7 @@ def _log(metrics, prefix):
         evenstep.log(**told)
 
 
-def _close_epoch():
+def close_epoch():
     """Its last step is made: an evaluation sees averaged parameters."""
     if evenstep._program:
         evenstep._program.stream.close_epoch_if_over()
@@ -86,7 +86,7 @@ class _Transformers:
             _one_of(
                 "transformers",
                 "TrainerCallback",
-                on_epoch_end=lambda *_, **__: _close_epoch(),
+                on_epoch_end=lambda *_, **__: close_epoch(),
                 on_evaluate=lambda *_, metrics=None, **__: _log(metrics or {}, "eval"),
             )
         )
@@ -151,7 +151,7 @@ class _Lightning:
             _one_of(
                 "lightning.pytorch" if package == "lightning" else package,
                 "Callback",
-                on_validation_start=lambda *_: _close_epoch(),
+                on_validation_start=lambda *_: close_epoch(),
                 on_validation_end=self.tell,
             )
         )

@@ -1,0 +1,39 @@
+"""Ignite's Engine counts epochs and batches itself, so that one in a process that was started again
+is told where the run is, as its own load_state_dict() does. Nothing is to be prepared but what an
+engine is given: engine.run(loader, max_epochs=…) with the prepared loader.
+"""
+
+import sys
+
+from .loader import Loader
+from .trainers import close_epoch
+
+_WATCHED = "_evenstep_run"
+
+
+def watch(run):
+    """Engines of a program that has imported Ignite before prepare()."""
+    ignite = sys.modules.get("ignite.engine")
+    if ignite is None or hasattr(ignite.Engine, _WATCHED):
+        return
+    plain = ignite.Engine.run
+
+    def run_watched(engine, data=None, max_epochs=None, *args, **options):
+        prepared = type(data) is Loader and data.samples and max_epochs
+        if prepared and not engine.state.iteration:
+            length = data.of_an_epoch()
+            made = run.epochs(max_epochs)
+            passed = made * length + (data.passed() if made < max_epochs else 0)
+            engine.load_state_dict(
+                {"iteration": passed, "epoch_length": length, "max_epochs": max_epochs}
+            )
+            engine.add_event_handler(
+                ignite.Events.ITERATION_COMPLETED(every=length), lambda: close_epoch()
+            )
+            if made == max_epochs:
+                engine.fire_event(ignite.Events.COMPLETED)
+                return engine.state
+        return plain(engine, data, max_epochs, *args, **options)
+
+    setattr(ignite.Engine, _WATCHED, plain)
+    ignite.Engine.run = run_watched
