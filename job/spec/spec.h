@@ -200,7 +200,8 @@ bool jobspec_programs_meet(const struct jobspec *spec);
  *   - on one server (docs/decisions/0020),
  *   - or on every worker: after each step (0022), after an average (0036) or after a round (0050).
  * Of users' programs: yes where all make the same step (0029), where a server makes their steps
- * (0040), or where they are averaged (0080), unless they have collectives of their own. */
+ * (0040), where they are averaged (0080) or by rounds (0085), unless they have collectives of their
+ * own. */
 bool jobspec_outlives_worker(const struct jobspec *spec);
 /* A number (or 0 and 1 for a boolean) among the strategy's parameters, by its name in the
  * catalogue; "auto" is 0. Aborts if the strategy has no such parameter. */

@@ -62,9 +62,8 @@ bool jobspec_outlives_worker(const struct jobspec *spec)
     bool ours = strcmp(spec->allreduce, "mpi") != 0, alike = ours && replicas == REPLICAS_ALIKE,
          averages = ours && (replicas == REPLICAS_AVERAGED || replicas == REPLICAS_BEHIND),
          by_server = jobspec_uses_server(spec) && spec->strategy.servers <= 1;
-    bool local = ours && replicas == REPLICAS_AVERAGED;
-    return spec->program.given ? (alike || local || by_server) && !jobspec_programs_meet(spec)
-                               : alike || averages || by_server;
+    return (alike || averages || by_server) &&
+           !(spec->program.given && jobspec_programs_meet(spec));
 }
 
 bool jobspec_uses_server(const struct jobspec *spec)

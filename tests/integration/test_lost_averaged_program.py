@@ -1,6 +1,6 @@
 """A worker with a user's program that is killed under a strategy that averages parameters
-(docs/decisions/0080): the others keep the steps that their programs have made, average without it,
-and compute its samples since the last average.
+(docs/decisions/0080), or sums rounds (0085): the others keep the steps that their programs have
+made, average without it, and compute its samples since the last average.
 
 Real processes and kill -9. Each program lists the samples of each of its steps; what the run must
 end at is computed here from these lists alone, step by step and average by average."""
@@ -163,6 +163,15 @@ def averaged(made, strategy, left, back=None):
     return ranks.shared
 
 
+def summed(made):
+    """The same where each step's mean gradient is summed, whatever the rounds."""
+    params = first_parameters().astype("f8")
+    for step in range(1 + max(map(max, filter(None, made)))):
+        samples = [i for m in made for i in m.get(step, (0, []))[1]]
+        params -= RATE / max(len(samples), 1) * gradient(samples)
+    return params
+
+
 def assert_each_once(made, crosses):
     """crosses: what a lost one had of an epoch may come in the next one's loops."""
     if crosses:
@@ -201,7 +210,8 @@ def assert_as_made(run, job, events, crosses):
     made = run.made(left)
     assert_counted(job, made)
     assert_each_once(made, crosses)
-    expected = averaged(made, run.strategy, left)
+    rounds = run.strategy["type"] == "hpsgd"
+    expected = summed(made) if rounds else averaged(made, run.strategy, left)
     ends = [run.params(r) for r in range(4) if r not in left]
     for params in ends:
         assert (params == ends[0]).all(), "the programs end with other parameters"
@@ -246,7 +256,58 @@ def test_an_interval_may_hold_the_end_of_an_epoch(service, rank, strategy, ahead
     lose(service, strategy, rank, ahead=ahead, after=after, point="half", holds=True, crosses=True)
 
 
+@pytest.mark.parametrize("rank,k,ahead,after,point", [
+    (0, 1, 1, 5, "begun"), (1, 3, 2, 19, "half"), (2, 4, 5, 14, "after"),
+    (3, "auto", 1, 30, "half"), (1, 5, 1, 57, "before")])
+def test_rounds_are_summed_without_it(service, rank, k, ahead, after, point):
+    """What it had of the round whose sum was under way counts, where one of the others has it."""
+    lose(service, {"type": "hpsgd", "k": k}, rank, ahead=ahead, after=after, point=point)
+
+
+@pytest.mark.parametrize("rank,k,ahead,after", [(1, 25, 2, 33), (0, 30, 5, 36), (2, 2, 1, 38)])
+def test_rounds_may_hold_the_end_of_an_epoch(service, rank, k, ahead, after):
+    lose(service, {"type": "hpsgd", "k": k}, rank, ahead=ahead, after=after, point="half",
+         holds=True, crosses=True)
+
+
+@pytest.mark.parametrize("k,after,before", [(4, 14, False), (1, 9, False), (4, 14, True),
+                                            (1, 9, True)])
+def test_a_pause_between_rounds_waits_until_its_samples_have_come(service, k, after, before):
+    """And the attempt that follows goes on from the sum that is under way then. before: it is
+    asked for first, and the round whose end all agree on it is made without the lost one."""
+    run = Run(service, {"type": "hpsgd", "k": k}, "--on", 2, "--times", 1, after=after,
+              point="half", holds=True)
+    until("all ranks run", lambda: len(ranks_of(run.id)) == 5)
+    events = Events(service, run.id)
+    if before:
+        until("it is about to be killed", lambda: after in run.lines(2))
+        service.post(f"jobs/{run.id}/pause")
+    open_gate(service, run.id, run.gate)
+    assert events.next("left")["rank"] == 2
+    if not before:
+        service.post(f"jobs/{run.id}/pause")
+    run.hold.touch()
+    paused = service.wait(run.id, "paused")
+    for seen in run.seen.iterdir():
+        seen.unlink()
+    service.post(f"jobs/{run.id}/resume")
+    job = service.wait(run.id, "succeeded")
+    assert paused["attempt"] == 1 and job["attempt"] == 2
+    first = paused["progress"]["samples"]
+    assert sum(w["samples"] for w in job["workers"]) == job["progress"]["samples"]
+    assert 0 < first < SAMPLES and job["progress"]["samples"] == EPOCHS * SAMPLES
+    later = [[i for m in run.made({}) for e, indices in m.values() if e == epoch for i in indices]
+             for epoch in range(EPOCHS)]
+    assert len(set(later[0])) == len(later[0])
+    assert len(later[0]) == SAMPLES - first
+    assert sorted(later[1]) == list(range(SAMPLES))
+    there = len(job["workers"])  # a node that has failed often rests
+    assert all((run.params(r) == run.params(0)).all() for r in range(there))
+
+
 @pytest.mark.parametrize("ranks,strategy,after", [
+    ([1, 2], {"type": "hpsgd", "k": 4}, 22),
+    ([0, 1, 2], {"type": "hpsgd", "k": 2}, 21),
     ([0, 1, 2], {"type": "local-sgd", "k": 6}, 14),
     ([1, 2], {"type": "local-sgd", "k": 1000}, 33),
     ([2, 3], {"type": "hier-sgd", "k1": 2, "k2": 8, "group_size": 2}, 21),

@@ -213,7 +213,8 @@ bool plan_outlives_worker(const struct plan *plan, const struct jobspec *spec)
 bool plan_takes_back(const struct plan *plan, const struct jobspec *spec)
 {
     bool one_server = !jobspec_uses_server(spec) || plan->servers == 1,
-         averages = strategy_traits(spec->strategy.type)->replicas == REPLICAS_AVERAGED,
-         joins = !averages || !spec->program.given || spec->strategy.type == CAT_STRATEGY_LOCAL_SGD;
+         alike = strategy_traits(spec->strategy.type)->replicas == REPLICAS_ALIKE,
+         joins = jobspec_uses_server(spec) || alike || !spec->program.given ||
+                 spec->strategy.type == CAT_STRATEGY_LOCAL_SGD;
     return plan_outlives_worker(plan, spec) && one_server && !plan_first_remote(plan) && joins;
 }

@@ -230,7 +230,8 @@ static void a_plan_tells_whether_a_lost_worker_ends_it(void **state)
     spec.program.given = true;
     assert_true(plan_outlives_worker(p, &spec));
     spec.strategy.type = CAT_STRATEGY_HPSGD;
-    assert_false(plan_outlives_worker(p, &spec));
+    assert_true(plan_outlives_worker(p, &spec));
+    assert_false(plan_takes_back(p, &spec)); /* which a program under local-sgd does */
     spec.program.given = false;
     snprintf(spec.allreduce, sizeof spec.allreduce, "mpi");
     assert_false(plan_outlives_worker(p, &spec));

@@ -76,6 +76,7 @@ static int join(struct averaging *s, struct err *e)
         return averaging_evaluated(&s->base, &(struct work){.action = DO_EVALUATE}, &none, e);
     case MEETS_TO_SHOW:
     case MEETS_GROUP:
+    case MEETS_TO_MERGE:
     case MEETS_NOBODY:
         break;
     }

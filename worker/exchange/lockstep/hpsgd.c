@@ -27,7 +27,8 @@
  * late: what a rank's own have moved since is put on top of what was merged.
  *
  * When a worker dies, the others go back to the last sum that all have, and begin as at the start:
- * the steps since that sum was launched are made again (docs/decisions/0050). */
+ * the steps since that sum was launched are made again (docs/decisions/0050). Users' programs keep
+ * their steps (hpsgd_onward.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,10 @@ static void release(struct strategy *base)
     free(s->g);
     free(s->flying);
     free(s->launched);
+    free(s->mine);
+    free(s->spare);
+    free(s->counts);
+    free(s->counts_then);
     free(s);
 }
 
@@ -79,7 +84,7 @@ static void begin_again(struct hpsgd *s)
 }
 
 /* What all have is the replica, or that with the sum of a checkpoint. */
-static int init_survival(struct hpsgd *s, struct err *e)
+static int init_survival(struct hpsgd *s, size_t all, struct err *e)
 {
     if (!survival_is_possible(s->l.env)) {
         return 0;
@@ -89,6 +94,9 @@ static int init_survival(struct hpsgd *s, struct err *e)
         begin_again(s);
     } else if (s->survival && s->restored) {
         survival_landed(s->survival, s->w, s->flying);
+    }
+    if (s->survival && s->l.env->ahead > 0) {
+        return hpsgd_keep(s, all, e);
     }
     return s->survival ? 0 : -(int)e->code;
 }
@@ -115,7 +123,7 @@ static int init(struct hpsgd *s, struct rank_env *env, const struct run_state *s
         memcpy(s->flying, state->optim, n * sizeof(float));
         s->in_flight = s->landed = s->restored = true;
     }
-    return init_survival(s, e);
+    return init_survival(s, all, e);
 }
 
 static struct strategy *start(struct rank_env *env, const struct run_state *state, struct err *e)
@@ -164,6 +172,11 @@ static int checkpoint(struct hpsgd *s, struct err *e)
     if (rc < 0) {
         return rc;
     }
+    if (!hpsgd_has_place(s)) {
+        s->l.asked_checkpoint = true;
+        s->l.at.checkpoint = false;
+        return 0;
+    }
     return lockstep_checkpoint(&s->l, sum, n, e);
 }
 
@@ -177,13 +190,30 @@ static int end_rounds(struct hpsgd *s, struct err *e)
                        : 0; /* the target was reached; else it is done already */
 }
 
+/* If all have agreed to stop or to pause, and may do so here: *out says it. */
+static int leave_job(struct hpsgd *s, struct work *out, struct err *e)
+{
+    struct lockstep_mark *at = &s->l.at;
+    bool stop = at->stop, pause = at->pause;
+    at->stop = at->pause = false; /* steps follow if one is lost now */
+    int rc = prepare_state(s, e);
+    if (rc >= 0 && hpsgd_has_place(s)) {
+        at->stop = stop;
+        at->pause = pause;
+        lockstep_leaves(&s->l, out);
+    }
+    return rc;
+}
+
 static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
 {
     struct lockstep *l = &s->l;
     bool over = lockstep_over(l);
     int rc;
-    if (lockstep_leaves(l, out)) {
-        return prepare_state(s, e);
+    if (l->at.stop || l->at.pause) {
+        if ((rc = leave_job(s, out, e)) < 0 || l->at.stop || l->at.pause) {
+            return rc;
+        }
     }
     if (over && (rc = end_rounds(s, e)) < 0) {
         return rc;
@@ -203,7 +233,7 @@ static int between_rounds(struct hpsgd *s, struct work *out, struct err *e)
 
 static int find_next(struct hpsgd *s, struct work *out, struct err *e)
 {
-    int rc = survival_look(s->survival, e);
+    int rc = s->keeps ? hpsgd_look(s, e) : survival_look(s->survival, e);
     if (rc < 0 || s->done == 0) {
         return rc < 0 ? rc : between_rounds(s, out, e);
     }
@@ -214,7 +244,7 @@ static int find_next(struct hpsgd *s, struct work *out, struct err *e)
 /* After an exchange that ended with `rc`: if a worker is lost, begins again with what all have. */
 static int recover(struct hpsgd *s, int rc, struct err *e)
 {
-    if ((rc = survival_recover(s->survival, rc, NULL, e)) >= 0) {
+    if (!s->keeps && (rc = survival_recover(s->survival, rc, NULL, e)) >= 0) {
         begin_again(s);
     }
     return rc;
@@ -286,6 +316,9 @@ static int on_gradients(struct strategy *base, const struct work *w, const struc
     if ((rc = survival_count(s->survival, e)) < 0) {
         return rc;
     }
+    if (s->keeps) {
+        memcpy(s->counts, l->counts, (size_t)l->env->comm->workers * sizeof *s->counts);
+    }
     lockstep_done(l);
     int64_t step = l->at.step;
     if ((rc = end_step(s, e)) < 0 && ((rc = recover(s, rc, e)) < 0 || l->at.step < step)) {
@@ -304,9 +337,17 @@ static int on_evaluated(struct strategy *base, const struct work *w, const struc
                         struct err *e)
 {
     struct hpsgd *s = (struct hpsgd *)base;
-    int rc = lockstep_evaluated(&s->l, w, r, e);
+    int rc = hpsgd_arrive(s, MEETS_TO_TELL, e);
+    while (rc >= 0 && (rc = lockstep_evaluated(&s->l, w, r, e)) < 0) {
+        if (!s->keeps) {
+            return recover(s, rc, e);
+        }
+        if ((rc = hpsgd_go_on(s, rc, e)) == RECOVERED) {
+            break; /* the others have summed what all measured */
+        }
+    }
     if (rc < 0) {
-        return recover(s, rc, e);
+        return rc;
     }
     survival_evaluated(s->survival);
     return 0;
@@ -327,7 +368,8 @@ static void footprint(struct footprint *f)
     footprint_add_workers(f, "rounds' starts and sums", 2 * f->params);
     footprint_add_workers(f, "sums under way", f->params + 2 * f->stats + f->words);
     footprint_add_workers(f, "chunks of rings", f->chunk);
-    f->survivors = f->workers > 1 ? f->params + f->stats : 0; /* rollback.c */
+    double kept = f->spec->program.given ? 2 * f->params + f->stats + f->words : 0;
+    f->survivors = f->workers > 1 ? f->params + f->stats + kept : 0; /* rollback.c, onward */
 }
 
 static const struct program_part program = {.momentum = MOMENTUM_NONE};

@@ -10,58 +10,86 @@ static float *words_of(const struct hpsgd *s)
     return s->flying + s->n + s->n_stats;
 }
 
-int hpsgd_launch(struct hpsgd *s, struct err *e)
+/* With this rank's part of G in `flying`. */
+static void start_sum(struct hpsgd *s)
 {
     struct lockstep *l = &s->l;
-    struct dev_replica *r = l->env->replica;
-    int W = l->env->comm->workers, left = l->env->comm->n_members[COMM_ALL];
+    int W = l->env->comm->workers;
     float *words = words_of(s), *reductions = words + lockstep_words(l);
+    norm_stats_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
+                     (float)hpsgd_share(s));
+    lockstep_write(l, words, s->step_seconds, 0);
+    lockstep_weigh(l, words, s->flying_weight, false, false);
+    s->weighing.step = l->at.step + 1;
+    weighing_leave(&s->weighing, &(struct dev_result){.leaves = s->leaves}, words);
+    memset(reductions, 0, (size_t)W * sizeof(float));
+    reductions[l->env->comm->rank] = (float)s->reduction_seconds;
+    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W,
+                    lockstep_words(l) + (size_t)W);
+}
+
+int hpsgd_launch(struct hpsgd *s, struct err *e)
+{
+    struct dev_replica *r = s->l.env->replica;
     if (s->n_stats > 0) {
         int rc = r->dev->ops->fetch(r, DEV_STATS, 0, s->n_stats, e);
         if (rc < 0) {
             return rc;
         }
         memcpy(s->launched, r->host[DEV_STATS], s->n_stats * sizeof(float));
-        norm_stats_weigh(s->flying + s->n, s->launched, l->env->mean_of, s->n_stats,
-                         (float)(l->at.step > 0 ? lockstep_share(l) : 1.0 / left));
     }
+    hpsgd_set_aside(s);
     memcpy(s->flying, s->g, s->n * sizeof(float));
     memset(s->g, 0, s->n * sizeof(float));
-    lockstep_write(l, words, s->step_seconds, 0);
-    lockstep_weigh(l, words, s->weight, false, false);
-    s->weighing.step = l->at.step + 1;
-    weighing_leave(&s->weighing, &(struct dev_result){.leaves = s->leaves}, words);
     s->flying_samples = s->samples;
+    s->flying_weight = s->weight;
     s->weight = s->samples = 0;
-    memset(reductions, 0, (size_t)W * sizeof(float));
-    reductions[l->env->comm->rank] = (float)s->reduction_seconds;
     s->in_flight = true;
     s->landed = s->gathered = s->restored = false;
-    allreduce_start(&s->sum, s->flying, s->n + s->n_stats + lockstep_words(l) + (size_t)W,
-                    lockstep_words(l) + (size_t)W);
+    start_sum(s);
     return 0;
 }
 
-int hpsgd_land(struct hpsgd *s, struct err *e)
+void hpsgd_launch_again(struct hpsgd *s)
 {
-    if (s->landed) {
-        return 0;
-    }
+    memcpy(s->flying, s->mine, s->n * sizeof(float));
+    start_sum(s);
+}
+
+int hpsgd_landed(struct hpsgd *s, struct err *e)
+{
+    s->landed = true;
+    s->sums.landed = s->flying;
+    survival_landed(s->survival, s->w, s->flying);
+    int rc = weighing_left(&s->weighing, words_of(s), e);
+    s->l.at.left = s->l.at.left || rc == WEIGHING_ALL_LEFT;
+    return rc < 0 ? rc : 0;
+}
+
+static int land_once(struct hpsgd *s, struct err *e)
+{
     survival_watch(s->survival, true);
     int rc = comm_wait(s->l.env->comm, &s->sum.op, e);
     survival_watch(s->survival, false);
     if (rc >= 0) {
         double scale = lockstep_correct(&s->l, words_of(s), s->flying_samples);
-        s->landed = true;
         s->reduction_seconds = s->sum.op.finished - s->sum.op.started;
         if (scale != 1) {
             flat_scale(s->flying, s->flying, (float)scale, s->n);
         }
-        survival_landed(s->survival, s->w, s->flying);
-        rc = weighing_left(&s->weighing, words_of(s), e);
-        s->l.at.left = s->l.at.left || rc == WEIGHING_ALL_LEFT;
+        rc = hpsgd_landed(s, e);
     }
     return rc;
+}
+
+int hpsgd_land(struct hpsgd *s, struct err *e)
+{
+    enum meeting what = s->ends_round ? MEETS_TO_MERGE : MEETS_TO_AVERAGE;
+    int rc = hpsgd_arrive(s, what, e);
+    while (rc >= 0 && !s->landed && (rc = land_once(s, e)) < 0 && s->keeps) {
+        rc = hpsgd_go_on(s, rc, e);
+    }
+    return rc < 0 ? rc : 0;
 }
 
 static int next_k(struct hpsgd *s)
@@ -115,7 +143,9 @@ int hpsgd_merge(struct hpsgd *s, struct err *e)
 int hpsgd_end_round(struct hpsgd *s, struct err *e)
 {
     bool summed = s->in_flight;
+    s->ends_round = true;
     int rc = hpsgd_merge(s, e);
+    s->ends_round = false;
     if (rc < 0) {
         return rc;
     }

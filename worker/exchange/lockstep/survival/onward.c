@@ -14,7 +14,10 @@
  *
  * Where workers average inside groups, they make those sums again of those that are left. What a
  * lost one had before its group's last average is in the replicas of that group: it counts, for
- * those of them that are left. */
+ * those of them that are left.
+ *
+ * By rounds (hpsgd) the exchange is a sum that all launch at a round's end and need at the next
+ * one's: who has it gives it, else all launch it again (docs/decisions/0085). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +37,10 @@ static void count_interval(struct survival *s)
 static int take_average(struct survival *s, struct err *e)
 {
     struct lockstep *l = s->l;
+    if (s->lent) {
+        s->took_sum = true;
+        return 0;
+    }
     if (s->meeting == MEETS_TO_AVERAGE) {
         survival_take_words(s);
         l->at.left = l->at.left || s->said.left;
@@ -42,6 +49,32 @@ static int take_average(struct survival *s, struct err *e)
         survival_begin_interval(s);
     }
     return rollback_take(s->back, e);
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+void survival_lend_sums(struct survival *s, const struct round_sums *sums)
+{
+    s->lent = sums;
+}
+
+bool survival_took_sum(struct survival *s)
+{
+    bool took = s->took_sum;
+    s->took_sum = false;
+    return took;
+}
+
+/* What those had that are still to be lost stays. */
+void survival_trim_past(struct survival *s)
+{
+    int64_t until = s->back->mark.step;
+    for (int i = 0; i < s->n_losses; i++) {
+        until = s->losses[i].summed < until ? s->losses[i].summed : until;
+    }
+    if (s->past) {
+        past_forget_until(s->past, until);
+    }
 }
 
 /* ---- a group --------------------------------------------------------------------------------- */
@@ -96,7 +129,8 @@ static int note_loss(struct survival *s, const struct verdict *v, struct err *e)
     }
     s->losses = more;
     struct loss *loss = &s->losses[s->n_losses++];
-    *loss = (struct loss){.after = v->made, .members = v->members, .version = v->version};
+    *loss = (struct loss){
+        .after = v->made, .members = v->members, .version = v->version, .summed = v->step};
     memcpy(loss->sizes, v->sizes, sizeof loss->sizes);
     for (int i = 0; i < v->members.n_lost; i++) {
         int rank = v->members.lost[i];
@@ -104,12 +138,12 @@ static int note_loss(struct survival *s, const struct verdict *v, struct err *e)
         if (members_lack(&s->members, rank)) {
             continue;
         }
-        if (is_mate(s, rank)) {
+        if (is_mate(s, rank) && !s->lent) {
             past_count(s->past, rank, v->held[i], &until, &behind);
             s->undone.of_group += (double)behind.samples;
             s->undone.shared = true;
         }
-        loss->held[loss->n_newly] = v->held[i];
+        loss->held[loss->n_newly] = s->lent ? v->step : v->held[i];
         loss->newly[loss->n_newly++] = rank;
     }
     return 0;
@@ -121,11 +155,16 @@ static void forget_work(struct survival *s, const struct loss *loss)
         int rank = loss->newly[i];
         struct tally until, behind;
         past_count(s->past, rank, loss->held[i], &until, &behind);
-        s->made[rank].samples += until.samples;
-        s->made[rank].steps += until.steps;
-        s->since[rank] = (struct tally){0};
+        s->made[rank].samples +=
+            s->since[rank].samples + s->launched[rank].samples - behind.samples;
+        s->made[rank].steps += s->since[rank].steps + s->launched[rank].steps - behind.steps;
+        s->since[rank] = s->launched[rank] = (struct tally){0};
         s->l->at.applied -= behind.samples;
         s->undone.samples += (double)behind.samples;
+        if (s->lent) {
+            past_count(s->past, rank, s->back->next.step, &until, &behind);
+            s->undone.of_group += (double)behind.samples;
+        }
     }
 }
 
@@ -145,16 +184,20 @@ static int lose(struct survival *s, const struct loss *loss, struct err *e)
     return rc;
 }
 
-/* Inside a group others may not have come so far. */
+/* Inside a group others may not have come so far; and what a round's end agrees on comes before,
+ * as others may have ended that round. */
 static int go_on_without(struct survival *s, struct err *e)
 {
+    bool waits = s->meeting == MEETS_GROUP || s->meeting == MEETS_TO_MERGE;
     int rc = 0, n = 0;
-    while (rc >= 0 && n < s->n_losses && s->meeting != MEETS_GROUP &&
-           s->l->at.step >= s->losses[n].after) {
+    while (rc >= 0 && n < s->n_losses && !waits && s->l->at.step >= s->losses[n].after) {
         rc = lose(s, &s->losses[n++], e);
     }
     s->n_losses -= n;
     memmove(s->losses, s->losses + n, (size_t)s->n_losses * sizeof *s->losses);
+    if (n > 0 && s->lent) {
+        survival_trim_past(s);
+    }
     return rc;
 }
 
@@ -204,8 +247,10 @@ int survival_go_onward(struct survival *s, const struct verdict *v, bool given, 
         return rc;
     }
     s->l->best = behind == IS_NEW ? v->best : s->l->best;
-    bool here = s->l->at.step == s->back->mark.step; /* else the evaluation is one from before */
-    rc = here ? survival_take_evaluation(s, v, behind, e) : 0;
+    const struct lockstep_mark *last = s->lent ? &s->back->next : &s->back->mark;
+    bool lacks = behind == LACKS_EVALUATION || s->l->at.evaluated_here;
+    bool here = s->l->at.step == last->step; /* else the evaluation is one from before */
+    rc = here && (lacks || !s->lent) ? survival_take_evaluation(s, v, behind, e) : 0;
     if (rc >= 0) {
         rollback_evaluated(s->back);
     }

@@ -33,6 +33,7 @@ struct loss {
     struct members members;
     int32_t newly[COMM_GENERATIONS], n_newly; /* [n_newly] those of them that had a part before */
     int64_t held[COMM_GENERATIONS]; /* [n_newly] what they had up to that step is in a replica */
+    int64_t summed;                 /* by rounds: the step up to which all have summed */
     int32_t version, sizes[SPEC_WORKERS];
 };
 
@@ -47,9 +48,12 @@ struct survival {
     int32_t group_averages; /* since then, too */
     struct loss *losses;    /* [n_losses] that are still to come, in their order; owned */
     int n_losses;
-    struct undone undone;   /* that was not told yet */
-    struct members members; /* since the last verdict */
-    struct tally *made;     /* [workers] in this attempt, by the step that all stand at; owned,
+    struct undone undone;          /* that was not told yet */
+    const struct round_sums *lent; /* with `past` by rounds; borrowed */
+    bool took_sum;                 /* and it was not told yet */
+    int64_t evaluations;           /* in this attempt */
+    struct members members;        /* since the last verdict */
+    struct tally *made; /* [workers] in this attempt, by the step that all stand at; owned,
                            with those behind it: */
     survival_give_up_fn *give_up;
     void *give_up_ctx;
@@ -85,6 +89,8 @@ int survival_take_evaluation(struct survival *s, const struct verdict *v, bool b
 /* Does as the keeper has decided, where replicas keep their steps. given: the giver and this rank
  * had what they needed of each other; else another verdict follows. */
 int survival_go_onward(struct survival *s, const struct verdict *v, bool given, struct err *e);
+/* By rounds: all have summed what lies before the mark. */
+void survival_trim_past(struct survival *s);
 /* Adds what this rank knows of its group to what it answers. */
 void survival_tell_group(struct survival *s);
 

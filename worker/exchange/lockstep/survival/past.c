@@ -96,6 +96,25 @@ int past_add(struct past *p, struct err *e)
     return 0;
 }
 
+void past_forget_until(struct past *p, int64_t step)
+{
+    int64_t n = p->n > 0 && step > p->first ? step - p->first : 0;
+    if (n >= p->n) {
+        past_forget(p);
+        return;
+    }
+    int row = p->steps[n].row;
+    p->n -= (int)n;
+    p->n_rows -= row;
+    p->first += n;
+    memmove(p->steps, p->steps + n, (size_t)p->n * sizeof *p->steps);
+    memmove(p->rows, p->rows + 2 * workers(p) * (size_t)row,
+            (size_t)p->n_rows * 2 * workers(p) * sizeof *p->rows);
+    for (int i = 0; i < p->n; i++) {
+        p->steps[i].row -= row;
+    }
+}
+
 int past_list(const struct past *p, const int *lost, const int64_t *held, int n, struct slice **out,
               int *n_out, struct err *e)
 {

@@ -33,8 +33,9 @@ struct past *past_new(struct lockstep *l, struct err *e);
 void past_free(struct past *p); /* NULL is allowed, as below */
 /* The step under way of `l` is made. -ERR_MEMORY. */
 int past_add(struct past *p, struct err *e);
-/* All have averaged. */
+/* All have averaged; or have summed what was made up to `step`. */
 void past_forget(struct past *p);
+void past_forget_until(struct past *p, int64_t step);
 /* What ranks lost[n] had behind steps held[n], in the order of steps: the caller frees *out. */
 int past_list(const struct past *p, const int *lost, const int64_t *held, int n, struct slice **out,
               int *n_out, struct err *e);

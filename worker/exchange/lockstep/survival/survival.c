@@ -144,6 +144,7 @@ void survival_averaged(struct survival *s, const float *words)
 void survival_evaluated(struct survival *s)
 {
     if (s) {
+        s->evaluations++;
         rollback_evaluated(s->back);
     }
 }
@@ -161,6 +162,7 @@ void survival_landed(struct survival *s, const float *w, const float *sum)
     if (s) {
         move_tallies(s, s->launched, s->made);
         rollback_landed(s->back, w, sum);
+        survival_trim_past(s);
     }
 }
 
@@ -471,8 +473,8 @@ int survival_finish(struct survival *s, float *optim, size_t n_optim, struct err
             rc = follow(s, NULL, e);
         }
         env->aside(env->ctx, false);
-        optim = NULL; /* what all went back to is whole */
-        n_optim = 0;
+        optim = s->past ? optim : NULL; /* what all went back to is whole */
+        n_optim = s->past ? n_optim : 0;
     } while (rc == HEARD_VERDICT);
     return rc < 0 ? rc : 0;
 }

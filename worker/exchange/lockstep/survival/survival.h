@@ -59,7 +59,8 @@ enum meeting {
     MEETS_TO_SHOW, /* an average that changes no replica */
     MEETS_TO_TELL, /* what was evaluated */
     MEETS_GROUP,
-    MEETS_NOBODY /* it is about to begin a step */
+    MEETS_TO_MERGE, /* the sum that is due at a round's end */
+    MEETS_NOBODY    /* it is about to begin a step */
 };
 int survival_arrive(struct survival *s, enum meeting what, struct err *e);
 /* Before which one do the others stand that this worker has come back to? */
@@ -69,10 +70,21 @@ void survival_shown(struct survival *s);
 void survival_grouped(struct survival *s);
 /* What lost workers had of this interval and comes again; since the last call. */
 struct undone {
-    double samples, of_group; /* of all; of this rank's group since it has averaged last */
+    double samples, of_group; /* of all; of this rank's group since it has averaged last, or of the
+                                 round under way */
     bool shared;              /* what the group has averaged counts for those of it that are left */
 };
 struct undone survival_take_undone(struct survival *s);
+/* By rounds, where replicas keep their steps (docs/decisions/0085): the last sum that has landed,
+ * which this rank gives, and the one under way, in whose place it may get another one's. */
+struct round_sums {
+    float *landed, *under_way; /* [n] */
+    size_t n;
+};
+/* Borrowed, and changed with each sum. */
+void survival_lend_sums(struct survival *s, const struct round_sums *sums);
+/* The sum under way has landed elsewhere, and survival_recover() has got it; once. */
+bool survival_took_sum(struct survival *s);
 /* By rounds: see rollback.h. */
 void survival_round_ended(struct survival *s);
 void survival_landed(struct survival *s, const float *w, const float *sum);

@@ -67,8 +67,9 @@ int survival_answer(struct survival *s, struct err *e)
                               .step = s->back ? s->back->mark.step : s->l->at.step,
                               .averages = s->back ? s->back->averages : 0,
                               .made = s->l->at.step,
-                              .evaluated =
-                                  s->back ? s->back->mark.evaluated_here : s->l->at.evaluated_here};
+                              .evaluated = s->lent   ? s->evaluations
+                                           : s->back ? s->back->mark.evaluated_here
+                                                     : s->l->at.evaluated_here};
     for (int i = 0; i < m->n_lost; i++) {
         mine->lost[i] = s->made[m->lost[i]];
     }
@@ -134,6 +135,11 @@ static int list_floats(const struct survival *s, enum which_sum which, struct fl
     for (int i = 0; i < SUM_PARTS && s->sums; i++) {
         out[i].at = gradients_sum_part(s->g, which, i, &out[i].n);
     }
+    if (s->lent) {
+        *out =
+            (struct floats){which == SUM_ENDED ? s->lent->landed : s->lent->under_way, s->lent->n};
+        return 1;
+    }
     for (int i = 0; i < BLOCKS && s->past; i++) {
         out[i].at = rollback_kept(s->back, blocks[i], &out[i].n);
     }
@@ -196,7 +202,7 @@ static int pass_gift(struct survival *s, int peer, bool give, int behind, struct
         return survival_pass(s, peer, give, gift, sizeof *gift, e);
     }
     int rc = pass_floats(s, peer, give, gift, e);
-    return rc == GIVEN && s->past ? pass_agreed(s, peer, give, e) : rc;
+    return rc == GIVEN && s->past && !s->lent ? pass_agreed(s, peer, give, e) : rc;
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */

@@ -49,7 +49,8 @@ struct standing {
     int64_t step;      /* the last that its replica has; of replicas that differ between averages,
                           of the last average */
     int64_t averages;  /* of those: how many it has, in this attempt; else 0 */
-    int64_t evaluated; /* 1: the parameters of that step, or average, were evaluated */
+    int64_t evaluated; /* 1: the parameters of that step, or average, were evaluated; where rounds
+                          keep their steps, how many evaluations there were */
     uint64_t digest;   /* of the replica, at the end of a run that lost a worker */
     struct tally {
         int64_t steps, samples;

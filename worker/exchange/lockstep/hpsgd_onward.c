@@ -1,0 +1,128 @@
+/* What hpsgd does when a worker is lost where users' programs have made the steps, which nobody
+ * takes back (docs/decisions/0085). A sum that has landed somewhere is given to those that lack it;
+ * else all launch it once more, each with its own part, which it has set aside. See hpsgd_parts.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/flat.h"
+#include "worker/exchange/lockstep/hpsgd_parts.h"
+
+int hpsgd_keep(struct hpsgd *s, size_t all, struct err *e)
+{
+    s->mine = calloc(s->n + 1, sizeof(float));
+    s->spare = calloc(all, sizeof(float));
+    s->counts = calloc((size_t)s->l.env->comm->workers, sizeof *s->counts);
+    s->counts_then = calloc((size_t)s->l.env->comm->workers, sizeof *s->counts);
+    if (!s->mine || !s->spare || !s->counts || !s->counts_then) {
+        return err_set(e, ERR_MEMORY, "cannot keep a round of %zu parameters: memory ran out",
+                       s->n);
+    }
+    s->sums = (struct round_sums){.landed = s->flying, .under_way = s->flying, .n = all};
+    survival_lend_sums(s->survival, &s->sums);
+    s->keeps = true;
+    return 0;
+}
+
+void hpsgd_set_aside(struct hpsgd *s)
+{
+    float *before = s->flying;
+    if (s->keeps) {
+        memcpy(s->mine, s->g, s->n * sizeof(float));
+        memcpy(s->counts_then, s->counts, (size_t)s->l.env->comm->workers * sizeof *s->counts);
+        s->flying = s->spare;
+        s->spare = before;
+        s->sums.landed = before;
+        s->sums.under_way = s->flying;
+    }
+}
+
+double hpsgd_share(const struct hpsgd *s)
+{
+    const struct lockstep *l = &s->l;
+    const struct comm *c = l->env->comm;
+    int left = c->n_members[COMM_ALL];
+    int64_t all = 0;
+    for (int i = 0; i < left && s->keeps; i++) {
+        all += s->counts_then[c->members[COMM_ALL][i]];
+    }
+    bool none = s->keeps ? all == 0 : l->at.step == 0;
+    return none       ? 1.0 / left
+           : s->keeps ? (double)s->counts_then[c->rank] / (double)all
+                      : lockstep_share(l);
+}
+
+/* What the lost ones had of the round under way comes again, so its steps so far are means over
+ * what the others had. */
+static void take_out(struct hpsgd *s)
+{
+    double lost = survival_take_undone(s->survival).of_group;
+    if (lost > 0 && lost < s->samples) {
+        flat_scale(s->g, s->g, (float)(s->samples / (s->samples - lost)), s->n);
+        s->samples -= lost;
+    }
+}
+
+/* That all have agreed to stop or to pause is no end yet: where one is lost, steps follow first. */
+struct asked {
+    bool stop, pause;
+};
+
+static struct asked put_off(struct hpsgd *s)
+{
+    struct lockstep_mark *at = &s->l.at;
+    const struct asked was = {at->stop, at->pause};
+    at->stop = at->pause = false;
+    return was;
+}
+
+static void ask_again(struct hpsgd *s, const struct asked *was)
+{
+    s->l.at.stop = was->stop;
+    s->l.at.pause = was->pause;
+}
+
+int hpsgd_arrive(struct hpsgd *s, enum meeting what, struct err *e)
+{
+    const struct asked was = put_off(s);
+    int rc = survival_arrive(s->survival, what, e);
+    ask_again(s, &was);
+    take_out(s);
+    return rc;
+}
+
+int hpsgd_go_on(struct hpsgd *s, int rc, struct err *e)
+{
+    const struct asked was = put_off(s);
+    int what = survival_recover(s->survival, rc, NULL, e);
+    ask_again(s, &was);
+    if (what < 0) {
+        return what;
+    }
+    take_out(s);
+    if (survival_took_sum(s->survival)) {
+        rc = hpsgd_landed(s, e);
+    } else {
+        rc = 0;
+        if (s->in_flight && !s->landed) {
+            hpsgd_launch_again(s);
+        }
+    }
+    rc = rc < 0 ? rc : hpsgd_arrive(s, survival_meeting(s->survival), e);
+    return rc < 0 ? rc : what;
+}
+
+int hpsgd_look(struct hpsgd *s, struct err *e)
+{
+    int rc = hpsgd_arrive(s, MEETS_NOBODY, e);
+    if (rc >= 0 && (rc = survival_look(s->survival, e)) < 0) {
+        rc = hpsgd_go_on(s, rc, e);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+bool hpsgd_has_place(struct hpsgd *s)
+{
+    struct cursor place;
+    return !s->keeps || lockstep_place(&s->l, &place);
+}
