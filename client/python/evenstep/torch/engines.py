@@ -19,14 +19,15 @@ def watch(run):
     plain = ignite.Engine.run
 
     def run_watched(engine, data=None, max_epochs=None, *args, **options):
-        prepared = type(data) is Loader and data.samples and max_epochs
-        if prepared and not engine.state.iteration:
+        whole = type(data) is Loader and data.samples and max_epochs
+        if whole and not (args or options or engine.state.iteration):  # no length of its own
             length = data.of_an_epoch()
             made = run.epochs(max_epochs)
             passed = made * length + (data.passed() if made < max_epochs else 0)
-            engine.load_state_dict(
-                {"iteration": passed, "epoch_length": length, "max_epochs": max_epochs}
-            )
+            if passed:
+                engine.load_state_dict(
+                    {"iteration": passed, "epoch_length": length, "max_epochs": max_epochs}
+                )
             engine.add_event_handler(
                 ignite.Events.ITERATION_COMPLETED(every=length), lambda: close_epoch()
             )

@@ -45,8 +45,11 @@ def loop_over_samples(node, samples):
     """One of the losses that a loop over the samples of a batch added up, or None."""
     if samples < 2 or kind_of(node) not in ("AddBackward", "StackBackward"):
         return None
-    terms = [t for t in _terms(node) if not of_parameters(t)]
+    terms = _terms(node)
     if len(terms) < samples or not all(map(_is_number, terms)):
+        return None
+    terms = [t for t in terms if not of_parameters(t)]
+    if len(terms) < samples:
         return None
     parts = len(_terms(terms[0]))  # of each loss, and those of the first are terms of the whole
     if len(terms) not in (samples, samples + parts - 1):
