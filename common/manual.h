@@ -1,6 +1,6 @@
 /* A program's page of the manual, made of its table of options. A program that has one takes
  * MANUAL_OPTION into its table and begins with manual_begin; `make` asks it for the page
- * (common/build.mk). That of evenstep(1) has commands: cli/print/manual.c. */
+ * (cli/build.mk). That of evenstep(1) has commands: cli/print/manual.c. */
 #ifndef COMMON_MANUAL_H
 #define COMMON_MANUAL_H
 

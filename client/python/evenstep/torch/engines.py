@@ -28,9 +28,7 @@ def watch(run):
                 engine.load_state_dict(
                     {"iteration": passed, "epoch_length": length, "max_epochs": max_epochs}
                 )
-            engine.add_event_handler(
-                ignite.Events.ITERATION_COMPLETED(every=length), lambda: close_epoch()
-            )
+            engine.add_event_handler(ignite.Events.ITERATION_COMPLETED(every=length), close_epoch)
             if made == max_epochs:
                 engine.fire_event(ignite.Events.COMPLETED)
                 return engine.state

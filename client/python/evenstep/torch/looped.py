@@ -4,9 +4,8 @@ for x, y in zip(batch, labels): loss = loss + loss_fn(model(x), y), or a stack o
 is a mean over its own sample's values, so the whole is a sum over the samples of the batch.
 """
 
-from .graph import DEPTH_MOST, LINEAR, inputs_of, kind_of, of_parameters, shape_out
+from .graph import DEPTH_MOST, inputs_of, kind_of, of_parameters, shape_out
 
-_SCALED = LINEAR | {"MulBackward", "DivBackward"}
 _PICKS = {"SelectBackward", "UnbindBackward"}
 
 
