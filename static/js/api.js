@@ -35,7 +35,8 @@ export const signedOut = new EventTarget();
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /**
- * A request that only reads is repeated where a part of the service is away (503).
+ * A request that only reads is repeated where a part of the service is away (503), and where no
+ * answer came: the browser gives up what it asks for when its computer's network changes.
  * @param {string} method
  * @param {string} path
  * @param {Options} [options]
@@ -47,7 +48,7 @@ async function request(method, path, options = {}) {
       return await ask(method, path, options);
     } catch (e) {
       const {status} = /** @type {ApiError} */ (e);
-      if (method !== 'GET' || status !== AWAY || tries === TRIES) {
+      if (method !== 'GET' || (status !== AWAY && status !== 0) || tries === TRIES) {
         throw e;
       }
       await pause(PAUSE_MS);

@@ -1,7 +1,9 @@
-/* A script or stylesheet that did not load (the connection broke, the service is just restarting):
-   nothing of the page would run, so this says so and loads the page again, at most TRIES times by
-   itself. A classic script that stands before all others: it may not depend on what may be missing.
-   The address stays as it is, with a link's code that was not used yet. */
+/* A script or stylesheet that did not load (the connection broke, the network changed, the service
+   is just restarting): this says so and loads the page again, at most TRIES times by itself until a
+   page was shown. A classic script that stands before all others: it may not depend on what may be
+   missing. The address stays as it is, with a link's code that was not used yet.
+   Events of the window, from the router: "part-missing" where a view did not load, since browsers
+   remember that; "part-shown" where one did. */
 'use strict';
 {
   const TRIES = 4;
@@ -9,7 +11,7 @@
   const KEY = 'evenstep.reloads';
   let missing = false;
 
-  /* How often the page was loaded again since it last was whole. */
+  /* How often the page was loaded again since one was last shown. */
   function count() {
     try {
       return Number(sessionStorage.getItem(KEY)) || 0;
@@ -67,5 +69,7 @@
     const from = event.target;
     missing ||= from instanceof HTMLScriptElement || from instanceof HTMLLinkElement;
   }, true);
-  window.addEventListener('load', () => missing ? onMissing() : keep(0));
+  window.addEventListener('load', () => missing && onMissing());
+  window.addEventListener('part-missing', onMissing);
+  window.addEventListener('part-shown', () => keep(0));
 }

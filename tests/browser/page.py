@@ -100,8 +100,12 @@ class Page:
         return float(found.group().replace(",", "")) if found else None
 
     def wait_text(self, css, pattern, seconds=DEADLINE):
-        return until(f"{css} reads {pattern!r}; it reads {self.text(css)[:300]!r}",
-                     lambda: re.search(pattern, self.text(css)), seconds)
+        try:
+            return until(f"{css} reads {pattern!r}", lambda: re.search(pattern, self.text(css)),
+                         seconds)
+        except AssertionError as e:
+            raise AssertionError(f"{e}; it reads {self.text(css)[:300]!r} at "
+                                 f"{self.driver.current_url}") from None
 
     def resize(self, width, height=900, mobile=False):
         """The page in so many CSS pixels, until resize_back()."""

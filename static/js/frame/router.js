@@ -84,12 +84,14 @@ export class Router {
     const args = (page.pattern.exec(path) || []).slice(1);
     try {
       const module = await page.load().catch(() => {
+        window.dispatchEvent(new Event('part-missing'));
         throw new ApiError(0, {detail: 'a part of it did not load'});
       });
       if (alive()) {
         const view = await module.show(root, {args, params, alive, path});
         if (alive()) {
           this.current = view;
+          window.dispatchEvent(new Event('part-shown'));
         } else {
           view.close?.();
         }
@@ -102,7 +104,7 @@ export class Router {
   }
 
   /**
-   * "Try again" loads the whole page, since browsers remember a module that did not load.
+   * "Try again" loads the whole page, as reload.js does for a part that did not load.
    * @param {Element} root
    * @param {ApiError} e
    */
