@@ -180,7 +180,7 @@ check-build: all client $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_te
     $(doc_programs) $(CHAOS_CLIENT) $(BUILD)/libevenstep-nvml.so \
     $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser \
-        check-cluster check-chaos check-deploy
+        check-cluster check-chaos check-survival check-deploy
 SUITES ?= all
 check: check-build cuda-host fuzz layers check-size check-docs check-format ## every test
 	tests/run $(SUITES) BUILD=$(BUILD)
@@ -192,6 +192,8 @@ check-mpi: all $(mpi_tests) ## exchange and strategies over MPI, 1 to 4 ranks
 	tests/run mpi BUILD=$(BUILD)
 check-integration: all ## real redis-server and mpirun
 	tests/run integration BUILD=$(BUILD)
+check-survival: all ## what is killed, stopped or away, and comes back (not part of make check)
+	tests/run survival BUILD=$(BUILD)
 check-browser: all ## the page in a real browser
 	tests/run browser BUILD=$(BUILD)
 check-cluster: all ## four hosts in network namespaces, unequal quotas, links that fail (needs root)
@@ -201,8 +203,8 @@ check-chaos: all $(CHAOS_CLIENT) ## drawn faults on real processes (SEED=1 FAULT
 
 # Suites under sanitizers, each in a build folder of its own; what any process reports is a failure
 # (tests/sanitizer/options.c)
-ASAN_SUITES ?= unit kernels mpi simulator integration browser cluster
-TSAN_SUITES ?= unit mpi $(addprefix integration/test_,job.py recovery.py agent.py) \
+ASAN_SUITES ?= unit kernels mpi simulator integration survival browser cluster
+TSAN_SUITES ?= unit mpi integration/test_job.py survival/test_recovery.py integration/test_agent.py \
                browser/test_live.py
 .PHONY: check-asan check-tsan
 check-asan: ## ASAN_SUITES with AddressSanitizer and UBSan, leaks too (docs/testing.md)

@@ -1,7 +1,12 @@
-"""Which tests failed, for tests/run, which tries them again by themselves: one name a line in the
-file that EVENSTEP_FAILED names."""
+"""Two things for tests/run. Which tests failed, since it tries them again by themselves: one name a
+line in the file that EVENSTEP_FAILED names. And which tests it may hand to different processes
+(pytest-xdist, --dist loadgroup): tests that share a fixture of their file stay together, in its
+order, and come first; every other test goes by itself to whoever is free, so that no long file is
+left at the end."""
 import os
 import re
+
+import pytest
 
 failed = {}  # in their order
 
@@ -16,3 +21,35 @@ def pytest_sessionfinish(session):
     if to and not hasattr(session.config, "workerinput"):  # a process of pytest-xdist: its master
         with open(to, "w", encoding="utf-8") as out:
             out.writelines(f"{name}\n" for name in failed)
+
+
+def shared(item):
+    """The fixtures of its file that it uses and that are made once."""
+    made = item._fixtureinfo.name2fixturedefs.values()
+    return {d.argname for same in made for d in same
+            if d.scope == "module" and d.baseid == item.nodeid.split("::")[0]}
+
+
+def join(groups, fixtures):
+    """Adds fixtures that a test uses to the groups of its file; groups of which it uses some become
+    one."""
+    joined = [g for g in groups if g & fixtures]
+    for g in joined:
+        groups.remove(g)
+    groups.append(fixtures.union(*joined))
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("loadgroup", False):
+        return
+    groups = {item.path: [] for item in items}
+    for item in items:
+        if shared(item):
+            join(groups[item.path], shared(item))
+    for item in items:
+        for fixtures in groups[item.path]:
+            if fixtures & shared(item):
+                name = f"{item.path.stem}.{min(fixtures)}"
+                item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: not shared(item))

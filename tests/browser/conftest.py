@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "integration"), str(TESTS / "lab")]
 from service import BUILD, Service  # noqa: E402
 
 pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")

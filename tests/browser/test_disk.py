@@ -1,14 +1,11 @@
 """That the service's disk is nearly full is on every page, with what could go."""
 import os
-import sys
 
 import pytest
 
+from disk import SmallDisk
 from page import Page
-from service import ROOT, Service, spec
-
-sys.path.insert(0, str(ROOT / "tests/integration"))
-from test_recovery import SmallDisk  # noqa: E402
+from service import Service, spec
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted as root only")

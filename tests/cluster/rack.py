@@ -17,7 +17,7 @@ import sys
 import pytest
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "integration"), str(TESTS / "lab")]
+sys.path[:0] = [str(TESTS / room) for room in ("integration", "survival", "lab")]
 import netns  # noqa: E402
 import quota  # noqa: E402
 from agents import Agent, states  # noqa: E402

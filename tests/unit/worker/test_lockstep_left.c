@@ -2,7 +2,7 @@
  * which comes back later, or not (0074): those that are there cut alike from then on, and each
  * sample is in one step of each epoch. What
  * rank a rank can be at when it learns of the loss is drawn: in the step, or one further than
- * others, which get its sums. With real programs: tests/integration/test_lost_worker.py. */
+ * others, which get its sums. With real programs: tests/survival/test_lost_worker.py. */
 #include "fixture.h"
 #include "no_messages.h"
 

@@ -1,7 +1,7 @@
 /* What lockstep strategies do about a worker that dies or comes back, piece by piece
  * (docs/decisions/0022, 0036, 0062, 0063): the keeper's decision for every order in which ranks can
  * stand, and a replica that is put back to the begin of its step, or to an average, bit by bit. With
- * real ranks and kill -9: tests/integration/test_lost_worker.py. */
+ * real ranks and kill -9: tests/survival/test_lost_worker.py. */
 #include "fixture.h"
 #include "no_messages.h"
 

@@ -1,6 +1,6 @@
 /* A worker's half of going on without a lost one where its program keeps its steps between averages
  * (worker/exchange/lockstep/survival/onward.c, past.c; docs/decisions/0080). With real programs:
- * tests/integration/test_lost_averaged_program.py. */
+ * tests/survival/test_lost_averaged_program.py. */
 #include "worker_alone.h"
 
 enum { AHEAD = 2, SAMPLES = 160 };

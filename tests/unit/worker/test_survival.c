@@ -1,7 +1,7 @@
 /* A worker's half of going on without a lost one, and with one that has come back
  * (worker/exchange/lockstep/survival/survival.c, talk.c, join.c): what it tells the keeper, what it
  * gives and takes, and where it stands afterwards. The keeper is a script. With real ranks:
- * tests/integration/test_lost_worker.py. */
+ * tests/survival/test_lost_worker.py. */
 #include "worker_alone.h"
 
 /* ---- the step is made anew ------------------------------------------------------------------- */

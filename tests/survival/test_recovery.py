@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+from disk import SmallDisk
 from service import (BUILD, Service, processes_of, program_of, ranks_of, spec, standing_still,
                      until)
 
@@ -320,24 +321,6 @@ def test_a_newest_checkpoint_that_is_damaged_is_passed_over_for_the_one_before(s
     job = service.wait(id, "succeeded")
     assert said(service, "goes on from a checkpoint", id, f"step={before} ")
     assert_whole(service, id, job)
-
-
-class SmallDisk:
-    """A disk of so many bytes at `path`."""
-
-    def __init__(self, path, size):
-        self.path = path
-        path.mkdir(parents=True)
-        made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "evenstep-test", path],
-                              capture_output=True, text=True)
-        if made.returncode:
-            pytest.skip(f"a small disk cannot be mounted here: {made.stderr.strip()}")
-
-    def grow(self, size):
-        subprocess.run(["mount", "-o", f"remount,size={size}", self.path], check=True)
-
-    def remove(self):
-        subprocess.run(["umount", "-l", self.path], check=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted as root only")
