@@ -64,8 +64,8 @@ struct engine_ops {
      * no evaluation; *n: samples, 0 if nothing was. `last`: no step follows, and what belongs
      * behind the last one is waited for. */
     int (*measured)(struct engine *g, bool last, struct dev_result *sum, int64_t *n, struct err *e);
-    /* NULL, or: what this rank keeps beside the replica, once the last step is made; the caller
-     * releases it. */
+    /* NULL, or: what this rank keeps beside the replica, once the last step is made; as
+     * rank_env.own_state. */
     int (*own_state)(struct engine *g, struct own_state *out, struct err *e);
     /* As rank_env's; NULL: nothing but the strategy changes the replica. */
     bool (*mark)(struct engine *g, float *out);
@@ -75,6 +75,7 @@ struct engine_ops {
     int (*give)(struct engine *g, struct own_state *out, struct err *e);
     int (*resume)(struct engine *g, struct work *w, const struct own_state *state,
                   struct dev_result *out, double *compute_s, struct err *e);
+    int (*take)(struct engine *g, const struct own_state *state, struct err *e);
     int (*enter)(struct engine *g, const struct cursor *at, int64_t made,
                  const struct own_state *state, struct err *e);
     /* NULL, or: the strategy has finished with this action. */

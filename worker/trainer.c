@@ -121,6 +121,12 @@ static int resume(void *ctx, struct work *w, const struct own_state *state, stru
     return g->ops->resume(g, w, state, out, compute_s, e);
 }
 
+static int take(void *ctx, const struct own_state *state, struct err *e)
+{
+    struct engine *g = ((struct trainer *)ctx)->engine;
+    return g->ops->take(g, state, e);
+}
+
 static int enter(void *ctx, const struct cursor *at, int64_t made, const struct own_state *state,
                  struct err *e)
 {
@@ -275,6 +281,7 @@ static int start_strategy(struct trainer *t, struct err *e)
     if (t->engine->ops->resume) {
         t->rank.give = give;
         t->rank.resume = resume;
+        t->rank.take = take;
         t->rank.enter = enter;
     }
     if (t->start->restored && t->env->telemetry->restored) {

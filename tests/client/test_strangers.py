@@ -159,6 +159,21 @@ def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_p
     assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
 
+# an epoch's last step, and the run's, whose parameters and optimizer only the others have then
+@pytest.mark.parametrize("name, at", [("class_weights", 6), ("class_weights", 9), ("trainer", 3),
+                                      ("averaged", 3), ("early_stopping", 3)])
+def test_one_that_is_killed_in_its_last_step_ends_as_the_program_alone(
+        torch_programs, run_programs, tmp_path, name, at):
+    batch, off = PROGRAMS[name]
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    sizes = [batch * 5 // 8, batch * 3 // 8]
+    done, results = on_ranks(torch_programs, name, tmp_path / "sync", sizes, {"type": "sync"},
+                             variables={"TEST_KILL": str(at)},
+                             checkpoint={"every_steps": 3})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < off
+
+
 # the second of a step's two passes; the second and third of three, of which two precede one step
 @pytest.mark.parametrize("name, at", [("gan_lists", 4), ("gan_lists", 6), ("gan", 5), ("gan", 6)])
 def test_a_gan_that_is_killed_between_two_passes_ends_as_the_program_alone(

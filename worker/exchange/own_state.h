@@ -19,6 +19,10 @@ struct own_state {
     size_t n;       /* 0: there is none */
 };
 
+/* What rank_env.own_state gives in place of 0: the user's program has ended, and where its next
+ * process goes on is to be had from other ranks only. */
+#define OWN_STATE_AWAY 1
+
 /* Room for n bytes. */
 int own_state_alloc(struct own_state *s, size_t n, struct err *e);
 /* Zeroed is fine. */

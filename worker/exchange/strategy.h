@@ -147,7 +147,8 @@ struct rank_env {
     /* Workers have states of their own (own_state.h), which every state of the run but SAVE_BEST
      * contains. The same on all ranks, keeper included. */
     bool keeps_own;
-    /* Worker: the own state of this rank at the end of the last step. The caller releases it. */
+    /* Worker: the own state of this rank at the end of the last step. The caller releases it. 0, or
+     * OWN_STATE_AWAY, where `marks` is not 0. */
     int (*own_state)(void *ctx, struct own_state *out, struct err *e);
     /* For user's programs that are started again after they ended (dev_result.absent); else NULL.
      * give: this rank's own state as it was when the gradients of this step were computed. The
@@ -159,6 +160,9 @@ struct rank_env {
     int (*give)(void *ctx, struct own_state *out, struct err *e);
     int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
                   double *compute_s, struct err *e);
+    /* After OWN_STATE_AWAY: parameters in the replica, and `state`, are another rank's; this rank's
+     * next process goes on from them. state NULL: as in `resume`. */
+    int (*take)(void *ctx, const struct own_state *state, struct err *e);
     /* Where `resume` is set and this worker comes back: its program, which has started, goes on
      * from the parameters and statistics in the replica and from another rank's state. `at`: where
      * the samples of the next step begin; made: steps of the attempt so far. */

@@ -191,6 +191,11 @@ static int resume(struct engine *base, struct work *w, const struct own_state *s
     return again_resume(of(base), w, state, out, compute_s, e);
 }
 
+static int take(struct engine *base, const struct own_state *state, struct err *e)
+{
+    return again_take(of(base), state, e);
+}
+
 static int enter(struct engine *base, const struct cursor *at, int64_t made,
                  const struct own_state *state, struct err *e)
 {
@@ -238,6 +243,7 @@ static const struct engine_ops program_engine_ops = {
     .parted = parted,
     .give = give,
     .resume = resume,
+    .take = take,
     .enter = enter,
     .end = end,
     .free = release,

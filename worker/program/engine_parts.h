@@ -7,6 +7,7 @@
  *     step/pass.c     one step: the program's backward pass, from BEGIN to GRADIENTS
  *     step/further.c  one more pass over the step before
  *     start/again.c   a program that ended is started again
+ *     start/kept.c    what its next process starts from
  *     start/return.c  the program of a worker that has come back
  *     step/state.c    the program's own state
  *     step/marks.c    whether the program changes parameters in a way of its own
@@ -154,12 +155,6 @@ int again_init(struct program_engine *g, struct err *e);
 /* As engine_ops.compute, of a program that may end meanwhile. */
 int again_compute(struct program_engine *g, struct work *w, struct dev_result *out,
                   dev_mark_fn *mark, void *ctx, struct err *e);
-/* After BEGIN of the step under way: the parameters stand still until it is made. */
-void again_begun(struct program_engine *g);
-/* Called in the middle of a pass. The block tells whether the program has begun before BEGIN does,
- * which may come as late as GRADIENTS. If it has, its parameters are copied while it computes, and
- * not while it waits; and it need not wait if the rank grants the step. ctx: the engine. */
-void again_glance(void *ctx);
 /* A call has failed with rc and *e. If the program has ended and may be started again: 0, and it is
  * `lost`; else rc. */
 int again_survive(struct program_engine *g, int rc, struct err *e);
@@ -174,16 +169,30 @@ int again_ask(struct program_engine *g, bool mine, struct err *e);
 /* FROM_OTHERS, as engine_ops.resume. */
 int again_resume(struct program_engine *g, struct work *w, const struct own_state *state,
                  struct dev_result *out, double *compute_s, struct err *e);
+/* FROM_OTHERS, as rank_env.take: the process that again_compute() or again_end() starts goes on
+ * from what another rank gave. */
+int again_take(struct program_engine *g, const struct own_state *state, struct err *e);
 /* Are the parameters in the block those after the last step? */
 bool again_is_known(const struct program_engine *g);
 /* Before slices are sent, and before the run's end: a process that waits goes on. */
 int again_load(struct program_engine *g, struct err *e);
 int again_end(struct program_engine *g, struct err *e);
-/* g->kept becomes what stands in the block, and the reverse. */
-int again_keep(struct program_engine *g, struct err *e);
-void again_put_back(struct program_engine *g);
 /* The error of a program that would have to go on from a state that no other one gives. */
 int again_no_state(const struct program_engine *g, struct err *e);
+
+/* ---- kept.c ---------------------------------------------------------------------------------- */
+
+/* Makes room for g->kept, if there is none. ERR_MEMORY. */
+int kept_make_room(struct program_engine *g, struct err *e);
+/* g->kept becomes what stands in the block, and the reverse. */
+int kept_take(struct program_engine *g, struct err *e);
+void kept_put_back(struct program_engine *g);
+/* After BEGIN of the step under way: the parameters stand still until it is made. */
+void kept_begun(struct program_engine *g);
+/* Called in the middle of a pass. The block tells whether the program has begun before BEGIN does,
+ * which may come as late as GRADIENTS. If it has, its parameters are copied while it computes, and
+ * not while it waits; and it need not wait if the rank grants the step. ctx: the engine. */
+void kept_glance(void *ctx);
 
 /* ---- return.c -------------------------------------------------------------------------------- */
 
@@ -193,10 +202,10 @@ int return_enter(struct program_engine *g, const struct cursor *at, int64_t made
 
 /* ---- state.c --------------------------------------------------------------------------------- */
 
-/* As engine_ops.own_state: asks the program, which stands still where its next step begins or where
- * it leaves. */
-/* Returns when it does so; or has ended well without saying that it leaves. */
+/* Returns when the program stands still, where its next step begins or where it leaves; or has
+ * ended well without saying that it leaves; or, g->lost, otherwise. */
 int state_stand(struct program_engine *g, struct err *e);
+/* As rank_env.own_state: asks the program that stands so. */
 int state_take(struct program_engine *g, struct own_state *out, struct err *e);
 /* The same of a program that waits for GO: its state before that step; or that is held. ERR_PEER:
  * it is neither. */

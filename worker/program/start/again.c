@@ -19,7 +19,6 @@
  * fail again (es_refused).
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -33,13 +32,6 @@ enum { CRASHES_MOST = 3, GOOD_STEPS = 10 };
  * than what they would. */
 static const double return_seconds = 100;
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
-
-static size_t kept_floats(const struct program_engine *g)
-{
-    return g->replica.count[DEV_PARAMS] + g->replica.count[DEV_STATS];
-}
-
 int again_init(struct program_engine *g, struct err *e)
 {
     const struct jobspec *spec = g->base.env->spec;
@@ -47,56 +39,7 @@ int again_init(struct program_engine *g, struct err *e)
                 : g->summed && spec->workers > 1           ? FROM_OTHERS
                                                            : FROM_KEPT;
     g->answered = g->begun_last = g->kept_before = -1;
-    if (g->source != FROM_KEPT) {
-        return 0; /* made when it is needed */
-    }
-    g->kept = malloc(kept_floats(g) * sizeof(float));
-    return g->kept ? 0 : err_set(e, ERR_MEMORY, "cannot keep the parameters: memory ran out");
-}
-
-/* What stands in the block, for the next process. */
-int again_keep(struct program_engine *g, struct err *e)
-{
-    const struct dev_replica *r = &g->replica;
-    if (!g->kept && !(g->kept = malloc(kept_floats(g) * sizeof(float)))) {
-        return err_set(e, ERR_MEMORY, "cannot keep the parameters: memory ran out");
-    }
-    memcpy(g->kept, r->host[DEV_PARAMS], r->count[DEV_PARAMS] * sizeof(float));
-    memcpy(g->kept + r->count[DEV_PARAMS], r->host[DEV_STATS], r->count[DEV_STATS] * sizeof(float));
-    return 0;
-}
-
-void again_put_back(struct program_engine *g)
-{
-    const struct dev_replica *r = &g->replica;
-    memcpy(r->host[DEV_PARAMS], g->kept, r->count[DEV_PARAMS] * sizeof(float));
-    memcpy(r->host[DEV_STATS], g->kept + r->count[DEV_PARAMS], r->count[DEV_STATS] * sizeof(float));
-}
-
-void again_begun(struct program_engine *g)
-{
-    g->begun_last = g->number;
-    g->own_step = NO_STEP;
-    if (g->source == FROM_KEPT && g->kept_before != g->number) {
-        again_keep(g, NULL); /* there is room */
-        g->kept_before = g->number;
-    }
-}
-
-void again_glance(void *ctx)
-{
-    static const double soon = 1e-4;
-    struct program_engine *g = ctx;
-    struct wire_shared *shared = g->p->block.shared;
-    double now = clock_now(), half = (g->began_pass + g->usual - now) / 2,
-           later = (now - g->began_pass) / 4; /* it may begin late, and no step is to be missed */
-    if (atomic_load(&shared->begun) == g->number) {
-        again_begun(g);
-        atomic_store(&shared->granted, g->grants ? g->number : -1);
-    } else {
-        double next = half > later ? half : later;
-        g->p->link.early = now + (next > soon ? next : soon);
-    }
+    return g->source == FROM_KEPT ? kept_make_room(g, e) : 0; /* else made when it is needed */
 }
 
 /* ---- what ended ------------------------------------------------------------------------------ */
@@ -146,7 +89,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     g->why = *e;
     err_clear(e);
     bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
-    rc = g->lost || older ? 0 : again_keep(g, e);
+    rc = g->lost || older ? 0 : kept_take(g, e);
     g->lost = true;
     g->returned = g->holding = g->gave = false;
     g->doing = WORKS;
@@ -208,12 +151,25 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
     if (rc < 0 || (rc = enter_welcome(p, &at, e)) < 0) {
         return rc;
     }
-    again_put_back(g);
+    kept_put_back(g);
     atomic_store(&p->block.shared->begun, -1);
     atomic_store(&p->block.shared->granted, -1);
     p->link.until = 0;
     g->here = 0;
     return 0;
+}
+
+/* Nobody else has what the optimizer had: what it loses, and what keeps that small. */
+static void tell_older_state(const struct program_engine *g)
+{
+    if (g->source == FROM_OTHERS || g->p->about.stateless) {
+        return;
+    }
+    log_warn("program",
+             g->p->state.n > 0 ? "its optimizer goes on from the last checkpoint"
+                               : "its optimizer begins anew, since there is no checkpoint yet",
+             "hint=\"checkpoints that are taken more often keep more: --set "
+             "/checkpoint/every_steps=N\"");
 }
 
 /* START, and the slices from `first` on that were sent before. */
@@ -233,6 +189,7 @@ static int begin(struct program_engine *g, int64_t first, struct err *e)
         m.flags = *ahead_told(g, i);
         rc = link_send(&g->p->link, &m, NULL, e);
     }
+    tell_older_state(g);
     const char *state = g->p->about.stateless      ? "none"
                         : g->p->state.n == 0       ? "begins anew"
                         : g->source == FROM_OTHERS ? "another rank's"
@@ -466,7 +423,7 @@ int again_resume(struct program_engine *g, struct work *w, const struct own_stat
         return again_no_state(g, e);
     }
     own_state_release(&g->p->state);
-    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = again_keep(g, e)) < 0) {
+    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0) {
         return rc;
     }
     do {
@@ -475,6 +432,20 @@ int again_resume(struct program_engine *g, struct work *w, const struct own_stat
         }
     } while ((rc = again_survive(g, rc, e)) >= 0);
     return rc;
+}
+
+int again_take(struct program_engine *g, const struct own_state *state, struct err *e)
+{
+    int rc;
+    if (!state) {
+        return all_ended(g, e);
+    }
+    own_state_release(&g->p->state);
+    if ((rc = state_copy(&g->p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0) {
+        return rc;
+    }
+    g->own_step = NO_STEP; /* the others have made it */
+    return 0;
 }
 
 int again_load(struct program_engine *g, struct err *e)

@@ -91,11 +91,11 @@ int return_enter(struct program_engine *g, const struct cursor *at, int64_t made
     program_phase(p, PHASE_LOAD);
     p->link.until = clock_now() + enter_seconds;
     p->link.task = "its start";
-    if ((rc = state_copy(&p->state, state, e)) < 0 || (rc = again_keep(g, e)) < 0 ||
+    if ((rc = state_copy(&p->state, state, e)) < 0 || (rc = kept_take(g, e)) < 0 ||
         (rc = enter_welcome(p, &entry, e)) < 0) {
         return rc;
     }
-    again_put_back(g);
+    kept_put_back(g);
     p->link.until = 0;
     p->awaits = g->lost = false;
     p->runs = true;

@@ -86,7 +86,7 @@ static void begin_watch(struct program_engine *g)
     g->began_pass = clock_now();
     watch(g, g->begun ? 1 : 10);
     l->early = g->source == FROM_KEPT && g->here > 0 ? g->began_pass + g->usual / 2 : 0;
-    l->glance = again_glance;
+    l->glance = kept_glance;
     l->glance_ctx = g;
 }
 
@@ -118,7 +118,7 @@ static int check_begin(struct program_engine *g, int64_t number, struct err *e)
     g->begun = true;
     g->p->link.early = 0;
     watch(g, 1);
-    again_begun(g);
+    kept_begun(g);
     return 0;
 }
 
@@ -388,7 +388,7 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
     g->p->phase = PHASE_COMPUTE; /* as the trainer has told */
     begin_watch(g);
     if (g->begun) {
-        again_begun(g);
+        kept_begun(g);
     }
     if ((rc = talk_go_on(g, 0, e)) < 0) {
         return rc;

@@ -109,8 +109,7 @@ int state_take(struct program_engine *g, struct own_state *out, struct err *e)
     }
     int rc = stand(g, out, e);
     if (rc >= 0 && g->lost && g->source == FROM_OTHERS) {
-        return err_set(e, ERR_PEER, "%s ended before it gave its state to a checkpoint",
-                       g->p->link.who);
+        return OWN_STATE_AWAY;
     }
     if (rc < 0 || g->lost) {
         return rc < 0 ? rc : state_copy(out, &g->p->state, e); /* it comes back with that one */

@@ -1,7 +1,7 @@
 /* How ranks that step together agree without a collective of their own: words behind a reduction's
  * floats (docs/semantics.md#agreement). Rank 0 alone reads the store and contributes version,
  * sizes, stop, pause and checkpoint; each rank contributes its time and whether it is not ready for
- * new sizes.
+ * new sizes, and a checkpoint that was put off for its program.
  *
  *      step      s             s+1                      s+2
  *      words     announced     not ready: 0 of W        in use
@@ -21,6 +21,7 @@ size_t lockstep_words(const struct lockstep *l)
 void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead)
 {
     struct rank_env *env = l->env;
+    struct cursor place;
     int W = env->comm->workers, rank = env->comm->rank;
     memset(words, 0, lockstep_words(l) * sizeof(float));
     l->known = l->next_version != 0;
@@ -29,7 +30,6 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
     words[WORDS + W + rank] = (float)time;
     if (lockstep_is_first(l)) {
         struct control control;
-        struct cursor place;
         memset(&control, 0, sizeof control);
         env->control(env->ctx, &control);
         words[WORD_VERSION] = (float)control.version;
@@ -46,6 +46,8 @@ void lockstep_write(struct lockstep *l, float *words, double time, int64_t ahead
         for (int i = 0; i < W; i++) {
             words[WORDS + i] = (float)control.sizes[i];
         }
+    } else if (l->asked_checkpoint && lockstep_place(l, &place)) { /* it was put off */
+        words[WORD_CHECKPOINT] = 1;
     }
 }
 

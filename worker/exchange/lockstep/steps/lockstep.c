@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "worker/exchange/lockstep/survival/absence.h"
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
@@ -35,7 +36,8 @@ void lockstep_init(struct lockstep *l, struct rank_env *env, const struct run_st
     l->best = state->best;
     agenda_init(&l->at.agenda, env->spec, env->train_samples, l->at.applied, l->at.step,
                 comm_now(env->comm));
-    allreduce_init(&l->sums, env->comm, COMM_ALL, env->open ? 6 : 3);
+    size_t most = sizeof l->sum_words / sizeof *l->sum_words, each = (size_t)env->comm->workers;
+    allreduce_init(&l->sums, env->comm, COMM_ALL, each > most ? each : most);
     BUG_ON(advance_init(l) < 0);
 }
 
@@ -240,10 +242,15 @@ static int agree_to_leave(struct lockstep *l, bool mine, struct err *e)
     return 0;
 }
 
-static int sum_words(struct lockstep *l, size_t words, struct err *e)
+bool lockstep_has_copies(const struct lockstep *l)
+{
+    return l->env->marks > 0 && l->env->comm->workers > 1;
+}
+
+int lockstep_sum(struct lockstep *l, float *floats, size_t n, struct err *e)
 {
     struct comm *c = l->env->comm;
-    allreduce_start(&l->sums, l->sum_words, words, words);
+    allreduce_start(&l->sums, floats, n, n);
     c->watches = true;
     int rc = comm_wait(c, &l->sums.op, e);
     c->watches = false;
@@ -253,8 +260,20 @@ static int sum_words(struct lockstep *l, size_t words, struct err *e)
 int lockstep_any(struct lockstep *l, bool mine, struct err *e)
 {
     l->sum_words[0] = mine;
-    int rc = sum_words(l, 1, e);
+    int rc = lockstep_sum(l, l->sum_words, 1, e);
     return rc < 0 ? rc : l->sum_words[0] > 0;
+}
+
+/* What was evaluated may be the best so far, which the first rank saves: its program must not be
+ * the one that has ended. */
+static int provide(struct lockstep *l, struct err *e)
+{
+    struct own_state own = {0};
+    int n = l->env->comm->n_members[COMM_ALL];
+    float there = l->sum_words[3] + l->sum_words[4];
+    int rc = (float)n > there ? absence_provide(l, &own, e) : 0;
+    own_state_release(&own);
+    return rc;
 }
 
 int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct dev_result *r,
@@ -267,8 +286,10 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     l->sum_words[3] = r->leaves;
     l->sum_words[4] = !r->leaves && !r->absent;
     l->sum_words[5] = (float)(r->leaves ? env->comm->rank + 1 : 0);
-    int rc = sum_words(l, env->open ? 6 : 3, e);
-    if (rc < 0 || (env->open && (rc = agree_to_leave(l, r->leaves, e)) < 0)) {
+    bool copies = lockstep_has_copies(l);
+    int rc = lockstep_sum(l, l->sum_words, env->open || copies ? 6 : 3, e);
+    if (rc < 0 || (copies && (rc = provide(l, e)) < 0) ||
+        (env->open && (rc = agree_to_leave(l, r->leaves, e)) < 0)) {
         return rc;
     }
     double n = l->sum_words[2];

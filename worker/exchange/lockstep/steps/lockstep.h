@@ -93,6 +93,7 @@ struct lockstep {
                                      is not agreed yet */
     /* Last, since a step of a simulation with a thousand ranks reads what is above of each. */
     int sizes[SPEC_WORKERS], next_sizes[SPEC_WORKERS];
+    float away[SPEC_WORKERS];   /* 1: the program of that rank has ended (absence_provide) */
     int64_t full[SPEC_WORKERS]; /* of a step with the whole global batch */
     int64_t part[SPEC_WORKERS]; /* of an epoch's last step */
 };
@@ -150,6 +151,11 @@ bool lockstep_is_first(const struct lockstep *l);
  * was measured. */
 int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, int64_t samples,
                              struct err *e);
+/* Do all ranks have the same parameters, of which any can give those of another one? */
+bool lockstep_has_copies(const struct lockstep *l);
+/* Sums floats[n], at most 6 or one for each worker, over all ranks. ERR_CANCELLED: a worker was
+ * lost or has come back meanwhile; `floats` are in use until survival_recover(). */
+int lockstep_sum(struct lockstep *l, float *floats, size_t n, struct err *e);
 /* 1 if `mine` is true on any rank, else 0. All ranks ask. */
 int lockstep_any(struct lockstep *l, bool mine, struct err *e);
 /* Sums the parts' results over all ranks. Rank 0 reports them, and saves the state if it is the
@@ -213,12 +219,17 @@ double lockstep_correct(const struct lockstep *l, const float *words, double pla
 
 /* ---- states.c -------------------------------------------------------------------------------- */
 
+enum state_sent {
+    STATE_SENT,
+    STATE_PUT_OFF /* this rank's program has ended, and the keeper writes none without its own */
+};
 /* Rank 0 gives the keeper a state: the replica's blocks, `optim` in place of its optimizer state if
  * that is not NULL. `outcome` is RUN_GOES_ON, or how the run ended with it. Each rank gives its own
- * state, if it keeps one; other ranks than 0 do nothing else. */
+ * state, if it keeps one; other ranks than 0 do nothing else. enum state_sent, or negative. */
 int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
                         enum run_outcome outcome, struct err *e);
-/* A checkpoint, if one was asked for. */
+/* A checkpoint, if one was asked for. Where a program has ended it is asked for once more, after
+ * the next step. */
 int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct err *e);
 /* The last state, after DO_END, DO_PAUSE or DO_STOP. */
 int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err *e);

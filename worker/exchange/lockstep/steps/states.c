@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/log.h"
 #include "worker/exchange/lockstep/steps/lockstep.h"
+#include "worker/exchange/lockstep/survival/absence.h"
 #include "worker/exchange/lockstep/survival/survivors.h"
 
 static const double LOOK_SECONDS = 0.02;
@@ -95,28 +97,45 @@ static int announce_own(const struct lockstep *l, enum save_why why, struct err 
     return comm_wait(c, &m.op, e);
 }
 
-static int send_own(struct lockstep *l, enum save_why why, struct err *e)
+static int send_own(struct lockstep *l, const struct own_state *own, enum save_why why,
+                    struct err *e)
 {
     struct rank_env *env = l->env;
-    struct own_state own;
-    int rc = env->own_state(env->ctx, &own, e);
-    if (rc < 0) {
-        return rc;
-    }
     env->aside(env->ctx, true);
-    if ((rc = announce_own(l, why, e)) >= 0) {
-        rc = own_state_send(env->comm, env->comm->workers, &own, e);
+    int rc = announce_own(l, why, e);
+    if (rc >= 0) {
+        rc = own_state_send(env->comm, env->comm->workers, own, e);
     }
     env->aside(env->ctx, false);
-    own_state_release(&own);
     return rc;
+}
+
+/* This rank's own. A last state cannot wait for a program that is started again. */
+static int take_own(struct lockstep *l, enum run_outcome outcome, struct own_state *own,
+                    struct err *e)
+{
+    return outcome != RUN_GOES_ON && lockstep_has_copies(l)
+               ? absence_provide(l, own, e)
+               : l->env->own_state(l->env->ctx, own, e);
 }
 
 int lockstep_send_state(struct lockstep *l, float *optim, size_t n_optim, enum save_why why,
                         enum run_outcome outcome, struct err *e)
 {
-    int rc = lockstep_is_first(l) ? send_blocks(l, optim, n_optim, why, outcome, e) : 0;
-    return rc < 0 || !has_own(l->env, why) ? rc : send_own(l, why, e);
+    struct own_state own = {0};
+    bool with_own = has_own(l->env, why);
+    int rc = with_own ? take_own(l, outcome, &own, e) : 0;
+    if (rc == OWN_STATE_AWAY) {
+        return STATE_PUT_OFF;
+    }
+    if (rc >= 0 && lockstep_is_first(l)) {
+        rc = send_blocks(l, optim, n_optim, why, outcome, e);
+    }
+    if (rc >= 0 && with_own) {
+        rc = send_own(l, &own, why, e);
+    }
+    own_state_release(&own);
+    return rc < 0 ? rc : STATE_SENT;
 }
 
 int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct err *e)
@@ -125,7 +144,13 @@ int lockstep_checkpoint(struct lockstep *l, float *optim, size_t n_optim, struct
         return 0;
     }
     l->at.checkpoint = false;
-    return lockstep_send_state(l, optim, n_optim, SAVE_CHECKPOINT, RUN_GOES_ON, e);
+    int rc = lockstep_send_state(l, optim, n_optim, SAVE_CHECKPOINT, RUN_GOES_ON, e);
+    if (rc == STATE_PUT_OFF) {
+        l->asked_checkpoint = true;
+        log_info("sync", "a checkpoint is put off by a step: the program has to be started again",
+                 "step=%lld", (long long)l->at.step);
+    }
+    return rc < 0 ? rc : 0;
 }
 
 int lockstep_finish(struct lockstep *l, float *optim, size_t n_optim, struct err *e)

@@ -12,16 +12,24 @@ static bool is_absent(const struct lockstep *l, const float *words, int rank)
     return words[WORDS + l->env->comm->workers + rank] < 0;
 }
 
+/* away[workers]: 1 where a rank is absent. */
+static void note_absent(struct lockstep *l, const float *words)
+{
+    for (int i = 0; i < l->env->comm->workers; i++) {
+        l->away[i] = is_absent(l, words, i);
+    }
+}
+
 /* The lowest rank that is there; -1: none is. *absent: how many are not. Lost workers are neither.
  */
-static int find_giver(const struct lockstep *l, const float *words, int *absent)
+static int find_giver(const struct lockstep *l, int *absent)
 {
     const struct comm *c = l->env->comm;
     int giver = -1;
     *absent = 0;
     for (int i = c->n_members[COMM_ALL] - 1; i >= 0; i--) {
         int rank = c->members[COMM_ALL][i];
-        bool away = is_absent(l, words, rank);
+        bool away = l->away[rank] > 0;
         *absent += away;
         giver = away ? giver : rank;
     }
@@ -30,22 +38,43 @@ static int find_giver(const struct lockstep *l, const float *words, int *absent)
 
 /* ---- parameters and state -------------------------------------------------------------------- */
 
-static int send_parameters(struct absence *a, const float *words, struct err *e)
+static int send_to_absent(const struct lockstep *l, const struct own_state *state, struct err *e)
 {
-    struct rank_env *env = a->l->env;
+    const struct rank_env *env = l->env;
     struct comm *c = env->comm;
-    struct own_state state = {0};
     char none = 0;
-    int rc = env->give(env->ctx, &state, e);
+    int rc = 0;
     for (int i = 0; i < c->workers && rc >= 0; i++) {
-        if (is_absent(a->l, words, i)) {
+        if (l->away[i] > 0) {
             struct message m;
             message_send(&m, c, i, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
                          env->n_params);
             if ((rc = comm_wait(c, &m.op, e)) >= 0) {
-                rc = own_state_send(c, i, &state, e);
+                rc = own_state_send(c, i, state, e);
             }
         }
+    }
+    return rc;
+}
+
+static int receive(const struct lockstep *l, int giver, struct own_state *state, struct err *e)
+{
+    const struct rank_env *env = l->env;
+    struct message m;
+    char none;
+    message_recv(&m, env->comm, giver, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
+                 env->n_params);
+    int rc = comm_wait(env->comm, &m.op, e);
+    return rc < 0 ? rc : own_state_receive(env->comm, giver, state, e);
+}
+
+static int send_parameters(struct absence *a, struct err *e)
+{
+    struct rank_env *env = a->l->env;
+    struct own_state state = {0};
+    int rc = env->give(env->ctx, &state, e);
+    if (rc >= 0) {
+        rc = send_to_absent(a->l, &state, e);
     }
     own_state_release(&state);
     return rc;
@@ -55,12 +84,8 @@ static int receive_parameters(struct absence *a, int giver, struct err *e)
 {
     struct rank_env *env = a->l->env;
     struct own_state state = {0};
-    struct message m;
-    char none;
-    message_recv(&m, env->comm, giver, TAG_PARAMETERS, &none, 1, env->replica->host[DEV_PARAMS],
-                 env->n_params);
-    int rc = comm_wait(env->comm, &m.op, e);
-    if (rc < 0 || (rc = own_state_receive(env->comm, giver, &state, e)) < 0) {
+    int rc = receive(a->l, giver, &state, e);
+    if (rc < 0) {
         return rc;
     }
     rc = env->resume(env->ctx, &a->work, &state, &a->result, &a->compute_s, e);
@@ -103,10 +128,11 @@ static int join(struct absence *a, int given, bool mine, struct err *e)
 int absence_end(void *ctx, float *words, struct err *e)
 {
     struct absence *a = ctx;
-    const struct lockstep *l = a->l;
-    int rank = l->env->comm->rank, absent, giver = find_giver(l, words, &absent), rc = 0;
-    int given = a->result.given;
-    bool mine = is_absent(l, words, rank), further = lockstep_is_further(l, words);
+    struct lockstep *l = a->l;
+    int rank = l->env->comm->rank, absent, given = a->result.given, rc = 0;
+    note_absent(l, words);
+    int giver = find_giver(l, &absent);
+    bool mine = l->away[rank] > 0, further = lockstep_is_further(l, words);
     a->was_further = mine && further;
     if (absent == 0) {
         return 0;
@@ -121,7 +147,7 @@ int absence_end(void *ctx, float *words, struct err *e)
     }
     a->under_way = true;
     if ((rc = gradients_join_begin(a->gradients, e)) < 0 ||
-        (rank == giver && (rc = send_parameters(a, words, e)) < 0) ||
+        (rank == giver && (rc = send_parameters(a, e)) < 0) ||
         (mine && (rc = receive_parameters(a, giver, e)) < 0)) {
         return rc;
     }
@@ -138,4 +164,38 @@ int absence_failed(const struct absence *a, int rc, struct err *e)
     }
     comm_abandon(a->l->env->comm); /* its messages lay on our stack */
     return err_set(e, ERR_PEER, "a worker was lost while the program of another one came back");
+}
+
+/* ---- between two steps ----------------------------------------------------------------------- */
+
+int absence_provide(struct lockstep *l, struct own_state *own, struct err *e)
+{
+    const struct rank_env *env = l->env;
+    int rank = env->comm->rank, absent, rc = env->own_state(env->ctx, own, e);
+    bool mine = rc == OWN_STATE_AWAY;
+    if (rc < 0) {
+        return rc;
+    }
+    memset(l->away, 0, sizeof l->away);
+    l->away[rank] = mine;
+    if ((rc = lockstep_sum(l, l->away, (size_t)env->comm->workers, e)) < 0) {
+        own_state_release(own);
+        return rc;
+    }
+    int giver = find_giver(l, &absent);
+    if (absent == 0) {
+        return 0;
+    }
+    if (giver < 0) {
+        return env->take(env->ctx, NULL, e);
+    }
+    if (rank == giver) {
+        rc = send_to_absent(l, own, e);
+    } else if (mine && (rc = receive(l, giver, own, e)) >= 0) {
+        rc = env->take(env->ctx, own, e);
+    }
+    if (rc < 0) {
+        own_state_release(own);
+    }
+    return rc;
 }

@@ -460,19 +460,29 @@ int survival_recover(struct survival *s, int rc, const struct survival_step *ste
                                : err_set(e, ERR_PEER, "the keeper has ended the run within a step");
 }
 
-int survival_finish(struct survival *s, float *optim, size_t n_optim, struct err *e)
+/* Gives the last state and hears what the keeper makes of it: HEARD_VERDICT, where all give it once
+ * more, HEARD_END, or negative. */
+static int give_last(struct survival *s, float *optim, size_t n_optim, struct err *e)
 {
     struct rank_env *env = s->l->env;
+    int rc = lockstep_finish(s->l, optim, n_optim, e);
+    if (rc < 0) {
+        rc = survival_recover(s, rc, NULL, e);
+        return rc < 0 ? rc : HEARD_VERDICT;
+    }
+    env->aside(env->ctx, true);
+    if ((rc = survival_say_finished(s, e)) >= 0) {
+        rc = follow(s, NULL, e);
+    }
+    env->aside(env->ctx, false);
+    return rc;
+}
+
+int survival_finish(struct survival *s, float *optim, size_t n_optim, struct err *e)
+{
     int rc;
     do {
-        if ((rc = lockstep_finish(s->l, optim, n_optim, e)) < 0) {
-            return rc;
-        }
-        env->aside(env->ctx, true);
-        if ((rc = survival_say_finished(s, e)) >= 0) {
-            rc = follow(s, NULL, e);
-        }
-        env->aside(env->ctx, false);
+        rc = give_last(s, optim, n_optim, e);
         optim = s->past ? optim : NULL; /* what all went back to is whole */
         n_optim = s->past ? n_optim : 0;
     } while (rc == HEARD_VERDICT);

@@ -1,0 +1,70 @@
+/* What the next process of a program starts from: parameters and running statistics as they were
+ * before its step (FROM_KEPT), or as another rank gave them. Where this rank alone has them they
+ * are copied while the program computes, and not while it waits:
+ *
+ *      program   BEGIN (as late as with GRADIENTS) ─ backward pass ───────────── step
+ *      block          `begun` says so at once ──► copied: they stand still until the step
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "worker/program/engine_parts.h"
+
+static size_t kept_floats(const struct program_engine *g)
+{
+    return g->replica.count[DEV_PARAMS] + g->replica.count[DEV_STATS];
+}
+
+int kept_make_room(struct program_engine *g, struct err *e)
+{
+    if (!g->kept && !(g->kept = malloc(kept_floats(g) * sizeof(float)))) {
+        return err_set(e, ERR_MEMORY, "cannot keep the parameters: memory ran out");
+    }
+    return 0;
+}
+
+int kept_take(struct program_engine *g, struct err *e)
+{
+    const struct dev_replica *r = &g->replica;
+    int rc = kept_make_room(g, e);
+    if (rc >= 0) {
+        memcpy(g->kept, r->host[DEV_PARAMS], r->count[DEV_PARAMS] * sizeof(float));
+        memcpy(g->kept + r->count[DEV_PARAMS], r->host[DEV_STATS],
+               r->count[DEV_STATS] * sizeof(float));
+    }
+    return rc;
+}
+
+void kept_put_back(struct program_engine *g)
+{
+    const struct dev_replica *r = &g->replica;
+    memcpy(r->host[DEV_PARAMS], g->kept, r->count[DEV_PARAMS] * sizeof(float));
+    memcpy(r->host[DEV_STATS], g->kept + r->count[DEV_PARAMS], r->count[DEV_STATS] * sizeof(float));
+}
+
+void kept_begun(struct program_engine *g)
+{
+    g->begun_last = g->number;
+    g->own_step = NO_STEP;
+    if (g->source == FROM_KEPT && g->kept_before != g->number) {
+        kept_take(g, NULL); /* there is room */
+        g->kept_before = g->number;
+    }
+}
+
+void kept_glance(void *ctx)
+{
+    static const double soon = 1e-4;
+    struct program_engine *g = ctx;
+    struct wire_shared *shared = g->p->block.shared;
+    double now = clock_now(), half = (g->began_pass + g->usual - now) / 2,
+           later = (now - g->began_pass) / 4; /* it may begin late, and no step is to be missed */
+    if (atomic_load(&shared->begun) == g->number) {
+        kept_begun(g);
+        atomic_store(&shared->granted, g->grants ? g->number : -1);
+    } else {
+        double next = half > later ? half : later;
+        g->p->link.early = now + (next > soon ? next : soon);
+    }
+}
