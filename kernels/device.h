@@ -88,6 +88,7 @@ struct dev_result {
                         ended */
     bool leaves;     /* a user's program has made its last epoch, and begins no step after it */
     bool early;      /* leaves: within an epoch, or before the epochs that it told were over */
+    bool anew; /* a user's program was started again: steps that it counts itself began anew */
 };
 
 typedef void dev_mark_fn(void *ctx, int bucket);

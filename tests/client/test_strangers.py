@@ -174,6 +174,33 @@ def test_one_that_is_killed_in_its_last_step_ends_as_the_program_alone(
     assert bit_identical(results) and difference(results[0], alone) < off
 
 
+# the second: in the step with which an epoch ends
+@pytest.mark.parametrize("name, at", [("mingpt", 4), ("steps_not_epochs", 2),
+                                      ("steps_not_epochs", 3), ("steps_not_epochs", 7)])
+def test_a_loop_that_counts_its_steps_ends_where_the_others_do_once_it_was_killed(
+        torch_programs, run_programs, tmp_path, name, at):
+    """Its own count begins anew, so it would make more steps than the others."""
+    batch, off = PROGRAMS[name]
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    sizes = [batch * 5 // 8, batch * 3 // 8]
+    done, results = on_ranks(torch_programs, name, tmp_path / "sync", sizes, {"type": "sync"},
+                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    assert "the run ends where the other programs have left" in done.stderr
+    lacks = at > 2  # of one step it does not hear: the end comes in that one
+    assert not lacks or "so a loop that counts steps itself began at 0 there" in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < off
+
+
+def test_a_rate_by_a_count_that_began_anew_is_told(torch_programs, tmp_path):
+    """Its program would end with other parameters than the others'."""
+    command = torch_programs.command("strangers.run", "steps_next", tmp_path / "rank")
+    done = run_local(command, [10, 6], {"type": "sync"}, tmp_path,
+                     variables={"TEST_KILL": "7", "TEST_KILL_IN": "backward"})
+    assert done.returncode != 0 and "has other parameters than the others" in done.stderr
+    assert "if it computes its rate by a count of its own" in done.stderr
+
+
 # the second of a step's two passes; the second and third of three, of which two precede one step
 @pytest.mark.parametrize("name, at", [("gan_lists", 4), ("gan_lists", 6), ("gan", 5), ("gan", 6)])
 def test_a_gan_that_is_killed_between_two_passes_ends_as_the_program_alone(

@@ -58,6 +58,7 @@ static int evaluate(struct engine *base, struct work *w, struct dev_result *sum,
     }
     sum->leaves = g->doing == HELD && g->held_at == WIRE_LEAVE;
     sum->absent = g->lost || g->answered < 0; /* it has just come back */
+    sum->anew = g->p->incarnation > 0;
     w->eval_count = metrics_take_result(&g->metrics, sum);
     return 0;
 }

@@ -76,11 +76,13 @@ class Run:
         self.reload = None  # called when they have, if the run started before
         self._ended = 0  # epochs that this process has made
         self._empty = 0  # loops that began behind the run's last epoch
+        self.lacks = 0  # steps that a count of the program's own lacks, as it began anew
         self._counts = 0, 0  # samples of the last two slices that were begun
         self._join(about, optimizer, params, stats)
         info = self._info
         self.rank, self.workers, self.ahead = info.rank, info.workers, info.ahead
         self.epoch, self.step, self.seed = info.epoch, info.step, info.seed
+        self.lacks = self.step if os.environ.get("EVENSTEP_INCARNATION", "0") != "0" else 0
         self.passing = info.epoch > 0  # loops pass over epochs that were made before
         self.global_batch, self.resumed = info.global_batch, bool(info.resumed)
         self.state = ctypes.string_at(info.state, info.state_bytes) if info.state else None
@@ -159,10 +161,17 @@ class Run:
         """A loop begins behind the run's last epoch, so it has no batch. A program that asks for
         batches until it has some (`while True: for x in loader`) ends there."""
         self._empty += 1
-        if self._empty > EMPTY_LOOPS_MOST:
+        if self._empty > EMPTY_LOOPS_MOST + self.lacks:
             self.say("the job is over, and the program asks for batches without end: it ends here")
             sys.exit(0)
-        if self._open and self.rank == 0:
+        if self.lacks and self._empty == 1:
+            self.say(
+                "the run is over, and the program asks for more: it was started again in step %d, "
+                "so a loop that counts steps itself began at 0 there. It gets batches that no step "
+                "is made of until it ends; `for step in evenstep.steps(n)` goes on with the run's "
+                "count" % self.lacks
+            )
+        elif self._open and self.rank == 0:
             self._open = False
             self.say(
                 "the job's epochs are over, and the program asks for more: `--set /epochs=N` says "

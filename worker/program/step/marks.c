@@ -108,8 +108,12 @@ int marks_differ(struct program_engine *g, size_t mark, double off, struct err *
         "%s has other parameters than the others after step %lld, first in '%s': it changes them "
         "between steps in a way of its own",
         g->p->link.who, (long long)g->number + 1, r.of->name);
-    err_hint(e,
-             "code that changes parameters outside the optimizer must do the same on every rank");
+    err_hint(e, "%s",
+             g->p->incarnation > 0
+                 ? "it was started again: if it computes its rate by a count of its own, "
+                   "evenstep.steps(n) has the run's count"
+                 : "code that changes parameters outside the optimizer must do the same on every "
+                   "rank");
     return -ERR_PEER;
 }
 

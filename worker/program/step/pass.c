@@ -180,6 +180,7 @@ static void take_result(struct program_engine *g, const struct wire_message *m, 
     out->loss = n > 0 ? loss * n : 0; /* NaN: not told */
     out->correct = correct >= 0 ? (int64_t)correct : -1;
     out->finite = !(m->flags & WIRE_NOT_FINITE);
+    out->anew = g->p->incarnation > 0;
 }
 
 static int check_finite(const struct program_engine *g, const struct work *w,

@@ -248,8 +248,11 @@ class Loader:
     def _behind_end(self):
         """No loop has a step any more. `next(iter(loader))` has a batch to look at, and so has the
         last of evenstep.steps(). Under a server a faster node's program may have ended the run, so
-        a loop has one, since what follows it may need its loss."""
-        if self.stream.steps.place.in_steps or asked_by_call(sys._getframe(1)):
+        a loop has one, since what follows it may need its loss. One that was started again and
+        counts its steps itself gets what its count lacks, so that what follows it is done."""
+        if self.run.lacks and not self.stream.steps.place.in_steps:
+            yield from self._passed_over()
+        elif self.stream.steps.place.in_steps or asked_by_call(sys._getframe(1)):
             yield from self._spare(self.given.batch_size or self.run.global_batch)
         elif not self.stream.in_step:
             yield from self._passed_over()

@@ -231,14 +231,29 @@ int lockstep_say_left(const struct lockstep *l, const struct left *left, const c
     return -(int)e->code;
 }
 
-/* Programs that are open go on, or all leave; of one that has ended meanwhile nobody knows. */
-static int agree_to_leave(struct lockstep *l, bool mine, struct err *e)
+void lockstep_tell_anew(const struct lockstep *l)
 {
-    const struct left left = {(int)l->sum_words[3], (int)l->sum_words[4], l->sum_words[5], mine};
+    log_warn("sync",
+             "the run ends where the other programs have left: this one was started again, and "
+             "steps that it counts itself began anew",
+             "step=%lld", (long long)l->at.step);
+}
+
+/* Programs that are open go on, or all leave; of one that has ended meanwhile nobody knows. */
+static int agree_to_leave(struct lockstep *l, const struct dev_result *mine, struct err *e)
+{
+    const struct left left = {(int)l->sum_words[3], (int)l->sum_words[4], l->sum_words[5],
+                              mine->leaves};
+    if (l->at.left) { /* before the step that is left out */
+        return 0;
+    }
     if (left.n > 0 && left.there > 0) {
         return lockstep_say_left(l, &left, "after epoch", l->at.cursor.epoch, "epochs", e);
     }
-    l->at.left = l->at.left || left.n > 0;
+    if (left.n > 0 && mine->anew && !mine->leaves) {
+        lockstep_tell_anew(l);
+    }
+    l->at.left = left.n > 0;
     return 0;
 }
 
@@ -270,7 +285,7 @@ static int provide(struct lockstep *l, struct err *e)
 {
     struct own_state own = {0};
     int n = l->env->comm->n_members[COMM_ALL];
-    float there = l->sum_words[3] + l->sum_words[4];
+    float there = l->sum_words[3] + l->sum_words[4] + l->sum_words[6];
     int rc = (float)n > there ? absence_provide(l, &own, e) : 0;
     own_state_release(&own);
     return rc;
@@ -283,13 +298,15 @@ int lockstep_evaluated(struct lockstep *l, const struct work *w, const struct de
     l->sum_words[0] = (float)r->loss;
     l->sum_words[1] = (float)r->correct;
     l->sum_words[2] = (float)w->eval_count;
+    bool copies = lockstep_has_copies(l), there = !r->leaves && !r->absent,
+         anew = there && copies && r->anew;
     l->sum_words[3] = r->leaves;
-    l->sum_words[4] = !r->leaves && !r->absent;
+    l->sum_words[4] = there && !anew;
     l->sum_words[5] = (float)(r->leaves ? env->comm->rank + 1 : 0);
-    bool copies = lockstep_has_copies(l);
-    int rc = lockstep_sum(l, l->sum_words, env->open || copies ? 6 : 3, e);
+    l->sum_words[6] = anew;
+    int rc = lockstep_sum(l, l->sum_words, env->open || copies ? 7 : 3, e);
     if (rc < 0 || (copies && (rc = provide(l, e)) < 0) ||
-        (env->open && (rc = agree_to_leave(l, r->leaves, e)) < 0)) {
+        (env->open && (rc = agree_to_leave(l, r, e)) < 0)) {
         return rc;
     }
     double n = l->sum_words[2];

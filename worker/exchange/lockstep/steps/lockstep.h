@@ -85,7 +85,7 @@ struct lockstep {
     double done_share;      /* and this rank's part of them */
     struct advance advance; /* where slices are announced in advance */
     struct allreduce sums;  /* of an evaluation */
-    float sum_words[6];
+    float sum_words[7];
     double best; /* the greatest score of an evaluation */
     bool sure;   /* work.sure of the step under way */
     bool asked,
@@ -145,6 +145,8 @@ struct left {
  * and last lines, where it is this rank's; else ERR_CANCELLED, an echo of that. */
 int lockstep_say_left(const struct lockstep *l, const struct left *left, const char *when,
                       int64_t number, const char *what, struct err *e);
+/* The log: the run ends here for this rank's program, which counts its steps anew. */
+void lockstep_tell_anew(const struct lockstep *l);
 /* The worker that speaks for all of them: the lowest rank that is left. */
 bool lockstep_is_first(const struct lockstep *l);
 /* Takes the sums of an evaluation of this version, as lockstep_evaluated() does. samples 0: nothing
@@ -153,7 +155,7 @@ int lockstep_take_evaluation(struct lockstep *l, double loss, double accuracy, i
                              struct err *e);
 /* Do all ranks have the same parameters, of which any can give those of another one? */
 bool lockstep_has_copies(const struct lockstep *l);
-/* Sums floats[n], at most 6 or one for each worker, over all ranks. ERR_CANCELLED: a worker was
+/* Sums floats[n], at most 7 or one for each worker, over all ranks. ERR_CANCELLED: a worker was
  * lost or has come back meanwhile; `floats` are in use until survival_recover(). */
 int lockstep_sum(struct lockstep *l, float *floats, size_t n, struct err *e);
 /* 1 if `mine` is true on any rank, else 0. All ranks ask. */

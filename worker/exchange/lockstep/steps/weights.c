@@ -57,11 +57,12 @@ void weighing_begin(struct weighing *g, const struct work *w, float *words)
 void weighing_leave(struct weighing *g, const struct dev_result *r, float *words)
 {
     g->left = r->leaves;
+    g->anew = g->equal && r->anew;
     if (g->l) {
         float *mine = words + lockstep_words(g->l) - WEIGHED_WORDS;
         mine[WORD_LEFT] = r->leaves;
         mine[WORD_WHO] = (float)(r->leaves ? g->l->env->comm->rank + 1 : 0);
-        mine[WORD_THERE] = !r->leaves && !r->absent;
+        mine[WORD_THERE] = !r->leaves && !r->absent && !g->anew;
     }
 }
 
@@ -70,6 +71,9 @@ int weighing_left(const struct weighing *g, const float *sums, struct err *e)
     int left = g->l ? (int)lockstep_weighed(g->l, sums)[WORD_LEFT] : 0;
     int there = left > 0 ? (int)lockstep_weighed(g->l, sums)[WORD_THERE] : 0;
     if (there == 0) {
+        if (left > 0 && g->anew && !g->left) {
+            lockstep_tell_anew(g->l);
+        }
         return left > 0 ? WEIGHING_ALL_LEFT : WEIGHING_GOES_ON;
     }
     const struct left l = {left, there, lockstep_weighed(g->l, sums)[WORD_WHO], g->left};

@@ -24,6 +24,7 @@ struct weighing {             /* of one sum of gradients */
                                  and nothing below does anything */
     int64_t step;             /* before which programs may have left */
     bool left;                /* this rank's program has left in place of it */
+    bool equal, anew;         /* all ranks make each step together; dev_result.anew here */
 };
 
 /* Writes this rank's words of the sum over w. */
@@ -32,7 +33,7 @@ void weighing_begin(struct weighing *g, const struct work *w, float *words);
 void weighing_leave(struct weighing *g, const struct dev_result *r, float *words);
 enum weighing_outcome { WEIGHING_GOES_ON, WEIGHING_ALL_LEFT /* there is no step */ };
 /* enum weighing_outcome; an error, as lockstep_say_left's, if some programs have left and others
- * not. */
+ * not. With `equal` those that were started again have all left where the others have. */
 int weighing_left(const struct weighing *g, const float *sums, struct err *e);
 /* For gradients_set_judge: ctx is a struct weighing with l. */
 bool weighing_judge(void *ctx, const float *sums, double *scale);

@@ -15,6 +15,7 @@ int step_sum_open(struct step_sum *s, struct lockstep *l, struct err *e)
     }
     if (env->weighed) {
         s->weighing.l = l;
+        s->weighing.equal = true;
         gradients_set_judge(s->gradients, weighing_judge, &s->weighing);
     }
     if (env->resume && env->comm->workers > 1) {
