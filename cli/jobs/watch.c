@@ -12,8 +12,7 @@
 #include "common/clock.h"
 #include "common/json/jsonx.h"
 
-enum { RETRIES = 40 };
-static const double period = 0.5;
+static const double period = 0.5, patience = 120; /* seconds; with a service that is away */
 
 static const char *state_of(const json_t *job)
 {
@@ -89,21 +88,44 @@ static int result(struct session *s, struct view *v, const json_t *job)
     return STATUS_FAILED;
 }
 
+bool watch_waits(const struct session *s, double *away)
+{
+    double now = clock_now();
+    if (s->err.code != ERR_UNAVAILABLE || (*away > 0 && now - *away > patience)) {
+        return false;
+    }
+    if (*away == 0) {
+        *away = now;
+        fprintf(stderr, "%sthe service does not answer: waiting up to %.0f s for it\n",
+                terminal_draws(stderr) ? "\r\033[K" : "", patience);
+    }
+    return true;
+}
+
+void watch_has_answer(struct session *s, double *away)
+{
+    if (*away > 0) {
+        fprintf(stderr, "the service is there again\n");
+    }
+    *away = 0;
+    err_clear(&s->err);
+}
+
 int watch_job(struct session *s, const char *id, const struct watch *how)
 {
     struct view v = {.out = how->out, .nodes = how->nodes, .tenth = -1};
     char path[256];
-    int failures = 0, status = job_path(s, id, "", path);
+    double away = 0;
+    int status = job_path(s, id, "", path);
     v.terminal = terminal_draws(how->out);
     for (bool ended = status < 0; !ended; clock_sleep(ended ? 0 : period)) {
         terminal_end_unread(how->out);
         json_t *job = session_ask(s, "GET", path, NULL);
-        if (!job && (s->err.code != ERR_UNAVAILABLE || ++failures > RETRIES)) {
-            return -(int)s->err.code; /* a service that is restarted comes back */
+        if (!job && !watch_waits(s, &away)) {
+            return -(int)s->err.code;
         }
         if (job) {
-            failures = 0;
-            err_clear(&s->err);
+            watch_has_answer(s, &away);
         }
         if (how->seen && (status = how->seen(how->ctx, job)) < 0) {
             ended = true;

@@ -15,7 +15,14 @@ struct watch {
     void *ctx;
 };
 
-/* Shows a job until it ends. Its exit status (status.h), or negative: s->err says what is wrong. */
+/* A request has failed with s->err. True: the service may come back, and the caller asks again; the
+ * first time this is told on stderr. False: it is another error, or the service was away for too
+ * long. *away: 0 before the first call. */
+bool watch_waits(const struct session *s, double *away);
+/* A request was answered: tells that, if the service was away, and clears s->err. */
+void watch_has_answer(struct session *s, double *away);
+/* Shows a job until it ends; a service that is restarted is waited for. Its exit status (status.h),
+ * or negative: s->err says what is wrong. */
 int watch_job(struct session *s, const char *id, const struct watch *how);
 /* As `evenstep watch` does it: on stdout, with the bars of nodes; with --json progress goes to
  * stderr and the job's document, once it has ended, to stdout. */

@@ -120,8 +120,12 @@ static int obey_signals(struct follow *f)
     char path[256];
     struct session *s = f->session;
     if (follow_hurries()) {
-        return err_set(&s->err, ERR_CANCELLED,
-                       "the end of job %.64s was not waited for; it is being cancelled", f->id);
+        return f->cancelled
+                   ? err_set(&s->err, ERR_CANCELLED,
+                             "the end of job %.64s was not waited for; it is being cancelled",
+                             f->id)
+                   : err_set(&s->err, ERR_UNAVAILABLE,
+                             "job %.64s goes on: the service does not answer", f->id);
     }
     if (signals == 0 || f->cancelled) {
         return 0;
@@ -154,6 +158,22 @@ static int seen(void *ctx, const json_t *job)
     return obey_signals(f);
 }
 
+/* The service is away, and what becomes of the job is not known here. */
+static void tell_lost(const struct follow *f)
+{
+    if (first_signal && !f->cancelled) {
+        err_hint(&f->session->err,
+                 "the job was not told to end: `evenstep cancel %.64s` does that once the service "
+                 "is there",
+                 f->id);
+    } else {
+        err_hint(&f->session->err,
+                 "the job goes on without this command: `evenstep watch %.64s` follows it, "
+                 "`evenstep download %.64s` brings its results",
+                 f->id, f->id);
+    }
+}
+
 int follow_job(struct session *s, const char *id, char state[32])
 {
     struct follow f = {.session = s, .id = id, .state = state, .terminal = terminal_draws(stderr)};
@@ -163,6 +183,9 @@ int follow_job(struct session *s, const char *id, char state[32])
         buf_init(&f.tails[i].rest, REST_BYTES);
     }
     int status = watch_job(s, id, &how);
+    if (status == -ERR_UNAVAILABLE) {
+        tell_lost(&f);
+    }
     for (int i = 0; i < RANKS_MOST; i++) {
         buf_release(&f.tails[i].rest);
     }

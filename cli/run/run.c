@@ -13,12 +13,14 @@
 
 #include "cli/commands.h"
 #include "cli/jobs/fetch.h"
+#include "cli/jobs/watch.h"
 #include "cli/run/follow.h"
 #include "cli/run/pack.h"
 #include "cli/run/refusals.h"
 #include "cli/run/private.h"
 #include "cli/run/spec.h"
 #include "cli/session.h"
+#include "common/clock.h"
 #include "common/process/proc.h"
 #include "job/spec/spec.h"
 
@@ -250,6 +252,23 @@ static enum status prepare(struct run *r, const char *file)
     return STATUS_DONE;
 }
 
+/* How many artifacts came; a service that is away for a moment is waited for. */
+static int fetch(struct run *r, const char *output)
+{
+    double away = 0;
+    int n;
+    while ((n = fetch_all(&r->session, r->id, output, NULL)) < 0 && !follow_hurries() &&
+           watch_waits(&r->session, &away)) {
+        clock_sleep(0.5);
+        err_clear(err_of(r));
+    }
+    if (n >= 0) {
+        watch_has_answer(&r->session, &away);
+        fprintf(stderr, "%d artifacts in %s\n", n, output);
+    }
+    return n;
+}
+
 static enum status follow(struct run *r)
 {
     const char *output = opt_string(r->session.options, "output");
@@ -262,10 +281,8 @@ static enum status follow(struct run *r)
     }
     if (output && status >= 0) { /* what a failed job wrote is wanted too */
         struct err failed = *err_of(r);
-        fetched = fetch_all(&r->session, r->id, output, NULL);
-        if (fetched >= 0) {
-            fprintf(stderr, "%d artifacts in %s\n", fetched, output);
-        }
+        err_clear(err_of(r));
+        fetched = fetch(r, output);
         *err_of(r) = failed.code ? failed : *err_of(r);
     }
     if (follow_signal() && !succeeded) {
@@ -290,6 +307,9 @@ static enum status run(struct run *r, const char *file)
         return not_served(r);
     }
     tell_page(r);
+    if (opt_flag(r->session.options, "detach")) {
+        fprintf(stderr, "to follow it: evenstep watch %s\n", r->id);
+    }
     status = opt_flag(r->session.options, "detach") ? STATUS_DONE : follow(r);
     if (r->session.json) {
         print_document(r);

@@ -11,7 +11,8 @@ import sys
 import pytest
 
 from command import EVENSTEP, ended, finish, id_of, program, run, start, started  # noqa: F401
-from service import BUILD, Service, proc_file, processes_of, program_of, until
+from service import (BUILD, Service, free_port, proc_file, processes_of, program_of,
+                     until)
 
 # an epoch is long, too: each one is evaluated and kept
 LONG = ["--epochs", "1000000", "--samples", "64000"]
@@ -198,6 +199,55 @@ def test_ctrl_c_cancels_the_job(service, program):
     assert status == 130 and "cancelling the job" in err
     assert service.job(id)["state"] == "cancelled"
     until("no process is left", lambda: not processes_of(id))
+
+
+@pytest.fixture
+def leaving():
+    """A service that may stop and come back at its address."""
+    with Service(options=["--allow-programs", "--listen", f"127.0.0.1:{free_port()}"]) as s:
+        yield s
+
+
+def away(service, process, ends):
+    """The service ends like that, and the command has noticed."""
+    id = process.stdout.readline().strip()
+    service.steps(id, 5)
+    ends()
+    for line in process.stderr:
+        if "the service does not answer" in line:
+            return id
+    raise AssertionError("the command has ended")
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_service_that_comes_back_is_followed_again(leaving, program, tmp_path, how):
+    process = start("--workers", "2", "--output", tmp_path / "results", program / "counting.py",
+                    "--epochs", "3", "--samples", "2000", "--pause", "0.02", service=leaving)
+    away(leaving, process, getattr(leaving, how))
+    leaving.start()
+    _, err, status = finish(process)
+    assert status == 0 and "the service is there again" in err, err
+    assert (tmp_path / "results/model.safetensors").stat().st_size > 0
+
+
+def test_ctrl_c_reaches_a_service_that_comes_back(leaving, program):
+    process = start("--workers", "2", program / "counting.py", *LONG, service=leaving)
+    id = away(leaving, process, leaving.stop)
+    process.send_signal(signal.SIGINT)
+    until("it is told", lambda: "once more" in process.stderr.readline())
+    leaving.start()
+    _, err, status = finish(process)
+    assert status == 130 and leaving.job(id)["state"] == "cancelled", err
+
+
+def test_ctrl_c_twice_says_that_a_service_that_is_away_was_not_told(leaving, program):
+    process = start("--workers", "2", program / "counting.py", *LONG, service=leaving)
+    id = away(leaving, process, leaving.stop)
+    process.send_signal(signal.SIGINT)
+    until("it is told", lambda: "once more" in process.stderr.readline())
+    process.send_signal(signal.SIGINT)
+    _, err, status = finish(process)
+    assert status == 130 and f"evenstep cancel {id}" in err and "is being cancelled" not in err
 
 
 def test_a_job_that_another_cancels_ends_with_a_status_of_its_own(service, program):
