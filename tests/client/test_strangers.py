@@ -25,6 +25,7 @@ PROGRAMS = {
     "chosen_mean": (32, 2e-5),
     "class_weights": (32, 2e-5),
     "closure_step": (32, 2e-5),
+    "dqn": (32, 2e-5),
     "early_stopping": (96, 2e-6),
     "forward_forward": (32, 2e-5),
     "fractional_schedule": (32, 2e-5),
@@ -45,6 +46,7 @@ PROGRAMS = {
     "steps": (16, 5e-6),
     "steps_next": (16, 2e-5),
     "steps_not_epochs": (32, 2e-5),
+    "tbptt": (32, 2e-5),
     "tied_lm": (32, 2e-5),
     "trainer": (96, 2e-5),
     "transfer": (96, 2e-5),
@@ -55,6 +57,8 @@ PROGRAMS = {
 SAMPLES = {"mnist_argparse": 192, "look_first": 64, "steps_next": 48}  # of an epoch
 # of a server's slices none has the rows of the one before
 KEEPS_ROWS = {"word_lm"}
+# the server's rule of plain SGD has a step's first pass already
+STEPS_WITHIN = {"tbptt"}
 BY_STEPS = {"mingpt", "steps_next", "steps_not_epochs"}
 
 
@@ -82,7 +86,7 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(torch_programs, run_prog
 
 
 # a loop over steps that ends with an epoch ends the run there, and other nodes have fewer steps
-@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - BY_STEPS - KEEPS_ROWS))
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - BY_STEPS - KEEPS_ROWS - STEPS_WITHIN))
 def test_a_server_trains_it(torch_programs, tmp_path, name):
     batch, _ = PROGRAMS[name]
     sizes = [batch * 5 // 8, batch * 3 // 8]
@@ -265,6 +269,26 @@ def test_one_that_fails_within_a_pass_ends_as_the_program_alone(torch_programs, 
                              {"type": "sync"}, variables={"TEST_KILL": "3", "TEST_KILL_IN": how})
     assert 'msg="goes on"' in done.stderr and why in done.stderr
     assert bit_identical(results) and difference(results[0], alone) < PROGRAMS["padded"][1]
+
+
+@pytest.mark.parametrize("at", [5, 9])
+def test_a_target_network_that_prepare_has_comes_back(torch_programs, run_programs, tmp_path, at):
+    """And what it has not is told: a program may keep such a thing beside it."""
+    alone = run_programs(torch_programs, "strangers.run", "dqn").results[0]
+    done, results = on_ranks(torch_programs, "dqn", tmp_path / "sync", [20, 12], {"type": "sync"},
+                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
+    assert "began anew in this process" in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < 2e-5
+
+
+def test_a_state_that_is_carried_from_pass_to_pass_is_told_where_they_are_made_again(
+        torch_programs, tmp_path):
+    """In the second of a batch's three passes, whose first one the new process makes with the
+    parameters of now."""
+    done, results = on_ranks(torch_programs, "tbptt", tmp_path / "sync", [20, 12],
+                             {"type": "sync"},
+                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+    assert bit_identical(results) and "goes through passes of this step again" in done.stderr
 
 
 def test_one_that_has_added_a_group_since_comes_back_with_it(torch_programs, run_programs,

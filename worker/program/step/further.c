@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "common/log.h"
 #include "worker/program/step/pass.h"
 
 /* Until its GRADIENTS. */
@@ -92,6 +93,10 @@ static int hear_pass(struct program_engine *g, bool further, struct pass *pass,
 int further_rejoin(struct program_engine *g, struct work *w, struct err *e)
 {
     int rc;
+    log_warn("program",
+             "goes through passes of this step again, with the parameters of now: a state that it "
+             "carries from one pass to the next is theirs",
+             "step=%lld passes=%d", (long long)g->answered, g->passes);
     for (int i = 0;; i++) {
         struct pass pass = {.weight = -1};
         struct wire_message m;

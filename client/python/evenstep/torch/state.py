@@ -106,12 +106,22 @@ class State:
         if own is not None:
             self.place.load(own)
         self.begin_phase(optimizers, schedulers, others, own)
+        self.tell_what_is_not_restored()
 
     def _kept(self):
         """What the rank kept, or None."""
         if not self.run.state:
             return None
         return torch.load(io.BytesIO(self.run.state), map_location="cpu", weights_only=False)
+
+    def tell_what_is_not_restored(self):
+        if self.run.lacks and self.phase == 0:
+            self.run.say(
+                "this program was started again. What it keeps beside the objects that prepare() "
+                "was given (a target network, an average of the weights, the best figure so far) "
+                "began anew in this process: prepare() takes modules, and objects with a "
+                "state_dict(), too"
+            )
 
     def begin_phase(self, optimizers, schedulers, others, own=None):
         """`others` come back at once, since a loop may begin with what they say; and once more
