@@ -204,8 +204,8 @@ check-chaos: all $(CHAOS_CLIENT) ## drawn faults on real processes (SEED=1 FAULT
 # Suites under sanitizers, each in a build folder of its own; what any process reports is a failure
 # (tests/sanitizer/options.c)
 ASAN_SUITES ?= unit kernels mpi simulator integration survival browser cluster
-TSAN_SUITES ?= unit mpi integration/test_job.py survival/test_recovery.py integration/test_agent.py \
-               browser/test_live.py
+TSAN_SUITES ?= unit mpi integration/test_job.py integration/test_agent.py \
+               survival/test_recovery.py browser/test_live.py
 .PHONY: check-asan check-tsan
 check-asan: ## ASAN_SUITES with AddressSanitizer and UBSan, leaks too (docs/testing.md)
 	@+$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined OPT=-O1 CUDA=0 \
