@@ -309,6 +309,9 @@ static int check_memory(struct simulation *s, const struct opt_values *v, struct
                                                : (double)s->dev->ops->memory_bytes(s->dev);
     int rc = first ? assign_first(first, &s->spec.batching, s->spec.workers, NULL, 4, e)
                    : err_set(e, ERR_MEMORY, "cannot count memory: it ran out");
+    for (int i = 0; known && rc >= 0 && i < s->spec.workers; i++) {
+        first->sizes[i] = assign_slice(&s->spec, first->sizes[i], told.train.samples);
+    }
     if (rc >= 0) {
         memory_count(need, &s->spec, first->sizes, known ? &told : NULL,
                      s->dev ? pool_threads(s->dev) : 1);

@@ -74,9 +74,11 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
                          .n = (double)net->n_params,
                          .stats = (double)net->n_stat_floats};
     int largest = 1;
+    double samples = 0;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < spec->workers; i++) {
         largest = sizes[i] > largest ? sizes[i] : largest;
+        samples += sizes[i];
     }
     /* every replica has it, wherever the update is made */
     c.optim = (double)dev_optim_floats(net, &spec->optimizer);
@@ -85,7 +87,7 @@ void memory_count(struct memory_need *out, const struct jobspec *spec, const int
     add_nodes(&c, "optimizer state", c.optim);
     add_nodes(&c, "running statistics", c.stats);
     add_nodes(&c, "decay masks", c.n / sizeof(float));
-    add(&c, "minibatches", (double)shape_count(&net->input), spec->batching.global_batch);
+    add(&c, "minibatches", (double)shape_count(&net->input), samples);
     out->node_bytes += (double)shape_count(&net->input) * sizeof(float) * largest;
     add_strategy(&c, spec);
     add(&c, "start and states to be written", c.n + c.optim + c.stats, 2);

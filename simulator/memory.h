@@ -20,8 +20,8 @@ struct memory_need {
                           server's not included */
 };
 
-/* sizes: [spec->workers] first minibatches. data: from dataset_peek(); NULL: none is held. threads:
- * gradients at a time. */
+/* sizes: [spec->workers] samples of a step, with the first minibatches. data: from dataset_peek();
+ * NULL: none is held. threads: gradients at a time. */
 void memory_count(struct memory_need *out, const struct jobspec *spec, const int *sizes,
                   const struct dataset *data, int threads);
 /* 0 if need->bytes is at most `there` bytes; else an error that names every block of 1 % or

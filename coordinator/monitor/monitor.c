@@ -106,6 +106,7 @@ static int publish(struct monitor *m, double now, struct err *e)
                                   .orders = &m->orders,
                                   .results = &m->results,
                                   .program = m->program.global_batch > 0 ? &m->program : NULL,
+                                  .training_samples = m->training_samples,
                                   .planned = monitor_planned_samples(m),
                                   .rows_missing = history_missing(m->feed.history)};
     return publisher_tick(&m->publisher, &view, now, e);

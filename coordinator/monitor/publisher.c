@@ -72,9 +72,12 @@ static double epochs_of(const struct publisher_view *v)
     return v->program ? v->program->epochs : v->spec->epochs_open ? 0 : v->spec->epochs;
 }
 
-static int batch_of(const struct publisher_view *v)
+/* Samples of a step: no more than there are. */
+static int64_t batch_of(const struct publisher_view *v)
 {
-    return v->program ? v->program->global_batch : v->spec->batching.global_batch;
+    int64_t asked = v->program ? v->program->global_batch : v->spec->batching.global_batch,
+            there = v->program ? 0 : v->training_samples;
+    return there > 0 && there < asked ? there : asked;
 }
 
 /* Where a job that succeeded ended: after its epochs, where its program stopped, or at the

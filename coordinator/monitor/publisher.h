@@ -24,6 +24,7 @@ struct publisher_view {
     const struct results *results;
     const struct joined *program; /* that has joined; NULL: none */
     int64_t planned;              /* samples of the whole job; 0: not known */
+    int64_t training_samples;     /* of the data set; 0: not known */
     int64_t rows_missing;         /* of the history */
 };
 int publisher_tick(struct publisher *p, const struct publisher_view *v, double now, struct err *e);

@@ -134,6 +134,17 @@ static void warn_overlong(json_t *warnings, const struct placement *p,
     }
 }
 
+/* A global batch above the training set is never full: what a step takes is less than was asked. */
+static void warn_never_full(json_t *warnings, const struct jobspec *spec, int64_t samples)
+{
+    if (samples > 0 && spec->batching.global_batch > samples) {
+        json_array_append_new(
+            warnings, json_sprintf("the training set has %lld samples; a step takes at most %lld "
+                                   "(/batching/global_batch)",
+                                   (long long)samples, (long long)samples));
+    }
+}
+
 /* First minibatches on these nodes, with the profiles of earlier jobs. */
 static json_t *nodes_json(struct store *store, const struct jobspec *spec,
                           const struct placement *p, const struct checked *checked,
@@ -150,9 +161,11 @@ static json_t *nodes_json(struct store *store, const struct jobspec *spec,
     for (int i = 0; first && i < p->count; i++) {
         json_t *memory =
             i < checked->workers ? json_integer((json_int_t)checked->memory_bytes[i]) : json_null();
-        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node",
-                                             p->nodes[i].name, "device", p->nodes[i].device,
-                                             "batch", first->sizes[i], "memory_bytes", memory));
+        json_array_append_new(out,
+                              json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node",
+                                        p->nodes[i].name, "device", p->nodes[i].device, "batch",
+                                        assign_slice(spec, first->sizes[i], checked->samples),
+                                        "memory_bytes", memory));
     }
     profiles_free(profiles, p->count);
     free(first);
@@ -231,6 +244,7 @@ static json_t *place_job(const struct dryrun *d, struct store *store, const stru
         json_array_append_new(warnings, json_string("minibatches are shared out once the program "
                                                     "has told the batch of its loader"));
     }
+    warn_never_full(warnings, spec, checked->samples);
     if (placement_find(&all, &ask)) {
         placed = nodes_json(store, spec, &all, checked, problems);
         warn_overlong(warnings, &all, checked);
@@ -252,11 +266,11 @@ static json_t *place_job(const struct dryrun *d, struct store *store, const stru
 }
 
 /* A virtual job takes no node, but this host may have too little memory for it. */
-static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
+static json_t *virtual_plan(const struct dryrun *d, const struct jobspec *spec, int64_t samples,
                             struct jsonx_problems *problems, struct err *e)
 {
     struct checked checked = {0};
-    int rc = d->simulator ? check_spec(d, spec, NULL, true, &checked, e) : 0;
+    int rc = d->simulator ? check_spec(d, spec->json, NULL, true, &checked, e) : 0;
     if (rc >= 0) {
         take_problems(problems, &checked.errors);
     }
@@ -264,7 +278,9 @@ static json_t *virtual_plan(const struct dryrun *d, const json_t *spec,
     if (rc < 0) {
         return NULL;
     }
-    return json_pack("{s:[], s:[], s:s}", "nodes", "warnings", "starts", "now");
+    json_t *warnings = json_array();
+    warn_never_full(warnings, spec, samples);
+    return json_pack("{s:[], s:o, s:s}", "nodes", "warnings", warnings, "starts", "now");
 }
 
 json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_problems *problems,
@@ -298,7 +314,7 @@ json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_p
     }
     take_problems(problems, &checked.errors);
     if (spec->cluster) {
-        plan = virtual_plan(d, json, problems, e);
+        plan = virtual_plan(d, spec, checked.samples, problems, e);
         goto out;
     }
     plan = place_job(d, store, spec, &checked, problems, e);

@@ -207,6 +207,16 @@ static bool split_by_profiles(const struct batching_spec *b, int workers,
     return out->predicted_seconds >= 0;
 }
 
+int assign_slice(const struct jobspec *spec, int size, int64_t samples)
+{
+    int64_t B = spec->batching.global_batch;
+    if (samples <= 0 || B <= samples) {
+        return size;
+    }
+    int64_t share = jobspec_uses_server(spec) ? samples : (size * samples + B - 1) / B;
+    return share < size ? (int)share : size;
+}
+
 int assign_first(struct assignment *out, const struct batching_spec *b, int workers,
                  const struct profile *const *profiles, int quantum, struct err *e)
 {

@@ -27,6 +27,10 @@ struct assignment {
  * CPUs, 8 on GPUs). */
 int assign_first(struct assignment *out, const struct batching_spec *b, int workers,
                  const struct profile *const *profiles, int quantum, struct err *e);
+/* The most samples that a worker with a minibatch of `size` gets in one step, where the training
+ * set has so many samples (0: not known). A global batch above them is never full: workers that
+ * step together share the set as they would share the batch; of a server, each gets at most all. */
+int assign_slice(const struct jobspec *spec, int size, int64_t samples);
 /* The largest minibatch of a node, by its memory and by the job; 0: there is no limit. The profile
  * may be NULL. */
 int assign_limit(const struct batching_spec *b, const struct profile *p);

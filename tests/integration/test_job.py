@@ -212,3 +212,26 @@ def test_a_dry_run_queues_nothing(service):
         22, 21, 21]
     assert all(n["memory_bytes"] > 0 for n in answer.json()["nodes"])
     assert len(service.get("jobs").json()["jobs"]) == before
+
+
+@pytest.mark.parametrize("strategy", ["sync", "asgd"])
+def test_a_global_batch_above_the_training_set_takes_the_memory_of_what_there_is(
+        service, strategy):
+    """A step has at most the 2,560 samples that there are: with `sync` two workers share them, a
+    server gives one worker after the other all of them."""
+    each = 1280 if strategy == "sync" else 2560
+    job = spec(strategy={"type": strategy}, epochs=1,
+               batching={"global_batch": 10_000_000, "policy": "dynamic"})
+    plan = service.post("jobs?dryRun=true", job).json()
+    assert [n["batch"] for n in plan["nodes"]] == [each, each]
+    assert all(0 < n["memory_bytes"] < 100e6 for n in plan["nodes"])
+    assert plan["warnings"] == ["the training set has 2560 samples; a step takes at most 2560 "
+                                "(/batching/global_batch)"]
+    done = service.wait(service.submit(job), "succeeded")
+    assert done["progress"]["samples"] == 2560 and done["attempt"] == 1
+    assert done["metrics"]["step_seconds"] < 60, "of the samples that a step has"
+
+
+def test_a_global_batch_within_the_training_set_is_no_warning(service):
+    plan = service.post("jobs?dryRun=true", spec(batching={"global_batch": 2560})).json()
+    assert plan["warnings"] == []

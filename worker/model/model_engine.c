@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "job/minibatch/assign.h"
 #include "worker/data/loader.h"
 #include "worker/model/model.h"
 
@@ -77,6 +78,13 @@ static int time_steps(struct network_engine *g, int batch, double *seconds, stru
     return rc < 0 ? rc : 0;
 }
 
+/* What a program for a minibatch of `batch` has to hold: no more than a step brings. */
+static int room_for(const struct network_engine *g, int batch)
+{
+    const struct trainer_env *env = g->base.env;
+    return assign_slice(env->spec, batch > 0 ? batch : 1, env->data->train.samples);
+}
+
 /* The largest minibatch, for the balancer; 0: there is room for any. */
 static int limit_of(struct network_engine *g)
 {
@@ -89,10 +97,9 @@ static int limit_of(struct network_engine *g)
 static int calibrate(struct network_engine *g, const struct run_state *from, struct err *e)
 {
     const struct trainer_env *env = g->base.env;
-    int high = env->first_sizes[env->comm->rank], low = high / 2, rc;
+    int high = room_for(g, env->first_sizes[env->comm->rank]), low = high / 2, rc;
     double t_low = 0, t_high = 0;
     struct profile p;
-    high = high < 1 ? 1 : high;
     low = low < 1 ? 1 : low;
     if ((rc = time_steps(g, low, &t_low, e)) < 0 || (rc = time_steps(g, high, &t_high, e)) < 0) {
         return err_prefix(e, "cannot calibrate the node");
@@ -150,8 +157,7 @@ static int prepare(struct engine *base, const struct run_state *from, struct err
     struct network_engine *g = (struct network_engine *)base;
     struct trainer_env *env = base->env;
     const struct jobspec *spec = env->spec;
-    int first = env->first_sizes[env->comm->rank], rc;
-    first = first > 0 ? first : 1;
+    int first = room_for(g, env->first_sizes[env->comm->rank]), rc;
     if ((rc = dataset_check(env->data, &spec->data, &spec->network, e)) < 0 ||
         (rc = prepare_model(g, from, e)) < 0 ||
         (rc = loader_start(&g->loader, env->data, &spec->data, spec->seed, first,
@@ -177,7 +183,8 @@ static int prepare(struct engine *base, const struct run_state *from, struct err
 
 static bool ready(struct engine *base, int batch)
 {
-    return model_ready(&((struct network_engine *)base)->model, batch);
+    struct network_engine *g = (struct network_engine *)base;
+    return model_ready(&g->model, batch > 0 ? room_for(g, batch) : batch);
 }
 
 /* A minibatch turned out not to fit: the balancer must know, or it waits for it for ever. */
@@ -209,13 +216,15 @@ static int load(struct engine *base, const struct work *w, struct err *e)
     if (rc < 0) {
         return rc;
     }
-    if (!(g->program = model_program(&g->model, w->batch > 0 ? w->batch : 1, e))) {
+    int room = room_for(g, w->batch);
+    room = room < w->slice.count ? (int)w->slice.count : room;
+    if (!(g->program = model_program(&g->model, room, e))) {
         return -(int)e->code;
     }
     const struct dev_program_head *head = (const struct dev_program_head *)g->program;
     base->buckets = head->buckets;
     base->n_buckets = head->n_buckets;
-    model_ready(&g->model, w->next_batch);
+    model_ready(&g->model, w->next_batch > 0 ? room_for(g, w->next_batch) : 0);
     tell_limit(g);
     tell_tuning(g);
     return 0;

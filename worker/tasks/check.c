@@ -127,8 +127,9 @@ static void check_batching(const struct jobspec *spec, struct checked *out)
     } else {
         out->workers = spec->workers;
         for (int i = 0; i < spec->workers; i++) {
+            int most = assign_slice(spec, first->sizes[i], out->samples);
             out->memory_bytes[i] =
-                (int64_t)dev_memory_needed(&spec->network, &spec->optimizer, first->sizes[i]);
+                (int64_t)dev_memory_needed(&spec->network, &spec->optimizer, most);
         }
     }
     free(first);

@@ -332,6 +332,22 @@ static void nodes_that_were_not_measured_share_equally_within_the_memory_that_is
     assert_sizes(&a, (int[]){25, 25, 25, 25}, 4);
 }
 
+static void a_slice_is_at_most_the_training_set(void **state)
+{
+    static struct jobspec spec;
+    spec.batching = *policy(BATCH_EQUAL, 10000000);
+    spec.strategy.type = CAT_STRATEGY_SYNC;
+    assert_int_equal(assign_slice(&spec, 5000000, 0), 5000000); /* the set is not known */
+    assert_int_equal(assign_slice(&spec, 5000000, 2000), 1000); /* shared by two */
+    assert_int_equal(assign_slice(&spec, 7500000, 2001), 1501); /* rounded up */
+    assert_int_equal(assign_slice(&spec, 1, 2000), 1);
+    assert_int_equal(assign_slice(&spec, 1 << 24, INT64_C(1) << 40), 1 << 24);
+    spec.strategy.type = CAT_STRATEGY_ASGD;
+    assert_int_equal(assign_slice(&spec, 5000000, 2000), 2000); /* of a server, each by itself */
+    spec.batching.global_batch = 64;
+    assert_int_equal(assign_slice(&spec, 32, 64), 32);
+}
+
 static void a_batch_that_cannot_be_shared_out_is_an_error(void **state)
 {
     struct assignment a;
@@ -408,6 +424,7 @@ int main(void)
         cmocka_unit_test(weights_of_any_magnitude_sum_to_the_global_batch),
         cmocka_unit_test(
             nodes_that_were_not_measured_share_equally_within_the_memory_that_is_known),
+        cmocka_unit_test(a_slice_is_at_most_the_training_set),
         cmocka_unit_test(a_batch_that_cannot_be_shared_out_is_an_error),
         cmocka_unit_test(static_minibatches_for_another_number_of_workers_are_refused),
         cmocka_unit_test(dynamic_starts_from_profiles_where_every_worker_has_one),

@@ -152,7 +152,7 @@ export class FitFigure {
       const taken = l.a > 0 ? 'about ' + three(l.a * 1000) : 'not known';
       const fixed = l.guessed ? taken : between(l.a, l.aWithin);
       const error = known(l.error) ? '±' + (100 * l.error).toFixed(1) + NARROW + '%' : '';
-      sayAll(row.cells, [fixed, between(l.k, l.kWithin), error, String(l.batch)]);
+      sayAll(row.cells, [fixed, between(l.k, l.kWithin), error, whole(l.batch)]);
     });
   }
 }

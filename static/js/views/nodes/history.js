@@ -1,7 +1,7 @@
 /* The history of the chosen node: the jobs that it took part in, the newest first, and its speed
    in each. */
 import {h, keyed, say} from '../../dom.js';
-import {seconds, three, when} from '../../format.js';
+import {seconds, three, when, whole} from '../../format.js';
 import {perSample} from '../../measures.js';
 import {pill} from '../../states.js';
 import {numeric, scroller, table} from '../../widgets.js';
@@ -47,7 +47,7 @@ export class NodeHistory {
     const w = job.workers?.find((worker) => worker.node === name);
     const each = w ? perSample(w) : NaN;
     const figures = [
-      w ? String(w.batch) : 'none', seconds(each),
+      w ? whole(w.batch) : 'none', seconds(each),
       w && w.samples_per_second > 0 ? three(w.samples_per_second) : 'none', when(job.started)
     ];
     return h('tr', null, h('td', null, pill(job.state)),

@@ -5,7 +5,7 @@ import {get, job as jobPath, post} from '../../../api.js';
 import {cloneWith} from '../../../clone.js';
 import {fill, h, say} from '../../../dom.js';
 import {FinishBar, placeLine} from '../../../figures.js';
-import {known, seconds, sentence} from '../../../format.js';
+import {known, seconds, sentence, whole} from '../../../format.js';
 import {icon} from '../../../icons.js';
 import {stepTimes} from '../../../measures.js';
 import {whatIf} from '../../../sentences/whatif.js';
@@ -263,7 +263,7 @@ export class WhatIf {
       return h('tr', {data: {node: w.node}}, h('td', null, this.view.key.label(w.node)),
           h('td', {class: 'num'},
               known(from) && from !== w.batch && h('span', {class: 'quiet', text: from + ' → '}),
-              h('b', {class: 'strong', text: String(w.batch)})),
+              h('b', {class: 'strong', text: whole(w.batch)})),
           h('td', {class: 'fin-cell'}, bar.node));
     }));
   }
