@@ -180,6 +180,10 @@ int command_logs(struct session *s)
     snprintf(l.path, sizeof l.path, "%s/logs%s", l.job, query);
     buf_init(&l.rest, LINE_BYTES);
     rc = opt_flag(o, "follow") ? follow(&l) : read_on(&l, true);
+    if (rc >= 0 && l.read == 0 && !s->json) {
+        fprintf(stderr, "this log is empty%s\n",
+                query[0] ? "" : "; --rank N and --all show those of the ranks");
+    }
     buf_release(&l.rest);
     return rc;
 }

@@ -1,10 +1,11 @@
 /* Pages of the manual: see roff.h. */
 #include "common/text/roff.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINE = 60 };
+enum { LINE = 76 };
 
 /* Bytes of the UTF-8 character at p, and its code point. */
 static size_t decode(const unsigned char *p, uint32_t *code)
@@ -17,26 +18,44 @@ static size_t decode(const unsigned char *p, uint32_t *code)
     return n;
 }
 
+/* One character as roff writes it; `first`: of a line. Returns its bytes. */
+static size_t spell(uint32_t code, bool first, char out[16])
+{
+    if (code >= 0x80) {
+        return (size_t)snprintf(out, 16, "\\[u%04X]", (unsigned)code);
+    }
+    const char *other = code == '\\'           ? "\\e"
+                        : code == '-'          ? "\\-"
+                        : code == '\''         ? "\\(aq"
+                        : code == '.' && first ? "\\&."
+                                               : NULL;
+    return (size_t)(other ? snprintf(out, 16, "%s", other) : snprintf(out, 16, "%c", (char)code));
+}
+
+/* Bytes that the word at p takes in the page. */
+static size_t word_bytes(const unsigned char *p)
+{
+    char spelled[16];
+    size_t n = 0;
+    for (uint32_t code; *p && *p != ' '; n += spell(code, false, spelled)) {
+        p += decode(p, &code);
+    }
+    return n;
+}
+
 void roff_text(const char *text, FILE *out)
 {
-    const unsigned char *p = (const unsigned char *)text, *line = p;
-    for (uint32_t code; *p; p += decode(p, &code)) {
-        decode(p, &code);
-        if (code == ' ' && p - line > LINE) {
+    const unsigned char *p = (const unsigned char *)text;
+    char spelled[16];
+    size_t column = 0;
+    for (uint32_t code; *p;) {
+        p += decode(p, &code);
+        if (code == ' ' && column > 0 && column + 1 + word_bytes(p) > LINE) {
             fputc('\n', out);
-            line = p + 1;
-        } else if (code >= 0x80) {
-            fprintf(out, "\\[u%04X]", (unsigned)code);
-        } else if (code == '\\') {
-            fputs("\\e", out);
-        } else if (code == '-') {
-            fputs("\\-", out);
-        } else if (code == '\'') {
-            fputs("\\(aq", out);
-        } else if (code == '.' && p == line) {
-            fputs("\\&.", out);
+            column = 0;
         } else {
-            fputc((int)code, out);
+            column += spell(code, column == 0, spelled);
+            fputs(spelled, out);
         }
     }
 }

@@ -261,19 +261,6 @@ def test_what_a_job_left_is_listed_downloaded_and_deleted(service, done, tmp_pat
     assert service.get("jobs/" + id).status_code == 404
 
 
-def test_logs_are_printed_whole_in_part_and_until_the_job_ends(service, done):
-    whole = run("logs", "level", "--rank", "0", service=service)[0]
-    assert whole.endswith("\n") and "rank=0" in whole
-    lines = [json.loads(line) for line in
-             run("logs", "level", "--rank", "0", "--json", service=service)[0].splitlines()]
-    assert [line["line"] for line in lines] == whole.splitlines() and lines[0]["rank"] == 0
-    id = service.submit(spec(name="told", epochs=2))
-    out, err, status = run("logs", id, "--rank", "1", "-f", service=service)
-    assert (status, err) == (0, "") and service.job(id)["state"] == "succeeded"
-    assert out == run("logs", id, "--rank", "1", service=service)[0] != ""
-    assert run("logs", id, "--rank", "7", service=service)[2] == 6
-
-
 def test_figures_are_tables_and_json(service, done):
     for command in ("series", "steps", "staleness", "assignments", "evaluations", "norms",
                     "confusion"):

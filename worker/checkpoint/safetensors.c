@@ -252,7 +252,9 @@ static int read_header(struct safetensors *s, struct err *e)
     }
     memcpy(&length, s->map, 8);
     if (length > HEAD_MAX || length > s->map_bytes - 8) {
-        return err_set(e, ERR_DATA, "its header should have %llu bytes, the file has %zu",
+        return err_set(e, ERR_DATA,
+                       "it is cut off, or no safetensors file: its header should have %llu bytes, "
+                       "the file has %zu",
                        (unsigned long long)length, s->map_bytes);
     }
     s->data_at = 8 + (size_t)length;

@@ -1,0 +1,40 @@
+"""Logs from the command line: whole, in part, as they grow, and where there is nothing in one."""
+import json
+
+import pytest
+
+from service import Service, spec
+from test_cli import run
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service() as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
+def job(service):
+    id = service.submit(spec(name="level"))
+    service.wait(id, "succeeded")
+    return id
+
+
+def test_logs_are_printed_whole_in_part_and_until_the_job_ends(service, job):
+    whole = run("logs", "level", "--rank", "0", service=service)[0]
+    assert whole.endswith("\n") and "rank=0" in whole
+    lines = [json.loads(line) for line in
+             run("logs", "level", "--rank", "0", "--json", service=service)[0].splitlines()]
+    assert [line["line"] for line in lines] == whole.splitlines() and lines[0]["rank"] == 0
+    id = service.submit(spec(name="told", epochs=2))
+    out, err, status = run("logs", id, "--rank", "1", "-f", service=service)
+    assert (status, err) == (0, "") and service.job(id)["state"] == "succeeded"
+    assert out == run("logs", id, "--rank", "1", service=service)[0] != ""
+    assert run("logs", id, "--rank", "7", service=service)[2] == 6
+
+
+def test_a_log_without_a_line_says_so_and_where_there_are_some(service, job):
+    """mpirun writes nothing about a job that is well."""
+    assert run("logs", job, service=service) == (
+        "", "this log is empty; --rank N and --all show those of the ranks\n", 0)
+    assert run("logs", job, "--json", service=service) == ("", "", 0)
