@@ -2,6 +2,8 @@
    break; where it gives up (the service answered with an error) we open a new stream, which knows
    nothing of what came between, and tell all listeners to read again ("gap"). A page in the
    background for a minute closes its stream, because a browser allows few connections to one host.
+   A service that hangs, or a network that is gone, ends no connection: after a silence the page
+   asks for a sign of life, and without one begins a new stream.
 
    Events on `stream`: those of the service ({job, data} in detail), "gap", and "state" (detail:
    connecting, live, away). */
@@ -16,6 +18,18 @@
 const TYPES =
     ['job', 'live', 'rows', 'evaluation', 'assignment', 'staleness', 'node', 'log', 'deleted'];
 const HIDDEN_MS = 60000;
+const SILENCE_MS = 5000;
+const ANSWER_MS = 4000;
+const WATCH_MS = 500;
+
+/* Whether the service answers in time; any answer is one. */
+async function answers() {
+  const control = new AbortController();
+  const timer = setTimeout(() => control.abort(), ANSWER_MS);
+  return fetch('/healthz', {cache: 'no-store', signal: control.signal})
+      .then(() => true, () => false)
+      .finally(() => clearTimeout(timer));
+}
 
 class Stream extends EventTarget {
   constructor() {
@@ -33,6 +47,10 @@ class Stream extends EventTarget {
     this.asleep = false;
     this.timer = 0;
     this.hiddenTimer = 0;
+    this.watchTimer = 0;
+    /** When the service was heard of the last time; whether it is being asked. */
+    this.heard = 0;
+    this.asking = false;
     /** @type {EventSource | null} */
     this.source = null;
     document.addEventListener('visibilitychange', () => this.onVisibility());
@@ -44,11 +62,14 @@ class Stream extends EventTarget {
   start() {
     this.stopped = false;
     this.open();
+    clearInterval(this.watchTimer);
+    this.watchTimer = window.setInterval(() => this.watch(), WATCH_MS);
   }
 
   stop() {
     this.stopped = true;
     clearTimeout(this.timer);
+    clearInterval(this.watchTimer);
     this.source?.close();
     this.source = null;
   }
@@ -60,6 +81,7 @@ class Stream extends EventTarget {
     this.source = source;
     source.onopen = () => {
       this.tries = 0;
+      this.heard = Date.now();
       if (this.lost) { /* a stream of its own, not resumed */
         this.lost = false;
         this.emit('gap', {});
@@ -76,6 +98,7 @@ class Stream extends EventTarget {
     source.addEventListener('gap', () => this.emit('gap', {}));
     for (const type of TYPES) {
       source.addEventListener(type, (e) => {
+        this.heard = Date.now();
         let body;
         try {
           body = JSON.parse(e.data);
@@ -84,6 +107,26 @@ class Stream extends EventTarget {
         }
         this.emit(type, {job: body.job, data: body.data || {}});
       });
+    }
+  }
+
+  /* Events may be rare, and the browser tells nobody of the comments between them. */
+  async watch() {
+    const quiet = Date.now() - this.heard > SILENCE_MS;
+    if (!quiet || this.asking || this.asleep || document.hidden || this.state !== 'live') {
+      return;
+    }
+    const {source} = this;
+    this.asking = true;
+    const lives = await answers();
+    this.asking = false;
+    if (lives) {
+      this.heard = Date.now();
+    } else if (this.source === source && this.state === 'live' && !this.stopped && !this.asleep) {
+      source?.close();
+      this.lost = true;
+      this.change('away');
+      this.again();
     }
   }
 

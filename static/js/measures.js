@@ -1,6 +1,6 @@
 /* Figures that are computed from a job's numbers: medians, the parts of a step, an equal split,
    the rest of the run. Pure; NaN where something is not known yet. */
-import {duration, known, seconds, whole} from './format.js';
+import {duration, known, plural, seconds, whole} from './format.js';
 import {serviceNow} from './servicetime.js';
 
 /* What differs by less is told once. */
@@ -107,8 +107,10 @@ export function secondsPerVersion({progress, metrics}) {
  * under a server each gradient is an update. NaN where a step is an update.
  * @param {Api.Job} job
  */
-export function globalSteps({progress, spec, program}) {
-  const batch = program?.global_batch || spec?.batching?.global_batch || NaN;
+export function globalSteps({progress, spec, program, assignment}) {
+  /* the service tells what a step has; the spec may ask for more than the training set */
+  const batch =
+      program?.global_batch || assignment?.global_batch || spec?.batching?.global_batch || NaN;
   const steps = Math.ceil((progress?.samples ?? NaN) / batch);
   return progress && steps > 0 && progress.step > 1.2 * steps ? steps : NaN;
 }
@@ -118,6 +120,13 @@ export function globalSteps({progress, spec, program}) {
  * @param {Api.Job} job
  */
 export const isVirtual = (job) => Boolean(job.spec?.cluster);
+
+/**
+ * What a queued job waits for as long as the service has not said why. A virtual one takes no node.
+ * @param {Api.Job} job
+ */
+export const awaited = (job) =>
+    (isVirtual(job) ? 'its turn' : plural(job.spec?.workers || 1, 'free node'));
 
 /**
  * Seconds that a job took by the clock, from its start to its end, pauses included; of a virtual

@@ -6,7 +6,7 @@
    some seconds have passed. Here are jobs that do not train; how those do that train or have
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
 import {bytes, capital, known, loss, percent, plural, three, whole} from './format.js';
-import {tookText} from './measures.js';
+import {awaited, tookText} from './measures.js';
 import {becameNaN, failure} from './sentences/failure.js';
 import {judge} from './sentences/health.js';
 import {counted} from './sentences/words.js';
@@ -102,7 +102,7 @@ function queued(job) {
     return 'The job waits: ' + job.waiting + '.';
   }
   return job.attempt > 0 ? 'The job waits to be started again, from its last checkpoint.'
-                         : 'The job waits for ' + plural(job.spec?.workers || 1, 'free node') + '.';
+                         : 'The job waits for ' + awaited(job) + '.';
 }
 
 /** @param {Api.Job} job */

@@ -1,5 +1,7 @@
 """The service goes away and comes back: the page says so, keeps what it has, and reads what it
 missed."""
+import signal
+
 import pytest
 
 from page import Page
@@ -27,6 +29,20 @@ def test_a_page_outlives_a_restart_of_the_service(driver, fixed):
     page.wait_text("#banner", "Back since")
     fixed.wait(fixed.submit(spec(name="after", epochs=1)), "succeeded")
     page.wait_text("main", "after")
+
+
+def test_a_service_that_hangs_is_away_though_its_connections_stand(driver, fixed):
+    """Its process is stopped: nothing ends, and nothing comes."""
+    page = Page(driver, fixed)
+    page.sign_in()
+    fixed.process.send_signal(signal.SIGSTOP)
+    try:
+        page.wait_text("#banner", "No answer from the service since")
+    finally:
+        fixed.process.send_signal(signal.SIGCONT)
+    page.wait_text("#banner", "Back since")
+    fixed.submit(spec(name="behind the silence", epochs=1))
+    page.wait_text("main", "behind the silence")
 
 
 def block(driver, *urls):

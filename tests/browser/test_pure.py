@@ -136,6 +136,9 @@ def test_on_a_log_axis_logarithms_are_averaged(page):
     ("m.niceRange([1e13, 2000, 1900, 2100], {log: true})[0] < 1900", True),
     ("m.niceRange([...Array(20).fill(0.5), ...Array(80).fill(460), 1e12], {log: true})[0] < 0.5",
      True),
+    ("m.xTicks('step', 0, 1, 8)", [0, 1]),
+    ("m.xTicks('step', 0, 3, 8)", [0, 1, 2, 3]),
+    ("m.xTicks('step', 4.1, 4.9, 2)", [4.5]),
     ("m.xLabel('time', 300, 600)", f"5{NARROW}min"),
 ])
 def test_ticks_and_labels(page, expression, wanted):

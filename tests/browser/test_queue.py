@@ -1,7 +1,10 @@
 """A long queue on the list of jobs: all of it is counted, and what starts first stands first."""
+import json
+
 import pytest
 
 from service import Service, spec
+from test_pure import call
 
 JOBS = 120  # more than were read of a state
 
@@ -21,3 +24,9 @@ def test_all_that_waits_is_counted_and_stands_in_the_order_of_its_start(page, se
     page.wait_text("main", r"\n1\s+wait-0\s")
     page.wait_text("main", f"{JOBS}, the first 100, in the order they start")
     assert "wait-99" in page.text("main") and "wait-100" not in page.text("main")
+
+
+@pytest.mark.parametrize("spec, wanted", [
+    ({"workers": 2}, "2 free nodes"), ({"workers": 1, "cluster": {}}, "its turn")])
+def test_a_virtual_job_waits_for_no_node(page, spec, wanted):
+    assert call(page, "/js/measures.js", f"m.awaited({json.dumps({'spec': spec})})") == wanted

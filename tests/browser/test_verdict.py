@@ -433,6 +433,7 @@ def test_a_version_takes_its_samples_by_the_samples_of_a_second(page, virtual):
     """Sixteen nodes under asgd, 16 × 64 samples a step: a version is 64 samples, 40 ms at 1,600
     samples/s, whatever step_seconds means."""
     document = job(
+        assignment={"version": 1, "global_batch": 1024},
         progress={"epoch": 1, "epochs": 1, "step": 1600, "samples": 102400, "fraction": 1},
         metrics={"samples_per_second": 1600.0, "step_seconds": 0.04 if virtual else 0.64},
     )
@@ -485,3 +486,10 @@ def test_a_run_that_was_too_short_has_reached_nothing(page):
     document = {**at_rate(0.05, 0.085), "progress": {"step": 1, "epoch": 1, "samples": 64}}
     got = verdict(page, document, [2.27], evaluations([0.085]))
     assert got["text"].startswith("The job ended after") and "reached" not in got["text"]
+
+
+def test_a_step_has_what_the_service_says_and_not_more_than_the_training_set(page):
+    job = {"progress": {"step": 2, "samples": 5120}, "assignment": {"global_batch": 2560},
+           "spec": {"strategy": {"type": "sync"}, "batching": {"global_batch": 10**6}}}
+    assert call(page, "/js/measures.js", f"m.globalSteps({json.dumps(job)})") is None, (
+        "each update is a step")

@@ -137,6 +137,7 @@ export class Chart {
       connectSeparatedPoints: true,
       rightGap: this.gap('--ends'),
       animatedZooms: false,
+      pointSize: 2.5, /* of a point that no line leads to, as that of a single step */
       highlightCircleSize: 3,
       drawHighlightPointCallback: this.dotPainter(),
       interactionModel: this.group.interaction(this),

@@ -98,8 +98,12 @@ export function timeTicks(a, b, most = 6) {
  * @param {number} most
  */
 export function xTicks(axis, a, b, most) {
-  return axis === 'time' ? timeTicks(a, b, most)
-                         : linearTicks(a, b, most).filter((v) => Number.isInteger(v) || b - a < 2);
+  if (axis === 'time') {
+    return timeTicks(a, b, most);
+  }
+  const all = linearTicks(a, b, most);
+  const whole = all.filter(Number.isInteger);
+  return whole.length > 1 ? whole : all; /* there is no half a step, unless that is all one sees */
 }
 
 /**

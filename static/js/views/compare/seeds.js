@@ -8,7 +8,10 @@ import {letterOf} from './letters.js';
 import {timeTo} from './model.js';
 
 /** @typedef {import('./model.js').Run} Run */
-/** @typedef {{at: number[], times: number[]}} Group  numbers of its runs, and their times */
+/**
+ * @typedef {{at: number[], times: number[], seeds: Set<number | undefined>}} Group  numbers of
+ * its runs, their times and seeds
+ */
 
 /**
  * Runs of one spec, names and seeds aside.
@@ -20,9 +23,10 @@ export function groupsOf(runs, goal) {
   const groups = new Map();
   runs.forEach((run, i) => {
     const key = withoutSeed(run.job.spec);
-    const group = groups.get(key) || {at: [], times: []};
+    const group = groups.get(key) || {at: [], times: [], seeds: new Set()};
     group.at.push(i);
     group.times.push(timeTo(run, goal));
+    group.seeds.add(run.job.spec?.seed);
     groups.set(key, group);
   });
   return [...groups.values()];
@@ -56,6 +60,13 @@ const who = ({at}) =>
     at.flatMap((run, i) => (i === 0 ? [run] : [i === at.length - 1 ? ' and ' : ', ', run]));
 
 /**
+ * How runs of one spec differ.
+ * @param {Group} group
+ */
+const apartBy = ({seeds}) =>
+    (seeds.size > 1 ? ' differ in their seeds alone: ' : ' have the same settings and seed: ');
+
+/**
  * The sentence where settings ran with several seeds: who is faster by more than seeds make. A
  * number stands for that run; null where each ran once.
  * @param {Run[]} runs
@@ -73,8 +84,7 @@ export function seedWords(runs, goal) {
   if (rest.length === 0) {
     const [least, most] = alike(Math.min(...first.times), Math.max(...first.times));
     return [
-      ...who(first),
-      ' differ in their seeds alone: they reach ' + level + ' in ' + least + ' to ' + most + '.'
+      ...who(first), apartBy(first) + 'they reach ' + level + ' in ' + least + ' to ' + most + '.'
     ];
   }
   const took = (/** @type {Group} */ g) =>
@@ -98,10 +108,10 @@ export function seedNote(runs, goal) {
   if (several.length === 0) {
     return runs.length > 1 ? ' One run each: small differences may be chance.' : '';
   }
-  const told = several.map(({at, times}) => {
+  const told = several.map((group) => {
+    const {at, times} = group;
     const [least, most] = alike(Math.min(...times), Math.max(...times));
-    return ' ' + list(at.map(letterOf)) + ' differ in their seeds alone: ' + least + ' to ' + most +
-        '.';
+    return ' ' + list(at.map(letterOf)) + apartBy(group) + least + ' to ' + most + '.';
   });
   const lead = groups.length > 1
       ? ' The lead of the better settings is ' + (apart ? 'beyond' : 'within') + ' what seeds make.'

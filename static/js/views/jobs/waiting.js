@@ -1,7 +1,7 @@
 /* Waiting jobs in the order they start, with what each waits for. */
 import {h, keyed, refill, say} from '../../dom.js';
-import {plural} from '../../format.js';
 import {icon} from '../../icons.js';
+import {awaited} from '../../measures.js';
 
 import {jobLink, leadsTo, Sheet, strategyLine} from './sheet.js';
 
@@ -23,9 +23,7 @@ function makeRow(job) {
 
 /** @param {Api.Job} job */
 function reason(job) {
-  return job.state === 'paused'
-      ? 'paused'
-      : job.waiting || 'waits for ' + plural(job.spec?.workers || 1, 'free node');
+  return job.state === 'paused' ? 'paused' : job.waiting || 'waits for ' + awaited(job);
 }
 
 /** @implements {Page.Part} */
