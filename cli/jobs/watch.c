@@ -88,26 +88,28 @@ static int result(struct session *s, struct view *v, const json_t *job)
     return STATUS_FAILED;
 }
 
-bool watch_waits(const struct session *s, double *away)
+bool watch_waits(const struct session *s, struct outage *away)
 {
     double now = clock_now();
-    if (s->err.code != ERR_UNAVAILABLE || (*away > 0 && now - *away > patience)) {
+    if (s->err.code != ERR_UNAVAILABLE || (away->since > 0 && now - away->since > patience)) {
         return false;
     }
-    if (*away == 0) {
-        *away = now;
+    if (away->since == 0) {
+        away->since = now;
+    } else if (!away->told) { /* one answer that is missing is nobody's concern */
+        away->told = true;
         fprintf(stderr, "%sthe service does not answer: waiting up to %.0f s for it\n",
                 terminal_draws(stderr) ? "\r\033[K" : "", patience);
     }
     return true;
 }
 
-void watch_has_answer(struct session *s, double *away)
+void watch_has_answer(struct session *s, struct outage *away)
 {
-    if (*away > 0) {
+    if (away->told) {
         fprintf(stderr, "the service is there again\n");
     }
-    *away = 0;
+    *away = (struct outage){0};
     err_clear(&s->err);
 }
 
@@ -115,7 +117,7 @@ int watch_job(struct session *s, const char *id, const struct watch *how)
 {
     struct view v = {.out = how->out, .nodes = how->nodes, .tenth = -1};
     char path[256];
-    double away = 0;
+    struct outage away = {0};
     int status = job_path(s, id, "", path);
     v.terminal = terminal_draws(how->out);
     for (bool ended = status < 0; !ended; clock_sleep(ended ? 0 : period)) {

@@ -15,12 +15,17 @@ struct watch {
     void *ctx;
 };
 
-/* A request has failed with s->err. True: the service may come back, and the caller asks again; the
- * first time this is told on stderr. False: it is another error, or the service was away for too
- * long. *away: 0 before the first call. */
-bool watch_waits(const struct session *s, double *away);
-/* A request was answered: tells that, if the service was away, and clears s->err. */
-void watch_has_answer(struct session *s, double *away);
+/* A service that is away; all zero while it is not. */
+struct outage {
+    double since; /* clock_now() */
+    bool told;
+};
+/* A request has failed with s->err. True: the service may come back, and the caller asks again,
+ * which the second time is told on stderr. False: it is another error, or the service was away for
+ * too long. */
+bool watch_waits(const struct session *s, struct outage *away);
+/* A request was answered: tells that, if the outage was told, and clears s->err. */
+void watch_has_answer(struct session *s, struct outage *away);
 /* Shows a job until it ends; a service that is restarted is waited for. Its exit status (status.h),
  * or negative: s->err says what is wrong. */
 int watch_job(struct session *s, const char *id, const struct watch *how);

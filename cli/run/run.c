@@ -255,7 +255,7 @@ static enum status prepare(struct run *r, const char *file)
 /* How many artifacts came; a service that is away for a moment is waited for. */
 static int fetch(struct run *r, const char *output)
 {
-    double away = 0;
+    struct outage away = {0};
     int n;
     while ((n = fetch_all(&r->session, r->id, output, NULL)) < 0 && !follow_hurries() &&
            watch_waits(&r->session, &away)) {

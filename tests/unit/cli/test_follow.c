@@ -75,6 +75,15 @@ static void watch_waits_for_a_service_that_comes_back_and_for_no_job_that_is_not
     assert_string_equal(ran.err, "");
     service_close(state);
     assert_int_equal(service_open(state), 0);
+    answers(503, "{\"detail\": \"the store is away\"}");
+    answers(503, "{\"detail\": \"the store is away\"}");
+    answers(200, "{\"state\": \"succeeded\"}");
+    run("watch", ID);
+    assert_int_equal(ran.status, 0);
+    assert_said(ran.err, "does not answer");
+    assert_said(ran.err, "there again");
+    service_close(state);
+    assert_int_equal(service_open(state), 0);
     answers(404, "{\"detail\": \"there is no such job\"}");
     run("watch", ID);
     assert_int_equal(ran.status, 6);
