@@ -325,6 +325,18 @@ static bool is_interpreter(const char *file)
            (slash || access(file, F_OK) != 0);
 }
 
+/* "bash", "/bin/sh": as in `bash train.sh`. */
+static bool is_shell(const char *file)
+{
+    static const char *const shells[] = {"sh", "bash", "dash", "zsh"};
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    bool one = false;
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        one = one || strcmp(name, shells[i]) == 0;
+    }
+    return one && (slash || access(file, F_OK) != 0);
+}
+
 /* `python3 FILE` becomes `--python python3 FILE`: *argc and *first count the list that is returned,
  * which the caller frees; NULL: memory ran out. */
 static char **take_interpreter(int *argc, int *first, char **argv)
@@ -332,14 +344,17 @@ static char **take_interpreter(int *argc, int *first, char **argv)
     static char option[] = "--python";
     char **list = calloc((size_t)*argc + 2, sizeof *list);
     bool taken = list && *first + 1 < *argc && is_interpreter(argv[*first]);
-    int n = 0;
+    int n = 0, before = *first - 1;
     for (int i = 0; list && i < *argc; i++) {
+        if (taken && i == before && strcmp(argv[i], "--") == 0) {
+            continue; /* one more option follows it */
+        }
         if (taken && i == *first) {
             list[n++] = option;
         }
         list[n++] = argv[i];
     }
-    *first += taken ? 2 : 0;
+    *first += n - *argc + (taken ? 1 : 0);
     *argc = n;
     return list;
 }
@@ -359,6 +374,11 @@ static enum status run_file(struct run *r, int argc, char **argv)
                 "passed on",
                 argv[0]);
         return STATUS_USAGE;
+    } else if (is_shell(argv[0]) && argc > 1) {
+        err_set(err_of(r), ERR_INVALID, "'%.100s' runs no program: a script names its shell itself",
+                argv[0]);
+        err_hint(err_of(r), "#!/bin/sh in its first line, chmod +x, and `evenstep run SCRIPT`");
+        return STATUS_USAGE;
     }
     r->program.args = argv + 1;
     r->program.n_args = argc - 1;
@@ -369,9 +389,11 @@ int command_run(int argc, char **given)
 {
     static struct run r; /* too large for a stack */
     int first = opt_first_positional(run_options, argc, given);
+    int named = first;
     char **argv = take_interpreter(&argc, &first, given);
     BUG_ON(!argv);
     memset(&r, 0, sizeof r);
+    r.program.is_python = first != named; /* whatever the file's name ends in */
     r.own.lifeline = -1;
     int rc = opt_begin(run_options, usage, first < argc ? first : argc, argv, &r.session.options,
                        err_of(&r));

@@ -69,7 +69,8 @@ int run_program_find(struct run_program *p, const char *file, const char *folder
                        p->folder);
     }
     snprintf(p->file, sizeof p->file, "%s", real + n + 1);
-    p->is_python = ends_with(p->file, ".py");
+    bool by_name = ends_with(p->file, ".py");
+    p->is_python = p->is_python || by_name;
     if (!p->is_python && access(real, X_OK) != 0) {
         err_set(e, ERR_INVALID, "the program '%.300s' does not end in .py and is not executable",
                 file);
@@ -80,7 +81,7 @@ int run_program_find(struct run_program *p, const char *file, const char *folder
         return err_set(e, ERR_INVALID, "'%.200s' is not a program: %s", file, why);
     }
     const char *last = strrchr(real, '/') + 1;
-    snprintf(p->name, sizeof p->name, "%.*s", (int)strlen(last) - (p->is_python ? 3 : 0), last);
+    snprintf(p->name, sizeof p->name, "%.*s", (int)strlen(last) - (by_name ? 3 : 0), last);
     return 0;
 }
 

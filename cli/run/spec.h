@@ -12,7 +12,7 @@ struct run_program {
     char folder[PATH_MAX]; /* that goes to the nodes; absolute */
     char file[PATH_MAX];   /* the program in it, relative */
     char name[64];         /* the job's, if none is given: the file's without its ending */
-    bool is_python;        /* else the file is executed itself */
+    bool is_python;        /* else the file is executed itself; true before: whatever its name is */
     const char *module;    /* borrowed: it runs as `python -m MODULE`; NULL: as a file */
     char *const *args;     /* borrowed; n_args of them */
     int n_args;

@@ -147,6 +147,24 @@ def test_an_interpreter_before_the_file_is_taken_for_its_own(service, program, i
     assert status == 2 and f"'{interpreter}': FILE, or -m MODULE, follows the interpreter" in err
 
 
+@pytest.mark.parametrize("dashes", [[], ["--"], ["--detach", "--"]])
+def test_the_interpreter_is_taken_behind_dashes_too_and_for_any_file(service, program, dashes):
+    (program / "train").write_text("print('needs no package')\n")
+    out, err, status = run("--set", "/max_restarts=0", *dashes, "/usr/bin/python3.11",
+                           program / "train", "--fast", service=service)
+    assert status == (0 if "--detach" in dashes else 1), err
+    told = service.wait(id_of(out), "failed")["spec"]
+    assert told["program"]["command"] == ["/usr/bin/python3.11", "train"]
+    assert told["program"]["args"] == ["--fast"] and told["name"] == "train"
+
+
+@pytest.mark.parametrize("shell", ["sh", "/bin/bash"])
+def test_a_shell_before_the_script_is_told_what_to_write(service, program, shell):
+    (program / "my train.sh").write_text("exec python3 counting.py\n")
+    _, err, status = run(shell, program / "my train.sh", service=service)
+    assert status == 2 and "a script names its shell itself" in err and "chmod +x" in err
+
+
 def test_a_program_that_is_started_again_is_told_whatever_its_rank(service, program):
     _, err, status = run("--workers", "2", "--strategy", "sync", program / "counting.py",
                          "--fault", "crash", "--after", 3, "--on", 1, "--times", 1, "--state",
