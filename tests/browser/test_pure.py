@@ -139,6 +139,8 @@ def test_on_a_log_axis_logarithms_are_averaged(page):
     ("m.xTicks('step', 0, 1, 8)", [0, 1]),
     ("m.xTicks('step', 0, 3, 8)", [0, 1, 2, 3]),
     ("m.xTicks('step', 4.1, 4.9, 2)", [4.5]),
+    ("m.logTitle([null, 0.1, NaN])", "log axis"),
+    ("m.logTitle([null, 0, -2, 0.1])", "log axis, without 2 values of 0 or less"),
     ("m.xLabel('time', 300, 600)", f"5{NARROW}min"),
 ])
 def test_ticks_and_labels(page, expression, wanted):

@@ -1,6 +1,6 @@
 /* Axes: where ticks stand, and how far an axis reaches. Pure, tested in tests/browser/test_pure.py.
  */
-import {tick, timeTick} from '../format.js';
+import {plural, tick, timeTick} from '../format.js';
 
 /**
  * The next of 1, 2, 5 by a power of ten.
@@ -149,6 +149,16 @@ export function niceRange(values, options = {}) {
   }
   const span = Math.max(high - low, least, Math.abs(high) * 1e-6) || 1;
   return [low - span * pad, high + span * pad];
+}
+
+/**
+ * What a log axis is called over these values: it has no place for some.
+ * @param {(number | null)[]} values
+ */
+export function logTitle(values) {
+  const without = values.filter((v) => Number.isFinite(v) && Number(v) <= 0).length;
+  return 'log axis' +
+      (without > 0 ? ', without ' + plural(without, 'value') + ' of 0 or less' : '');
 }
 
 /**

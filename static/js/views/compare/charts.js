@@ -1,6 +1,6 @@
 /* Test accuracy and train loss of all runs, on one x axis. */
 import {Chart} from '../../chart/chart.js';
-import {niceRange} from '../../chart/scale.js';
+import {logTitle, niceRange} from '../../chart/scale.js';
 import {smooth, union} from '../../chart/smooth.js';
 import {h} from '../../dom.js';
 import {ending, known, loss, lossTick, percent, percentTick, place} from '../../format.js';
@@ -108,7 +108,7 @@ export class CompareCharts {
       log,
       range: niceRange(all, {log, pad: 0.04}),
       ends: soft.flatMap((y, i) => (y.length ? [endOf(i, last(y), ending(last(y), loss))] : [])),
-      subtitle: log ? 'log axis' : '',
+      subtitle: log ? logTitle(losses.flatMap((c) => c.mean)) : '',
       note: losses.some((c) => c.total > c.x.length) ? 'extremes kept' : '',
       empty: all.length ? '' : 'The first step has not ended yet.'
     });

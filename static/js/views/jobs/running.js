@@ -143,7 +143,7 @@ export class RunningJobs {
   /** @param {JobsModel} data */
   constructor(data) {
     this.data = data;
-    this.list = h('div', {class: 'run-list'});
+    this.list = h('div', {class: 'rows run-list'});
     this.sheet = new Sheet('Running', this.list);
     this.node = this.sheet.node;
   }

@@ -1,6 +1,6 @@
 /* Train and test loss, and the learning rate in its rail. */
 import {Chart} from '../../../chart/chart.js';
-import {niceRange} from '../../../chart/scale.js';
+import {logTitle, niceRange} from '../../../chart/scale.js';
 import {union, visible} from '../../../chart/smooth.js';
 import {ending, loss, lossTick, plain, plural, whole} from '../../../format.js';
 import {last, rateAt} from '../../../measures.js';
@@ -55,7 +55,9 @@ export class LossChart {
       log,
       ends: this.ends(),
       note: pointsNote(raw),
-      subtitle: [lossName(data.job.spec), log && 'log axis'].filter(Boolean).join(', '),
+      subtitle:
+          [lossName(data.job.spec), log && logTitle([...raw.min, ...test.y])].filter(Boolean).join(
+              ', '),
       empty: empty ? nothingYet(data.job) : ''
     });
   }
