@@ -221,7 +221,7 @@ def test_a_global_batch_above_the_training_set_takes_the_memory_of_what_there_is
     server gives one worker after the other all of them."""
     each = 1280 if strategy == "sync" else 2560
     job = spec(strategy={"type": strategy}, epochs=1,
-               batching={"global_batch": 10_000_000, "policy": "dynamic"})
+               batching={"global_batch": 10_000_000, "policy": "equal"})
     plan = service.post("jobs?dryRun=true", job).json()
     assert [n["batch"] for n in plan["nodes"]] == [each, each]
     assert all(0 < n["memory_bytes"] < 100e6 for n in plan["nodes"])
