@@ -196,6 +196,14 @@ def test_a_loop_that_counts_its_steps_ends_where_the_others_do_once_it_was_kille
     assert bit_identical(results) and difference(results[0], alone) < off
 
 
+def test_where_parameters_are_averaged_a_count_that_began_anew_is_told(torch_programs, tmp_path):
+    command = torch_programs.command("strangers.run", "steps_not_epochs", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "local-sgd", "k": 3}, tmp_path,
+                     variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+    assert done.returncode != 0 and "make the same number of steps" in done.stderr
+    assert "a program that was started again counts its own steps from 0" in done.stderr
+
+
 def test_a_rate_by_a_count_that_began_anew_is_told(torch_programs, tmp_path):
     """Its program would end with other parameters than the others'."""
     command = torch_programs.command("strangers.run", "steps_next", tmp_path / "rank")

@@ -225,6 +225,11 @@ int lockstep_say_left(const struct lockstep *l, const struct left *left, const c
     err_set(e, left->mine ? ERR_PEER : ERR_CANCELLED,
             "%s left %s %lld and %d go%s on: the loops of all ranks make the same number of %s",
             who, when, (long long)number, left->there, left->there == 1 ? "es" : "", what);
+    if (strcmp(what, "steps") == 0) {
+        err_hint(e,
+                 "a program that was started again counts its own steps from 0: `for step in "
+                 "evenstep.steps(n)` has the run's count");
+    }
     if (left->mine && l->env->parted) {
         l->env->parted(l->env->ctx, e);
     }
