@@ -22,9 +22,11 @@ from test_lost_worker import (AVERAGING, MOMENTUM, SAMPLES, STRATEGIES, TWO_EPOC
                               guard_of_rank, interval, job_spec, kill, longest_pause, open_gate,
                               rank_on, run_program)
 
-# Some 100 steps a second of all: a join takes more than one, and a job goes on after it for some
-# five.
-NODES = ("fast-1=cpu:1,slowdown=120", "fast-2=cpu:1,slowdown=120", "slow=cpu:1,slowdown=240")
+# In lockstep some 30 steps a second: on a busy machine a join takes some seconds, and the job must
+# not end before it.
+FAST, SLOW = 320, 640
+NODES = tuple(f"{n}=cpu:1,slowdown={SLOW if n == 'slow' else FAST}"
+              for n in ("fast-1", "fast-2", "slow"))
 EPOCHS, LONG = 8, 2000
 LOCKSTEP_EPOCHS = 5  # each step waits for the slow node
 LOCKSTEP = {"sync": {"type": "sync"}, **AVERAGING}
@@ -231,8 +233,7 @@ def test_a_coordinator_that_is_restarted_meanwhile_goes_on_with_it(strategy):
 # ---- without a server ----------------------------------------------------------------------------
 
 LARGE = {"steps": 4, "epochs": 16, "batching": {"global_batch": 1280, "policy": "equal"}}
-FOUR = ("fast-1=cpu:1,slowdown=120", "fast-2=cpu:1,slowdown=120", "fast-3=cpu:1,slowdown=120",
-        "slow=cpu:1,slowdown=240")
+FOUR = (*NODES[:2], f"fast-3=cpu:1,slowdown={FAST}", NODES[2])
 
 
 @pytest.fixture
@@ -244,7 +245,7 @@ def four():
 @pytest.fixture
 def two_slow():
     """Four nodes. Those of ranks 2 and 3 take half a second for a step of LARGE."""
-    with Service(nodes=[f"{n}=cpu:1,slowdown={160 if n in 'cd' else 16}" for n in "abcd"]) as s:
+    with Service(nodes=[f"{n}=cpu:1,slowdown={FAST if n in 'cd' else FAST // 10}" for n in "abcd"]) as s:
         yield s
 
 
