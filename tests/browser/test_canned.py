@@ -98,6 +98,7 @@ def test_a_virtual_job_says_that_its_times_are_virtual(page):
         strategy={"type": "asgd"},
         batching={"global_batch": 256, "policy": "equal"},
     )
+    document["assignment"]["global_batch"] = 256
     canned.show(page, document, [curve("train_loss", FALLS)])
     page.wait_text("#verdict", f"in 17{NARROW}min of virtual time")
     assert "step 400, 6,400 updates" in page.text(
