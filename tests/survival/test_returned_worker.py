@@ -245,8 +245,7 @@ def four():
 @pytest.fixture
 def two_slow():
     """Four nodes. Those of ranks 2 and 3 take half a second for a step of LARGE."""
-    with Service(nodes=[f"{n}=cpu:1,slowdown={FAST if n in 'cd' else FAST // 10}"
-                        for n in "abcd"]) as s:
+    with Service(nodes=[f"{n}=cpu:1,slowdown={160 if n in 'cd' else 16}" for n in "abcd"]) as s:
         yield s
 
 
