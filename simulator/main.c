@@ -221,19 +221,17 @@ static int set_rank(struct simulation *s, int rank, struct err *e)
         }
         rc = comm_set_groups(&r->comm, groups, e);
     }
-    const struct assignment *first = report_assignment(s->report);
     r->env = (struct trainer_env){.spec = spec,
                                   .data = &s->data,
                                   .dev = rank < spec->workers ? s->dev : NULL,
                                   .comm = &r->comm,
                                   .telemetry = report_telemetry(s->report, rank),
-                                  .first_version = first->version,
                                   .virtual_time = true,
                                   .job_dir = s->out,
                                   .init_path = s->init_path[0] ? s->init_path : NULL,
                                   .step_begin = step_begin,
                                   .step_ctx = r};
-    memcpy(r->env.first_sizes, first->sizes, sizeof first->sizes);
+    r->env.first_version = report_sizes(s->report, r->env.first_sizes);
     for (int i = 0; i < spec->workers; i++) {
         const struct virtual_node *n = &s->cluster.nodes[i];
         double t =

@@ -69,7 +69,9 @@ static void note_assignment(struct report *w)
     for (int i = 0; i < w->spec->workers; i++) {
         names[i] = w->cluster->nodes[i].name;
     }
-    json_array_append_new(w->assignments, assignment_json(&w->balancer.current, names, NULL));
+    struct assignment a = w->balancer.current;
+    assign_taken(a.sizes, a.workers, !jobspec_uses_server(w->spec), w->train_samples);
+    json_array_append_new(w->assignments, assignment_json(&a, names, NULL));
 }
 
 static void balance(struct report *w, const struct row *row)
@@ -162,11 +164,10 @@ static void on_saved(void *ctx, const char *kind, const char *path, int64_t step
 
 static void on_control(void *ctx, struct control *out)
 {
-    const struct assignment *a = &((struct rank_report *)ctx)->report->balancer.current;
+    const struct report *r = ((struct rank_report *)ctx)->report;
     out->stop = out->pause = out->checkpoint = false;
-    if (out->version != a->version) {
-        out->version = a->version;
-        memcpy(out->sizes, a->sizes, sizeof out->sizes);
+    if (out->version != r->balancer.current.version) {
+        out->version = report_sizes(r, out->sizes);
     }
 }
 
@@ -181,14 +182,20 @@ static void note_attempt(struct sender *from)
     }
 }
 
-/* Without profiles of an earlier job the first minibatches are equal, as on real nodes. */
+/* Without profiles of an earlier job the first minibatches are equal, as on real nodes. Those of
+ * workers that step together are shares of what a step has (balancer_narrow). */
 static int init_balancer(struct report *r, struct err *e)
 {
     const char *names[SPEC_WORKERS];
+    const struct batching_spec *batching = &r->spec->batching;
     for (int i = 0; i < r->spec->workers; i++) {
         names[i] = r->cluster->nodes[i].name;
     }
-    return balancer_init(&r->balancer, &r->spec->batching, r->spec->workers, 4, NULL, names, e);
+    int rc = balancer_init(&r->balancer, batching, r->spec->workers, 4, NULL, names, e);
+    if (rc >= 0 && batching->policy == BATCH_DYNAMIC && !jobspec_uses_server(r->spec)) {
+        balancer_narrow(&r->balancer, r->train_samples);
+    }
+    return rc;
 }
 
 struct report *report_new(const struct jobspec *spec, const struct cluster *cluster,
@@ -263,14 +270,30 @@ struct telemetry *report_telemetry(struct report *r, int rank)
     return &r->ranks[rank].telemetry;
 }
 
-const struct assignment *report_assignment(const struct report *r)
+int report_sizes(const struct report *r, int *sizes)
 {
-    return &r->balancer.current;
+    const struct assignment *a = &r->balancer.current;
+    if (r->balancer.batching.global_batch < r->spec->batching.global_batch) {
+        balancer_share(&r->balancer, r->spec->batching.global_batch, sizes);
+    } else {
+        memcpy(sizes, a->sizes, sizeof a->sizes);
+    }
+    return a->version;
+}
+
+/* Samples of a step: no more than there are. */
+static int step_samples(const struct report *r)
+{
+    int asked = r->spec->batching.global_batch;
+    return r->train_samples > 0 && r->train_samples < asked ? (int)r->train_samples : asked;
 }
 
 static void note_workers(const struct report *r, struct live_worker *out)
 {
     double t = r->seconds;
+    int batches[SPEC_WORKERS];
+    memcpy(batches, r->balancer.current.sizes, sizeof batches);
+    assign_taken(batches, r->spec->workers, !jobspec_uses_server(r->spec), r->train_samples);
     for (int i = 0; i < r->spec->workers; i++) {
         const struct rank_report *k = &r->ranks[i];
         double n = k->updates > 0 ? (double)k->updates : 1;
@@ -278,7 +301,7 @@ static void note_workers(const struct report *r, struct live_worker *out)
                                       .node = r->cluster->nodes[i].name,
                                       .device = "virtual",
                                       .state = phase_name(k->phase),
-                                      .batch = r->balancer.current.sizes[i],
+                                      .batch = batches[i],
                                       .updates = k->updates,
                                       .samples = k->samples,
                                       .samples_per_second = t > 0 ? (double)k->samples / t : 0,
@@ -294,7 +317,7 @@ static void note_workers(const struct report *r, struct live_worker *out)
 static double speedup(const struct report *r)
 {
     double best = 0, t = r->seconds;
-    int B = r->spec->batching.global_batch;
+    int B = step_samples(r);
     for (int i = 0; i < r->spec->workers; i++) {
         const struct virtual_node *n = &r->cluster->nodes[i];
         double rate = B / (n->fixed_seconds + n->seconds_per_sample * B);
@@ -361,7 +384,7 @@ static json_t *summary_of(const struct report *r)
                         .workers = workers,
                         .n_workers = n,
                         .version = r->balancer.current.version,
-                        .global_batch = r->spec->batching.global_batch,
+                        .global_batch = step_samples(r),
                         .assignments = r->assignments,
                         .evaluations = &r->evaluations,
                         .rank_memory_bytes = (int64_t)r->rank_bytes};

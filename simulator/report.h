@@ -19,7 +19,9 @@ struct report *report_new(const struct jobspec *spec, const struct cluster *clus
 void report_free(struct report *r);
 /* One telemetry per rank; owned by the report. */
 struct telemetry *report_telemetry(struct report *r, int rank);
-const struct assignment *report_assignment(const struct report *r);
+/* The minibatches that ranks are to have, sizes[workers], which share out the job's global batch;
+ * returns the version of the assignment. */
+int report_sizes(const struct report *r, int *sizes);
 /* What the node with the largest minibatch would need as a real rank; part of the summary. */
 void report_memory(struct report *r, double rank_bytes);
 /* After the run: writes history and summary.json. */

@@ -173,8 +173,11 @@ json_t *store_job_ids(struct store *s, enum job_state state, struct err *e);
 int store_doc_set(struct store *s, const char *id, const char *doc, const json_t *value,
                   struct err *e);
 json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct err *e);
-/* The last 10,000 are kept. store_assignments(): oldest first, a new reference. */
+/* The last 10,000 are kept. store_assignments(): oldest first, a new reference.
+ * store_assignment_amend() puts one in the place of the newest, if there is one. */
 int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e);
+int store_assignment_amend(struct store *s, const char *id, const json_t *assignment,
+                           struct err *e);
 json_t *store_assignments(struct store *s, const char *id, struct err *e);
 
 /* What the scheduler reads in every turn. */

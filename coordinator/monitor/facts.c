@@ -299,6 +299,7 @@ static int on_own(struct monitor *m, struct fact *f, struct err *e)
     switch (f->type) {
     case FACT_LOADED:
         m->training_samples = f->loaded;
+        orders_take_samples(&m->orders, f->loaded, false);
         return 0;
     case FACT_RESTORED:
         return on_restored(m, f->version, e);

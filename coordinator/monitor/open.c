@@ -124,6 +124,7 @@ struct monitor *monitor_open(const struct monitor_config *config, struct err *e)
     if (rc >= 0 && config->adopted) {
         orders_adopt(&m->orders, &m->ranks);
         monitor_take_batch(m);
+        orders_take_samples(&m->orders, m->training_samples, true);
     } else if (rc >= 0) {
         m->takes_over = true;
         rc = monitor_tick(m, config->now, e);

@@ -112,6 +112,7 @@ static void take_balancer(struct orders *o, struct balancer *next, const char *r
     next->window = o->balancer.window;
     next->current.version = o->balancer.current.version + 1;
     next->current.step = o->ranks->step;
+    o->amends = false;
     snprintf(why, sizeof why, "%.80s: %.150s", reason, next->current.reason);
     snprintf(next->current.reason, sizeof next->current.reason, "%s", why);
     balancer_release(&o->balancer);
@@ -263,6 +264,25 @@ int orders_take_batch(struct orders *o, int global_batch, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
+void orders_take_samples(struct orders *o, int64_t samples, bool told)
+{
+    int before[SPEC_WORKERS], after[SPEC_WORKERS];
+    struct assignment *a = &o->balancer.current;
+    char why[240];
+    orders_sizes(o, before);
+    o->samples = samples;
+    o->narrowed |= o->in_lockstep && o->may_balance && balancer_narrow(&o->balancer, samples);
+    orders_sizes(o, after);
+    if (told || memcmp(before, after, (size_t)o->ranks->workers * sizeof *after) == 0) {
+        return;
+    }
+    snprintf(why, sizeof why, "the training set has %lld samples: %.180s", (long long)samples,
+             a->reason);
+    snprintf(a->reason, sizeof a->reason, "%s", why);
+    o->amends = !o->owes;
+    o->owes = true;
+}
+
 /* Of a job that lost workers the exchange is that of another number. */
 static void note_exchange(struct exchanged *x, const struct orders *o, const struct rank *w)
 {
@@ -305,6 +325,17 @@ int orders_keep_profiles(const struct orders *o, struct err *e)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
+/* The minibatches that the ranks know: shares of the global batch as it was asked. */
+static void share_asked(const struct orders *o, int *sizes)
+{
+    const struct balancer *b = &o->balancer;
+    if (o->narrowed) {
+        balancer_share(b, o->batching->global_batch, sizes);
+    } else {
+        memcpy(sizes, b->current.sizes, (size_t)b->workers * sizeof *sizes);
+    }
+}
+
 static int write_control(const struct orders *o, struct err *e)
 {
     struct control c = {.from = o->ranks->ours,
@@ -312,8 +343,10 @@ static int write_control(const struct orders *o, struct err *e)
                         .workers = o->ranks->workers,
                         .stop = o->stop,
                         .pause = o->pause};
+    int sizes[SPEC_WORKERS];
+    share_asked(o, sizes);
     for (int i = 0; i < o->balancer.workers; i++) {
-        c.sizes[o->who[i]] = o->balancer.current.sizes[i];
+        c.sizes[o->who[i]] = sizes[i];
     }
     for (int r = 0; r < o->ranks->workers; r++) {
         const struct rank *w = &o->ranks->all[r];
@@ -333,17 +366,19 @@ static int tell_assignment(struct orders *o, struct err *e)
 {
     char when[32], quoted[300];
     const char *job = o->ranks->ours.job;
-    const struct assignment *a = &o->balancer.current;
+    struct assignment a = o->balancer.current;
     int rc = write_control(o, e);
     if (rc < 0) {
         return rc;
     }
-    json_t *j = assignment_json(a, o->names, clock_format(when, clock_wall_ms()));
-    rc = store_assignment_add(o->store, job, j, e);
+    assign_taken(a.sizes, a.workers, o->in_lockstep, o->samples);
+    json_t *j = assignment_json(&a, o->names, clock_format(when, clock_wall_ms()));
+    rc = o->amends ? store_assignment_amend(o->store, job, j, e)
+                   : store_assignment_add(o->store, job, j, e);
     if (rc >= 0) {
-        o->owes = false;
-        log_info("monitor", "new minibatches", "job=%s version=%d step=%lld why=%s", job,
-                 a->version, (long long)a->step, log_quote(quoted, sizeof quoted, a->reason));
+        o->owes = o->amends = false;
+        log_info("monitor", "new minibatches", "job=%s version=%d step=%lld why=%s", job, a.version,
+                 (long long)a.step, log_quote(quoted, sizeof quoted, a.reason));
         store_event(o->store, job, "assignment", j, NULL);
     }
     json_decref(j);
@@ -391,10 +426,16 @@ int orders_version(const struct orders *o)
     return o->balancer.current.version;
 }
 
-int orders_size(const struct orders *o, int rank)
+void orders_sizes(const struct orders *o, int *sizes)
 {
-    int place = place_of(o, rank);
-    return place < 0 ? 0 : o->balancer.current.sizes[place];
+    const struct balancer *b = &o->balancer;
+    int taken[SPEC_WORKERS];
+    memcpy(taken, b->current.sizes, (size_t)b->workers * sizeof *taken);
+    assign_taken(taken, b->workers, o->in_lockstep, o->samples);
+    memset(sizes, 0, (size_t)o->ranks->workers * sizeof *sizes);
+    for (int i = 0; i < b->workers; i++) {
+        sizes[o->who[i]] = taken[i];
+    }
 }
 
 struct line orders_line(const struct orders *o, int rank, double *error)

@@ -20,7 +20,10 @@ struct orders {
     const char **names;                   /* [balancer.workers] their nodes, into `ranks`; owned */
     bool in_lockstep;                     /* minibatches of a step sum up to the global batch */
     bool may_balance;                     /* minibatches follow the measured speeds */
+    int64_t samples;  /* of the training set; 0: not told, or a user's program has its own */
+    bool narrowed;    /* the balancer shares those out, as they are fewer than the global batch */
     bool owes;        /* an assignment was decided, and is not yet written down */
+    bool amends;      /* it takes the place of the one that was written before */
     bool owes_word;   /* the list of lost workers has changed, and is not yet written down */
     bool stop, pause; /* as last written */
     char key[PROFILES_KEY];
@@ -43,6 +46,10 @@ void orders_calibrate(struct orders *o, int rank, double a, double k, int max_ba
 /* A user's program has told its global batch. Where no minibatches were told before, or others,
  * they are owed from now on. Negative: it cannot be shared out, which the ranks find as well. */
 int orders_take_batch(struct orders *o, int global_batch, struct err *e);
+/* The training set has so many samples. Where the global batch is more, people see what a step
+ * takes of it, and minibatches follow that; the ranks go on sharing out what was asked. `told`: an
+ * earlier coordinator has told people so. */
+void orders_take_samples(struct orders *o, int64_t samples, bool told);
 /* Decides on minibatches, unless the attempt is about to end, and tells the workers. */
 int orders_balance(struct orders *o, bool ending, struct err *e);
 /* Tells the workers to stop or to pause; nothing is written where that has not changed. */
@@ -62,7 +69,8 @@ int orders_keep_profiles(const struct orders *o, struct err *e);
 void orders_settle(struct orders *o); /* no more rows come: the last steps go into the profiles */
 
 int orders_version(const struct orders *o); /* of the assignment in force */
-int orders_size(const struct orders *o, int rank);
+/* The minibatch of each rank, 0 of those that are lost: what a step takes of it. sizes[workers] */
+void orders_sizes(const struct orders *o, int *sizes);
 /* The line that a rank's minibatch is made from, and the relative standard error of its time; 0, 0
  * where minibatches stay as they are or nothing was measured. */
 struct line orders_line(const struct orders *o, int rank, double *error);

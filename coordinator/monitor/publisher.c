@@ -23,10 +23,9 @@ static const char *state_of(const struct publisher *p, const struct rank *w)
 }
 
 static struct live_worker worker_of(const struct publisher *p, const struct publisher_view *v,
-                                    int r)
+                                    int r, int assigned)
 {
     const struct rank *w = &v->ranks->all[r];
-    int assigned = orders_size(v->orders, r);
     double error;
     struct line fit = orders_line(v->orders, r, &error);
     return (struct live_worker){.rank = r,
@@ -178,14 +177,17 @@ static json_t *take_points(struct ranks *r)
 int publisher_tick(struct publisher *p, const struct publisher_view *v, double now, struct err *e)
 {
     struct store_news news[3];
-    int n = 0, n_workers = v->ranks->workers;
+    int n = 0, n_workers = v->ranks->workers, assigned[SPEC_WORKERS];
     bool live = measure_due(&p->live_at, now, live_seconds),
          detail = measure_due(&p->detail_at, now, detail_seconds);
     struct live_worker *workers =
         live || detail ? calloc((size_t)n_workers, sizeof *workers) : NULL;
     json_t *points = take_points(v->ranks);
+    if (workers) {
+        orders_sizes(v->orders, assigned);
+    }
     for (int r = 0; workers && r < n_workers; r++) {
-        workers[r] = worker_of(p, v, r);
+        workers[r] = worker_of(p, v, r, assigned[r]);
     }
     if (workers && live) {
         news[n++] = (struct store_news){"live", "live", live_of(p, v, workers)};

@@ -313,11 +313,8 @@ json_t *dryrun_plan(void *ctx, const json_t *json, bool programs, struct jsonx_p
         goto out;
     }
     take_problems(problems, &checked.errors);
-    if (spec->cluster) {
-        plan = virtual_plan(d, spec, checked.samples, problems, e);
-        goto out;
-    }
-    plan = place_job(d, store, spec, &checked, problems, e);
+    plan = spec->cluster ? virtual_plan(d, spec, checked.samples, problems, e)
+                         : place_job(d, store, spec, &checked, problems, e);
     if (plan) {
         json_object_set_new(plan, "samples", json_integer((json_int_t)checked.samples));
         json_object_set_new(plan, "test_samples", json_integer((json_int_t)checked.test_samples));

@@ -63,21 +63,22 @@ static json_t *cluster_of(const struct placement *p, struct profile *const *prof
     return json_pack("{s:o, s:O, s:o}", "nodes", nodes, "links", link, "server", link);
 }
 
-/* The first minibatches that these profiles give, as p->sizes. */
+/* The first minibatches that these profiles give, as p->first. Where workers step together,
+ * balancing follows what a step has (balancer_narrow). */
 static int size_minibatches(struct prediction *p, int workers,
                             const struct profile *const *profiles, struct err *e)
 {
-    struct assignment *first = calloc(1, sizeof *first);
-    int rc = first ? assign_first(first, &p->spec->batching, workers, profiles, 4, e)
-                   : err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
-    if (rc >= 0) {
-        p->sizes = json_array();
-        for (int i = 0; i < workers; i++) {
-            json_array_append_new(p->sizes, json_integer(first->sizes[i]));
-        }
+    const struct batching_spec *asked = &p->spec->batching;
+    struct batching_spec narrowed = *asked;
+    int batch = predict_batch(p), least = asked->min_batch < 1 ? 1 : asked->min_batch;
+    if (asked->policy == BATCH_DYNAMIC && batch >= workers * least) {
+        narrowed.global_batch = batch;
     }
-    free(first);
-    return rc;
+    if (!(p->first = calloc(PREDICT_FIRST, sizeof *p->first))) {
+        return err_set(e, ERR_MEMORY, "cannot predict: memory ran out");
+    }
+    int rc = assign_first(&p->first[PREDICT_TOGETHER], &narrowed, workers, profiles, 4, e);
+    return rc < 0 ? rc : assign_first(&p->first[PREDICT_SERVED], asked, workers, profiles, 4, e);
 }
 
 /* The minibatches that balancing finds on a virtual cluster. */
@@ -121,7 +122,9 @@ static int take_cluster(struct prediction *p, struct err *e)
                 nodes, node_of(n->name, n->fixed_seconds, n->seconds_per_sample, n->jitter));
         }
         json_object_set_new(p->cluster, "nodes", nodes);
-        rc = p->spec->batching.policy == BATCH_DYNAMIC ? size_virtual(p, c, e) : 0;
+        bool as_asked = p->spec->batching.policy != BATCH_DYNAMIC &&
+                        predict_batch(p) == p->spec->batching.global_batch;
+        rc = as_asked ? 0 : size_virtual(p, c, e);
     }
     free(c);
     jsonx_problems_release(&problems);
@@ -220,16 +223,16 @@ json_t *predict_job(void *ctx, const json_t *json, int64_t samples, struct err *
     int rc = spec && store ? jobspec_parse(spec, json, &problems) : -ERR_MEMORY;
     p.spec = spec;
     p.workers = spec ? spec->workers : 0;
+    p.epoch_samples = samples > 0 || rc < 0 ? samples : spec->data.samples; /* of glyphs */
     if (rc >= 0 && spec->cluster) {
         rc = take_cluster(&p, e);
     } else if (rc >= 0) {
         rc = place_job(&p, store, reason, e);
     }
     if (rc == 0) {
-        p.epoch_samples = samples > 0 ? samples : spec->data.samples; /* of glyphs */
         rows = simulate_all(&p, e);
     }
-    json_decref(p.sizes);
+    free(p.first);
     jsonx_problems_release(&problems);
     if (spec) {
         jobspec_release(spec);

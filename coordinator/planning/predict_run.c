@@ -25,8 +25,45 @@ int predict_write(const char *dir, const char *name, const json_t *j, struct err
     return rc;
 }
 
+int predict_batch(const struct prediction *p)
+{
+    int asked = p->spec->batching.global_batch;
+    return p->epoch_samples > 0 && p->epoch_samples < asked ? (int)p->epoch_samples : asked;
+}
+
+/* The minibatches of a simulated job: what a step takes of the first ones. */
+struct shares {
+    int sizes[SPEC_WORKERS];
+    int sum; /* the simulated global batch; a server gives each worker up to the whole set */
+};
+
+static struct shares shares_of(const struct prediction *p, bool server)
+{
+    struct shares out = {.sum = p->first ? 0 : p->spec->batching.global_batch};
+    if (p->first) {
+        const struct assignment *first = &p->first[server ? PREDICT_SERVED : PREDICT_TOGETHER];
+        memcpy(out.sizes, first->sizes, sizeof out.sizes);
+        assign_taken(out.sizes, p->workers, !server, p->epoch_samples);
+    }
+    for (int i = 0; p->first && i < p->workers; i++) {
+        out.sizes[i] = out.sizes[i] > 0 ? out.sizes[i] : 1;
+        out.sum += out.sizes[i];
+    }
+    return out;
+}
+
+static json_t *batching_of(const struct shares *s, int workers)
+{
+    json_t *sizes = json_array();
+    for (int i = 0; i < workers; i++) {
+        json_array_append_new(sizes, json_integer(s->sizes[i]));
+    }
+    return json_pack("{s:s, s:i, s:o}", "policy", "static", "global_batch", s->sum, "sizes", sizes);
+}
+
 /* The job as it is simulated: this strategy, one epoch of `samples`. */
-static json_t *job_of(const struct prediction *p, const char *strategy, bool chosen)
+static json_t *job_of(const struct prediction *p, const struct shares *shares, const char *strategy,
+                      bool chosen)
 {
     json_t *job = json_deep_copy(p->spec->json);
     static const char *const left_out[] = {"cluster",  "init",       "target", "nodes",
@@ -38,11 +75,9 @@ static json_t *job_of(const struct prediction *p, const char *strategy, bool cho
         json_object_set_new(job, "strategy", json_pack("{s:s}", "type", strategy));
         json_object_set_new(job, "optimizer", json_pack("{s:s}", "type", "sgd"));
     }
-    if (p->sizes) {
+    if (p->first) {
         json_object_set_new(job, "workers", json_integer(p->workers));
-        json_object_set_new(job, "batching",
-                            json_pack("{s:s, s:i, s:O}", "policy", "static", "global_batch",
-                                      p->spec->batching.global_batch, "sizes", p->sizes));
+        json_object_set_new(job, "batching", batching_of(shares, p->workers));
     }
     json_object_set_new(job, "epochs", json_integer(1));
     json_object_set_new(job, "evaluate", json_pack("{s:i}", "every_epochs", 1000));
@@ -52,12 +87,12 @@ static json_t *job_of(const struct prediction *p, const char *strategy, bool cho
 /* Samples that make about EVENTS events: a push and its answer are about 8, a ring of W about 8 W
  * for each rank. With 16 nodes and slow links the length of a round settles within some hundred
  * steps; a run of 20 shows half of the speed. */
-static int64_t samples_of(const struct prediction *p, bool server)
+static int64_t samples_of(const struct prediction *p, bool server, int batch)
 {
     int64_t W = p->workers, per_step = server ? 8 * W : 8 * W * (W < 16 ? W : 16),
             steps = EVENTS / per_step;
     steps = steps < STEPS_LEAST ? STEPS_LEAST : steps > STEPS_MOST ? STEPS_MOST : steps;
-    return steps * p->spec->batching.global_batch;
+    return steps * batch;
 }
 
 /* Waits until all have ended. The first failure is the error; those that run too long are stopped.
@@ -105,7 +140,7 @@ static json_t *row_of(const struct prediction *p, const struct summary_read runs
                       const char *strategy, bool chosen)
 {
     const struct summary_read *median = &runs[SEEDS / 2];
-    double rate = median->samples_per_second, batch = p->spec->batching.global_batch,
+    double rate = median->samples_per_second, batch = predict_batch(p),
            slowest = runs[0].samples_per_second, fastest = runs[SEEDS - 1].samples_per_second;
     const struct strategy_traits *traits =
         strategy_traits(catalog_find(CATALOG_STRATEGY, strategy)->id);
@@ -154,8 +189,10 @@ int predict_run(const struct prediction *p, const char *strategy, bool chosen,
                 struct predicted *out, struct err *e)
 {
     struct jobspec as = {.strategy.type = catalog_find(CATALOG_STRATEGY, strategy)->id};
-    int64_t samples = samples_of(p, jobspec_uses_server(&as));
-    json_t *j = job_of(p, strategy, chosen);
+    bool server = jobspec_uses_server(&as);
+    struct shares shares = shares_of(p, server);
+    int64_t samples = samples_of(p, server, shares.sum);
+    json_t *j = job_of(p, &shares, strategy, chosen);
     int rc = predict_write(p->dir, "job.json", j, e), started = 0;
     pid_t pids[SEEDS];
     *out = (struct predicted){0};

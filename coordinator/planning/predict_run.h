@@ -5,18 +5,25 @@
 
 #include "coordinator/planning/dryrun.h"
 #include "coordinator/planning/profiles.h"
+#include "job/minibatch/assign.h"
+
+/* First minibatches of strategies in which workers step together, and of those with a server. */
+enum { PREDICT_TOGETHER, PREDICT_SERVED, PREDICT_FIRST };
 
 struct prediction {
     const struct dryrun *d;
     const struct jobspec *spec;
     int workers; /* the spec's; of an elastic job those that it would get now */
     char dir[64];
-    json_t *cluster; /* owned */
-    json_t *sizes;   /* first minibatches by rank, or NULL: the job's own policy decides; owned */
-    int64_t epoch_samples;
+    json_t *cluster;           /* owned */
+    struct assignment *first;  /* [PREDICT_FIRST] minibatches; NULL: the job's own policy decides;
+                                 owned */
+    int64_t epoch_samples;     /* 0: not known */
     struct exchanged exchange; /* that was measured; workers 0: none was */
 };
 
+/* Samples of a step: the global batch, or the training set where that has fewer. */
+int predict_batch(const struct prediction *p);
 /* A document as DIR/NAME. */
 int predict_write(const char *dir, const char *name, const json_t *j, struct err *e);
 /* What a strategy's run was like. */

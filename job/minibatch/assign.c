@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/sample.h"
+
 enum { HALVINGS = 200 };
 
 static const double LEAST_K = 1e-12;
@@ -215,6 +217,22 @@ int assign_slice(const struct jobspec *spec, int size, int64_t samples)
     }
     int64_t share = jobspec_uses_server(spec) ? samples : (size * samples + B - 1) / B;
     return share < size ? (int)share : size;
+}
+
+void assign_taken(int *sizes, int workers, bool together, int64_t samples)
+{
+    int64_t sum = 0, parts[SPEC_WORKERS];
+    for (int i = 0; i < workers; i++) {
+        sum += sizes[i];
+    }
+    if (samples <= 0 || sum <= samples) {
+        return;
+    }
+    sample_split(samples, sizes, workers, parts);
+    for (int i = 0; i < workers; i++) {
+        int64_t most = together ? parts[i] : samples;
+        sizes[i] = most < sizes[i] ? (int)most : sizes[i];
+    }
 }
 
 int assign_first(struct assignment *out, const struct batching_spec *b, int workers,

@@ -31,6 +31,10 @@ int assign_first(struct assignment *out, const struct batching_spec *b, int work
  * set has so many samples (0: not known). A global batch above them is never full: workers that
  * step together share the set as they would share the batch; of a server, each gets at most all. */
 int assign_slice(const struct jobspec *spec, int size, int64_t samples);
+/* Minibatches become what a step takes of them, where the training set has so many samples (0: not
+ * known): of workers that step together the shares of those, in the same proportions; of a server
+ * each at most all. */
+void assign_taken(int *sizes, int workers, bool together, int64_t samples);
 /* The largest minibatch of a node, by its memory and by the job; 0: there is no limit. The profile
  * may be NULL. */
 int assign_limit(const struct batching_spec *b, const struct profile *p);

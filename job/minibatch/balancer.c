@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/median.h"
+#include "job/sample.h"
 
 enum { ENOUGH_ROWS = 4 };
 enum { COUNTED = 4 }; /* of the steps of a window, where there must be so many */
@@ -80,6 +81,32 @@ int balancer_take_batch(struct balancer *b, int global_batch, struct err *e)
     first.version = version + 1;
     b->current = first;
     return BALANCE_CHANGED;
+}
+
+void balancer_share(const struct balancer *b, int global_batch, int *sizes)
+{
+    int64_t parts[SPEC_WORKERS];
+    sample_split(global_batch, b->current.sizes, b->workers, parts);
+    for (int i = 0; i < b->workers; i++) {
+        sizes[i] = (int)parts[i];
+    }
+}
+
+bool balancer_narrow(struct balancer *b, int64_t samples)
+{
+    int sizes[SPEC_WORKERS], least = b->batching.min_batch < 1 ? 1 : b->batching.min_batch;
+    if (samples >= b->batching.global_batch || samples < (int64_t)b->workers * least) {
+        return false;
+    }
+    balancer_share(b, (int)samples, sizes);
+    for (int i = 0; i < b->workers; i++) {
+        if (sizes[i] < least) {
+            return false;
+        }
+    }
+    memcpy(b->current.sizes, sizes, (size_t)b->workers * sizeof *sizes);
+    b->batching.global_batch = (int)samples;
+    return true;
 }
 
 void balancer_release(struct balancer *b)

@@ -53,6 +53,13 @@ void balancer_flush(struct balancer *b);
 void balancer_limit(struct balancer *b, int worker, int batch, double seconds);
 /* The line that a worker's minibatches are made from. */
 struct line balancer_line(const struct balancer *b, int worker);
+/* A step cannot have the global batch, since the training set has only `samples`: from now on
+ * minibatches are shares of those, the current ones in the same proportions. false: nothing
+ * changes, since there are enough, or too few to give each worker its least minibatch. */
+bool balancer_narrow(struct balancer *b, int64_t samples);
+/* The current minibatches as shares of another global batch, in the same proportions.
+ * sizes[b->workers]. */
+void balancer_share(const struct balancer *b, int global_batch, int *sizes);
 enum balance { BALANCE_STANDS, BALANCE_CHANGED };
 /* A user's program has told its global batch. BALANCE_CHANGED: `current` has first sizes for it,
  * and a version of its own; BALANCE_STANDS: its sizes had that sum already; negative: the batch

@@ -2,6 +2,7 @@
    the rest of the run. Pure; NaN where something is not known yet. */
 import {duration, known, plural, seconds, whole} from './format.js';
 import {serviceNow} from './servicetime.js';
+import {globalBatch} from './spec.js';
 
 /* What differs by less is told once. */
 const MOSTLY = 0.95;
@@ -107,11 +108,9 @@ export function secondsPerVersion({progress, metrics}) {
  * under a server each gradient is an update. NaN where a step is an update.
  * @param {Api.Job} job
  */
-export function globalSteps({progress, spec, program, assignment}) {
-  /* the service tells what a step has; the spec may ask for more than the training set */
-  const batch =
-      program?.global_batch || assignment?.global_batch || spec?.batching?.global_batch || NaN;
-  const steps = Math.ceil((progress?.samples ?? NaN) / batch);
+export function globalSteps(job) {
+  const {progress} = job;
+  const steps = Math.ceil((progress?.samples ?? NaN) / globalBatch(job));
   return progress && steps > 0 && progress.step > 1.2 * steps ? steps : NaN;
 }
 
@@ -276,4 +275,15 @@ export function bestEvaluation(evaluations) {
   return evaluations.reduce((/** @type {Api.Evaluation | null} */ best, e) =>
                                 (best && score(best) >= score(e) ? best : e),
       null);
+}
+
+/**
+ * What a job was told with one that is new. It takes the place of the newest where it has its
+ * version: a first one is told again once the size of the training set is known.
+ * @param {Api.Assignment[]} assignments
+ * @param {Api.Assignment} told
+ */
+export function withNew(assignments, told) {
+  const newest = assignments[assignments.length - 1];
+  return [...(newest?.version === told.version ? assignments.slice(0, -1) : assignments), told];
 }

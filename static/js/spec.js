@@ -57,11 +57,13 @@ export function policyOf(spec) {
 }
 
 /**
- * Samples of one step of all nodes: what a program of the user told holds; NaN: nobody knows yet.
+ * Samples of one step of all nodes: what a program of the user told holds, and what the service
+ * tells, since a spec may ask for more than the training set; NaN: nobody knows yet.
  * @param {Api.Job | undefined} job
  */
 export function globalBatch(job) {
-  return job?.program?.global_batch || job?.spec?.batching?.global_batch || NaN;
+  return job?.program?.global_batch || job?.assignment?.global_batch ||
+      job?.spec?.batching?.global_batch || NaN;
 }
 
 /**

@@ -1,5 +1,5 @@
 /* Short runs that replace a prediction: the spec of one, and what it measured. Pure. */
-import {strategyOf} from './spec.js';
+import {globalBatch, strategyOf} from './spec.js';
 
 export const TAG = 'trial';
 /* Of its curve, the share in which minibatches settle and caches fill. */
@@ -67,7 +67,7 @@ export function measuredRow(points, job, before, samples) {
   const settled = points.filter((p) => p.seconds >= last.seconds * SETTLING);
   const from = settled.length > 1 ? settled[0] : points[0];
   const speed = (last.samples - from.samples) / (last.seconds - from.seconds);
-  const batch = job.assignment?.global_batch || job.spec.batching?.global_batch;
+  const batch = globalBatch(job);
   if (!(speed > 0) || !batch) {
     return null;
   }

@@ -143,7 +143,8 @@ json_t *store_doc_get(struct store *s, const char *id, const char *doc, struct e
 
 static struct script assign_script = {.text = LUA_JOB_ASSIGN};
 
-int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e)
+static int put_assignment(struct store *s, const char *id, const json_t *assignment, bool amends,
+                          struct err *e)
 {
     char job[STORE_KEY], key[STORE_KEY];
     int rc = key_of_job(job, KEY_JOB, id, e);
@@ -155,10 +156,20 @@ int store_assignment_add(struct store *s, const char *id, const json_t *assignme
         return store_failed(e);
     }
     const char *keys[] = {job, key};
-    const char *args[] = {text, STORE_ASSIGNMENTS};
-    redisReply *r = store_script(s, &assign_script, 2, keys, 2, args, NULL, e);
+    const char *args[] = {text, STORE_ASSIGNMENTS, amends ? "1" : "0"};
+    redisReply *r = store_script(s, &assign_script, 2, keys, 3, args, NULL, e);
     free(text);
     return store_did(id, r, e);
+}
+
+int store_assignment_add(struct store *s, const char *id, const json_t *assignment, struct err *e)
+{
+    return put_assignment(s, id, assignment, false, e);
+}
+
+int store_assignment_amend(struct store *s, const char *id, const json_t *assignment, struct err *e)
+{
+    return put_assignment(s, id, assignment, true, e);
 }
 
 json_t *store_assignments(struct store *s, const char *id, struct err *e)

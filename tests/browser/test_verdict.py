@@ -348,6 +348,7 @@ def test_equal_minibatches_offer_dynamic_ones(page):
         ],
     )
     document["spec"]["batching"] = {"global_batch": 192, "policy": "equal"}
+    document["assignment"]["global_batch"] = 192
     got = verdict(page, document, FALLS)
     assert "Dynamic minibatches would make a step about" in got["text"] and changes(got) == {
         "/batching/policy": "dynamic"
@@ -371,6 +372,7 @@ def test_waiting_is_a_share_of_the_whole_step_and_not_of_computing(page):
         ],
     )
     document["spec"]["batching"] = {"global_batch": 192, "policy": "equal"}
+    document["assignment"]["global_batch"] = 192
     got = verdict(page, document, FALLS)
     assert f"the others wait 25{NARROW}% of each step for it" in got["text"]
     assert f"would make a step about 20{NARROW}% shorter" in got["text"]
@@ -385,6 +387,7 @@ def test_a_minibatch_that_cannot_become_smaller_asks_for_a_larger_global_batch(p
         ]
     )
     document["spec"]["batching"] = {"global_batch": 12, "policy": "dynamic"}
+    document["assignment"]["global_batch"] = 12
     got = verdict(page, document, FALLS, evaluations([0.7, 0.8]))
     assert (
         "slow computed 4.0× slower than the median node. Its minibatch could not become smaller: "
@@ -468,18 +471,6 @@ def test_of_two_nodes_the_slower_is_held_against_the_other(page):
     assert f"0.625{NARROW}ms per sample; fast needed 0.156{NARROW}ms" in got["evidence"]
     even = verdict(page, job(), FALLS)
     assert "per sample; the other 0.156" in even["evidence"], even["evidence"]
-
-
-def test_speeds_are_those_of_an_equal_split_where_the_lines_are_known(page):
-    """A minibatch of 8 bears as much of a step's fixed part as one of 120: by its time per sample
-    alone the slow node was 9.0 times slower."""
-    def fitted(rank, node, batch, k):
-        return worker(rank, node, batch=batch, compute=0.004 + k * batch,
-                      fit={"fixed_seconds": 0.004, "seconds_per_sample": k, "error": 0.01})
-    workers = [fitted(i, n, 120, 1e-4) for i, n in enumerate("abc")] + [fitted(3, "d", 8, 7e-4)]
-    document = job(workers=workers)
-    document["spec"]["batching"]["global_batch"] = 368
-    assert "d computed 5.2× slower than the median node" in verdict(page, document, FALLS)["text"]
 
 
 def test_a_run_that_was_too_short_has_reached_nothing(page):

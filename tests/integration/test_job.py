@@ -220,16 +220,26 @@ def test_a_global_batch_above_the_training_set_takes_the_memory_of_what_there_is
     """A step has at most the 2,560 samples that there are: with `sync` two workers share them, a
     server gives one worker after the other all of them."""
     each = 1280 if strategy == "sync" else 2560
-    job = spec(strategy={"type": strategy}, epochs=1,
+    epochs = 24  # of a step each, so that the nodes are measured
+    job = spec(strategy={"type": strategy}, epochs=epochs,
                batching={"global_batch": 10_000_000, "policy": "equal"})
     plan = service.post("jobs?dryRun=true", job).json()
     assert [n["batch"] for n in plan["nodes"]] == [each, each]
     assert all(0 < n["memory_bytes"] < 100e6 for n in plan["nodes"])
     assert plan["warnings"] == ["the training set has 2560 samples; a step takes at most 2560 "
                                 "(/batching/global_batch)"]
-    done = service.wait(service.submit(job), "succeeded")
-    assert done["progress"]["samples"] == 2560 and done["attempt"] == 1
+    id = service.submit(job)
+    done = service.wait(id, "succeeded")
+    assert done["progress"]["samples"] == epochs * 2560 and done["attempt"] == 1
     assert done["metrics"]["step_seconds"] < 60, "of the samples that a step has"
+    assert [w["batch"] for w in done["workers"]] == [each, each]
+    assert done["assignment"]["global_batch"] == 2560
+    told = service.get(f"jobs/{id}/assignments").json()["assignments"]
+    assert [list(a["batches"].values()) for a in told] == [[each, each]]
+    assert told[0]["reason"] == "the training set has 2560 samples: equal"
+    again = service.post("jobs?dryRun=true", job).json()["prediction"]["strategies"]
+    row = next(r for r in again if r["chosen"])
+    assert [w["batch"] for w in row["workers"]] == [each, each], "which were measured by now"
 
 
 def test_a_global_batch_within_the_training_set_is_no_warning(service):

@@ -252,3 +252,34 @@ def test_what_a_strategy_does_is_a_series_per_node(service, strategy, series):
     assert values and max(values) > 0 and (strategy["type"] != "hpsgd" or set(values) == {2})
     rows = service.get(f"jobs/{id}/steps?last=5").json()["nodes"][0]["rows"]
     assert rows and all("strategy_value" in r for r in rows)
+
+
+@pytest.mark.parametrize("strategy, each", [("sync", 320), ("asgd", 640)])
+def test_a_virtual_step_takes_no_more_than_the_training_set(service, strategy, each):
+    """A dry run of 10 million samples a step over 640 predicted a step of hours."""
+    data = {"format": "glyphs", "samples": 640, "test_samples": 64}
+    job = {**virtual(data=data, epochs=1), "strategy": {"type": strategy},
+           "batching": {"global_batch": 10_000_000, "policy": "equal"},
+           "cluster": {"nodes": [{"name": "a", "seconds_per_sample": 0.001},
+                                 {"name": "b", "seconds_per_sample": 0.001}]}}
+    told = service.post("jobs?dryRun=true", job).json()["prediction"]["strategies"][0]
+    assert [w["batch"] for w in told["workers"]] == [each, each]
+    assert 0.3 < told["step_seconds"] < 1
+    id = service.submit(job)
+    done = service.wait(id, "succeeded")
+    assert [w["batch"] for w in done["workers"]] == [each, each]
+    assert done["assignment"]["global_batch"] == 640
+    told = service.get(f"jobs/{id}/assignments").json()["assignments"]
+    assert [list(a["batches"].values()) for a in told] == [[each, each]]
+
+
+def test_a_virtual_batch_above_the_training_set_is_balanced(service):
+    data = {"format": "glyphs", "samples": 640, "test_samples": 64}
+    job = {**virtual(data=data, epochs=40), "strategy": {"type": "sync"},
+           "batching": {"global_batch": 10_000_000, "policy": "dynamic"},
+           "cluster": {"nodes": [{"name": "a", "seconds_per_sample": 0.001},
+                                 {"name": "b", "seconds_per_sample": 0.003}]}}
+    told = service.post("jobs?dryRun=true", job).json()["prediction"]["strategies"][0]
+    done = service.wait(service.submit(job), "succeeded")
+    for workers in (told["workers"], done["workers"]):
+        assert [w["batch"] for w in workers] == [480, 160]

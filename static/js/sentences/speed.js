@@ -2,7 +2,7 @@
 import {cloneWith} from '../clone.js';
 import {alike, percent, whole} from '../format.js';
 import {mean, stepTimes} from '../measures.js';
-import {entryOf} from '../spec.js';
+import {entryOf, globalBatch} from '../spec.js';
 
 import {tense} from './words.js';
 
@@ -38,11 +38,12 @@ function lessExchange({job, strategies}, ratio) {
     };
   }
   const wanted = (batch || 0) * Math.min(times, BATCH_MOST);
-  return batch ? {
+  const full = globalBatch(job) === batch; /* else it is above the training set already */
+  return batch && full ? {
     text: 'Clone with a global batch of ' + whole(wanted),
     href: cloneWith(job.id, {'/batching/global_batch': wanted})
   }
-               : undefined;
+                       : undefined;
 }
 
 /**

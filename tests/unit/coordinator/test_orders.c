@@ -31,6 +31,9 @@ static struct told *told_open(struct world *w, const char *strategy, const char 
         snprintf(worker->device, sizeof worker->device, "cpu:1");
         worker->slowdown = 1;
     }
+    struct assignment first;
+    OK(assign_first(&first, &t->spec.batching, WORKERS, NULL, 4, &err_));
+    memcpy(t->plan.first_sizes, first.sizes, sizeof first.sizes);
     OK(ranks_open(&t->ranks, &t->plan, NULL, &err_));
     OK(orders_open(&t->orders, w->store, &t->ranks, &t->spec, &t->plan, &err_));
     return t;
@@ -59,9 +62,11 @@ static void joins(struct told *t, int rank)
 
 static void expect_sizes(const struct told *t, int a, int b, int c)
 {
-    assert_int_equal(orders_size(&t->orders, 0), a);
-    assert_int_equal(orders_size(&t->orders, 1), b);
-    assert_int_equal(orders_size(&t->orders, 2), c);
+    int sizes[WORKERS];
+    orders_sizes(&t->orders, sizes);
+    assert_int_equal(sizes[0], a);
+    assert_int_equal(sizes[1], b);
+    assert_int_equal(sizes[2], c);
 }
 
 static void one_that_is_lost_and_comes_back_has_its_share_again(void **state)
@@ -127,6 +132,58 @@ static void the_batch_that_a_program_told_is_shared_out_anew(void **state)
     told_close(t);
 }
 
+/* People see what a step takes; a step's samples are shared out in the same proportions. */
+static void minibatches_above_the_training_set_are_what_a_step_takes(void **state)
+{
+    struct told *t =
+        told_open(*state, "sync",
+                  "{'global_batch': 96000, 'policy': 'static', 'sizes': [48000, 32000, "
+                  "16000]}");
+    orders_take_samples(&t->orders, 96000, false);
+    expect_sizes(t, 48000, 32000, 16000);
+    assert_false(t->orders.owes);
+    orders_take_samples(&t->orders, 96, false);
+    expect_sizes(t, 48, 32, 16);
+    assert_true(t->orders.owes && t->orders.amends);
+    loses(t, 0);
+    expect_sizes(t, 0, 64, 32);
+    assert_true(t->orders.owes && !t->orders.amends);
+    told_close(t);
+    t = told_open(*state, "asgd", "{'global_batch': 300, 'policy': 'equal'}");
+    orders_take_samples(&t->orders, 60, false);
+    expect_sizes(t, 60, 60, 60);
+    told_close(t);
+}
+
+/* They follow the speeds as those of any other batch; the ranks share out what was asked. */
+static void dynamic_minibatches_above_the_training_set_follow_what_a_step_has(void **state)
+{
+    struct told *t = told_open(*state, "sync", "{'global_batch': 9600000}");
+    orders_take_samples(&t->orders, 96, true);
+    assert_false(t->orders.owes);
+    expect_sizes(t, 32, 32, 32);
+    for (int step = 1; step < 60; step++) {
+        int sizes[WORKERS];
+        orders_sizes(&t->orders, sizes);
+        for (int r = 0; r < WORKERS; r++) {
+            struct row row = {.step = step,
+                              .time = step * 0.3,
+                              .compute_seconds = (float)(0.01 * sizes[r] * (r ? 1 : 3)),
+                              .batch = sizes[r],
+                              .rank = (int16_t)r};
+            orders_observe(&t->orders, &row);
+        }
+        balancer_decide(&t->orders.balancer, step);
+    }
+    int after[WORKERS];
+    orders_sizes(&t->orders, after);
+    assert_int_equal(after[0] + after[1] + after[2], 96);
+    assert_in_range(after[0], 12, 16);
+    loses(t, 0);
+    expect_sizes(t, 0, 48, 48);
+    told_close(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +192,8 @@ int main(void)
         IN_A_WORLD(given_minibatches_stay_those_of_their_workers_under_a_server),
         IN_A_WORLD(given_minibatches_are_weights_where_a_step_has_the_global_batch),
         IN_A_WORLD(the_batch_that_a_program_told_is_shared_out_anew),
+        IN_A_WORLD(minibatches_above_the_training_set_are_what_a_step_takes),
+        IN_A_WORLD(dynamic_minibatches_above_the_training_set_follow_what_a_step_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -428,6 +428,27 @@ static void a_batch_that_is_told_later_is_shared_out_then(void **state)
     balancer_release(&b);
 }
 
+static void a_batch_above_the_training_set_is_narrowed_in_the_same_proportions(void **state)
+{
+    struct balancer b;
+    int asked[2];
+    struct batching_spec spec = *policy(BATCH_DYNAMIC, 9000);
+    open_balancer(&b, &spec, 2);
+    b.current.sizes[0] = 6000;
+    b.current.sizes[1] = 3000;
+    assert_false(balancer_narrow(&b, 9000)); /* there are enough */
+    assert_false(balancer_narrow(&b, 1));    /* not one for each worker */
+    assert_int_equal(b.current.sizes[0], 6000);
+    assert_true(balancer_narrow(&b, 91));
+    assert_int_equal(b.current.sizes[0], 61);
+    assert_int_equal(b.current.sizes[1], 30);
+    assert_int_equal(b.batching.global_batch, 91);
+    balancer_share(&b, 9000, asked);
+    assert_int_equal(asked[0] + asked[1], 9000);
+    assert_in_range(asked[0], 5950, 6050);
+    balancer_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +472,7 @@ int main(void)
         cmocka_unit_test(a_job_with_one_worker_keeps_its_batch),
         cmocka_unit_test(the_json_has_the_form_of_the_design),
         cmocka_unit_test(a_batch_that_is_told_later_is_shared_out_then),
+        cmocka_unit_test(a_batch_above_the_training_set_is_narrowed_in_the_same_proportions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,6 +291,14 @@ static void fields_and_documents_are_read_as_they_were_written(void **state)
     assert_int_equal(json_array_size(list), 2);
     assert_true(json_equal(json_array_get(list, 1), doc));
     json_decref(list);
+    json_t *other = json_of("{\"version\":2}");
+    OK(store_assignment_amend(s, id, other, &err_));
+    list = store_assignments(s, id, &err_);
+    assert_int_equal(json_array_size(list), 2);
+    assert_true(json_equal(json_array_get(list, 0), doc));
+    assert_true(json_equal(json_array_get(list, 1), other));
+    json_decref(list);
+    json_decref(other);
     json_decref(doc);
 }
 

@@ -118,7 +118,9 @@ export class Head {
     this.virtual.hidden = !job.spec?.cluster;
     this.actions.update();
     this.labels.update();
-    const key = [job.restarts, sizeText(job), job.created, Boolean(job.program)].join('|');
+    const key =
+        [job.restarts, sizeText(job), job.created, Boolean(job.program), globalBatch(job)].join(
+            '|');
     refill(this.facts, key, () => facts(job));
     this.drawProgress(job);
   }

@@ -3,7 +3,7 @@
    'all', …). */
 import {get, job as path} from '../../../api.js';
 import {listen} from '../../../events.js';
-import {readEvaluations} from '../../../measures.js';
+import {readEvaluations, withNew} from '../../../measures.js';
 import {serviceNow} from '../../../servicetime.js';
 import {active} from '../../../states.js';
 import {Crashes} from '../happened/crashes.js';
@@ -206,7 +206,7 @@ export class JobModel extends EventTarget {
 
   /** @param {Api.Assignment} d */
   onAssignment(d) {
-    this.assignments.push(...[d].filter(given));
+    this.assignments = given(d) ? withNew(this.assignments, d) : this.assignments;
     this.emit('assignments');
   }
 

@@ -164,7 +164,7 @@ export class NodeTable {
    */
   bars(job, workers) {
     const steps = stepTimes(workers);
-    const global = job.assignment?.global_batch || globalBatch(job) || 0;
+    const global = globalBatch(job) || 0;
     const equals = equalSplit(workers, global, this.fit());
     const line = Math.max(1e-9, ...steps.map((x) => x.all));
     const worst = Math.max(line, ...equals.filter(known));
