@@ -2,7 +2,7 @@
    are compared per sample (computing time by minibatch), measured before the exchange. Pure. */
 import {cloneWith} from '../clone.js';
 import {alike, capital, known, percent, plural, seconds, times, whole} from '../format.js';
-import {median, perSample, stepTimes} from '../measures.js';
+import {median, ownSeconds, perSample, stepTimes} from '../measures.js';
 import {globalBatch, hasServers, policyOf} from '../spec.js';
 
 import {counted, everyone, tense} from './words.js';
@@ -55,17 +55,23 @@ function compare(run) {
 }
 
 /**
- * Seconds of computing for one sample. Where every node's line is known, those of an equal split: a
- * small minibatch bears more of a step's fixed part, which does not make its node slower.
+ * Seconds of computing for one sample, as measured. Where every node's line is known, those of an
+ * equal split: a small minibatch bears more of a step's fixed part, which does not make its node
+ * slower. Of a line only the form counts, the share of that part in a step: how long a step takes
+ * was measured, and the line of a run that is short, or whose node has just changed its speed, is
+ * far from it.
  * @param {Run} run
  * @returns {(worker: Api.Worker) => number}
  */
 function speeds({job, workers}) {
   const share = globalBatch(job) / workers.length;
   const fitted = share > 0 && workers.every((w) => (w.fit?.seconds_per_sample ?? 0) > 0);
-  return ({fit, ...worker}) => fit && fitted
-      ? Math.max(0, fit.fixed_seconds) / share + fit.seconds_per_sample
-      : perSample(worker);
+  return ({fit, ...worker}) => {
+    const line = (/** @type {number} */ batch) =>
+        Math.max(0, fit?.fixed_seconds ?? 0) + (fit?.seconds_per_sample ?? 0) * batch;
+    return fitted ? ownSeconds(worker) * line(share) / line(worker.batch) / share
+                  : perSample(worker);
+  };
 }
 
 /** @typedef {ReturnType<typeof compare>} Compared */

@@ -1,0 +1,37 @@
+"""Who is slow, and by how much: the sentence against what was measured of each node."""
+from canned import job, worker
+from test_pure import page  # noqa: F401  (a fixture)
+from test_verdict import FALLS, verdict
+
+
+def test_speeds_are_those_of_an_equal_split_where_the_lines_are_known(page):
+    """A minibatch of 8 bears as much of a step's fixed part as one of 120: by its time per sample
+    alone the slow node was 9.0 times slower."""
+    def fitted(rank, node, batch, k):
+        return worker(rank, node, batch=batch, compute=0.004 + k * batch,
+                      fit={"fixed_seconds": 0.004, "seconds_per_sample": k, "error": 0.01})
+    workers = [fitted(i, n, 120, 1e-4) for i, n in enumerate("abc")] + [fitted(3, "d", 8, 7e-4)]
+    document = job(workers=workers)
+    document["spec"]["batching"]["global_batch"] = 368
+    document["assignment"]["global_batch"] = 368
+    assert "d computed 5.2× slower than the median node" in verdict(page, document, FALLS)["text"]
+
+
+def test_the_straggler_is_who_was_measured_to_be_slow_whatever_the_lines_say(page):
+    """After 40 steps the line of `fast` was still that of its first moments, 1.4 times above that
+    of `slow`, and the sentence called it the straggler beside bars that showed the opposite."""
+    lines = {"fast": 0.0035, "slow": 0.0025}
+
+    def one(rank, node, batch, compute):
+        return worker(rank, node, batch=batch, compute=compute, fit={
+            "fixed_seconds": 0, "seconds_per_sample": lines[node], "error": 0.05})
+
+    workers = [one(0, "fast", 84, 0.10), one(1, "slow", 44, 0.15)]
+    got = verdict(page, job(workers=workers), FALLS)
+    assert "slow computed 2.9× slower than fast" in got["text"] and got["straggler"] == "slow"
+    together = [one(0, "fast", 84, 0.10), one(1, "slow", 44, 0.10)]
+    for fixed in (0, 0.02, 0.2):
+        for w in together:
+            w["fit"]["fixed_seconds"] = fixed
+        got = verdict(page, job(workers=together), FALLS)
+        assert got["straggler"] == "slow", "who finishes with the smaller minibatch is slower"
