@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/choices.h"
 #include "common/json/jsonx.h"
 #include "common/text/text.h"
 
@@ -28,6 +29,9 @@ bool session_open(struct session *s, const struct usage *use, int argc, char **a
 {
     memset(s, 0, sizeof *s);
     int rc = opt_begin(use->options, use->text, argc, argv, &s->options, &s->err);
+    if (rc == 0 && (rc = choices_check(use->options, s->options, &s->err)) < 0) {
+        opt_free(s->options);
+    }
     if (rc != 0) {
         if (rc < 0) {
             session_complain(&s->err, NULL);

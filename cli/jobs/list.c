@@ -9,12 +9,14 @@
 enum { PAGE = 100 };
 
 const struct opt jobs_options[] = {
-    {"state", "STATE", OPT_STRING, NULL, 0, 0, "only jobs in this state"},
+    {"state", "STATES", OPT_STRING, NULL, 0, 0,
+     "only jobs in one of these states: queued, launching, running, pausing, paused, cancelling, "
+     "cancelled, succeeded, failed; with commas between"},
     {"search", "TEXT", OPT_STRING, NULL, 0, 0,
      "only jobs whose name contains this, or whose id begins with it"},
     {"tag", "TAGS", OPT_STRING, NULL, 0, 0, "only jobs that have all of these tags: a,b"},
     {"owner", "NAME", OPT_STRING, NULL, 0, 0, "only jobs of this owner; me: one's own"},
-    {"strategy", "NAME", OPT_STRING, NULL, 0, 0, "only jobs of this strategy"},
+    {"strategy", "STRATEGY", OPT_STRING, NULL, 0, 0, "only jobs of this strategy"},
     {"model", "NAME", OPT_STRING, NULL, 0, 0, "only jobs that train this network"},
     {"data-set", "PATH", OPT_STRING, NULL, 0, 0, "only jobs of this data set"},
     {"accuracy", "A", OPT_REAL, NULL, 0, 1, "only jobs whose best test accuracy is at least this"},

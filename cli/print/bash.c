@@ -1,5 +1,6 @@
 /* Completion for bash: what each command takes, as data in a `case`, and one function that reads
  * it. Names of jobs, nodes and programs come from the service, if it answers. */
+#include "cli/choices.h"
 #include "cli/print/print.h"
 
 static const char head[] =
@@ -46,8 +47,9 @@ static const char tail[] =
     "        done\n"
     "        ;;\n"
     "    shell) mapfile -t COMPREPLY < <(compgen -W 'bash zsh fish' -- \"$word\") ;;\n"
-    "    role)\n"
-    "        mapfile -t COMPREPLY < <(compgen -W 'viewer operator programs admin' -- \"$word\")\n"
+    "    one-of:*)\n"
+    "        kind=${kind#*:}\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"${kind//,/ }\" -- \"$word\")\n"
     "        ;;\n"
     "    action) mapfile -t COMPREPLY < <(compgen -W \"$actions\" -- \"$word\") ;;\n"
     "    esac\n"
@@ -56,11 +58,20 @@ static const char tail[] =
     "complete -F _evenstep evenstep\n";
 
 static const char *const names[] = {
-    [WORD_PLAIN] = "plain",  [WORD_FILE] = "file",        [WORD_FOLDER] = "folder",
-    [WORD_JOB] = "jobs",     [WORD_NODE] = "nodes",       [WORD_PROGRAM] = "programs",
-    [WORD_SHELL] = "shell",  [WORD_ROLE] = "role",        [WORD_ACTION] = "action",
-    [WORD_SWEEP] = "sweeps", [WORD_DATASET] = "datasets",
+    [WORD_PLAIN] = "plain",      [WORD_FILE] = "file",     [WORD_FOLDER] = "folder",
+    [WORD_JOB] = "jobs",         [WORD_NODE] = "nodes",    [WORD_PROGRAM] = "programs",
+    [WORD_SHELL] = "shell",      [WORD_ACTION] = "action", [WORD_SWEEP] = "sweeps",
+    [WORD_DATASET] = "datasets",
 };
+
+/* "--x=kind", where the values are few "--x=one-of:a,b" */
+static void print_value(const char *option, const struct opt *o, FILE *out)
+{
+    int n;
+    bool few = choices_of(o->metavar, &n) != NULL;
+    fprintf(out, "%s=%s", option, few ? "one-of:" : names[word_kind(o->metavar)]);
+    print_choices(o, ",", out);
+}
 
 static void print_command(const struct command *c, FILE *out)
 {
@@ -75,10 +86,12 @@ static void print_command(const struct command *c, FILE *out)
     fprintf(out, "'\n        values='");
     for (const struct opt *o = options; o->name; o++) {
         if (o->kind != OPT_FLAG) {
-            enum word_kind kind = word_kind(o->metavar);
-            fprintf(out, "%s--%s=%s", o == options ? "" : " ", o->name, names[kind]);
+            char option[64];
+            snprintf(option, sizeof option, "%s--%s", o == options ? "" : " ", o->name);
+            print_value(option, o, out);
             if (command_letter(c, o->name)) {
-                fprintf(out, " -%c=%s", command_letter(c, o->name), names[kind]);
+                snprintf(option, sizeof option, " -%c", command_letter(c, o->name));
+                print_value(option, o, out);
             }
         }
     }

@@ -1,4 +1,5 @@
 /* Completion for fish: a line for each command and each option. */
+#include "cli/choices.h"
 #include "cli/print/print.h"
 
 /* In single quotes. */
@@ -23,7 +24,6 @@ static const char *const offers[] = {
     [WORD_NODE] = "-f -a '(evenstep nodes -q 2>/dev/null)'",
     [WORD_PROGRAM] = "-f -a '(evenstep programs -q 2>/dev/null)'",
     [WORD_SHELL] = "-f -a 'bash zsh fish'",
-    [WORD_ROLE] = "-f -a 'viewer operator programs admin'",
     [WORD_ACTION] = "-f", /* print_command */
     [WORD_DATASET] = "-f -a '(evenstep datasets -q 2>/dev/null)'",
     [WORD_SWEEP] = "-f -a '(evenstep sweeps -q 2>/dev/null)'",
@@ -83,7 +83,11 @@ static void print_command(const struct command *c, FILE *out)
         fprintf(out, "complete -c evenstep -n '__evenstep_at %s'%s -l %s", c->name, letter,
                 o->name);
         if (o->kind != OPT_FLAG) {
-            fprintf(out, " -r %s", offers[word_kind(o->metavar)]);
+            int n;
+            bool few = choices_of(o->metavar, &n) != NULL;
+            fprintf(out, " -r %s", few ? "-f -a '" : offers[word_kind(o->metavar)]);
+            print_choices(o, " ", out);
+            fputs(few ? "'" : "", out);
         }
         fputs(" -d ", out);
         print_quoted(o->help, out);

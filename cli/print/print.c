@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/choices.h"
 #include "cli/session.h"
 
 enum word_kind word_kind(const char *word)
@@ -11,11 +12,11 @@ enum word_kind word_kind(const char *word)
     static const struct {
         const char *begin;
         enum word_kind kind;
-    } kinds[] = {{"FILE", WORD_FILE},   {"MODEL", WORD_FILE},      {"ARGS", WORD_FILE},
-                 {"DIR", WORD_FOLDER},  {"FOLDER", WORD_FOLDER},   {"ID", WORD_JOB},
-                 {"NODE", WORD_NODE},   {"PROGRAM", WORD_PROGRAM}, {"SHELL", WORD_SHELL},
-                 {"PATH", WORD_FILE},   {"ROLE", WORD_ROLE},       {"ACTION", WORD_ACTION},
-                 {"SWEEP", WORD_SWEEP}, {"DATASET", WORD_DATASET}};
+    } kinds[] = {{"FILE", WORD_FILE},      {"MODEL", WORD_FILE},      {"ARGS", WORD_FILE},
+                 {"DIR", WORD_FOLDER},     {"FOLDER", WORD_FOLDER},   {"ID", WORD_JOB},
+                 {"NODE", WORD_NODE},      {"PROGRAM", WORD_PROGRAM}, {"SHELL", WORD_SHELL},
+                 {"PATH", WORD_FILE},      {"ACTION", WORD_ACTION},   {"SWEEP", WORD_SWEEP},
+                 {"DATASET", WORD_DATASET}};
     word += *word == '[';
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strncmp(word, kinds[i].begin, strlen(kinds[i].begin)) == 0) {
@@ -23,6 +24,16 @@ enum word_kind word_kind(const char *word)
         }
     }
     return WORD_PLAIN;
+}
+
+bool print_choices(const struct opt *o, const char *between, FILE *out)
+{
+    int n;
+    const char *const *values = choices_of(o->metavar, &n);
+    for (int i = 0; i < n; i++) {
+        fprintf(out, "%s%s", i ? between : "", values[i]);
+    }
+    return values != NULL;
 }
 
 enum word_kind argument_kind(const struct command *c, int i)

@@ -17,7 +17,6 @@ enum word_kind {
     WORD_NODE,
     WORD_PROGRAM,
     WORD_SHELL,
-    WORD_ROLE,
     WORD_ACTION, /* of the command's actions */
     WORD_SWEEP,
     WORD_DATASET,
@@ -25,6 +24,8 @@ enum word_kind {
 
 /* The kind that a word of `arguments`, or an option's metavar, stands for. */
 enum word_kind word_kind(const char *word);
+/* Prints the values that an option may have (cli/choices.h); false: it may have any. */
+bool print_choices(const struct opt *o, const char *between, FILE *out);
 /* The kind of a command's i-th argument: the last word holds for all that follow. */
 enum word_kind argument_kind(const struct command *c, int i);
 /* How many arguments come before the one that may be repeated; how many there are if none may. */

@@ -1,6 +1,7 @@
 /* Completion for zsh: a call of _arguments for each command. */
 #include <string.h>
 
+#include "cli/choices.h"
 #include "cli/print/print.h"
 
 static const char *const actions[] = {
@@ -11,7 +12,6 @@ static const char *const actions[] = {
     [WORD_NODE] = "_evenstep_names nodes",
     [WORD_PROGRAM] = "_evenstep_names programs",
     [WORD_SHELL] = "(bash zsh fish)",
-    [WORD_ROLE] = "(viewer operator programs admin)",
     [WORD_ACTION] = " ", /* print_argument */
     [WORD_SWEEP] = "_evenstep_names sweeps",
     [WORD_DATASET] = "_evenstep_names datasets",
@@ -41,7 +41,11 @@ static void print_option(const struct command *c, const struct opt *o, FILE *out
     print_help(o->help, out);
     fputs("]", out);
     if (o->kind != OPT_FLAG) {
-        fprintf(out, ":%s:%s", o->metavar, actions[word_kind(o->metavar)]);
+        int n;
+        bool few = choices_of(o->metavar, &n) != NULL;
+        fprintf(out, ":%s:%s", o->metavar, few ? "(" : actions[word_kind(o->metavar)]);
+        print_choices(o, " ", out);
+        fputs(few ? ")" : "", out);
     }
     fputs("'", out);
 }

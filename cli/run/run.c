@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/jobs/fetch.h"
 #include "cli/jobs/watch.h"
@@ -29,7 +30,7 @@ static const char usage[] = "evenstep run [OPTIONS] FILE [ARGS …]";
 const struct opt run_options[] = {
     {"workers", "N", OPT_STRING, "1", 0, 0,
      "nodes that the program runs on; with 2..4 as many of them as there are (docs/elastic.md)"},
-    {"strategy", "NAME", OPT_STRING, NULL, 0, 0,
+    {"strategy", "STRATEGY", OPT_STRING, NULL, 0, 0,
      "how they train together (`evenstep catalog` lists them; default: the service's)"},
     {"set", "POINTER=VALUE", OPT_LIST, NULL, 0, 0,
      "a value of the job's spec, such as /batching/policy=equal"},
@@ -397,6 +398,9 @@ int command_run(int argc, char **given)
     r.own.lifeline = -1;
     int rc = opt_begin(run_options, usage, first < argc ? first : argc, argv, &r.session.options,
                        err_of(&r));
+    if (rc == 0 && (rc = choices_check(run_options, r.session.options, err_of(&r))) < 0) {
+        opt_free(r.session.options);
+    }
     if (rc != 0) {
         if (rc < 0) {
             session_complain(err_of(&r), NULL);

@@ -59,7 +59,7 @@ int command_owners(struct session *s)
 /* ---- accounting ------------------------------------------------------------------------------ */
 
 const struct opt accounting_options[] = {
-    {"by", "WHAT", OPT_STRING, "owner", 0, 0, "rows by owner, job or day"},
+    {"by", "GROUP", OPT_STRING, "owner", 0, 0, "rows by owner, job or day"},
     {"since", "DAY", OPT_STRING, NULL, 0, 0,
      "the first day (UTC), as 2026-01-02 (default: 29 days before --until)"},
     {"until", "DAY", OPT_STRING, NULL, 0, 0, "the last day (default: today)"},

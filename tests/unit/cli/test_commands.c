@@ -141,12 +141,12 @@ static void no_more_jobs_are_listed_than_were_asked_for(void **state)
     assert_int_equal(service.n_asked, 1);
 }
 
-static void a_state_is_sent_as_a_value_and_never_as_more(void **state)
+static void a_text_is_sent_as_a_value_and_never_as_more(void **state)
 {
     (void)state;
-    answers(422, "{\"detail\": \"there is no state 'a&b' of a job\"}");
-    run("jobs", "--state a&b");
-    assert_asked(0, "GET /api/v1/jobs?limit=100&state=a%26b");
+    answers(422, "{\"detail\": \"no\"}");
+    run("jobs", "--search a&b");
+    assert_asked(0, "GET /api/v1/jobs?limit=100&q=a%26b");
     assert_int_equal(ran.status, 7);
 }
 
@@ -265,6 +265,39 @@ static void an_ambiguous_word_lists_the_jobs_and_asks_for_none(void **state)
                         "evenstep: 'night' may be one of 2 jobs\n"
                         "  3f00000000000000  night  failed\n"
                         "  3fa0000000000000  night  running\n");
+}
+
+/* Ends as wrong usage, before the service is asked. */
+static void a_value_that_an_option_cannot_have_is_told_with_those_it_can(void **state)
+{
+    static const struct {
+        const char *command, *arguments, *said;
+    } wrong[] = {
+        {"jobs", "--state nope",
+         "evenstep: --state: there is no 'nope'; expected queued, launching, running, pausing, "
+         "paused, cancelling, cancelled, succeeded or failed\n"},
+        {"jobs", "--state failed,runing",
+         "evenstep: --state: there is no 'runing'; expected queued, launching, running, pausing, "
+         "paused, cancelling, cancelled, succeeded or failed\n  did you mean 'running'?\n"},
+        {"accounting", "--by nope",
+         "evenstep: --by: there is no 'nope'; expected owner, job or day\n"},
+        {"series", "--x nope " ID, "--x: there is no 'nope'; expected step, samples or time\n"},
+        {"link", "--role nope", "expected viewer, operator, programs or admin\n"},
+        {"webhooks", "--scope nope", "expected own or all\n"},
+        {"jobs", "--strategy synk", "did you mean 'sync'?\n"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        run(wrong[i].command, wrong[i].arguments);
+        assert_int_equal(ran.status, 2);
+        assert_said(ran.err, wrong[i].said);
+    }
+    assert_int_equal(service.n_asked, 0);
+    service_close(state);
+    assert_int_equal(service_open(state), 0);
+    answers(200, "{\"jobs\": [], \"next\": null}");
+    run("jobs", "--state failed,running");
+    assert_int_equal(ran.status, 0);
+    assert_asked(0, "GET /api/v1/jobs?limit=100&state=failed%2Crunning");
 }
 
 static void a_slip_in_a_name_is_told_with_the_nearest(void **state)
@@ -402,7 +435,7 @@ int main(void)
         WITH_A_SERVICE(a_refused_job_is_not_watched),
         WITH_A_SERVICE(jobs_are_listed_page_by_page),
         WITH_A_SERVICE(no_more_jobs_are_listed_than_were_asked_for),
-        WITH_A_SERVICE(a_state_is_sent_as_a_value_and_never_as_more),
+        WITH_A_SERVICE(a_text_is_sent_as_a_value_and_never_as_more),
         WITH_A_SERVICE(all_pages_are_one_document),
         WITH_A_SERVICE(ids_alone_are_for_shells),
         WITH_A_SERVICE(nodes_are_listed_with_their_speed),
@@ -411,6 +444,7 @@ int main(void)
         WITH_A_SERVICE(a_word_is_asked_for_and_never_becomes_a_path),
         WITH_A_SERVICE(the_beginning_of_an_id_or_a_name_is_enough),
         WITH_A_SERVICE(an_ambiguous_word_lists_the_jobs_and_asks_for_none),
+        WITH_A_SERVICE(a_value_that_an_option_cannot_have_is_told_with_those_it_can),
         WITH_A_SERVICE(a_slip_in_a_name_is_told_with_the_nearest),
         WITH_A_SERVICE(epochs_that_nobody_knows_are_not_shown),
         WITH_A_SERVICE(a_job_is_shown_with_its_figures_workers_and_error),

@@ -200,7 +200,7 @@ static void a_job_that_is_refused_lists_its_problems(void **state)
     answers(422,
             "{\"detail\": \"1 mistake\", \"errors\": [{\"pointer\": \"/strategy/type\", "
             "\"message\": \"there is no 'snyc'\"}]}");
-    run_command("--strategy snyc $/train.py");
+    run_command("--set /strategy/type=snyc $/train.py");
     assert_int_equal(ran.status, 7);
     assert_string_equal(ran.out, "");
     assert_said(ran.err, "  /strategy/type: there is no 'snyc'\n");
