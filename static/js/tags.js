@@ -13,6 +13,15 @@ export function sweepOf({tags}) {
   return tag ? tag.slice('sweep:'.length) : '';
 }
 
+/* What the service adds to a sweep's name: trial, rung, seed. */
+const OF_SWEEP = /-\d+(-r\d+)?(-s\d+)?$/;
+
+/**
+ * The name of its sweep, from that of a job.
+ * @param {{name: string}} job
+ */
+export const sweepName = ({name}) => name.replace(OF_SWEEP, '');
+
 /**
  * The project that a job belongs to; '': none.
  * @param {{tags?: string[]}} job

@@ -85,12 +85,94 @@ def test_lists_lead_to_a_sweep_and_fold_it_into_one_line(page, sweep):
     page.wait_for(".trial")
 
 
+def test_the_best_trials_are_compared_with_all_of_their_seeds(page, sweep):
+    def trial(number, metric, rung=1):
+        jobs = [{"id": f"{number}-{r}-{seed}", "rung": r, "seed": seed}
+                for r in range(rung + 1) for seed in (1, 2, 3)]
+        return {"number": number, "metric": metric, "rung": rung, "jobs": jobs}
+
+    trials = [trial(1, 0.9), trial(2, None), trial(3, 0.95), trial(4, 0.99, 0), trial(5, 0.8)]
+    best = lambda direction: call(page, "/js/views/sweeps/words.js", "m.bestJobs(" + json.dumps(
+        {"trials": trials, "metric": {"direction": direction}}) + ", 8)")
+    assert best("max") == [f"{n}-1-{seed}" for n in (3, 1) for seed in (1, 2, 3)]
+    assert best("min") == [f"{n}-1-{seed}" for n in (5, 1) for seed in (1, 2, 3)]
+    page.open("/sweeps/" + sweep["id"])
+    page.wait_text("#sweep-compare", "Compare the best [34]")
+    page.click("#sweep-compare")
+    page.wait_text(".differs", "optimizer/learning_rate|batching/global_batch")
+    assert "tags" not in page.text(".differs")
+    page.open("/sweeps")
+
+
+def test_the_list_of_jobs_has_a_line_for_a_sweep_with_its_count_and_best(page, service, sweep):
+    page.open("/")
+    page.wait_text(".fold-runs", r"rates & sizes\s*4 runs")
+    row = page.find(".fold-runs").find_element("xpath", "ancestor::tr")
+    assert f"{100 * sweep['best']['metric']:.1f}{NARROW}%" in row.text and "Succeeded" in row.text
+    assert row.find_element("css selector", "a").get_attribute("href").endswith(sweep["id"])
+    names = {service.get("jobs/" + job["id"]).json()["name"]
+             for trial in sweep["trials"] for job in trial["jobs"]}
+    shown = lambda: {a.text for a in page.all("tr.link .job-link")}
+    assert not names & shown(), "its runs are folded"
+    page.click(".fold-runs")
+    until("its runs are shown", lambda: names <= shown())
+    page.click(".fold-runs")
+    until("and hidden again", lambda: not names & shown())
+    page.type("#find", sorted(names)[0])
+    until("who looks for a run finds it", lambda: sorted(names)[0] in shown())
+    page.open("/sweeps")
+
+
+PAGES = """
+const sweep = (i) => ({id: 's' + i, name: 'lr-' + i, state: 'succeeded', created: '2026', spec: {},
+    finished: '2026-01-02T03:' + i, tags: ['sweep:0123456789abcdef']});
+const other = (i) => ({id: 'o' + i, name: 'o' + i, state: 'succeeded', created: '2025', spec: {},
+    finished: '2025-01-02T03:' + i, tags: []});
+const all = [...Array(200).keys()].map(sweep).concat([...Array(60).keys()].map(other));
+const real = window.fetch;
+window.fetch = async (url) => {
+  const [path, query] = String(url).split('?');
+  const at = Number(new URLSearchParams(query).get('cursor') || 0);
+  const next = at + 50 < all.length ? String(at + 50) : null;
+  const body = path.endsWith('/sweeps') ? {sweeps: []} : {jobs: all.slice(at, at + 50), next};
+  return new Response(JSON.stringify(body), {headers: {'Content-Type': 'application/json'}});
+};
+const done = arguments[arguments.length - 1];
+import('/js/views/jobs/model.js').then(async ({JobsModel}) => {
+  const model = new JobsModel();
+  const lines = () => model.finishedLines().map((line) => line.jobs.length);
+  await model.readLines(0);
+  const none = lines();
+  model.next = '0';
+  await model.readLines(0);
+  const first = lines();
+  await model.readMore();
+  return [none, first, lines()];
+}).catch(String).then((got) => { window.fetch = real; done(got); });
+"""
+
+
+def test_a_sweep_of_many_runs_leaves_room_for_other_jobs(loaded):
+    """Its 200 runs were the newest four pages, and the list of 50 had nothing else."""
+    none, first, more = loaded.driver.execute_async_script(PAGES)
+    assert none == [] and first == [200] + [1] * 50 and more == [200] + [1] * 60
+
+
+@pytest.mark.parametrize("numbers, room, told", [
+    (range(1, 201), 17, [1] + list(range(20, 201, 20))), (range(1, 9), 20, list(range(1, 9))),
+    (range(1, 101), 17, [1] + list(range(10, 101, 10))), ([7], 20, [7]),
+    (range(1, 31), 8, [1, 5, 10, 15, 20, 25, 30])])
+def test_the_trials_that_are_numbered_are_round(loaded, numbers, room, told):
+    assert sorted(call(loaded, "/js/views/sweeps/progress.js",
+                       f"[...m.trialTicks({list(numbers)}, {room})]")) == told
+
+
 def test_it_fits_every_width_and_has_no_finding(page, sweep):
     try:
         for width, theme in ((1440, "light"), (390, "dark")):
             page.resize(width)
             page.script("window.evenstepTheme.set(arguments[0])", theme)
-            for route in ("/sweeps/" + sweep["id"], "/sweeps", "/runs?fold=sweeps"):
+            for route in ("/sweeps/" + sweep["id"], "/sweeps", "/runs?fold=sweeps", "/"):
                 page.open(route)
                 page.wait_for("main table tbody tr")
                 assert page.script("return document.documentElement.scrollWidth") <= width

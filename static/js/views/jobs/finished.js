@@ -1,13 +1,16 @@
-/* Finished jobs, the newest first, a page at a time. */
+/* Finished jobs, the newest first, a page at a time; the runs of a sweep are one line. */
 import {h, keyed, say} from '../../dom.js';
-import {known, loss, percent, when} from '../../format.js';
+import {known, loss, percent, when, whole} from '../../format.js';
 import {isVirtual, lasted, tookSeconds} from '../../measures.js';
 import {policyOf, strategyOf} from '../../spec.js';
 import {pill} from '../../states.js';
 import {button, table} from '../../widgets.js';
 
+import {unfolded} from './lines.js';
 import {jobLink, leadsTo, Sheet} from './sheet.js';
+import {SweepLine} from './sweepline.js';
 
+/** @typedef {import('./lines.js').Line} Line */
 /** @typedef {import('./model.js').JobsModel} JobsModel */
 
 /** @type {import('../../widgets.js').Head[]} */
@@ -34,12 +37,13 @@ function resultText({metrics}) {
   return !known(best) && known(test) ? 'loss ' + loss(test) : percent(best);
 }
 
-/** @param {Api.Job} job */
-function makeRow(job) {
+/** @param {Line} line of one job */
+function makeRow({jobs: [job], member}) {
   const result = resultText(job);
   const strategy = strategyOf(job.spec) + ', ' + policyOf(job.spec);
   const nodes = job.spec?.workers || (job.workers || []).length || 1;
-  return h('tr', leadsTo(job), h('td', null, pill(job.state)), h('td', null, jobLink(job)),
+  const name = h('td', {class: member ? 'member' : null}, jobLink(job));
+  return h('tr', leadsTo(job), h('td', null, pill(job.state)), name,
       h('td', {class: 'quiet hide-phone', text: strategy}),
       h('td', {class: 'num hide-phone', text: String(nodes)}),
       h('td', {class: 'num' + (result === 'none' ? ' quiet' : ''), text: result}),
@@ -54,6 +58,9 @@ export class FinishedJobs {
   constructor(data) {
     this.data = data;
     this.body = h('tbody');
+    /** Keys of the sweeps whose runs are shown. */
+    /** @type {Set<string>} */
+    this.open = new Set();
     this.more = button('Show more', () => data.readMore(), {class: 'btn small', hidden: true});
     const list = table('Finished jobs', HEADS, this.body);
     const all = h('a', {class: 'note', href: '#/runs', text: 'all runs as a table'});
@@ -63,12 +70,27 @@ export class FinishedJobs {
     this.node = this.sheet.node;
   }
 
+  /** @param {string} key of a sweep's line */
+  turn(key) {
+    if (!this.open.delete(key)) {
+      this.open.add(key);
+    }
+    this.update();
+  }
+
   update() {
-    const {query, next} = this.data;
-    const jobs = this.data.finished();
-    this.node.hidden = jobs.length === 0;
-    say(this.sheet.count, query ? 'found: ' + jobs.length : jobs.length + (next ? ' newest' : ''));
+    const {query, next, sweeps} = this.data;
+    const n = this.data.finished().length;
+    this.node.hidden = n === 0;
+    say(this.sheet.count, query ? 'found: ' + n : whole(n) + (next ? ' newest' : ''));
     this.more.hidden = !next;
-    keyed(this.body, jobs, (j) => j.id, makeRow);
+    const turn = (/** @type {string} */ key) => this.turn(key);
+    keyed(this.body, unfolded(this.data.finishedLines(), this.open), (line) => line.key,
+        (line) => (line.jobs.length > 1 ? new SweepLine(line, turn) : {node: makeRow(line)}),
+        (made, line) => {
+          if (made instanceof SweepLine) {
+            made.update(line, sweeps.get(line.sweep), this.open.has(line.key));
+          }
+        });
   }
 }

@@ -4,14 +4,20 @@ import {get, job as path} from '../../api.js';
 import {throttle} from '../../dom.js';
 import {listen} from '../../events.js';
 import {whole} from '../../format.js';
+import {withNew} from '../../measures.js';
 import {active, ended, waiting} from '../../states.js';
+import {sweepOf} from '../../tags.js';
+
+import {lineOf, linesOf} from './lines.js';
 
 /** @typedef {{[name: string]: Api.Series}} Sparks */
 
 const SPARKS_MS = 5000;
 const NODES_MS = 500;
+const SWEEPS_MS = 1000;
 const PAGE = 50;
 const PAGE_MOST = 500;
+const LINES = 25;       /* that a page brings at least, where the runs of a sweep are one */
 const READ_MOST = 2000; /* jobs of a state */
 /** @type {Api.State[]} */
 const OPEN_STATES = ['running', 'launching', 'queued', 'paused'];
@@ -51,6 +57,9 @@ export class JobsModel extends EventTarget {
     /** Counts readings of each job, so that only the newest answer is taken. */
     /** @type {Map<string, number>} */
     this.turns = new Map();
+    /** What is told of sweeps, by id. */
+    /** @type {Map<string, Api.SweepRow>} */
+    this.sweeps = new Map();
     /** Where the next page of jobs begins. */
     /** @type {string | null} */
     this.next = null;
@@ -62,6 +71,8 @@ export class JobsModel extends EventTarget {
     this.unlisten = () => {};
     this.readNodesSoon =
         throttle(() => this.readNodes().then(() => this.emit()).catch(() => {}), NODES_MS);
+    this.readSweepsSoon =
+        throttle(() => this.readSweeps().then(() => this.emit()).catch(() => {}), SWEEPS_MS);
   }
 
   emit() {
@@ -80,6 +91,8 @@ export class JobsModel extends EventTarget {
     this.moreWait = false;
     this.add(answer.jobs);
     this.next = answer.next;
+    await this.readLines(0);
+    await this.readSweeps();
     if (!this.query && this.next) { /* what runs or waits is never on a later page */
       for (const state of OPEN_STATES) {
         await this.readAll(state);
@@ -110,11 +123,35 @@ export class JobsModel extends EventTarget {
     jobs.forEach((j) => this.jobs.set(j.id, j));
   }
 
+  /**
+   * Reads pages until there are enough lines beyond so many.
+   * @param {number} before
+   */
+  async readLines(before) {
+    for (let read = 0; read < READ_MOST && this.next; read += PAGE) {
+      if (this.finishedLines().length + this.running().length + this.queue().length >=
+          before + LINES) {
+        return;
+      }
+      const answer = await get('jobs', {limit: PAGE, q: this.query, cursor: this.next});
+      this.add(answer.jobs);
+      this.next = answer.next;
+    }
+  }
+
   async readMore() {
-    const answer = await get('jobs', {limit: PAGE, q: this.query, cursor: this.next});
-    this.add(answer.jobs);
-    this.next = answer.next;
+    await this.readLines(this.finishedLines().length);
+    await this.readSweeps();
     this.emit();
+  }
+
+  /* Of those whose runs are one line. */
+  async readSweeps() {
+    if (this.finishedLines().some((line) => line.jobs.length > 1)) {
+      /** @type {{sweeps: Api.SweepRow[]}} */
+      const {sweeps} = await get('sweeps', {limit: PAGE_MOST});
+      this.sweeps = new Map(sweeps.map((sweep) => [sweep.id, sweep]));
+    }
   }
 
   async readNodes() {
@@ -129,6 +166,9 @@ export class JobsModel extends EventTarget {
       const job = await get(path(id));
       if (turn === this.turns.get(id)) { /* else a later change is being read */
         this.jobs.set(id, job);
+        if (sweepOf(job) && ended(job.state)) {
+          this.readSweepsSoon();
+        }
       }
     } catch (e) {
       if (/** @type {import('../../api.js').ApiError} */ (e).status === 404) {
@@ -175,7 +215,7 @@ export class JobsModel extends EventTarget {
   start() {
     this.unlisten = listen({
       live: ({job, data}) => this.onLive(job, data),
-      assignment: ({job, data}) => this.assignments.get(job)?.push(data),
+      assignment: ({job, data}) => this.onAssignment(job, data),
       job: ({job, data}) => this.readJob(job || data.id || ''),
       deleted: ({job, data}) => {
         this.jobs.delete(job || data.id || '');
@@ -204,6 +244,17 @@ export class JobsModel extends EventTarget {
     }
   }
 
+  /**
+   * @param {string} id
+   * @param {Api.Assignment} data
+   */
+  onAssignment(id, data) {
+    const before = this.assignments.get(id);
+    if (before) {
+      this.assignments.set(id, withNew(before, data));
+    }
+  }
+
   close() {
     this.closed = true;
     this.unlisten();
@@ -228,6 +279,12 @@ export class JobsModel extends EventTarget {
 
   finished() {
     return [...this.jobs.values()].filter((j) => ended(j.state)).sort(lastFirst);
+  }
+
+  /* Who looks for a run finds it, and not its sweep. */
+  finishedLines() {
+    const jobs = this.finished();
+    return this.query ? jobs.map((job) => lineOf(job)) : linesOf(jobs);
   }
 
   /** @param {Api.NodeState} state */

@@ -5,7 +5,7 @@ import {Sparkline} from '../../figures.js';
 import {plural} from '../../format.js';
 import {icon} from '../../icons.js';
 import {pill, setPill} from '../../states.js';
-import {sweepOf} from '../../tags.js';
+import {sweepName, sweepOf} from '../../tags.js';
 
 import {CURVE, textOf, textOfAll} from './columns.js';
 
@@ -18,8 +18,7 @@ import {CURVE, textOf, textOfAll} from './columns.js';
 
 const CURVE_WIDTH = 96;
 const CURVE_HEIGHT = 22;
-/* What the service adds to a sweep's name: trial, rung, seed. */
-const OF_SWEEP = /-\d+(-r\d+)?(-s\d+)?$/;
+/* What the service adds to a sweep's name for a seed. */
 const OF_SEED = /-s\d+$/;
 
 export class Row {
@@ -75,8 +74,9 @@ export class Row {
   foldButton(told) {
     const click = () => told.open(this.line.key);
     const {jobs, sweep, project} = this.line;
-    const added = sweep ? OF_SWEEP : sweepOf(jobs[0]) ? OF_SEED : '';
-    const name = project || jobs[0].name.replace(added, '');
+    const [first] = jobs;
+    const trial = sweepOf(first) ? first.name.replace(OF_SEED, '') : first.name;
+    const name = project || (sweep ? sweepName(first) : trial);
     const fold = h('button',
         {type: 'button', class: 'plain fold', 'aria-expanded': 'false', on: {click}},
         icon('right', 10), h('span', {class: 'strong', text: name}),

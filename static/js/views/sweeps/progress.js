@@ -1,6 +1,6 @@
 /* Best so far: a dot for each trial that has a result, in order, and the best result so far as a
    line of steps. */
-import {linearTicks, niceRange} from '../../chart/scale.js';
+import {linearTicks, niceRange, step125} from '../../chart/scale.js';
 import {s} from '../../dom.js';
 import {known} from '../../format.js';
 
@@ -11,6 +11,7 @@ import {metricText, metricTitle} from './words.js';
 
 const [HEIGHT, TOP, BOTTOM, LEFT, RIGHT] = [200, 12, 34, 64, 16];
 const GROUND = HEIGHT - BOTTOM;
+const TICK_ROOM = 40; /* pixels */
 
 /**
  * The best of each beginning of the list. Pure.
@@ -21,6 +22,20 @@ export function bestSoFar(values, direction) {
   const better = direction === 'max' ? Math.max : Math.min;
   let best = values[0];
   return values.map((v) => (best = better(best, v)));
+}
+
+/**
+ * Which trials are numbered on an axis that has room for so many numbers: the first, and round
+ * ones. Pure.
+ * @param {number[]} numbers of trials
+ * @param {number} room
+ * @returns {Set<number>}
+ */
+export function trialTicks(numbers, room) {
+  const [first, most] = [Math.min(...numbers), Math.max(...numbers)];
+  const by = Math.max(1, step125(most / Math.max(1, Math.floor(room) - 1)));
+  const round = numbers.filter((n) => n % by === 0 && n - first >= by / 2);
+  return new Set([first, ...round]);
 }
 
 export class Progress {
@@ -65,9 +80,9 @@ export class Progress {
             .map((v) => [s('line',
                              {x1: LEFT, x2: width - RIGHT, y1: y(v), y2: y(v), class: 'fit-grid'}),
                      text(LEFT - 8, y(v) + 4, metricText(metric.name, v), 'end')]);
-    const every = Math.ceil(done.length / Math.max(1, (width - LEFT - RIGHT) / 40));
-    const numbers =
-        done.map((t, i) => i % every === 0 && text(x(i), GROUND + 16, String(t.number), 'middle'));
+    const told = trialTicks(done.map((t) => t.number), (width - LEFT - RIGHT) / TICK_ROOM);
+    const numbers = done.map(
+        (t, i) => told.has(t.number) && text(x(i), GROUND + 16, String(t.number), 'middle'));
     const dots = done.map((t, i) => s('circle', {
       cx: x(i),
       cy: y(values[i]),

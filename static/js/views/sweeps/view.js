@@ -3,12 +3,13 @@ import {fill, h, refill, say} from '../../dom.js';
 import {plural, when} from '../../format.js';
 import {pill, setPill} from '../../states.js';
 import {button, notice, question} from '../../widgets.js';
+import {MOST} from '../compare/model.js';
 
 import {SweepModel} from './model.js';
 import {Parallel} from './parallel.js';
 import {Progress} from './progress.js';
 import {Trials} from './trials.js';
-import {sentenceOf} from './words.js';
+import {bestJobs, sentenceOf} from './words.js';
 
 /** @param {Api.Sweep} sweep */
 function facts({method, parameters, seeds, parallel, nodes, owner, created, id}) {
@@ -49,11 +50,13 @@ class SweepView {
     const {sweep} = this.data;
     this.state = setPill(this.state, sweep.state);
     say(this.sentence, sentenceOf(sweep, sweep.trials));
-    refill(this.actions, sweep.state, () => this.buttons());
+    const best = bestJobs(sweep, MOST);
+    refill(this.actions, [sweep.state, ...best].join(), () => this.buttons(best));
     this.parts.forEach((part) => part.update());
   }
 
-  buttons() {
+  /** @param {string[]} best jobs of the best trials */
+  buttons(best) {
     const {state} = this.data.sweep;
     const cancel = () => this.ask('This ends the sweep and all its jobs that run or wait.',
         'Cancel sweep', () => this.data.cancel());
@@ -62,7 +65,9 @@ class SweepView {
           await this.data.remove();
           location.hash = '#/sweeps';
         });
+    const compare = {class: 'btn', href: '#/compare?runs=' + best.join(), id: 'sweep-compare'};
     return [
+      best.length > 1 && h('a', {...compare, text: 'Compare the best ' + best.length}),
       state === 'running' && button('Cancel', cancel, {id: 'sweep-cancel'}),
       this.data.ended() && button('Delete', forget, {id: 'sweep-delete'})
     ];

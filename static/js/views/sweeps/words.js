@@ -99,6 +99,30 @@ export function sentenceOf(sweep, trials = []) {
       metricText(metric.name, best.metric) + spreadText(sweep, trials);
 }
 
+/**
+ * The jobs of the best trials, all seeds of each, the best first: those that went furthest, and so
+ * many trials as fit.
+ * @param {Api.Sweep} sweep
+ * @param {number} most jobs
+ */
+export function bestJobs({trials, metric}, most) {
+  const measured = trials.filter((t) => known(t.metric));
+  const furthest = Math.max(...measured.map((t) => t.rung));
+  const better = metric.direction === 'max' ? -1 : 1;
+  /** @type {string[]} */
+  const ids = [];
+  const last = measured.filter((t) => t.rung === furthest)
+                   .sort((a, b) => better * (Number(a.metric) - Number(b.metric)));
+  for (const {jobs, rung} of last) {
+    const own = jobs.flatMap((job) => (job.id && job.rung === rung ? [job.id] : []));
+    if (ids.length + own.length > most) {
+      break;
+    }
+    ids.push(...own);
+  }
+  return ids;
+}
+
 /* ---- axes ------------------------------------------------------------------------------------ */
 
 /**
