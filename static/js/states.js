@@ -78,6 +78,14 @@ export function nodeState(state) {
 }
 
 /**
+ * What the chart of a figure says that a program does not tell.
+ * @param {Api.Job} job
+ * @param {string} figure
+ */
+export const noneLogged = ({state}, figure) =>
+    'This program ' + (ended(state) ? 'logged' : 'has logged') + ' no ' + figure + '.';
+
+/**
  * What a chart says that has no points.
  * @param {Api.Job} job
  */

@@ -305,6 +305,19 @@ def test_a_program_that_has_told_its_batch_was_neither_paused_nor_restarted(page
     page.wait_text('.chart[data-chart="accuracy"]', "This program logged no accuracy")
 
 
+@pytest.mark.parametrize("state, said", [("succeeded", "logged"), ("running", "has logged")])
+def test_a_program_that_tells_no_loss_has_a_chart_that_says_so(page, state, said):
+    """The chart was an empty frame from 0.1 to 10, with a note of 100 points."""
+    document = job(state=state)
+    document["spec"]["program"] = {"name": "mine"}
+    document["metrics"] = {"samples_per_second": 1000.0, "step_seconds": 0.1}
+    nothing = {**curve("train_loss", [None] * 100), "min": [None] * 100, "max": [None] * 100}
+    canned.show(page, document, [nothing])
+    page.wait_text('.chart[data-chart="loss"]', f"This program {said} no loss.")
+    assert "points" not in page.text('.chart[data-chart="loss"]')
+    assert "NaN" not in page.text("main")
+
+
 def test_an_attempt_that_was_lost_before_the_page_was_opened_says_its_first_error(page):
     times = ["2026-01-02T03:00:01.000Z", "2026-01-02T03:05:01.000Z"]
     canned.show(page, job(attempt=2, restarts=1), [curve("train_loss", FALLS)],

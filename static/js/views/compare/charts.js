@@ -110,7 +110,9 @@ export class CompareCharts {
       ends: soft.flatMap((y, i) => (y.length ? [endOf(i, last(y), ending(last(y), loss))] : [])),
       subtitle: log ? logTitle(losses.flatMap((c) => c.mean)) : '',
       note: losses.some((c) => c.total > c.x.length) ? 'extremes kept' : '',
-      empty: all.length ? '' : 'The first step has not ended yet.'
+      empty: all.length                                      ? ''
+          : this.data.runs.some((r) => r.job.progress?.step) ? 'These runs have no loss.'
+                                                             : 'The first step has not ended yet.'
     });
   }
 }

@@ -9,6 +9,9 @@ import {runHeads} from './results.js';
 
 /** @typedef {import('./model.js').CompareModel} CompareModel */
 
+/** What people call a run, which changes nothing of it. */
+const LABELS = ['name', 'note', 'tags'];
+
 /** Places of two networks, or of two clusters, that are told one by one. */
 const MOST = 8;
 
@@ -107,7 +110,7 @@ export class Differences {
       const same = new Set(values.map((v) => v ?? 'default')).size === 1;
       return !same && new Set(settings.map((f) => f.get(k))).size > 1;
     };
-    const keys = all.filter((k) => k !== 'name' && differs(k));
+    const keys = all.filter((k) => !LABELS.includes(k) && differs(k));
     const rows =
         keys.map((k) => h('tr', null, h('td', {class: 'mono', text: k}),
                      settings.map((f) => h('td', {class: 'num', text: f.get(k) ?? 'none'}))));

@@ -3,7 +3,7 @@ import {Chart} from '../../../chart/chart.js';
 import {union, visible} from '../../../chart/smooth.js';
 import {known, NARROW, percent, percentTick, plural} from '../../../format.js';
 import {bestEvaluation, hasAccuracy, last} from '../../../measures.js';
-import {ended, nothingYet} from '../../../states.js';
+import {ended, noneLogged, nothingYet} from '../../../states.js';
 
 import {LearningCurve} from './learningcurve.js';
 import {Rail} from './rail.js';
@@ -76,7 +76,7 @@ export class AccuracyChart {
     return told   ? ''
         : numbers ? 'A network with the loss mse predicts numbers, which have no accuracy.'
         : empty   ? nothingYet(job)
-                : 'This program ' + (ended(job.state) ? 'logged' : 'has logged') + ' no accuracy.';
+                  : noneLogged(job, 'accuracy');
   }
 
   /** @returns {Page.End[]} */

@@ -2,9 +2,9 @@
 import {Chart} from '../../../chart/chart.js';
 import {logTitle, niceRange} from '../../../chart/scale.js';
 import {union, visible} from '../../../chart/smooth.js';
-import {ending, loss, lossTick, plain, plural, whole} from '../../../format.js';
+import {ending, known, loss, lossTick, plain, plural, whole} from '../../../format.js';
 import {last, rateAt} from '../../../measures.js';
-import {nothingYet} from '../../../states.js';
+import {noneLogged, nothingYet} from '../../../states.js';
 
 import {LearningCurve} from './learningcurve.js';
 import {headingOf, Rail} from './rail.js';
@@ -41,7 +41,7 @@ export class LossChart {
 
   draw() {
     this.curve.read();
-    const {raw, soft, test, empty} = this.curve;
+    const {raw, soft, test} = this.curve;
     const {group, log, data} = this.view;
     const inside = visible(raw.x, group.window()).flatMap((i) => [raw.min[i], raw.max[i]]);
     this.chart.set({
@@ -54,19 +54,29 @@ export class LossChart {
       range: niceRange([...inside, ...test.y], {log, pad: 0.04}),
       log,
       ends: this.ends(),
-      note: pointsNote(raw),
+      note: raw.mean.some(known) ? pointsNote(raw) : '',
       subtitle:
           [lossName(data.job.spec), log && logTitle([...raw.min, ...test.y])].filter(Boolean).join(
               ', '),
-      empty: empty ? nothingYet(data.job) : ''
+      empty: this.emptyText()
     });
+  }
+
+  /* A program may tell none. */
+  emptyText() {
+    const {raw, test} = this.curve;
+    const {job} = this.view.data;
+    const told = raw.mean.some(known) || test.y.some(known);
+    return told                                              ? ''
+        : job.spec?.program && (job.progress?.step ?? 0) > 0 ? noneLogged(job, 'loss')
+                                                             : nothingYet(job);
   }
 
   /** @returns {Page.End[]} */
   ends() {
     const {raw, soft, test} = this.curve;
     const {group, narrow} = this.view;
-    if (raw.x.length === 0 || group.window()[1] < last(raw.x)) {
+    if (!raw.mean.some(known) || group.window()[1] < last(raw.x)) {
       return [];
     }
     const named = (/** @type {string} */ name, /** @type {number} */ y) =>
