@@ -87,7 +87,7 @@ static int on_further(struct strategy *base, const struct work *w, struct err *e
 
 static int any(struct strategy *base, bool mine, struct err *e)
 {
-    return lockstep_any(&((struct sync *)base)->l, mine, e);
+    return step_sum_any(&((struct sync *)base)->sum, mine, e);
 }
 
 static int on_evaluated(struct strategy *base, const struct work *w, const struct dev_result *r,

@@ -58,7 +58,7 @@ bool survival_is_asked(struct survival *s)
 {
     int seats[SPEC_WORKERS];
     if (s->sums && s->l->at.further) {
-        return false; /* others may be in one more pass over a step, which cannot be given up */
+        return false; /* others may be in one more pass over a step, without a newcomer */
     }
     if (s->members.n_lost > 0 && s->l->env->seats &&
         members_find_expected(&s->members, s->l->env, seats) > 0) {

@@ -1,6 +1,7 @@
 /* The files of survival.h:
  *
- *   survival.c    what is noted while all is well, and what is done after a loss or a return
+ *   survival.c    what is done after a loss or a return
+ *   noted.c       what is noted while all is well
  *   onward.c      the same where replicas keep their steps between averages
  *   talk.c        words with the keeper, and what one worker gives to another
  *   hand_over.c   what a worker that comes back gets of the one that gives
@@ -16,7 +17,7 @@
 struct gift {
     float loss, correct;
     int32_t stop, pause, checkpoint;
-    int32_t left;
+    int32_t left, any; /* any: what survival_note_answer() was told */
     int64_t test_samples;
     double test_loss, test_accuracy;
 };
@@ -53,6 +54,8 @@ struct survival {
     bool took_sum;                 /* and it was not told yet */
     int64_t evaluations;           /* in this attempt */
     struct members members;        /* since the last verdict */
+    int64_t exchanges;             /* as in struct standing */
+    int64_t *last;      /* [workers] samples of the step that was made last; owned by `made` */
     struct tally *made; /* [workers] in this attempt, by the step that all stand at; owned,
                            with those behind it: */
     survival_give_up_fn *give_up;
@@ -84,6 +87,12 @@ void survival_begin_interval(struct survival *s);
 /* The evaluation of the verdict's step: this rank lacks it, or may have to tell it. */
 int survival_take_evaluation(struct survival *s, const struct verdict *v, bool behind,
                              struct err *e);
+
+/* ---- noted.c --------------------------------------------------------------------------------- */
+/* Adds the samples of the step of `l` to to[workers]. */
+void survival_count_step(const struct survival *s, struct tally *to);
+/* Since the last average; made: the steps up to where others stand are. */
+void survival_forget_interval(struct survival *s, bool made);
 
 /* ---- onward.c -------------------------------------------------------------------------------- */
 /* Does as the keeper has decided, where replicas keep their steps. given: the giver and this rank

@@ -81,7 +81,11 @@ static int sum(struct step_sum *s, const struct work *w, const struct dev_result
         }
     }
     l->at.further = l->at.further || s->absence.was_further;
-    return s->absence.was_further ? STEP_SUM_FURTHER : STEP_SUM_MADE;
+    if (s->absence.was_further) {
+        survival_note_further(s->survival);
+        return STEP_SUM_FURTHER;
+    }
+    return STEP_SUM_MADE;
 }
 
 /* What the words say of the sum: is it that of a step? */
@@ -140,22 +144,55 @@ struct row step_sum_row(const struct step_sum *s, const struct work *w)
     return row;
 }
 
-int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *e)
+/* ---- what follows a step that has several passes --------------------------------------------- */
+
+static int sum_further_once(struct step_sum *s, const struct work *w, struct err *e)
 {
     struct lockstep *l = s->l;
     const struct comm *c = l->env->comm;
     float *words = gradients_words(s->gradients);
-    l->at.further = true;
     memset(words, 0, lockstep_words(l) * sizeof(float)); /* nothing is agreed */
-    s->absence.work = *w;
-    s->absence.result = (struct dev_result){0};
     if (w->absent) {
         words[WORDS + c->workers + c->rank] = ABSENCE_TIME;
     } else {
         weighing_begin(&s->weighing, w, words);
     }
-    int rc = update(s, w, w->absent ? 0 : l->done_share, e); /* a lost worker ends the run here */
-    return rc < 0 ? rc : weighing_check(&s->weighing, w, s->words, e);
+    return update(s, w, w->absent ? 0 : l->done_share, e);
+}
+
+int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *e)
+{
+    struct lockstep *l = s->l;
+    const struct survival_step step = {.work = w};
+    int rc;
+    l->at.further = true;
+    s->absence.work = *w;
+    s->absence.result = (struct dev_result){0};
+    while ((rc = sum_further_once(s, w, e)) < 0) {
+        if ((rc = survival_recover(s->survival, rc, &step, e)) < 0 || rc == RECOVERED) {
+            return rc < 0 ? rc : 0;
+        }
+        if ((rc = gradients_add_again(s->gradients, lockstep_factor(l, w), e)) < 0) {
+            return rc;
+        }
+    }
+    survival_note_further(s->survival);
+    return weighing_check(&s->weighing, w, s->words, e);
+}
+
+int step_sum_any(struct step_sum *s, bool mine, struct err *e)
+{
+    int rc;
+    while ((rc = lockstep_any(s->l, mine, e)) < 0) {
+        if ((rc = survival_recover(s->survival, rc, NULL, e)) < 0) {
+            return rc;
+        }
+        if (rc == RECOVERED) {
+            return survival_answer_of_all(s->survival);
+        }
+    }
+    survival_note_answer(s->survival, rc > 0);
+    return rc;
 }
 
 /* ---- an evaluation, and the end -------------------------------------------------------------- */

@@ -56,6 +56,8 @@ int step_sum_make(struct step_sum *s, const struct work *w, const struct dev_res
 struct row step_sum_row(const struct step_sum *s, const struct work *w);
 /* strategy_ops.on_further. */
 int step_sum_make_further(struct step_sum *s, const struct work *w, struct err *e);
+/* strategy_ops.any. */
+int step_sum_any(struct step_sum *s, bool mine, struct err *e);
 /* strategy_ops.on_evaluated. Afterwards the ranks compare their parameters (equal.h). */
 int step_sum_evaluate(struct step_sum *s, const struct work *w, const struct dev_result *r,
                       struct err *e);

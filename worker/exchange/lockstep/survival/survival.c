@@ -33,7 +33,8 @@ static struct survival *new (struct lockstep *l, struct err *e)
 {
     struct comm *c = l->env->comm;
     struct survival *s = calloc(1, sizeof *s);
-    struct tally *made = calloc(3 * (size_t)c->workers, sizeof *made);
+    size_t W = (size_t)c->workers;
+    struct tally *made = calloc(1, W * (3 * sizeof *made + sizeof *s->last));
     if (!s || !made) {
         free(s);
         free(made);
@@ -44,6 +45,7 @@ static struct survival *new (struct lockstep *l, struct err *e)
     s->made = made;
     s->since = made + c->workers;
     s->launched = s->since + c->workers;
+    s->last = (int64_t *)(s->launched + c->workers);
     c->changed = has_changed;
     c->changed_ctx = s;
     return s;
@@ -59,117 +61,6 @@ void survival_free(struct survival *s)
         free(s->losses);
         free(s->made);
         free(s);
-    }
-}
-
-static void count_step(const struct survival *s, struct tally *to)
-{
-    for (int i = 0; i < s->l->env->comm->workers; i++) {
-        to[i].samples += s->l->counts[i];
-        to[i].steps += s->l->counts[i] > 0;
-    }
-}
-
-static void note(struct survival *s, const float *words)
-{
-    s->said = (struct gift){.loss = words[WORD_LOSS],
-                            .correct = words[WORD_CORRECT],
-                            .stop = words[WORD_STOP] > 0,
-                            .pause = words[WORD_PAUSE] > 0,
-                            .checkpoint = words[WORD_CHECKPOINT] > 0};
-}
-
-void survival_note(struct survival *s, const float *words)
-{
-    if (s) {
-        count_step(s, s->made);
-        note(s, words);
-    }
-}
-
-/* ---- between averages ------------------------------------------------------------------------ */
-
-/* Counts them there in place of here. */
-static void move_tallies(const struct survival *s, struct tally *from, struct tally *to)
-{
-    for (int i = 0; i < s->l->env->comm->workers; i++) {
-        to[i].samples += from[i].samples;
-        to[i].steps += from[i].steps;
-        from[i] = (struct tally){0};
-    }
-}
-
-/* made: the steps up to where others stand are. */
-static void forget_interval(struct survival *s, bool made)
-{
-    size_t bytes = (size_t)s->l->env->comm->workers * sizeof *s->made;
-    if (made) {
-        move_tallies(s, s->back->by_rounds ? s->launched : s->since, s->made);
-    }
-    memset(s->since, 0, bytes);
-    memset(s->launched, 0, bytes);
-}
-
-void survival_begin_interval(struct survival *s)
-{
-    past_forget(s->past);
-    s->grouped = s->group_averages = 0;
-}
-
-int survival_count(struct survival *s, struct err *e)
-{
-    if (s) {
-        count_step(s, s->since);
-    }
-    return s ? past_add(s->past, e) : 0;
-}
-
-void survival_told(struct survival *s, const struct row *row)
-{
-    if (s) {
-        rollback_count(s->back, row);
-    }
-}
-
-void survival_averaged(struct survival *s, const float *words)
-{
-    if (s) {
-        note(s, words);
-        forget_interval(s, true);
-        survival_begin_interval(s);
-        rollback_keep(s->back);
-    }
-}
-
-void survival_evaluated(struct survival *s)
-{
-    if (s) {
-        s->evaluations++;
-        rollback_evaluated(s->back);
-    }
-}
-
-void survival_round_ended(struct survival *s)
-{
-    if (s) {
-        move_tallies(s, s->since, s->launched);
-        rollback_round_ended(s->back);
-    }
-}
-
-void survival_landed(struct survival *s, const float *w, const float *sum)
-{
-    if (s) {
-        move_tallies(s, s->launched, s->made);
-        rollback_landed(s->back, w, sum);
-        survival_trim_past(s);
-    }
-}
-
-void survival_merged_stats(struct survival *s)
-{
-    if (s) {
-        rollback_keep_stats(s->back);
     }
 }
 
@@ -220,7 +111,7 @@ static int end_step(struct survival *s, const struct survival_step *step, struct
     if (s->sums) {
         rc = use_sums(s, step, e);
     } else {
-        count_step(s, s->made);
+        survival_count_step(s, s->made);
         lockstep_done(l);
         survival_take_words(s);
     }
@@ -232,6 +123,30 @@ static int end_step(struct survival *s, const struct survival_step *step, struct
         l->env->row(l->env->ctx, &row);
     }
     return rc;
+}
+
+/* What others have exchanged behind the step that all have made: a sum that was given, or an answer
+ * that came with it. */
+static int end_exchange(struct survival *s, const struct verdict *v,
+                        const struct survival_step *step, struct err *e)
+{
+    const float *words;
+    s->exchanges = v->exchanges;
+    if (step && !step->work->further) {
+        return err_set(e, ERR_PEER, "a worker was lost while the program of another one came back");
+    }
+    return step ? gradients_use_given(s->g, step->work, &words, e) : 0;
+}
+
+/* This rank's part of the step that was made last, among those who are left. */
+static double share_of_last(const struct survival *s)
+{
+    const struct comm *c = s->l->env->comm;
+    int64_t all = 0;
+    for (int i = 0; i < c->n_members[COMM_ALL]; i++) {
+        all += s->last[c->members[COMM_ALL][i]];
+    }
+    return all > 0 ? (double)s->last[c->rank] / (double)all : 0;
 }
 
 int survival_take_evaluation(struct survival *s, const struct verdict *v, bool behind,
@@ -265,7 +180,7 @@ static int end_interval(struct survival *s, const struct verdict *v, struct err 
     if (!s->back->by_rounds) { /* else they were agreed before that round's end */
         survival_take_words(s);
     }
-    forget_interval(s, true);
+    survival_forget_interval(s, true);
     rollback_advance(s->back);
     return 0;
 }
@@ -277,7 +192,7 @@ static int go_back(struct survival *s, const struct verdict *v, struct err *e)
     if (v->step > s->back->mark.step) {
         return end_interval(s, v, e);
     }
-    forget_interval(s, false);
+    survival_forget_interval(s, false);
     return rollback_return(s->back, e);
 }
 
@@ -309,6 +224,8 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
     } else if (v->step > l->at.step) {
         BUG_ON(!behind || !step);
         rc = end_step(s, step, e);
+    } else if (s->sums && v->exchanges > s->exchanges) {
+        rc = end_exchange(s, v, step, e);
     }
     if (rc >= 0 && s->sums) {
         rc = lockstep_lose(l, v->members.lost, v->members.n_lost, NULL, 0, e);
@@ -319,6 +236,7 @@ static int adopt(struct survival *s, const struct verdict *v, const struct survi
         return rc;
     }
     survival_take_members(s, &v->members);
+    l->done_share = s->sums ? share_of_last(s) : l->done_share; /* more passes may follow */
     lockstep_adopt(l, v->version, v->sizes);
     l->next_version = 0;
     rc = survival_take_evaluation(s, v, behind, e);
@@ -425,13 +343,14 @@ struct survival *survival_new_of_averages(struct lockstep *l, bool by_rounds,
 
 /* Where an exchange begins that may be given up. */
 struct place {
-    int64_t step, averages;
+    int64_t step, exchanges, averages;
     bool evaluated;
 };
 
 static struct place stand_of(const struct survival *s)
 {
-    return (struct place){s->l->at.step, s->back ? s->back->averages : 0, s->l->at.evaluated_here};
+    return (struct place){s->l->at.step, s->exchanges, s->back ? s->back->averages : 0,
+                          s->l->at.evaluated_here};
 }
 
 /* What is left to do of it. */
@@ -439,9 +358,9 @@ static int recovered(const struct survival *s, const struct survival_step *step,
                      const struct place *was)
 {
     struct place is = stand_of(s);
-    bool made = s->past ? is.averages > was->averages || is.evaluated > was->evaluated
-                : step  ? is.step > was->step
-                        : is.evaluated;
+    bool made = s->past
+                    ? is.averages > was->averages || is.evaluated > was->evaluated
+                    : (step ? is.step > was->step : is.evaluated) || is.exchanges > was->exchanges;
     return (s->sums || s->past) && !made ? RECOVERED_ONCE_MORE : RECOVERED;
 }
 

@@ -42,6 +42,12 @@ void survival_free(struct survival *s); /* NULL is allowed, as below but in surv
 /* The step of `l` was done by these sums of words: notes them for those who miss them, and what
  * each worker made. Before lockstep_agree(), which may change the minibatches. */
 void survival_note(struct survival *s, const float *words);
+/* Of users' programs that make several passes over that step, where the ranks stand behind it: one
+ * more was summed; all have answered whether one more follows, and one has said so or none. */
+void survival_note_further(struct survival *s);
+void survival_note_answer(struct survival *s, bool any);
+/* What they have answered. */
+bool survival_answer_of_all(const struct survival *s);
 /* Between these two a wait ends if a worker is lost or has come back. */
 void survival_watch(struct survival *s, bool on);
 
@@ -99,10 +105,10 @@ struct survival_step { /* of this rank, the one that was not ended */
 };
 enum recovered { RECOVERED, RECOVERED_ONCE_MORE };
 /* After an exchange of this strategy that ended with `rc`: gives what is under way up and does as
- * the keeper decides, if a worker is lost or has come back; else returns rc. RECOVERED: the run
- * goes on with next(). RECOVERED_ONCE_MORE: the same exchange is made again. step: NULL if it was
- * an evaluation, and for averages; the step that such an exchange ended is made if `l` is behind it
- * still. */
+ * the keeper decides, if a worker is lost or has come back; else returns rc. RECOVERED: the
+ * exchange is made, and the run goes on. RECOVERED_ONCE_MORE: the same exchange is made again.
+ * step: NULL if it was an evaluation or a question, and for averages; the step that such an
+ * exchange ended, or one more pass over it (work.further), is made if `l` is behind it still. */
 int survival_recover(struct survival *s, int rc, const struct survival_step *step, struct err *e);
 /* strategy_ops.finish: the last state to the keeper, again by another if the first worker is lost
  * meanwhile, and then without `optim` (lockstep_finish); returns when the keeper has it and all

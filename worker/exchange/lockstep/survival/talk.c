@@ -66,6 +66,7 @@ int survival_answer(struct survival *s, struct err *e)
                               .is_new = s->is_new,
                               .step = s->back ? s->back->mark.step : s->l->at.step,
                               .averages = s->back ? s->back->averages : 0,
+                              .exchanges = s->exchanges,
                               .made = s->l->at.step,
                               .evaluated = s->lent   ? s->evaluations
                                            : s->back ? s->back->mark.evaluated_here
@@ -97,6 +98,7 @@ int survival_say_finished(struct survival *s, struct err *e)
     s->word.standing = (struct standing){
         .round = s->members.round,
         .step = s->l->at.step,
+        .exchanges = s->exchanges,
         .evaluated = s->l->at.evaluated_here,
         .digest = s->members.round > 0 && !s->sums && !s->past
                       ? digest_of(s->l->env->replica, s->back && s->back->by_rounds)

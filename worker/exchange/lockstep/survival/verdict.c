@@ -5,7 +5,7 @@
 static bool is_behind(const struct standing *a, const struct standing *b)
 {
     return a->torn || a->is_new || a->step < b->step || a->averages < b->averages ||
-           (a->step == b->step && a->evaluated < b->evaluated);
+           (a->step == b->step && (a->exchanges < b->exchanges || a->evaluated < b->evaluated));
 }
 
 /* Nobody is further than `a`, and it has made the most steps. */
@@ -65,6 +65,7 @@ int verdict_decide(struct verdict *v, const struct standing *of, const int *left
     }
     v->giver = giver;
     v->step = of[giver].step;
+    v->exchanges = of[giver].exchanges;
     v->evaluated = of[giver].evaluated > 0;
     for (int i = 0; i < n; i++) {
         const struct standing *s = &of[left[i]];
@@ -75,7 +76,8 @@ int verdict_decide(struct verdict *v, const struct standing *of, const int *left
             return err_set(e, ERR_PEER, "worker %d is behind step %lld, and worker %d behind %lld",
                            giver, (long long)v->step, left[i], (long long)s->step);
         }
-        bool lacks = s->torn || s->step < v->step || s->averages < of[giver].averages;
+        bool lacks = s->torn || s->step < v->step || s->averages < of[giver].averages ||
+                     s->exchanges < v->exchanges;
         v->behind[left[i]] = s->is_new                   ? IS_NEW
                              : !is_behind(s, &of[giver]) ? 0
                              : lacks                     ? IS_BEHIND

@@ -49,6 +49,8 @@ struct standing {
     int64_t step;      /* the last that its replica has; of replicas that differ between averages,
                           of the last average */
     int64_t averages;  /* of those: how many it has, in this attempt; else 0 */
+    int64_t exchanges; /* since that step, where users' programs make several passes over it: their
+                          sums, and answers to whether one more follows */
     int64_t evaluated; /* 1: the parameters of that step, or average, were evaluated; where rounds
                           keep their steps, how many evaluations there were */
     uint64_t digest;   /* of the replica, at the end of a run that lost a worker */
@@ -86,7 +88,8 @@ struct verdict {
     int32_t saying;
     struct members members;
     /* KEEPER_DECIDES */
-    int64_t step;          /* all are behind it from now on */
+    int64_t step;          /* all are behind it from now on, */
+    int64_t exchanges;     /* and behind these of it (struct standing) */
     int32_t evaluated;     /* it was evaluated */
     int32_t giver;         /* gives those that are behind the state at that step */
     int32_t first_changed; /* another one speaks for the workers since the last verdict */
