@@ -41,13 +41,21 @@ def test_a_sum_that_prepare_does_not_know_of(torch_programs, tmp_path, way):
 
 @pytest.mark.parametrize("name, says", [
     ("loss_weights", "the optimizer SGD steps parameters that prepare() was not given"),
+    ("codebook", "the buffer 'vq.embedding' of the model is moved by training, as are 2 others"),
     ("rate_search", "a loop over the loader was left before epoch 0 was over")])
 def test_what_differs_without_an_error_is_told_once(torch_programs, tmp_path, name, says):
     command = torch_programs.command("strangers.run", name, tmp_path / "rank")
-    done = run_local(command, [20, 12] if name == "loss_weights" else [10, 6], {"type": "sync"},
+    done = run_local(command, [10, 6] if name == "rate_search" else [20, 12], {"type": "sync"},
                      tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stderr.count(says) == 2, "once on each rank"
+
+
+def test_a_backward_pass_of_one_for_each_sample_is_a_sum(torch_programs, tmp_path):
+    """Where it is one by their number (test_strangers.py) it is a mean."""
+    command = torch_programs.command("strangers.run", "vector_loss", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path, variables={"TEST_SUM": "1"})
+    assert done.returncode != 0 and SAYS["function"] in done.stderr
 
 
 SUM = "IS_SUM"

@@ -19,6 +19,7 @@ from real_rank import COLUMNS, rows_of, run_local
 PROGRAMS = {
     "accumulate": (24, 5e-6),
     "accumulate_rest": (16, 5e-6),
+    "adapters": (32, 2e-5),
     "amp": (96, 5e-3),
     "averaged": (96, 2e-5),
     "by_hand": (96, 2e-6),
@@ -27,6 +28,7 @@ PROGRAMS = {
     "closure_step": (32, 2e-5),
     "dqn": (32, 2e-5),
     "early_stopping": (96, 2e-6),
+    "filtered": (32, 2e-5),
     "forward_forward": (32, 2e-5),
     "fractional_schedule": (32, 2e-5),
     "functional": (24, 2e-5),
@@ -38,11 +40,15 @@ PROGRAMS = {
     "look_first": (32, 2e-5),
     "lstm_packed": (32, 2e-5),
     "masked_mean": (32, 2e-5),
+    "micro_batches": (32, 2e-5),
     "mingpt": (32, 2e-5),
     "mnist_argparse": (192, 2e-6),
     "numpy_mlp": (32, 2e-5),
     "padded": (96, 2e-5),
+    "pruned": (32, 2e-5),
+    "pseudo_labels": (32, 2e-5),
     "sam": (32, 2e-5),
+    "spectral_gan": (32, 2e-5),
     "steps": (16, 5e-6),
     "steps_next": (16, 2e-5),
     "steps_not_epochs": (32, 2e-5),
@@ -51,6 +57,7 @@ PROGRAMS = {
     "trainer": (96, 2e-5),
     "transfer": (96, 2e-5),
     "vae_sum": (32, 2e-5),
+    "vector_loss": (32, 2e-5),
     "wgan_gp": (32, 5e-5),
     "word_lm": (32, 2e-5),
 }
@@ -96,6 +103,11 @@ def test_a_server_trains_it(torch_programs, tmp_path, name):
     rows = [dict(zip(COLUMNS, row.split(","))) for row in rows_of(done)]
     # at least; of the epoch in which the first of them leaves, others may have begun a step
     assert sum(int(r["batch"]) for r in rows) >= 3 * SAMPLES.get(name, 96)
+
+
+def test_a_file_that_every_node_saves_is_told(torch_programs, tmp_path):
+    done, _ = on_ranks(torch_programs, "adapters", tmp_path / "sync", [20, 12], {"type": "sync"})
+    assert done.stderr.count("this node saves 'adapters.pt' beneath $EVENSTEP_OUTPUT") == 1
 
 
 @pytest.mark.parametrize("name", ["early_stopping", "steps_not_epochs"])
@@ -287,6 +299,25 @@ def test_a_target_network_that_prepare_has_comes_back(torch_programs, run_progra
                              variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
     assert "began anew in this process" in done.stderr
     assert bit_identical(results) and difference(results[0], alone) < 2e-5
+
+
+# one of two passes over a batch, whose first one moves buffers; masks that come with a later epoch
+@pytest.mark.parametrize("name", ["spectral_gan", "pruned"])
+def test_buffers_that_move_come_back_as_the_step_began(torch_programs, run_programs, tmp_path,
+                                                       name):
+    alone = run_programs(torch_programs, "strangers.run", name).results[0]
+    done, results = on_ranks(torch_programs, name, tmp_path / "sync", [20, 12], {"type": "sync"},
+                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr and "has none" not in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < 2e-5
+
+
+def test_a_buffer_that_the_new_process_does_not_make_is_told(torch_programs, tmp_path):
+    """Its loop begins behind the epoch in which the program prunes."""
+    command = torch_programs.command("strangers.run", "pruned", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path,
+                     variables={"TEST_KILL": "8", "TEST_KILL_IN": "backward"})
+    assert "the run's model has a buffer '0.weight_mask'" in done.stderr
 
 
 def test_a_state_that_is_carried_from_pass_to_pass_is_told_where_they_are_made_again(

@@ -2,9 +2,11 @@
 
 given.py      the objects by what they are, out of lists and dicts
 blocks.py     parameters and running statistics stand in the shared block
+buffers.py    other buffers that training moves, which are each node's own
 passes.py     a backward pass: gradients go out as they are ready, and come back summed
 streams.py    the same for a GPU's gradients, on a stream of their own
 optimizer.py  steps that are left out, or of which the difference is sent
+idle.py       batches without a backward pass
 divided.py    what a batch's loss was divided by, which is what it weighs
 looped.py     losses of single samples that a program adds up itself
 loss.py       where a backward begins, and the loss for display
@@ -12,6 +14,7 @@ schedules.py  schedules by batches, where each node has a number of its own
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 place.py      where the program's loop is: steps that it counts, gradients not used yet
 wrapped.py    what PyTorch has for distributed programs, which a prepared one does without
+saving.py     files that every node saves
 state.py      the program's own state, and state_dict()
 trainers.py   Trainers of libraries, which make the loop and what it needs themselves
 engines.py    Ignite's engines, which count epochs and batches themselves
@@ -23,7 +26,7 @@ import torch
 
 from ..run import Error, Run
 from ..stream import Stream
-from . import engines, given, loss, optimizer, schedules, state, trainers, wrapped
+from . import engines, given, loss, optimizer, saving, schedules, state, trainers, wrapped
 from .blocks import Blocks, describe, named_parameters
 from .loader import Loader, about_loader
 from .passes import Passes
@@ -58,6 +61,7 @@ class Program:
         optimizer.watch(self.passes, self.blocks)
         loss.watch(self.passes)
         wrapped.watch(self.run, models)
+        saving.watch(self.run)
         engines.watch(self.run)
         made = Loader(loader, self.stream, shard, known)
         self.place.length = made.of_an_epoch() if known else 0

@@ -196,6 +196,13 @@ def _reciprocal(products):
     return 1 / factor if factor else None
 
 
+def _factor(divisor, products):
+    """By what a mean is scaled; None: not known without waiting."""
+    waits = isinstance(divisor, torch.Tensor) and not divisor.is_cpu
+    scale = _reciprocal(products) if products else 1.0
+    return None if waits or not scale else 1 / scale / float(1 if divisor is None else divisor)
+
+
 def _is_whole(number):
     return number > 0.5 and abs(number - round(number)) < _ROUNDING * number
 
@@ -263,14 +270,31 @@ class _Found:
             reduction = node._saved_reduction
             if reduction == _SUM:
                 self._take_sum(node, divisor, products)
+            elif reduction == _MEAN and role is _DIVIDES:
+                self.totals.append(None if self._is_part(node, divisor, products) else node)
             elif reduction == _MEAN:
-                self.totals.append(node if role is _DIVIDES else _chosen(node))
+                self.totals.append(_chosen(node))
             return
         behind = inputs_of(node)
         if behind and _is_sum_over_samples(behind[0], self.samples):
             self._take_sum(behind[0], divisor, products)
         else:
             self.totals.append(_chosen(node))
+
+    def _is_part(self, node, divisor, products):
+        """Whether a mean is over a part of the batch and counts as much: one that is too large for
+        the memory goes through the network in parts, each loss times the part, or divided by their
+        number."""
+        target, factor = node._saved_target, _factor(divisor, products)
+        if factor is None or not 0 < factor < 1 or not target.is_cpu:
+            return False
+        rows = target.numel()
+        if float(node._saved_total_weight) != rows:
+            return False
+        each = rows / (factor * self.samples)
+        parts = round(1 / factor)
+        is_one_of = abs(parts * factor - 1) < _ROUNDING and abs(parts * rows - self.samples) < parts
+        return is_one_of or (_is_whole(each) and rows % self.samples != 0)
 
     def _take_sum(self, node, divisor, products):
         behind = inputs_of(node)
@@ -375,6 +399,21 @@ def _told_of_sums(found, totals, samples, whole):
     if odd == {float(whole)} and samples < whole:
         return DIVIDED_BY_ALL
     return HALVED if min(odd) <= 2 < samples else DIVIDED_ALIKE
+
+
+def refuse_sum(values, gradient, samples, whole):
+    """losses.backward(gradient): one and the same number for each makes a sum of them, unless it is
+    one by how many they are."""
+    if values.shape[0] != samples or samples < 2 or not gradient.is_cpu:
+        return
+    each = float(gradient.flatten()[0])
+    if each == 0 or not bool((gradient == each).all()):
+        return
+    by = 1 / abs(each)
+    if abs(by - whole) < _ROUNDING * by and samples < whole:
+        raise Error(DIVIDED_BY_ALL % (whole, samples))
+    if not (_is_multiple(by, samples) and by > 0.5):
+        raise Error(IS_SUM)
 
 
 class Divisor:

@@ -301,7 +301,7 @@ class Loader:
                 "epoch %d goes on behind the first %d of its %d batches, so enumerate(loader) "
                 "counts those that are left: a rate that the program computes by such a counter "
                 "differs from that of the program alone until the epoch ends; a schedule has the "
-                "right one"
+                "right one, and another loader beside this one (zip) begins anew"
                 % (self.stream.epoch + 1, place.passed(), self.of_an_epoch())
             )
         while place.replays:

@@ -39,6 +39,15 @@ def _loss_in(tensors):
     return first if isinstance(first, torch.Tensor) and first.numel() == 1 else None
 
 
+def _values_in(tensors, grad_tensors):
+    """(values, the gradient that they are given), where the pass begins at many of them."""
+    one = tensors if isinstance(tensors, torch.Tensor) else None
+    gradient = grad_tensors[0] if isinstance(grad_tensors, (list, tuple)) else grad_tensors
+    if one is None or one.grad_fn is None or not isinstance(gradient, torch.Tensor):
+        return None
+    return (one, gradient) if one.numel() > 1 and one.dim() else None
+
+
 def watch(passes):
     backward = torch.autograd.backward
 
@@ -46,6 +55,9 @@ def watch(passes):
     def backward_and_exchange(tensors, *args, **kwargs):
         if _Seen.depth == 0:
             loss = _loss_in(tensors)
+            if loss is None:
+                given = args[0] if args else kwargs.get("grad_tensors")
+                passes.begins_at(_values_in(tensors, given))
             passes.scaler = _scaler_of(loss) if loss is not None else None
             passes.begin(loss)
         _Seen.depth += 1

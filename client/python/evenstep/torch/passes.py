@@ -30,18 +30,18 @@ program a batch, so that its loop makes the same calls as everybody's; that batc
 
 import math
 import sys
-import weakref
 
 import torch
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
-from .batch import tell_hooks, tensor_of
+from .batch import fewer_rows, tell_hooks
 from .blocks import has_batch_norm
-from .divided import Divisor
+from .buffers import Buffers
+from .divided import Divisor, refuse_sum
+from .idle import Idle
 from .optimizer import describe, differs
 from .streams import on_gpu, streams_of
 
-IDLE_MOST = 100  # batches in a row without a backward pass
 SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
 TINY = 1e-6  # weight of a slice without samples that carries gradients kept before, of the step's
 
@@ -53,22 +53,23 @@ class Passes:
         self.doubles = has_batch_norm(blocks.models)  # a slice of one sample comes twice
         self.slice = None  # begun, and not yet followed by another
         self.batches = 0  # slices begun
-        self.samples = 0  # that the batch really had
+        self.samples = 0  # of the slice
+        self.rows = 0  # the same, without those that the program's collate_fn has left out
         self.settled = True  # its gradients were sent
         self.touched = False  # a pass over it has begun
-        self.idle = 0  # slices in a row without a pass, up to the one before
-        self._trained = False  # there has been a pass
-        self._first = lambda: None  # a tensor of the first batch, while the program holds it
+        self._idle = Idle()
         self.answer = STEP
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self._rule = describe(optimizers)
         self._told = False  # that the optimizer is not the rule any more
         self._divisor = Divisor(run)
+        self.buffers = Buffers(run, blocks.models, [slot.tensor for slot in blocks.statistics])
         self.by_samples = self.sums or run.workers == 1  # nobody asks what a loss was divided by
         self.keeping = False  # within no_sync
         self.kept = 0.0  # what gradients of former slices weigh that are in param.grad; 0: none are
         self.mine = 0.0  # weight of this slice
-        self._weighed = False  # weight() gave it, or its first pass did
+        self._base = 0.0  # the same of its samples, whatever a loss was divided by
+        self._weighed = False  # weight() gave it
         self.stepped = False  # an optimizer may step: gradients of this slice were summed
         self.spare = False  # the loop has a batch of no slice: no step is made of it
         self.spared = 0  # passes over such batches in a row
@@ -123,7 +124,7 @@ class Passes:
         if self.slice is None:
             return
         if not self.touched and not self.run.over:
-            self._count_idle()
+            self._idle.count(self.slice)
         if self._gpu is not None:
             self._gpu.claim()
         if self.answer == DIFFERENCE:
@@ -138,37 +139,13 @@ class Passes:
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
 
-    def _count_idle(self):
-        """A program may pass over a batch, but not over all of them: its run would end well, and
-        nothing would be learned."""
-        self.idle += 1
-        if self.idle >= IDLE_MOST or (self.slice.epoch_last and not self._trained):
-            self._refuse_idle()
-
-    def _refuse_idle(self):
-        raise Error(
-            "%s had a backward pass: each is to have one, loss.backward() (what "
-            "torch.autograd.grad() gives is summed by torch.autograd.backward(params, grads)); "
-            "a loop that evaluates the training data stands within torch.no_grad()"
-            % ("none of %d batches" % self.idle if self.idle > 1 else "no batch of the epoch")
-        )
-
     def given(self, batch):
         """The loop gets this one."""
-        if self.batches == 1 and not self._trained:
-            tensor = tensor_of(batch)
-            self._first = weakref.ref(tensor) if tensor is not None else self._first
+        self._idle.given(batch, self.batches)
+        if not self.by_samples and self.samples > 1 and (rows := fewer_rows(batch, self.samples)):
+            self.rows, self._base = rows, float(rows)
+            self._set_weight(self._base)
         return batch
-
-    def _check_ahead(self):
-        """Before the first pass. A loop that passes over its first batch does not keep it."""
-        if self.batches > 1 and self._first() is not None:
-            raise Error(
-                "%d batches were taken from the loader before the backward pass of the first one: "
-                "a slice of the job ends where the next batch is taken. Take each batch after the "
-                "step of the one before; DataLoader(num_workers=…, prefetch_factor=…) reads ahead "
-                "behind the loop" % self.batches
-            )
 
     def in_a_step(self):
         """A slice has begun, and a pass was made over it."""
@@ -189,9 +166,11 @@ class Passes:
             self.blocks.refresh()
         self.slice, self.samples, self.settled = piece, piece.count, False
         self.batches += 1
+        self.buffers.slice_begins()
         self.touched = self.spare = self._weighed = False
         self.spared = 0
-        self.mine = float(piece.count > 0) if self.sums else float(piece.count)
+        self.rows = piece.count
+        self.mine = self._base = float(piece.count > 0) if self.sums else float(piece.count)
         if self.sums and self._is_doubled():
             self.weigh(1.0)
         self.loss = None
@@ -201,8 +180,8 @@ class Passes:
         return self.doubles and self.slice.count == 1
 
     def hand_over(self):
-        if self.idle and not self._trained and self.place.stream.is_ending():
-            self._refuse_idle()  # a server says after the last slice that it was the last
+        if self.place.stream.is_ending():
+            self._idle.epoch_ends()
         self.blocks.check()
 
     def take_over(self):
@@ -215,18 +194,31 @@ class Passes:
         if self.slice is None or self.open or self.settled:
             raise Error("weight() belongs between a batch and its backward pass")
         self._weighed = True
-        if self._is_doubled():
-            weight /= 2  # of what the batch has twice
+        self._set_weight(weight / 2 if self._is_doubled() else weight)  # the batch has it twice
+
+    def _set_weight(self, weight):
+        """A pass over a slice that is settled tells its own as it begins."""
         if self.slice.count:
             self.mine = weight
-            self.run.weight(weight)
+            if not self.settled:
+                self.run.weight(weight)
 
     def _weigh_by(self, loss):
-        """By what the loss of the slice's first pass is a mean over."""
-        samples = self.samples * 2 if self._is_doubled() else self.samples
-        total = self._divisor.of(loss, samples)
-        if total is not None:
-            self.weigh(total)
+        """By what the loss of this pass is a mean over: of several passes over a slice each has its
+        own. What is computed of no loss that is seen weighs what the pass before does."""
+        doubled = self._is_doubled()
+        total = self._divisor.of(loss, self.rows * 2 if doubled else self.rows)
+        if total is None:
+            weight = self._base
+        else:
+            weight = total / 2 if doubled else total
+        if loss is not None and weight != self.mine:
+            self._set_weight(weight)
+
+    def begins_at(self, values):
+        """(values, gradient) of a pass that begins at no loss, or None: refuses a sum."""
+        if values and not (self._weighed or self.by_samples or self.spare) and self.slice:
+            refuse_sum(*values, self.rows, self.run.global_batch)
 
     def _count_spare(self):
         self.spared += 1
@@ -263,17 +255,17 @@ class Passes:
             self._count_spare()
         if self.spare or self.slice is None:
             return
-        if not self._trained:
-            self._check_ahead()
+        if not self._idle.trained:
+            self._idle.check_ahead(self.batches)
             tell_hooks(self.run, self.blocks.slots)
-        self.touched = self._trained = True
-        self.idle = 0
+        self.touched = True
+        self._idle.trains()
         if self._unhooked:
             self.hook()
-        if not (self._weighed or self.by_samples or self.settled):
+        further = self.settled and not self.keeping
+        if not (self._weighed or self.by_samples):
             self._weigh_by(loss)
         self.place.pass_begins()
-        further = self.settled and not self.keeping
         self._local = further and self.answer == DIFFERENCE and not self.sums
         if further and not self._local:
             self._begin_further()

@@ -145,17 +145,11 @@ class State:
             own["others"] = [_take(other) for other in self.others]
         return own
 
-    def _buffers(self):
-        inside = {id(s.tensor) for s in self.stream.steps.blocks.statistics}
-        return [
-            {n: b for n, b in model.named_buffers() if id(b) not in inside}
-            for model in self.models
-        ]
-
     def save(self):
         """Bytes for the rank. Parameters and running statistics are not in it: the rank has
         them."""
-        own = dict(self._mine(), buffers=self._buffers())
+        steps = self.stream.steps
+        own = dict(self._mine(), buffers=steps.buffers.values(steps.in_a_step()))
         former = self.stream.steps.former_gradients()
         if former is not None:
             own["former_gradients"] = former
@@ -178,19 +172,36 @@ class State:
             with contextlib.suppress(ValueError) if again else contextlib.nullcontext():
                 self._load_optimizers(own)
         self._load_others(own)
-        for model, buffers in zip(self.models, own["buffers"]):
-            mine = dict(model.named_buffers())
-            for name, value in buffers.items():
-                if name in mine:
-                    mine[name].copy_(value)
+        self._load_buffers(own)
         self.stream.steps.follow_former(own.get("former_gradients"))
         random_then = own["random"]
 
         def on_begin():
+            self._tell_missing(self._load_buffers(own))  # some come with the program's loop
             self.place.restore()
             restore_random_numbers(random_then)
 
         self.stream.on_begin = on_begin
+
+    @torch.no_grad()
+    def _load_buffers(self, own):
+        """The names of those that the model does not have."""
+        missing = []
+        for model, buffers in zip(self.models, own["buffers"]):
+            mine = dict(model.named_buffers())
+            missing += [name for name in buffers if name not in mine]
+            for name in buffers.keys() & mine.keys():
+                mine[name].copy_(buffers[name])
+        return missing
+
+    def _tell_missing(self, names):
+        if names:
+            self.run.say(
+                "the run's model has a buffer '%s', and this process's has none: the program has "
+                "made it in an epoch that this process does not go through (pruning, for one), so "
+                "this node trains another network. Let a process that begins in a later epoch make "
+                "it, too: `if epoch >= n and not done`" % names[0]
+            )
 
     def _load_optimizers(self, own):
         for o, state in zip(self.optimizers, _each(own["optimizer"], len(self.optimizers))):

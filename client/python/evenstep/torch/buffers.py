@@ -1,0 +1,89 @@
+"""Buffers that training moves, other than batch norms' statistics, which are averaged: each node
+has its own.
+
+What spectral normalization keeps moves with each forward pass. A process that is started again goes
+through the step that is due from its beginning, so it needs them as they were there: they are set
+aside as a slice begins, those alone that have moved before.
+
+A buffer that follows parameters is the same on all nodes. One that follows the batch (a codebook, a
+running mean of the inputs) is another on each, which nobody sees, so the program is told of the
+first one. PyTorch's own modules have buffers of the first kind.
+"""
+
+import torch
+
+
+class Buffers:
+    """known: tensors that stand in the block. What runs in every step looks at version counters
+    alone, of the buffers that there are as the run begins."""
+
+    def __init__(self, run, models, known):
+        self.run, self.models = run, models
+        self._known = {id(tensor) for tensor in known}
+        self._watched = None  # (model, name, its module's buffers, name there, own kind)
+        self._versions = []
+        self._aside = {}  # (model, name): value as this slice began
+        self._told = run.workers == 1
+
+    def _find(self):
+        for i, model in enumerate(self.models):
+            for path, module in model.named_modules():
+                mine = not type(module).__module__.startswith("torch.")
+                for name, buffer in module._buffers.items():
+                    if buffer is None or id(buffer) in self._known:
+                        continue
+                    if buffer.is_floating_point():
+                        yield i, (path + "." if path else "") + name, module._buffers, name, mine
+
+    def _versions_now(self):
+        return [(id(b[name]), b[name]._version) for _, _, b, name, _ in self._watched if name in b]
+
+    @torch.no_grad()
+    def slice_begins(self):
+        if self.run.workers == 1:
+            return
+        if self._watched is None:
+            self._watched = list(self._find())
+            self._versions = self._versions_now()
+            return
+        now = self._versions_now()
+        if now == self._versions and not self._aside:
+            return
+        if len(now) != len(self._versions):  # the program has taken one away
+            self._watched, self._aside = None, {}
+            return
+        self._set_aside(now)
+
+    def _set_aside(self, now):
+        before, self._aside, moved = self._aside, {}, []
+        for (i, name, buffers, key, mine), version, was in zip(self._watched, now, self._versions):
+            if version != was or (i, name) in before:
+                self._aside[i, name] = buffers[key].clone()
+                then = before.get((i, name))
+                if mine and then is not None and not then.equal(buffers[key]):
+                    moved.append(name)
+        self._versions = now
+        if moved and not self._told:
+            self._tell(moved)
+
+    def _tell(self, moved):
+        self._told = True
+        self.run.say(
+            "the buffer '%s' of the model is moved by training%s. Batch norms' statistics are "
+            "averaged, any other buffer is each node's own: if it follows the samples of the "
+            "batch (a codebook, a running mean), nodes have different ones, and the saved "
+            "model has the main rank's. A module with running_mean and running_var has them "
+            "averaged" % (moved[0], ", as are %d others" % len(moved[1:]) if moved[1:] else "")
+        )
+
+    def values(self, in_a_step):
+        """[{name: tensor}] of each model; in_a_step: as the slice under way began."""
+        aside = self._aside if in_a_step else {}
+        return [
+            {
+                name: aside.get((i, name), buffer)
+                for name, buffer in model.named_buffers()
+                if id(buffer) not in self._known
+            }
+            for i, model in enumerate(self.models)
+        ]

@@ -1,0 +1,55 @@
+"""Batches without a backward pass. A program may pass over one, but not over all of them: its run
+would end well, and nothing would be learned. Nor may it take batches ahead of the first pass."""
+
+import weakref
+
+from ..run import Error
+from .batch import tensor_of
+
+IN_A_ROW_MOST = 100
+
+
+class Idle:
+    def __init__(self):
+        self.trained = False  # there has been a pass
+        self._row = 0  # slices in a row without one, up to the one before
+        self._first = lambda: None  # a tensor of the first of them, while the program holds it
+
+    def given(self, batch, slices):
+        """The loop gets this one, of the last of so many slices that have begun."""
+        if slices == 1 and not self.trained and (tensor := tensor_of(batch)) is not None:
+            self._first = weakref.ref(tensor)
+
+    def trains(self):
+        """A pass begins."""
+        self.trained, self._row = True, 0
+
+    def count(self, piece):
+        """This slice is over, and had none."""
+        self._row += 1
+        if self._row >= IN_A_ROW_MOST or (piece.epoch_last and not self.trained):
+            self._refuse()
+
+    def epoch_ends(self):
+        """A server says after the last slice that it was the last."""
+        if self._row and not self.trained:
+            self._refuse()
+
+    def _refuse(self):
+        raise Error(
+            "%s had a backward pass: each is to have one, loss.backward() (what "
+            "torch.autograd.grad() gives is summed by torch.autograd.backward(params, grads)); "
+            "a loop that evaluates the training data stands within torch.no_grad()"
+            % ("none of %d batches" % self._row if self._row > 1 else "no batch of the epoch")
+        )
+
+    def check_ahead(self, slices):
+        """Before the first pass, where so many slices have begun. A loop that passes over its first
+        batch does not keep it."""
+        if slices > 1 and self._first() is not None:
+            raise Error(
+                "%d batches were taken from the loader before the backward pass of the first one: "
+                "a slice of the job ends where the next batch is taken. Take each batch after the "
+                "step of the one before; DataLoader(num_workers=…, prefetch_factor=…) reads ahead "
+                "behind the loop" % slices
+            )
