@@ -107,7 +107,10 @@ def test_a_server_trains_it(torch_programs, tmp_path, name):
 
 def test_a_file_that_every_node_saves_is_told(torch_programs, tmp_path):
     done, _ = on_ranks(torch_programs, "adapters", tmp_path / "sync", [20, 12], {"type": "sync"})
-    assert done.stderr.count("this node saves 'adapters.pt' beneath $EVENSTEP_OUTPUT") == 1
+    told = "this node saves 'adapters.pt' beneath $EVENSTEP_OUTPUT"
+    assert done.stderr.count(told) == 2, "by rank 0 too, whose lines `evenstep run` shows"
+    done, _ = on_ranks(torch_programs, "trainer", tmp_path / "main", [60, 36], {"type": "sync"})
+    assert "this node saves" not in done.stderr, "it asks is_main()"
 
 
 @pytest.mark.parametrize("name", ["early_stopping", "steps_not_epochs"])

@@ -11,7 +11,7 @@ very objects that it gave. docs/own-program.md has the rest.
 import contextlib
 import os
 
-from .run import Error, alone, run
+from .run import Error, alone, note_asked, run
 
 __version__ = "0.1.0"
 __all__ = ["Error", "alone", "epochs", "is_main", "log", "no_sync", "prepare", "rank"]
@@ -94,6 +94,7 @@ def steps(n, batches=1):
 
 def rank():
     """This node's number, from 0; known before prepare() too. Alone: 0."""
+    note_asked()
     return run().rank if run() else _told("EVENSTEP_RANK", 0)
 
 

@@ -29,10 +29,21 @@ LEAST_LOADING = 50e-6
 Slice = namedtuple("Slice", "epoch number start count step_count indices epoch_last")
 
 _run = None
+_asked = False
 
 
 def run():
     return _run
+
+
+def note_asked():
+    global _asked
+    _asked = True
+
+
+def knows_who_it_is():
+    """Whether the program has asked which rank it is."""
+    return _asked
 
 
 def asked_by_call(frame):

@@ -8,21 +8,29 @@ import re
 
 import torch
 
+from ..run import knows_who_it_is
+
 
 def _is_beneath(path, folder):
     return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
 
 
+def _by_each(run):
+    """Whether this save is no choice of the program's: the main rank's may be."""
+    return run.rank > 0 or not knows_who_it_is()
+
+
 def watch(run):
     """After joining."""
     folder = os.environ.get("EVENSTEP_OUTPUT")
-    if not folder or run.workers == 1 or run.rank == 0:
+    if not folder or run.workers == 1:
         return
     save, told = torch.save, []
 
     @functools.wraps(save)
     def save_and_tell(obj, f, *args, **kwargs):
-        if not told and isinstance(f, (str, os.PathLike)) and _is_beneath(f, folder):
+        is_path = isinstance(f, (str, os.PathLike))
+        if not told and is_path and _by_each(run) and _is_beneath(f, folder):
             name = os.path.basename(os.fspath(f))
             if not re.search(r"(?<!\d)%d(?!\d)" % run.rank, name):  # else a file of its own
                 told.append(name)
