@@ -44,6 +44,10 @@ def test_a_lead_is_held_against_what_seeds_make(page):
     ([run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14), run(1, [0.9, 0.9], 0.1, 13)],
      f"No settings are faster beyond what seeds make: 0 and 1 reach 90{NARROW}% in 12.0{NARROW}s "
      f"on average, 2 in 13.0{NARROW}s."),
+    ([run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14), run(1, [0.9, 0.9], 0.1, 5),
+      run(2, [0.2, 0.2], 0.1)],
+     f"0 and 1 differ in their seeds alone: they reach 90{NARROW}% in 10.0{NARROW}s to "
+     f"14.0{NARROW}s; of other settings not every run does."),
     ([run(1, [0.9, 0.9], 0.1, 30), run(1, [0.9, 0.9]), run(2, [0.9, 0.9], seconds=14)],
      f"1 and 2 reach 90{NARROW}% in 12.0{NARROW}s on average, 18.0{NARROW}s before 0."),
 ])

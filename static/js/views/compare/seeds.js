@@ -41,14 +41,14 @@ const range = (times) => Math.max(...times) - Math.min(...times);
  * @param {number} goal
  */
 function measuredOf(runs, goal) {
-  const groups = groupsOf(runs, goal)
-                     .filter((g) => g.times.every(known))
-                     .sort((a, b) => mean(a.times) - mean(b.times));
+  const all = groupsOf(runs, goal);
+  const groups =
+      all.filter((g) => g.times.every(known)).sort((a, b) => mean(a.times) - mean(b.times));
   const several = groups.filter((g) => g.times.length > 1);
   const [first, second] = groups;
   const widest = Math.max(...several.map((g) => range(g.times)));
   const apart = Boolean(second) && mean(second.times) - mean(first.times) > widest;
-  return {groups, several, apart};
+  return {groups, several, apart, missed: all.length > groups.length};
 }
 
 /**
@@ -74,8 +74,9 @@ const apartBy = ({seeds}) =>
  * @returns {(string | number)[] | null}
  */
 export function seedWords(runs, goal) {
-  const {groups, several, apart} = measuredOf(runs, goal);
+  const {groups, several, apart, missed} = measuredOf(runs, goal);
   const [first, ...rest] = groups;
+  const end = missed ? '; of other settings not every run does.' : '.';
   if (several.length === 0) {
     return null;
   }
@@ -84,7 +85,7 @@ export function seedWords(runs, goal) {
   if (rest.length === 0) {
     const [least, most] = alike(Math.min(...first.times), Math.max(...first.times));
     return [
-      ...who(first), apartBy(first) + 'they reach ' + level + ' in ' + least + ' to ' + most + '.'
+      ...who(first), apartBy(first) + 'they reach ' + level + ' in ' + least + ' to ' + most + end
     ];
   }
   const took = (/** @type {Group} */ g) =>
@@ -94,7 +95,7 @@ export function seedWords(runs, goal) {
           : [', ', ...who(g), took(g)]);
   return [
     ...(apart ? [] : ['No settings are faster beyond what seeds make: ']), ...who(first),
-    reach(first) + took(first), ...later, '.'
+    reach(first) + took(first), ...later, end
   ];
 }
 
