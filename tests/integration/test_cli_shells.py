@@ -81,6 +81,9 @@ def test_bash_completes_files_and_folders_where_they_are_meant(script, tmp_path)
     assert complete(script, "run", "--output", "j", cwd=tmp_path) == {"job"}
     assert complete(script, "run", "--workers", "2", "j", cwd=tmp_path) == {"job.json", "job"}
     assert complete(script, "jobs", "--state", "j", cwd=tmp_path) == set()
+    assert complete(script, "jobs", "--state", "f") == {"failed"}
+    assert complete(script, "accounting", "--by", "") == {"owner", "job", "day"}
+    assert complete(script, "link", "--role", "v") == {"viewer"}
     assert complete(script, "submit", "job.json", "j", cwd=tmp_path) == set()
 
 
