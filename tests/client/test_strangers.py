@@ -66,6 +66,8 @@ SAMPLES = {"mnist_argparse": 192, "look_first": 64, "steps_next": 48}  # of an e
 KEEPS_ROWS = {"word_lm"}
 # the server's rule of plain SGD has a step's first pass already
 STEPS_WITHIN = {"tbptt"}
+# a node with smaller slices has more of them, and zip() ends with the other loader
+ZIPPED = {"pseudo_labels"}
 BY_STEPS = {"mingpt", "steps_next", "steps_not_epochs"}
 
 
@@ -93,7 +95,10 @@ def test_sync_on_unequal_ranks_equals_the_program_alone(torch_programs, run_prog
 
 
 # a loop over steps that ends with an epoch ends the run there, and other nodes have fewer steps
-@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - BY_STEPS - KEEPS_ROWS - STEPS_WITHIN))
+SERVED = set(PROGRAMS) - BY_STEPS - KEEPS_ROWS - STEPS_WITHIN - ZIPPED
+
+
+@pytest.mark.parametrize("name", sorted(SERVED))
 def test_a_server_trains_it(torch_programs, tmp_path, name):
     batch, _ = PROGRAMS[name]
     sizes = [batch * 5 // 8, batch * 3 // 8]
