@@ -1,16 +1,17 @@
 /* Finished jobs, the newest first, a page at a time; the runs of a sweep are one line. */
 import {h, keyed, say} from '../../dom.js';
+import {unfolded} from '../../fold.js';
 import {known, loss, percent, when, whole} from '../../format.js';
 import {isVirtual, lasted, tookSeconds} from '../../measures.js';
 import {policyOf, strategyOf} from '../../spec.js';
 import {pill} from '../../states.js';
+import {sweepOf} from '../../tags.js';
 import {button, table} from '../../widgets.js';
 
-import {unfolded} from './lines.js';
 import {jobLink, leadsTo, Sheet} from './sheet.js';
 import {SweepLine} from './sweepline.js';
 
-/** @typedef {import('./lines.js').Line} Line */
+/** @typedef {import('../../fold.js').Line} Line */
 /** @typedef {import('./model.js').JobsModel} JobsModel */
 
 /** @type {import('../../widgets.js').Head[]} */
@@ -85,11 +86,12 @@ export class FinishedJobs {
     say(this.sheet.count, query ? 'found: ' + n : whole(n) + (next ? ' newest' : ''));
     this.more.hidden = !next;
     const turn = (/** @type {string} */ key) => this.turn(key);
-    keyed(this.body, unfolded(this.data.finishedLines(), this.open), (line) => line.key,
+    keyed(this.body, unfolded(this.data.finishedLines(), this.open),
+        (line) => line.key + (line.member ? ' member' : ''),
         (line) => (line.jobs.length > 1 ? new SweepLine(line, turn) : {node: makeRow(line)}),
         (made, line) => {
           if (made instanceof SweepLine) {
-            made.update(line, sweeps.get(line.sweep), this.open.has(line.key));
+            made.update(line, sweeps.get(sweepOf(line.jobs[0])), this.open.has(line.key));
           }
         });
   }

@@ -3,12 +3,11 @@
 import {get, job as path} from '../../api.js';
 import {throttle} from '../../dom.js';
 import {listen} from '../../events.js';
+import {folded} from '../../fold.js';
 import {whole} from '../../format.js';
 import {withNew} from '../../measures.js';
 import {active, ended, waiting} from '../../states.js';
 import {sweepOf} from '../../tags.js';
-
-import {lineOf, linesOf} from './lines.js';
 
 /** @typedef {{[name: string]: Api.Series}} Sparks */
 
@@ -283,8 +282,8 @@ export class JobsModel extends EventTarget {
 
   /* Who looks for a run finds it, and not its sweep. */
   finishedLines() {
-    const jobs = this.finished();
-    return this.query ? jobs.map((job) => lineOf(job)) : linesOf(jobs);
+    const sharedOf = (/** @type {Api.Job} */ job) => (!this.query && sweepOf(job)) || job.id;
+    return folded(this.finished(), sharedOf, (sweep) => 'sweep ' + sweep);
   }
 
   /** @param {Api.NodeState} state */

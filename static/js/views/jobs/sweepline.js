@@ -5,10 +5,10 @@ import {percent, plural, when, whole} from '../../format.js';
 import {icon} from '../../icons.js';
 import {policyOf, strategyOf} from '../../spec.js';
 import {pill} from '../../states.js';
-import {sweepName} from '../../tags.js';
+import {sweepName, sweepOf} from '../../tags.js';
 import {metricText} from '../sweeps/words.js';
 
-/** @typedef {import('./lines.js').Line} Line */
+/** @typedef {import('../../fold.js').Line} Line */
 
 /**
  * What the jobs share, or `otherwise`.
@@ -51,7 +51,8 @@ export class SweepLine {
    * @param {Line} line
    * @param {(key: string) => void} open opens or closes it
    */
-  constructor({key, jobs, sweep}, open) {
+  constructor({key, jobs}, open) {
+    const sweep = sweepOf(jobs[0]);
     this.state = h('td');
     this.name = h('span', {class: 'strong', text: sweepName(jobs[0])});
     this.count = h('span', {class: 'tag'});

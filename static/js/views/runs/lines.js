@@ -1,6 +1,7 @@
 /* Makes the lines of the table from jobs: those that meet the conditions, sorted. Runs that differ
    only in their seeds, those of a sweep, or those of a project can be folded into one line. Pure.
  */
+import {folded} from '../../fold.js';
 import {withoutSeed} from '../../spec.js';
 import {projectOf, sweepOf} from '../../tags.js';
 
@@ -10,10 +11,8 @@ import {meets} from './conditions.js';
 /** @typedef {import('./choice.js').Choice} Choice */
 /** @typedef {import('./columns.js').Value} Value */
 /**
- * One line: a job, or several that were folded; `member` is one that is shown beneath its group;
  * `sweep`: the id of the sweep that was folded, `project`: the name of the project.
- * @typedef {{key: string, jobs: Api.Job[], member: boolean, sweep?: string,
- *            project?: string}} Line
+ * @typedef {import('../../fold.js').Line & {sweep?: string, project?: string}} Line
  */
 
 /**
@@ -63,27 +62,6 @@ function inOrder(lines, sort) {
 }
 
 /**
- * A group's key has what it was folded by: a row that was drawn for a sweep is none for seeds.
- * @param {Api.Job[]} jobs
- * @param {string} by
- * @param {(job: Api.Job) => string} keyOf
- * @returns {Line[]}
- */
-function folded(jobs, by, keyOf) {
-  /** @type {Map<string, Api.Job[]>} */
-  const groups = new Map();
-  for (const job of jobs) {
-    const key = keyOf(job);
-    groups.set(key, [...(groups.get(key) || []), job]);
-  }
-  return [...groups.values()].map((group) => ({
-    key: group.length > 1 ? by + ' ' + group[0].id : group[0].id,
-    jobs: group,
-    member: false
-  }));
-}
-
-/**
  * What runs share that stand in one line.
  * @type {{[fold: string]: (job: Api.Job) => string}}
  */
@@ -101,22 +79,13 @@ const SHARED = {
  */
 export function linesOf(jobs, {where, sort, fold}) {
   const found = jobs.filter((job) => where.every((condition) => meets(condition, job)));
-  const lines = folded(found, fold, SHARED[fold]).map((line) => ({
+  /* a row that was drawn for a sweep is none for seeds */
+  const keyOf = (/** @type {string} */ _, /** @type {Api.Job[]} */ group) =>
+      fold + ' ' + group[0].id;
+  const lines = folded(found, SHARED[fold], keyOf).map((line) => ({
     ...line,
     ...(fold === 'sweeps' && {sweep: sweepOf(line.jobs[0])}),
     ...(fold === 'projects' && line.jobs.length > 1 && {project: projectOf(line.jobs[0])})
   }));
   return inOrder(lines, sort);
-}
-
-/**
- * The lines with the members of those groups that are open.
- * @param {Line[]} lines
- * @param {Set<string>} open keys of groups
- * @returns {Line[]}
- */
-export function unfolded(lines, open) {
-  return lines.flatMap((line) => open.has(line.key)
-          ? [line, ...line.jobs.map((job) => ({key: job.id, jobs: [job], member: true}))]
-          : [line]);
 }

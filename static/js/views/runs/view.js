@@ -1,13 +1,14 @@
 /* All runs as a table: any setting and any figure as a column, sorted, filtered, two or more chosen
    to be compared. The address keeps the choice, so that a link shows another person the same. */
 import {fill, h, say, throttle} from '../../dom.js';
+import {unfolded} from '../../fold.js';
 import {plural, whole} from '../../format.js';
 import {button} from '../../widgets.js';
 
 import {addressOf, parseChoice} from './choice.js';
 import {columnOf} from './columns.js';
 import {Filters} from './filters.js';
-import {linesOf, unfolded} from './lines.js';
+import {linesOf} from './lines.js';
 import {RunsModel} from './model.js';
 import {Order} from './order.js';
 import {RunTable} from './table.js';
