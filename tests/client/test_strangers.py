@@ -81,6 +81,20 @@ def on_ranks(nursery, name, folder, sizes, strategy, **more):
     return done, [dict(np.load(folder / f"rank-{i}.npz")) for i in range(len(sizes))]
 
 
+def run_killed(nursery, run_programs, name, folder, at, within="", **more):
+    """The finished process of a `sync` run on 5/8 and 3/8 of the batch in which one rank's program
+    is killed at its step number `at`, or as TEST_KILL_IN=`within` has it (strangers/run.py). It
+    goes on and ends as the program alone."""
+    batch, off = PROGRAMS[name]
+    alone = run_programs(nursery, "strangers.run", name).results[0]
+    variables = {"TEST_KILL": str(at), **({"TEST_KILL_IN": within} if within else {})}
+    done, results = on_ranks(nursery, name, folder / "sync", [batch * 5 // 8, batch * 3 // 8],
+                             {"type": "sync"}, variables=variables, **more)
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(results) and difference(results[0], alone) < off
+    return done
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_sync_on_unequal_ranks_equals_the_program_alone(torch_programs, run_programs, tmp_path,
                                                         name):
@@ -163,24 +177,14 @@ def test_a_look_at_a_batch_is_no_epoch_that_is_passed_over(torch_programs, run_p
 @pytest.mark.parametrize("name, at", [("accumulate_rest", 9), ("steps", 8), ("steps", 7)])
 def test_one_that_is_killed_within_an_accumulation_ends_as_the_program_alone(
         torch_programs, run_programs, tmp_path, name, at):
-    batch, off = PROGRAMS[name]
-    alone = run_programs(torch_programs, "strangers.run", name).results[0]
-    done, results = on_ranks(torch_programs, name, tmp_path / "sync", [10, 6], {"type": "sync"},
-                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
-    assert 'msg="goes on"' in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < off
+    run_killed(torch_programs, run_programs, name, tmp_path, at, "backward")
 
 
 def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_programs,
                                                                          run_programs, tmp_path):
     """The new process's loop counts from 0, and its loader is as long as what is left."""
-    name = "fractional_schedule"
-    alone = run_programs(torch_programs, "strangers.run", name).results[0]
-    done, results = on_ranks(torch_programs, name, tmp_path / "sync", [20, 12], {"type": "sync"},
-                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
-    assert 'msg="goes on"' in done.stderr
+    done = run_killed(torch_programs, run_programs, "fractional_schedule", tmp_path, 5, "backward")
     assert "epoch 2 goes on behind the first 1 of its 3 batches" in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
 
 # an epoch's last step, and the run's, whose parameters and optimizer only the others have then
@@ -188,14 +192,7 @@ def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_p
                                       ("averaged", 3), ("early_stopping", 3)])
 def test_one_that_is_killed_in_its_last_step_ends_as_the_program_alone(
         torch_programs, run_programs, tmp_path, name, at):
-    batch, off = PROGRAMS[name]
-    alone = run_programs(torch_programs, "strangers.run", name).results[0]
-    sizes = [batch * 5 // 8, batch * 3 // 8]
-    done, results = on_ranks(torch_programs, name, tmp_path / "sync", sizes, {"type": "sync"},
-                             variables={"TEST_KILL": str(at)},
-                             checkpoint={"every_steps": 3})
-    assert 'msg="goes on"' in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < off
+    run_killed(torch_programs, run_programs, name, tmp_path, at, checkpoint={"every_steps": 3})
 
 
 # the second: in the step with which an epoch ends
@@ -204,16 +201,10 @@ def test_one_that_is_killed_in_its_last_step_ends_as_the_program_alone(
 def test_a_loop_that_counts_its_steps_ends_where_the_others_do_once_it_was_killed(
         torch_programs, run_programs, tmp_path, name, at):
     """Its own count begins anew, so it would make more steps than the others."""
-    batch, off = PROGRAMS[name]
-    alone = run_programs(torch_programs, "strangers.run", name).results[0]
-    sizes = [batch * 5 // 8, batch * 3 // 8]
-    done, results = on_ranks(torch_programs, name, tmp_path / "sync", sizes, {"type": "sync"},
-                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
-    assert 'msg="goes on"' in done.stderr
+    done = run_killed(torch_programs, run_programs, name, tmp_path, at, "backward")
     assert "the run ends where the other programs have left" in done.stderr
     lacks = at > 2  # of one step it does not hear: the end comes in that one
     assert not lacks or "so a loop that counts steps itself began at 0 there" in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < off
 
 
 def test_where_parameters_are_averaged_a_count_that_began_anew_is_told(torch_programs, tmp_path):
@@ -237,13 +228,7 @@ def test_a_rate_by_a_count_that_began_anew_is_told(torch_programs, tmp_path):
 @pytest.mark.parametrize("name, at", [("gan_lists", 4), ("gan_lists", 6), ("gan", 5), ("gan", 6)])
 def test_a_gan_that_is_killed_between_two_passes_ends_as_the_program_alone(
         torch_programs, run_programs, tmp_path, name, at):
-    batch, off = PROGRAMS[name]
-    alone = run_programs(torch_programs, "strangers.run", name).results[0]
-    sizes = [batch * 5 // 8, batch * 3 // 8]
-    done, results = on_ranks(torch_programs, name, tmp_path / "sync", sizes, {"type": "sync"},
-                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
-    assert 'msg="goes on"' in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < off
+    run_killed(torch_programs, run_programs, name, tmp_path, at, "backward")
 
 
 # in the second pass of a step that has two, behind the only pass of an epoch's last step, and in
@@ -251,12 +236,7 @@ def test_a_gan_that_is_killed_between_two_passes_ends_as_the_program_alone(
 @pytest.mark.parametrize("at, where", [("6", "backward"), ("4", ""), ("9", "backward")])
 def test_one_whose_steps_have_one_pass_or_two_comes_back_with_its_own_count(
         torch_programs, run_programs, tmp_path, at, where):
-    alone = run_programs(torch_programs, "strangers.run", "wgan_gp").results[0]
-    done, results = on_ranks(torch_programs, "wgan_gp", tmp_path / "sync", [20, 12],
-                             {"type": "sync"},
-                             variables={"TEST_KILL": at, "TEST_KILL_IN": where})
-    assert 'msg="goes on"' in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < 5e-5
+    run_killed(torch_programs, run_programs, "wgan_gp", tmp_path, at, where)
 
 
 @pytest.mark.parametrize("strategy", ["local-sgd", "hier-sgd", "hpsgd"])
@@ -292,32 +272,23 @@ def test_a_gan_goes_on_from_a_checkpoint_as_if_nothing_had_happened(torch_progra
 def test_one_that_fails_within_a_pass_ends_as_the_program_alone(torch_programs, run_programs,
                                                                 tmp_path, how, why):
     """It looks at the loss behind each loop over batches, those that are passed over included."""
-    alone = run_programs(torch_programs, "strangers.run", "padded").results[0]
-    done, results = on_ranks(torch_programs, "padded", tmp_path / "sync", [60, 36],
-                             {"type": "sync"}, variables={"TEST_KILL": "3", "TEST_KILL_IN": how})
-    assert 'msg="goes on"' in done.stderr and why in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < PROGRAMS["padded"][1]
+    done = run_killed(torch_programs, run_programs, "padded", tmp_path, 3, how)
+    assert why in done.stderr
 
 
 @pytest.mark.parametrize("at", [5, 9])
 def test_a_target_network_that_prepare_has_comes_back(torch_programs, run_programs, tmp_path, at):
     """And what it has not is told: a program may keep such a thing beside it."""
-    alone = run_programs(torch_programs, "strangers.run", "dqn").results[0]
-    done, results = on_ranks(torch_programs, "dqn", tmp_path / "sync", [20, 12], {"type": "sync"},
-                             variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
+    done = run_killed(torch_programs, run_programs, "dqn", tmp_path, at, "backward")
     assert "began anew in this process" in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < 2e-5
 
 
 # one of two passes over a batch, whose first one moves buffers; masks that come with a later epoch
 @pytest.mark.parametrize("name", ["spectral_gan", "pruned"])
 def test_buffers_that_move_come_back_as_the_step_began(torch_programs, run_programs, tmp_path,
                                                        name):
-    alone = run_programs(torch_programs, "strangers.run", name).results[0]
-    done, results = on_ranks(torch_programs, name, tmp_path / "sync", [20, 12], {"type": "sync"},
-                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
-    assert 'msg="goes on"' in done.stderr and "has none" not in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < 2e-5
+    done = run_killed(torch_programs, run_programs, name, tmp_path, 5, "backward")
+    assert "has none" not in done.stderr
 
 
 def test_a_buffer_that_the_new_process_does_not_make_is_told(torch_programs, tmp_path):
@@ -341,12 +312,7 @@ def test_a_state_that_is_carried_from_pass_to_pass_is_told_where_they_are_made_a
 def test_one_that_has_added_a_group_since_comes_back_with_it(torch_programs, run_programs,
                                                             tmp_path):
     """It adds the group in its fourth epoch, and is killed in its fifth."""
-    alone = run_programs(torch_programs, "strangers.run", "transfer").results[0]
-    done, results = on_ranks(torch_programs, "transfer", tmp_path / "sync", [60, 36],
-                             {"type": "sync"},
-                             variables={"TEST_KILL": "5", "TEST_KILL_IN": "backward"})
-    assert 'msg="goes on"' in done.stderr
-    assert bit_identical(results) and difference(results[0], alone) < PROGRAMS["transfer"][1]
+    run_killed(torch_programs, run_programs, "transfer", tmp_path, 5, "backward")
 
 
 @pytest.mark.parametrize("strategy", ["local-sgd", "hpsgd"])

@@ -7,9 +7,8 @@ import secrets
 import numpy as np
 import pytest
 
-from service import Service, ranks_of, until
-from test_lost_worker import (NODES, SAMPLES, STEPS, guard_of, listen, open_gate, run_program,
-                              stays_out, told)
+from service import Service
+from test_lost_worker import NODES, SAMPLES, STEPS, lose_behind_gate, run_program
 from test_program import first_parameters, gradient
 
 
@@ -31,12 +30,7 @@ def test_a_step_of_several_passes_is_made_without_one_that_is_killed_within(serv
     seen.mkdir()
     id, gate = run_program(service, ahead, after, point, "--on", rank, "--passes", passes,
                            "--seen", seen)
-    until("all ranks run", lambda: len(ranks_of(id)) == 5)
-    stream, guard = listen(service, id), guard_of(service, id, rank)
-    open_gate(service, id, gate)
-    event = told(stream, "left")
-    stays_out(guard)
-    stream.close()
+    event = lose_behind_gate(service, id, rank, gate)
     assert (event["rank"], event["others"], event["step"]) == (rank, 3, after + 1)
     job = service.wait(id, "succeeded")
     assert job["attempt"] == 1

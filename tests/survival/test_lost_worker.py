@@ -80,15 +80,26 @@ def kill(id, rank):
     os.kill(pid, signal.SIGKILL)
 
 
-def kill_one(service, id, rank):
-    """Kills a worker, which is not started again; the event that tells how the others go on."""
+def lose(service, id, rank, kill):
+    """kill() has that worker killed, which is not started again; the event that tells how the
+    others go on."""
     stream, guard = listen(service, id), guard_of(service, id, rank)
-    kill(id, rank)
+    kill()
     event = told(stream, "left")
     if guard:
         stays_out(guard)
     stream.close()
     return event
+
+
+def kill_one(service, id, rank):
+    return lose(service, id, rank, lambda: kill(id, rank))
+
+
+def lose_behind_gate(service, id, rank, gate):
+    """Of the programs of run_program(), of which that rank's kills its worker."""
+    until("all ranks run", lambda: len(ranks_of(id)) == 5)
+    return lose(service, id, rank, lambda: open_gate(service, id, gate))
 
 
 def guard_of(service, id, rank):
@@ -440,12 +451,7 @@ def test_programs_go_on_without_one_that_is_killed_and_compute_its_samples(
     the next one's loops."""
     after = after or draw.randrange(2) * STEPS + draw.randrange(2, STEPS - ahead - 2)
     id, gate = run_program(programs, ahead, after, point, "--on", rank)
-    until("all ranks run", lambda: len(ranks_of(id)) == 5)
-    stream, guard = listen(programs, id), guard_of(programs, id, rank)
-    open_gate(programs, id, gate)
-    event = told(stream, "left")
-    stays_out(guard)
-    stream.close()
+    event = lose_behind_gate(programs, id, rank, gate)
     assert (event["rank"], event["others"]) == (rank, 3) and after <= event["step"] <= after + 1
     assert event["message"] == f"{event['node']} left at step {event['step']}, 3 nodes go on"
     job = programs.wait(id, "succeeded")
