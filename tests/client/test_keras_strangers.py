@@ -16,6 +16,7 @@ PROGRAMS = {
     "keras_leaves_out": (32, 2e-5),
     "keras_loop": (24, 2e-5),
     "keras_masked": (32, 2e-5),
+    "keras_moving_average": (32, 2e-5),
     "keras_sequential": (32, 2e-5),
     "keras_split": (32, 2e-5),
     "keras_sum": (32, 2e-5),
@@ -74,7 +75,8 @@ def test_callbacks_decide_alike_by_the_figures_of_all_ranks(keras_programs, run_
 
 # the ninth exchange is the first one of its step, the eighth the second
 @pytest.mark.parametrize("name, at", [
-    ("keras_loop", 6), ("keras_train_step", 5), ("keras_gan", 9), ("keras_gan", 8)])
+    ("keras_loop", 6), ("keras_train_step", 5), ("keras_gan", 9), ("keras_gan", 8),
+    ("keras_moving_average", 7)])
 def test_one_that_is_killed_ends_as_the_program_alone(keras_programs, run_programs, tmp_path, name,
                                                       at):
     """The others give its next process the parameters of now, which Keras keeps outside of the
@@ -93,8 +95,23 @@ def test_a_loop_that_never_applies_gradients_is_told_so(keras_programs, run_prog
     assert "no gradients of 3 batches in a row reached optimizer.apply()" in job.logs[0]
 
 
-@pytest.mark.parametrize("loss", ["mean", "masked"])
-def test_a_loss_that_is_no_mean_over_samples_is_told(keras_programs, tmp_path, loss):
+@pytest.mark.parametrize("loss, said", [
+    ("mean", None), ("rows", None), ("own_mean", None),
+    ("masked", "'masked' gives one number for a batch"),
+    ("own_masked", "'compute_loss' gives one number for a batch"),
+    ("compared", "'compared' of a sample depends on the other samples")])
+def test_a_loss_that_is_no_mean_over_samples_is_told(keras_programs, tmp_path, loss, said):
     done, _ = on_ranks(keras_programs, "keras_one_number", tmp_path, [20, 12], {"type": "sync"},
                        variables={"TEST_LOSS": loss})
-    assert done.stderr.count("'masked' gives one number for a batch") == 2 * (loss == "masked")
+    told = [line for line in done.stderr.splitlines() if "the loss '" in line]
+    assert len(told) == 2 * bool(said) and all(said in line for line in told)
+
+
+def test_a_server_leaves_weights_that_no_optimizer_steps(keras_programs, run_programs, tmp_path):
+    """A moving average that the program assigns itself, one step behind what a server makes."""
+    def away(log):
+        return float(re.search(r"the average is ([\d.]+) away", log)[1])
+
+    alone = run_programs(keras_programs, "strangers.run", "keras_moving_average").logs[0]
+    done, _ = on_ranks(keras_programs, "keras_moving_average", tmp_path, [32], {"type": "asgd"})
+    assert 0.9 * away(alone) < away(done.stderr) < 1.5 * away(alone)

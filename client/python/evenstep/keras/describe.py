@@ -1,5 +1,7 @@
 """What the rank is told of a Keras program: its weights, its optimizers, its loss and its data."""
 
+from collections import Counter
+
 import keras
 from keras import tree
 
@@ -105,11 +107,24 @@ def _check_takes_any_size(model):
         )
 
 
+def _tensors(variables):
+    """As the rank is told them, each by a name of its own: a copy of a network
+    (keras.models.clone_model) has the paths of the original."""
+    met, told = Counter(), []
+    for v in variables:
+        met[v.path] += 1
+        name = v.path if met[v.path] == 1 else "%s:%d" % (v.path, met[v.path])
+        told.append({"name": name, "shape": list(v.shape)})
+    return told
+
+
 def join(model, optimizers, weights, rows, told, sums):
     """The run, and the steps of this model in it."""
-    params = [{"name": v.path, "shape": list(v.shape)} for v in weights]
+    params = _tensors(weights)
     norms = norms_of(model)
-    stats = [{"name": v.path, "shape": list(v.shape), "mean_of": m} for _, v, m in norms]
+    stats = [
+        {**told, "mean_of": m} for told, (_, _, m) in zip(_tensors([v for _, v, _ in norms]), norms)
+    ]
     about = {
         "framework": "keras %s on %s" % (keras.__version__, keras.backend.backend()),
         "samples": rows.count,

@@ -36,6 +36,7 @@ class Steps:
         ends = np.cumsum([0, *sizes(weights)])
         self.first = {id(v): int(at) for v, at in zip(weights, ends)}
         self.variables = []  # what trains
+        self.stepped = set()  # the ids of those that an optimizer has stepped
         self.rule = None  # the optimizer as the rank knows it
         self.served = False  # a server makes the steps by that
         self.params = np.frombuffer(run.params, np.float32)
@@ -143,8 +144,13 @@ class Steps:
             v.assign(self.stats[at : at + n].reshape(v.shape).copy())
             at += n
 
+    def _taken(self):
+        """What the rank's values go into. Weights that no optimizer steps are the program's own (it
+        assigns a moving average to them), and a server has them as they began."""
+        return [v for v in self.variables if not self.served or id(v) in self.stepped]
+
     def take_over(self):
-        self._scatter(self.variables)
+        self._scatter(self._taken())
         self._scatter_statistics()
 
     # ---- the step
@@ -220,20 +226,17 @@ class Steps:
         return math.inf if math.isnan(loss) and known and piece.count else loss
 
     def _stepped_by(self, optimizer, variables):
-        """The variables of a call of apply(): all that train, of several optimizers some of
-        them."""
-        if len(self.optimizers) == 1:
-            variables = self.variables if variables is None else variables
-            known = [id(v) for v in variables] == [id(v) for v in self.variables]
-        else:
-            variables = optimizer._trainable_variables if variables is None else variables
-            known = {id(v) for v in variables} <= {id(v) for v in self.variables}
-        if not known:
+        """The variables of a call of apply(): all that train, or some of them."""
+        if variables is None:
+            own = optimizer.built or len(self.optimizers) > 1
+            variables = optimizer._trainable_variables if own else self.variables
+        if not {id(v) for v in variables} <= {id(v) for v in self.variables}:
             raise Error(
                 "the optimizer steps other variables than the model's: freeze and unfreeze layers "
                 "before compile(), and keep each optimizer of a train_step of your own as an "
                 "attribute of the model"
             )
+        self.stepped |= {id(v) for v in variables}
         return list(variables)
 
     def shadow(self, optimizer, program):
@@ -306,7 +309,7 @@ class Steps:
                 self.grads[at] = self.before[at] - _numpy(v).reshape(-1)
             self.run.difference()
         if answer in (SKIP, DIFFERENCE):
-            self._scatter(self.variables)
+            self._scatter(self._taken())
         if self.merged is not None:
             self._merge_statistics()
 

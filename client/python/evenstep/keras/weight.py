@@ -21,6 +21,10 @@ ONE_NUMBER = (
     "has that of its own samples, and their mean is not the loss of the whole batch. Let it give a "
     "loss for each sample, and fit(sample_weight=…) say what each counts"
 )
+COMPARED = (
+    "the loss '%s' of a sample depends on the other samples of its batch: each node compares those "
+    "of its own minibatch alone, which is not the loss of the whole batch"
+)
 INSTEAD = {
     "no_sync": "is of PyTorch programs: Keras adds up the gradients of several batches by "
     "Adam(gradient_accumulation_steps=N)",
@@ -59,30 +63,56 @@ def _own_loss(model):
     return call if own and type(model).compute_loss is KERAS_OWN else None
 
 
-def _is_mean(loss, y, made):
-    """Whether what it gives for a batch is the mean of what it gives for its rows."""
-    whole = ops.convert_to_numpy(loss(y, made))
-    if whole.ndim > 0:
-        return True
-    rows = [slice(i, i + 1) for i in range(len(y))]
-    each = [ops.convert_to_numpy(loss(y[row], made[row])) for row in rows]
-    return bool(np.isclose(whole, np.mean(each), rtol=1e-3, equal_nan=True))
+def _tried(model):
+    """(name, function of x, y and what the model makes of x) of a loss that the program wrote: the
+    function that compile() was given, or the model's own compute_loss(); None: there is none."""
+    loss = _own_loss(model)
+    if loss is not None:
+        given = getattr(model.loss, "fn", model.loss)
+        name = getattr(given, "__name__", type(given).__name__)
+        return name, lambda x, y, made: loss(y, made)
+    compute = type(model).compute_loss
+    if compute is KERAS_OWN:
+        return None
+    return "compute_loss", lambda x, y, made: compute(model, x=x, y=y, y_pred=made)
+
+
+def _rows_of(values, at):
+    return tree.map_structure(lambda a: a[at], values)
+
+
+def _what_it_is(loss, given):
+    """The sentence that belongs to a loss by what it gives for a batch and for its rows alone;
+    None: there is nothing to say, or it draws at random."""
+    whole, again = (ops.convert_to_numpy(loss(*given)) for _ in range(2))
+    if not np.array_equal(whole, again, equal_nan=True):
+        return None
+    n = len(tree.flatten(given)[0])
+    each = [ops.convert_to_numpy(loss(*_rows_of(given, slice(i, i + 1)))) for i in range(n)]
+    near = dict(rtol=1e-3, atol=1e-6, equal_nan=True)
+    if whole.ndim == 0:
+        return None if np.isclose(whole, np.mean(each), **near) else ONE_NUMBER
+    if whole.shape[0] != n or np.allclose(whole, np.concatenate(each), **near):
+        return None
+    return COMPARED
 
 
 def what_to_tell(model, rows):
-    """A loss function of the program's own that gives one number for a batch, and not the mean over
-    its samples, is another one on a part of the batch. It is tried on the first rows; None: there
-    is nothing to tell."""
-    loss, batch = _own_loss(model), rows.rows(np.arange(min(TRIED, rows.count)))
-    if loss is None or len(batch) < 2:
+    """A loss of the program's own that is not the mean of what each sample gives is another one on
+    a part of the batch. It is tried on the first rows; None: there is nothing to tell."""
+    batch = rows.rows(np.arange(min(TRIED, rows.count)))
+    if (tried := _tried(model)) is None or len(batch) < 2:
         return None
+    name, loss = tried
     try:
-        made = model(tree.map_structure(ops.convert_to_tensor, batch[0]))
-        if _is_mean(loss, ops.cast(batch[1], made.dtype), made):
-            return None
+        x, y = tree.map_structure(ops.convert_to_tensor, tuple(batch[:2]))
+        made = model(x)
+        if hasattr(made, "dtype"):
+            y = ops.cast(y, made.dtype)
+        said = _what_it_is(loss, (x, y, made))
     except Exception:  # it takes something else, and so is no function of a row and what is made
         return None
-    return ONE_NUMBER % getattr(loss, "__name__", type(loss).__name__)
+    return said and said % name
 
 
 class Calls:
