@@ -26,7 +26,7 @@ def prepare(*objects, **options):
 
     PyTorch: modules, optimizers, one DataLoader for training, schedulers; several in a list, a
     tuple or a dict; or Lightning's or transformers' Trainer alone. Keras: one model, before
-    `compile`; or, for a loop of your own, model, optimizer and data. Options of PyTorch:
+    `compile`; or, for a loop of your own, models, optimizers and data. Options of PyTorch:
     `reduction="sum"` if the loss is a sum over samples; `shard`, a function (dataset, rank,
     world_size) that gives an iterable data set's part, and `samples`, how many samples an epoch of
     it has. A program of two phases calls it once more, with the second optimizer and loader. Of

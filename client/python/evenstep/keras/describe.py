@@ -9,6 +9,14 @@ from ..run import Error, Run
 from .steps import Steps
 
 
+class Together(keras.Model):
+    """Several networks as one model, for its weights alone."""
+
+    def __init__(self, networks):
+        super().__init__()
+        self.networks = networks
+
+
 def norms_of(model):
     """(layer, mean or variance, index of its mean or -1) of every batch norm's moving
     statistics."""
@@ -133,7 +141,8 @@ def join(model, optimizers, weights, rows, told, sums):
         "sums": int(sums),
     }
     run = Run(about, rule_of(optimizers), params, stats)
-    _check_is_one_replica(model)
-    if run.workers > 1:
-        _check_takes_any_size(model)
+    for network in model.networks if isinstance(model, Together) else [model]:
+        _check_is_one_replica(network)
+        if run.workers > 1:
+            _check_takes_any_size(network)
     return run, Steps(run, model, optimizers, weights, norms, sums)

@@ -4,6 +4,9 @@
     for x, y in data:
         …  optimizer.apply_gradients(zip(gradients, model.trainable_variables))
 
+There may be several models and optimizers (a GAN's), each in a list or one by one; each
+`optimizer.apply` of a step is an exchange.
+
 `data` is a tf.data.Dataset, a PyDataset or a PyTorch DataLoader, of batches: it is read once, and
 its rows are handed out as fit() has them (pipeline.py). `optimizer.apply` exchanges; what the
 step still has to send is sent when the loop asks for the next batch.
@@ -19,25 +22,39 @@ from .. import take_part
 from ..run import Error
 from ..stream import GHOST
 from . import pipeline
-from .describe import join
+from .describe import Together, join
 from .rows import Rows
 from .weight import Calls
 
 
 def prepare(objects):
-    """The objects in their order, with the data in place of what was given."""
-    models = [o for o in objects if isinstance(o, keras.Model)]
-    optimizers = [o for o in objects if isinstance(o, keras.optimizers.Optimizer)]
-    data = [o for o in objects if pipeline.is_pipeline(o)]
-    if len(objects) != 3 or not (len(models) == len(optimizers) == len(data) == 1):
+    """The objects as they were given, with the data in place of what was given."""
+    given = tree.flatten(list(objects))
+    models = [o for o in given if isinstance(o, keras.Model)]
+    optimizers = [o for o in given if isinstance(o, keras.optimizers.Optimizer)]
+    data = [o for o in given if pipeline.is_pipeline(o)]
+    known = len(models) + len(optimizers) + len(data)
+    if known != len(given) or not (models and optimizers and len(data) == 1):
         raise Error(
             "prepare() of a Keras program takes the model alone, where fit() trains it, or for a "
-            "loop of your own a model, its optimizer and the training data (a tf.data.Dataset, a "
-            "PyDataset or a DataLoader), one of each; the optimizer is one of keras.optimizers"
+            "loop of your own models, their optimizers and the training data (a tf.data.Dataset, a "
+            "PyDataset or a DataLoader, one of them); an optimizer is one of keras.optimizers"
         )
-    made = _Data(models[0], optimizers[0], data[0])
+    made = _Data(_as_one(models), optimizers, data[0])
     take_part(Calls(made.steps))
-    return tuple(made if o is data[0] else o for o in objects)
+    return tree.map_structure(lambda o: made if o is data[0] else o, objects)
+
+
+def _as_one(models):
+    if len(models) == 1:
+        return models[0]
+    for model in models:
+        if not model.built:
+            raise Error(
+                "the model '%s' has no weights yet: give it a keras.Input, or call it on a batch, "
+                "before prepare() of several models" % model.name
+            )
+    return Together(models)
 
 
 class _Data:
@@ -45,19 +62,20 @@ class _Data:
 
     loss = weight = None  # nobody knows them
 
-    def __init__(self, model, optimizer, given):
+    def __init__(self, model, optimizers, given):
         told = dict(x=given, y=None, sample_weight=None, class_weight=None, validation_split=0,
                     validation_data=None, batch_size=None, shuffle=False)
         self.given = given
         self.rows = Rows(told, as_they_are=pipeline.arrays(told))
-        if not model.built:
+        if not (isinstance(model, Together) or model.built):
             model(tree.map_structure(lambda a: a[:1], self.rows.few()[0]))
         self.run, self.steps = join(
-            model, [optimizer], list(model.trainable_variables), self.rows, told, sums=False
+            model, optimizers, list(model.trainable_variables), self.rows, told, sums=False
         )
         self.run.on_start, self.run.reload = self.steps.start, self.steps.reload
         self.stream = self.steps.stream
-        self.steps.shadow(optimizer, self)
+        for optimizer in optimizers:
+            self.steps.shadow(optimizer, self)
 
     def __len__(self):
         return self.rows.num_batches
