@@ -76,8 +76,8 @@ struct engine_ops {
     int (*resume)(struct engine *g, struct work *w, const struct own_state *state,
                   struct dev_result *out, double *compute_s, struct err *e);
     int (*take)(struct engine *g, const struct own_state *state, struct err *e);
-    int (*enter)(struct engine *g, const struct cursor *at, int64_t made,
-                 const struct own_state *state, struct err *e);
+    int (*enter)(struct engine *g, const struct entrance *at, const struct own_state *state,
+                 struct err *e);
     /* NULL, or: the strategy has finished with this action. */
     int (*end)(struct engine *g, enum action why, struct err *e);
     void (*free)(struct engine *g);

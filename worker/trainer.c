@@ -127,11 +127,10 @@ static int take(void *ctx, const struct own_state *state, struct err *e)
     return g->ops->take(g, state, e);
 }
 
-static int enter(void *ctx, const struct cursor *at, int64_t made, const struct own_state *state,
-                 struct err *e)
+static int enter(void *ctx, const struct entrance *at, const struct own_state *state, struct err *e)
 {
     struct engine *g = ((struct trainer *)ctx)->engine;
-    return g->ops->enter(g, at, made, state, e);
+    return g->ops->enter(g, at, state, e);
 }
 
 static bool mark(void *ctx, float *out)

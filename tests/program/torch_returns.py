@@ -1,6 +1,9 @@
 """A PyTorch program whose worker is killed, once: what it ends with is left for the test.
 
-    torch_returns.py OPTIMIZER RANK STEP GATE HOLD     steps wait for HOLD, a file, 0.3 s at most
+    torch_returns.py OPTIMIZER RANK STEP GATE HOLD [WHERE]
+
+Steps wait for HOLD, a file, 0.3 s at most; or the next rank's program waits for it, in the first
+epoch's last "step" or in its "evaluation", and the steps do not.
 """
 import os
 import signal
@@ -14,7 +17,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import evenstep
 
-KIND, RANK, STEP, GATE, HOLD = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:]
+KIND, RANK, STEP, GATE, HOLD = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:6]
+WHERE = sys.argv[6] if len(sys.argv) > 6 else ""
+EPOCH = 20  # steps
 OPTIMIZERS = {"momentum": lambda p: torch.optim.SGD(p, 0.05, momentum=0.9),
               "adam": lambda p: torch.optim.Adam(p, 0.005)}
 FIRST = os.environ.get("EVENSTEP_INCARNATION") == "0"
@@ -29,9 +34,16 @@ def die(step):
 
 
 def linger(step):
-    until = time.monotonic() + 0.3
+    until = time.monotonic() + (0 if WHERE else 0.3)
     while step > STEP and not os.path.exists(HOLD) and time.monotonic() < until:
         time.sleep(0.01)
+
+
+def wait(where, step):
+    if where == WHERE and evenstep.rank() == (RANK + 1) % 4 and step == EPOCH:
+        while not os.path.exists(HOLD):
+            time.sleep(0.01)
+        time.sleep(0.5)  # while the one that is let in gets ready
 
 
 def tensors(opt):
@@ -55,11 +67,13 @@ def main():
             opt.zero_grad()
             loss = nn.functional.cross_entropy(model(inputs), labels)
             die(step)
+            wait("step", step + 1)
             loss.backward()
             opt.step()
             linger(step)
             step += 1
         plan.step()
+        wait("evaluation", step)
         evenstep.log(test_loss=float(loss))
     ended = {**model.state_dict(), **tensors(opt), "rate": torch.tensor(opt.param_groups[0]["lr"])}
     np.savez(os.path.join(os.environ["EVENSTEP_OUTPUT"], f"rank-{evenstep.rank()}.npz"),

@@ -5,6 +5,8 @@ in the next average by the steps that it has made.
 Real processes and kill -9; what the run must end at is computed from the programs' lists of
 samples, as in test_lost_averaged_program.py."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from service import Service, ranks_of, until
 from test_lost_averaged_program import EPOCHS, SAMPLES, Run, assert_each_once, averaged
 from test_lost_worker import open_gate
 from test_returned_program import RATE_AT_END, ends_of_pytorch
-from test_returned_worker import Events
+from test_returned_worker import Events, ranks_log
 
 
 @pytest.fixture
@@ -79,9 +81,12 @@ def test_it_may_die_again_and_gives_its_state_to_a_pause(service):
     assert all((params == ends[0]).all() for params in ends)
 
 
-@pytest.mark.parametrize("optimizer,rank", [("adam", 0)])
-def test_an_optimizer_of_pytorch_goes_on_from_another_ranks(service, optimizer, rank):
-    _, ended = ends_of_pytorch(service, {"type": "local-sgd", "k": 4}, optimizer, rank)
+# an epoch ends: the others stand before what follows it, where schedules step, or behind that
+@pytest.mark.parametrize("optimizer,rank,where", [
+    ("adam", 0, ""), ("adam", 0, "step"), ("momentum", 2, "evaluation")])
+def test_an_optimizer_of_pytorch_goes_on_from_another_ranks(service, optimizer, rank, where):
+    id, ended = ends_of_pytorch(service, {"type": "local-sgd", "k": 4}, optimizer, rank, where)
+    assert not where or re.search(r"goes on.*slice=2[01] ", ranks_log(service, id))
     shared = [n for n in ended[0].files if n[0].isdigit() and n.split(".")[1] in (
         "weight", "bias", "running_mean", "running_var")]
     assert len(shared) == 8

@@ -3,6 +3,7 @@
 has our networks, and programs under a server."""
 import io
 import json
+import re
 import secrets
 
 import numpy as np
@@ -22,12 +23,16 @@ def service():
         yield s
 
 
-def comes_back(service, id, gate, hold, rank):
-    """Once that worker was killed, has come back and made steps; the job when it has ended."""
+def comes_back(service, id, gate, hold, rank, waited_for=False):
+    """Once that worker was killed, has come back and made steps; the job when it has ended.
+    waited_for: another one's program waits for `hold` until it is let in."""
     events = Events(service, id)
     open_gate(service, id, gate)
     assert events.next("left")["rank"] == rank
     before = service.job(id)["workers"][rank]["updates"]
+    if waited_for:
+        until("it is let in", lambda: "lets a worker in" in ranks_log(service, id))
+        hold.touch()
     back = events.next("returned")
     assert (back["rank"], back["nodes"]) == (rank, 4)
     hold.touch()
@@ -85,28 +90,31 @@ def test_one_of_several_passes_stays_out_and_nobody_waits_for_it(service):
     assert job["progress"]["samples"] == 2 * SAMPLES
 
 
-def ends_of_pytorch(service, strategy, optimizer, rank):
+def ends_of_pytorch(service, strategy, optimizer, rank, where=""):
     """The job of a PyTorch program on four ranks, of which this one was killed and came back, and
-    what each has left."""
+    what each has left. where: it comes back while the others wait there for one of them
+    (torch_returns.py)."""
     python, hold = python_with("torch"), service.dir / "hold"
     gate = service.dir / f"gate-{secrets.token_hex(8)}"
-    args = [optimizer, rank, 5, gate, hold]
+    args = [optimizer, rank, 5, gate, hold, *([where] if where else [])]
     id = service.submit({
         "program": {"command": [python, str(RETURNS)], "args": [str(a) for a in args],
                     "patience_seconds": 200},
         "workers": 4, "strategy": strategy,
         "batching": {"global_batch": 64, "policy": "equal"}, "checkpoint": {"every_steps": 3}})
-    comes_back(service, id, gate, hold, rank)
+    comes_back(service, id, gate, hold, rank, bool(where))
     return id, [np.load(io.BytesIO(service.artifact(id, f"rank-{r}.npz"))) for r in range(4)]
 
 
 RATE_AT_END = {"momentum": 0.05 * 0.8**4, "adam": 0.005 * 0.8**4}
 
 
-@pytest.mark.parametrize("optimizer,rank", [("momentum", 2), ("adam", 0)])
-def test_an_optimizer_of_pytorch_goes_on_as_on_the_other_ranks(service, optimizer, rank):
+@pytest.mark.parametrize("optimizer,rank,where", [
+    ("momentum", 2, ""), ("adam", 0, ""), ("adam", 1, "evaluation")])
+def test_an_optimizer_of_pytorch_goes_on_as_on_the_other_ranks(service, optimizer, rank, where):
     """Parameters, statistics, the optimizer's state and rate: equal to the bit on all ranks."""
-    id, ended = ends_of_pytorch(service, {"type": "sync"}, optimizer, rank)
+    id, ended = ends_of_pytorch(service, {"type": "sync"}, optimizer, rank, where)
+    assert not where or re.search(r"goes on.*slice=2[01] ", ranks_log(service, id))
     assert "another rank's" in ranks_log(service, id)
     for name in ended[0].files:
         for r in range(1, 4):

@@ -22,6 +22,10 @@ struct own_state {
 /* What rank_env.own_state gives in place of 0: the user's program has ended, and where its next
  * process goes on is to be had from other ranks only. */
 #define OWN_STATE_AWAY 1
+/* What rank_env.give gives in place of 0: the program stands at an epoch's end. What it does there
+ * (it evaluates, its schedules step) is not in the state, and follows the evaluation that is due.
+ */
+#define OWN_STATE_AT_EPOCH_END 2
 
 /* Room for n bytes. */
 int own_state_alloc(struct own_state *s, size_t n, struct err *e);

@@ -103,6 +103,15 @@ struct run_state {
 
 /* What a strategy may ask of the rank that it runs in. Its functions are called from the main
  * thread (or fiber). */
+/* Where the program of a worker that comes back begins, as other ranks' programs stand. */
+struct entrance {
+    struct cursor at; /* where the samples of the next step begin */
+    int64_t made;     /* steps of the attempt so far */
+    bool ends_epoch;  /* they have made the last step of the epoch before, and not what follows */
+    const struct part *parts; /* [n_parts] this rank's of the next steps, as they were announced */
+    int n_parts;
+};
+
 struct rank_env {
     const struct jobspec *spec;
     struct comm *comm;
@@ -151,12 +160,13 @@ struct rank_env {
      * OWN_STATE_AWAY, where `marks` is not 0. */
     int (*own_state)(void *ctx, struct own_state *out, struct err *e);
     /* For user's programs that are started again after they ended (dev_result.absent); else NULL.
-     * give: this rank's own state as it was when the gradients of this step were computed. The
-     * caller releases it. resume: starts the program again from the parameters in the replica and
-     * from that state. Afterwards its gradients of w are in the replica, and *w, *out and
-     * *compute_s are as after any step. w->further: the step is the one before, and its next pass
-     * is the one that counts. state NULL: no rank has a state, and the call fails with how the
-     * program ended. */
+     * give: this rank's own state as it was when the gradients of this step were computed; of a
+     * program that stands between two steps that of now, and OWN_STATE_AT_EPOCH_END where what
+     * follows its epoch is to come. The caller releases it. resume: starts the program again from
+     * the parameters in the replica and from that state. Afterwards its gradients of w are in the
+     * replica, and *w, *out and *compute_s are as after any step. w->further: the step is the one
+     * before, and its next pass is the one that counts. state NULL: no rank has a state, and the
+     * call fails with how the program ended. */
     int (*give)(void *ctx, struct own_state *out, struct err *e);
     int (*resume)(void *ctx, struct work *w, const struct own_state *state, struct dev_result *out,
                   double *compute_s, struct err *e);
@@ -164,9 +174,8 @@ struct rank_env {
      * next process goes on from them. state NULL: as in `resume`. */
     int (*take)(void *ctx, const struct own_state *state, struct err *e);
     /* Where `resume` is set and this worker comes back: its program, which has started, goes on
-     * from the parameters and statistics in the replica and from another rank's state. `at`: where
-     * the samples of the next step begin; made: steps of the attempt so far. */
-    int (*enter)(void *ctx, const struct cursor *at, int64_t made, const struct own_state *state,
+     * from the parameters and statistics in the replica and from another rank's state. */
+    int (*enter)(void *ctx, const struct entrance *at, const struct own_state *state,
                  struct err *e);
     /* For replicas of a user's program that must be equal (lockstep/steps/equal.h). mark: writes
      * `marks` floats that stand for this rank's parameters; false: they are not known. differs:

@@ -197,10 +197,10 @@ static int take(struct engine *base, const struct own_state *state, struct err *
     return again_take(of(base), state, e);
 }
 
-static int enter(struct engine *base, const struct cursor *at, int64_t made,
-                 const struct own_state *state, struct err *e)
+static int enter(struct engine *base, const struct entrance *at, const struct own_state *state,
+                 struct err *e)
 {
-    return return_enter(of(base), at, made, state, e);
+    return return_enter(of(base), at, state, e);
 }
 
 static bool mark(struct engine *base, float *out)

@@ -124,6 +124,8 @@ int talk_ended_early(const struct program_engine *g, struct err *e);
 
 /* What a slice's message said (EPOCH_LAST, RUN_LAST), by its number. */
 uint32_t *ahead_told(struct program_engine *g, int64_t number);
+/* Sends the parts [n] of the steps behind those that were sent. */
+int ahead_send(struct program_engine *g, const struct part *parts, int n, struct err *e);
 /* Sends what the strategy has fixed and the program does not have yet. */
 int ahead_load(struct program_engine *g, const struct work *w, struct err *e);
 /* An end that was not known when the slice before it was sent. */
@@ -197,8 +199,8 @@ void kept_glance(void *ctx);
 /* ---- return.c -------------------------------------------------------------------------------- */
 
 /* As engine_ops.enter: the program of a worker that has come back begins. */
-int return_enter(struct program_engine *g, const struct cursor *at, int64_t made,
-                 const struct own_state *state, struct err *e);
+int return_enter(struct program_engine *g, const struct entrance *at, const struct own_state *state,
+                 struct err *e);
 
 /* ---- state.c --------------------------------------------------------------------------------- */
 
@@ -207,8 +209,8 @@ int return_enter(struct program_engine *g, const struct cursor *at, int64_t made
 int state_stand(struct program_engine *g, struct err *e);
 /* As rank_env.own_state: asks the program that stands so. */
 int state_take(struct program_engine *g, struct own_state *out, struct err *e);
-/* The same of a program that waits for GO: its state before that step; or that is held. ERR_PEER:
- * it is neither. */
+/* The same of a program that waits for GO: its state before that step; or that is held: 0, or
+ * OWN_STATE_AT_EPOCH_END. ERR_PEER: it is neither. */
 int state_give(struct program_engine *g, struct own_state *out, struct err *e);
 /* *out is overwritten. */
 int state_copy(struct own_state *out, const struct own_state *from, struct err *e);

@@ -17,25 +17,28 @@ static int give_up(void *ctx, struct err *e)
 static struct {
     char state[16];
     int64_t made, position;
+    bool ends_epoch;
 } entered;
+static int given; /* what give_own() returns */
 
 static int give_own(void *ctx, struct own_state *out, struct err *e)
 {
     (void)ctx;
     OK(own_state_alloc(out, sizeof "momentum", e));
     memcpy(out->bytes, "momentum", sizeof "momentum");
-    return 0;
+    return given;
 }
 
-static int enter_with(void *ctx, const struct cursor *at, int64_t made, const struct own_state *own,
+static int enter_with(void *ctx, const struct entrance *at, const struct own_state *own,
                       struct err *e)
 {
     (void)ctx;
     (void)e;
     assert_true(own->n <= sizeof entered.state);
     memcpy(entered.state, own->bytes, own->n);
-    entered.made = made;
-    entered.position = at->position;
+    entered.made = at->made;
+    entered.position = at->at.position;
+    entered.ends_epoch = at->ends_epoch;
     return 0;
 }
 
@@ -355,13 +358,16 @@ static void one_that_comes_back_has_the_last_average_and_what_was_made_since(voi
     make_step(p);
     p->taken = 29;
     OK(survival_arrive(p->s, MEETS_TO_AVERAGE, &err_));
+    given = OWN_STATE_AT_EPOCH_END;
     struct place *back = come_back(p), *as_averaged = stand(1, 2);
+    given = 0;
     assert_memory_equal(back->r.host[DEV_PARAMS], as_averaged->r.host[DEV_PARAMS],
                         back->r.count[DEV_PARAMS] * sizeof(float));
     assert_int_equal(survival_meeting(back->s), MEETS_TO_AVERAGE);
     assert_true(back->taken == 29 && back->l.best == 0.25 && back->l.at.step == 3);
     assert_string_equal(entered.state, "momentum");
     assert_true(entered.made == 3 && entered.position == p->l.at.cursor.position);
+    assert_true(entered.ends_epoch);
     dies(2);
     lose_rank_2(p);
     lose_rank_2(back);

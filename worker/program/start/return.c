@@ -79,11 +79,25 @@ int program_await(struct program *p, double epochs, bool open, struct err *e)
     return join_make_block(p, e);
 }
 
-int return_enter(struct program_engine *g, const struct cursor *at, int64_t made,
-                 const struct own_state *state, struct err *e)
+/* Its loop over the epoch that the others' programs end has no step: what follows the loop it does
+ * as they do, after the same average. It ends where its next slice begins. */
+static int end_epoch(struct program_engine *g, const struct entrance *at, struct err *e)
+{
+    struct wire_message *last = &g->slices[g->number % g->p->slots];
+    *last = program_message(WIRE_SLICE, WIRE_NO_STEP | WIRE_EPOCH_LAST);
+    last->slice.epoch = at->at.epoch - 1;
+    g->answered = g->number;
+    g->holding = true;
+    int rc = link_send(&g->p->link, last, NULL, e);
+    return rc < 0 ? rc : ahead_send(g, at->parts, at->n_parts, e);
+}
+
+int return_enter(struct program_engine *g, const struct entrance *at, const struct own_state *state,
+                 struct err *e)
 {
     struct program *p = g->p;
-    const struct entry entry = {.resumed = true, .epoch = at->epoch, .step = made};
+    const struct entry entry = {
+        .resumed = true, .epoch = at->at.epoch - at->ends_epoch, .step = at->made};
     int rc;
     if (!p->about.stateless && state->n == 0) {
         return again_no_state(g, e);
@@ -100,10 +114,11 @@ int return_enter(struct program_engine *g, const struct cursor *at, int64_t made
     p->awaits = g->lost = false;
     p->runs = true;
     g->quits = p->epochs > 0;
-    g->number = made - 1; /* as on all other ranks */
-    g->sent = made;
-    *ahead_told(g, g->number) = at->position == 0 ? WIRE_EPOCH_LAST : 0;
+    g->number = at->made - 1; /* as on all other ranks */
+    g->sent = at->made;
+    *ahead_told(g, g->number) = at->at.position == 0 ? WIRE_EPOCH_LAST : 0;
     log_info("program", "goes on", "incarnation=%d slice=%lld optimizer_state=\"%s\"",
-             p->incarnation, (long long)made, p->about.stateless ? "none" : "another rank's");
-    return talk_say(g, WIRE_START, WIRE_RESUMED, e);
+             p->incarnation, (long long)at->made, p->about.stateless ? "none" : "another rank's");
+    rc = talk_say(g, WIRE_START, WIRE_RESUMED, e);
+    return rc < 0 || !at->ends_epoch ? rc : end_epoch(g, at, e);
 }

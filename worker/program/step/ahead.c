@@ -59,6 +59,24 @@ int ahead_send_end(struct program_engine *g, uint32_t flags, int64_t epoch, stru
     return send(g, &m, e);
 }
 
+/* EPOCH_LAST if the program's epoch ends with slice `number`, the `nth` of n parts, as far as these
+ * tell. */
+static uint32_t last_of(struct program_engine *g, int64_t number, const struct part *nth,
+                        bool has_next)
+{
+    bool last = nth->last || (has_next && nth[1].slice.epoch > epoch_shown(g, number, nth));
+    return last ? WIRE_EPOCH_LAST : 0;
+}
+
+int ahead_send(struct program_engine *g, const struct part *parts, int n, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0; i < n && rc >= 0; i++) {
+        rc = send_slice(g, &parts[i], last_of(g, g->sent, &parts[i], i + 1 < n), e);
+    }
+    return rc;
+}
+
 int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
 {
     bool over = w->n_parts < 1 + g->base.ahead; /* nothing comes after these */
@@ -70,14 +88,15 @@ int ahead_load(struct program_engine *g, const struct work *w, struct err *e)
     }
     g->number += !same;
     for (int i = 0; i < w->n_parts && rc >= 0; i++) {
-        const struct part *part = &w->parts[i], *next = i + 1 < w->n_parts ? part + 1 : NULL;
-        int64_t number = g->number + i, epoch = epoch_shown(g, number, part);
-        bool last = part->last || (next && next->slice.epoch > epoch), end = over && !next;
-        uint32_t flags = (last ? WIRE_EPOCH_LAST : 0) | (end ? WIRE_EPOCH_LAST | WIRE_RUN_LAST : 0);
+        const struct part *part = &w->parts[i];
+        int64_t number = g->number + i;
+        bool next = i + 1 < w->n_parts, end = over && !next;
+        uint32_t flags =
+            last_of(g, number, part, next) | (end ? WIRE_EPOCH_LAST | WIRE_RUN_LAST : 0);
         if (number >= g->sent) {
             rc = send_slice(g, part, flags, e);
         } else if (number == g->sent - 1 && (flags & ~*ahead_told(g, number))) {
-            rc = ahead_send_end(g, flags, epoch, e);
+            rc = ahead_send_end(g, flags, epoch_shown(g, number, part), e);
         }
     }
     return rc;

@@ -21,11 +21,16 @@ static bool ended_well(struct program_engine *g)
            g->p->child.status == 0;
 }
 
+static bool is_at_epoch_end(const struct program_engine *g)
+{
+    return g->doing == HELD && g->held_at == WIRE_EPOCH_END && !talk_has_quit(g);
+}
+
 /* Held at BEGIN or LEAVE, or where a loop over steps has ended. */
 static int reach(struct program_engine *g, struct err *e)
 {
     int rc = talk_settle(g, e);
-    while (rc >= 0 && g->doing == HELD && g->held_at == WIRE_EPOCH_END && !talk_has_quit(g)) {
+    while (rc >= 0 && is_at_epoch_end(g)) {
         if ((rc = talk_go_on(g, WIRE_HOLD, e)) >= 0) {
             rc = talk_settle(g, e);
         }
@@ -72,7 +77,8 @@ int state_give(struct program_engine *g, struct own_state *out, struct err *e)
     if (!stands_still(g)) {
         return err_set(e, ERR_PEER, "%s is not there", g->p->link.who);
     }
-    return g->p->about.state ? ask(g, out, e) : 0;
+    int rc = g->p->about.state ? ask(g, out, e) : 0;
+    return rc >= 0 && is_at_epoch_end(g) ? OWN_STATE_AT_EPOCH_END : rc;
 }
 
 /* Until the program is there, and has given its state if `out` is not NULL; if it ends on the way,

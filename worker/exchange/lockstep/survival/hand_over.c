@@ -18,7 +18,8 @@ struct stand {
     struct lockstep_mark at;
     int64_t averages; /* as in struct standing */
     bool asked_checkpoint;
-    bool gives; /* its program has told its state */
+    bool gives;      /* its program has told its state, */
+    bool ends_epoch; /* from an epoch's end (OWN_STATE_AT_EPOCH_END) */
     int32_t version;
     int32_t sizes[SPEC_WORKERS]; /* minibatches */
     /* Where replicas keep their steps: who took part before, samples since the last average over
@@ -89,18 +90,22 @@ static int give_program(struct survival *s, int to, const struct own_state *own,
 }
 
 /* Where each program makes its own step, it first makes the last one. */
-static bool take_own(struct survival *s, struct own_state *own)
+static void take_own(struct survival *s, struct own_state *own, struct stand *stand)
 {
     struct rank_env *env = s->l->env;
     struct err none = {0}; /* its next message to the program meets the same */
     if (s->past && (s->l->under_way || lockstep_over(s->l))) {
-        return false; /* no step follows */
+        return; /* no step follows */
     }
     if (s->past && env->replica->dev->ops->fetch(env->replica, DEV_PARAMS, 0,
                                                  env->replica->count[DEV_PARAMS], &none) < 0) {
-        return false;
+        return;
     }
-    return (s->sums || s->past) && env->give && env->give(env->ctx, own, &none) >= 0;
+    if ((s->sums || s->past) && env->give) {
+        int rc = env->give(env->ctx, own, &none);
+        stand->gives = rc >= 0;
+        stand->ends_epoch = rc == OWN_STATE_AT_EPOCH_END;
+    }
 }
 
 int survival_give_stand(struct survival *s, int to, struct err *e)
@@ -117,7 +122,7 @@ int survival_give_stand(struct survival *s, int to, struct err *e)
         stand.taken = *s->taken;
         stand.mark = s->back->mark;
     }
-    stand.gives = take_own(s, &own);
+    take_own(s, &own, &stand);
     int rc = pass_stand(s, to, true, &stand, e);
     if (rc == GIVEN && stand.gives) {
         rc = give_program(s, to, &own, e);
@@ -142,17 +147,23 @@ static int take_steps(struct survival *s, int giver, struct err *e)
     return rc;
 }
 
-static int take_program(struct survival *s, int giver, struct err *e)
+static int take_program(struct survival *s, int giver, bool ends_epoch, struct err *e)
 {
     struct rank_env *env = s->l->env;
     struct own_state own = {0};
+    const struct lockstep_mark *at = &s->l->at;
     int rc = take_steps(s, giver, e);
     rc = rc == GIVEN ? pass_replica(s, giver, false, e) : rc;
     if (rc == GIVEN) {
         rc = own_state_receive_by(env->comm, giver, &own, survival_wait_for_peer, s, e);
     }
     if (rc == GIVEN) {
-        rc = env->enter(env->ctx, &s->l->at.cursor, s->l->at.step - s->l->at.first, &own, e);
+        const struct entrance entrance = {.at = at->cursor,
+                                          .made = at->step - at->first,
+                                          .ends_epoch = ends_epoch,
+                                          .parts = s->l->advance.parts,
+                                          .n_parts = s->l->advance.n};
+        rc = env->enter(env->ctx, &entrance, &own, e);
     }
     own_state_release(&own);
     return rc;
@@ -175,7 +186,7 @@ int survival_take_stand(struct survival *s, int giver, int64_t *averages, struct
     if (!stand.gives) {
         return err_set(e, ERR_PEER, "worker %d has no program that could give its state", giver);
     }
-    rc = take_program(s, giver, e);
+    rc = take_program(s, giver, stand.ends_epoch, e);
     if (rc == GIVEN && s->past) {
         s->members = stand.members;
         s->meeting = stand.meeting;
