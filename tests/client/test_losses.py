@@ -54,8 +54,17 @@ def test_what_differs_without_an_error_is_told_once(torch_programs, tmp_path, na
 def test_a_backward_pass_of_one_for_each_sample_is_a_sum(torch_programs, tmp_path):
     """Where it is one by their number (test_strangers.py) it is a mean."""
     command = torch_programs.command("strangers.run", "vector_loss", tmp_path / "rank")
-    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path, variables={"TEST_SUM": "1"})
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path, variables={"TEST_SUM": "sum"})
     assert done.returncode != 0 and SAYS["function"] in done.stderr
+
+
+@pytest.mark.parametrize("way, ends, says", [
+    ("shares", False, SAYS["shares"]), ("uneven", True, "gives each loss of the batch a weight")])
+def test_weights_of_a_backward_pass_of_one_for_each_sample_are_seen(torch_programs, tmp_path, way,
+                                                                    ends, says):
+    command = torch_programs.command("strangers.run", "vector_loss", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path, variables={"TEST_SUM": way})
+    assert (done.returncode == 0) == ends and says in done.stderr, done.stderr[-4000:]
 
 
 SUM = "IS_SUM"

@@ -78,11 +78,9 @@ def _compares(node, kind, samples):
     return False
 
 
-def compares(loss, samples):
-    """samples: of the batch that the loss is of, at least 2."""
-    if loss.grad_fn is None:
-        return False
-    nodes, seen = [(loss.grad_fn, True)], set()
+def compares(end, samples):
+    """end: the node that gives the loss; samples: of the batch that it is of, at least 2."""
+    nodes, seen = [(end, True)], set()
     while nodes and len(seen) < _NODES_MOST:
         node, at_end = nodes.pop()  # at_end: before the loss's own mean or sum over samples
         if (node, at_end) in seen:

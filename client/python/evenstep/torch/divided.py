@@ -47,7 +47,7 @@ _EXTREMES |= {"NormBackward", "LinalgVectorNormBackward", "LogsumexpBackward"}
 _NODES_MOST = 32
 _LOOKS_MOST = 4
 _ALIKE_MOST = 3  # batches in a row: by chance it may be once
-_ROUNDING = 1e-6
+_ROUNDING, _ADDED = 1e-6, 1e-5
 _MEAN, _SUM = 1, 2  # torch's numbers of these reductions
 SEVERAL_MEANS = (
     "the loss adds means over several numbers, of samples and of labels with weights or without "
@@ -80,6 +80,11 @@ NORMALIZED = (
     "the loss is a sum with weights that add up to 1 over the batch, on each node over its own "
     "samples: evenstep.weight(w.sum()) before backward(), with the weights as they were before, "
     "makes the mean over nodes that of the whole batch"
+)
+UNEVEN = (
+    "losses.backward(gradient) gives each loss of the batch a weight of its own, and the batch "
+    "counts as its samples: that is the whole batch's where the weights are divided by "
+    "len(losses); evenstep.weight(n) before backward() says what else a batch counts"
 )
 IS_SUM = (
     "the loss is a sum over the samples of the batch, and not their mean: "
@@ -210,12 +215,12 @@ def _is_whole(number):
 class _Found:
     """What a loss consists of."""
 
-    def __init__(self, loss, samples):
+    def __init__(self, end, samples):
         self.samples = samples
         self.totals = []  # what its parts were divided by; None: by the samples
         self.sums = 0  # parts that nothing divides
         self.ratio = self.curved = self.by_program = self.scaled = self.normalized = False
-        nodes, seen = [(loss.grad_fn, None, (), False)], 0
+        nodes, seen = [(end, None, (), False)], 0
         while nodes and seen < _NODES_MOST:
             seen += 1
             nodes += self._look(*nodes.pop())
@@ -366,12 +371,13 @@ def _number(total, samples):
     return float(total._saved_total_weight)
 
 
-def counted_by(loss, samples, whole):
+def counted_by(end, samples, whole):
     """(what the loss is a mean over, or None: the samples; what the program is told, or None).
-    whole: samples of the global batch. Refuses a loss that is a sum."""
-    if loss is None or loss.grad_fn is None or not samples:
+    end: the node that gives the loss, or None; whole: samples of the global batch. Refuses a loss
+    that is a sum."""
+    if end is None or not samples:
         return None, None
-    found = _Found(loss, samples)
+    found = _Found(end, samples)
     totals = {_number(total, samples) for total in found.totals}
     if found.normalized:
         raise Error(NORMALIZED)
@@ -401,19 +407,26 @@ def _told_of_sums(found, totals, samples, whole):
     return HALVED if min(odd) <= 2 < samples else DIVIDED_ALIKE
 
 
-def refuse_sum(values, gradient, samples, whole):
-    """losses.backward(gradient): one and the same number for each makes a sum of them, unless it is
-    one by how many they are."""
-    if values.shape[0] != samples or samples < 2 or not gradient.is_cpu:
-        return
-    each = float(gradient.flatten()[0])
-    if each == 0 or not bool((gradient == each).all()):
-        return
+def _refuse_sum(each, samples, whole):
+    """One and the same number for each loss makes a sum of them, unless it is one by how many they
+    are."""
     by = 1 / abs(each)
     if abs(by - whole) < _ROUNDING * by and samples < whole:
         raise Error(DIVIDED_BY_ALL % (whole, samples))
     if not (_is_multiple(by, samples) and by > 0.5):
         raise Error(IS_SUM)
+
+
+def _told_of_gradient(values, gradient, samples, whole):
+    """What the program is told of losses.backward(gradient), or None."""
+    if values.shape[0] != samples or samples < 2 or not gradient.is_cpu:
+        return None
+    each = float(gradient.flatten()[0])
+    if bool((gradient == each).all()):
+        if each:
+            _refuse_sum(each, samples, whole)
+        return None
+    return NORMALIZED if abs(float(gradient.sum()) - 1) < _ADDED else UNEVEN
 
 
 class Divisor:
@@ -424,18 +437,28 @@ class Divisor:
         self._last, self._alike = None, 0  # batches in a row that were divided by one number
         self._unseen = _LOOKS_MOST  # passes of which the whole graph is looked at
 
-    def of(self, loss, samples):
-        """None: its samples."""
-        total, told = counted_by(loss, samples, self.run.global_batch)
-        if not told and self._unseen and loss is not None and samples > 1:
+    def of(self, loss, samples, scaled=False):
+        """None: its samples. scaled: a GradScaler has multiplied the loss."""
+        end = None if loss is None else loss.grad_fn
+        if scaled and end is not None:
+            end = next(iter(inputs_of(end)), None)
+        total, told = counted_by(end, samples, self.run.global_batch)
+        if not told and self._unseen and end is not None and samples > 1:
             self._unseen -= 1
-            told = COMPARED if compares(loss, samples) else None
+            told = COMPARED if compares(end, samples) else None
         if told in _OF_SEVERAL:
             told = self._after_several(told, total, samples)
-        else:
+        elif end is not None:
             self._last = None
         self._say(told)
         return total
+
+    def judge(self, values, gradient, samples):
+        """Of a pass that begins at a loss for each sample, which get this gradient."""
+        told = _told_of_gradient(values, gradient, samples, self.run.global_batch)
+        if told is NORMALIZED:
+            told = self._after_several(told, 1.0, samples)
+        self._say(told)
 
     def _say(self, told):
         if told and told not in self.said:
@@ -451,4 +474,6 @@ class Divisor:
             raise Error(DIVIDED_BY_ALL % (self.run.global_batch, samples))
         if told is HALVED:
             raise Error(IS_SUM)
+        if told is NORMALIZED:
+            raise Error(NORMALIZED)
         return SCALED

@@ -37,7 +37,7 @@ from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
 from .batch import fewer_rows, tell_hooks
 from .blocks import has_batch_norm
 from .buffers import Buffers
-from .divided import Divisor, refuse_sum
+from .divided import Divisor
 from .idle import Idle
 from .optimizer import describe, differs
 from .streams import on_gpu, streams_of
@@ -207,7 +207,8 @@ class Passes:
         """By what the loss of this pass is a mean over: of several passes over a slice each has its
         own. What is computed of no loss that is seen weighs what the pass before does."""
         doubled = self._is_doubled()
-        total = self._divisor.of(loss, self.rows * 2 if doubled else self.rows)
+        rows = self.rows * 2 if doubled else self.rows
+        total = self._divisor.of(loss, rows, self.scaler is not None)
         if total is None:
             weight = self._base
         else:
@@ -216,9 +217,10 @@ class Passes:
             self._set_weight(weight)
 
     def begins_at(self, values):
-        """(values, gradient) of a pass that begins at no loss, or None: refuses a sum."""
+        """(values, gradient) of a pass that begins at no loss, or None: refuses a sum, and tells of
+        weights."""
         if values and not (self._weighed or self.by_samples or self.spare) and self.slice:
-            refuse_sum(*values, self.rows, self.run.global_batch)
+            self._divisor.judge(*values, self.rows)
 
     def _count_spare(self):
         self.spared += 1
