@@ -3,6 +3,8 @@
  *      rows ─► profile ─► steady ─► the equal-finish split (assign.h) ─► is it worth it? ─► current
  *              a + k*b    has it held?                                  gain, rows, noise
  *
+ * Why they change is said by reason.c, which compares the latest rows.
+ *
  * The noise of a prediction is that of its lines: each has the deviation of its steps by the root
  * of how many are remembered. Where nothing changes but the noise, the slowest of several nodes is
  * one that was measured too slow, so that a few standard errors are asked for. */
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #include "common/median.h"
+#include "job/minibatch/reason.h"
 #include "job/sample.h"
 
 enum { ENOUGH_ROWS = 4 };
@@ -23,8 +26,7 @@ static const double GAIN =
     0.05; /* a change soon after another must promise at least this share of a step */
 static const double LEAST_GAIN =
     0.02; /* and later this: a change costs a tenth of a step, and pays for it in a few */
-static const double ERRORS = 3.5;    /* of the gain: docs/results/bench-balance.md */
-static const double EXPLAINED = 1.5; /* times a ratio of speeds: more has another cause */
+static const double ERRORS = 3.5; /* of the gain: docs/results/bench-balance.md */
 
 int balancer_init(struct balancer *b, const struct batching_spec *batching, int workers,
                   int quantum, const struct profile *const *profiles, const char *const *names,
@@ -42,11 +44,11 @@ int balancer_init(struct balancer *b, const struct batching_spec *batching, int 
     }
     b->profiles = calloc((size_t)workers, sizeof *b->profiles);
     b->rows_since = calloc((size_t)workers, sizeof *b->rows_since);
-    b->recent = calloc((size_t)workers, sizeof *b->recent);
+    b->latest = calloc((size_t)workers, sizeof *b->latest);
     b->steady = calloc((size_t)workers, sizeof *b->steady);
     b->windows = calloc((size_t)workers, sizeof *b->windows);
     b->limits = calloc((size_t)workers, sizeof *b->limits);
-    if (!b->profiles || !b->rows_since || !b->recent || !b->steady || !b->windows || !b->limits) {
+    if (!b->profiles || !b->rows_since || !b->latest || !b->steady || !b->windows || !b->limits) {
         balancer_release(b);
         return err_set(e, ERR_MEMORY, "cannot balance %d workers: memory ran out", workers);
     }
@@ -113,13 +115,13 @@ void balancer_release(struct balancer *b)
 {
     free(b->profiles);
     free(b->rows_since);
-    free(b->recent);
+    free(b->latest);
     free(b->steady);
     free(b->windows);
     free(b->limits);
     b->profiles = NULL;
     b->rows_since = NULL;
-    b->recent = NULL;
+    b->latest = NULL;
     b->steady = NULL;
     b->windows = NULL;
     b->limits = NULL;
@@ -137,8 +139,9 @@ static void observe(struct balancer *b, int worker, const struct window *w)
     int counted = w->steps < COUNTED ? w->steps : COUNTED;
     steady_observe(&b->steady[worker], &b->profiles[worker], w->batch, seconds, counted);
     if (w->batch == b->current.sizes[worker]) { /* of the old size they still come for a while */
-        double *r = &b->recent[worker];
-        *r = b->rows_since[worker] == 0 ? seconds : 0.8 * *r + 0.2 * seconds;
+        struct latest *l = &b->latest[worker];
+        l->count = b->rows_since[worker] == 0 ? 0 : l->count;
+        l->seconds[l->count++ % BALANCER_LATEST] = seconds;
         b->rows_since[worker] += counted;
     }
 }
@@ -185,98 +188,34 @@ static double line_seconds(const struct balancer *b, int worker)
     return line.a + line.k * b->current.sizes[worker];
 }
 
-static double off(double x, double median)
+/* The middle one of a worker's latest observations with its present minibatch, so that neither a
+ * cold first step nor one that stood still is its speed; 0: there is none. */
+static double measured(const struct balancer *b, int worker)
 {
-    return x > median ? x / median : median / x;
+    const struct latest *l = &b->latest[worker];
+    double sorted[BALANCER_LATEST];
+    int n = l->count < BALANCER_LATEST ? (int)l->count : BALANCER_LATEST;
+    memcpy(sorted, l->seconds, sizeof sorted);
+    return n > 0 ? median_of(sorted, n) : 0;
 }
 
-/* Whether a worker's minibatch moves to where its step comes closer to the median one. */
-static bool follows(const struct balancer *b, const struct assignment *next, int worker,
-                    double seconds, double median)
-{
-    int change = next->sizes[worker] - b->current.sizes[worker];
-    return seconds > median ? change < 0 : change > 0;
-}
-
-/* Time per sample in an equal split: a small minibatch bears more of a step's fixed part, which
- * does not make its node slower. The page compares nodes so, too (speeds() in
- * static/js/sentences/balance.js). */
-static double sample_seconds(const struct balancer *b, int worker)
-{
-    struct line line = balancer_line(b, worker);
-    return line.a * b->workers / b->batching.global_batch + line.k;
-}
-
-/* Who a worker's speed is held against: the median, or of two the other, since the median of two is
- * neither. */
-static double others_seconds(const struct balancer *b, int worker)
-{
-    double each[SPEC_WORKERS];
-    if (b->workers == 2) {
-        return sample_seconds(b, 1 - worker);
-    }
-    for (int i = 0; i < b->workers; i++) {
-        each[i] = sample_seconds(b, i);
-    }
-    return median_of(each, b->workers);
-}
-
-/* Of the workers whose minibatch moves towards the median step, the one whose step ends farthest
- * from it, or -1. *longer: its step by the median one, of two by that of the other. */
-static int find_cause(const struct balancer *b, const struct assignment *next, double *longer)
-{
-    double seconds[SPEC_WORKERS], sorted[SPEC_WORKERS];
-    int who = -1;
-    for (int i = 0; i < b->workers; i++) {
-        seconds[i] = sorted[i] = line_seconds(b, i);
-    }
-    double median = median_of(sorted, b->workers);
-    for (int i = 0; i < b->workers; i++) {
-        if (follows(b, next, i, seconds[i], median) &&
-            (who < 0 || off(seconds[i], median) > off(seconds[who], median))) {
-            who = i;
-        }
-    }
-    *longer = who < 0 ? 1 : seconds[who] / (b->workers == 2 ? seconds[1 - who] : median);
-    return who;
-}
-
-/* Whether a speed, so many times that of others, explains a change. It does where minibatches were
- * equal. One that was made for another speed changes by more, or the other way, as of a fast node
- * whose minibatch has become too large even for it; then how long its step takes explains it. */
-static bool explains(double times, bool slower, int from, int to)
-{
-    double change = (double)(from > to ? from : to) / (from > to ? to : from);
-    return slower == (to < from) && change < EXPLAINED * times;
-}
-
-/* In words. */
+/* In words; every worker has been measured. */
 static void give_reason(const struct balancer *b, struct assignment *next)
 {
-    double longer;
-    int who = find_cause(b, next, &longer);
-    if (who < 0) {
-        snprintf(next->reason, sizeof next->reason, "the nodes finish a step closer together");
-        return;
+    double seconds[SPEC_WORKERS];
+    struct line lines[SPEC_WORKERS];
+    const char *names[SPEC_WORKERS];
+    for (int i = 0; i < b->workers; i++) {
+        seconds[i] = measured(b, i);
+        lines[i] = balancer_line(b, i);
+        names[i] = b->names[i];
     }
-    int from = b->current.sizes[who], to = next->sizes[who];
-    double own = sample_seconds(b, who), others = others_seconds(b, who), times = off(own, others);
-    bool slower = own > others;
-    const char *against = b->workers == 2 ? b->names[1 - who] : "the median";
-    char cause[128];
-    if (times < 1.05) {
-        snprintf(cause, sizeof cause, "computes as fast as %s", against);
-    } else if (explains(times, slower, from, to)) {
-        snprintf(cause, sizeof cause, "computes %.*f times %s than %s", times < 9.95 ? 1 : 0, times,
-                 slower ? "slower" : "faster", against);
-    } else if (longer > 1) {
-        snprintf(cause, sizeof cause, "takes %.1f times as long as %s for a step", longer, against);
-    } else {
-        snprintf(cause, sizeof cause, "finishes a step %.1f times faster than %s", 1 / longer,
-                 against);
-    }
-    snprintf(next->reason, sizeof next->reason, "%s %s; its minibatch goes from %d to %d",
-             b->names[who], cause, from, to);
+    const struct speeds s = {.workers = b->workers,
+                             .sizes = b->current.sizes,
+                             .seconds = seconds,
+                             .lines = lines,
+                             .names = names};
+    reason_print(&s, next->sizes, next->reason, sizeof next->reason);
 }
 
 /* The first worker whose minibatch its memory does not hold, or -1. */
@@ -357,7 +296,7 @@ static void adopt(struct balancer *b, struct assignment *next, int overfull, int
     next->workers = b->workers;
     next->step = step;
     for (int i = 0; i < b->workers; i++) {
-        next->measured_seconds = fmax(next->measured_seconds, b->recent[i]);
+        next->measured_seconds = fmax(next->measured_seconds, measured(b, i));
     }
     if (overfull >= 0) {
         snprintf(next->reason, sizeof next->reason, "%s has memory for a minibatch of at most %d",

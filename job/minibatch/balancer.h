@@ -17,6 +17,16 @@ struct limit {
     double seconds; /* of a step of that many samples, at least; 0: nothing is known of a quota */
 };
 
+/* Of five observations the middle one is of a new speed once three are, which is when minibatches
+ * follow it at the earliest (profile.c). */
+enum { BALANCER_LATEST = 5 };
+
+/* The newest observations of a worker since the last change, in a ring. */
+struct latest {
+    double seconds[BALANCER_LATEST]; /* of a step */
+    int64_t count;
+};
+
 struct balancer {
     struct batching_spec batching;
     int workers, quantum;
@@ -24,7 +34,7 @@ struct balancer {
     struct profile *profiles; /* [workers], owned */
     struct steady *steady;    /* [workers], what minibatches are made from; owned */
     int64_t *rows_since;      /* [workers], observations since the last change; owned */
-    double *recent;           /* [workers], smoothed step seconds; owned */
+    struct latest *latest;    /* [workers]; owned */
     struct window *windows;   /* [workers], steps that are taken together; owned */
     struct limit *limits;     /* [workers]; owned */
     int64_t changes, kept;    /* made; not made because the gain was too small */

@@ -1,60 +1,6 @@
 /* The balancer: it moves minibatches only when that is worth it, with a reason that names the node.
  * Step times are drawn, so whole trainings take a moment. */
-#include "tests/unit/job/assignments.h"
-
-struct node {
-    double a, k, noise;
-};
-
-static const char *const names[] = {"ada", "bob", "cleo", "dan"};
-
-static void open_balancer(struct balancer *b, const struct batching_spec *spec, int workers)
-{
-    struct err e;
-    if (balancer_init(b, spec, workers, 4, NULL, names, &e) < 0) {
-        fail_msg("%s", e.message);
-    }
-}
-
-/* Steps from `step` to `until`; every worker reports each, as under `sync`. */
-static void train(struct balancer *b, const struct node *nodes, uint64_t seed, int64_t step,
-                  int64_t until)
-{
-    for (; step < until; step++) {
-        int sum = 0;
-        for (int i = 0; i < b->workers; i++) {
-            int batch = b->current.sizes[i];
-            double z = rng_normal(seed, (uint64_t)i, (uint64_t)step);
-            z = z > 3 ? 3 : z < -3 ? -3 : z;
-            balancer_observe(b, i, batch,
-                             (nodes[i].a + nodes[i].k * batch) * (1 + nodes[i].noise * z),
-                             0.1 * (double)step);
-            sum += batch;
-        }
-        assert_int_equal(sum, b->batching.global_batch);
-        balancer_decide(b, step);
-    }
-}
-
-static double step_seconds(const struct balancer *b, const struct node *nodes)
-{
-    double T = 0;
-    for (int i = 0; i < b->workers; i++) {
-        T = fmax(T, nodes[i].a + nodes[i].k * b->current.sizes[i]);
-    }
-    return T;
-}
-
-static double best_seconds(const struct balancer *b, const struct node *nodes)
-{
-    double a[4], k[4];
-    int sizes[4];
-    for (int i = 0; i < b->workers; i++) {
-        a[i] = nodes[i].a;
-        k[i] = nodes[i].k;
-    }
-    return assign_equal_finish(a, k, NULL, b->workers, b->batching.global_batch, 1, 4, sizes);
-}
+#include "tests/unit/job/balancing.h"
 
 static void unequal_nodes_are_balanced_within_a_few_steps(void **state)
 {
@@ -113,7 +59,7 @@ static void a_balancer_that_was_released_holds_nothing(void **state)
     struct balancer b;
     open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
     balancer_release(&b);
-    assert_true(!b.profiles && !b.rows_since && !b.recent && !b.steady);
+    assert_true(!b.profiles && !b.rows_since && !b.latest && !b.steady);
     assert_true(!b.windows && !b.limits);
     balancer_release(&b); /* as balancer_init has done where it failed */
 }
@@ -163,54 +109,6 @@ static void an_assignment_records_what_was_and_what_will_be(void **state)
     balancer_release(&b);
 }
 
-static void a_node_that_changes_its_speed_is_named(void **state)
-{
-    struct node nodes[] = {{0, .001, .01}, {0, .001, .01}, {0, .001, .01}, {0, .004, .01}};
-    struct balancer b;
-    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
-    train(&b, nodes, 1, 0, 40);
-    assert_memory_equal(b.current.reason, "dan", 3);
-    int64_t changes = b.changes;
-    nodes[1].k = .003; /* someone else uses bob's machine */
-    train(&b, nodes, 1, 40, 80);
-    assert_true(b.changes > changes);
-    assert_memory_equal(b.current.reason, "bob takes ", 10);
-    assert_non_null(strstr(b.current.reason, " times as long as the median for a step"));
-    assert_true(step_seconds(&b, nodes) < 1.12 * best_seconds(&b, nodes));
-    nodes[3].k = .001; /* dan is as fast as the others again */
-    changes = b.changes;
-    train(&b, nodes, 1, 80, 130);
-    assert_true(b.changes > changes);
-    assert_non_null(strstr(b.current.reason, "dan computes as fast as the median"));
-    assert_true(step_seconds(&b, nodes) < 1.12 * best_seconds(&b, nodes));
-    balancer_release(&b);
-}
-
-/* bob is the fastest per sample even after it slowed down; what speaks for fewer samples is its
- * step. */
-static void a_fast_node_that_gives_samples_away_is_not_told_to_be_fast(void **state)
-{
-    struct node nodes[] = {{0, .004, 0}, {0, .001, 0}, {0, .004, 0}, {0, .004, 0}};
-    struct balancer b;
-    open_balancer(&b, policy(BATCH_DYNAMIC, 280), 4);
-    train(&b, nodes, 0, 0, 40);
-    check_sizes(&b.current, (int[]){40, 160, 40, 40});
-    nodes[1].k = .003;
-    int64_t changes = b.changes;
-    int64_t step = 40;
-    while (b.changes == changes && step < 200) {
-        train(&b, nodes, 0, step, step + 1);
-        step++;
-    }
-    assert_int_equal(b.changes, changes + 1);
-    assert_memory_equal(b.current.reason, "bob takes ", 10);
-    assert_non_null(strstr(b.current.reason,
-                           " times as long as the median for a step; its "
-                           "minibatch goes from 160 to "));
-    assert_null(strstr(b.current.reason, "faster"));
-    balancer_release(&b);
-}
-
 /* No row of such an assignment ever comes: its minibatch does not fit, so it never comes into
  * force. */
 static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
@@ -256,78 +154,6 @@ static void a_limit_of_memory_is_followed_at_a_loss(void **state)
         assert_string_equal(b.current.reason, reason);
         balancer_release(&b);
     }
-}
-
-static void reasons_read_well_at_any_ratio(void **state)
-{
-    const struct node nodes[] = {{0, .0001, 0}, {0, .0001, 0}, {0, .0001, 0}, {0, .0123, 0}};
-    struct balancer b;
-    open_balancer(&b, policy(BATCH_DYNAMIC, 256), 4);
-    train(&b, nodes, 0, 0, 4);
-    assert_non_null(strstr(b.current.reason, "dan computes 123 times slower"));
-    assert_int_equal(b.current.sizes[3],
-                     4); /* a quantum, not 1: 8/10 of the ideal would not fit a vector */
-    balancer_release(&b);
-}
-
-/* By its time per sample at its minibatch of 8 dan would be 9 times slower: the page's test of the
- * same name has the same numbers. */
-static void speeds_are_those_of_an_equal_split(void **state)
-{
-    const struct node nodes[] = {
-        {.004, 1e-4, 0}, {.004, 1e-4, 0}, {.004, 1e-4, 0}, {.004, 7e-4, 0}};
-    static const int sizes[2][4] = {{100, 100, 100, 68}, {120, 120, 120, 8}};
-    struct balancer b;
-    (void)state;
-    open_balancer(&b, policy(BATCH_DYNAMIC, 368), 4);
-    for (int step = 0; step < 40; step++) { /* each seen at two sizes, so that its line is known */
-        for (int i = 0; i < 4; i++) {
-            b.current.sizes[i] = sizes[step % 2][i];
-            balancer_observe(&b, i, b.current.sizes[i],
-                             nodes[i].a + nodes[i].k * b.current.sizes[i], step);
-        }
-    }
-    for (int i = 0; i < 4; i++) { /* dan begins with so much that it gives some away */
-        b.current.sizes[i] = sizes[0][i];
-        b.rows_since[i] = 40;
-    }
-    assert_true(balancer_decide(&b, 40));
-    assert_memory_equal(b.current.reason, "dan computes 5.2 times slower than the median;", 46);
-    balancer_release(&b);
-}
-
-static void of_two_nodes_one_is_held_against_the_other(void **state)
-{
-    static const struct node nodes[2][2] = {{{0, .001, 0}, {0, .004, 0}},
-                                            {{0, .004, 0}, {0, .001, 0}}};
-    static const char *const reasons[] = {
-        "ada computes 4.0 times faster than bob; its minibatch goes from 128 to 204",
-        "bob computes 4.0 times faster than ada; its minibatch goes from 128 to 204"};
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct balancer b;
-        open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
-        train(&b, nodes[i], 0, 0, 10);
-        assert_string_equal(b.current.reason, reasons[i]);
-        balancer_release(&b);
-    }
-}
-
-/* A minibatch that was made for another speed: 1.1 times slower than the median does not explain
- * that one of 76 becomes one of 28; that a step takes 3 times as long does. */
-static void a_reason_is_of_the_size_of_the_change(void **state)
-{
-    struct node nodes[] = {{0, .001, 0}, {0, .003, 0}, {0, .003, 0}, {0, .003, 0}};
-    struct balancer b;
-    (void)state;
-    open_balancer(&b, policy(BATCH_DYNAMIC, 152), 4);
-    train(&b, nodes, 0, 0, 10);
-    assert_int_equal(b.current.sizes[0], 76);
-    nodes[0].k = .0033; /* someone else uses ada's machine */
-    train(&b, nodes, 0, 10, 60);
-    assert_memory_equal(b.current.reason, "ada takes ", 10);
-    assert_non_null(strstr(b.current.reason, " times as long as the median for a step"));
-    balancer_release(&b);
 }
 
 static void a_node_with_a_constant_time_gets_as_much_as_pays(void **state)
@@ -458,14 +284,8 @@ int main(void)
         cmocka_unit_test(a_balancer_that_was_released_holds_nothing),
         cmocka_unit_test(a_change_needs_the_gain_that_is_asked),
         cmocka_unit_test(an_assignment_records_what_was_and_what_will_be),
-        cmocka_unit_test(a_node_that_changes_its_speed_is_named),
-        cmocka_unit_test(a_fast_node_that_gives_samples_away_is_not_told_to_be_fast),
         cmocka_unit_test(a_minibatch_that_memory_does_not_hold_is_taken_back),
         cmocka_unit_test(a_limit_of_memory_is_followed_at_a_loss),
-        cmocka_unit_test(reasons_read_well_at_any_ratio),
-        cmocka_unit_test(speeds_are_those_of_an_equal_split),
-        cmocka_unit_test(of_two_nodes_one_is_held_against_the_other),
-        cmocka_unit_test(a_reason_is_of_the_size_of_the_change),
         cmocka_unit_test(a_node_with_a_constant_time_gets_as_much_as_pays),
         cmocka_unit_test(other_policies_never_change),
         cmocka_unit_test(rows_that_cannot_be_are_ignored),
