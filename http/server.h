@@ -16,9 +16,9 @@
 struct http_hooks { /* may be called from any HTTP thread */
     void *ctx;
     /* Placement for a dry run: {"nodes":[{"rank","node","device","batch","memory_bytes"}],
-     * "warnings":[…], "starts": "now"|"waits for …"}. Problems that only machines know (missing
-     * data, too many workers for the nodes there are: a warning, not an error) are added.
-     * `programs`: whoever asks may give a program's command (ROLE_PROGRAMS). */
+     * "warnings":[…] (people/warning.h), "starts": "now"|"waits for …"}. Problems that only
+     * machines know (missing data, too many workers for the nodes there are: a warning, not an
+     * error) are added. `programs`: whoever asks may give a program's command (ROLE_PROGRAMS). */
     json_t *(*plan)(void *ctx, const json_t *spec, bool programs, struct jsonx_problems *problems,
                     struct err *e);
     /* A prediction of the job's step time and staleness, for a dry run: {"approximate", "reason",

@@ -1,6 +1,7 @@
 /* The answer to `evenstep submit --dry-run`: where the job would run, and what each strategy is
  * predicted to do on these nodes. */
 #include "cli/jobs/jobs.h"
+#include "common/json/jsonx.h"
 #include "common/text/terminal.h"
 
 static const struct column nodes[] = {
@@ -20,12 +21,13 @@ static const struct column strategies[] = {
     COLUMNS_END,
 };
 
-static void print_lines(const char *before, const json_t *texts)
+static void print_warnings(const json_t *warnings)
 {
     size_t i;
     json_t *one;
-    json_array_foreach((json_t *)texts, i, one) {
-        terminal_say("", "%s%s", before, json_string_value(one));
+    json_array_foreach((json_t *)warnings, i, one) {
+        terminal_say("", "warning: %s: %s", jsonx_string_at(one, "pointer"),
+                     jsonx_string_at(one, "message"));
     }
 }
 
@@ -57,5 +59,5 @@ void dryrun_print(const json_t *answer)
         columns_print(where, nodes, "  ", stdout);
     }
     print_prediction(json_object_get(answer, "prediction"));
-    print_lines("warning: ", json_object_get(answer, "warnings"));
+    print_warnings(json_object_get(answer, "warnings"));
 }

@@ -18,6 +18,7 @@
 #include "coordinator/planning/needs.h"
 #include "coordinator/planning/planner.h"
 #include "coordinator/planning/profiles.h"
+#include "job/documents/people/warning.h"
 #include "job/documents/results/checked.h"
 #include "job/documents/results/scored.h"
 #include "job/node/node.h"
@@ -25,6 +26,13 @@
 static const struct ask_limits usual = {.seconds = 5};
 static const double upload_seconds = 60;
 static const int64_t upload_memory = (int64_t)4 << 30;
+static const char batch_pointer[] = "/batching/global_batch";
+
+/* Where a spec says how many nodes it asks for. */
+static const char *nodes_pointer(const struct jobspec *spec)
+{
+    return spec->n_nodes ? "/nodes" : "/workers";
+}
 
 json_t *dryrun_datasets(void *ctx, struct err *e)
 {
@@ -125,11 +133,12 @@ static void warn_overlong(json_t *warnings, const struct placement *p,
     for (int i = 0; i < p->count; i++) {
         double needed = i < checked->workers ? (double)checked->memory_bytes[i] : 0;
         if (p->nodes[i].memory_bytes > 0 && needed > 0.9 * (double)p->nodes[i].memory_bytes) {
-            char text[240];
-            snprintf(text, sizeof text,
-                     "node '%s' has %.1f GB of memory, and its minibatch needs about %.1f",
-                     p->nodes[i].name, (double)p->nodes[i].memory_bytes / 1e9, needed / 1e9);
-            json_array_append_new(warnings, json_string(text));
+            json_array_append_new(
+                warnings,
+                warning_json(WARNING_MEMORY_SHORT, batch_pointer,
+                             "node '%s' has %.1f GB of memory, and its minibatch needs about %.1f",
+                             p->nodes[i].name, (double)p->nodes[i].memory_bytes / 1e9,
+                             needed / 1e9));
         }
     }
 }
@@ -139,8 +148,8 @@ static void warn_never_full(json_t *warnings, const struct jobspec *spec, int64_
 {
     if (samples > 0 && spec->batching.global_batch > samples) {
         json_array_append_new(
-            warnings, json_sprintf("the training set has %lld samples; a step takes at most %lld "
-                                   "(/batching/global_batch)",
+            warnings, warning_json(WARNING_BATCH_TOO_LARGE, batch_pointer,
+                                   "the training set has %lld samples; a step takes at most %lld",
                                    (long long)samples, (long long)samples));
     }
 }
@@ -194,7 +203,7 @@ static bool is_never_enough(const struct dryrun *d, const struct placement_ask *
         return false;
     }
     jsonx_problem(
-        problems, ask->spec->n_nodes ? "/nodes" : "/workers",
+        problems, nodes_pointer(ask->spec),
         "this can never run: %s; hosts cannot join a service that keeps a store of its own (see "
         "its options --local-node and --store)",
         waiting);
@@ -241,8 +250,10 @@ static json_t *place_job(const struct dryrun *d, struct store *store, const stru
         tell_lacking(lacking, &ask, problems);
     }
     if (spec->batching.global_batch == 0) {
-        json_array_append_new(warnings, json_string("minibatches are shared out once the program "
-                                                    "has told the batch of its loader"));
+        json_array_append_new(
+            warnings, warning_json(WARNING_BATCH_UNKNOWN, batch_pointer,
+                                   "minibatches are shared out once the program has told the "
+                                   "batch of its loader"));
     }
     warn_never_full(warnings, spec, checked->samples);
     if (placement_find(&all, &ask)) {
@@ -255,7 +266,8 @@ static json_t *place_job(const struct dryrun *d, struct store *store, const stru
     } else if (!lacking && !is_never_enough(d, &ask, all.waiting, problems)) {
         snprintf(starts, sizeof starts, "waits for nodes: %s", all.waiting);
         json_array_append_new(warnings,
-                              json_sprintf("the job would wait in the queue: %s", all.waiting));
+                              warning_json(WARNING_NODES_SHORT, nodes_pointer(spec),
+                                           "the job would wait in the queue: %s", all.waiting));
     }
     placement_release(&all);
     placement_release(&now);

@@ -3,6 +3,7 @@
  */
 #include "http/openapi/schemas.h"
 
+#include "job/documents/people/warning.h"
 #include "job/spec/spec.h"
 #include "job/sweep/state.h"
 #include "job/sweep/sweep.h"
@@ -88,11 +89,18 @@ const struct schema schemas[] = {
      "What can be changed; what is left out stays."},
     {"DryRun",
      "valid:boolean spec:JobSpec parameters:integer ~layers:[NetworkLayer] "
-     "~activation_bytes:integer ~nodes:[PlannedNode] ~warnings:[string] "
+     "~activation_bytes:integer ~nodes:[PlannedNode] ~warnings:[Warning] "
      "~starts:string ~samples:integer? "
      "~test_samples:integer? ~prediction:Prediction",
      "What would become of a spec: with its defaults, where it would run, and when. "
      "`activation_bytes`: of one sample."},
+    {"Warning", "code:WarningCode pointer:string message:string",
+     "What a valid spec will perhaps not be meant to do; the pointer (RFC 6901) says where it can "
+     "be changed."},
+    {"WarningCode", "=" WARNING_CODES,
+     "`batch_unknown`: a program tells its global batch when it has joined; `batch_too_large`: the "
+     "training set has fewer samples, which is what a step takes; `memory_short`: a node can "
+     "hardly hold its minibatch; `nodes_short`: the job waits for nodes."},
     {"NetworkLayer", "name:string type:string shape:[integer] parameters:integer",
      "A layer of a network: `shape` is what it gives for a sample (height, width, channels, or a "
      "length)."},

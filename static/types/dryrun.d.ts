@@ -62,6 +62,11 @@ declare namespace Api {
     strategies?: StrategyPrediction[];
   }
 
+  /** What a valid spec will perhaps not be meant to do. */
+  interface Warning extends Fault {
+    code: string;
+  }
+
   /** The answer to a valid POST jobs?dryRun=true. */
   interface DryRun {
     spec?: Spec;
@@ -70,7 +75,7 @@ declare namespace Api {
     /** Of one sample. */
     activation_bytes?: number;
     nodes?: PlannedNode[];
-    warnings?: string[];
+    warnings?: Warning[];
     starts?: string;
     samples?: number;
     prediction?: Prediction;

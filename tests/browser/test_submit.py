@@ -87,6 +87,22 @@ def test_the_dry_run_says_where_the_job_would_run(page):
     page.wait_text('.field[data-pointer="/workers"] .fault', "it asks for 9 workers")
 
 
+def test_a_warning_stands_at_its_field_and_does_not_hinder(page):
+    open_form(page)
+    page.choose("/data/format", "glyphs")
+    page.type(page.field("/data/samples"), "2000")
+    page.type(page.field("/batching/global_batch"), "100000")
+    field = '.field[data-pointer="/batching/global_batch"]'
+    page.wait_text(field + " .fault[data-tone=warn]", "^The training set has 2000 samples")
+    assert not page.all(field + ".bad") and page.find("#submit").is_enabled()
+    assert page.find(page.field("/batching/global_batch")).get_attribute("aria-invalid") == "false"
+    assert not page.all(".expect-body .notice"), "the field says it"
+    page.type(page.field("/batching/global_batch"), "none")
+    page.wait_text(field + " .fault[data-tone=bad]", "number")
+    page.type(page.field("/batching/global_batch"), "2000")
+    until("the warning is gone", lambda: fault(page, "/batching/global_batch") == "")
+
+
 def test_a_job_submitted_from_the_form_runs_to_its_end(page, service):
     open_form(page)
     page.type(page.field("/name"), "from the form")

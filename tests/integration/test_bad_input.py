@@ -138,8 +138,10 @@ def test_a_job_waits_for_nodes_that_are_there_but_not_in_use(service):
     assert service.post("nodes/b/drain").ok
     try:
         plan = service.post("jobs?dryRun=true", spec())
-        assert (plan.status_code == 200
-                and "1 of the 2 nodes is lost, draining or disabled" in plan.json()["warnings"][0])
+        assert plan.status_code == 200
+        warning, = plan.json()["warnings"]
+        assert (warning["code"], warning["pointer"]) == ("nodes_short", "/workers")
+        assert "1 of the 2 nodes is lost, draining or disabled" in warning["message"]
     finally:
         service.post("nodes/b/enable")
 
@@ -152,9 +154,9 @@ def test_where_hosts_may_join_a_job_waits_for_them_and_says_so(tmp_path):
     try:
         until("the store listens", (tmp_path / "shared.sock").exists)
         with Service(nodes=("a=cpu:1",), options=("--store", f"unix:{tmp_path}/shared.sock")) as s:
-            for change, _, _ in NEVER_ENOUGH:
-                assert "it asks for" in s.post("jobs?dryRun=true",
-                                               spec(**change)).json()["warnings"][0]
+            for change, pointer, _ in NEVER_ENOUGH:
+                warning, = s.post("jobs?dryRun=true", spec(**change)).json()["warnings"]
+                assert warning["pointer"] == pointer and "it asks for" in warning["message"]
             id = s.submit(spec(workers=3))
             until("it is known why",
                   lambda: s.job(id)["waiting"] == "it asks for 3 workers, and there is 1 node")

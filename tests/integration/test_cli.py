@@ -138,6 +138,11 @@ def test_a_job_may_come_from_standard_input_and_a_dry_run_queues_nothing(service
     out, _, status = run("submit", "-", "--dry-run", service=service, text=json.dumps(spec()))
     assert status == 0 and out.startswith("the job is valid: 101770 parameters, 2560 training s")
     assert re.search(r"^ +0  fast +cpu:1 +32 +\S+ MiB$", out, re.M), out
+    assert "warning" not in out
+    large = json.dumps(spec(batching={"global_batch": 5000}))
+    out, _, status = run("submit", "-", "--dry-run", service=service, text=large)
+    assert status == 0 and out.endswith("\nwarning: /batching/global_batch: the training set has "
+                                        "2560 samples; a step takes at most 2560\n"), out
     out, _, status = run("submit", "-", "--dry-run", "--json", service=service,
                          text=json.dumps(spec()))
     assert status == 0 and [n["batch"] for n in json.loads(out)["nodes"]] == [32, 32]

@@ -226,8 +226,9 @@ def test_a_global_batch_above_the_training_set_takes_the_memory_of_what_there_is
     plan = service.post("jobs?dryRun=true", job).json()
     assert [n["batch"] for n in plan["nodes"]] == [each, each]
     assert all(0 < n["memory_bytes"] < 100e6 for n in plan["nodes"])
-    assert plan["warnings"] == ["the training set has 2560 samples; a step takes at most 2560 "
-                                "(/batching/global_batch)"]
+    assert plan["warnings"] == [{
+        "code": "batch_too_large", "pointer": "/batching/global_batch",
+        "message": "the training set has 2560 samples; a step takes at most 2560"}]
     id = service.submit(job)
     done = service.wait(id, "succeeded")
     assert done["progress"]["samples"] == epochs * 2560 and done["attempt"] == 1

@@ -81,8 +81,12 @@ for name, document in json.load(sys.stdin):
         description.read_text())["paths"]["/api/v1/jobs"]["post"]["requestBody"]["content"][
             "application/json"]["example"]
     dry = service.post("jobs?dryRun=true", example).json()
+    warned = service.post("jobs?dryRun=true",
+                          {**example, "batching": {"global_batch": 1_000_000}}).json()
+    assert [w["code"] for w in warned["warnings"]] == ["batch_too_large"]
     id = service.submit(example)
     pairs = [("JobSpec", example), ("JobSpec", dry["spec"]), ("DryRun", dry),
+             ("DryRun", warned),
              ("Job", service.job(id)), ("Job", service.wait(id, "succeeded"))]
     pairs += [(name, service.get(f"jobs/{id}/{part}").json())
               for name, part in [("WorkerList", "workers"), ("Staleness", "staleness"),

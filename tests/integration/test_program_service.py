@@ -117,7 +117,8 @@ def test_a_batch_that_the_job_and_the_program_name_differently_is_one_sentence_w
 def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_joined(service):
     spec = {k: v for k, v in job(name="counting").items() if k != "batching"}
     answer = service.post("jobs?dryRun=true", spec).json()
-    assert any("told the batch of its loader" in w for w in answer["warnings"]), answer
+    told = {w["code"]: w for w in answer["warnings"]}
+    assert "told the batch of its loader" in told["batch_unknown"]["message"], answer
 
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])

@@ -1,5 +1,6 @@
 """Two coordinators on one store: only one works, the other waits or ends, and takes over when the
 first is gone (docs/decisions/0016). Real programs, one Redis of the test's own."""
+import contextlib
 import os
 import re
 import signal
@@ -119,6 +120,41 @@ def test_a_killed_coordinator_is_replaced_by_its_standby_and_the_job_goes_on(red
         assert ranks_of(id) == ranks, "nothing was started again"
         job = s.wait(id, "succeeded")
         assert job["attempt"] == 1 and job["progress"]["samples"] == 15 * 2560
+
+
+@pytest.mark.parametrize("next", ["started again", "standby"])
+def test_a_batch_above_the_training_set_is_the_same_one_to_the_next_coordinator(redis, next):
+    """The ranks know shares of what was asked; people, and the balancer, those of a step. The next
+    coordinator makes the one of the other, tells nothing anew, and goes on balancing."""
+    epochs, samples = 60, 2560  # a step each
+    spec = job_spec(epochs, batching={"global_batch": 10_000_000, "policy": "dynamic"})
+    with Service(nodes=NODES, options=("--store", redis.url)) as s, (
+            Standby(redis, s.dir) if next == "standby" else contextlib.nullcontext()) as standby:
+        id = s.submit(spec)
+
+        def told():
+            return s.get(f"jobs/{id}/assignments").json()["assignments"]
+
+        until("minibatches follow the speeds", lambda: len(told()) > 1)
+        before, ranks, step = told(), ranks_of(id), s.job(id)["progress"]["step"]
+        s.kill()
+        if standby:
+            until("the standby has taken over", standby.ready)
+            s.adopt(standby.process, standby.ready().group(1))
+        else:
+            s.start()
+        s.steps(id, step + 8)
+        job, now = s.job(id), told()
+        assert ranks_of(id) == ranks, "nothing was started again"
+        assert job["assignment"]["global_batch"] == samples
+        assert {w["node"]: w["batch"] for w in job["workers"]} == now[-1]["batches"]
+        job, after = s.wait(id, "succeeded"), told()
+        assert job["attempt"] == 1 and job["progress"]["samples"] == epochs * samples
+        assert job["rows_dropped"] == 0
+        assert after[:len(before)] == before and len({a["version"] for a in after}) == len(after)
+        assert all(sum(a["batches"].values()) == samples for a in after)
+        assert ["training set" in a["reason"] for a in after] == [True] + [False] * (len(after) - 1)
+        assert after[-1]["batches"]["b"] > 2 * after[-1]["batches"]["a"]
 
 
 def test_a_coordinator_that_stood_still_too_long_stops_without_a_change(redis):

@@ -70,18 +70,26 @@ function textOf(value) {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/* The place of a field's errors. */
+/** @typedef {'bad' | 'warn'} Tone of an error, of a warning */
+
+/* The place of a field's errors and warnings. */
 export class FaultText {
   /** @param {string} [id] */
   constructor(id) {
     this.node = h('p', {class: 'fault', id, hidden: true});
   }
 
-  /** @param {string[]} messages */
-  show(messages) {
-    const bad = messages.length > 0;
-    this.node.hidden = !bad;
-    fill(this.node, bad && [icon('cross', 10), h('span', {text: messages.join(' ')})]);
+  /**
+   * @param {string[]} messages
+   * @param {Tone} [tone]
+   */
+  show(messages, tone = 'bad') {
+    const some = messages.length > 0;
+    this.node.hidden = !some;
+    this.node.dataset.tone = tone;
+    fill(this.node, some && [
+      tone === 'bad' ? icon('cross', 10) : icon('warn', 12), h('span', {text: messages.join(' ')})
+    ]);
   }
 }
 
@@ -113,12 +121,15 @@ export class Field {
         h('div', {class: 'field', data: {pointer}}, name, control, this.note, this.errors.node);
   }
 
-  /** @param {string[]} messages */
-  fault(messages) {
-    const bad = messages.length > 0;
+  /**
+   * @param {string[]} messages
+   * @param {Tone} [tone]
+   */
+  fault(messages, tone = 'bad') {
+    const bad = messages.length > 0 && tone === 'bad';
     this.node.classList.toggle('bad', bad);
     this.control.setAttribute('aria-invalid', String(bad));
-    this.errors.show(messages);
+    this.errors.show(messages, tone);
   }
 
   /** @param {any} value */

@@ -1,4 +1,4 @@
-/* The fields of a form, each at its JSON pointer, and errors at their fields. */
+/* The fields of a form, each at its JSON pointer, and errors and warnings at their fields. */
 import {h} from '../dom.js';
 import {sentence} from '../format.js';
 
@@ -6,8 +6,10 @@ import {Input} from './fields.js';
 
 /** @typedef {import('./fields.js').OnChange} OnChange */
 /** @typedef {import('./fields.js').InputOptions} InputOptions */
+/** @typedef {import('./fields.js').Tone} Tone */
 /**
- * @typedef {{pointer: string, node: HTMLElement, kind: string, fault(messages: string[]): void,
+ * @typedef {{pointer: string, node: HTMLElement, kind: string,
+ *            fault(messages: string[], tone?: Tone): void,
  *            show(value: any, spec: Api.Spec): void}} AnyField
  */
 
@@ -59,10 +61,12 @@ export class FieldSet {
   }
 
   /**
-   * Puts each error at its field; gives back those that belong to none.
+   * Puts each error or warning at its field, in place of those of before; gives back those that
+   * belong to none.
    * @param {Api.Fault[]} errors
+   * @param {Tone} [tone]
    */
-  faults(errors) {
+  faults(errors, tone = 'bad') {
     /** @type {Map<AnyField, string[]>} */
     const at = new Map();
     const homeless = [];
@@ -75,7 +79,7 @@ export class FieldSet {
       }
     }
     for (const f of this.fields.values()) {
-      f.fault(at.get(f) || []);
+      f.fault(at.get(f) || [], tone);
     }
     return homeless;
   }

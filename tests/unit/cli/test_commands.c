@@ -40,7 +40,8 @@ static void submit_sends_the_file_and_prints_the_id(void **state)
 static const char dry_run[] =
     "{\"valid\": true, \"parameters\": 101, \"samples\": 2560, \"starts\": \"now\", \"nodes\": "
     "[{\"rank\": 0, \"node\": \"fast\", \"device\": \"cpu:1\", \"batch\": 48, "
-    "\"memory_bytes\": 1572864}], \"warnings\": [\"it is slow\"], \"prediction\": "
+    "\"memory_bytes\": 1572864}], \"warnings\": [{\"code\": "
+    "\"batch_too_large\", \"pointer\": \"/batching/global_batch\", \"message\": \"it is slow\"}], \"prediction\": "
     "{\"approximate\": true, \"reason\": null, \"strategies\": [{\"strategy\": \"sync\", "
     "\"chosen\": true, \"step_seconds\": 0.0125, \"samples_per_second\": 5120, "
     "\"epoch_seconds\": 0.5, \"staleness\": {\"update_mean\": 0}, \"memory_bytes\": 2097152}]}}";
@@ -62,7 +63,7 @@ static void a_dry_run_is_a_table_and_submits_nothing(void **state)
                         "\npredicted, approximately:\n"
                         "  strategy  step ms  samples/s  epoch  staleness   memory  chosen\n"
                         "  sync         12.5       5120  0.5 s          0  2.0 MiB  yes\n"
-                        "warning: it is slow\n");
+                        "warning: /batching/global_batch: it is slow\n");
 }
 
 static void a_dry_run_is_json_for_programs(void **state)

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "http/server.h"
+#include "job/documents/people/warning.h"
 #include "job/documents/results/scored.h"
 #include "tests/unit/store/fixture.h"
 
@@ -58,9 +59,11 @@ static inline json_t *site_plan(void *ctx, const json_t *spec, bool programs,
     if (s->plan_problem) {
         jsonx_problem(problems, "/data/path", "%s", s->plan_problem);
     }
-    return json_pack("{s:[{s:i, s:s, s:s, s:i, s:n}], s:[], s:s}", "nodes", "rank", 0, "node",
-                     "one", "device", "cpu:1", "batch", 8, "memory_bytes", "warnings", "starts",
-                     "now");
+    return json_pack(
+        "{s:[{s:i, s:s, s:s, s:i, s:n}], s:[o], s:s}", "nodes", "rank", 0, "node", "one", "device",
+        "cpu:1", "batch", 8, "memory_bytes", "warnings",
+        warning_json(WARNING_MEMORY_SHORT, "/batching/global_batch", "it needs %d GB", 9), "starts",
+        "now");
 }
 
 static inline void site_wake(void *ctx)

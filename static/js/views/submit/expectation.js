@@ -1,5 +1,5 @@
-/* The result of the dry run: warnings, the nodes, what is predicted, and in one line the size of
-   the model. */
+/* The result of the dry run: warnings that no field shows, the nodes, what is predicted, and in one
+   line the size of the model. */
 import {fill, h, say} from '../../dom.js';
 import {bytes, known, plural, sentence, whole} from '../../format.js';
 import {notice, scroller, table} from '../../widgets.js';
@@ -59,14 +59,15 @@ export class Expectation {
   /**
    * @param {Api.DryRun} answer
    * @param {Api.Spec} spec
+   * @param {Api.Fault[]} warnings
    */
-  show(answer, spec) {
-    const {starts, nodes = [], warnings = []} = answer;
+  show(answer, spec, warnings) {
+    const {starts, nodes = []} = answer;
     this.shown = true;
     this.answer = answer;
     this.trials.show(answer, spec, samplesOf(answer, spec));
     say(this.note, starts && starts !== 'now' ? starts : 'starts as soon as it is submitted');
-    fill(this.body, warnings.map((w) => notice('warn', sentence(w))),
+    fill(this.body, warnings.map((w) => notice('warn', sentence(w.message))),
         nodes.length > 0 && plan(nodes));
     this.drawPrediction();
     this.drawFoot(answer, samplesOf(answer, spec));

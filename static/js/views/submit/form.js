@@ -241,9 +241,12 @@ export class Form extends FieldSet {
 
   /* ---- errors -------------------------------------------------------------------------------- */
 
-  /** @param {Api.Fault[]} errors */
-  faults(errors) {
-    const homeless = super.faults(errors);
+  /**
+   * @param {Api.Fault[]} errors
+   * @param {import('../../draft/fieldset.js').Tone} [tone]
+   */
+  faults(errors, tone) {
+    const homeless = super.faults(errors, tone);
     if (this.more.querySelector('.field.bad')) {
       this.more.open = true;
     }

@@ -128,7 +128,7 @@ export class Layers {
       pointer: AT + '/' + i,
       node,
       kind: KIND,
-      fault: (messages) => fault.show(messages),
+      fault: (messages, tone) => fault.show(messages, tone),
       show: () => {}
     });
     this.told.push(told);

@@ -27,9 +27,12 @@ export class NodeChips {
         h('p', {class: 'label', text: 'Which nodes'}), this.chips, this.help, this.errors.node);
   }
 
-  /** @param {string[]} messages */
-  fault(messages) {
-    this.errors.show(messages);
+  /**
+   * @param {string[]} messages
+   * @param {import('../../draft/fields.js').Tone} [tone]
+   */
+  fault(messages, tone) {
+    this.errors.show(messages, tone);
   }
 
   /**

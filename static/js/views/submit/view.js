@@ -1,6 +1,6 @@
 /* A new job: form and JSON side by side, always the same job. Every change is checked by the
-   service soon after; errors stand at the field and at the line; beneath, what would happen; the
-   button comes last. */
+   service soon after; errors stand at the field and at the line, warnings at the field; beneath,
+   what would happen; the button comes last. */
 import {changesOf} from '../../clone.js';
 import {fill, h} from '../../dom.js';
 import {loadButton} from '../../draft/files.js';
@@ -83,10 +83,10 @@ class SubmitView extends DraftView {
   showValid(answer) {
     const {form, understood, expectation} = this.parts;
     super.showValid(answer);
-    form.faults([]);
+    const homeless = form.faults(answer.warnings || [], 'warn');
     form.layers.outline(answer);
     understood.show(this.data.text, answer);
-    expectation.show(answer, this.data.spec);
+    expectation.show(answer, this.data.spec, homeless);
   }
 
   /** @param {ApiError} e */
