@@ -101,8 +101,6 @@ struct run_state {
     double test_accuracy, test_loss; /* of SAVE_BEST / SAVE_FINAL; NaN: none */
 };
 
-/* What a strategy may ask of the rank that it runs in. Its functions are called from the main
- * thread (or fiber). */
 /* Where the program of a worker that comes back begins, as other ranks' programs stand. */
 struct entrance {
     struct cursor at; /* where the samples of the next step begin */
@@ -112,6 +110,8 @@ struct entrance {
     int n_parts;
 };
 
+/* What a strategy may ask of the rank that it runs in. Its functions are called from the main
+ * thread (or fiber). */
 struct rank_env {
     const struct jobspec *spec;
     struct comm *comm;
