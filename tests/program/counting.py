@@ -233,6 +233,8 @@ def loops(rank):
 
 def hold(number):
     """Until the test says so, or for so long."""
+    while number == ARGS.after and ARGS.stays == int(os.environ["EVENSTEP_RANK"]):
+        time.sleep(1)
     until = time.monotonic() + ARGS.hold_for
     while (ARGS.hold and number > ARGS.after and not os.path.exists(ARGS.hold)
            and time.monotonic() < until):
@@ -272,6 +274,8 @@ def main():
     print(f"rank {rank} of {os.environ['EVENSTEP_WORLD_SIZE']}", flush=True)
     if not incarnation and os.path.exists(seen_file(rank)):  # another attempt's
         os.remove(seen_file(rank))
+    while incarnation and ARGS.again_when and not os.path.exists(ARGS.again_when):
+        time.sleep(0.01)
     optimizer = Optimizer(ARGS.optimizer, ARGS.rate)
     about = describe(optimizer)
     if (ARGS.fault == "differs" and rank == 1) or (ARGS.becomes_another and incarnation):
@@ -328,6 +332,8 @@ if __name__ == "__main__":
     parser.add_argument("--seen", help="the folder of its list of samples; that of its results")
     parser.add_argument("--fault")
     parser.add_argument("--gate", help="the fault `rank` waits until this file is there")
+    parser.add_argument("--stays", type=int, help="this rank's program stays in slice --after")
+    parser.add_argument("--again-when", help="a process that is started again waits for this file")
     parser.add_argument("--hold", help="later slices than that of the fault wait for this file")
     parser.add_argument("--hold-for", type=float, default=1e9, help="seconds, each of them at most")
     parser.add_argument("--after", type=int, default=3)

@@ -43,3 +43,19 @@ def test_a_step_of_several_passes_is_made_without_one_that_is_killed_within(serv
     for left in {0, 1, 2, 3} - {rank}:
         params = json.loads(service.artifact(id, f"rank-{left}.json"))["params"]
         assert (np.array(params, "f4") == expected.astype("f4")).all(), f"of rank {left}"
+
+
+@pytest.mark.parametrize("rank,ahead,point", [
+    (0, 1, "after"), (2, 2, "after"), (1, 1, "evaluation")])
+def test_one_is_killed_where_all_ask_whether_a_pass_follows(service, rank, ahead, point):
+    """Before an epoch's evaluation, and in it. The killed one has made all passes of that step."""
+    id, gate = run_program(service, ahead, STEPS - 1, point, "--on", rank, "--passes", 2)
+    event = lose_behind_gate(service, id, rank, gate)
+    assert (event["rank"], event["others"], event["step"]) == (rank, 3, STEPS)
+    job = service.wait(id, "succeeded")
+    assert job["attempt"] == 1
+    assert job["progress"]["samples"] == sum(w["samples"] for w in job["workers"]) == 2 * SAMPLES
+    expected = first_parameters() - 3 * gradient(range(SAMPLES)) / 512
+    for left in {0, 1, 2, 3} - {rank}:
+        params = json.loads(service.artifact(id, f"rank-{left}.json"))["params"]
+        assert (np.array(params, "f4") == expected.astype("f4")).all(), f"of rank {left}"

@@ -76,6 +76,7 @@ static int sum(struct step_sum *s, const struct work *w, const struct dev_result
         if (rc == RECOVERED) {
             return STEP_SUM_RECOVERED;
         }
+        s->absence.result.given = 0; /* they weigh 0 now: all of them join late, if any do */
         if ((rc = gradients_add_again(s->gradients, lockstep_factor(l, w), e)) < 0) {
             return rc;
         }
