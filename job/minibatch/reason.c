@@ -8,6 +8,7 @@
  * compares that. Of a line only the form counts, the share of the fixed part in a step. */
 #include "job/minibatch/reason.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -16,6 +17,7 @@
 
 static const double EXPLAINED = 1.5; /* times a ratio of speeds: more has another cause */
 static const double AS_FAST = 1.05;  /* ratio of speeds */
+static const double AS_LONG = 1.15;  /* ratio of steps: one below is told in percent */
 
 /* The worker that a sentence is about. */
 struct cause {
@@ -112,6 +114,9 @@ static void print_cause(const struct speeds *s, const int *next, const double *s
     } else if (explains(times, slower, s->sizes[who], next[who])) {
         snprintf(out, size, "computes %.*f times %s than %s", times < 9.95 ? 1 : 0, times,
                  slower ? "slower" : "faster", against);
+    } else if (off(cause.longer, 1) < AS_LONG) {
+        snprintf(out, size, "takes %.0f %% %s than %s for a step", 100 * fabs(cause.longer - 1),
+                 cause.longer > 1 ? "longer" : "less", against);
     } else if (cause.longer > 1) {
         snprintf(out, size, "takes %.1f times as long as %s for a step", cause.longer, against);
     } else {

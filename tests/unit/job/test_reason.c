@@ -42,6 +42,21 @@ static void of_a_line_only_the_form_counts(void **state)
     }
 }
 
+/* "1.0 times as long" would say nothing. Its minibatch was made for a time when it was faster. */
+static void a_step_that_is_little_longer_is_told_in_percent(void **state)
+{
+    const int sizes[] = {44, 40, 40}, less[] = {40, 40, 44}, more[] = {48, 40, 36};
+    const double longer[] = {.0412, .04, .04}, shorter[] = {.0388, .04, .04};
+    const struct line lines[] = {{0, .001}, {0, .001}, {0, .001}};
+    const struct speeds slow = {3, sizes, longer, lines, nodes},
+                        fast = {3, (const int[]){36, 40, 48}, shorter, lines, nodes};
+    (void)state;
+    expect(&slow, less,
+           "fast takes 3 % longer than the median for a step; its minibatch goes from 44 to 40");
+    expect(&fast, more,
+           "fast takes 3 % less than the median for a step; its minibatch goes from 36 to 48");
+}
+
 static void a_change_that_nothing_speaks_for_names_nobody(void **state)
 {
     const int sizes[] = {64, 64, 64}, next[] = {60, 64, 68};
@@ -233,6 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_slow_is_who_was_measured_to_be_slow),
         cmocka_unit_test(of_a_line_only_the_form_counts),
+        cmocka_unit_test(a_step_that_is_little_longer_is_told_in_percent),
         cmocka_unit_test(a_change_that_nothing_speaks_for_names_nobody),
         cmocka_unit_test(a_node_that_changes_its_speed_is_named),
         cmocka_unit_test(a_fast_node_that_gives_samples_away_is_not_told_to_be_fast),
