@@ -22,14 +22,16 @@ export function loss(x) {
 }
 
 /**
- * At the end of a line, where there is little room: large ones in few digits.
+ * At the end of a line, where there is little room: large ones in few digits, small ones in one.
  * @param {number} x
  * @param {(x: number) => string} format of the others
  * @param {number} [large]
+ * @param {number} [small]
  */
-export function ending(x, format, large = 10000) {
+export function ending(x, format, large = 10000, small = 0) {
   const size = Math.abs(x);
-  return size >= large ? tick(Number(x.toPrecision(size >= 1e9 ? 1 : 3))) : format(x);
+  const digits = size >= 1e9 || size < small ? 1 : 3;
+  return size >= large || size < small ? tick(Number(x.toPrecision(digits))) : format(x);
 }
 
 /**

@@ -26,6 +26,45 @@ def phone(page):
 FALLS = [2.3 * 0.97**i for i in range(100)]
 
 
+def test_a_phones_charts_cut_no_number(page, phone):
+    """0.0001 was "0.000" on the axis of losses, and 5.71×10⁻⁵ and 96,960 ended at the screen."""
+    phone(390)
+    canned.show(
+        page,
+        job(),
+        [curve("train_loss", [2.3 * 0.88**i for i in range(100)]),
+         curve("samples_per_second", [96960.0] * 100)],
+        evaluations([0.074, 0.125]),
+    )
+    until("both charts have ends", lambda: len(page.all(".ends span")) >= 4)
+    texts = page.script("""
+        const over = (e) => {
+          const text = document.createRange();
+          text.selectNodeContents(e);
+          const place = e.closest('.dygraph-axis-label-y, .chart').getBoundingClientRect();
+          const {left, right, height} = text.getBoundingClientRect();
+          return height > 20 || right > place.right + 0.5 || left < place.left - 0.5;
+        };
+        return [...document.querySelectorAll('.dygraph-axis-label-y, .ends span')].map(
+            (e) => [e.innerText, over(e)])""")
+    assert not [text for text, over in texts if over]
+    said = " | ".join(text for text, _ in texts)
+    assert all(t in said for t in ("0.0001 |", "10⁻⁵ |", "12.5\u202f%", "97\u202fk")), said
+
+
+def test_the_point_of_a_single_step_stands_at_a_tick_of_its_own(page):
+    canned.show(page, job(progress={"step": 1, "samples": 128, "epoch": 1, "epochs": 1,
+                                    "fraction": 1}),
+                [{**curve("train_loss", [2.3]), "x": [1]}], [])
+    ticks = "[data-chart=loss] .dygraph-axis-label-x"
+    until("the axis has its step", lambda: [e.text for e in page.all(ticks)] == ["0", "1"])
+    left, wide, at = page.script("""
+        const plot = document.querySelector('[data-chart=loss] .plot').getBoundingClientRect();
+        const tick = document.querySelectorAll(arguments[0])[1].getBoundingClientRect();
+        return [plot.left, plot.width, tick.left + tick.width / 2]""", ticks)
+    assert left + 0.3 * wide < at < left + 0.7 * wide, "which is not at the edge"
+
+
 @pytest.mark.parametrize("width", [390, 1180, 1440])
 def test_a_loss_of_32_digits_keeps_to_its_tile_and_its_page(page, phone, width):
     phone(width)

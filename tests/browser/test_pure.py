@@ -73,6 +73,8 @@ def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(pa
     ("m.alike(0.0098, 0.0067, 0.0002)", [f"9.80{NARROW}ms", f"6.70{NARROW}ms", f"0.20{NARROW}ms"]),
     ("[1.234, 1872, 886943, 1.2e7, 1.23e31].map((x) => m.ending(x, m.loss))",
      ["1.23", "1,872", f"887{NARROW}k", f"12{NARROW}M", "10³¹"]),
+    ("[0.0000571, 0.00061, 0.0123, -0.0000571].map((x) => m.ending(x, m.loss, 1e4, 0.001))",
+     ["6×10⁻⁵", "0.0006", "0.012", "−6×10⁻⁵"]),
     ("m.alike(NaN, 2)", ["none", f"2.00{NARROW}s"]),
     ("m.alike(2e-14, 1e-14)", [f"2.00×10⁻⁵{NARROW}ns", f"1.00×10⁻⁵{NARROW}ns"]),
     ("m.alike(3.1e-8, 2e-9)", [f"31.0{NARROW}ns", f"2.0{NARROW}ns"]),

@@ -56,11 +56,13 @@ export class ChartGroup extends EventTarget {
   }
 
   /**
+   * A single step stands in the middle: a tick at the right edge is not drawn.
    * @param {number} a
    * @param {number} b
    */
   setFull(a, b) {
-    this.full = b > a ? [a, b] : [a, a + 1];
+    const one = this.axis === 'time' ? 0 : 1;
+    this.full = b - a > one ? [a, b] : [a, a + one + 1];
   }
 
   /**

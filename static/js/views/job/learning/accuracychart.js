@@ -1,7 +1,7 @@
 /* Test and train accuracy, and how far the target is. */
 import {Chart} from '../../../chart/chart.js';
 import {union, visible} from '../../../chart/smooth.js';
-import {known, NARROW, percent, percentTick, plural} from '../../../format.js';
+import {known, percent, percentTick, plural} from '../../../format.js';
 import {bestEvaluation, hasAccuracy, last} from '../../../measures.js';
 import {ended, noneLogged, nothingYet} from '../../../states.js';
 
@@ -85,7 +85,7 @@ export class AccuracyChart {
     const {narrow} = this.view;
     const train = last(soft);
     const result = percent(last(test.y));
-    const text = narrow ? result.replace(NARROW + '%', '') : 'test ' + result;
+    const text = narrow ? result : 'test ' + result;
     return [
       ...(known(train) ? [{y: train, text: percent(train, narrow ? 0 : 1), quiet: true}] : []),
       ...(test.y.length ? [{y: last(test.y), text, bold: true}] : [])

@@ -80,7 +80,7 @@ export class LossChart {
       return [];
     }
     const named = (/** @type {string} */ name, /** @type {number} */ y) =>
-        ({y, text: (narrow ? '' : name) + ending(y, loss)});
+        ({y, text: (narrow ? '' : name) + ending(y, loss, 10000, narrow ? 0.001 : 0)});
     return [
       ...(test.y.length ? [{...named('test ', last(test.y)), quiet: true}] : []),
       {...named('train ', last(soft)), bold: true}

@@ -115,10 +115,12 @@ export class Throughput {
    * @returns {Page.End[]}
    */
   ends(now, ideal) {
-    const word = this.view.narrow ? '' : 'ideal ';
+    const {narrow} = this.view;
+    const text = (/** @type {number} */ y) => ending(y, whole, narrow ? 1e4 : 1e6);
+    const word = narrow ? '' : 'ideal ';
     return [
-      ...(known(ideal) ? [{y: ideal, text: word + ending(ideal, whole, 1e6), quiet: true}] : []),
-      {y: now, text: ending(now, whole, 1e6), bold: true}
+      ...(known(ideal) ? [{y: ideal, text: word + text(ideal), quiet: true}] : []),
+      {y: now, text: text(now), bold: true}
     ];
   }
 }
