@@ -97,7 +97,7 @@ void balancer_share(const struct balancer *b, int global_batch, int *sizes)
 bool balancer_narrow(struct balancer *b, int64_t samples)
 {
     int sizes[SPEC_WORKERS], least = b->batching.min_batch < 1 ? 1 : b->batching.min_batch;
-    if (samples >= b->batching.global_batch || samples < (int64_t)b->workers * least) {
+    if (samples >= b->batching.global_batch) {
         return false;
     }
     balancer_share(b, (int)samples, sizes);

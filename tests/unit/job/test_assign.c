@@ -407,9 +407,23 @@ static void dynamic_starts_from_profiles_where_every_worker_has_one(void **state
     check_sizes(&a, (int[]){80, 48});
 }
 
+static void a_step_takes_no_more_than_the_training_set(void **state)
+{
+    int asked[] = {60, 40}, together[] = {60, 40}, served[] = {60, 40};
+    (void)state;
+    assign_taken(asked, 2, true, 0); /* not known */
+    assign_taken(asked, 2, true, 100);
+    assert_true(asked[0] == 60 && asked[1] == 40);
+    assign_taken(together, 2, true, 50);
+    assert_true(together[0] == 30 && together[1] == 20);
+    assign_taken(served, 2, false, 50);
+    assert_true(served[0] == 50 && served[1] == 40);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_takes_no_more_than_the_training_set),
         cmocka_unit_test(sizes_sum_to_the_global_batch_within_their_bounds),
         cmocka_unit_test(sizes_are_within_a_quantum_of_equal_finish),
         cmocka_unit_test(without_bounds_the_closed_form_holds),

@@ -264,6 +264,10 @@ static void a_batch_above_the_training_set_is_narrowed_in_the_same_proportions(v
     b.current.sizes[1] = 3000;
     assert_false(balancer_narrow(&b, 9000)); /* there are enough */
     assert_false(balancer_narrow(&b, 1));    /* not one for each worker */
+    assert_false(balancer_narrow(&b, 0));    /* nobody knows how many there are */
+    b.batching.min_batch = 31;
+    assert_false(balancer_narrow(&b, 91)); /* one would get 30 */
+    b.batching.min_batch = 30;
     assert_int_equal(b.current.sizes[0], 6000);
     assert_true(balancer_narrow(&b, 91));
     assert_int_equal(b.current.sizes[0], 61);

@@ -57,6 +57,43 @@ static void a_step_that_is_little_longer_is_told_in_percent(void **state)
            "fast takes 3 % less than the median for a step; its minibatch goes from 36 to 48");
 }
 
+/* Its minibatch was made for a time when it was slower. */
+static void of_two_nodes_a_step_is_held_against_that_of_the_other(void **state)
+{
+    const int sizes[] = {20, 180}, next[] = {40, 160}, turned[] = {180, 20}, back[] = {160, 40};
+    const double seconds[] = {.02, .2}, other[] = {.2, .02};
+    const struct line lines[] = {{0, .001}, {0, .001}};
+    const struct speeds first = {2, sizes, seconds, lines, nodes},
+                        second = {2, turned, other, lines, nodes};
+    (void)state;
+    expect(&first, next,
+           "fast finishes a step 10.0 times faster than slow; its minibatch goes from 20 to 40");
+    expect(&second, back,
+           "slow finishes a step 10.0 times faster than fast; its minibatch goes from 20 to 40");
+}
+
+static void a_node_whose_minibatch_stays_explains_nothing(void **state)
+{
+    const int sizes[] = {64, 64, 64}, next[] = {68, 60, 64};
+    const double seconds[] = {.060, .064, .200};
+    const struct line lines[] = {{0, .001}, {0, .001}, {0, .003}};
+    const struct speeds s = {3, sizes, seconds, lines, nodes};
+    (void)state;
+    expect(&s, next,
+           "fast computes 1.1 times faster than the median; its minibatch goes from 64 to 68");
+}
+
+/* With a share of 2 samples the fixed part of a step is as much as the rest is elsewhere. */
+static void speeds_are_those_of_an_equal_share(void **state)
+{
+    const int sizes[] = {2, 2}, next[] = {3, 1};
+    const double seconds[] = {.008, .012};
+    const struct line lines[] = {{.008, 0}, {0, .004}};
+    const struct speeds s = {2, sizes, seconds, lines, nodes};
+    (void)state;
+    expect(&s, next, "fast computes 1.5 times faster than slow; its minibatch goes from 2 to 3");
+}
+
 static void a_change_that_nothing_speaks_for_names_nobody(void **state)
 {
     const int sizes[] = {64, 64, 64}, next[] = {60, 64, 68};
@@ -249,6 +286,9 @@ int main(void)
         cmocka_unit_test(who_is_slow_is_who_was_measured_to_be_slow),
         cmocka_unit_test(of_a_line_only_the_form_counts),
         cmocka_unit_test(a_step_that_is_little_longer_is_told_in_percent),
+        cmocka_unit_test(of_two_nodes_a_step_is_held_against_that_of_the_other),
+        cmocka_unit_test(a_node_whose_minibatch_stays_explains_nothing),
+        cmocka_unit_test(speeds_are_those_of_an_equal_share),
         cmocka_unit_test(a_change_that_nothing_speaks_for_names_nobody),
         cmocka_unit_test(a_node_that_changes_its_speed_is_named),
         cmocka_unit_test(a_fast_node_that_gives_samples_away_is_not_told_to_be_fast),
