@@ -403,6 +403,15 @@ static void a_job_of_a_link_is_what_its_operation_takes(void **state)
     assert_int_equal(found, json_object_size(links));
 }
 
+static void choices_say_what_they_mean(void **state)
+{
+    const json_t *codes = component("#/components/schemas/WarningCode");
+    (void)state;
+    assert_true(json_array_size(json_object_get(codes, "enum")) >= 4);
+    assert_non_null(
+        strstr(json_string_value(json_object_get(codes, "description")), "`batch_too_large`: "));
+}
+
 /* ---- docs/http-api.md ------------------------------------------------------------------------ */
 
 /* As docs/print/http_api prints them, which folds long lines. */
@@ -445,6 +454,7 @@ int main(void)
         cmocka_unit_test(answers_fit_their_schemas),
         cmocka_unit_test(every_example_is_a_request_that_succeeds),
         cmocka_unit_test(a_job_of_a_link_is_what_its_operation_takes),
+        cmocka_unit_test(choices_say_what_they_mean),
         cmocka_unit_test(the_docs_are_those_of_the_code),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
