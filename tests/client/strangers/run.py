@@ -1,5 +1,6 @@
-"""Runs a program of this folder as a script, and keeps the parameters that it ends with: a case of
-module `strangers.run` is a program's name, with arguments of that test after it (ARGUMENTS)."""
+"""Runs a program of this folder as a script, and keeps the parameters that it ends with, and its
+arrays of the name `kept`: a case of module `strangers.run` is a program's name, with arguments of
+that test after it (ARGUMENTS)."""
 
 import os
 import runpy
@@ -108,6 +109,7 @@ def _run(name, output):
     ended = runpy.run_path(os.path.join(HERE, name + ".py"), run_name="__main__")
     values = _values(models or [ended["model"] for _ in "1" if "model" in ended])
     values.update((name, a) for run in runs for name, a in arrays._leaves(run.params, run.params))
+    values.update(ended.get("kept", {}))
     np.savez(output + ".npz", **values)
 
 

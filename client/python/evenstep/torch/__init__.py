@@ -11,6 +11,7 @@ divided.py    what a batch's loss was divided by, which is what it weighs
 looped.py     losses of single samples that a program adds up itself
 loss.py       where a backward begins, and the loss for display
 schedules.py  schedules by batches, where each node has a number of its own
+habits.py     when schedules step, where a process's state is older than the run
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 place.py      where the program's loop is: steps that it counts, gradients not used yet
 wrapped.py    what PyTorch has for distributed programs, which a prepared one does without
@@ -28,6 +29,7 @@ from ..run import Error, Run
 from ..stream import Stream
 from . import engines, given, loss, optimizer, saving, schedules, state, trainers, wrapped
 from .blocks import Blocks, describe, named_parameters
+from .habits import Habits
 from .loader import Loader, about_loader
 from .passes import Passes
 from .place import Place
@@ -65,7 +67,8 @@ class Program:
         engines.watch(self.run)
         made = Loader(loader, self.stream, shard, known)
         self.place.length = made.of_an_epoch() if known else 0
-        schedules.watch(self.passes, self.place.length)
+        habits = Habits(self.passes, self.stream, self.place.length)
+        self.state.schedules = schedules.watch(self.passes, habits, self.place.length)
         self.objects = given.replaced(objects, loader, made)
         self.run.on_start, self.run.reload = self._start, self.state.load
 

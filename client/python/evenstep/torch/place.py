@@ -18,6 +18,8 @@ import os
 
 import torch
 
+from .habits import BATCHES, EPOCHS
+
 
 class Place:
     def __init__(self, run, stream):
@@ -37,6 +39,7 @@ class Place:
         self._settled = False  # it has been compared with where the run is
         self._to_restore = None  # gradients, until the first slice has begun
         self.others_kept = contextlib.nullcontext  # what the program counts: State.others_kept
+        self.on_passing_on = lambda then, now: None  # two places, {EPOCHS: …, BATCHES: …}
 
     # ---- what the passes tell
 
@@ -113,6 +116,8 @@ class Place:
         piece = self.stream.coming()
         if piece is None or not self.length:
             return
+        then = {EPOCHS: place.get("epoch", 0), BATCHES: place["batch"]}
+        self.on_passing_on(then, {EPOCHS: piece.epoch, BATCHES: self._index(piece)})
         if not piece.step_count:  # under a server nodes make numbers of batches of their own
             self.step = max(self.step, self._index(piece) // self.each)
             return

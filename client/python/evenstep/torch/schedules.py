@@ -12,7 +12,7 @@ process's loop has had. After a restart within an epoch these are fewer than the
 under a server they are this node's own: the schedule moves to where the run is here, too.
 
 A step after the loop, for each epoch, is what it always was, and so is every other one where all
-nodes make their steps together.
+nodes make their steps together, unless a state is older than the run (habits.py).
 """
 
 import functools
@@ -39,8 +39,8 @@ class _Pace:
 
 
 class _Watch:
-    def __init__(self, passes, length):
-        self.passes, self.length = passes, length
+    def __init__(self, passes, habits, length):
+        self.passes, self.habits, self.length = passes, habits, length
         self.paces = weakref.WeakKeyDictionary()
         self.inside = False
         self.first = -1, 0  # an epoch, and which of this process's batches its loop began with
@@ -83,6 +83,44 @@ class _Watch:
                     return round(epoch) + min(at, n) / n
         return told
 
+    def moves(self, scheduler):
+        """The same, with what a state that is older than the run lacks."""
+        count = self.steps(scheduler)
+        if self.inside or self.passes.spare or not self._is_mine(scheduler):
+            return count
+        lacks = self.habits.note(scheduler, count)
+        self._tell_moved(scheduler, lacks)
+        return count + lacks
+
+    def catch_up(self, scheduler, then):
+        """Its state is of the place `then`: it makes the steps that the run has made since."""
+        lacks = self.habits.lacks(scheduler, then)
+        self._tell_moved(scheduler, lacks)
+        was, self.inside = self.inside, True
+        try:
+            for _ in range(lacks):
+                scheduler.step()
+        finally:
+            self.inside = was
+
+    def tell_by_figures(self, schedulers):
+        """Those of a state that is older: nobody has the figures that came since."""
+        if any(isinstance(s, lr_scheduler.ReduceLROnPlateau) for s in schedulers):
+            self.passes.run.say(
+                "a schedule of this program (ReduceLROnPlateau) lacks the figures of the epochs "
+                "since its state, as the program was started again: its rate may be above that of "
+                "the other nodes until it has seen as many; checkpoints that are taken more often "
+                "keep more"
+            )
+
+    def _tell_moved(self, scheduler, steps):
+        if steps > 0:
+            self.passes.run.say(
+                "a schedule of this program (%s) is moved by %d step%s to where the run is: the "
+                "program was started again, and its state is older"
+                % (type(scheduler).__name__, steps, "" if steps == 1 else "s")
+            )
+
     def _is_mine(self, scheduler):
         """Whether its optimizer steps the model."""
         groups = getattr(scheduler.optimizer, "param_groups", ())
@@ -91,7 +129,7 @@ class _Watch:
     def stepper(self, step):
         @functools.wraps(step)
         def step_at_pace(scheduler, *args, **kwargs):
-            count = 1 if args or kwargs else self.steps(scheduler)
+            count = 1 if args or kwargs else self.moves(scheduler)
             args = [self.place(scheduler, told) for told in args]
             was, self.inside = self.inside, True
             try:
@@ -103,10 +141,11 @@ class _Watch:
         return step_at_pace
 
 
-def watch(passes, length):
+def watch(passes, habits, length):
     """length: global batches of an epoch; 0: nobody knows."""
-    watching = _Watch(passes, length)
+    watching = _Watch(passes, habits, length)
     for kind in [k for k in vars(lr_scheduler).values() if isinstance(k, type)]:
         is_one = issubclass(kind, lr_scheduler.LRScheduler)
         if is_one and kind is not lr_scheduler.ReduceLROnPlateau and "step" in vars(kind):
             kind.step = watching.stepper(kind.step)
+    return watching

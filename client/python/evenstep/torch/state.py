@@ -18,6 +18,7 @@ import torch
 
 from .blocks import plain
 from .given import by_kind
+from .habits import EPOCHS
 
 
 def _readable(value):
@@ -101,6 +102,9 @@ class State:
         self.run, self.stream, self.models = run, stream, models
         self.place = stream.steps.place
         self.place.others_kept = self.others_kept
+        self.place.on_passing_on = self._pass_on
+        self.schedules = None  # schedules.py's watch
+        self._older = None  # the place of a state that is older than the run
         self.phase = -1  # of the program: calls of prepare() before this one
         own = self._kept()
         if own is not None:
@@ -150,6 +154,7 @@ class State:
         them."""
         steps = self.stream.steps
         own = dict(self._mine(), buffers=steps.buffers.values(steps.in_a_step()))
+        own["habits"] = self.schedules.habits.save(self.schedulers)
         former = self.stream.steps.former_gradients()
         if former is not None:
             own["former_gradients"] = former
@@ -208,6 +213,22 @@ class State:
             o.load_state_dict(state)
         for s, state in zip(self.schedulers, _each(own["scheduler"], len(self.schedulers))):
             s.load_state_dict(state)
+        self.schedules.habits.load(self.schedulers, own.get("habits", ()))
+        self._catch_up()
+
+    def _pass_on(self, then, now):
+        """The run has gone on since the state, from one of these places to the other."""
+        habits = self.schedules.habits
+        habits.begun, habits.behind = now, self.phase == 0
+        self._older = then
+        if then[EPOCHS] < now[EPOCHS]:
+            self.schedules.tell_by_figures(self.schedulers)
+        if self._is_of_this_phase(self._kept()):
+            self._catch_up()
+
+    def _catch_up(self):
+        for scheduler in self.schedulers if self._older else ():
+            self.schedules.catch_up(scheduler, self._older)
 
     @contextlib.contextmanager
     def others_kept(self):

@@ -1,0 +1,54 @@
+"""A program that is killed where nobody else stands at its step, under averages, goes on with the
+rate of the run: its state is of the last checkpoint, or there is none, and the epochs since then
+are in no schedule."""
+
+import numpy as np
+import pytest
+
+from test_strangers import on_ranks
+
+AVERAGES = {"type": "local-sgd", "k": 2}
+SIZES = [10, 6]
+# a process is killed in its Nth pass, of six an epoch; the checkpoint before it, if there is one,
+# is of the second epoch
+KILLED = {"TEST_KILL": "27", "TEST_KILL_IN": "backward"}
+SELDOM = {"checkpoint": {"every_steps": 10}}
+
+
+def killed(programs, folder, loop, strategy=AVERAGES, variables={}, **more):
+    done, ends = on_ranks(programs, "by_epochs", folder, SIZES, strategy,
+                          variables={**KILLED, "TEST_LOOP": loop, **variables}, **more)
+    assert 'msg="goes on"' in done.stderr
+    return done, ends
+
+
+@pytest.mark.parametrize("loop", ["epochs", "range", "batches"])
+def test_a_schedule_is_where_the_run_is(torch_programs, run_programs, tmp_path, loop):
+    done, ends = killed(torch_programs, tmp_path, loop, **SELDOM)
+    assert "of the last checkpoint" in done.stderr
+    for name in "rates", "rate":
+        assert ends[1][name] == pytest.approx(ends[0][name], rel=1e-5)
+    assert "a schedule of this program (%s) is moved" % (
+        "OneCycleLR" if loop == "batches" else "StepLR") in done.stderr
+
+
+@pytest.mark.parametrize("loop", ["epochs", "range", "batches"])
+def test_without_a_checkpoint_it_comes_there_with_its_first_step(torch_programs, tmp_path, loop):
+    done, ends = killed(torch_programs, tmp_path, loop, checkpoint={"every_steps": 1000})
+    assert "begins anew" in done.stderr
+    for name in "rates", "rate":
+        assert ends[1][name] == pytest.approx(ends[0][name], rel=1e-5)
+
+
+def test_a_schedule_by_figures_says_what_it_lacks(torch_programs, tmp_path):
+    done, _ = killed(torch_programs, tmp_path, "plateau", **SELDOM)
+    assert "(ReduceLROnPlateau) lacks the figures of the epochs" in done.stderr
+
+
+@pytest.mark.parametrize("every", [10, 1000])
+def test_a_schedule_of_epochs_is_where_the_run_is_under_a_server(torch_programs, tmp_path, every):
+    """The parameters are the server's; the schedule is this program's alone. It is back before the
+    other one has made the rest of the run."""
+    _, ends = killed(torch_programs, tmp_path, "epochs", {"type": "dbs-sgd"},
+                     {"TEST_KILL": "15", "TEST_PAUSE": "0.2"}, checkpoint={"every_steps": every})
+    assert ends[1]["rate"] == pytest.approx(ends[0]["rate"], rel=1e-5)
