@@ -34,6 +34,7 @@ PROGRAMS = {
     "functional": (24, 2e-5),
     "gan": (96, 2e-5),
     "gan_lists": (32, 2e-5),
+    "graph_nodes": (96, 2e-5),
     "hand_ema": (32, 2e-5),
     "ignored_labels": (32, 2e-5),
     "lbfgs": (96, 1e-3),

@@ -189,6 +189,11 @@ def two_loaders(output):
     evenstep.prepare(model, torch.optim.SGD(model.parameters(), 0.05), full(data()), full(data()))
 
 
+def without_loader(output):
+    model = mlp()
+    evenstep.prepare(model, torch.optim.SGD(model.parameters(), 0.05))
+
+
 def fails_in_backward(output):
     """The second batch's backward pass raises, as where memory is short, and the program goes
     on."""

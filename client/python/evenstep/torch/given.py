@@ -16,6 +16,12 @@ from torch.utils.data import DataLoader
 
 from ..run import Error
 
+WITHOUT_LOADER = (
+    ". The service hands out samples: a program without a DataLoader makes one of a Dataset whose "
+    "__getitem__(i) gives row i. That may be the number i alone, where the loop fetches the rest: "
+    "a node of a graph, an offset in a text, the seed of what is drawn"
+)
+
 Given = namedtuple("Given", "models optimizers loaders schedulers others")
 
 # what to write with objects of these packages, which distribute a program themselves
@@ -136,7 +142,8 @@ def sort(objects):
     if not given.models or not given.loaders:
         raise Error(
             "prepare() needs the model and the loader of the training data, together (it got %d "
-            "and %d)" % (len(given.models), len(given.loaders))
+            "and %d)%s"
+            % (len(given.models), len(given.loaders), "" if given.loaders else WITHOUT_LOADER)
         )
     for model in given.models:
         wrapper = type(model).__name__
