@@ -155,7 +155,10 @@ const struct schema schemas[] = {
      "version:integer step:integer time:time reason:string batches:{integer} "
      "predicted_step_seconds:number? "
      "measured_step_seconds:number?",
-     "A change of minibatches, and why."},
+     "A change of minibatches, and why. Of a step's computing: `measured_step_seconds` is how long "
+     "the slowest node took with the minibatches before, 0 if that was not measured; "
+     "`predicted_step_seconds` is how long it takes with these, in proportion to the measured one "
+     "where there is one."},
     {"EvaluationList", "evaluations:[Evaluation]", "Results on the test set, oldest first."},
     {"Evaluation",
      "step:integer epoch:number time:number samples:integer loss:number? accuracy:number? "

@@ -13,8 +13,9 @@ struct assignment {
     int sizes[SPEC_WORKERS]; /* sum to the global batch; all 0 while that is not known */
     int64_t step;            /* at which it was decided */
     char reason[240];        /* a sentence: "slow computes 3.9x slower than the median" */
-    double predicted_seconds, measured_seconds; /* of a step, seconds: predicted with these sizes;
-                                                   measured with the sizes before */
+    /* Of computing a step: with the sizes before, 0 if that was not measured; with these, by the
+     * lines: of a measured step as much as they say that it becomes longer or shorter. */
+    double measured_seconds, predicted_seconds;
 };
 
 /* The first sizes of a job, by its policy:

@@ -195,8 +195,26 @@ static double measured(const struct balancer *b, int worker)
     const struct latest *l = &b->latest[worker];
     double sorted[BALANCER_LATEST];
     int n = l->count < BALANCER_LATEST ? (int)l->count : BALANCER_LATEST;
+    if (b->rows_since[worker] == 0) { /* the ring is of the minibatch before */
+        return 0;
+    }
     memcpy(sorted, l->seconds, sizeof sorted);
-    return n > 0 ? median_of(sorted, n) : 0;
+    return median_of(sorted, n);
+}
+
+/* A step with the present minibatches, which is as long as the slowest worker's; 0: some worker has
+ * not been measured with its own. */
+static double measured_step(const struct balancer *b)
+{
+    double longest = 0;
+    for (int i = 0; i < b->workers; i++) {
+        double seconds = measured(b, i);
+        if (!(seconds > 0)) {
+            return 0;
+        }
+        longest = fmax(longest, seconds);
+    }
+    return longest;
 }
 
 /* In words; every worker has been measured. */
@@ -289,15 +307,26 @@ static int find_slowest(const struct balancer *b, double *seconds)
     return slowest;
 }
 
+/* What a person is told of a step before and after. The lines, which remember more steps than are
+ * measured, may be above or below those: what they say of both gives the measured step's change. */
+static void tell_seconds(const struct balancer *b, struct assignment *next)
+{
+    double fitted;
+    find_slowest(b, &fitted);
+    next->measured_seconds = measured_step(b);
+    if (next->measured_seconds > 0 && fitted > 0) {
+        next->predicted_seconds *= next->measured_seconds / fitted;
+    }
+}
+
 /* `next` is the assignment from now on. */
 static void adopt(struct balancer *b, struct assignment *next, int overfull, int64_t step)
 {
+    double fitted_seconds = next->predicted_seconds;
     next->version = b->current.version + 1;
     next->workers = b->workers;
     next->step = step;
-    for (int i = 0; i < b->workers; i++) {
-        next->measured_seconds = fmax(next->measured_seconds, measured(b, i));
-    }
+    tell_seconds(b, next);
     if (overfull >= 0) {
         snprintf(next->reason, sizeof next->reason, "%s has memory for a minibatch of at most %d",
                  b->names[overfull], b->profiles[overfull].max_batch);
@@ -305,8 +334,7 @@ static void adopt(struct balancer *b, struct assignment *next, int overfull, int
         give_reason(b, next);
     }
     for (int i = 0; i < b->workers; i++) {
-        steady_follow(&b->steady[i], &b->profiles[i], b->current.sizes[i], next->predicted_seconds,
-                      b->now);
+        steady_follow(&b->steady[i], &b->profiles[i], b->current.sizes[i], fitted_seconds, b->now);
     }
     b->current = *next;
     memset(b->rows_since, 0, (size_t)b->workers * sizeof *b->rows_since);

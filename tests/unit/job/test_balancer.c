@@ -109,8 +109,33 @@ static void an_assignment_records_what_was_and_what_will_be(void **state)
     balancer_release(&b);
 }
 
-/* No row of such an assignment ever comes: its minibatch does not fit, so it never comes into
- * force. */
+/* One step in five takes half as long again, so that the lines, which are means, mostly lie above
+ * the middle step that is told as measured. */
+static void a_change_promises_no_step_that_is_longer_than_the_measured_one(void **state)
+{
+    int told = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct balancer b;
+        open_balancer(&b, policy(BATCH_DYNAMIC, 256), 2);
+        for (int64_t step = 0; step < 300; step++) {
+            for (int i = 0; i < 2; i++) {
+                double seconds = (i == 0 ? 0.001 : 0.0012) * b.current.sizes[i];
+                bool longer = rng_double(seed, (uint64_t)i, (uint64_t)step) < 0.2;
+                balancer_observe(&b, i, b.current.sizes[i], longer ? 1.5 * seconds : seconds,
+                                 0.1 * (double)step);
+            }
+            if (balancer_decide(&b, step)) {
+                assert_true(b.current.predicted_seconds > 0.1);
+                assert_true(b.current.predicted_seconds < b.current.measured_seconds);
+                told++;
+            }
+        }
+        balancer_release(&b);
+    }
+    assert_in_range(told, 20, 60);
+}
+
+/* Of an assignment that never comes into force, since a minibatch does not fit, no row is seen. */
 static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
 {
     const struct node nodes[] = {{0, .001, 0}, {0, .001, 0}, {0, .001, 0}, {0, .004, 0}};
@@ -126,6 +151,8 @@ static void a_minibatch_that_memory_does_not_hold_is_taken_back(void **state)
     assert_in_range(b.current.sizes[1], 1, 70);
     assert_int_equal(
         b.current.sizes[0] + b.current.sizes[1] + b.current.sizes[2] + b.current.sizes[3], 260);
+    assert_true(fabs(b.current.measured_seconds - 0.080) < 1e-9);
+    assert_true(b.current.predicted_seconds > 0.080);
     assert_string_equal(b.current.reason, "bob has memory for a minibatch of at most 70");
     assert_false(balancer_decide(&b, 12)); /* once */
     for (int i = 0; i < 4;
@@ -288,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_balancer_that_was_released_holds_nothing),
         cmocka_unit_test(a_change_needs_the_gain_that_is_asked),
         cmocka_unit_test(an_assignment_records_what_was_and_what_will_be),
+        cmocka_unit_test(a_change_promises_no_step_that_is_longer_than_the_measured_one),
         cmocka_unit_test(a_minibatch_that_memory_does_not_hold_is_taken_back),
         cmocka_unit_test(a_limit_of_memory_is_followed_at_a_loss),
         cmocka_unit_test(a_node_with_a_constant_time_gets_as_much_as_pays),
