@@ -199,6 +199,55 @@ def test_the_overview_shows_the_running_job_and_the_nodes(page, running):
     until("its numbers change by themselves", lambda: page.text(".run-row") != before)
 
 
+OUTSIDE = """
+const plot = document.querySelector('.fit'), screen = plot.parentElement.getBoundingClientRect();
+return [...plot.querySelectorAll('text')].filter((t) => {
+  const b = t.getBoundingClientRect();
+  return b.left < screen.left || b.right > screen.right + 1;
+}).map((t) => t.textContent)"""
+
+
+def test_step_times_by_minibatch_are_whole_on_a_phone(page, running):
+    page.open("/nodes")
+    page.wait_for(".fit .fit-line")
+    page.resize(390, 844, mobile=True)
+    try:
+        until("the figure has the screen's width", lambda: 250 < page.script(
+            "return document.querySelector('.fit').getBoundingClientRect().width") <= 390)
+        assert page.script(OUTSIDE) == []
+        assert {t.text for t in page.all(".fit .fit-name")} == {"fast-1", "fast-2", "mid", "slow"}
+    finally:
+        page.resize_back()
+
+
+def test_names_of_workers_are_no_columns_of_letters_on_a_phone(page, running):
+    page.resize(390, 844, mobile=True)
+    try:
+        page.open_job(running)
+        page.script("document.querySelector('#workers').open = true")
+        tall = until("all are named", lambda: (lambda all: all if len(all) >= 4 else None)(
+            page.script("""
+                const all = [...document.querySelectorAll('#workers .name .txt')];
+                all.forEach((e) => { e.textContent = 'a-longer-name'; });
+                return all.map((e) => e.getBoundingClientRect().height)""")))
+        assert max(tall) <= 64  # a name may end its lines at its hyphens
+    finally:
+        page.resize_back()
+
+
+def test_of_many_nodes_step_times_name_the_fastest_and_the_slowest(page):
+    names = page.script("""
+        const [{fitPlot}, {NodeKey}] = await Promise.all(
+            [import('/js/views/nodes/fitplot.js'), import('/js/nodekey.js')]);
+        const nodes = [...Array(128).keys()].map((i) => 'a-node-with-a-long-name-' + i);
+        const lines = nodes.map((node, i) => ({node, a: 0, k: 1e-4 * (1 + (i * 5) % 128),
+                                               batch: 32, points: [], guessed: true}));
+        const plot = fitPlot(lines, new NodeKey(nodes), 32, 0.05, 358);
+        return [...plot.querySelectorAll('.fit-name')].map((t) => t.textContent)""")
+    assert [name.rpartition("-")[2] for name in names] == ["0", "51"]
+    assert names[0].startswith("…")  # at the right edge; the other line leaves at the top, far left
+
+
 def test_nodes_page_shows_who_is_busy_and_drains_after_asking(page, running, service):
     page.open("/nodes")
     page.wait_text('.nodes-table tr[data-node="slow"]', "busy")

@@ -75,6 +75,10 @@ export class FitFigure {
     this.sub = h('span', {class: 'note'});
     this.stage = h('div',
         {class: 'fit-stage', tabindex: '0', role: 'region', 'aria-label': 'Figure of step times'});
+    /** @type {(width: number) => void} */
+    this.plot = () => {};
+    this.watch = new ResizeObserver(() => this.plot(this.stage.clientWidth));
+    this.watch.observe(this.stage);
     this.body = h('tbody');
     this.text = h('p', {class: 'sub'});
     const lines = table(
@@ -123,7 +127,9 @@ export class FitFigure {
     });
     const global = globalBatch(job);
     const step = Math.max(...workers.map(ownSeconds));
-    fill(this.stage, fitPlot(lines, key, global / workers.length, step));
+    this.plot = (width) =>
+        width > 0 && fill(this.stage, fitPlot(lines, key, global / workers.length, step, width));
+    this.plot(this.stage.clientWidth);
     say(this.sub,
         'loading data and computing, in “' + job.name +
             '”: measured points and the fitted line a + k·b');
@@ -137,6 +143,10 @@ export class FitFigure {
             (lines.some((l) => l.guessed)
                     ? ' Dashed: seen so far at minibatches too much alike to measure a by them.'
                     : ''));
+  }
+
+  close() {
+    this.watch.disconnect();
   }
 
   /**

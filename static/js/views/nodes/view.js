@@ -114,6 +114,7 @@ export class NodesView {
 
   close() {
     this.data.close();
+    this.parts.fit.close();
     clearInterval(this.fitTimer);
     this.drawSoon.cancel();
   }
