@@ -231,6 +231,13 @@ def test_names_of_workers_are_no_columns_of_letters_on_a_phone(page, running):
                 all.forEach((e) => { e.textContent = 'a-longer-name'; });
                 return all.map((e) => e.getBoundingClientRect().height)""")))
         assert max(tall) <= 64  # a name may end its lines at its hyphens
+        page.wait_for(".split-table .name")
+        assert 200 < page.script("""
+            document.querySelectorAll('.split-table .name .txt').forEach((e) => {
+              e.textContent = 'a-much-longer-name-of-a-node';
+            });
+            return Math.max(...[...document.querySelectorAll('.split-table')].map(
+                (e) => e.getBoundingClientRect().right))""") <= 390
     finally:
         page.resize_back()
 
