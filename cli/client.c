@@ -9,6 +9,7 @@
 
 #include "common/json/jsonx.h"
 #include "common/path.h"
+#include "common/text/terminal.h"
 
 enum { MOST_BYTES = 64 << 20, TOKEN_BYTES = 4096 };
 
@@ -209,6 +210,14 @@ static void set_body(const struct exchange *x)
     }
 }
 
+/* About once a second, also while nothing comes. */
+static int look_for_a_reader(void *ctx, curl_off_t to, curl_off_t got, curl_off_t from,
+                             curl_off_t sent)
+{
+    terminal_end_unread(stdout);
+    return 0;
+}
+
 static void set_options(const struct client *c, const struct exchange *x, const char *url)
 {
     CURL *curl = x->curl;
@@ -220,6 +229,8 @@ static void set_options(const struct client *c, const struct exchange *x, const 
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
     if (x->endless) { /* a host that is gone says nothing either */
         curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+        curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_for_a_reader);
+        curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     } else if (x->bulk) {
         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 120L);

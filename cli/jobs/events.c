@@ -61,7 +61,6 @@ static void print_event(const struct listening *l, const char *text)
 static void take_line(struct listening *l, const char *line)
 {
     static const char data[] = "data: {\"job\"";
-    terminal_end_unread(stdout); /* a ping comes without an event, too */
     l->gap = strcmp(line, "event: gap") == 0 || (l->gap && *line);
     if (strncmp(line, data, strlen(data)) == 0) {
         print_event(l, line + strlen("data: "));
