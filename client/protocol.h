@@ -30,8 +30,8 @@
  * A step takes one blocking round trip (GRADIENTS to GO): slices come in advance, and BEGIN and
  * BUCKET are not answered. With one bucket it is one packet each way: GRADIENTS can stand for its
  * BEGIN (WIRE_WITH_BEGIN), and GO can bring a slice (WIRE_WITH_SLICE). A rank that is alone can
- * spare the program the wait (WIRE_MADE), and of short steps the packet, too (`note`). A program
- * must expect a SLICE between any two messages from the rank.
+ * spare the program the wait (WIRE_MADE). A program must expect a SLICE between any two messages
+ * from the rank.
  */
 #ifndef CLIENT_PROTOCOL_H
 #define CLIENT_PROTOCOL_H
@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 /* Raised when a message, the block or the description changes its meaning. */
-#define WIRE_VERSION 3
+#define WIRE_VERSION 2
 #define WIRE_MAGIC 0x45564e53u /* "EVNS" */
 
 enum wire_type {
@@ -156,7 +156,6 @@ struct wire_message {
             double correct;       /* samples classified correctly; negative: not known */
             double learning_rate; /* of the first parameter group; NaN: not known */
             double loading;       /* seconds of the pass in which it waited for its samples */
-            double at;            /* in a note: CLOCK_MONOTONIC, seconds, as they were told */
         } gradients;
         struct {
             double weight; /* as .gradients.weight; it is known before the first bucket */
@@ -173,15 +172,9 @@ struct wire_message {
  *     before it is told.
  * `granted`: the rank's, -1 at first: steps of slices up to this number may be made without GO
  *     (WIRE_MADE), since nothing but the next step follows them. With WIRE_OWN_GRADIENTS alone. Not
- *     for a pass that weighs 0, is not finite, or is one more over its slice.
- * `watched`: the rank's, -1 at first: of slices up to this number the program may leave GRADIENTS
- *     with WIRE_MADE in `note`, in place of a packet that would wake the rank. The rank looks there
- *     by its own clock, and before it takes a packet.
- * `noted`: number of the slice whose GRADIENTS `note` has; written behind it. -1: none. The rank
- *     has read it before it grants the next step. */
+ *     for a pass that weighs 0, is not finite, or is one more over its slice. */
 struct wire_shared {
-    _Atomic int64_t begun, granted, watched, noted;
-    struct wire_message note;
+    _Atomic int64_t begun, granted;
 };
 
 /* A contiguous range of the flat gradients. Bucket 0 is ready first: the last tensors. */

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/lib/session.h"
 
@@ -134,8 +133,7 @@ PUBLIC int es_loading(double seconds)
     return 0;
 }
 
-/* Ends the pass: what the rank is told of it. */
-static struct wire_message end_pass(struct session *s, const struct es_result *r, uint32_t flags)
+static int send_gradients(struct session *s, const struct es_result *r, uint32_t flags)
 {
     struct wire_message m = {.type = WIRE_GRADIENTS, .flags = flags};
     const struct wire_message *slice = &s->taken[s->begun % s->welcome.welcome.slots];
@@ -151,31 +149,7 @@ static struct wire_message end_pass(struct session *s, const struct es_result *r
     if (talk_take_back(s, WIRE_BEGIN)) {
         m.flags |= WIRE_WITH_BEGIN;
     }
-    return m;
-}
-
-static int send_gradients(struct session *s, const struct es_result *r, uint32_t flags)
-{
-    struct wire_message m = end_pass(s, r, flags);
-
     return talk_send(s, &m, -1);
-}
-
-/* The program makes this step by itself. A rank that looks into the block need not be woken. */
-static int tell_made(struct session *s, const struct es_result *r)
-{
-    struct wire_shared *shared = (struct wire_shared *)s->block;
-    struct wire_message m = end_pass(s, r, WIRE_MADE);
-    struct timespec now;
-
-    if (atomic_load_explicit(&shared->watched, memory_order_acquire) < s->begun) {
-        return talk_send(s, &m, -1);
-    }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    m.gradients.at = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-    shared->note = m;
-    atomic_store_explicit(&shared->noted, s->begun, memory_order_release);
-    return 0;
 }
 
 /* Sends GRADIENTS with these flags, unless that is done, and waits for GO: an enum es_go. */
@@ -237,7 +211,7 @@ PUBLIC int es_gradients(const struct es_result *result)
         return -1;
     }
     if (finite && is_granted(s)) {
-        return tell_made(s, result) < 0 ? -1 : ES_GO_STEP;
+        return send_gradients(s, result, WIRE_MADE) < 0 ? -1 : ES_GO_STEP;
     }
     return gradients(s, result, finite ? 0 : WIRE_NOT_FINITE, "es_gradients");
 }

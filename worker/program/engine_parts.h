@@ -77,8 +77,6 @@ struct program_engine {
     double usual;      /* the same of most steps: pass_usual */
     double began_pass; /* clock_now() when the step under way began */
     int64_t here;      /* steps that this process has made */
-    int64_t noted;     /* slice whose GRADIENTS were read in the block last; -1: none */
-    double noted_at;   /* when they were left there: `began_pass` of the next step */
     /* again.c */
     enum source source;
     enum own_step own_step;
@@ -195,14 +193,8 @@ void kept_put_back(struct program_engine *g);
 void kept_begun(struct program_engine *g);
 /* Called in the middle of a pass. The block tells whether the program has begun before BEGIN does,
  * which may come as late as GRADIENTS. If it has, its parameters are copied while it computes, and
- * not while it waits; and it need not wait if the rank grants the step. Of a short step that was
- * granted it need not even wake the rank, which looks in the middle of the next step whether it was
- * made (kept_note). ctx: the engine. */
+ * not while it waits; and it need not wait if the rank grants the step. ctx: the engine. */
 void kept_glance(void *ctx);
-/* As link.note: the GRADIENTS of the step under way. */
-bool kept_note(void *ctx, struct wire_message *m);
-/* The block of a process that begins: nothing is granted in it. */
-void kept_reset(struct program_engine *g);
 
 /* ---- return.c -------------------------------------------------------------------------------- */
 

@@ -136,7 +136,7 @@ static inline void standin_welcome(struct standin *r, int64_t n_params, uint32_t
     m.welcome.workers = 3;
     m.welcome.global_batch = BATCH;
     m.welcome.n_params = n_params;
-    m.welcome.params = 512;
+    m.welcome.params = 64;
     m.welcome.grads = 1024;
     m.welcome.stats = 2048;
     m.welcome.buckets = 3072;
@@ -150,9 +150,7 @@ static inline void standin_welcome(struct standin *r, int64_t n_params, uint32_t
     r->block = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, r->block_fd, 0);
     atomic_store(&shared(r)->begun, -1);
     atomic_store(&shared(r)->granted, -1);
-    atomic_store(&shared(r)->watched, -1);
-    atomic_store(&shared(r)->noted, -1);
-    r->params = (float *)(r->block + 512);
+    r->params = (float *)(r->block + 64);
     r->grads = (float *)(r->block + 1024);
     r->indices = (int64_t *)(r->block + 4096);
     for (int i = 0; i < m.welcome.n_buckets; i++) {

@@ -275,47 +275,6 @@ static void test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_on
     standin_end(&r);
 }
 
-static int has_steps_watched(void)
-{
-    const struct es_result good = {.samples = -1, .loss = 1};
-    struct es_run run;
-    struct es_slice a;
-
-    MUST(join(&run, 0) == 0);
-    for (int i = 0; i < 3; i++) {
-        MUST(es_next(&a) == 1 && es_begin(i) == 0 && es_gradients(&good) == ES_GO_STEP);
-    }
-    return es_leave();
-}
-
-/* The last step is granted, and not watched: it comes as a packet, behind two that do not. */
-static void test_a_step_that_the_rank_looks_for_is_left_in_the_block(void **state)
-{
-    struct standin r;
-
-    standin_run(&r, has_steps_watched);
-    r.bucket_floats = 8;
-    standin_welcome(&r, 8, WIRE_VERSION);
-    standin_get(&r, WIRE_READY, NULL);
-    atomic_store(&shared(&r)->granted, 2);
-    atomic_store(&shared(&r)->watched, 1);
-    standin_say(&r, WIRE_START, 0);
-    for (int64_t i = 0; i < 3; i++) {
-        standin_slice(&r, i, 3, 0);
-    }
-    standin_get(&r, WIRE_BEGIN, NULL);
-    assert_int_equal(standin_get(&r, WIRE_GRADIENTS, NULL).gradients.number, 2);
-    const struct wire_message note = shared(&r)->note;
-    assert_true(shared(&r)->noted == 1 && note.type == WIRE_GRADIENTS);
-    assert_int_equal(note.flags, WIRE_MADE | WIRE_WITH_BEGIN);
-    assert_true(note.gradients.number == 1 && note.gradients.samples == 3);
-    assert_true(note.gradients.loss == 1 && note.gradients.weight == 3);
-    assert_true(note.gradients.at > 0);
-    standin_get(&r, WIRE_LEAVE, NULL);
-    assert_int_equal(standin_exit(&r), 0);
-    standin_end(&r);
-}
-
 static int gives_up(void)
 {
     struct es_run run;
@@ -417,7 +376,6 @@ int main(void)
         cmocka_unit_test(test_a_step_of_one_bucket_is_one_packet_each_way),
         cmocka_unit_test(test_what_a_pass_waited_for_its_samples_goes_with_its_gradients),
         cmocka_unit_test(test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_one),
-        cmocka_unit_test(test_a_step_that_the_rank_looks_for_is_left_in_the_block),
         cmocka_unit_test(test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket),
         cmocka_unit_test(test_a_hold_saves_the_programs_state_and_changes_parameters),
     };

@@ -2,7 +2,6 @@
  * test is the program, at the other end of the socket. With real programs: tests/client. */
 #include "program_alone.h"
 
-#include "common/clock.h"
 #include "no_messages.h"
 
 /* ---- hearing --------------------------------------------------------------------------------- */
@@ -41,74 +40,6 @@ static void a_descriptor_that_comes_along_is_the_callers_or_closed(void **state)
     after = dup(0);
     close(after);
     assert_int_equal(after, before);
-    end();
-}
-
-static struct wire_shared in_block;
-
-static void leaves_a_note(int64_t number)
-{
-    in_block.note = (struct wire_message){
-        .type = WIRE_GRADIENTS, .flags = WIRE_MADE, .gradients.number = number};
-    atomic_store(&in_block.noted, number);
-}
-
-static void begin_with_notes(int64_t number)
-{
-    begin();
-    atomic_store(&in_block.noted, -1);
-    rank.p.block.shared = &in_block;
-    rank.p.child.pidfd = -1;
-    rank.p.link.note = kept_note;
-    rank.p.link.glance_ctx = &rank.g;
-    rank.g.noted = -1;
-    rank.g.number = number;
-}
-
-/* Also what follows it as a packet has come before the rank looks. */
-static void what_is_left_in_the_block_comes_before_the_packet_behind_it(void **state)
-{
-    struct wire_message m;
-    (void)state;
-    begin_with_notes(4);
-    leaves_a_note(4);
-    ends_epoch(0);
-    OK(talk_hear(&rank.g, &m, &err_));
-    assert_true(m.type == WIRE_GRADIENTS && m.gradients.number == 4 && rank.g.noted == 4);
-    OK(talk_hear(&rank.g, &m, &err_));
-    assert_int_equal(m.type, WIRE_EPOCH_END);
-    end();
-}
-
-static void a_note_of_another_step_is_not_taken_for_this_one(void **state)
-{
-    struct wire_message m;
-    (void)state;
-    begin_with_notes(5);
-    leaves_a_note(4);
-    begins(5, 0);
-    OK(talk_hear(&rank.g, &m, &err_));
-    assert_int_equal(m.type, WIRE_BEGIN);
-    end();
-}
-
-static void left_meanwhile(void *ctx)
-{
-    (void)ctx;
-    leaves_a_note(4);
-    rank.p.link.early = clock_now() + 0.01;
-}
-
-/* Nothing comes through the socket. */
-static void a_note_is_found_by_the_ranks_own_clock(void **state)
-{
-    struct wire_message m;
-    (void)state;
-    begin_with_notes(4);
-    rank.p.link.glance = left_meanwhile;
-    rank.p.link.early = clock_now() + 0.01;
-    OK(talk_hear(&rank.g, &m, &err_));
-    assert_true(m.type == WIRE_GRADIENTS && m.gradients.number == 4);
     end();
 }
 
@@ -469,9 +400,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_may_say_at_any_time_is_heard_aside),
         cmocka_unit_test(a_descriptor_that_comes_along_is_the_callers_or_closed),
-        cmocka_unit_test(what_is_left_in_the_block_comes_before_the_packet_behind_it),
-        cmocka_unit_test(a_note_of_another_step_is_not_taken_for_this_one),
-        cmocka_unit_test(a_note_is_found_by_the_ranks_own_clock),
         cmocka_unit_test(what_a_program_that_gives_up_says_is_the_error),
         cmocka_unit_test(a_step_is_made_once_the_program_says_what_follows_it),
         cmocka_unit_test(one_that_ends_without_a_word_is_an_error),

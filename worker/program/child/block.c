@@ -87,8 +87,6 @@ int block_init(struct block *b, const struct network *net, size_t bucket_bytes, 
     b->shared = (struct wire_shared *)(void *)(b->at + shared);
     atomic_init(&b->shared->begun, -1);
     atomic_init(&b->shared->granted, -1);
-    atomic_init(&b->shared->watched, -1);
-    atomic_init(&b->shared->noted, -1);
     b->params = (float *)(void *)(b->at + params);
     b->grads = (float *)(void *)(b->at + grads);
     b->stats = (float *)(void *)(b->at + stats);

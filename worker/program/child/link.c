@@ -321,7 +321,8 @@ static void drop_join(int socket)
     }
 }
 
-enum found { FOUND_NOTHING, FOUND_SOMETHING, FOUND_NOTE }; /* negative: an error */
+/* What a wait found; negative: an error. */
+enum found { FOUND_NOTHING, FOUND_SOMETHING };
 
 /* The listener has somebody. The first becomes the link; another one is refused. */
 static int meet(struct link *l, struct err *e)
@@ -354,19 +355,17 @@ static struct timespec next_look(const struct link *l)
 }
 
 /* Waits until the link (or, without one, the listener) has something, at most a second: enum found,
- * or negative. Whatever the wait ends by, a note that is there was left before it. */
-static int wait_once(struct link *l, struct wire_message *note, struct err *e)
+ * or negative. */
+static int wait_once(struct link *l, struct err *e)
 {
     const struct timespec most = next_look(l);
     struct pollfd fds[] = {{.fd = l->listener, .events = POLLIN},
                            {.fd = l->child->pidfd, .events = POLLIN},
                            {.fd = l->fd, .events = POLLIN}};
+    bool joined = l->fd >= 0;
     int n = ppoll(fds, 3, &most, NULL);
     if (n < 0 && errno != EINTR) {
         return err_errno(e, ERR_IO, "cannot wait for %s", l->who);
-    }
-    if (l->note && l->note(l->glance_ctx, note)) {
-        return FOUND_NOTE;
     }
     if (n > 0 && fds[0].revents) {
         int met = meet(l, e);
@@ -374,7 +373,7 @@ static int wait_once(struct link *l, struct wire_message *note, struct err *e)
             return met;
         }
     }
-    if (n > 0 && l->fd >= 0 && fds[2].revents) {
+    if (joined && n > 0 && fds[2].revents) {
         return FOUND_SOMETHING; /* also what a process that has ended said last */
     }
     if (n > 0 && fds[1].revents && child_ended(l->child)) {
@@ -391,17 +390,16 @@ static int wait_once(struct link *l, struct wire_message *note, struct err *e)
 int link_receive(struct link *l, struct wire_message *m, int *fd, struct err *e)
 {
     int rc = send_later(l, e);
-    *fd = -1;
-    if (rc < 0 || (l->note && l->note(l->glance_ctx, m))) {
+    if (rc < 0) {
         return rc;
     }
-    enum taken taken = l->note ? TAKEN_NOTHING : take_packet(l->fd, m, fd);
+    enum taken taken = take_packet(l->fd, m, fd);
     if (taken == TAKEN_NOTHING) {
         begin_wait(l);
     }
     while (taken == TAKEN_NOTHING) {
-        if ((rc = wait_once(l, m, e)) < 0 || rc == FOUND_NOTE) {
-            return rc < 0 ? rc : 0;
+        if ((rc = wait_once(l, e)) < 0) {
+            return rc;
         }
         taken = rc == FOUND_SOMETHING ? take_packet(l->fd, m, fd) : TAKEN_NOTHING;
     }
@@ -470,7 +468,7 @@ int link_accept(struct link *l, struct wire_message *join, char **description, s
     int rc = 0, fd = -1;
     begin_wait(l);
     while (l->fd < 0 && rc >= 0) {
-        rc = wait_once(l, NULL, e);
+        rc = wait_once(l, e);
         if (rc < 0 && child_ended(l->child) && l->child->status == 0) {
             err_prefix(e, "it never joined");
             err_hint(e, "does it call evenstep.prepare, or es_join?");

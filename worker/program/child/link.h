@@ -29,9 +29,6 @@ struct link {
     double early; /* clock_now() at which a wait that lasts so long calls `glance`, once; 0: none */
     void (*glance)(void *ctx);
     void *glance_ctx;
-    /* Takes what the program has left in the block in place of a packet: true, *m is that; it comes
-     * before any packet that follows. NULL: nothing is left there. Its ctx is glance_ctx. */
-    bool (*note)(void *ctx, struct wire_message *m);
     double until;     /* clock_now() by when it has to say what is waited for; 0: no limit */
     const char *task; /* what it does until then, for the sentence; NULL with no limit */
     bool gone;        /* set where the program cannot go on: it ended, hangs, or gave up */

@@ -38,7 +38,7 @@ int again_init(struct program_engine *g, struct err *e)
     g->source = strategy_find(spec->strategy.type)->server ? FROM_SERVER
                 : g->summed && spec->workers > 1           ? FROM_OTHERS
                                                            : FROM_KEPT;
-    g->answered = g->begun_last = g->kept_before = g->noted = -1;
+    g->answered = g->begun_last = g->kept_before = -1;
     return g->source == FROM_KEPT ? kept_make_room(g, e) : 0; /* else made when it is needed */
 }
 
@@ -152,7 +152,8 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
         return rc;
     }
     kept_put_back(g);
-    kept_reset(g);
+    atomic_store(&p->block.shared->begun, -1);
+    atomic_store(&p->block.shared->granted, -1);
     p->link.until = 0;
     g->here = 0;
     return 0;

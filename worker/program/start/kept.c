@@ -53,15 +53,6 @@ void kept_begun(struct program_engine *g)
     }
 }
 
-static void grant(struct program_engine *g, struct wire_shared *shared)
-{
-    if (g->p->link.note) {
-        atomic_store(&shared->watched, g->number);
-        g->p->link.early = g->began_pass + 1.5 * g->usual;
-    }
-    atomic_store(&shared->granted, g->grants ? g->number : -1);
-}
-
 void kept_glance(void *ctx)
 {
     static const double soon = 1e-4;
@@ -69,34 +60,11 @@ void kept_glance(void *ctx)
     struct wire_shared *shared = g->p->block.shared;
     double now = clock_now(), half = (g->began_pass + g->usual - now) / 2,
            later = (now - g->began_pass) / 4; /* it may begin late, and no step is to be missed */
-    bool granted = atomic_load(&shared->granted) == g->number;
-    if (!granted && atomic_load(&shared->begun) == g->number) {
+    if (atomic_load(&shared->begun) == g->number) {
         kept_begun(g);
-        grant(g, shared);
+        atomic_store(&shared->granted, g->grants ? g->number : -1);
     } else {
         double next = half > later ? half : later;
         g->p->link.early = now + (next > soon ? next : soon);
     }
-}
-
-bool kept_note(void *ctx, struct wire_message *m)
-{
-    struct program_engine *g = ctx;
-    struct wire_shared *shared = g->p->block.shared;
-    if (g->noted == g->number || atomic_load(&shared->noted) != g->number) {
-        return false;
-    }
-    *m = shared->note;
-    g->noted = g->number;
-    return true;
-}
-
-void kept_reset(struct program_engine *g)
-{
-    struct wire_shared *shared = g->p->block.shared;
-    atomic_store(&shared->begun, -1);
-    atomic_store(&shared->granted, -1);
-    atomic_store(&shared->watched, -1);
-    atomic_store(&shared->noted, -1);
-    g->noted = -1;
 }

@@ -79,31 +79,15 @@ static void watch(struct program_engine *g, double patience)
     l->task = "a step";
 }
 
-/* To wake a rank that sleeps costs a program some 20 microseconds, which a long step does not feel.
- * Of a long one the rank would in turn hear much too late. */
-static bool may_leave_notes(const struct program_engine *g)
-{
-    static const double shorter = 2e-3;
-    return g->grants && g->here >= 2 && g->usual < shorter;
-}
-
 /* Before BEGIN the program may do what it likes between two steps, and BEGIN may come late. */
 static void begin_watch(struct program_engine *g)
 {
     struct link *l = &g->p->link;
-    bool noted = g->noted >= 0 && g->noted == g->number - 1;
-    g->began_pass = noted ? g->noted_at : clock_now();
+    g->began_pass = clock_now();
     watch(g, g->begun ? 1 : 10);
     l->early = g->source == FROM_KEPT && g->here > 0 ? g->began_pass + g->usual / 2 : 0;
     l->glance = kept_glance;
     l->glance_ctx = g;
-    l->note = may_leave_notes(g) ? kept_note : NULL;
-}
-
-static void end_wait(struct link *l)
-{
-    l->until = l->early = 0;
-    l->note = NULL;
 }
 
 /* A pass is timed from where the rank begins to wait. Where the rank comes late, what is left is no
@@ -116,14 +100,11 @@ double pass_usual(double usual, double took, bool made)
     return made ? usual : fmax(took, usual / 2);
 }
 
-static void end_watch(struct program_engine *g, const struct wire_message *m)
+static void end_watch(struct program_engine *g, bool made)
 {
-    double now = clock_now(), at = m->gradients.at;
-    bool noted = g->noted == g->number;
-    g->noted_at = noted && at > g->began_pass && at < now ? at : now;
-    double took = g->noted_at - g->began_pass;
-    end_wait(&g->p->link);
-    g->usual = g->here < 2 ? took : pass_usual(g->usual, took, (m->flags & WIRE_MADE) && !noted);
+    double took = clock_now() - g->began_pass;
+    g->p->link.until = g->p->link.early = 0;
+    g->usual = g->here < 2 ? took : pass_usual(g->usual, took, made);
     g->longest = took > g->longest && g->here > 0 ? took : g->longest;
     g->here++;
 }
@@ -319,7 +300,7 @@ static int follow(struct program_engine *g, struct pass *pass, struct wire_messa
 static void leave(struct program_engine *g, struct pass *pass, struct work *w,
                   struct dev_result *out)
 {
-    end_wait(&g->p->link);
+    g->p->link.until = g->p->link.early = 0;
     *out = (struct dev_result){
         .loss = NAN, .correct = -1, .finite = true, .leaves = true, .early = g->early};
     if (g->early && g->summed) {
@@ -422,7 +403,7 @@ int pass_compute(struct program_engine *g, struct work *w, struct dev_result *ou
         leave(g, &pass, w, out);
         return 0;
     }
-    end_watch(g, &m);
+    end_watch(g, m.flags & WIRE_MADE);
     marks_take(g);
     take_result(g, &m, w, out);
     if ((rc = check_finite(g, w, out, e)) < 0 || (rc = settle_gradients(g, &pass, &m, w, e)) < 0) {
