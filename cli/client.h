@@ -84,7 +84,8 @@ json_t *client_stream(struct client *c, const char *path, const char *type,
                       struct client_body *body, struct err *e);
 /* Appends what stands at `path` to an open file. */
 int client_download(struct client *c, const char *path, FILE *file, struct err *e);
-/* The same for a stream without an end: bytes are written as they arrive. */
+/* The same for a stream without an end: bytes are written as they arrive. Ends the program once
+ * nobody reads its stdout any more. */
 int client_listen(struct client *c, const char *path, FILE *file, struct err *e);
 /* The text at `path` from byte `from` on, "" if it is no longer than that: *n bytes and a NUL; the
  * caller frees. NULL after an error. */

@@ -10,11 +10,12 @@ from .steps import Steps
 
 
 class Together(keras.Model):
-    """Several networks as one model, for its weights alone."""
+    """Several networks as one model, for its weights alone, which they have."""
 
     def __init__(self, networks):
         super().__init__()
         self.networks = networks
+        self.built = True
 
 
 def norms_of(model):

@@ -67,7 +67,7 @@ class _Data:
                     validation_data=None, batch_size=None, shuffle=False)
         self.given = given
         self.rows = Rows(told, as_they_are=pipeline.arrays(told))
-        if not (isinstance(model, Together) or model.built):
+        if not model.built:
             model(tree.map_structure(lambda a: a[:1], self.rows.few()[0]))
         self.run, self.steps = join(
             model, optimizers, list(model.trainable_variables), self.rows, told, sums=False
