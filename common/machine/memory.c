@@ -38,12 +38,14 @@ struct memory memory_read_in(const char *proc, const char *groups)
     double found[2];
     snprintf(path, sizeof(path), "%s/meminfo", proc);
     proc_numbers(path, words, 2, found);
-    double limit = 1024 * found[0], room = 1024 * found[1];
+    double machine = 1024 * found[0], limit = machine, room = 1024 * found[1];
     for (bool is = group_own(&g, proc, groups, "memory"); is; is = group_up(&g)) {
         const struct version *v = g.second ? &two : &one;
         double most = group_figure(&g, v->limit);
-        limit = fmin(limit, most);
-        room = fmin(room, most - group_figure(&g, v->used) + pages_of_files(&g, v));
+        if (isnan(machine) || most < machine) { /* others cannot fill up before the machine does */
+            limit = fmin(limit, most);
+            room = fmin(room, most - group_figure(&g, v->used) + pages_of_files(&g, v));
+        }
     }
     return (struct memory){(int64_t)fmax(0, limit), (int64_t)fmax(0, room)};
 }

@@ -19,6 +19,7 @@
 enum { ROWS_AT_ONCE = 512 };
 static const int64_t turn_ns = 160000000;
 static const double beat_seconds = 0.4;
+static const double quota_seconds = 1;
 static const double CPU_STEPS = 16; /* of before that count beside those of now */
 static const double WORKING = 0.01; /* share of a core: a thread below it waits */
 
@@ -39,7 +40,18 @@ static double work_age(struct pulse *p)
     return now - p->worked_at;
 }
 
-/* What the quota makes of the CPU time of steps. A quota may change at any time. */
+/* A quota may change at any time; to read it costs as much as the rest of a heartbeat. */
+static double read_quota(struct pulse *p)
+{
+    double now = clock_now();
+    if (now >= p->quota_next) {
+        p->quota_read = host_quota();
+        p->quota_next = now + quota_seconds;
+    }
+    return p->quota_read;
+}
+
+/* What the quota makes of the CPU time of steps. */
 static void add_quota(struct pulse *p, struct beat *b, double quota)
 {
     struct cpu_used *c = &p->cpu;
@@ -59,7 +71,7 @@ static void add_quota(struct pulse *p, struct beat *b, double quota)
 static json_t *make_beat(struct pulse *p)
 {
     struct beat b = {.from = p->from};
-    double quota = host_quota();
+    double quota = read_quota(p);
     b.comm_age = p->comm_age ? p->comm_age(p->comm_ctx) : 0;
     snprintf(b.node, sizeof(b.node), "%s", p->node);
     pthread_mutex_lock(&p->lock);
