@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "tests/mpi/mpi_test.h"
+#include "worker/exchange/lockstep/survival/absence.h"
 
 static struct comm comm;
 static atomic_int lost_since; /* how many were declared */
@@ -107,6 +108,51 @@ static void messages_that_nobody_answers_end(void)
     free(body);
 }
 
+static double lost_at; /* comm_now() */
+
+static bool the_giver_is_lost(void *ctx)
+{
+    (void)ctx;
+    return comm_now(&comm) >= lost_at;
+}
+
+/* The program of rank 1 has ended, the others' have not. */
+static int own_state_of(void *ctx, struct own_state *out, struct err *e)
+{
+    (void)ctx;
+    *out = (struct own_state){0};
+    return comm.rank == 1 ? OWN_STATE_AWAY : own_state_alloc(out, 1000, e);
+}
+
+/* Rank 0 is to give its state, and is silent: who waits for it ends once it is declared lost, long
+ * before the deadline. Rank 1 exchanges nothing afterwards. */
+static void a_state_that_nobody_gives_is_given_up(void)
+{
+    enum { N = 1000 };
+    float params[N] = {0};
+    struct dev_replica replica = {.host = {[DEV_PARAMS] = params}};
+    struct rank_env env = {
+        .comm = &comm, .replica = &replica, .n_params = N, .own_state = own_state_of};
+    struct lockstep l = {.env = &env};
+    struct own_state own = {0};
+    struct err e = {0};
+    int rc = 0, wanted = comm.rank == 1 ? -ERR_PEER : 0;
+    allreduce_init(&l.sums, &comm, COMM_ALL, SPEC_WORKERS);
+    comm.changed = the_giver_is_lost;
+    comm.deadline = 20;
+    double began = comm_now(&comm);
+    lost_at = began + 2; /* the sum before it has ended by then */
+    if (comm.rank == 0) {
+        rc = lockstep_sum(&l, l.away, (size_t)comm.workers, &e);
+    } else if (comm.rank < comm.workers) {
+        rc = absence_provide(&l, &own, &e);
+    }
+    check_all(rc == wanted && comm_now(&comm) < began + 10,
+              "a state that nobody gives is given up once the giver is lost");
+    own_state_release(&own);
+    allreduce_release(&l.sums);
+}
+
 /* A new comm would use the tags of the one before, whose messages to the lost rank still lie there.
  */
 static void begin(uint32_t first_serial)
@@ -131,6 +177,7 @@ int main(int argc, char **argv)
     }
     begin(0);
     messages_that_nobody_answers_end();
+    a_state_that_nobody_gives_is_given_up();
     comm_release(&comm);
     return test_end();
 }

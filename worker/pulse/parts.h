@@ -32,7 +32,7 @@ struct pulse {
     void *comm_ctx;
     const volatile sig_atomic_t *stop_signal;
     int64_t strays; /* control documents of other attempts, or damaged; the thread's */
-    double quota_read, quota_next; /* the CPU quota, and clock_now() of the next look; the thread's */
+    double quota_read, quota_next; /* a CPU quota; clock_now() of the next look; the thread's */
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;

@@ -157,16 +157,29 @@ int absence_end(void *ctx, float *words, struct err *e)
     return rc;
 }
 
-int absence_failed(const struct absence *a, int rc, struct err *e)
+/* Its messages lay on our stack. */
+static int give_up(struct comm *c, struct err *e)
 {
-    if (!a->under_way || rc != -ERR_CANCELLED) {
-        return rc;
-    }
-    comm_abandon(a->l->env->comm); /* its messages lay on our stack */
+    comm_abandon(c);
     return err_set(e, ERR_PEER, "a worker was lost while the program of another one came back");
 }
 
+int absence_failed(const struct absence *a, int rc, struct err *e)
+{
+    return a->under_way && rc == -ERR_CANCELLED ? give_up(a->l->env->comm, e) : rc;
+}
+
 /* ---- between two steps ----------------------------------------------------------------------- */
+
+/* The giver, or the absent rank, may be lost meanwhile: nothing else would end the wait. */
+static int hand_over(struct lockstep *l, int giver, struct own_state *own, struct err *e)
+{
+    struct comm *c = l->env->comm;
+    c->watches = true;
+    int rc = c->rank == giver ? send_to_absent(l, own, e) : receive(l, giver, own, e);
+    c->watches = false;
+    return rc == -ERR_CANCELLED ? give_up(c, e) : rc;
+}
 
 int absence_provide(struct lockstep *l, struct own_state *own, struct err *e)
 {
@@ -189,9 +202,8 @@ int absence_provide(struct lockstep *l, struct own_state *own, struct err *e)
     if (giver < 0) {
         return env->take(env->ctx, NULL, e);
     }
-    if (rank == giver) {
-        rc = send_to_absent(l, own, e);
-    } else if (mine && (rc = receive(l, giver, own, e)) >= 0) {
+    rc = rank == giver || mine ? hand_over(l, giver, own, e) : 0;
+    if (rc >= 0 && mine) {
         rc = env->take(env->ctx, own, e);
     }
     if (rc < 0) {

@@ -40,7 +40,8 @@ int absence_end(void *ctx, float *words, struct err *e);
 /* Between two steps, where lockstep_has_copies(): *own becomes this rank's own state; where its
  * program has ended since the step, parameters, statistics and *own are another rank's, and its
  * next process goes on from them (rank_env.take). All ranks call it; the caller releases *own.
- * ERR_CANCELLED: as lockstep_sum(). ERR_PROGRAM: the programs of all ranks have ended. */
+ * ERR_CANCELLED: as lockstep_sum(). ERR_PEER: a worker was lost while one gave its state to
+ * another; nothing can be exchanged any more. ERR_PROGRAM: the programs of all ranks have ended. */
 int absence_provide(struct lockstep *l, struct own_state *own, struct err *e);
 /* After sums that ended with `rc`: they cannot be made again if a worker was lost while another one
  * was joining. Else rc. */
