@@ -50,6 +50,7 @@ PROGRAMS = {
     "numpy_mlp": (32, 2e-5),
     "padded": (96, 2e-5),
     "pruned": (32, 2e-5),
+    "pictures": (32, 2e-5),
     "pseudo_labels": (32, 2e-5),
     "sam": (32, 2e-5),
     "seq2seq": (32, 5e-5),

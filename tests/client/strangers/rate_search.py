@@ -26,15 +26,15 @@ def train_on(inputs, targets):
     return loss.item()
 
 
-kept = copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict())
+before = copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict())
 losses = []
 for i, batch in enumerate(loader):
     optimizer.param_groups[0]["lr"] = 1e-4 * 10**i
     losses.append(train_on(*batch))
     if i == 3:
         break
-model.load_state_dict(kept[0])
-optimizer.load_state_dict(kept[1])
+model.load_state_dict(before[0])
+optimizer.load_state_dict(before[1])
 for epoch in range(3):
     for batch in loader:
         train_on(*batch)

@@ -14,26 +14,58 @@ def tensor_of(batch):
     return next((t for t in map(tensor_of, parts) if t is not None), None)
 
 
-def _shapes(batch):
-    """Of all tensors in a batch that have samples."""
+def _parts(batch):
+    """Of a container; None: it is none."""
+    if isinstance(batch, dict):
+        return list(batch.values())
+    return batch if isinstance(batch, (list, tuple)) else None
+
+
+def _walk(batch):
+    """The tensors that have samples and the containers of a batch, itself included."""
     if isinstance(batch, torch.Tensor):
-        return [tuple(batch.shape)] if batch.dim() else []
-    parts = batch.values() if isinstance(batch, dict) else batch
-    parts = parts if isinstance(batch, (dict, list, tuple)) else ()
-    return [shape for part in parts for shape in _shapes(part)]
+        return [batch] if batch.dim() else []
+    parts = _parts(batch)
+    return [] if parts is None else [batch, *(found for part in parts for found in _walk(part))]
+
+
+def _rows_of(part):
+    """What a part of a batch may have rows: a tensor its first dimension; a list one for each of
+    its values, or as many as all of them have, as two views of the samples do."""
+    if isinstance(part, torch.Tensor):
+        return {part.shape[0]} if part.dim() else None
+    parts = _parts(part)
+    if parts is None:
+        return None
+    known = [rows for rows in map(_rows_of, parts) if rows is not None]
+    within = set.intersection(*known) if known else set()
+    return within if isinstance(part, dict) else within | {len(parts)}
+
+
+def _is_laid_out(batch, samples):
+    """All of them are there, by time or in one row, or a value of a list for each."""
+    found = _walk(batch)
+    tensors = [part for part in found if isinstance(part, torch.Tensor)]
+    lists = [part for part in found if isinstance(part, (list, tuple))]
+    return (
+        any(samples in t.shape for t in tensors)
+        or any(samples == len(values) for values in lists)
+        or all(prod(t.shape) % samples == 0 for t in tensors)
+    )
 
 
 def fewer_rows(batch, samples):
-    """A collate_fn may leave samples out: how many the batch of so many has, if all its tensors
-    agree on fewer; else None. It may lay them out as it likes, by time or in one row."""
+    """A collate_fn may leave samples out: how many the batch of so many has, if all its parts
+    agree on fewer; else None. It may lay them out as it likes."""
     first = tensor_of(batch)
     if first is None or samples in first.shape[:1]:  # in every step
         return None
-    shapes = _shapes(batch)
-    rows = {shape[0] for shape in shapes}
-    laid_out = any(samples in shape for shape in shapes)
-    laid_out = laid_out or all(prod(shape) % samples == 0 for shape in shapes)
-    return None if laid_out or len(rows) != 1 or not 0 < max(rows) < samples else rows.pop()
+    if _is_laid_out(batch, samples):
+        return None
+    parts = [batch] if isinstance(batch, torch.Tensor) else _parts(batch)
+    known = [rows for rows in map(_rows_of, parts) if rows is not None]
+    rows = set.intersection(*known) if known else set()
+    return rows.pop() if len(rows) == 1 and 0 < max(rows) < samples else None
 
 
 def tell_hooks(run, slots):
