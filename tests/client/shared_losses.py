@@ -88,6 +88,60 @@ def sentences(s):
             for i in range(s.start, s.stop)]
 
 
+def boxes(s, loss=F.cross_entropy, of=tokens):
+    """A loop over pictures, each with boxes of its own number."""
+    return [loss(line(rows[i, :n]), of[i, :n], reduction="sum") / max(1, int(n))
+            for i, n in enumerate(lengths[s], s.start)]
+
+
+def detected(s):
+    places = torch.sin(rows[..., :3])
+    return {"classes": sum(boxes(s)) / len(x[s]),
+            "places": sum(boxes(s, F.l1_loss, places)) / max(1, len(x[s]))}
+
+
+def two_views(s):
+    """SimCLR: each view against all others."""
+    views = F.normalize(torch.cat([embed(x[s]), embed(x[s] + 0.1)]), dim=1)
+    n, same = len(x[s]), torch.eye(len(views), dtype=torch.bool)
+    others = (views @ views.T / 0.5)[~same].view(len(views), -1)
+    return F.cross_entropy(others, torch.cat([torch.arange(n) + n - 1, torch.arange(n)]))
+
+
+def both_ways(s):
+    """CLIP, with a factor that is learned."""
+    a, b = F.normalize(line(x[s]), dim=-1), F.normalize(line(x[s] * 2 + y[s] @ line.weight), dim=-1)
+    logits, which = line.bias[0].exp() * a @ b.t(), torch.arange(len(a))
+    return (F.cross_entropy(logits, which) + F.cross_entropy(logits.t(), which)) / 2
+
+
+def of_one_class(s):
+    """Supervised contrastive: a mean over the pairs of a class, of each sample."""
+    sims = unit(s) @ unit(s).T / 0.5
+    pairs = (labels[s][:, None] == labels[s][None]).float() - torch.eye(len(sims))
+    log_share = sims - torch.log(torch.exp(sims).sum(1, keepdim=True))
+    return -((pairs * log_share).sum(1) / pairs.sum(1).clamp(min=1)).mean()
+
+
+def whitened(s):
+    """Barlow twins: columns of two views, each less its mean."""
+    a, b = (F.batch_norm(embed(v), None, None, training=True) for v in (x[s], x[s] ** 2))
+    return (a.T @ b / len(a) - torch.eye(4)).pow(2).sum()
+
+
+def textures(s):
+    """A Gram matrix of each picture against that of a style."""
+    f = conv(image[s]).flatten(2)
+    style = torch.ones(WHOLE, 2, 2)
+    return 10 * F.mse_loss(f.bmm(f.transpose(1, 2)) / 16, style[:len(f)]) + f.pow(2).mean()
+
+
+def distilled(s):
+    soft = (y[s] / 2).softmax(1)
+    kl = F.kl_div((line(x[s]) / 2).log_softmax(1), soft, reduction="batchmean")
+    return 0.25 * kl * 4 + 0.75 * F.cross_entropy(line(x[s]), labels[s])
+
+
 def of_steps(s):
     """A loop over steps of time."""
     return [F.cross_entropy(line(rows[s][:, t]), tokens[s][:, t]) for t in range(7)]
@@ -125,6 +179,12 @@ LOSSES = {
     "loop of sentences / len": lambda s: sum(sentences(s), torch.zeros(1)) / len(x[s]),
     "stack of a loop, mean": lambda s: torch.stack(sentences(s)).mean(),
     "stack of a loop, sum / len": lambda s: torch.stack(of_each(s)).sum() / len(x[s]),
+    "loop of boxes / len": lambda s: sum(boxes(s)) / len(x[s]),
+    "two loops of boxes": lambda s: sum(detected(s).values()),
+    "two loops of boxes, halved": lambda s: sum(detected(s).values()) / 2,
+    "mean over all boxes": lambda s: F.cross_entropy(line(rows[s])[real[s]], tokens[s][real[s]]),
+    "textures": textures,
+    "distilled": distilled,
     "loop of time steps": lambda s: sum(of_steps(s)) / 7,
     "loop of time steps, added": lambda s: torch.stack(of_steps(s)).sum(),
     # a mean over what each share counts for itself: it weighs that
@@ -144,6 +204,7 @@ LOSSES = {
     "weights that add up to 1": lambda s: (entropies(s) * (weights[s] / weights[s].sum())).sum(),
     "loop": lambda s: sum(of_each(s)),
     "loop of picked rows": lambda s: sum(picked(s), torch.zeros(1)),
+    "loop of boxes": lambda s: sum(boxes(s)),
     "loop / batch size": lambda s: sum(of_each(s)) / WHOLE,
     "stack of a loop, sum": lambda s: torch.stack(sentences(s)).sum(),
     # neither
@@ -157,6 +218,10 @@ LOSSES = {
     "hardest": lambda s: entropies(s).topk(4)[0].mean(),
     "sorted": lambda s: entropies(s).sort(descending=True)[0][:4].mean(),
     "similarities": similar,
+    "two views": two_views,
+    "both ways": both_ways,
+    "of one class": of_one_class,
+    "whitened": whitened,
     "centered": centered,
     "cross-correlation": crossed,
     "farthest of the batch": far,

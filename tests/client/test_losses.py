@@ -72,13 +72,14 @@ VERDICTS = {
     "sum": SUM, "half a sum": SUM, "sum / 2": SUM, "sum(0).mean": SUM,
     "sum / batch size": "DIVIDED_BY_ALL", "sum times 1 / batch size": "DIVIDED_BY_ALL",
     "weights that add up to 1": "NORMALIZED",
-    "loop": SUM, "loop of picked rows": SUM, "stack of a loop, sum": SUM,
+    "loop": SUM, "loop of boxes": SUM, "loop of picked rows": SUM, "stack of a loop, sum": SUM,
     "loop / batch size": "DIVIDED_BY_ALL",
     "sum, scaled up": "SCALED", "mean and a scaled sum": "SCALED", "sum / 100": "SCALED",
     "product of means": "CURVED", "root": "CURVED", "quotient": "RATIO",
     "cosine of the batch": "RATIO",
 }
-COMPARED = {"hardest", "sorted", "similarities", "centered", "cross-correlation",
+COMPARED = {"hardest", "sorted", "similarities", "two views", "both ways", "of one class",
+            "whitened", "centered", "cross-correlation",
             "farthest of the batch", "deviation within", "roots of columns",
             "softmax over the batch"}
 

@@ -22,6 +22,7 @@ PROGRAMS = {
     "adapters": (32, 2e-5),
     "amp": (96, 5e-3),
     "averaged": (96, 2e-5),
+    "boxes": (32, 2e-5),
     "by_hand": (96, 2e-6),
     "chosen_mean": (32, 2e-5),
     "class_weights": (32, 2e-5),

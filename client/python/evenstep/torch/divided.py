@@ -20,8 +20,9 @@ import torch
 
 from ..run import Error
 from .compared import compares
-from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, inputs_of, kind_of, of_parameters, shape_out
-from .looped import loop_over_samples
+from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
+from .graph import of_parameters, shape_out
+from .looped import have_own_divisors, loop_over_samples
 
 _DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
 _MEANS = {
@@ -165,12 +166,6 @@ def _is_sum_over_samples(node, samples):
     )
 
 
-def _constant(node):
-    """What a product multiplies by, or a quotient divides by, that is no part of the graph."""
-    other = node._saved_other
-    return node._saved_self if other is None and kind_of(node) == "MulBackward" else other
-
-
 def _is_one_number(value):
     return not isinstance(value, torch.Tensor) or value.numel() == 1
 
@@ -193,7 +188,7 @@ def _reciprocal(products):
     """What a sum was divided by, if these multiply it; None: not known without waiting."""
     factor = 1.0
     for node in products:
-        value = _constant(node)
+        value = constant_of(node)
         waits = isinstance(value, torch.Tensor) and not value.is_cpu
         if value is None or waits or len(inputs_of(node)) == 2:  # a factor that is learned
             return None
@@ -253,16 +248,18 @@ class _Found:
 
     def _behind(self, node, kind, divisor, products, curved):
         inputs = inputs_of(node)
-        one = loop_over_samples(node, self.samples)
-        if one is not None:
-            divisor, products, _ = self._scaled_within([one], divisor, products)
+        losses = loop_over_samples(node, self.samples)
+        if losses:
+            by_all = divisor is not None and float(divisor) == self.samples
+            if not by_all and not have_own_divisors(losses):
+                divisor, products, _ = self._scaled_within(losses[:1], divisor, products)
             self._divide(divisor, products)
             return ()
         if kind == "DivBackward" and len(inputs) == 2:
             self.ratio = self.ratio or not any(map(of_parameters, inputs))
             return ()
         if kind == "DivBackward":
-            by = _constant(node)
+            by = constant_of(node)
             divisor = by if by is not None and _is_one_number(by) else divisor
         elif kind == "MulBackward":  # by a factor of the program's own, or a scaler's
             products = (*products, node)
@@ -306,7 +303,7 @@ class _Found:
         if behind and _is_mean_over_samples(behind[0], self.samples):
             self.totals.append(None)
             return
-        if behind and loop_over_samples(behind[0], self.samples) is not None:
+        if behind and loop_over_samples(behind[0], self.samples):
             self._divide(divisor, products)
             return
         if not _is_over_samples(node, self.samples):
@@ -343,7 +340,7 @@ class _Found:
             if len(behind) != 1 or kind_of(behind[0]) not in ("MulBackward", "DivBackward"):
                 break
             node = behind[0]
-            by, behind = _constant(node), inputs_of(node)
+            by, behind = constant_of(node), inputs_of(node)
             if by is None or len(behind) != 1:
                 break
             if not _is_one_number(by):

@@ -15,6 +15,7 @@ _OF_PARAMETERS |= {"SigmoidBackward", "TanhBackward", "SoftmaxBackward", "Recipr
 _OF_PARAMETERS |= {"TransposeBackward", "CloneBackward", "LinalgVectorNormBackward"}
 _OF_PARAMETERS |= {"SplitBackward", "SplitWithSizesBackward", "SliceBackward", "UnbindBackward"}
 _PRODUCTS = {"MmBackward", "BmmBackward"}
+_PAIRS = {"AddBackward", "SubBackward", "MulBackward", "DivBackward"}
 DEPTH_MOST = 8
 
 _kinds = {}  # by a node's class
@@ -36,6 +37,12 @@ def inputs_of(node):
     return [next_ for next_, _ in node.next_functions if next_ is not None]
 
 
+def constant_of(node):
+    """What a product multiplies by, or a quotient divides by, that is no part of the graph."""
+    other = node._saved_other
+    return node._saved_self if other is None and kind_of(node) == "MulBackward" else other
+
+
 def of_parameters(node, depth=DEPTH_MOST):
     """A penalty, or a factor that is learned: no samples are in it."""
     if type(node).__name__ == "AccumulateGrad":
@@ -43,6 +50,8 @@ def of_parameters(node, depth=DEPTH_MOST):
     inputs, kind = inputs_of(node), kind_of(node)
     if not inputs or not depth:
         return False
-    if kind in _PRODUCTS:
-        return len(inputs) == 2 and all(of_parameters(n, depth - 1) for n in inputs)
+    if kind in _PRODUCTS and len(inputs) < 2:
+        return False
+    if kind in _PRODUCTS or kind in _PAIRS:
+        return all(of_parameters(n, depth - 1) for n in inputs)
     return kind in _OF_PARAMETERS and of_parameters(inputs[0], depth - 1)

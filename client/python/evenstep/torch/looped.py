@@ -4,8 +4,9 @@ for x, y in zip(batch, labels): loss = loss + loss_fn(model(x), y), or a stack o
 is a mean over its own sample's values, so the whole is a sum over the samples of the batch.
 """
 
-from .graph import DEPTH_MOST, inputs_of, kind_of, of_parameters, shape_out
+from .graph import DEPTH_MOST, constant_of, inputs_of, kind_of, of_parameters, shape_out
 
+_LOOKS_MOST = 16
 _PICKS = {"SelectBackward", "UnbindBackward"}
 
 
@@ -41,17 +42,24 @@ def _is_of_one(node, samples):
 
 
 def loop_over_samples(node, samples):
-    """One of the losses that a loop over the samples of a batch added up, or None."""
+    """The losses that a loop over the samples of a batch added up; none: it is no such loss."""
     if samples < 2 or kind_of(node) not in ("AddBackward", "StackBackward"):
-        return None
+        return []
     terms = _terms(node)
     if len(terms) < samples or not all(map(_is_number, terms)):
-        return None
+        return []
     terms = [t for t in terms if not of_parameters(t)]
     if len(terms) < samples:
-        return None
+        return []
     parts = len(_terms(terms[0]))  # of each loss, and those of the first are terms of the whole
     if len(terms) not in (samples, samples + parts - 1):
-        return None
+        return []
     of_one = [t for t in terms if _is_of_one(t, samples)]
-    return of_one[0] if 2 * len(of_one) > samples else None  # some have as many rows by chance
+    return of_one if 2 * len(of_one) > samples else []  # some have as many rows by chance
+
+
+def have_own_divisors(losses):
+    """Whether each is divided by a number of its own sample's, as by the boxes of a picture: then
+    it is that sample's mean."""
+    by = [constant_of(loss) for loss in losses if kind_of(loss) == "DivBackward"]
+    return len({None if value is None else float(value) for value in by[:_LOOKS_MOST]}) > 1
