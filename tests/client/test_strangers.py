@@ -50,8 +50,8 @@ PROGRAMS = {
     "mnist_argparse": (192, 2e-6),
     "numpy_mlp": (32, 2e-5),
     "padded": (96, 2e-5),
-    "pruned": (32, 2e-5),
     "pictures": (32, 2e-5),
+    "pruned": (32, 2e-5),
     "pseudo_labels": (32, 2e-5),
     "sam": (32, 2e-5),
     "seq2seq": (32, 5e-5),
@@ -60,6 +60,7 @@ PROGRAMS = {
     "steps_next": (16, 2e-5),
     "steps_not_epochs": (32, 2e-5),
     "tbptt": (32, 2e-5),
+    "text_bags": (32, 2e-5),
     "tied_lm": (32, 2e-5),
     "trainer": (96, 2e-5),
     "transfer": (96, 2e-5),
@@ -132,6 +133,15 @@ def test_a_server_trains_it(torch_programs, tmp_path, name):
     rows = [dict(zip(COLUMNS, row.split(","))) for row in rows_of(done)]
     # at least; of the epoch in which the first of them leaves, others may have begun a step
     assert sum(int(r["batch"]) for r in rows) >= 3 * SAMPLES.get(name, 96)
+
+
+def test_clipping_that_a_server_does_not_do_is_told(torch_programs, tmp_path):
+    sizes, strategy = [20, 12], {"type": "dbs-sgd"}
+    done, _ = on_ranks(torch_programs, "text_bags", tmp_path / "clips", sizes, strategy)
+    told = "a change of the gradients behind backward() (clipping) has no effect"
+    assert done.stderr.count(told) == 2
+    done, _ = on_ranks(torch_programs, "pictures", tmp_path / "leaves", sizes, strategy)
+    assert told not in done.stderr
 
 
 def test_a_file_that_every_node_saves_is_told(torch_programs, tmp_path):

@@ -12,6 +12,8 @@ import torch.optim.optimizer as optim
 from ..run import SKIP, STEP, VOID, Error
 from .blocks import may_train
 
+LOOKS_MOST = 8  # steps in which a server's program is looked at for changes of gradients
+
 
 def _moves_momentum(scheduler):
     """OneCycleLR and CyclicLR do, unless told not to; it may be one of several."""
@@ -60,6 +62,37 @@ def differs(optimizers, rule):
         if g.get("weight_decay", 0.0) not in (0, decay):
             return "a decay of %g in place of %g" % (g["weight_decay"], decay)
     return None
+
+
+class Served:
+    """A server makes the steps of plain SGD by `rule`, which it was told. What else the program
+    asks for has no effect, and the program is told so, once for each kind."""
+
+    def __init__(self, run, rule):
+        self.run, self.rule = run, rule
+        self._told = set()
+        self._found = ()  # (parameter, gradient, its version) as a pass has left them
+
+    def made_step(self, optimizers, slots, piece):
+        """A schedule or a new group may ask of the server what it does not do, and so may what
+        stands between the pass and the step."""
+        if "rule" not in self._told and (what := differs(optimizers, self.rule)):
+            self._say("rule", what)
+        if "gradients" not in self._told and piece.number < LOOKS_MOST:
+            found = [(slot.tensor, slot.tensor.grad) for slot in slots]
+            self._found = [(p, grad, grad._version) for p, grad in found if grad is not None]
+
+    def before_step(self):
+        found, self._found = self._found, ()
+        if any(p.grad is not grad or grad._version != version for p, grad, version in found):
+            self._say("gradients", "a change of the gradients behind backward() (clipping)")
+
+    def _say(self, kind, what):
+        self._told.add(kind)
+        self.run.say(
+            "under this strategy the server makes the steps of SGD, by one rate and by what "
+            "prepare() found: %s has no effect" % what
+        )
 
 
 def _why_not_summed(passes):
@@ -148,6 +181,7 @@ class _Watch:
                 "optimizer.step() on gradients that were not summed over the ranks: "
                 + _why_not_summed(passes)
             )
+        passes.server.before_step()
         self.leave_out(optimizer)
         passes.place.optimizer_steps()
         if closure is None:

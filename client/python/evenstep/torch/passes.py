@@ -39,7 +39,7 @@ from .blocks import has_batch_norm
 from .buffers import Buffers
 from .divided import Divisor
 from .idle import Idle
-from .optimizer import describe, differs
+from .optimizer import Served, describe
 from .streams import on_gpu, streams_of
 
 SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
@@ -60,8 +60,7 @@ class Passes:
         self._idle = Idle()
         self.answer = STEP
         self.served = False  # a server makes the steps, by the rule of the first optimizer
-        self._rule = describe(optimizers)
-        self._told = False  # that the optimizer is not the rule any more
+        self.server = Served(run, describe(optimizers))
         self._divisor = Divisor(run)
         self.buffers = Buffers(run, blocks.models, [slot.tensor for slot in blocks.statistics])
         self.by_samples = self.sums or run.workers == 1  # nobody asks what a loss was divided by
@@ -93,14 +92,14 @@ class Passes:
         another it needs no more than its rate, which comes with each step."""
         rule = describe(optimizers)
         alike = all(
-            rule.get(key) == self._rule.get(key)
+            rule.get(key) == self.server.rule.get(key)
             for key in ("server", "momentum", "nesterov", "weight_decay")
         )
         if self.served and not alike:
             raise Error(
                 "under this strategy the server makes the steps by the rule of the first "
                 "optimizer, %s: take the same but for its rate in the second phase, or the "
-                "strategy sync" % self._rule["name"]
+                "strategy sync" % self.server.rule["name"]
             )
         self.optimizers = optimizers
         self.hook()
@@ -374,21 +373,11 @@ class Passes:
             )
         elif self.answer == SKIP:
             self.blocks.refresh()
-            self._compare_rule()
+            self.server.made_step(self.optimizers, self.blocks.slots, self.slice)
         else:
             if self.sums:
                 self._give_back()  # a sum over this rank's samples, made that of a whole step
             self.blocks.remember()
-
-    def _compare_rule(self):
-        """A schedule or a new group may ask of the server what it does not do."""
-        what = None if self._told else differs(self.optimizers, self._rule)
-        if what:
-            self._told = True
-            self.run.say(
-                "under this strategy the server makes the steps of SGD, by one rate and by what "
-                "prepare() found: %s has no effect" % what
-            )
 
     def abandon(self):
         """An exception ended the pass: no rank makes the step of this slice, unless the rank knows
