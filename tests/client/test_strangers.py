@@ -144,6 +144,16 @@ def test_clipping_that_a_server_does_not_do_is_told(torch_programs, tmp_path):
     assert told not in done.stderr
 
 
+@pytest.mark.parametrize("seed", ["", "rank"])
+def test_noise_that_is_the_same_on_each_node_is_told(torch_programs, tmp_path, seed):
+    """On equal nodes, which draw as much in each step."""
+    done, ends = on_ranks(torch_programs, "noise", tmp_path, [16, 16], {"type": "sync"},
+                          variables={"TEST_SEED": seed})
+    same = np.array_equal(ends[0]["drawn"], ends[1]["drawn"])
+    told = "this program draws random numbers for the samples of a batch"
+    assert (same, done.stderr.count(told)) == ((False, 0) if seed else (True, 2))
+
+
 def test_a_file_that_every_node_saves_is_told(torch_programs, tmp_path):
     done, _ = on_ranks(torch_programs, "adapters", tmp_path / "sync", [20, 12], {"type": "sync"})
     told = "this node saves 'adapters.pt' beneath $EVENSTEP_OUTPUT"

@@ -323,6 +323,7 @@ class Loader:
                 yield from self._passed_over()
         while piece is not None:
             began = perf_counter()
+            self.stream.steps.draws.step_begins(piece)
             if batches is None:
                 batches = self._iterator(piece.epoch)
             batch = next(batches)
@@ -338,6 +339,7 @@ class Loader:
             self._samples = self._iterator(0)
         while (piece := self.stream.begin()) is not None:
             began = perf_counter()
+            self.stream.steps.draws.step_begins(piece)
             samples = [next(self._samples) for _ in range(piece.count or GHOST)]
             doubled = len(samples) == 1 and self.stream.steps.doubles
             batch = self._collate(samples * GHOST if doubled else samples)

@@ -40,6 +40,7 @@ from .buffers import Buffers
 from .divided import Divisor
 from .idle import Idle
 from .optimizer import Served, describe
+from .randomness import Draws
 from .streams import on_gpu, streams_of
 
 SPARE_MOST = 100  # backward passes in a row of batches that no step is made of
@@ -62,6 +63,7 @@ class Passes:
         self.served = False  # a server makes the steps, by the rule of the first optimizer
         self.server = Served(run, describe(optimizers))
         self._divisor = Divisor(run)
+        self.draws = Draws(run)
         self.buffers = Buffers(run, blocks.models, [slot.tensor for slot in blocks.statistics])
         self.by_samples = self.sums or run.workers == 1  # nobody asks what a loss was divided by
         self.keeping = False  # within no_sync
@@ -135,6 +137,7 @@ class Passes:
         elif not self.settled and not self.run.over:
             self.run.abort()  # its pass failed, or there was none
         self.place.slice_ends(self.touched)
+        self.draws.step_ends(self.slice)
         self.answer, self.settled, self.slice = STEP, True, None
         self.stepped = False
 

@@ -11,7 +11,6 @@ import collections
 import contextlib
 import copy
 import io
-import random
 import sys
 
 import torch
@@ -19,6 +18,7 @@ import torch
 from .blocks import plain
 from .given import by_kind
 from .habits import EPOCHS
+from .randomness import random_numbers, restore_random_numbers
 
 
 def _readable(value):
@@ -33,24 +33,6 @@ def _readable(value):
     if numpy and isinstance(value, numpy.ndarray):
         return value.tolist()
     return value
-
-
-def random_numbers():
-    state = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    if "numpy" in sys.modules:
-        state["numpy"] = sys.modules["numpy"].random.get_state()
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        state["cuda"] = torch.cuda.get_rng_state_all()
-    return state
-
-
-def restore_random_numbers(state):
-    torch.set_rng_state(state["torch"])
-    random.setstate(state["python"])
-    if "numpy" in state and "numpy" in sys.modules:
-        sys.modules["numpy"].random.set_state(state["numpy"])
-    if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["cuda"])
 
 
 def _one_or_all(states):
