@@ -217,6 +217,18 @@ def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_p
     assert "epoch 2 goes on behind the first 1 of its 3 batches" in done.stderr
 
 
+# within the first epoch and within the second, and in the second's last step
+@pytest.mark.parametrize("at", [4, 9, 12])
+def test_a_loader_that_zip_has_beside_it_goes_on_as_well(torch_programs, tmp_path, at):
+    """The other loader's order is drawn by PyTorch's random numbers, of the epoch's beginning."""
+    plan = "side_by_side", [10, 6], {"type": "sync"}
+    _, whole = on_ranks(torch_programs, plan[0], tmp_path / "whole", *plan[1:])
+    done, ends = on_ranks(torch_programs, plan[0], tmp_path / "killed", *plan[1:],
+                          variables={"TEST_KILL": str(at), "TEST_KILL_IN": "backward"})
+    assert 'msg="goes on"' in done.stderr
+    assert bit_identical(ends) and difference(ends[0], whole[0]) < 2e-6
+
+
 # an epoch's last step, and the run's, whose parameters and optimizer only the others have then
 @pytest.mark.parametrize("name, at", [("class_weights", 6), ("class_weights", 9), ("trainer", 3),
                                       ("averaged", 3), ("early_stopping", 3)])

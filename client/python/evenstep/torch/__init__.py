@@ -14,6 +14,7 @@ schedules.py  schedules by batches, where each node has a number of its own
 habits.py     when schedules step, where a process's state is older than the run
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 place.py      where the program's loop is: steps that it counts, gradients not used yet
+beside.py     a loader that zip() has beside the training loader
 randomness.py random numbers of a process
 wrapped.py    what PyTorch has for distributed programs, which a prepared one does without
 saving.py     files that every node saves

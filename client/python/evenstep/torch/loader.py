@@ -214,7 +214,9 @@ class Loader:
     def __iter__(self):
         if not torch.is_grad_enabled():
             return iter(self.given)  # an evaluation of the training data: no step is made of it
-        return self._going_on() if self.run.passing else self._batches()
+        batches = self._going_on() if self.run.passing else self._batches()
+        self.stream.steps.place.beside.opens(sys._getframe(1), self.stream.epoch)
+        return batches
 
     def _going_on(self):
         """After a restart. A loop passes over what was made before: it has one batch, without a
@@ -301,7 +303,7 @@ class Loader:
                 "epoch %d goes on behind the first %d of its %d batches, so enumerate(loader) "
                 "counts those that are left: a rate that the program computes by such a counter "
                 "differs from that of the program alone until the epoch ends; a schedule has the "
-                "right one, and another loader beside this one (zip) begins anew"
+                "right one, and another loader begins anew, but for that of zip(loader, other)"
                 % (self.stream.epoch + 1, place.passed(), self.of_an_epoch())
             )
         while place.replays:
@@ -321,6 +323,8 @@ class Loader:
                 # a server's other nodes had all of the epoch, or the process before this one; what
                 # follows a loop may need its last batch or loss
                 yield from self._passed_over()
+        if piece is not None:
+            self.stream.steps.place.beside.begins(piece)
         while piece is not None:
             began = perf_counter()
             self.stream.steps.draws.step_begins(piece)

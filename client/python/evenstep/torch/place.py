@@ -18,12 +18,14 @@ import os
 
 import torch
 
+from .beside import Beside
 from .habits import BATCHES, EPOCHS
 
 
 class Place:
     def __init__(self, run, stream):
         self.run, self.stream, self.passes = run, stream, stream.steps
+        self.beside = Beside(run, self)
         self.length = 0  # global batches of an epoch; 0: nobody knows
         self._passed = -1, 0  # of this epoch so many batches were made by a process before
         self.step = 0  # of the program's loops over steps()
