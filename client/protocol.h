@@ -172,9 +172,11 @@ struct wire_message {
  *     before it is told.
  * `granted`: the rank's, -1 at first: steps of slices up to this number may be made without GO
  *     (WIRE_MADE), since nothing but the next step follows them. With WIRE_OWN_GRADIENTS alone. Not
- *     for a pass that weighs 0, is not finite, or is one more over its slice. */
+ *     for a pass that weighs 0, is not finite, or is one more over its slice.
+ * `kept`: the program's own figures, 0 at first, which the rank neither reads nor changes. */
 struct wire_shared {
     _Atomic int64_t begun, granted;
+    double kept[6];
 };
 
 /* A contiguous range of the flat gradients. Bucket 0 is ready first: the last tensors. */

@@ -149,6 +149,12 @@ int es_begin(int64_t number);
  * parameters elsewhere and copies them. */
 int es_holds(void);
 
+enum { ES_KEPT = 6 };
+/* Figures of the program's own in the block, *figures[ES_KEPT]: 0 at first, and a process that the
+ * same rank starts again finds them as the one before left them. For a few that are newer than the
+ * last state that the rank has asked for; nobody else reads them. They stay the library's. */
+int es_kept(double **figures);
+
 /* One more backward pass over the slice begun last, before its optimizer step: its gradients alone
  * go into run.grads and are summed too, and the program adds what es_gradients left there before.
  * All ranks make the same number of passes. It weighs the slice's samples, or what es_weight says.

@@ -47,6 +47,18 @@ PUBLIC int es_holds(void)
     return es_usable("es_holds") < 0 ? -1 : es_session.hold;
 }
 
+_Static_assert(sizeof(((struct wire_shared *)0)->kept) == ES_KEPT * sizeof(double),
+               "the block has as many figures as the header says");
+
+PUBLIC int es_kept(double **figures)
+{
+    if (es_usable("es_kept") < 0) {
+        return -1;
+    }
+    *figures = ((struct wire_shared *)(void *)es_session.block)->kept;
+    return 0;
+}
+
 PUBLIC int es_state(const void *bytes, size_t n)
 {
     struct session *s = &es_session;

@@ -40,8 +40,28 @@ def test_without_a_checkpoint_it_comes_there_with_its_first_step(torch_programs,
         assert ends[1][name] == pytest.approx(ends[0][name], rel=1e-5)
 
 
-def test_a_schedule_by_figures_says_what_it_lacks(torch_programs, tmp_path):
-    done, _ = killed(torch_programs, tmp_path, "plateau", **SELDOM)
+# in an epoch whose figures so far the state lacks; a state of the second epoch, or none
+@pytest.mark.parametrize("loop", ["plateau", "plateau range"])
+@pytest.mark.parametrize("every, at", [(10, "27"), (1000, "27"), (1000, "31")])
+def test_a_schedule_by_figures_has_those_of_the_process_before(torch_programs, run_programs,
+                                                               tmp_path, loop, every, at):
+    done, ends = killed(torch_programs, tmp_path, loop, variables={"TEST_KILL": at},
+                        checkpoint={"every_steps": every})
+    assert ends[1]["rate"] == ends[0]["rate"] == pytest.approx(0.0025)
+    assert set(ends[1]["rates"]) == set(ends[0]["rates"])
+    assert "lacks the figures" not in done.stderr
+
+
+@pytest.mark.parametrize("loop", ["plateau", "plateau range"])
+def test_a_figure_counts_once_where_a_process_ends_behind_it(torch_programs, tmp_path, loop):
+    """The next one evaluates this epoch once more."""
+    _, ends = killed(torch_programs, tmp_path, loop, variables={"TEST_KILL": "0", "TEST_EXIT": "3"},
+                     checkpoint={"every_steps": 1000})
+    assert ends[1]["rate"] == ends[0]["rate"] == pytest.approx(0.0025)
+
+
+def test_schedules_by_figures_of_which_there_are_two_say_what_they_lack(torch_programs, tmp_path):
+    done, _ = killed(torch_programs, tmp_path, "plateaus", **SELDOM)
     assert "(ReduceLROnPlateau) lacks the figures of the epochs" in done.stderr
 
 

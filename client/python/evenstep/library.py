@@ -10,6 +10,7 @@ from ctypes import CDLL, POINTER, PyDLL, Structure, byref, c_char_p, c_double, c
 from ctypes import c_int64, c_size_t, c_uint64, c_void_p
 
 ABI = 1
+KEPT = 6
 SAVE, OVER = 1, 2
 STEP, SKIP, DIFFERENCE, VOID, GO_SAVE = 0, 1, 2, 3, 4
 
@@ -118,6 +119,7 @@ CALLS = {
     "es_epochs_at_least": [c_double],
     "es_next": [POINTER(Slice)],
     "es_holds": [],
+    "es_kept": [POINTER(POINTER(c_double))],
     "es_begin": [c_int64],
     "es_again": [],
     "es_takes_gradients": [],

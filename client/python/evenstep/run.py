@@ -100,6 +100,9 @@ class Run:
         self.params = (ctypes.c_float * info.n_params).from_address(info.params)
         self.grads = (ctypes.c_float * info.n_params).from_address(info.grads)
         self.stats = (ctypes.c_float * info.n_stats).from_address(info.stats)
+        at = ctypes.POINTER(ctypes.c_double)()
+        self._library.kept(byref(at))
+        self.kept = ctypes.cast(at, ctypes.POINTER(ctypes.c_double * library.KEPT)).contents
         self.ready = self._library.ready
         self.takes_gradients = bool(self._library.takes_gradients())
         self._slice, self._result = library.Slice(), library.Result(correct=-1)  # of every step

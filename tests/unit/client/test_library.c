@@ -9,9 +9,12 @@
 static int joins(void)
 {
     struct es_run run;
+    double *kept;
 
-    MUST(es_alone() == 0);
+    MUST(es_alone() == 0 && es_kept(&kept) < 0);
     MUST(join(&run, 0) == 0);
+    MUST(es_kept(&kept) == 0 && kept[0] == 2.5 && kept[ES_KEPT - 1] == 0);
+    kept[ES_KEPT - 1] = 7;
     MUST(run.rank == 1 && run.workers == 3 && run.n_params == 8 && run.global_batch == BATCH);
     MUST(run.params[0] == 10 && run.params[7] == 1);
     MUST(join(&run, 0) < 0 && strstr(es_error(), "joined already"));
@@ -35,6 +38,7 @@ static void test_a_program_joins_once_and_gets_everybodys_parameters(void **stat
     r.params[0] = 10;
     standin_say(&r, WIRE_START, 0);
     standin_get(&r, WIRE_LEAVE, NULL);
+    assert_true(shared(&r)->kept[ES_KEPT - 1] == 7);
     assert_int_equal(standin_exit(&r), 0);
     standin_end(&r);
 }

@@ -12,6 +12,7 @@ looped.py     losses of single samples that a program adds up itself
 loss.py       where a backward begins, and the loss for display
 schedules.py  schedules by batches, where each node has a number of its own
 habits.py     when schedules step, where a process's state is older than the run
+plateau.py    one by figures, whose state is older than the run
 loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
 place.py      where the program's loop is: steps that it counts, gradients not used yet
 beside.py     a loader that zip() has beside the training loader
@@ -35,6 +36,7 @@ from .habits import Habits
 from .loader import Loader, about_loader
 from .passes import Passes
 from .place import Place
+from .plateau import Plateau
 
 
 class Program:
@@ -70,7 +72,8 @@ class Program:
         made = Loader(loader, self.stream, shard, known)
         self.place.length = made.of_an_epoch() if known else 0
         habits = Habits(self.passes, self.stream, self.place.length)
-        self.state.schedules = schedules.watch(self.passes, habits, self.place.length)
+        figures = Plateau(self.run, self.stream, self.state)
+        self.state.schedules = schedules.watch(self.passes, habits, figures, self.place.length)
         self.objects = given.replaced(objects, loader, made)
         self.run.on_start, self.run.reload = self._start, self.state.load
 

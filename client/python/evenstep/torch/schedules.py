@@ -20,6 +20,8 @@ import weakref
 
 from torch.optim import lr_scheduler
 
+from .plateau import only_one
+
 
 class _Pace:
     """One schedule's: calls, and batches of this node, since the call that was the first."""
@@ -39,10 +41,11 @@ class _Pace:
 
 
 class _Watch:
-    def __init__(self, passes, habits, length):
+    def __init__(self, passes, habits, plateau, length):
         self.passes, self.habits, self.length = passes, habits, length
         self.paces = weakref.WeakKeyDictionary()
-        self.inside = False
+        self.inside = self.told = False
+        self.plateau = plateau
         self.first = -1, 0  # an epoch, and which of this process's batches its loop began with
 
     def steps(self, scheduler):
@@ -103,9 +106,14 @@ class _Watch:
         finally:
             self.inside = was
 
-    def tell_by_figures(self, schedulers):
-        """Those of a state that is older: nobody has the figures that came since."""
-        if any(isinstance(s, lr_scheduler.ReduceLROnPlateau) for s in schedulers):
+    def follow_figures(self, schedulers):
+        """Those of a state that is older, or of none: they have the figures that came since, or the
+        program is told."""
+        one = only_one(schedulers)
+        if one is not None and self.plateau.take(one):
+            return
+        if not self.told and any(isinstance(s, lr_scheduler.ReduceLROnPlateau) for s in schedulers):
+            self.told = True
             self.passes.run.say(
                 "a schedule of this program (ReduceLROnPlateau) lacks the figures of the epochs "
                 "since its state, as the program was started again: its rate may be above that of "
@@ -140,10 +148,21 @@ class _Watch:
 
         return step_at_pace
 
+    def figure_taker(self, step):
+        @functools.wraps(step)
+        def step_and_keep(scheduler, *args, **kwargs):
+            if not self.plateau.has_stepped(scheduler):
+                step(scheduler, *args, **kwargs)
+                self.plateau.keep(scheduler)
 
-def watch(passes, habits, length):
+        return step_and_keep
+
+
+def watch(passes, habits, plateau, length):
     """length: global batches of an epoch; 0: nobody knows."""
-    watching = _Watch(passes, habits, length)
+    watching = _Watch(passes, habits, plateau, length)
+    by_figures = lr_scheduler.ReduceLROnPlateau
+    by_figures.step = watching.figure_taker(by_figures.step)
     for kind in [k for k in vars(lr_scheduler).values() if isinstance(k, type)]:
         is_one = issubclass(kind, lr_scheduler.LRScheduler)
         if is_one and kind is not lr_scheduler.ReduceLROnPlateau and "step" in vars(kind):

@@ -87,6 +87,7 @@ class State:
         self.place.on_passing_on = self._pass_on
         self.schedules = None  # schedules.py's watch
         self._older = None  # the place of a state that is older than the run
+        self._lacks_figures = False  # an epoch or more is between the two
         self.phase = -1  # of the program: calls of prepare() before this one
         own = self._kept()
         if own is not None:
@@ -207,14 +208,17 @@ class State:
         habits = self.schedules.habits
         habits.begun, habits.behind = now, self.phase == 0
         self._older = then
-        if then[EPOCHS] < now[EPOCHS]:
-            self.schedules.tell_by_figures(self.schedulers)
+        self._lacks_figures = then[EPOCHS] < now[EPOCHS]
         if self._is_of_this_phase(self._kept()):
             self._catch_up()
+        elif self._lacks_figures:
+            self.schedules.follow_figures(self.schedulers)
 
     def _catch_up(self):
         for scheduler in self.schedulers if self._older else ():
             self.schedules.catch_up(scheduler, self._older)
+        if self._lacks_figures:
+            self.schedules.follow_figures(self.schedulers)
 
     @contextlib.contextmanager
     def others_kept(self):
