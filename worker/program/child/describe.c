@@ -328,6 +328,7 @@ static int apply_batch(const struct description *d, struct jobspec *spec, struct
     if (problems.count > 0) {
         rc = err_set(e, ERR_INVALID, "the program's batch does not fit the job: %s",
                      problems.items[0].message);
+        err_hint(e, "the loader's 'batch_size' is what all nodes take together in a step");
     }
     jsonx_problems_release(&problems);
     return rc;

@@ -19,7 +19,8 @@ from ..run import Error
 WITHOUT_LOADER = (
     ". The service hands out samples: a program without a DataLoader makes one of a Dataset whose "
     "__getitem__(i) gives row i. That may be the number i alone, where the loop fetches the rest: "
-    "a node of a graph, an offset in a text, the seed of what is drawn"
+    "a node of a graph, an offset in a text, the seed of what is drawn. In a step the nodes share "
+    "batch_size of these rows"
 )
 
 Given = namedtuple("Given", "models optimizers loaders schedulers others")
