@@ -9,6 +9,7 @@ import {bytes, capital, known, loss, percent, plural, three, whole} from './form
 import {awaited, tookText} from './measures.js';
 import {becameNaN, failure} from './sentences/failure.js';
 import {judge} from './sentences/health.js';
+import {likeChance} from './sentences/learning.js';
 import {counted} from './sentences/words.js';
 import {classesOf} from './spec.js';
 import {earlyEnd} from './states.js';
@@ -24,10 +25,10 @@ function result(job) {
                             : 'its end';
 }
 
-/* Times the accuracy of guessing, which says that something was learned. */
-const BETTER = 2;
+/* Times as far from guessing as is like it, which says that something was learned. */
+const BETTER = 3;
 const NOT_REACHED = ['diverged', 'chance'];
-const WENT_WRONG = [...NOT_REACHED, 'worsens', 'overfits'];
+const WENT_WRONG = [...NOT_REACHED, 'rises', 'worsens', 'overfits'];
 const TOO_SHORT = 'short';
 
 /**
@@ -37,7 +38,8 @@ const TOO_SHORT = 'short';
 function whatIsLeft(job) {
   const best = job.metrics?.best_test_accuracy;
   const classes = classesOf(job.spec);
-  return known(best) && classes && best > BETTER / classes
+  const learned = 1 / classes + BETTER * (likeChance(classes) - 1 / classes);
+  return known(best) && best > learned
       ? 'lost what it had learned: ' + percent(best) + ' of the test set at best'
       : 'learned nothing';
 }

@@ -441,7 +441,7 @@ def test_a_version_takes_its_samples_by_the_samples_of_a_second(page, virtual):
         metrics={"samples_per_second": 1600.0, "step_seconds": 0.04 if virtual else 0.64},
     )
     document["spec"].update(
-        strategy={"type": "asgd"},
+        strategy={"type": "asgd", "servers": 1},
         batching={"global_batch": 1024},
         **({"cluster": {}} if virtual else {}),
     )

@@ -1,6 +1,7 @@
 /* How a run does, in one or two sentences: the first kind of each table that it is.
 
        does it learn?      diverged, too short, at chance, overfitting (learning.js)
+       does the loss fall? where no accuracy tells more         (trend.js)
        does it go on so?   worsening, plateau                       (standstill.js)
        what limits it?     the exchange, loading data               (speed.js)
        who is slow?        a straggler, or nobody: all is well      (balance.js)
@@ -17,6 +18,7 @@ import {balance} from './balance.js';
 import {atChance, diverged, overfitting, tooShort} from './learning.js';
 import {dataBound, exchangeBound} from './speed.js';
 import {plateau, worsening} from './standstill.js';
+import {trend} from './trend.js';
 
 /**
  * What sentences are made of. `workers` are those that were measured; of a run that is over, with
@@ -29,7 +31,7 @@ import {plateau, worsening} from './standstill.js';
 /** @typedef {(run: Run) => Page.Verdict | null} Kind */
 
 /** @type {Kind[]} */
-const LEARNING = [diverged, tooShort, atChance, overfitting, worsening, plateau];
+const LEARNING = [diverged, tooShort, atChance, overfitting, trend, worsening, plateau];
 /** @type {Kind[]} */
 const LIMITS = [exchangeBound, dataBound];
 const NOTHING_ELSE = ['diverged', 'short', 'chance'];

@@ -10,15 +10,44 @@ import {tense} from './words.js';
 /** @typedef {import('./health.js').Run} Run */
 
 export const LEAST_LOSSES = 20;
-const DIVERGED = 2;             /* times the loss of guessing */
-export const LIKE_CHANCE = 1.3; /* times the accuracy of guessing */
-const OVERFIT = 1.1;            /* times the least test loss */
-export const MEANT = 0.005;     /* of accuracy: less is noise */
-const FALLS = 0.99;             /* of the loss at the start */
-const LONGER = 4;               /* times the epochs */
+const DIVERGED = 2;         /* times the loss of guessing */
+const LIKE_CHANCE = 1.3;    /* times the accuracy of guessing */
+const CHANCE_NOISE = 0.1;   /* of its deviation: three standard errors of 900 tests */
+const OVERFIT = 0.1;        /* of the least test loss */
+export const MEANT = 0.005; /* of accuracy: less is noise */
+export const FALLS = 0.01;  /* of the loss at the start */
+const LONGER = 4;           /* times the epochs */
 
 /**
- * Train losses at the start, in the middle and at the end; null with too few.
+ * The greatest accuracy that is no better than guessing, within what a test tells; NaN where the
+ * number of classes is not known. Of two classes, 60 % are better.
+ * @param {number} classes
+ */
+export function likeChance(classes) {
+  const guessing = 1 / classes;
+  const noise = CHANCE_NOISE * Math.sqrt(guessing * (1 - guessing));
+  return Math.min(LIKE_CHANCE * guessing, guessing + noise);
+}
+
+/**
+ * Whether a loss rose by more than so much of what it was. That of a user's program may be below 0,
+ * as a logarithm of a likelihood is.
+ * @param {number} from
+ * @param {number} to
+ * @param {number} share
+ */
+export const rose = (from, to, share) => to - from > share * Math.abs(from);
+
+/**
+ * @param {number} from
+ * @param {number} to
+ * @param {number} share
+ */
+export const fell = (from, to, share) => from - to > share * Math.abs(from);
+
+/**
+ * Train losses at the start, in the middle and at the end, and where they were least; null with too
+ * few.
  * @param {number[]} losses
  */
 export function course(losses) {
@@ -28,7 +57,9 @@ export function course(losses) {
   }
   const some = Math.max(3, Math.round(n / 20));
   const half = Math.round(n / 2);
+  const all = losses.slice(some - 1).map((_, i) => median(losses.slice(i, i + some)));
   return {
+    least: Math.min(...all),
     start: median(losses.slice(0, some)),
     middle: median(losses.slice(half - some, half + some)),
     end: median(losses.slice(-2 * some))
@@ -69,7 +100,7 @@ const atUsual = (job, rate) => ({
  * @param {Api.Job} job
  * @param {boolean} falls whether the train loss does
  */
-function anotherRate(job, falls) {
+export function anotherRate(job, falls) {
   const {learning_rate: rate = 0, type = 'sgd'} = job.spec?.optimizer || {};
   const usual = type === 'sgd' ? 0.01 : 0.001;
   const epochs = LONGER * (job.spec?.epochs || 0);
@@ -112,7 +143,8 @@ function accuracyOf({job, tests}) {
 }
 
 /**
- * The loss is far above what guessing would give.
+ * The loss is far above what guessing would give, which nobody knows of a user's program
+ * (trend.js).
  * @param {Run} run
  * @returns {Page.Verdict | null}
  */
@@ -121,7 +153,7 @@ export function diverged(run) {
   const path = course(losses);
   const classes = classesOf(job.spec);
   const guessing = classes ? Math.log(classes) : path?.start;
-  if (!path || !known(guessing) || !(path.end > DIVERGED * guessing)) {
+  if (!path || !known(guessing) || job.spec?.program || !(path.end > DIVERGED * guessing)) {
     return null;
   }
   const against = classes ? 'guessing among ' + classes + ' classes gives ' : 'it began with ';
@@ -149,7 +181,7 @@ export function tooShort(run) {
   const steps = Math.max(losses.length, job.progress?.step || 0);
   const accuracy = accuracyOf(run);
   const classes = classesOf(job.spec);
-  if (!past || steps >= LEAST_LOSSES || !known(accuracy) || !(accuracy <= LIKE_CHANCE / classes)) {
+  if (!past || steps >= LEAST_LOSSES || !known(accuracy) || !(accuracy <= likeChance(classes))) {
     return null;
   }
   return {
@@ -169,19 +201,19 @@ export function atChance(run) {
   const accuracy = accuracyOf(run);
   const classes = classesOf(job.spec);
   const early = (job.progress?.epoch || 0) < (past ? 1 : 2);
-  if (!classes || early || !known(accuracy) || accuracy > LIKE_CHANCE / classes) {
+  if (!classes || early || !known(accuracy) || accuracy > likeChance(classes)) {
     return null;
   }
   const path = course(losses);
-  const falls = Boolean(path && path.end < FALLS * path.start);
-  const fell =
+  const falls = Boolean(path && fell(path.start, path.end, FALLS));
+  const went =
       path ? 'The train loss went from ' + loss(path.start) + ' to ' + loss(path.end) + '. ' : '';
   return {
     parts: ['The network ' + tense(past)('is', 'was') +
       ' no better than guessing: ' + percent(accuracy) + ' of the test set ' +
       tense(past)('are', 'were') + ' classified correctly, and guessing among ' + classes +
       ' classes gets ' + percent(1 / classes, 0) + '.'],
-    evidence: fell + rateNote(job, 'One', 'A learning rate') +
+    evidence: went + rateNote(job, 'One', 'A learning rate') +
         ' that is far too high or far too low does this' +
         (falls ? ', and so do too few steps.' : '.'),
     key: 'chance',
@@ -231,7 +263,7 @@ export function overfitting({job, losses, tests, past}) {
   const at = turningPoint(good);
   const path = course(losses);
   const [best, now] = [good[at], good[good.length - 1]];
-  if (good.length < 4 || at > good.length - 3 || !path || now.loss < OVERFIT * best.loss ||
+  if (good.length < 4 || at > good.length - 3 || !path || !rose(best.loss, now.loss, OVERFIT) ||
       path.end >= best.loss) {
     return null;
   }

@@ -7,7 +7,7 @@ import {classesOf} from '../spec.js';
 import {specAgain} from '../tags.js';
 
 import {becameNaN} from './failure.js';
-import {LIKE_CHANCE} from './learning.js';
+import {likeChance} from './learning.js';
 
 /**
  * `button` is what its button says.
@@ -17,7 +17,7 @@ import {LIKE_CHANCE} from './learning.js';
 
 const BEST = 'best.safetensors';
 /* Codes of errors whose cause may be gone. */
-const PASSING = ['peer', 'timeout', 'unavailable', 'io', 'device'];
+const PASSING = ['peer', 'timeout', 'unavailable', 'io', 'device', 'not_found'];
 /** Among the artifacts: there is a checkpoint from which the job can go on. */
 export const CHECKPOINTS = 'checkpoints';
 
@@ -60,7 +60,7 @@ function restOf(schedule, done, rate) {
  */
 function goodOne({job, tests}) {
   const best = bestEvaluation(tests.filter((t) => known(t.accuracy) || known(t.loss)));
-  const guessing = LIKE_CHANCE / classesOf(job.spec);
+  const guessing = likeChance(classesOf(job.spec));
   return best && !(best.accuracy <= guessing) ? best : null;
 }
 
@@ -69,7 +69,7 @@ function goodOne({job, tests}) {
  * @param {Omit<Failed, 'artifacts'>} failed
  */
 const lostIt = ({job, tests}) =>
-    tests.length > 0 && tests[tests.length - 1].accuracy <= LIKE_CHANCE / classesOf(job.spec);
+    tests.length > 0 && tests[tests.length - 1].accuracy <= likeChance(classesOf(job.spec));
 
 /**
  * From the best checkpoint, with half the rate that made it; where the rate falls just then, half

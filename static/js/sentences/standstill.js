@@ -4,15 +4,15 @@ import {cloneWith} from '../clone.js';
 import {known, loss, percent, plain} from '../format.js';
 import {bestEvaluation, median} from '../measures.js';
 
-import {calmer, course, LEAST_LOSSES, MEANT, rateNote} from './learning.js';
+import {anotherRate, calmer, course, fell, LEAST_LOSSES, MEANT, rateNote, rose} from './learning.js';
 import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */
 
 const GOOD = 0.97;   /* of accuracy: what stands still here has arrived */
-const FLAT = 0.95;   /* of the loss in the middle of the run */
+const FLAT = 0.05;   /* of the loss in the middle of the run */
 const WORSE = 0.1;   /* of accuracy, below the best */
-const RISES = 1.1;   /* of the loss when the accuracy was best */
+const RISES = 0.1;   /* of the loss when the accuracy was best */
 const LOWERED = 0.1; /* of the rate: what its schedule has left of it is little */
 
 /**
@@ -31,7 +31,7 @@ export function worsening({job, losses, tests, past}) {
   }
   const at = Math.round(losses.length * best.epoch / good[good.length - 1].epoch);
   const then = median(losses.slice(Math.max(0, at - LEAST_LOSSES / 4), at + LEAST_LOSSES / 4));
-  if (!(path.end > RISES * then)) {
+  if (!rose(then, path.end, RISES)) {
     return null;
   }
   const say = tense(past);
@@ -85,6 +85,18 @@ function otherSchedule({job, past}, since) {
 }
 
 /**
+ * Of a run whose every test had the same accuracy: how many samples one class has, for instance.
+ * @param {Run} run
+ * @returns {Partial<Page.Verdict>}
+ */
+const oneAnswer = ({job}) => ({
+  evidence: 'Every test had the same accuracy, as that of a network that always gives one answer' +
+      (job.spec?.program ? '. ' : '; Confusion, below, shows which. ') +
+      rateNote(job, 'Another one', 'Another learning rate') + ' is the first thing to try.',
+  action: anotherRate(job, false)
+});
+
+/**
  * Neither loss nor accuracy moved in the last half of the run.
  * @param {Run} run
  * @returns {Page.Verdict | null}
@@ -97,19 +109,20 @@ export function plateau(run) {
   const best = Math.max(...half.map((t) => t.accuracy));
   const later = Math.max(...good.slice(half.length).map((t) => t.accuracy));
   if (!path || good.length < 6 || later > best + MEANT || best > GOOD ||
-      path.end < FLAT * path.middle) {
+      fell(path.middle, path.end, FLAT)) {
     return null;
   }
   const from = Math.max(0, half.findIndex((t) => t.accuracy === best));
   const since = Math.max(1, Math.round(good[from].epoch));
   const least = Math.min(...good.slice(from).map((t) => t.accuracy));
+  const same = good.every((t) => t.accuracy === best);
   return {
     parts: ['Learning ' + tense(past)('stands', 'stood') + ' still ' +
       tense(past)('since', 'from') + ' epoch ' + since + tense(past)('', ' on') +
       ': the test accuracy ' + tense(past)('stays', 'stayed') +
       (best - least > MEANT ? ' between ' + percent(least) + ' and ' : ' at ') + percent(best) +
       ', and the train loss at ' + loss(path.end) + '.'],
-    ...otherSchedule(run, since),
+    ...(same ? oneAnswer(run) : otherSchedule(run, since)),
     key: 'plateau',
     chart: 'accuracy'
   };

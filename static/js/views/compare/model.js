@@ -4,7 +4,7 @@ import {get, job as path} from '../../api.js';
 import {listen} from '../../events.js';
 import {known} from '../../format.js';
 import {last, readEvaluations, stepTimes} from '../../measures.js';
-import {LIKE_CHANCE} from '../../sentences/learning.js';
+import {likeChance} from '../../sentences/learning.js';
 import {classesOf} from '../../spec.js';
 import {active} from '../../states.js';
 
@@ -85,7 +85,7 @@ export function leastLoss(run) {
  */
 export function guesses(run) {
   const held = heldAccuracy(run);
-  return held > 0 && held <= LIKE_CHANCE / classesOf(run.job.spec);
+  return held > 0 && held <= likeChance(classesOf(run.job.spec));
 }
 
 /**
