@@ -98,6 +98,25 @@ def test_a_job_whose_answer_was_lost_is_not_made_twice(page, service):
     assert len(made) == 1 and made[0]["id"] in page.driver.current_url
 
 
+def test_a_check_that_could_not_be_made_is_made_again(page):
+    """The form said "not checked" for ever, unless somebody typed."""
+    open_form(page)
+    page.script("""
+        const fetched = window.fetch;
+        window.fetch = async (path, options) => {
+            if (!String(path).endsWith('dryRun=true')) {
+                return fetched(path, options);
+            }
+            window.fetch = fetched;
+            return new Response('{"detail": "the check did not answer within 5 s"}', {status: 504});
+        };""")
+    page.type(page.field("/name"), "busy")
+    page.wait_text(".json-state", "not checked yet; the service is asked again")
+    page.wait_text(".fault-list", "did not answer within 5 s")
+    assert page.find("#submit").is_enabled()
+    page.wait_text(".json-state", "^valid")
+
+
 @pytest.fixture(params=[3, -3])
 def hours_off(request, page):
     """The browser's clock is so many hours before the service's."""

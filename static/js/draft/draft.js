@@ -1,5 +1,5 @@
 /* A document that is being edited, as an object and as text. Soon after every change the service
-   checks it in a dry run.
+   checks it in a dry run, and again later where it could not.
 
    The browser's entry of its history keeps the text, so that it is there again after a reload, a
    way back, a session that ended.
@@ -11,7 +11,18 @@ import {post} from '../api.js';
 import {print, setAt} from './json.js';
 
 const CHECK_MS = 300;
+const AGAIN_MS = 5000; /* and twice as long each further time */
+const AGAIN_MOST_MS = 60000;
 const KEPT_CHARACTERS = 1e6; /* browsers limit what an entry keeps */
+
+/** @typedef {import('../api.js').ApiError} ApiError */
+
+/**
+ * Whether nobody answered, or said that it is the service's own trouble: the document was not
+ * checked.
+ * @param {ApiError} e
+ */
+export const mayPass = ({status}) => status === 0 || status === 429 || status >= 500;
 
 /* A request that is sent twice makes one thing. */
 function freshKey() {
@@ -31,6 +42,7 @@ export class Draft extends EventTarget {
     /** The text that was sent with this key. */
     this.sent = '';
     this.timer = 0;
+    this.againMs = AGAIN_MS;
     this.aborter = new AbortController();
     this.closed = false;
   }
@@ -100,8 +112,20 @@ export class Draft extends EventTarget {
   }
 
   checkSoon() {
+    this.againMs = AGAIN_MS;
+    this.checkIn(CHECK_MS);
+  }
+
+  /** @param {number} ms */
+  checkIn(ms) {
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => this.check(), CHECK_MS);
+    this.timer = window.setTimeout(() => this.check(), ms);
+  }
+
+  /* A host that is busy now may have time later. */
+  checkLater() {
+    this.checkIn(this.againMs);
+    this.againMs = Math.min(2 * this.againMs, AGAIN_MOST_MS);
   }
 
   stopChecking() {
@@ -127,6 +151,9 @@ export class Draft extends EventTarget {
     } catch (e) {
       if (/** @type {Error} */ (e).name !== 'AbortError' && !this.closed) {
         this.tell('refused', e);
+        if (mayPass(/** @type {ApiError} */ (e))) {
+          this.checkLater();
+        }
       }
     }
   }
@@ -145,7 +172,7 @@ export class Draft extends EventTarget {
     try {
       return (await post(this.path, this.text, {headers: {'Idempotency-Key': this.key}})).id;
     } catch (e) {
-      const {status} = /** @type {import('../api.js').ApiError} */ (e);
+      const {status} = /** @type {ApiError} */ (e);
       this.sent = status >= 400 && status < 500 ? '' : this.sent;
       throw e;
     }

@@ -4,6 +4,7 @@ import {plural, sentence} from '../format.js';
 import {icon} from '../icons.js';
 import {button} from '../widgets.js';
 
+import {mayPass} from './draft.js';
 import {lineOf, places} from './json.js';
 
 /** @typedef {import('../api.js').ApiError} ApiError */
@@ -58,8 +59,11 @@ export class Verdict {
     const found = places(this.editor.text);
     const refused = e.status === 400 || e.status === 422;
     this.editor.mark(badLines(e, found));
-    this.say(
-        'bad', 'cross', refused ? plural(faults.length, 'error') : 'not checked: ' + e.message);
+    if (mayPass(e)) {
+      this.say('warn', 'warn', 'not checked yet; the service is asked again');
+    } else {
+      this.say('bad', 'cross', refused ? plural(faults.length, 'error') : 'not checked');
+    }
     fill(this.list, faults.map((x) => this.item(x, lineOf(found, x.pointer))));
     return refused;
   }
