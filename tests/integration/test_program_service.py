@@ -68,6 +68,16 @@ def test_a_program_that_the_operator_put_there_runs_and_is_seen(service):
                       range(256))
 
 
+def test_what_its_model_confuses_the_program_alone_knows(service):
+    """The answer was a path of this host, and an option of the command line."""
+    id = service.submit(job(name="counting"))
+    service.wait(id, "succeeded")
+    answer = service.get(f"jobs/{id}/confusion")
+    assert answer.status_code == 422, answer.text
+    assert "a user's own program's" in answer.text and str(service.dir) not in answer.text
+    assert "evaluate it in the program" in answer.json()["hint"]
+
+
 @pytest.mark.parametrize("strategy", ["asgd", "dbs-sgd", "local-sgd", "hpsgd"])
 def test_every_kind_of_strategy_runs_it(service, strategy):
     id = service.submit({**job(name="counting"), "strategy": {"type": strategy}})

@@ -43,6 +43,12 @@ struct evaluate {
 
 /* ---- the job spec of it ---------------------------------------------------------------------- */
 
+/* A file of a user's own program has its tensors, and a network without layers. */
+static bool is_of_program(const json_t *network)
+{
+    return network && json_array_size(json_object_get(network, "layers")) == 0;
+}
+
 /* New reference; keys that neither the file nor --spec has are missing. */
 static json_t *base_spec(const struct evaluate_ask *ask, const struct artifact_about *about,
                          struct err *e)
@@ -50,6 +56,13 @@ static json_t *base_spec(const struct evaluate_ask *ask, const struct artifact_a
     json_t *base = ask->spec ? jsonx_load(ask->spec, SPEC_MAX, e) : json_object();
     if (!base) {
         err_prefix(e, "cannot read the job spec");
+        return NULL;
+    }
+    if (!ask->spec && is_of_program(about->network)) {
+        json_decref(base);
+        err_set(e, ERR_UNSUPPORTED,
+                "the model is a user's own program's, which alone knows its network and its data");
+        err_hint(e, "evaluate it in the program, whose parameters it has by their names");
         return NULL;
     }
     if (about->network && !ask->spec) {

@@ -82,8 +82,9 @@ export class Confusion {
 
   draw() {
     const over = ended(this.data.job.state);
-    /* numbers that are predicted are not confused */
-    this.fold.node.hidden = !hasAccuracy(this.data.job, this.data.evaluations);
+    /* numbers that are predicted are not confused, and a user's program alone knows its network */
+    this.fold.node.hidden =
+        Boolean(this.data.job.spec?.program) || !hasAccuracy(this.data.job, this.data.evaluations);
     say(this.fold.note, over ? 'what the model takes for what' : 'once the job has ended');
     if (over && this.fold.open && !this.asked) {
       this.asked = true;
