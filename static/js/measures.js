@@ -111,7 +111,8 @@ export function secondsPerVersion({progress, metrics}) {
 export function globalSteps(job) {
   const {progress} = job;
   const steps = Math.ceil((progress?.samples ?? NaN) / globalBatch(job));
-  return progress && steps > 0 && progress.step > 1.2 * steps ? steps : NaN;
+  const served = job.spec?.strategy?.servers !== undefined; /* samples may lag behind the steps */
+  return served && progress && steps > 0 && progress.step > 1.2 * steps ? steps : NaN;
 }
 
 /**

@@ -485,3 +485,14 @@ def test_a_run_that_predicts_numbers_has_a_loss_and_no_accuracy(page):
     page.wait_text("main", "predicts numbers, which have no accuracy")
     assert page.visible("#artifacts") and not page.visible("#confusion")
     assert "NaN" not in page.text("main") and "0.0\u202f%" not in page.text("#verdict")
+
+
+def test_what_a_program_confuses_it_alone_knows(page):
+    """The fold was there, and its answer was a path of the service's host."""
+    document = job()
+    document["spec"]["program"] = {"name": "mine"}
+    canned.show(page, document, [curve("train_loss", FALLS)], evaluations([0.8, 0.9]))
+    page.wait_for("#configuration")
+    assert not page.visible("#confusion")
+    canned.show(page, job(), [curve("train_loss", FALLS)], evaluations([0.8, 0.9]))
+    page.wait_for("#confusion")

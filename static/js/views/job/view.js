@@ -207,8 +207,13 @@ export class JobView {
     this.parts.forEach((part) => (pointed ? part.point?.() : part.update(what)));
   }
 
-  /* Draws what is drawn only while it can be seen: the page is about to be copied. */
+  /* Draws what is drawn only while it can be seen, and every node: the page is about to be
+     copied. */
   async complete() {
+    /** @type {NodeListOf<HTMLElement>} */
+    const folded = this.root.querySelectorAll('.few[aria-expanded=false]:not([hidden])');
+    folded.forEach((more) => more.click());
+    this.drawNow();
     await Promise.all(this.parts.map((part) => part.complete?.()));
   }
 

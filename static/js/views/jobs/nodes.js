@@ -1,5 +1,6 @@
 /* The nodes at a glance: state, name, device, and the job that each has. */
 import {fill, h, keyed, refill, say} from '../../dom.js';
+import {Few} from '../../few.js';
 import {nodeState} from '../../states.js';
 
 import {Sheet} from './sheet.js';
@@ -30,14 +31,16 @@ export class NodesAtAGlance {
   constructor(data) {
     this.data = data;
     this.list = h('div', {class: 'node-list'});
-    this.sheet = new Sheet('Nodes', this.list);
+    this.few = new Few(() => this.update());
+    this.sheet = new Sheet('Nodes', h('div', null, this.list, this.few.node));
     this.node = this.sheet.node;
   }
 
   update() {
     const {jobs, nodes, query} = this.data;
     const q = query.toLowerCase();
-    const shown = nodes.filter((n) => !q || n.name.toLowerCase().includes(q));
+    const found = nodes.filter((n) => !q || n.name.toLowerCase().includes(q));
+    const shown = this.few.of(found, (n) => n.state !== 'ready');
     if (shown.length) {
       keyed(this.list, shown, (n) => n.name, makeRow, (row, n) => {
         const state = nodeState(n.state);

@@ -1,6 +1,7 @@
 /* Which nodes the job may use: a chip for each; none chosen means any. */
 import {fill, h, keyed} from '../../dom.js';
 import {FaultText} from '../../draft/fields.js';
+import {Few} from '../../few.js';
 import {icon} from '../../icons.js';
 import {nodeState} from '../../states.js';
 
@@ -21,10 +22,14 @@ export class NodeChips {
     /** @type {number | undefined} */
     this.workers = undefined;
     this.chips = h('div', {class: 'chips', role: 'group', 'aria-label': 'Nodes'});
+    /** @type {Api.Spec} */
+    this.spec = {};
+    this.few = new Few(() => this.show([...this.chosen], this.spec));
     this.help = h('p', {class: 'help'});
     this.errors = new FaultText();
     this.node = h('div', {class: 'field wide', data: {pointer: this.pointer}},
-        h('p', {class: 'label', text: 'Which nodes'}), this.chips, this.help, this.errors.node);
+        h('p', {class: 'label', text: 'Which nodes'}), this.chips, this.few.node, this.help,
+        this.errors.node);
   }
 
   /**
@@ -41,8 +46,10 @@ export class NodeChips {
    */
   show(value, spec) {
     this.chosen = new Set(Array.isArray(value) ? value : []);
+    this.spec = spec;
     this.workers = spec.workers;
-    keyed(this.chips, this.nodes, (n) => n.name, (n) => this.chip(n), (chip, n) => {
+    const shown = this.few.of(this.nodes, (n) => this.chosen.has(n.name));
+    keyed(this.chips, shown, (n) => n.name, (n) => this.chip(n), (chip, n) => {
       const on = this.chosen.has(n.name);
       const state = n.state === 'ready' ? '' : ', ' + nodeState(n.state).text;
       chip.setAttribute('aria-pressed', String(on));

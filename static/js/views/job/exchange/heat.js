@@ -31,9 +31,12 @@ export class HeatRows {
     const {key} = this.view;
     const tall = names.length > DENSE_FROM ? DENSE : TALL;
     this.node.style.setProperty('--row', tall + 'px');
+    this.node.classList.toggle('dense', tall === DENSE); /* no room for each one's texts */
     this.drawFoot(most);
-    keyed(this.node, names, (n) => n + key.number(n), (n) => this.makeRow(n),
-        (row, n) => this.drawRow(row, n, most, tall));
+    keyed(this.node, names, (n) => n + key.number(n), (n) => this.makeRow(n), (row, n) => {
+      row.node.classList.toggle('told', key.number(n) > 0);
+      this.drawRow(row, n, most, tall);
+    });
   }
 
   /** @param {string} name */

@@ -53,7 +53,8 @@ export class Staleness {
     this.node = h('section', {'aria-label': 'Staleness', class: 'row staleness'},
         h('div', null, head, this.calm, this.strips.node, this.heat.node, this.heat.foot,
             this.table),
-        h('div', {class: 'rail-side'}, this.distribution.node, this.foot));
+        h('div', {class: 'rail-side'}, this.distribution.node, this.distribution.few.node,
+            this.foot));
   }
 
   /** @param {Set<string>} what */
@@ -89,6 +90,7 @@ export class Staleness {
     this.strips.node.hidden = many || together;
     this.heat.node.hidden = this.heat.foot.hidden = !many || together;
     this.distribution.node.hidden = together || !any;
+    this.distribution.few.node.hidden ||= together;
     this.node.classList.toggle('many', many);
     this.node.classList.toggle('is-calm', together);
   }

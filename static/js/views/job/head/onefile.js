@@ -10,7 +10,7 @@ const POINTS = 1000; /* of each series */
 /* What does nothing without the service or without a script. */
 const LEFT_OUT = 'script, link, .skip, #top, #banner, noscript, .actions, .ask-place, .crumbs, ' +
     '.lanes-caption, .controls, .drawer, .tool, .label-tools, #whatif, #advice, ' +
-    '.remedies, [hidden]';
+    '.remedies, .few, [hidden]';
 const QUIET = 'button { pointer-events: none } .rows, .folds { margin-bottom: 24px }';
 
 /** The text of every style sheet of the page. */

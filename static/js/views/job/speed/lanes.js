@@ -74,13 +74,22 @@ export class Lanes {
   }
 
   /**
+   * As the job's nodes stand.
    * @param {Api.NodeRows[]} nodes
+   */
+  inOrder(nodes) {
+    const of = new Map(nodes.map((n) => [n.node, n]));
+    return this.view.data.nodes().flatMap((name) => of.get(name) || []);
+  }
+
+  /**
+   * @param {Api.NodeRows[]} nodes whose updates are versions
+   * @param {Api.NodeRows[]} order those that have a lane
    * @param {number} width
    * @param {Picked | null} picked
    * @param {Api.Row | undefined} row the picked one
    */
-  draw(nodes, width, picked, row) {
-    const order = this.view.data.nodes().flatMap((name) => nodes.filter((n) => n.node === name));
+  draw(nodes, order, width, picked, row) {
     const f = this.frame(nodes, order.length, width);
     const svg = canvas(f);
     const labels = order.map((n, i) => {
@@ -91,7 +100,7 @@ export class Lanes {
     if (f.served) {
       labels.push(
           h('span', {class: 'lane-name quiet', text: 'server', style: {top: f.bottom + 'px'}}));
-      svg.append(...this.drawVersions(order, f));
+      svg.append(...this.drawVersions(nodes, f));
     }
     svg.append(...drawTicks(f, this.view.narrow ? 3 : 6));
     const lane = order.findIndex((n) => n.node === picked?.node);

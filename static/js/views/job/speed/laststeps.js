@@ -3,6 +3,7 @@
    explained. While a step is chosen the lanes stand still. */
 import {get, job as path} from '../../../api.js';
 import {fill, h, say} from '../../../dom.js';
+import {Few} from '../../../few.js';
 import {known, loss, plural, seconds, whole} from '../../../format.js';
 import {hasServers} from '../../../spec.js';
 import {active, noneYet} from '../../../states.js';
@@ -43,6 +44,10 @@ export class LastSteps {
     this.data = view.data;
     /** @type {Api.NodeRows[]} */
     this.nodes = [];
+    /** Those that have a lane. */
+    /** @type {Api.NodeRows[]} */
+    this.laned = [];
+    this.few = new Few(() => this.draw());
     /** @type {Picked | null} */
     this.picked = null;
     this.timer = 0;
@@ -65,7 +70,7 @@ export class LastSteps {
     this.node = h('section', {'aria-label': 'Last steps'},
         h('div', {class: 'row-title'}, h('h2', {text: 'Last steps'}), this.sub,
             h('span', {class: 'tools'}, this.tool)),
-        this.empty, this.stage, this.caption, this.table);
+        this.empty, this.stage, this.caption, this.few.node, this.table);
     this.watch();
   }
 
@@ -141,7 +146,11 @@ export class LastSteps {
     if (!any || width < 100) {
       return;
     }
-    const shown = this.lanes.draw(this.nodes, width, this.picked, this.rowOf(this.picked));
+    const {chosen, key} = this.view;
+    this.laned = this.few.of(
+        this.lanes.inOrder(this.nodes), (n) => n.node === chosen || key.number(n.node) > 0);
+    const shown =
+        this.lanes.draw(this.nodes, this.laned, width, this.picked, this.rowOf(this.picked));
     fill(this.stage, shown.nodes);
     say(this.sub,
         seconds(shown.seconds) + ', one lane per node; ' +
@@ -169,9 +178,12 @@ export class LastSteps {
     this.draw();
   }
 
-  /* All rows of all nodes, in the order of time. */
-  allRows() {
-    return this.nodes.flatMap((n) => n.rows.map((row) => ({node: n.node, row})))
+  /**
+   * All rows of nodes, in the order of time.
+   * @param {Api.NodeRows[]} nodes
+   */
+  allRows(nodes) {
+    return nodes.flatMap((n) => n.rows.map((row) => ({node: n.node, row})))
         .sort((p, q) => p.row.time - q.row.time);
   }
 
@@ -193,7 +205,7 @@ export class LastSteps {
 
   /** @param {number} by */
   pickNext(by) {
-    const all = this.allRows();
+    const all = this.allRows(this.laned);
     const {picked} = this;
     const at = picked ? all.findIndex((p) => p.node === picked.node && p.row.step === picked.step)
                       : all.length;
@@ -202,7 +214,7 @@ export class LastSteps {
   }
 
   drawTable() {
-    const rows = this.allRows().reverse().slice(0, LAST).map(({node, row: r}) => {
+    const rows = this.allRows(this.nodes).reverse().slice(0, LAST).map(({node, row: r}) => {
       const cells = [
         whole(r.step), whole(r.batch), loss(r.loss), seconds(r.load_seconds ?? NaN),
         seconds(r.compute_seconds), seconds(r.exchange_seconds), seconds(r.wait_seconds),

@@ -1,6 +1,7 @@
 /* How the time of a step is spent: loading data, computing, exchange and wait of each node, on one
    scale. */
 import {h, keyed, say, sayAll} from '../../../dom.js';
+import {Few} from '../../../few.js';
 import {PhaseBar, phaseKey} from '../../../figures.js';
 import {milliseconds} from '../../../format.js';
 import {stepTimes} from '../../../measures.js';
@@ -17,6 +18,7 @@ export class StepSplit {
     this.node = table('Where a step goes, milliseconds per node',
         ['Node', ['One step', 'grow'], ...numeric('Load', 'Compute', 'Exch.', 'Wait')], this.body,
         'split-table');
+    this.few = new Few(() => view.draw());
     this.key = phaseKey('data', 'compute', 'exchange', 'wait');
     this.empty = h('p', {class: 'quiet'});
   }
@@ -28,7 +30,8 @@ export class StepSplit {
     const any = scale > 0;
     this.node.hidden = this.key.hidden = !any;
     say(this.empty, any ? '' : noneYet(data.job.state, 'Measured as soon as steps end.'));
-    keyed(this.body, steps, (x) => x.node + key.number(x.node), (x) => this.makeRow(x.node),
+    const shown = this.few.of(steps, (x) => x.node === chosen || key.number(x.node) > 0);
+    keyed(this.body, shown, (x) => x.node + key.number(x.node), (x) => this.makeRow(x.node),
         (row, x) => {
           const times = [x.load, x.compute, x.exchange, x.wait];
           row.node.classList.toggle('dim', Boolean(chosen) && chosen !== x.node);

@@ -69,7 +69,7 @@ export class Throughput {
     this.node = h('section', {'aria-label': 'Throughput', class: 'row'}, this.chart.node,
         h('div', {class: 'rail-side'},
             h('h3', {class: 'rail-head', text: 'Where a step goes, ms per node'}), this.split.node,
-            this.split.key, this.split.empty));
+            this.split.few.node, this.split.key, this.split.empty));
   }
 
   /** @returns {Page.ChartTable} */

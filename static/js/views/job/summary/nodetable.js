@@ -1,6 +1,7 @@
 /* The node table, the page's colour key: minibatch before and now, and a bar per node that ends at
    the finish line, with a whisker for the same node under an equal split. */
 import {h, keyed, refill, say} from '../../../dom.js';
+import {Few} from '../../../few.js';
 import {FinishBar, placeLine} from '../../../figures.js';
 import {age, known, percent, seconds, three, whole} from '../../../format.js';
 import {equalSplit, median, stepTimes} from '../../../measures.js';
@@ -116,7 +117,8 @@ export class NodeTable {
     this.legend = legend();
     this.none = h('p', {class: 'quiet'});
     const holder = scroller('Nodes, table', this.table, 'node-holder');
-    this.node = h('div', {class: 'nodes-side'}, holder, this.legend, this.none);
+    this.few = new Few(() => view.draw());
+    this.node = h('div', {class: 'nodes-side'}, holder, this.few.node, this.legend, this.none);
     /** @type {{[node: string]: number}} */
     this.fixed = {};
     this.fixedAt = 0;
@@ -150,10 +152,11 @@ export class NodeTable {
     const late = force.length < this.data.assignments.length;
     const sizes = late ? force[force.length - 1].batches || {} : {};
     const bars = this.bars(job, workers);
-    keyed(this.body, workers, (w) => w.rank + w.node + this.key.number(w.node),
-        (w) => new NodeRow(this.view, w), (row, w, i) => {
+    const shown = this.few.of(workers, (w) => w.node === slow || this.key.number(w.node) > 0);
+    keyed(this.body, shown, (w) => w.rank + w.node + this.key.number(w.node),
+        (w) => new NodeRow(this.view, w), (row, w) => {
           row.update(w, first[w.node], sizes[w.node] ?? w.batch, slow);
-          bars(row.bar, i);
+          bars(row.bar, workers.indexOf(w));
         });
   }
 

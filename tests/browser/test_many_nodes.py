@@ -1,0 +1,71 @@
+"""Pages of a job of 128 nodes: what a list shows at first, and what its button does."""
+import canned
+from canned import curve, job, worker
+from service import until
+from test_canned import FALLS, phone  # noqa: F401  (a fixture)
+
+
+def test_of_128_nodes_a_phone_lists_16_and_all_on_a_button(page, phone):  # noqa: F811
+    """The page was 8,000 pixels long; the straggler is among those that are shown."""
+    names = [f"node-{i:03d}" for i in range(128)]
+    workers = [worker(r, n, compute=0.05 if n == "node-100" else 0.010)
+               for r, n in enumerate(names)]
+    row = {"step": 9, "batch": 8, "loss": 1, "time": 1, "compute_seconds": 0.01,
+           "exchange_seconds": 0.001, "wait_seconds": 0, "staleness": 0}
+    phone(390)
+    canned.show(page, job(workers=workers), [curve("train_loss", FALLS)],
+                steps=[{"node": n, "rows": [row] * 3} for n in names])
+    shown = "return document.querySelectorAll(arguments[0]).length"
+    lists = (".node-table tbody tr", ".split-table tbody tr", ".lane-name")
+    for rows in lists[:2]:
+        until(f"16 of {rows}", lambda: page.script(shown, rows) == 16)  # noqa: B023
+    assert page.visible('.node-table tr[data-node="node-100"]')
+    page.script("""document.querySelector('[aria-label="Last steps"]').scrollIntoView()""")
+    until("16 lanes", lambda: page.script(shown, lists[2]) == 16)
+    assert page.script("return document.documentElement.scrollHeight") < 5500
+    for place, rows in zip((".summary", ".rail-side", '[aria-label="Last steps"]'), lists):
+        page.click(f"{place} .few[aria-expanded=false]:not([hidden])")
+        until(f"128 of {rows}", lambda: page.script(shown, rows) == 128)  # noqa: B023
+        page.wait_text(f"{place} .few[aria-expanded=true]", "Fewer nodes")
+
+
+def test_names_beside_a_step_are_not_cut_into_letters(page, phone):  # noqa: F811
+    """The column of names was as narrow as a letter, and each row as tall as its name is long."""
+    workers = [worker(r, f"rack-0-node-{r:03d}") for r in range(4)]
+    for width in (1440, 390):
+        phone(width)
+        canned.show(page, job(workers=workers), [curve("train_loss", FALLS)])
+        page.wait_for(".split-table .name")
+        tall = page.script("return Math.max(...[...document.querySelectorAll("
+                           "'.split-table tbody tr')].map((r) => r.clientHeight))")
+        assert tall < 60, (width, tall)
+
+
+def test_of_128_rows_of_heat_no_text_is_printed_over_another(page):
+    names = [f"node-{i:03d}" for i in range(128)]
+    document = job(workers=[worker(r, n) for r, n in enumerate(names)])
+    document["spec"]["strategy"] = {"type": "asgd", "servers": 1}
+    canned.show(page, document, [curve("staleness", [3.0] * 50, node=n) for n in names],
+                staleness=[{"node": n, "histogram": [9, 1], "p50": 0, "p95": 1, "max": 1}
+                           for n in names])
+    until("all rows", lambda: len(page.all(".heat-line")) == 128)
+    shown = page.script("""
+        return [...document.querySelectorAll('.heat-line .txt, .heat-end')].filter((e) =>
+            getComputedStyle(e).visibility === 'visible' && e.textContent).map((e) => {
+                const {top, bottom} = e.closest('.heat-line').getBoundingClientRect();
+                return Math.round(bottom - top); })""")
+    assert len(shown) <= 16 and shown, "those in colour alone"
+    foot, last = page.script("""
+        return [document.querySelector('.heat-foot').getBoundingClientRect().top,
+                [...document.querySelectorAll('.heat-line')].pop().getBoundingClientRect().bottom]
+        """)
+    assert foot >= last
+    assert "node-000" in page.text(".dist.named")
+
+
+def test_a_long_word_in_a_sentence_does_not_widen_the_page(page):
+    error = {"code": "invalid", "message": "ValueError: " + "x" * 400, "rank": 1, "node": "b",
+             "attempt": 1}
+    canned.show(page, job(state="failed", error=error))
+    page.wait_text("#verdict", "ValueError")
+    assert page.script("return document.documentElement.scrollWidth <= window.innerWidth")
