@@ -44,19 +44,43 @@ static void print_prediction(const json_t *prediction)
     }
 }
 
-void dryrun_print(const json_t *answer)
+/* A user's program tells its network, data and batch once it runs. */
+static void print_size(const json_t *answer)
 {
     char text[COLUMN_BYTES_MOST], samples[COLUMN_BYTES_MOST];
+    if (json_object_get(json_object_get(answer, "spec"), "program")) {
+        terminal_say("", "the job is valid: its program brings the network and the data");
+    } else {
+        terminal_say("", "the job is valid: %s parameters, %s training samples",
+                     column_text(text, answer, "parameters", COLUMN_COUNT),
+                     column_text(samples, answer, "samples", COLUMN_COUNT));
+    }
+}
+
+/* A minibatch of 0 is one that is not known yet. */
+static void print_nodes(const json_t *where)
+{
+    json_t *shown = json_deep_copy(where), *node;
+    size_t i;
+    json_array_foreach(shown, i, node) {
+        if (json_integer_value(json_object_get(node, "batch")) == 0) {
+            json_object_set_new(node, "batch", json_null());
+        }
+    }
+    columns_print(shown, nodes, "  ", stdout);
+    json_decref(shown);
+}
+
+void dryrun_print(const json_t *answer)
+{
     const json_t *where = json_object_get(answer, "nodes"),
                  *starts = json_object_get(answer, "starts");
-    terminal_say("", "the job is valid: %s parameters, %s training samples",
-                 column_text(text, answer, "parameters", COLUMN_COUNT),
-                 column_text(samples, answer, "samples", COLUMN_COUNT));
+    print_size(answer);
     if (json_is_string(starts)) {
         terminal_say("", "it starts: %s", json_string_value(starts));
     }
     if (json_array_size(where) > 0) {
-        columns_print(where, nodes, "  ", stdout);
+        print_nodes(where);
     }
     print_prediction(json_object_get(answer, "prediction"));
     print_warnings(json_object_get(answer, "warnings"));

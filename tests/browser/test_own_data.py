@@ -31,7 +31,7 @@ def test_an_uploaded_folder_is_shown_given_a_network_and_trained_on(page, servic
     assert spec["model"]["input"] == [8, 8, 1] and spec["model"]["layers"][-1]["units"] == 3
     page.wait_text("main", "60 training samples, about 1 step of 60 samples in an epoch")
     page.script("document.querySelector('.samples').open = true")
-    page.wait_text(".samples", "0 20, 1 20, 2 20")
+    page.wait_text(".samples", "20 of 0, 20 of 1, 20 of 2")
     page.wait_text(".json-state", "^valid")
     until("the shape of each layer is there", lambda: page.script(SHAPES)[0] == "8 × 8 × 16")
     assert page.script(SHAPES)[-1] == "3"

@@ -133,6 +133,13 @@ def test_what_cannot_run_is_a_sentence(programs, client, folder):
         programs.upload(str(folder))
 
 
+def test_a_program_that_is_not_there_is_not_uploaded(programs, tmp_path):
+    """Its folder went to the nodes, and the job failed there."""
+    (tmp_path / "train.py").write_text("import evenstep\n")
+    with pytest.raises(FileNotFoundError, match="cannot find the program '.*/trian.py'"):
+        programs.run(str(tmp_path / "trian.py"))
+
+
 def test_a_program_that_does_not_take_part_is_refused_before_it_is_sent(programs, tmp_path):
     alone = tmp_path / "plain"
     alone.mkdir()

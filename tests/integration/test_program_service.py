@@ -2,11 +2,13 @@
 them."""
 import json
 import os
+import re
+import subprocess
 
 import pytest
 import redis
 
-from programs import ROOT
+from programs import BUILD, ROOT
 from service import Service
 
 PROGRAMS = ROOT / "tests/program"
@@ -129,6 +131,11 @@ def test_a_dry_run_says_that_minibatches_are_not_known_before_the_program_has_jo
     answer = service.post("jobs?dryRun=true", spec).json()
     told = {w["code"]: w for w in answer["warnings"]}
     assert "told the batch of its loader" in told["batch_unknown"]["message"], answer
+    out = subprocess.run([BUILD / "evenstep", "submit", "-", "--dry-run"], text=True, check=True,
+                         env={"EVENSTEP_URL": service.url, "EVENSTEP_TOKEN": service.token},
+                         input=json.dumps(spec), stdout=subprocess.PIPE).stdout
+    assert "its program brings the network and the data" in out, out
+    assert re.search(r"^ +0  a +cpu:1 +- +-$", out, re.M), "0 is no minibatch: " + out
 
 
 @pytest.mark.parametrize("strategy", ["sync", "asgd"])

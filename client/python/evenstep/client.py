@@ -111,6 +111,8 @@ class Client:
         folder = os.path.realpath(folder or os.path.dirname(file))
         if not file.startswith(folder + "/"):
             raise ValueError("the program '%s' is not in the folder '%s'" % (file, folder))
+        if not os.path.isfile(file):
+            raise FileNotFoundError("cannot find the program '%s'" % file)
         name = file[len(folder) + 1 :]
         data = pack(folder, output)
         if name.endswith(".py") and b"evenstep" not in data.lower():

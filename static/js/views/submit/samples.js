@@ -14,7 +14,7 @@ const nameOf = (c) => c.name ?? String(c.class);
 
 /** @param {Api.DatasetClass[]} classes */
 function counts(classes) {
-  const first = classes.slice(0, CLASSES_MOST).map((c) => nameOf(c) + ' ' + whole(c.samples));
+  const first = classes.slice(0, CLASSES_MOST).map((c) => whole(c.samples) + ' of ' + nameOf(c));
   const rest = classes.length - first.length;
   return first.join(', ') + (rest > 0 ? ' and ' + plural(rest, 'more class', 'more classes') : '');
 }
