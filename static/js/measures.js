@@ -26,6 +26,22 @@ export function mean(values) {
 }
 
 /**
+ * Whether a loss rose by more than so much of what it was. That of a user's program may be below 0,
+ * as a logarithm of a likelihood is.
+ * @param {number} from
+ * @param {number} to
+ * @param {number} share
+ */
+export const rose = (from, to, share) => to - from > share * Math.abs(from);
+
+/**
+ * @param {number} from
+ * @param {number} to
+ * @param {number} share
+ */
+export const fell = (from, to, share) => from - to > share * Math.abs(from);
+
+/**
  * The last value of a list.
  * @param {number[]} values
  */

@@ -2,7 +2,7 @@
    one noisy step says nothing. Pure. */
 import {cloneWith} from '../clone.js';
 import {known, loss, percent, plain, plural} from '../format.js';
-import {last, median} from '../measures.js';
+import {fell, last, median, rose} from '../measures.js';
 import {classesOf} from '../spec.js';
 
 import {tense} from './words.js';
@@ -28,22 +28,6 @@ export function likeChance(classes) {
   const noise = CHANCE_NOISE * Math.sqrt(guessing * (1 - guessing));
   return Math.min(LIKE_CHANCE * guessing, guessing + noise);
 }
-
-/**
- * Whether a loss rose by more than so much of what it was. That of a user's program may be below 0,
- * as a logarithm of a likelihood is.
- * @param {number} from
- * @param {number} to
- * @param {number} share
- */
-export const rose = (from, to, share) => to - from > share * Math.abs(from);
-
-/**
- * @param {number} from
- * @param {number} to
- * @param {number} share
- */
-export const fell = (from, to, share) => from - to > share * Math.abs(from);
 
 /**
  * Train losses at the start, in the middle and at the end, and where they were least; null with too

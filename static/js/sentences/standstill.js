@@ -2,9 +2,9 @@
    more is learned, which may be its schedule's doing. Pure. */
 import {cloneWith} from '../clone.js';
 import {known, loss, percent, plain} from '../format.js';
-import {bestEvaluation, median} from '../measures.js';
+import {bestEvaluation, fell, median, rose} from '../measures.js';
 
-import {anotherRate, calmer, course, fell, LEAST_LOSSES, MEANT, rateNote, rose} from './learning.js';
+import {anotherRate, calmer, course, LEAST_LOSSES, MEANT, rateNote} from './learning.js';
 import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */

@@ -2,9 +2,9 @@
    predicted, a user's program. What a program's loss means is its own; a GAN's may well rise. Pure.
  */
 import {known, loss} from '../format.js';
-import {median} from '../measures.js';
+import {fell, median, rose} from '../measures.js';
 
-import {anotherRate, calmer, course, FALLS, fell, rateNote, rose} from './learning.js';
+import {anotherRate, calmer, course, FALLS, rateNote} from './learning.js';
 import {tense} from './words.js';
 
 /** @typedef {import('./health.js').Run} Run */

@@ -1,5 +1,6 @@
 /* The table of nodes, and what can be done to each. */
 import {fill, h, keyed, refill, say} from '../../dom.js';
+import {Few} from '../../few.js';
 import {age, bytes, known, three} from '../../format.js';
 import {nodeState} from '../../states.js';
 import {button, notice, numeric, question, scroller, table} from '../../widgets.js';
@@ -88,12 +89,15 @@ export class NodesTable {
           ...numeric('Memory', 'Slowdown', 'Samples/s now', 'Seen'), actions
         ],
         this.body, 'nodes-table');
-    this.node = scroller('Nodes, table', [list, this.none, this.fault]);
+    this.few = new Few(() => this.update());
+    this.node =
+        h('div', null, scroller('Nodes, table', [list, this.none, this.fault]), this.few.node);
   }
 
   update() {
     const {nodes} = this.data;
-    const shown = nodes.filter(FILTERS[this.view.filter][1]);
+    const found = nodes.filter(FILTERS[this.view.filter][1]);
+    const shown = this.few.of(found, (n) => n.name === this.view.chosen || n.state !== 'ready');
     keyed(this.body, shown, (n) => n.name, (n) => new NodeRow(n, (name) => this.view.choose(name)),
         (row, n) => this.updateRow(row, n));
     const none = shown.length === 0 ? 'No node is in this state.' : '';

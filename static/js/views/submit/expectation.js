@@ -10,7 +10,7 @@ import {Trials} from './trials.js';
 /** @param {Api.PlannedNode} n */
 function planRow(n) {
   const memory = known(n.memory_bytes) ? 'about ' + bytes(n.memory_bytes) : 'not known';
-  const batch = n.batch > 0 ? whole(n.batch) : 'not known'; /* a program tells its own */
+  const batch = n.batch ? whole(n.batch) : 'not known'; /* a program tells its own */
   return h('tr', null, h('td', {class: 'num', text: String(n.rank)}),
       h('td', {class: 'strong', text: n.node}), h('td', {class: 'quiet', text: n.device}),
       h('td', {class: 'num', text: batch}), h('td', {class: 'num', text: memory}));
