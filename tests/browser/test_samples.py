@@ -20,7 +20,7 @@ def test_a_chosen_data_set_shows_its_classes_and_samples(page):
     page.choose("/data/format", "npy")
     assert page.script("return document.querySelectorAll('.samples canvas').length") == 0
     page.script("document.querySelector('.samples').open = true")
-    page.wait_text(".samples", "0 10, 1 10, 2 10")
+    page.wait_text(".samples", "10 of 0, 10 of 1, 10 of 2")
     rows = page.script(
         "return [...document.querySelectorAll('.samples canvas')].map((c) => [c.ariaLabel, "
         "[...c.getContext('2d').getImageData(0, 0, 1, 8).data].filter((_, i) => i % 4 === 0)])")
