@@ -186,37 +186,62 @@ json_t *staleness_job_json(const struct staleness *const *workers, int n, bool r
 
 /* ---- to go on later -------------------------------------------------------------------------- */
 
+/* Where the one stands that is `i` behind the oldest of the last hundred. */
+static int place_of(const struct staleness *s, int i)
+{
+    return (s->recent_at - s->recent_n + i + STALENESS_RECENT) % STALENESS_RECENT;
+}
+
+static bool are_same(const struct staleness *s, int a, int b)
+{
+    return s->recent[a] == s->recent[b] && s->recent_samples[a] == s->recent_samples[b];
+}
+
+/* [[tau, samples, times], ...], oldest first: where workers step together nearly all are alike, and
+ * every heartbeat has them. */
+static json_t *recent_json(const struct staleness *s)
+{
+    json_t *out = json_array();
+    for (int i = 0, times; i < s->recent_n; i += times) {
+        int at = place_of(s, i);
+        times = 1;
+        while (i + times < s->recent_n && are_same(s, at, place_of(s, i + times))) {
+            times++;
+        }
+        json_array_append_new(
+            out, json_pack("[i, i, i]", (int)s->recent[at], (int)s->recent_samples[at], times));
+    }
+    return out;
+}
+
 json_t *staleness_dump(const struct staleness *s)
 {
-    json_t *recent = json_array();
     int bins = s->bins;
     while (bins > 0 && s->histogram[bins - 1] == 0) {
         bins--;
     }
-    for (int i = 0; i < s->recent_n; i++) { /* oldest first: tau, samples */
-        int at = (s->recent_at - s->recent_n + i + STALENESS_RECENT) % STALENESS_RECENT;
-        json_array_append_new(recent,
-                              json_pack("[i, i]", (int)s->recent[at], (int)s->recent_samples[at]));
-    }
     return json_pack("{s:I, s:f, s:f, s:f, s:i, s:o, s:o}", "count", (json_int_t)s->count, "sum",
                      s->sum, "sample_sum", s->sample_sum, "samples", s->samples, "max", s->max,
-                     "histogram", bins_json(s->histogram, bins), "recent", recent);
+                     "histogram", bins_json(s->histogram, bins), "recent", recent_json(s));
 }
 
+static int between(int64_t v, int least, int most)
+{
+    return v < least ? least : v > most ? most : (int)v;
+}
+
+/* Dumps of before have no third number: each stands for one. */
 static void read_recent(struct staleness *s, const json_t *recent)
 {
     size_t i;
     json_t *item;
     json_array_foreach((json_t *)recent, i, item) {
-        int64_t tau = json_integer_value(json_array_get(item, 0)),
-                samples = json_integer_value(json_array_get(item, 1));
-        staleness_add(s,
-                      tau < 0       ? 0
-                      : tau > 65535 ? 65535
-                                    : (int)tau,
-                      samples < 0           ? 0
-                      : samples > INT32_MAX ? INT32_MAX
-                                            : (int)samples);
+        int tau = between(json_integer_value(json_array_get(item, 0)), 0, 65535),
+            samples = between(json_integer_value(json_array_get(item, 1)), 0, INT32_MAX),
+            times = between(json_integer_value(json_array_get(item, 2)), 1, STALENESS_RECENT);
+        for (int k = 0; k < times; k++) {
+            staleness_add(s, tau, samples);
+        }
     }
 }
 

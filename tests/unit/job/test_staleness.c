@@ -318,31 +318,66 @@ static void the_json_has_the_form_of_the_design(void **state)
     staleness_release(&s);
 }
 
+/* Of few different values many in a row are alike. */
+static void dumped_is_read_and_goes_on(int n, uint64_t values)
+{
+    struct staleness s, t;
+    staleness_init(&s);
+    for (int i = 0; i < n; i++) {
+        staleness_add(&s, (int)rng_below(2, 0, (uint64_t)i, values),
+                      (int)rng_below(2, 1, (uint64_t)i, values));
+    }
+    json_t *dump = staleness_dump(&s);
+    assert_int_equal(staleness_read(&t, dump), 0);
+    for (int i = 0; i < 50; i++) {
+        staleness_add(&s, i % 11, 5);
+        staleness_add(&t, i % 11, 5);
+    }
+    for (int recent = 0; recent < 2; recent++) {
+        json_t *a = job_of(&s, 1, recent), *b = job_of(&t, 1, recent);
+        assert_true(json_equal(a, b));
+        json_decref(a);
+        json_decref(b);
+    }
+    json_decref(dump);
+    staleness_release(&s);
+    staleness_release(&t);
+}
+
 static void what_was_dumped_is_read_and_goes_on_as_before(void **state)
 {
     for (int n = 0; n < 260; n += 37) {
-        struct staleness s, t;
-        staleness_init(&s);
-        for (int i = 0; i < n; i++) {
-            staleness_add(&s, (int)rng_below(2, 0, (uint64_t)i, 30),
-                          (int)rng_below(2, 1, (uint64_t)i, 99));
-        }
-        json_t *dump = staleness_dump(&s);
-        assert_int_equal(staleness_read(&t, dump), 0);
-        for (int i = 0; i < 50; i++) {
-            staleness_add(&s, i % 11, 5);
-            staleness_add(&t, i % 11, 5);
-        }
-        for (int recent = 0; recent < 2; recent++) {
-            json_t *a = job_of(&s, 1, recent), *b = job_of(&t, 1, recent);
-            assert_true(json_equal(a, b));
-            json_decref(a);
-            json_decref(b);
-        }
-        json_decref(dump);
-        staleness_release(&s);
-        staleness_release(&t);
+        dumped_is_read_and_goes_on(n, 30);
+        dumped_is_read_and_goes_on(n, 2);
+        dumped_is_read_and_goes_on(n, 1);
     }
+}
+
+static void the_last_hundred_that_are_alike_are_dumped_once(void **state)
+{
+    struct staleness s;
+    staleness_init(&s);
+    for (int i = 0; i < 130; i++) {
+        staleness_add(&s, 0, i < 125 ? 64 : 72);
+    }
+    json_t *dump = staleness_dump(&s),
+           *wanted = json_pack("[[i,i,i],[i,i,i]]", 0, 64, 95, 0, 72, 5);
+    assert_true(json_equal(json_object_get(dump, "recent"), wanted));
+    json_decref(wanted);
+    json_decref(dump);
+    staleness_release(&s);
+}
+
+static void a_dump_of_before_has_one_of_each(void **state)
+{
+    struct staleness s;
+    json_t *dump = json_pack("{s:i, s:i, s:i, s:i, s:i, s:[i,i], s:[[i,i],[i,i],[i,i,i]]}", "count",
+                             3, "sum", 1, "sample_sum", 8, "samples", 24, "max", 1, "histogram", 2,
+                             1, "recent", 0, 8, 1, 8, 0, 8, -4);
+    assert_int_equal(staleness_read(&s, dump), 0);
+    assert_int_equal(s.recent_n, 3);
+    json_decref(dump);
+    staleness_release(&s);
 }
 
 static void a_dump_with_the_last_bin_is_read_again(void **state)
@@ -468,6 +503,8 @@ int main(void)
         cmocka_unit_test(the_table_of_the_algorithms_page_holds),
         cmocka_unit_test(the_json_has_the_form_of_the_design),
         cmocka_unit_test(what_was_dumped_is_read_and_goes_on_as_before),
+        cmocka_unit_test(the_last_hundred_that_are_alike_are_dumped_once),
+        cmocka_unit_test(a_dump_of_before_has_one_of_each),
         cmocka_unit_test(a_dump_with_the_last_bin_is_read_again),
         cmocka_unit_test(malformed_dumps_are_refused_and_leave_nothing_behind),
         cmocka_unit_test(what_is_taken_back_counts_no_more),
