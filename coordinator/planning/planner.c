@@ -191,7 +191,7 @@ struct plan *planner_make(const struct planner_ask *ask, struct assignment *firs
     if (!plan) {
         return NULL;
     }
-    plan->servers = spec->strategy.servers > 0 ? spec->strategy.servers : 1;
+    plan->servers = spec->strategy.servers;
     snprintf(plan->roots, sizeof plan->roots, "%s", ask->roots ? ask->roots : "");
     int rc =
         profiles && plan->workers
