@@ -5,7 +5,7 @@
  *
  * What the gate refuses is answered after the body was read and dropped: an answer that comes while
  * the client still sends is lost when the connection is reset. Only a client that asks first
- * (Expect) is told at once.
+ * (Expect), or whose body is too long to be dropped, is told at once.
  */
 #include "http/request/dispatch.h"
 
@@ -208,6 +208,13 @@ static enum recent_found take_recent(struct request *q)
     return found;
 }
 
+/* A body that would not be read to its end is not waited for: its client would hear nothing. */
+static bool is_endless(const struct request *q)
+{
+    const char *length = request_header(q, "Content-Length");
+    return length && (strlen(length) > 18 || strtoll(length, NULL, 10) > HTTP_DISCARD_BYTES);
+}
+
 static int begin(struct request *q, const struct dispatch_line *line)
 {
     const union MHD_ConnectionInfo *info =
@@ -220,7 +227,7 @@ static int begin(struct request *q, const struct dispatch_line *line)
     form_read_id(q);
     q->guarded = info ? info->socket_context : NULL;
     guard_header_done(q->server->guard, q->guarded);
-    if (!gate_pass(q) && (q->closes || request_header(q, "Expect"))) {
+    if (!gate_pass(q) && (q->closes || request_header(q, "Expect") || is_endless(q))) {
         guard_body_done(q->server->guard, q->guarded);
         return send_reply(q);
     }

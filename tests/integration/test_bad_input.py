@@ -221,6 +221,16 @@ def test_a_body_of_100_megabytes_is_refused_and_costs_no_memory(service):
     assert resident() - before < 32 << 20
 
 
+@pytest.mark.parametrize("length", [10**18, 10**17, 1 << 40])
+def test_a_body_that_would_never_end_is_refused_before_it_comes(service, length):
+    """Its client was closed the connection after 256 MB, without a word."""
+    head = (f"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {service.token}\r\n"
+            f"Content-Length: {length}\r\n\r\n")
+    answer = talk(service, head.encode())
+    assert answer.startswith(b"HTTP/1.1 413 ") and b"Connection: close" in answer, answer[:300]
+    assert b"application/problem+json" in answer
+
+
 POST = b"POST /api/v1/jobs HTTP/1.1\r\nHost: HOST\r\n"
 
 
