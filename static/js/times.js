@@ -61,6 +61,15 @@ export function alike(...all) {
 }
 
 /**
+ * Times of one sentence: in one unit, unless one of them would read 0 in it.
+ * @param {number[]} all seconds
+ */
+export function spans(...all) {
+  const texts = alike(...all);
+  return texts.some((text, i) => all[i] > 0 && parseFloat(text) === 0) ? all.map(span) : texts;
+}
+
+/**
  * Whole: 12 s, 1 min 12 s, 14 min, 1 h 49 min, 3 d 4 h
  * @param {Maybe} x
  */

@@ -70,6 +70,20 @@ def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
     assert call(page, "/js/views/compare/differences.js", asked) is wanted
 
 
+def test_times_of_one_sentence_have_one_unit(page):
+    """It read "88 ms, 0.11 s before B"."""
+    def told(*times):
+        return call(page, "/js/format.js", f"m.spans(...{json.dumps(times)})")
+    assert told(0.088, 0.11) == [f"0.088{NARROW}s", f"0.110{NARROW}s"]
+    assert told(45, 0.03) == [f"45{NARROW}s", f"30{NARROW}ms"], "none of them reads 0"
+    assert told(4000, 30) == [f"1{NARROW}h 7{NARROW}min", f"30{NARROW}s"]
+    runs = [run(1, [0.9, 0.9], seconds=0.05), run(2, [0.9, 0.9], seconds=0.06),
+            run(1, [0.9, 0.9], 0.1, 0.3)]
+    words = call(page, "/js/views/compare/seeds.js", f"m.seedWords({json.dumps(runs)}, 0.9)")
+    assert "".join(map(str, words)) == (
+        f"0 and 1 reach 90{NARROW}% in 0.055{NARROW}s on average, 0.245{NARROW}s before 2.")
+
+
 DEEP = {"input": [28, 28, 1], "layers": [{"type": "dense", "units": 10 + i} for i in range(20)]}
 WIDE = {**DEEP, "layers": [{"type": "dense", "units": 90 + i} for i in range(20)]}
 

@@ -1,6 +1,6 @@
 /* The results of all runs; the best value of each line is ticked. */
 import {fill, h} from '../../dom.js';
-import {known, loss, mean, percent, seconds, span, three, whole} from '../../format.js';
+import {known, loss, mean, percent, span, spans, three, whole} from '../../format.js';
 import {icon} from '../../icons.js';
 import {isVirtual, stepTimes, tookSeconds} from '../../measures.js';
 import {ended} from '../../states.js';
@@ -41,7 +41,7 @@ const LINES = [
   {
     name: 'One step of the slowest node',
     value: longestStep,
-    format: seconds,
+    format: span,
     best: Math.min,
     timed: true
   },
@@ -78,12 +78,13 @@ function row({name, value, format, best, timed}, runs) {
   /* times of a virtual run and of a real one are not better or worse than each other */
   const clocks = new Set(runs.map((r) => isVirtual(r.job))).size;
   const winner = new Set(good).size > 1 && !(timed && clocks > 1) ? best(...good) : NaN;
-  const cell = (/** @type {number} */ v) => {
-    const ticked = h('span', {class: 'best'}, icon('check', 12), format(v));
-    return h('td', {class: 'num'}, v === winner ? ticked : format(v));
+  const texts = format === span ? spans(...values) : values.map((v) => format(v));
+  const cell = (/** @type {number} */ v, /** @type {string} */ text) => {
+    const ticked = h('span', {class: 'best'}, icon('check', 12), text);
+    return h('td', {class: 'num'}, v === winner ? ticked : text);
   };
   return h('tr', null, h('td', {text: name}),
-      values.map((v) => (known(v) ? cell(v) : h('td', {class: 'num quiet'}, 'none'))));
+      values.map((v, i) => (known(v) ? cell(v, texts[i]) : h('td', {class: 'num quiet'}, 'none'))));
 }
 
 /** @implements {Page.Part} */

@@ -1,6 +1,6 @@
 /* Runs that differ only in their seeds, and how far apart their results are: a lead means
    something only if it exceeds that. Pure. */
-import {alike, known, list, percent, span} from '../../format.js';
+import {alike, known, list, percent, spans} from '../../format.js';
 import {mean} from '../../measures.js';
 import {withoutSeed} from '../../spec.js';
 
@@ -88,14 +88,16 @@ export function seedWords(runs, goal) {
       ...who(first), apartBy(first) + 'they reach ' + level + ' in ' + least + ' to ' + most + end
     ];
   }
-  const took = (/** @type {Group} */ g) =>
-      ' in ' + span(mean(g.times)) + (g.at.length > 1 ? ' on average' : '');
-  const later = rest.flatMap((g) => apart
-          ? [', ' + span(mean(g.times) - mean(first.times)) + ' before ', ...who(g)]
-          : [', ', ...who(g), took(g)]);
+  const quickest = mean(first.times);
+  const [time, ...times] =
+      spans(quickest, ...rest.map((g) => mean(g.times) - (apart ? quickest : 0)));
+  const took = (/** @type {Group} */ g, /** @type {string} */ text) =>
+      ' in ' + text + (g.at.length > 1 ? ' on average' : '');
+  const later = rest.flatMap((g, i) => apart ? [', ' + times[i] + ' before ', ...who(g)]
+                                             : [', ', ...who(g), took(g, times[i])]);
   return [
     ...(apart ? [] : ['No settings are faster beyond what seeds make: ']), ...who(first),
-    reach(first) + took(first), ...later, end
+    reach(first) + took(first, time), ...later, end
   ];
 }
 

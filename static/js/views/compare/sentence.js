@@ -1,7 +1,7 @@
 /* The sentence: which run reaches the common accuracy first, and by how much; then what the others
    lose their time with. */
 import {fill, h, say} from '../../dom.js';
-import {known, list, loss, percent, span} from '../../format.js';
+import {known, list, loss, percent, span, spans} from '../../format.js';
 import {isVirtual} from '../../measures.js';
 import {active} from '../../states.js';
 
@@ -86,13 +86,12 @@ export class Sentence {
     if (seeds) {
       return seeds.map((word) => (typeof word === 'number' ? runKey(word) : word));
     }
+    const [took, ...leads] = spans(first.time, ...rest.map((x) => x.time - first.time));
     const later = rest.map((x, k) => {
       const between = k > 0 && k === rest.length - 1 ? ' and ' : ', ';
-      return [between, span(x.time - first.time) + ' before ', runKey(x.i)];
+      return [between, leads[k] + ' before ', runKey(x.i)];
     });
-    return [
-      runKey(first.i), ' reaches ' + percent(goal, 0) + ' in ' + span(first.time), later, '.'
-    ];
+    return [runKey(first.i), ' reaches ' + percent(goal, 0) + ' in ' + took, later, '.'];
   }
 
   /* Of runs that have no accuracy, as those that predict numbers: which has the least loss. */
