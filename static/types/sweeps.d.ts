@@ -68,6 +68,7 @@ declare namespace Api {
   }
 
   interface Sweep extends SweepRow {
+    spec: Spec;
     trials: Trial[];
   }
 }

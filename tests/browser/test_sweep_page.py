@@ -72,6 +72,26 @@ def test_the_best_of_several_seeds_is_told_with_their_spread_and_who_is_as_good(
     assert told().endswith("over its seeds.")
     trials[2]["spread"] = None
     assert told().endswith(best + ".")
+    trials[0]["metric"] = 0.12
+    assert told().endswith(best + ". 1 other trial is as good.")
+
+
+def test_a_sweep_whose_trials_all_guess_has_no_best_settings(loaded):
+    """"Trial 8 is the best", with 12 % of ten classes."""
+    sweep = {"state": "succeeded", "counts": {"trials": 2, "ended": 2, "failed": 0},
+             "metric": {"name": "test_accuracy"}, "spec": {"model": "mlp"},
+             "best": {"trial": 2, "metric": 0.12, "settings": {RATE: 0.1}}}
+
+    def told():
+        return call(loaded, "/js/views/sweeps/words.js", f"m.sentenceOf({json.dumps(sweep)})")
+
+    assert told().endswith("No trial is better than guessing: the most is a test accuracy of "
+                           f"12.0{NARROW}%.")
+    sweep["best"]["metric"] = 0.14
+    assert "Trial 2 is the best" in told()
+    sweep.update(metric={"name": "test_loss"})
+    sweep["best"]["metric"] = 0.05
+    assert "Trial 2 is the best" in told()
 
 
 def test_lists_lead_to_a_sweep_and_fold_it_into_one_line(page, sweep):

@@ -2,6 +2,8 @@
    axis. Pure. */
 import {linearTicks, logTicks, niceRange} from '../../chart/scale.js';
 import {known, list, loss, percent, plain, plural, three} from '../../format.js';
+import {likeChance} from '../../sentences/learning.js';
+import {classesOf} from '../../spec.js';
 
 /**
  * One axis of the settings: `at` gives 0 (bottom) to 1 (top), NaN where there is nothing.
@@ -60,28 +62,37 @@ export function trialText(trial, sweep) {
 
 /**
  * ' ± 2.8 % over its seeds. 3 other trials are within that.': what a best figure of several seeds
- * is worth.
+ * is worth; of one seed, which trials are as good.
  * @param {Api.SweepRow} sweep
  * @param {Api.Trial[]} trials
  */
 function spreadText({best, metric}, trials) {
   const first = trials.find((t) => t.number === best?.trial);
-  const spread = first?.spread;
-  if (!first || !known(spread) || !known(first.metric)) {
+  if (!first || !known(first.metric)) {
     return '.';
   }
   const middle = first.metric;
+  const spread = known(first.spread) ? first.spread : 0;
   const near = trials.filter((t) => t !== first && t.rung === first.rung && known(t.metric) &&
           Math.abs(t.metric - middle) <= spread);
-  return ' ± ' + metricText(metric.name, spread) + ' over its seeds.' +
-      (near.length ? ' ' + plural(near.length, 'other trial') +
-                  (near.length === 1 ? ' is' : ' are') + ' within that.'
-                   : '');
+  return (known(first.spread) ? ' ± ' + metricText(metric.name, spread) + ' over its seeds.'
+                              : '.') +
+      (near.length
+              ? ' ' + plural(near.length, 'other trial') + (near.length === 1 ? ' is ' : ' are ') +
+                  (known(first.spread) ? 'within that.' : 'as good.')
+              : '');
 }
 
 /**
- * The sentence at the top.
- * @param {Api.SweepRow} sweep
+ * Whether the best accuracy is one that guessing reaches.
+ * @param {Api.SweepRow & {spec?: Api.Spec}} sweep
+ */
+const guesses = ({best, metric, spec}) => Boolean(best) && metric.name.includes('accuracy') &&
+    Number(best?.metric) <= likeChance(classesOf(spec));
+
+/**
+ * The sentence at the top. A sweep whose trials all guess has no best settings.
+ * @param {Api.SweepRow & {spec?: Api.Spec}} sweep
  * @param {Api.Trial[]} [trials] where they are known
  */
 export function sentenceOf(sweep, trials = []) {
@@ -91,6 +102,11 @@ export function sentenceOf(sweep, trials = []) {
       (counts.failed ? ', ' + counts.failed + ' failed' : '') + '.';
   if (!best) {
     return done + (state === 'running' ? '' : ' No trial has a result.');
+  }
+  if (guesses(sweep)) {
+    return done + ' No trial is better than guessing' + (state === 'running' ? ' yet' : '') +
+        ': the most is a ' + metricTitle(metric.name) + ' of ' +
+        metricText(metric.name, best.metric) + '.';
   }
   const settings =
       Object.entries(best.settings).map(([p, value]) => titleOf(p) + ' ' + settingText(value));
