@@ -29,6 +29,22 @@ def test_of_128_nodes_a_phone_lists_16_and_all_on_a_button(page, phone):  # noqa
         page.wait_text(f"{place} .few[aria-expanded=true]", "Fewer nodes")
 
 
+def test_lists_are_short_again_after_all_nodes_were_saved(page):
+    names = [f"node-{i:03d}" for i in range(40)]
+    canned.show(page, job(state="succeeded", workers=[worker(r, n) for r, n in enumerate(names)]),
+                [curve("train_loss", FALLS)])
+    rows = "return document.querySelectorAll('.node-table tbody tr').length"
+    until("16 nodes", lambda: page.script(rows) == 16)
+    page.script("""
+        window.saved = [];
+        URL.createObjectURL = (blob) => { blob.text().then((t) => saved.push(t)); return '#'; };""")
+    page.click("#save-html")
+    text = until("the file is made", lambda: page.script("return window.saved"))[0]
+    assert "node-039" in text.split('id="run"')[0], "the file's table has them all"
+    until("16 nodes again", lambda: page.script(rows) == 16)
+    assert not page.all(".few[aria-expanded=true]")
+
+
 def test_names_beside_a_step_are_not_cut_into_letters(page, phone):  # noqa: F811
     """The column of names was as narrow as a letter, and each row as tall as its name is long."""
     workers = [worker(r, f"rack-0-node-{r:03d}") for r in range(4)]

@@ -207,14 +207,23 @@ export class JobView {
     this.parts.forEach((part) => (pointed ? part.point?.() : part.update(what)));
   }
 
-  /* Draws what is drawn only while it can be seen, and every node: the page is about to be
-     copied. */
-  async complete() {
+  /**
+   * Draws what is drawn only while it can be seen, and every node, since the page is about to be
+   * copied; then the lists are as they were.
+   * @param {() => Promise<void>} copy
+   */
+  async complete(copy) {
     /** @type {NodeListOf<HTMLElement>} */
     const folded = this.root.querySelectorAll('.few[aria-expanded=false]:not([hidden])');
-    folded.forEach((more) => more.click());
-    this.drawNow();
-    await Promise.all(this.parts.map((part) => part.complete?.()));
+    const turn = () => folded.forEach((more) => more.click());
+    turn();
+    try {
+      this.drawNow();
+      await Promise.all(this.parts.map((part) => part.complete?.()));
+      await copy();
+    } finally {
+      turn();
+    }
   }
 
   draw(what = 'all') {

@@ -122,8 +122,7 @@ export class Actions {
   /* The run as one file that needs no server. */
   async save() {
     try {
-      await this.view.complete();
-      await saveOneFile(this.data.id, this.data.job.name);
+      await this.view.complete(() => saveOneFile(this.data.id, this.data.job.name));
     } catch (e) {
       fill(this.question, notice('bad', /** @type {Error} */ (e).message));
     }
