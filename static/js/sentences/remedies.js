@@ -13,7 +13,10 @@ import {likeChance} from './learning.js';
  * `button` is what its button says.
  * @typedef {{title: string, effect: string, button: string, spec: Api.Spec}} Remedy
  */
-/** @typedef {{job: Api.Job, artifacts: string[], tests: Api.Evaluation[]}} Failed */
+/**
+ * `alike`: every node failed with the same words.
+ * @typedef {{job: Api.Job, artifacts: string[], tests: Api.Evaluation[], alike?: boolean}} Failed
+ */
 
 const BEST = 'best.safetensors';
 /* Codes of errors whose cause may be gone. */
@@ -155,10 +158,10 @@ function goOn(failed) {
  * @param {Failed} failed
  * @returns {Remedy | null}
  */
-function withoutNode({job}) {
+function withoutNode({job, alike}) {
   const names = (job.workers || []).map((w) => w.node);
   const rest = names.filter((n) => n !== job.error?.node);
-  if (becameNaN(job) || job.error?.code === 'data' || rest.length === names.length ||
+  if (becameNaN(job) || alike || job.error?.code === 'data' || rest.length === names.length ||
       rest.length === 0 || job.spec?.cluster) {
     return null;
   }

@@ -45,6 +45,20 @@ export function causeOf(lines, error) {
   };
 }
 
+/* An error's words; of a program that ended, its last line. */
+const lastWords = (/** @type {LogLine} */ {line}) => fieldOf(line, 'why').split(' | ').pop();
+
+/**
+ * Whether every rank failed with the same words, so that no node is the cause.
+ * @param {LogLine[]} lines of all ranks in the order of time
+ * @param {Api.Job} job
+ */
+export function failedAlike(lines, {workers = []}) {
+  const words = new Map(lines.filter((l) => l.level === 'error').map((l) => [l.id, lastWords(l)]));
+  const said = new Set(workers.map((w) => words.get(w.rank)));
+  return workers.length > 1 && said.size === 1 && Boolean([...said][0]);
+}
+
 export class FirstError {
   /** @param {JobView} view */
   constructor(view) {
@@ -55,7 +69,8 @@ export class FirstError {
   update() {
     const {job} = this.view.data;
     const error = job.state === 'failed' || job.state === 'queued' ? job.error : null;
-    const found = error ? causeOf(this.view.logs?.linesOf('all') || [], error) : null;
+    const lines = this.view.logs?.linesOf('all') || [];
+    const found = error ? {...causeOf(lines, error), alike: failedAlike(lines, job)} : null;
     const key = error ? JSON.stringify([error, found]) : '';
     refill(this.node, key, () => error && found && [
       h('div', {class: 'first-error'},
@@ -63,7 +78,7 @@ export class FirstError {
               h('span', {text: placeOf(error)})),
           h('pre', {class: 'mono', text: error.message || 'no message'}),
           found.lines.length > 0 && this.lines(found.lines, found.cause)),
-      found.later.length > 0 && this.consequences(found.later)
+      found.later.length > 0 && this.consequences(found.later, found.alike)
     ]);
   }
 
@@ -78,8 +93,11 @@ export class FirstError {
     return box;
   }
 
-  /** @param {(LogLine & {delay: number})[]} later */
-  consequences(later) {
+  /**
+   * @param {(LogLine & {delay: number})[]} later
+   * @param {boolean} alike with the same words, so that they do not follow from the first
+   */
+  consequences(later, alike) {
     const {workers = []} = this.view.data.job;
     const rows = later.slice(0, MOST).map((l) => {
       const node = workers.find((w) => w.rank === l.id)?.node || 'the launcher';
@@ -87,8 +105,11 @@ export class FirstError {
       return h('tr', null, h('td', {class: 'num', text: '+' + seconds(Math.max(0, l.delay))}),
           h('td', {text: node}), h('td', {class: 'quiet', text: what}));
     });
+    const one = later.length === 1;
     const text = plural(later.length, 'later error') +
-        (later.length === 1 ? ' is a consequence' : ' are consequences');
+        (alike        ? (one ? ' has' : ' have') + ' the same cause'
+                : one ? ' is a consequence'
+                      : ' are consequences');
     return h('div', {class: 'consequences'}, h('p', {class: 'quiet', text}),
         table(text, [['After', 'num'], 'Where', 'What'], h('tbody', null, rows), 'dense'));
   }

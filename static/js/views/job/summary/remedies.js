@@ -5,6 +5,8 @@ import {fill, h, refill} from '../../../dom.js';
 import {CHECKPOINTS, continued, mayGoOn, remedies} from '../../../sentences/remedies.js';
 import {button, notice} from '../../../widgets.js';
 
+import {failedAlike} from './firsterror.js';
+
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {import('../../../sentences/remedies.js').Remedy} Remedy */
 
@@ -35,7 +37,8 @@ export class Remedies {
     if (!this.artifacts) {
       return;
     }
-    const all = remedies({job, artifacts: this.artifacts, tests: evaluations});
+    const alike = failedAlike(this.view.logs?.linesOf('all') || [], job);
+    const all = remedies({job, artifacts: this.artifacts, tests: evaluations, alike});
     refill(this.list, JSON.stringify(all),
         () => [all.length > 0 && h('h2', {class: 'strong', text: 'What you can do'}),
             all.map((r) => this.row(r))]);

@@ -1,0 +1,145 @@
+"""Pages of jobs that failed: the cause, what follows from it, and what can be done."""
+import json
+
+import pytest
+
+import canned
+from canned import curve, evaluations, job, worker
+from service import until
+from test_canned import FALLS, LOGS
+from test_pure import NARROW, call
+
+
+def failed(**changes):
+    made = job(
+        state="failed",
+        error={
+            "code": "data",
+            "message": "the loss is not finite any more at step 712",
+            "rank": 1,
+            "node": "b",
+            "attempt": 1,
+        },
+        progress={"epoch": 7.1, "epochs": 10, "step": 712, "samples": 91136, "fraction": 0.71},
+        **changes,
+    )
+    return made
+
+
+def test_a_failed_job_shows_cause_consequences_and_a_way_on_in_one_click(page):
+    canned.show(
+        page,
+        failed(),
+        [curve("train_loss", FALLS)],
+        evaluations([0.9, 0.92, 0.95, 0.951, 0.955, 0.96, 0.955]),
+        logs=LOGS,
+        artifacts=[{"name": "best.safetensors", "bytes": 400000}],
+    )
+    page.wait_text("#verdict", r"^The loss became NaN or infinite about step 712\.$")
+    page.wait_text(".first-error", "rank 1, on b, attempt 1")
+    page.wait_text(".log-around .log-error", "not finite")
+    page.wait_text(".consequences", f"\\+0.50{NARROW}s\\s+a\\s+rank 1 has left")
+    assert "1 later error is a consequence" in page.text(".consequences")
+    page.wait_text("#remedies", "Resume from the last good checkpoint with half the rate")
+    assert (
+        f"the parameters of epoch 6, 96.0{NARROW}% correct; learning rate 0.025; "
+        "the 4 epochs that are left"
+        in page.text("#remedies")
+    )
+    assert page.text("#remedy") == "Resume from epoch 6", "it stands in the head too"
+    page.click("#remedy")
+    sent = until("the job is submitted", lambda: page.script("return window.posted"))[0]
+    assert (
+        sent["init"] == canned.ID + "/best.safetensors"
+        and sent["epochs"] == 4
+        and sent["optimizer"]["learning_rate"] == 0.025
+    )
+
+
+def test_a_failed_job_without_a_checkpoint_starts_again_with_a_tenth_of_the_rate(page):
+    canned.show(page, failed(metrics={}))
+    page.wait_text("#remedies", "Start again with a tenth of the rate")
+    assert "half the rate" not in page.text("#remedies")
+    assert "yet" not in page.text(".tiles"), "nothing comes any more"
+    page.click("#remedies .btn")
+    until("the job is submitted", lambda: page.script("return window.posted"))
+
+
+def offered(page, optimizer, accuracies, epochs=6):
+    """What is offered first to a job whose loss became NaN."""
+    document = job(state="failed", error={"code": "data", "message": "the loss became NaN"
+                                          " or infinite: step 24 of worker 1"})
+    document["spec"].update(epochs=epochs, optimizer=optimizer)
+    failed = {"job": document, "artifacts": ["best.safetensors"], "tests": evaluations(accuracies)}
+    return call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")[0]
+
+
+def test_a_lost_node_is_no_reason_to_begin_again_nor_to_go_on_with_what_diverged(page):
+    """A run that had diverged, and then lost a node, was offered to start again as it was."""
+    document = job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
+        "code": "peer", "node": "b", "message": "rank 1 on node 'b' is lost: no progress"})
+
+    def titles(accuracies):
+        failed = {"job": document, "artifacts": ["best.safetensors", "checkpoints"],
+                  "tests": evaluations(accuracies)}
+        found = call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
+        return found[0]["spec"], [r["title"] for r in found]
+    spec, offers = titles([0.9, 0.95])
+    assert offers[0] == "Go on from the last checkpoint" and "Start again as it was" in offers
+    assert spec["init"] == {"path": canned.ID + "/checkpoints", "continue": True}
+    spec, offers = titles([0.9, 0.95, 0.1])
+    assert offers[0].startswith("Resume from the last good checkpoint")
+    assert "Go on from the last checkpoint" not in offers
+    told = {"losses": [2.3 + 0.12 * i for i in range(100)], "tests": evaluations([0.9, 0.1])}
+    text = call(page, "/js/verdict.js",
+                f"m.plain(m.verdict({json.dumps(document)}, [], {json.dumps(told)}).parts)")
+    assert text.startswith("b was lost about step 1,000: no progress. Training diverged: ")
+
+
+def test_bad_data_are_not_put_down_to_a_node(page):
+    """A data set with a NaN was answered by "Train without b"."""
+    for code, offers in (("data", 0), ("device", 2)):
+        document = job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
+            "code": code, "node": "b", "message": "'x.npy' has the value nan in sample 0"})
+        failed = {"job": document, "artifacts": [], "tests": []}
+        found = call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
+        assert len(found) == offers, found
+
+
+def test_what_every_program_failed_of_is_not_put_down_to_one_node(page):
+    """A program without memory on all nodes was answered by "Train without b"."""
+    def why(rank, last):
+        return (f"ts=2026-01-02T03:04:59.{3 - rank}00Z level=error mod=worker rank={rank} "
+                f'msg="failed" why="the program of rank {rank} ended; its last lines: | {last}"\n')
+
+    error = {"code": "invalid", "message": "the program of rank 1 ended", "rank": 1, "node": "b",
+             "attempt": 1}
+    for other, told in (("MemoryError: 12 TiB", False), ("ConnectionError: gone", True)):
+        canned.show(page, job(state="failed", workers=[worker(0, "a"), worker(1, "b")],
+                              error=error),
+                    logs={"0": why(0, other), "1": why(1, "MemoryError: 12 TiB")})
+        page.wait_text(".log-around .log-error", "12 TiB")
+        until(f"whether it is offered after {other}", lambda: (  # noqa: B023
+            "Train without b" in page.text("#remedies")) is told)  # noqa: B023
+        assert ("has the same cause" in page.text(".consequences")) is not told
+
+
+@pytest.mark.parametrize("schedule, rate, wanted", [
+    ({"type": "step", "at_epochs": [2], "factor": 1000}, 0.1, None),
+    ({"type": "step", "at_epochs": [2, 4], "factor": 1000}, 0.1, None),
+    ({"type": "cosine", "floor": 0.3}, 0.1125, None),
+    ({"type": "step", "at_epochs": [2, 4], "factor": 0.1}, 0.01,
+     {"type": "step", "at_epochs": [2], "factor": 0.1}),
+])
+def test_a_job_is_resumed_at_half_the_rate_that_made_the_checkpoint_which_never_rises(
+    page, schedule, rate, wanted
+):
+    made = offered(page, {"learning_rate": 0.2, "schedule": schedule}, [0.3, 0.9])
+    optimizer = made["spec"]["optimizer"]
+    assert made["button"] == "Resume from epoch 2" and optimizer.get("schedule") == wanted
+    assert optimizer["learning_rate"] == pytest.approx(rate)
+
+
+def test_parameters_that_only_guess_are_no_good_checkpoint(page):
+    made = offered(page, {"learning_rate": 0.2}, [0.11, 0.1])
+    assert made["title"] == "Start again with a tenth of the rate" and "init" not in made["spec"]
