@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/text/buf.h"
+#include "common/text/text.h"
 #include "common/process/proc.h"
 
 enum { MAX_PROBLEMS = 100, MAX_DEPTH = 64, DIGITS = 15 };
@@ -37,13 +38,34 @@ void jsonx_problem(struct jsonx_problems *p, const char *pointer, const char *fm
     va_end(ap);
 }
 
+/* The length of text without a character at its end of which some bytes are missing. */
+static size_t whole_characters(const char *text)
+{
+    size_t n = strlen(text);
+    for (size_t cut = 1; cut < 4 && cut <= n; cut++) {
+        unsigned char byte = (unsigned char)text[n - cut];
+        if (byte >= 0xc0) {
+            return n - cut;
+        }
+        if (byte < 0x80) {
+            break;
+        }
+    }
+    return n;
+}
+
 json_t *jsonx_text(const char *text)
 {
+    enum { SHOWN = 6 }; /* bytes that one takes at most, as in \u009b */
     json_t *s = json_string(text);
-    for (size_t n = strlen(text), cut = 0; !s && cut < 4 && cut < n; cut++) {
-        s = json_stringn(text, n - cut);
+    s = s ? s : json_stringn(text, whole_characters(text));
+    if (!s) {
+        size_t room = SHOWN * strlen(text) + 1;
+        char *shown = malloc(room);
+        s = json_string(shown ? text_shown(shown, room, text) : "(text that is not UTF-8)");
+        free(shown);
     }
-    return s ? s : json_string("(text that is not UTF-8)");
+    return s;
 }
 
 const char *jsonx_problems_first(const struct jsonx_problems *p, char out[JSONX_FIRST])

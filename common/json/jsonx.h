@@ -43,8 +43,8 @@ char *jsonx_dump(const json_t *j, bool indent, size_t *len);
 enum { JSONX_REAL = 40 };
 const char *jsonx_real(char out[JSONX_REAL], double v);
 
-/* A string of text that may have been cut within a UTF-8 sequence or hold a user's bytes. New
- * reference. */
+/* A string of text that may have been cut within a UTF-8 sequence, which is left out, or hold a
+ * user's bytes: what is not UTF-8 is shown as text_shown() does. New reference. */
 json_t *jsonx_text(const char *text);
 
 /* The text at `key` of an object, borrowed from it; "" where there is none. */

@@ -158,6 +158,31 @@ static void pointers_escape_and_names_have_neighbours(void **state)
     jsonx_problems_release(&problems);
 }
 
+static void text_that_is_no_utf_8_is_shown_and_what_was_cut_has_no_half_character(void **state)
+{
+    static const struct {
+        const char *text, *kept;
+    } cases[] = {
+        {"", ""},
+        {"Gr\xc3\xb6\xc3\x9f"
+         "e",
+         "Größe"},
+        {"cut \xc3", "cut "},
+        {"cut \xf0\x9f\x99", "cut "},
+        {"caf\xe9.x: no file", "caf\\xe9.x: no file"},
+        {"a\xff"
+         "b",
+         "a\\xffb"},
+        {"\xff\xff\xff\xff", "\\xff\\xff\\xff\\xff"},
+        {"\xc3", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *j = jsonx_text(cases[i].text);
+        assert_string_equal(json_string_value(j), cases[i].kept);
+        json_decref(j);
+    }
+}
+
 static const struct opt table[] = {{"data-dir", "DIR", OPT_STRING, "here", 0, 0, "folder"},
                                    {"port", "N", OPT_INT, "80", 1, 65535, "port"},
                                    {"verbose", NULL, OPT_FLAG, NULL, 0, 0, "more"},
@@ -332,6 +357,7 @@ int main(void)
         cmocka_unit_test(an_error_keeps_code_message_and_cause),
         cmocka_unit_test(a_buffer_stops_at_its_cap),
         cmocka_unit_test(a_list_in_a_line_is_read_word_by_word),
+        cmocka_unit_test(text_that_is_no_utf_8_is_shown_and_what_was_cut_has_no_half_character),
         cmocka_unit_test(malformed_json_is_refused_with_line_and_column),
         cmocka_unit_test(numbers_print_as_people_write_them),
         cmocka_unit_test(pointers_escape_and_names_have_neighbours),
