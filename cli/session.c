@@ -100,6 +100,13 @@ const char *session_argument(const struct session *s, int i)
     return opt_positional(s->options, i);
 }
 
+int session_check_text(struct session *s, const char *word)
+{
+    json_t *j = json_string(word);
+    json_decref(j);
+    return j ? 0 : err_set(&s->err, ERR_INVALID, "'%.100s' is not UTF-8", word);
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* A text of an answer is printed in many places: what is unsafe in it is replaced once. */

@@ -35,6 +35,8 @@ int session_close(struct session *s, int result);
 
 /* The i-th argument; NULL: there are fewer. */
 const char *session_argument(const struct session *s, int i);
+/* Refuses a word of the command line that is not UTF-8, as no name in the service is. */
+int session_check_text(struct session *s, const char *word);
 /* A call whose answer is for people: texts in it are safe to print (common/text/text.h). NULL:
  * s->err says why there is none. */
 json_t *session_ask(struct session *s, const char *method, const char *path, const json_t *body);

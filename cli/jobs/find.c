@@ -84,6 +84,9 @@ int job_find(struct session *s, const char *word, char id[JOB_ID_BYTES])
         return err_set(&s->err, ERR_INVALID, "'%.40s' is neither the id nor the name of a job",
                        word);
     }
+    if (session_check_text(s, word) < 0) {
+        return -(int)s->err.code;
+    }
     json_t *found = json_array();
     int rc = collect(s, word, found);
     if (rc == 0 && json_array_size(found) == 1) {

@@ -52,17 +52,10 @@ static json_t *changed(const struct session *s, const json_t *job)
     return tags;
 }
 
-static int check_text(struct session *s, const char *text)
-{
-    json_t *j = json_string(text);
-    json_decref(j);
-    return j ? 0 : err_set(&s->err, ERR_INVALID, "'%.60s' is not UTF-8", text);
-}
-
 static int check_words(struct session *s)
 {
     const char *note = opt_string(s->options, "note");
-    if (note && check_text(s, note) < 0) {
+    if (note && session_check_text(s, note) < 0) {
         return -(int)s->err.code;
     }
     for (int i = 1; session_argument(s, i); i++) {
@@ -70,7 +63,7 @@ static int check_words(struct session *s)
         if ((word[0] != '+' && word[0] != '-') || !word[1]) {
             return err_set(&s->err, ERR_INVALID, "'%.60s': expected +TAG or -TAG", word);
         }
-        if (check_text(s, word) < 0) {
+        if (session_check_text(s, word) < 0) {
             return -(int)s->err.code;
         }
     }

@@ -50,7 +50,10 @@ static int create(struct session *s)
         return err_set(&s->err, ERR_INVALID,
                        "`evenstep token create` takes one name, its holder's");
     }
-    json_t *body = json_pack("{s:o, s:s, s:o}", "name", jsonx_text(name), "role",
+    if (session_check_text(s, name) < 0) {
+        return -(int)s->err.code;
+    }
+    json_t *body = json_pack("{s:o, s:s, s:o}", "name", json_string(name), "role",
                              opt_string(s->options, "role"), "seconds",
                              days > 0 ? json_integer(seconds > 0 ? seconds : 1) : json_null());
     json_t *answer = client_call(&s->client, "POST", "/api/v1/tokens", body, &s->err);

@@ -144,6 +144,9 @@ int command_datasets(struct session *s)
         return session_show(s, "GET", ROUTE,
                             opt_flag(s->options, "quiet") ? print_names : print_datasets);
     }
+    if (name && session_check_text(s, name) < 0) {
+        return -(int)s->err.code;
+    }
     if (strcmp(action, "delete") == 0) {
         return delete (s);
     }

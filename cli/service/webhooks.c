@@ -87,7 +87,10 @@ static int create(struct session *s)
     if (!address || session_argument(s, 2)) {
         return err_set(&s->err, ERR_INVALID, "`evenstep webhooks create` takes one address");
     }
-    json_t *body = json_pack("{s:o}", "address", jsonx_text(address)), *states = json_array();
+    if (session_check_text(s, address) < 0) {
+        return -(int)s->err.code;
+    }
+    json_t *body = json_pack("{s:o}", "address", json_string(address)), *states = json_array();
     for (int i = 0; i < n; i++) {
         json_array_append_new(states, jsonx_text(opt_item(s->options, "state", i)));
     }

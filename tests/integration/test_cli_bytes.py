@@ -1,0 +1,33 @@
+"""Words of the command line that are not UTF-8: no name of the service is one, a file's may be."""
+import os
+
+import pytest
+
+from service import Service
+from test_cli import run
+
+LATIN = os.fsdecode(b"caf\xe9.x")
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service() as s:
+        yield s
+
+
+@pytest.mark.parametrize("words", [("show",), ("logs",), ("download",), ("tag",), ("delete",),
+                                   ("datasets", "show"), ("datasets", "upload"),
+                                   ("token", "create"), ("webhooks", "create")])
+def test_a_name_that_is_not_utf_8_is_refused_here(service, words):
+    """A token was made for what is before that byte; the service was said to refuse a query."""
+    more = ("/tmp",) if words[-1] == "upload" else ()
+    out, said, status = run(*words, LATIN, *more, service=service)
+    assert (out, said, status) == ("", "evenstep: 'caf\\xe9.x' is not UTF-8\n", 2)
+    assert [t["name"] for t in service.get("tokens").json()["tokens"]] == ["admin"]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "export"])
+def test_an_error_about_a_file_whose_name_is_not_utf_8_says_what_is_wrong(command):
+    """It read "(text that is not UTF-8)"."""
+    _, said, status = run(command, LATIN)
+    assert status and "caf\\xe9.x" in said and "No such file" in said
