@@ -165,6 +165,10 @@ LOSSES = {
     "(values / len).sum": lambda s: (error(s) ** 2 / len(x[s])).sum(),
     "mean(0).sum": lambda s: (error(s) ** 2).mean(0).sum(),
     "sum(1).sum(0) / len": lambda s: (error(s) ** 2).sum(1).sum(0) / len(x[s]),
+    "mean times batch size": lambda s: F.mse_loss(line(x[s]), y[s]) * WHOLE,
+    "mean times len / len": lambda s: F.mse_loss(line(x[s]), y[s]) * len(x[s]) / len(x[s]),
+    "mean times 10 in one part": lambda s: (10 * F.mse_loss(line(x[s]), y[s])
+                                            + entropies(s).mean()),
     "scaled up": lambda s: F.mse_loss(line(x[s]), y[s]) * torch.tensor(65536.0),
     "norms of rows": lambda s: error(s).norm(dim=1).mean(),
     "attention": attends,
@@ -207,6 +211,13 @@ LOSSES = {
     "loop of boxes": lambda s: sum(boxes(s)),
     "loop / batch size": lambda s: sum(of_each(s)) / WHOLE,
     "stack of a loop, sum": lambda s: torch.stack(sentences(s)).sum(),
+    "mean times len": lambda s: F.mse_loss(line(x[s]), y[s]) * len(x[s]),
+    "two means times len": lambda s: (0.05 * F.l1_loss(line(x[s]), y[s]) + entropies(s).mean()
+                                      + 1e-3 * line.weight.norm()) * len(x[s]),
+    "means in one tensor, times len": lambda s: (torch.stack([
+        7.5 * error(s).abs().mean(), entropies(s).mean()]) * len(x[s])).sum(),
+    "mean over labels times their number": lambda s: F.cross_entropy(
+        line(x[s]), labels[s], ignore_index=0) * (labels[s] != 0).sum(),
     # neither
     "mean and a scaled sum": lambda s: F.mse_loss(line(x[s]), y[s]) + 0.3 * embed(x[s]).abs().sum(),
     "sum / 100": lambda s: (error(s) ** 2).sum() / 100,
@@ -232,7 +243,7 @@ LOSSES = {
 REFUSALS = ("IS_SUM", "DIVIDED_BY_ALL", "NORMALIZED")
 TEXT = {name: getattr(divided, name) for name in REFUSALS}
 NAMES = {getattr(divided, name): name for name in ("SCALED", "CURVED", "RATIO", "COMPARED",
-                                                   "SEVERAL_MEANS")}
+                                                   "SEVERAL_MEANS", "TIMES_COUNT")}
 
 
 class Run:

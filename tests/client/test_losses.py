@@ -15,6 +15,7 @@ SAYS = {
     "function": "the loss is a sum over the samples",
     "method": "the loss is a sum over the samples",
     "half": "the loss is a sum over the samples",
+    "times its number": "the loss is a mean times the number of the samples",
     "shares": "a sum with weights that add up to 1 over the batch",
     "compared": "the loss compares the samples of a batch with each other",
     "batch size": "the loss is a sum that is divided by 32 in each step",
@@ -24,7 +25,8 @@ SAYS = {
     "norm": CURVED,
     "deviation": CURVED,
 }
-TOLD = {"compared", "quotient", "root", "flooded", "norm", "deviation"}  # and not refused
+TOLD = {"times its number", "compared", "quotient", "root", "flooded", "norm",
+        "deviation"}  # and not refused
 
 
 @pytest.mark.parametrize("way", [*SAYS, *sorted(UNTOLD)])
@@ -37,6 +39,14 @@ def test_a_sum_that_prepare_does_not_know_of(torch_programs, tmp_path, way):
     assert said == {SAYS[way]} if way in SAYS else not said
     refused = way in set(SAYS) - TOLD
     assert (done.returncode != 0) == refused, done.stderr[-4000:]
+
+
+def test_a_mean_times_a_number_that_follows_the_share_is_a_sum(torch_programs, tmp_path):
+    """An epoch's last batch is smaller, so the number is no constant."""
+    command = torch_programs.command("strangers.run", "forgotten_sum", tmp_path / "rank")
+    done = run_local(command, [25, 15], {"type": "sync"}, tmp_path,
+                     variables={"TEST_SUM": "times its number", "TEST_BATCH": "40"})
+    assert done.returncode != 0 and SAYS["function"] in done.stderr
 
 
 @pytest.mark.parametrize("name, says", [
@@ -77,6 +87,9 @@ VERDICTS = {
     "sum, scaled up": "SCALED", "mean and a scaled sum": "SCALED", "sum / 100": "SCALED",
     "product of means": "CURVED", "root": "CURVED", "quotient": "RATIO",
     "cosine of the batch": "RATIO",
+    "mean times len": "TIMES_COUNT", "two means times len": "TIMES_COUNT",
+    "means in one tensor, times len": "TIMES_COUNT",
+    "mean over labels times their number": "TIMES_COUNT",
 }
 COMPARED = {"hardest", "sorted", "similarities", "two views", "both ways", "of one class",
             "whitened", "centered", "cross-correlation",

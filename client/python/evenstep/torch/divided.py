@@ -23,6 +23,7 @@ from .compared import compares
 from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
 from .graph import of_parameters, shape_out
 from .looped import have_own_divisors, loop_over_samples
+from .multiplied import is_times_its_count
 
 _DIVIDES = {"NllLossBackward0", "NllLoss2DBackward0"}
 _MEANS = {
@@ -97,10 +98,14 @@ DIVIDED_BY_ALL = (
     '%d samples: prepare(…, reduction="sum") takes it as the sum that it is, and '
     "`loss.sum() / len(x)` is a mean"
 )
+TIMES_COUNT = (
+    "the loss is a mean times the number of the samples that this node has of the batch: unless "
+    "that number is a constant, this makes a sum of it, which prepare(…, reduction=\"sum\") says"
+)
 
 # said where several batches are divided alike: so many samples may count in one by chance
 HALVED, DIVIDED_ALIKE = "a sum times a half or more", "a sum divided by a number"
-_OF_SEVERAL = {DIVIDED_BY_ALL, HALVED, DIVIDED_ALIKE}
+_OF_SEVERAL = {DIVIDED_BY_ALL, HALVED, DIVIDED_ALIKE, TIMES_COUNT}
 
 
 _roles = {}  # by a node's class: what of the sets above it is in
@@ -443,7 +448,9 @@ class Divisor:
         if not told and self._unseen and end is not None and samples > 1:
             self._unseen -= 1
             told = COMPARED if compares(end, samples) else None
-        if told in _OF_SEVERAL:
+        if not told and end is not None and samples > 1 and is_times_its_count(end, samples):
+            told = self._after_several(TIMES_COUNT, samples, samples)
+        elif told in _OF_SEVERAL:
             told = self._after_several(told, total, samples)
         elif end is not None:
             self._last = None
@@ -463,6 +470,8 @@ class Divisor:
             self.run.say(told)
 
     def _after_several(self, told, total, samples):
+        if told is TIMES_COUNT and self._last and self._last[0] is told and self._last[1] != total:
+            raise Error(IS_SUM)  # the number has followed the node's share
         self._alike = self._alike + 1 if self._last == (told, total) else 1
         self._last = (told, total)
         if self._alike < _ALIKE_MOST:
@@ -473,4 +482,4 @@ class Divisor:
             raise Error(IS_SUM)
         if told is NORMALIZED:
             raise Error(NORMALIZED)
-        return SCALED
+        return TIMES_COUNT if told is TIMES_COUNT else SCALED
