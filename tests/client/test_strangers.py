@@ -40,6 +40,7 @@ PROGRAMS = {
     "ignored_labels": (32, 2e-5),
     "lbfgs": (96, 1e-3),
     "lbfgs_search": (48, 2e-5),
+    "like_yolo": (32, 2e-5),
     "look_first": (32, 2e-5),
     "lstm_packed": (32, 2e-5),
     "masked_mean": (32, 2e-5),
@@ -152,6 +153,17 @@ def test_noise_that_is_the_same_on_each_node_is_told(torch_programs, tmp_path, s
     same = np.array_equal(ends[0]["drawn"], ends[1]["drawn"])
     told = "this program draws random numbers for the samples of a batch"
     assert (same, done.stderr.count(told)) == ((False, 0) if seed else (True, 2))
+
+
+@pytest.mark.parametrize("ahead, says", [
+    ("", "the next batch was taken between backward() and this step"),
+    ("1", "2 batches were taken from the loader before the backward pass of the first one")])
+def test_a_batch_that_is_taken_ahead_is_told_where(torch_programs, tmp_path, ahead, says):
+    """nanoGPT asks for it while a GPU computes."""
+    command = torch_programs.command("strangers.run", "like_nanogpt", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path,
+                     variables={"TEST_AHEAD": ahead})
+    assert done.returncode != 0 and says in done.stderr
 
 
 def test_a_file_that_every_node_saves_is_told(torch_programs, tmp_path):

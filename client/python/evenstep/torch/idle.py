@@ -12,7 +12,7 @@ IN_A_ROW_MOST = 100
 class Idle:
     def __init__(self):
         self.trained = False  # there has been a pass
-        self._row = 0  # slices in a row without one, up to the one before
+        self.row = 0  # slices in a row without one, up to the one before
         self._first = lambda: None  # a tensor of the first of them, while the program holds it
 
     def given(self, batch, slices):
@@ -22,17 +22,17 @@ class Idle:
 
     def trains(self):
         """A pass begins."""
-        self.trained, self._row = True, 0
+        self.trained, self.row = True, 0
 
     def count(self, piece):
         """This slice is over, and had none."""
-        self._row += 1
-        if self._row >= IN_A_ROW_MOST or (piece.epoch_last and not self.trained):
+        self.row += 1
+        if self.row >= IN_A_ROW_MOST or (piece.epoch_last and not self.trained):
             self._refuse()
 
     def epoch_ends(self):
         """A server says after the last slice that it was the last."""
-        if self._row and not self.trained:
+        if self.row and not self.trained:
             self._refuse()
 
     def _refuse(self):
@@ -40,7 +40,7 @@ class Idle:
             "%s had a backward pass: each is to have one, loss.backward() (what "
             "torch.autograd.grad() gives is summed by torch.autograd.backward(params, grads)); "
             "a loop that evaluates the training data stands within torch.no_grad()"
-            % ("none of %d batches" % self._row if self._row > 1 else "no batch of the epoch")
+            % ("none of %d batches" % self.row if self.row > 1 else "no batch of the epoch")
         )
 
     def check_ahead(self, slices):

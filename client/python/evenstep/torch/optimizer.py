@@ -104,6 +104,13 @@ def _why_not_summed(passes):
             "itertools.cycle(loader) keeps old batches and asks for no new ones: `while True: "
             "yield from loader` does"
         )
+    if passes.follows_a_pass():
+        return (
+            "the next batch was taken between backward() and this step, and had no backward pass "
+            "yet: a slice of the job ends where the next batch is taken, so take it behind "
+            "optimizer.step(); DataLoader(num_workers=…, prefetch_factor=…) reads ahead behind "
+            "the loop"
+        )
     if not passes.touched:
         return (
             "this batch had no backward pass. What torch.autograd.grad() or torch.func gives is "

@@ -153,6 +153,11 @@ class Passes:
         """A slice has begun, and a pass was made over it."""
         return self.slice is not None and self.touched and not self.spare
 
+    def follows_a_pass(self):
+        """The slice that has begun had no pass, and the one before had one."""
+        trained = self._idle.trained and self._idle.row == 0
+        return self.slice is not None and not self.touched and trained
+
     def untouched(self):
         """The slice that has begun, if no pass was made over it."""
         return None if self.touched else self.slice
