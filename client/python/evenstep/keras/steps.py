@@ -51,6 +51,8 @@ class Steps:
         self.sent = None  # the same, from then on to the next one
         self.idle = 0  # slices in a row without gradients
         self.training = False
+        self.scheduled = False  # the callbacks have begun the epoch, and it is not over
+        self.rates = -1, ()  # of the optimizers in this epoch of the run, as a state has them
         self.seen = 0  # samples of this rank in the epoch
         self.drained = False  # the epoch has no more slices
         self.told_weight = None  # what evenstep.weight() said of this batch
@@ -348,6 +350,7 @@ class Steps:
                 "optimizers": [self._state_of(o) for o in self.optimizers],
                 "variables": [_any(v) for v in self._others()],
                 "histories": self.histories,
+                "epoch": self.stream.epoch if self.scheduled else -1,
             }
         )
 
@@ -363,6 +366,17 @@ class Steps:
                 optimizer.build([self.weights[i] for i in places])
             _take(optimizer.variables, kept)
         _take(self._others(), state["variables"])
+        self.rates = state.get("epoch", -1), [_rate(o) for o in self.optimizers]
+
+    def keep_rates(self, piece):
+        """Callbacks begin an epoch once more that goes on here, and a rate that they make of the
+        rate before would be made of it twice: in that epoch a state's rates hold."""
+        (epoch, rates), self.rates = self.rates, (-1, ())
+        if piece is None or piece.epoch != epoch:
+            return
+        for optimizer, rate in zip(self.optimizers, rates):
+            if rate is not None:
+                optimizer.learning_rate = rate
 
     def _kept(self, state):
         """As save() gives them. Older states have one optimizer, of all that trains."""
@@ -381,6 +395,14 @@ def _take(variables, kept):
 
 def _any(variable):
     return np.asarray(keras.ops.convert_to_numpy(variable))
+
+
+def _rate(optimizer):
+    """None: by a schedule of its own, which goes by its steps."""
+    inner = optimizer.inner_optimizer if _scales(optimizer) else optimizer
+    if not isinstance(inner._learning_rate, keras.Variable):
+        return None
+    return float(keras.ops.convert_to_numpy(inner.learning_rate))
 
 
 def _scales(optimizer):
