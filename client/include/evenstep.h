@@ -198,8 +198,9 @@ enum es_go {
     ES_GO_VOID = 3, /* leave it out: the backward pass failed on some rank. run.params stay, and
                       run.grads mean nothing */
     ES_GO_SAVE = 4 /* with has_state: a program of another rank is started again and needs the state
-                      as it is now, before this slice's step: give it by es_state, then call the
-                      same function again */
+                      as this slice found it, which that program makes once more: without its
+                      step, and without its gradients where they are kept (es_held_back). Give it
+                      by es_state, then call the same function again */
 };
 /* All gradients are in the block: tensors of which es_ready was not called count as ready. Blocks
  * until the rank answers (sync: until all ranks' gradients are summed). result may be NULL. */
@@ -209,7 +210,12 @@ int es_gradients(const struct es_result *result);
 int es_difference(void);
 
 /* Instead of es_gradients: the program keeps this slice's gradients and adds a later slice's
- * (accumulation). It makes no optimizer step before that. 0, or ES_GO_SAVE. */
+ * (accumulation). It makes no optimizer step before that. 0, or ES_GO_SAVE. What was kept goes out
+ * with the later slice and weighs what that one weighs: if it has another part of its step, scale
+ * what was kept by count / step_count of its own slice over that of the later one. A process that
+ * is started again gets, with another rank's state, what that rank has kept; where each slice's
+ * gradients are summed and the sums are added (es_gradients, and a step after some of them) nothing
+ * is lost. */
 int es_held_back(const struct es_result *result);
 
 /* Instead of es_gradients: the pass failed half way. Where gradients are summed no rank makes this
