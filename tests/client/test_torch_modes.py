@@ -100,7 +100,8 @@ def test_torch_load_reads_the_state(torch_programs, run_programs, tmp_path):
     shown = subprocess.run(
         [python_with("torch"), "-c", code, str(file)], capture_output=True, text=True
     ).stdout
-    assert shown.strip() == "['buffers', 'optimizer', 'others', 'place', 'random', 'scheduler']"
+    assert shown.strip() == (
+        "['buffers', 'habits', 'optimizer', 'others', 'place', 'random', 'scheduler']")
 
 
 def test_a_stopped_job_ends_the_loop(torch_programs, run_programs):

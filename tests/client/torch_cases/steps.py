@@ -263,7 +263,8 @@ def paced_schedules(output):
     passes.blocks = SimpleNamespace(by_id={id(param): 0})
     passes.run = SimpleNamespace(workers=2, global_batch=32)
     passes.place = SimpleNamespace(passed=lambda: 0)
-    schedules.watch(passes, 2)
+    habits = SimpleNamespace(note=lambda scheduler, count: 0)  # no state is older than the run
+    schedules.watch(passes, habits, None, 2)
 
     def told(starts, every=1, count=16, made=None):
         opt = torch.optim.SGD([param], 0.1)
