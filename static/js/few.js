@@ -35,13 +35,8 @@ export class Few {
     if (!many || this.all) {
       return list;
     }
-    const kept = new Set(list.filter(comesFirst).slice(0, MOST));
-    for (const item of list) {
-      if (kept.size === MOST) {
-        break;
-      }
-      kept.add(item);
-    }
+    const others = list.filter((item) => !comesFirst(item));
+    const kept = new Set([...list.filter(comesFirst), ...others].slice(0, MOST));
     return list.filter((item) => kept.has(item));
   }
 }

@@ -1,5 +1,5 @@
-/* Dumps of staleness figures, which heartbeats and checkpoints have: what was dumped goes on, also on
- * another number of workers, and what is malformed is refused. */
+/* Dumps of staleness figures, which heartbeats and checkpoints have: what was dumped goes on, also
+ * on another number of workers, and what is malformed is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,14 @@
 static json_t *figures_of(const struct staleness *s, bool recent)
 {
     return staleness_job_json(&s, 1, recent);
+}
+
+/* Takes both. */
+static void assert_same(json_t *a, json_t *b)
+{
+    assert_true(json_equal(a, b));
+    json_decref(a);
+    json_decref(b);
 }
 
 /* Of few different values many in a row are alike. */
@@ -30,10 +38,7 @@ static void dumped_is_read_and_goes_on(int n, uint64_t values)
         staleness_add(&t, i % 11, 5);
     }
     for (int recent = 0; recent < 2; recent++) {
-        json_t *a = figures_of(&s, recent), *b = figures_of(&t, recent);
-        assert_true(json_equal(a, b));
-        json_decref(a);
-        json_decref(b);
+        assert_same(figures_of(&s, recent), figures_of(&t, recent));
     }
     json_decref(dump);
     staleness_release(&s);
@@ -83,10 +88,7 @@ static void a_dump_with_the_last_bin_is_read_again(void **state)
     staleness_add(&s, 70000, 3);
     json_t *dump = staleness_dump(&s);
     assert_int_equal(staleness_read(&t, dump), 0);
-    json_t *a = staleness_json(&s), *b = staleness_json(&t);
-    assert_true(json_equal(a, b));
-    json_decref(a);
-    json_decref(b);
+    assert_same(staleness_json(&s), staleness_json(&t));
     json_decref(dump);
     staleness_release(&s);
     staleness_release(&t);
