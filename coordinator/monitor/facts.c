@@ -387,6 +387,7 @@ static int read_fact(struct monitor *m, const json_t *j, bool old_attempt, bool 
     } else {
         rc = on_fact(m, &f, old_attempt, disk, e);
     }
+    m->unsaved |= f.type != FACT_NORMS;
     fact_release(&f);
     return rc;
 }
@@ -422,8 +423,9 @@ int monitor_read_facts(struct monitor *m, bool old_attempt, int reads, struct er
         }
         if (rc < 0) { /* all of them again at the next turn */
             feed_again(&m->feed, before);
-        } else if (strcmp(before, m->feed.facts) != 0) {
+        } else if (m->unsaved) {
             rc = monitor_save(m, e);
+            m->unsaved = rc < 0;
         }
         if (rc < 0 || n < FACTS_AT_ONCE) {
             return rc < 0 ? rc : FACTS_NONE_WAIT;

@@ -50,6 +50,8 @@ struct monitor {
     bool gate_open;
     bool takes_over; /* a new attempt: what earlier ones left in the store is not all read yet */
     bool behind;     /* rows or facts wait that the last turn has left */
+    bool unsaved; /* facts were read past the bookmark, other than norms: history drops norms that
+                        come again, so the next flush is soon enough for them */
     struct evaluations early;              /* evaluations that came before the gate opened; owned */
     struct norms early_norms[NORMS_EARLY]; /* the same of norms, the first of them; owned */
     int n_early_norms;
