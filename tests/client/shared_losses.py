@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from evenstep.torch import divided
-from evenstep.torch.divided import Divisor
+from evenstep.torch.loss import divided
+from evenstep.torch.loss.divided import Divisor
 
 torch.manual_seed(0)
 WHOLE, SHARES = 16, (slice(0, 10), slice(10, 16))

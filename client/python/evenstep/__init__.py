@@ -140,6 +140,6 @@ def state_dict():
         from .keras.weight import Calls
 
         return Calls().state_dict()
-    from .torch import state
+    from .torch.restart import state
 
     return state.alone(_objects)

@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 from . import Error, alone, group, no_sync, prepare
-from .torch.loader import KEPT
+from .torch.samples.loader import KEPT
 
 
 # ---- the process group

@@ -7,7 +7,7 @@ import contextlib
 import torch
 
 import evenstep
-from evenstep.torch import streams
+from evenstep.torch.step import streams
 
 from .parts import data, full, loop, plain_step
 
@@ -82,7 +82,7 @@ def pretend(part_bytes):
     torch.Tensor.record_stream = lambda tensor, stream: None
     streams.on_gpu = lambda tensor: tensor.dtype == torch.float64
     streams._copy = copy
-    from evenstep.torch import passes
+    from evenstep.torch.step import passes
 
     passes.on_gpu = streams.on_gpu
     streams.PART_BYTES = part_bytes

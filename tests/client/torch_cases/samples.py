@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import evenstep
-from evenstep.torch.order import WINDOW, order_of
+from evenstep.torch.samples.order import WINDOW, order_of
 
 from .parts import data, leave
 
@@ -181,7 +181,7 @@ def growing(output):
 
 def refused_loaders(output):
     """What the rank would be told of each; the sentences go to the log."""
-    from evenstep.torch.loader import about_loader
+    from evenstep.torch.samples.loader import about_loader
 
     own = [
         Iterates(numbers(), batch_size=32),

@@ -256,7 +256,7 @@ def paced_schedules(output):
     samples, in global batches of 32. Prints where each schedule is after every call."""
     from types import SimpleNamespace
 
-    from evenstep.torch import schedules
+    from evenstep.torch.restart import schedules
 
     param = nn.Parameter(torch.zeros(1))
     passes = SimpleNamespace(slice=None, batches=0, spare=False)

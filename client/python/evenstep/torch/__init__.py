@@ -1,27 +1,16 @@
 """PyTorch programs: what prepare() does with modules, an optimizer, a loader and schedulers.
 
 given.py      the objects by what they are, out of lists and dicts
-blocks.py     parameters and running statistics stand in the shared block
-buffers.py    other buffers that training moves, which are each node's own
-passes.py     a backward pass: gradients go out as they are ready, and come back summed
-streams.py    the same for a GPU's gradients, on a stream of their own
-optimizer.py  steps that are left out, or of which the difference is sent
-idle.py       batches without a backward pass
-divided.py    what a batch's loss was divided by, which is what it weighs
-looped.py     losses of single samples that a program adds up itself
-loss.py       where a backward begins, and the loss for display
-schedules.py  schedules by batches, where each node has a number of its own
-habits.py     when schedules step, where a process's state is older than the run
-plateau.py    one by figures, whose state is older than the run
-loader.py     the DataLoader, rebuilt over the stream of slices (../stream.py)
-place.py      where the program's loop is: steps that it counts, gradients not used yet
-beside.py     a loader that zip() has beside the training loader
+step/         parameters, the backward pass and the optimizer of a slice
+loss/         what a batch's loss is a mean over, which is what it weighs
+samples/      the loader over the stream of slices
+restart/      a process that is started again: its state, schedules and place
+libraries/    Trainers and engines that make the loop themselves
 randomness.py random numbers of a process
 wrapped.py    what PyTorch has for distributed programs, which a prepared one does without
 saving.py     files that every node saves
-state.py      the program's own state, and state_dict()
-trainers.py   Trainers of libraries, which make the loop and what it needs themselves
-engines.py    Ignite's engines, which count epochs and batches themselves
+
+Arrows run down: libraries ─► samples ─► randomness; restart ─► step, samples; step ─► loss.
 """
 
 import contextlib
@@ -30,13 +19,16 @@ import torch
 
 from ..run import Error, Run
 from ..stream import Stream
-from . import engines, given, loss, optimizer, saving, schedules, state, trainers, wrapped
-from .blocks import Blocks, describe, named_parameters
-from .habits import Habits
-from .loader import Loader, about_loader
-from .passes import Passes
-from .place import Place
-from .plateau import Plateau
+from . import given, saving, wrapped
+from .libraries import engines, trainers
+from .restart import schedules, state
+from .restart.habits import Habits
+from .restart.place import Place
+from .restart.plateau import Plateau
+from .samples.loader import Loader, about_loader
+from .step import backward, optimizer
+from .step.blocks import Blocks, describe, named_parameters
+from .step.passes import Passes
 
 
 class Program:
@@ -65,7 +57,7 @@ class Program:
         self.run.save = self.state.save
         self.run.before_leave = self.stream.close
         optimizer.watch(self.passes, self.blocks)
-        loss.watch(self.passes)
+        backward.watch(self.passes)
         wrapped.watch(self.run, models)
         saving.watch(self.run)
         engines.watch(self.run)

@@ -18,7 +18,7 @@ import os
 
 import torch
 
-from .beside import Beside
+from ..samples.beside import Beside
 from .habits import BATCHES, EPOCHS
 
 

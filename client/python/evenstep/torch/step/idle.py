@@ -3,8 +3,8 @@ would end well, and nothing would be learned. Nor may it take batches ahead of t
 
 import weakref
 
-from ..run import Error
-from .batch import tensor_of
+from ...run import Error
+from ..loss.batch import tensor_of
 
 IN_A_ROW_MOST = 100
 

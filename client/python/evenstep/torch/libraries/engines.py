@@ -5,7 +5,7 @@ engine is given: engine.run(loader, max_epochs=…) with the prepared loader.
 
 import sys
 
-from .loader import Loader
+from ..samples.loader import Loader
 from .trainers import close_epoch
 
 _WATCHED = "_evenstep_run"

@@ -14,8 +14,8 @@ import sys
 
 from torch.utils.data import DataLoader
 
-from ..run import asked_by_call
-from .randomness import random_numbers, restore_random_numbers
+from ...run import asked_by_call
+from ..randomness import random_numbers, restore_random_numbers
 
 
 class Beside:

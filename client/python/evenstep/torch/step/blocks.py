@@ -14,7 +14,7 @@ from collections import namedtuple
 
 import torch
 
-from ..run import Error
+from ...run import Error
 
 Described = namedtuple("Described", "parameters statistics named buffers")
 

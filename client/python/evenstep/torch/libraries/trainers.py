@@ -13,7 +13,7 @@ import re
 
 import evenstep
 
-from ..run import Error, run
+from ...run import Error, run
 
 KINDS = {  # by the package and the class of it that has the method
     "lightning": "fit",

@@ -18,7 +18,7 @@ nodes is that of the whole batch. A loss that torch.compile made has no such gra
 
 import torch
 
-from ..run import Error
+from ...run import Error
 from .compared import compares
 from .graph import DEPTH_MOST, LINEAR, VALUE_BY_VALUE, constant_of, inputs_of, kind_of
 from .graph import of_parameters, shape_out

@@ -15,8 +15,8 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 from torch.utils.data import RandomSampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from ..run import Error, asked_by_call
-from ..stream import GHOST
+from ...run import Error, asked_by_call
+from ...stream import GHOST
 from .order import order_of
 
 # what a DataLoader is made of, beside its sampler

@@ -9,7 +9,7 @@ import weakref
 import torch
 import torch.optim.optimizer as optim
 
-from ..run import SKIP, STEP, VOID, Error
+from ...run import SKIP, STEP, VOID, Error
 from .blocks import may_train
 
 LOOKS_MOST = 8  # steps in which a server's program is looked at for changes of gradients

@@ -14,7 +14,7 @@ from itertools import islice
 
 import torch
 
-from ..run import Error
+from ...run import Error
 
 LISTED_MOST = 1 << 20
 WINDOW = 1 << 18  # positions that stay, for slices that are given again

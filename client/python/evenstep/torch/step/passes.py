@@ -1,7 +1,7 @@
 """A backward pass: gradients leave for the rank as they are ready, and come back summed.
 
     loss.backward()
-      begin()                first, by loss.py: autograd's outermost call
+      begin()                first, by backward.py: autograd's outermost call
       ready(param)           post-accumulate hook: copies param.grad into the block, tells
                              libevenstep, which tells the rank when a bucket is complete; the
                              exchange overlaps
@@ -13,7 +13,7 @@ puts them, and nothing is copied. Whatever runs in every step looks up little an
 since a small network's step lasts half a millisecond.
 
 Nested backwards (checkpointing) belong to the outermost one. Where autograd is entered by a way
-that loss.py does not see, the first hook opens the pass and an engine callback ends it.
+that backward.py does not see, the first hook opens the pass and an engine callback ends it.
 
 The rank answers what the optimizer does: step on the sum, leave its step out (a server made it, or
 a pass failed on some rank), or step on the local gradients and send the difference, which is taken
@@ -33,14 +33,14 @@ import sys
 
 import torch
 
-from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
-from .batch import fewer_rows, tell_hooks
+from ...run import DIFFERENCE, SKIP, STEP, VOID, Error
+from ..loss.batch import fewer_rows, tell_hooks
+from ..loss.divided import Divisor
+from ..randomness import Draws
 from .blocks import has_batch_norm
 from .buffers import Buffers
-from .divided import Divisor
 from .idle import Idle
 from .optimizer import Served, describe
-from .randomness import Draws
 from .streams import on_gpu, streams_of
 
 SPARE_MOST = 100  # backward passes in a row of batches that no step is made of

@@ -15,10 +15,10 @@ import sys
 
 import torch
 
-from .blocks import plain
-from .given import by_kind
+from ..given import by_kind
+from ..randomness import random_numbers, restore_random_numbers
+from ..step.blocks import plain
 from .habits import EPOCHS
-from .randomness import random_numbers, restore_random_numbers
 
 
 def _readable(value):

@@ -1,0 +1,10 @@
+"""The step of a slice: parameters and gradients in the shared block, the pass, the optimizer.
+
+backward.py   where a backward begins, and the loss for display
+passes.py     a backward pass: gradients go out as they are ready, and come back summed
+blocks.py     parameters and running statistics stand in the shared block
+buffers.py    other buffers that training moves, which are each node's own
+streams.py    a GPU's gradients, on a stream of their own
+optimizer.py  steps that are left out, or of which the difference is sent
+idle.py       batches without a backward pass
+"""
