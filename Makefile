@@ -180,7 +180,7 @@ check-build: all client $(bench_programs) $(unit_tests) $(kernel_tests) $(mpi_te
     $(doc_programs) $(CHAOS_CLIENT) $(BUILD)/libevenstep-nvml.so \
     $(BUILD)/evenstep-cuda-host.so
 .PHONY: check-build check-unit check-kernels check-mpi check-integration check-browser \
-        check-cluster check-chaos check-survival check-deploy
+        check-cluster check-chaos check-survival check-own-program check-deploy
 SUITES ?= all
 check: check-build cuda-host fuzz layers check-size check-docs check-format ## every test
 	tests/run $(SUITES) BUILD=$(BUILD)
@@ -194,6 +194,8 @@ check-integration: all ## real redis-server and mpirun
 	tests/run integration BUILD=$(BUILD)
 check-survival: all ## what is killed, stopped or away, and comes back (not part of make check)
 	tests/run survival BUILD=$(BUILD)
+check-own-program: all client ## users' programs (PyTorch, Keras, JAX: deploy/setup own-program)
+	tests/run own-program BUILD=$(BUILD)
 check-browser: all ## the page in a real browser
 	tests/run browser BUILD=$(BUILD)
 check-cluster: all ## four hosts in network namespaces, unequal quotas, links that fail (needs root)

@@ -4,9 +4,8 @@ import json
 import os
 import subprocess
 
-from conftest import ROOT
+from tree import BUILD
 
-BUILD = os.environ.get("EVENSTEP_BUILD", os.path.join(ROOT, "build"))
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 COLUMNS = "row rank step version staleness time epoch loss accuracy batch".split()
 

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from tree import ROOT
 from real_rank import BUILD, run_local
 
 MODES = ["summed", "held"]

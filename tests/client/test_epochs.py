@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from tree import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "client/python"))
 

@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from conftest import ROOT, environment
+from tree import ROOT, environment
 from rank import Ranks
 
 BUILD = os.environ.get("EVENSTEP_BUILD", os.path.join(ROOT, "build"))

@@ -11,7 +11,7 @@ from programs import python_with
 from rack import ROOT, Hub, Machine, states, until, wired
 
 HOSTS = ("left", "right")
-PROGRAMS = ROOT / "tests/client"
+PROGRAMS = ROOT / "tests/own-program"
 EVENSTEP = ROOT / os.environ.get("BUILD", "build") / "evenstep"
 
 

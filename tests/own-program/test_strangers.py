@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from compare import bit_identical, difference
-from conftest import environment, python_with
+from conftest import python_with
 from nursery import Nursery
 from real_rank import COLUMNS, rows_of, run_local
+from tree import environment
 
 # batch, and how far rounding may carry parameters
 PROGRAMS = {

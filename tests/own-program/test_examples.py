@@ -1,4 +1,4 @@
-"""The examples of deploy/examples/programs and of client/examples, alone and on real ranks.
+"""The examples of deploy/examples/programs, alone and on real ranks.
 
 Sizes are tiny, and the data drawn, in the formats of MNIST and CIFAR-10. Under `sync` two ranks
 with unequal minibatches end with the parameters of the program alone, within rounding: each step
@@ -7,17 +7,17 @@ the loss falls, and the ranks end alike where the strategy says so."""
 
 import gzip
 import os
-import re
 import subprocess
 
 import numpy as np
 import pytest
 
 from compare import bit_identical, difference
-from conftest import ROOT, environment, python_with
-from real_rank import BUILD, COLUMNS, rows_of, run_local
+from conftest import python_with
+from real_rank import COLUMNS, rows_of, run_local
+from tree import ROOT, environment
 
-HERE = os.path.join(ROOT, "tests/client")
+HERE = os.path.join(ROOT, "tests/own-program")
 SAMPLES = 96  # of the drawn training sets
 STRATEGIES = [
     {"type": "asgd"},
@@ -166,22 +166,3 @@ def test_the_loss_falls_under_every_strategy(data, tmp_path, name, strategy):
     assert np.mean(losses[-4:]) < 0.95 * np.mean(losses[:4])
     for i in range(2):
         assert all(np.isfinite(v).all() for v in np.load(tmp_path / f"rank-{i}.npz").values())
-
-
-@pytest.mark.parametrize("strategy", [{"type": "sync"}, *STRATEGIES], ids=lambda s: s["type"])
-def test_the_c_example_learns_its_digits(tmp_path, strategy):
-    digits = os.path.join(BUILD, "client/examples/digits")
-    done = run_local([digits], [36, 24], strategy, tmp_path)
-    assert done.returncode == 0, done.stderr[-4000:]
-    accuracies = [float(a) for a in re.findall(r'line="accuracy ([0-9.]+)"', done.stderr)]
-    assert len(accuracies) == 2 and min(accuracies) > 0.9
-
-
-def test_the_c_example_alone_learns_as_it_did_without_the_library():
-    examples = os.path.join(BUILD, "client/examples")
-    said = [
-        subprocess.run([os.path.join(examples, name)], capture_output=True, text=True, timeout=60)
-        for name in ("digits", "digits-alone")
-    ]
-    accuracies = [float(s.stdout.split()[-1]) for s in said]
-    assert min(accuracies) > 0.9 and abs(accuracies[0] - accuracies[1]) < 0.05

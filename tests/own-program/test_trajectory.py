@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from tree import ROOT
+
 
 sys.path.insert(0, os.path.join(ROOT, "tests/integration"))
 from trajectory import SERVED, TOGETHER, Network  # noqa: E402

@@ -8,23 +8,12 @@ import time
 import numpy as np
 import pytest
 
-from nursery import Nursery
-from rank import Ranks
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.append(os.path.join(ROOT, "tests/integration"))
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path += [os.path.join(TESTS, "client"), os.path.join(TESTS, "integration")]
+from nursery import Nursery  # noqa: E402
 from programs import python_with  # noqa: E402
-
-
-def environment():
-    build = os.environ.get("EVENSTEP_BUILD", os.path.join(ROOT, "build"))
-    return dict(
-        os.environ,
-        PYTHONPATH=os.path.join(ROOT, "client/python"),
-        EVENSTEP_LIBRARY=os.path.join(build, "libevenstep.so"),
-        OMP_NUM_THREADS="1",
-        PYTHONDONTWRITEBYTECODE="1",
-    )
+from rank import Ranks  # noqa: E402
+from tree import environment  # noqa: E402
 
 
 @pytest.fixture(scope="session")

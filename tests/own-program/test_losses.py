@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 
-from conftest import environment, python_with
+from conftest import python_with
 from real_rank import run_local
+from tree import environment
 
 UNTOLD = {"rows", "penalty", "stacked", "norm of parameters", "learned weight", "two means"}
 CURVED = "another function of all samples of the batch"

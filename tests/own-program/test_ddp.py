@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from compare import bit_identical, difference
-from conftest import ROOT, environment, python_with
+from conftest import python_with
 from real_rank import AS_ROOT, BUILD, run_local
+from tree import ROOT, environment
 
-PROGRAM = os.path.join(ROOT, "tests/client/ddp_program.py")
-TUTORIAL = os.path.join(ROOT, "tests/client/ddp_tutorial.py")
+PROGRAM = os.path.join(ROOT, "tests/own-program/ddp_program.py")
+TUTORIAL = os.path.join(ROOT, "tests/own-program/ddp_tutorial.py")
 EPOCHS = 20
 
 

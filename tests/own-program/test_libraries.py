@@ -6,10 +6,11 @@ import re
 import pytest
 
 from compare import bit_identical, difference
-from conftest import environment, python_with
+from conftest import python_with
 from nursery import Nursery
 from real_rank import rows_of
 from test_strangers import on_ranks
+from tree import environment
 
 # batch, and how far rounding may carry parameters
 PROGRAMS = {

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from compare import bit_identical, difference
-from conftest import ROOT, environment, python_with
+from conftest import python_with
 from real_rank import rows_of, run_local
+from tree import ROOT, environment
 
-HERE = os.path.join(ROOT, "tests/client")
+HERE = os.path.join(ROOT, "tests/own-program")
 CASE = os.path.join(HERE, "case.py")
 UNEQUAL = {"sgd_momentum": 5e-7, "adamw": 2e-5, "clipping": 5e-7, "odd_parameters": 5e-6}
 UNEQUAL |= {"token_weighted": 1e-6, "token_weighted_twice": 1e-6, "sum_reduction": 2e-6,
