@@ -1,13 +1,13 @@
 /* Where the page begins: the frame around every page (top bar, banner, keys), signing in, and the
    router. */
-import {signedOut} from './api.js';
-import {listen, stream} from './events.js';
 import {Banner} from './frame/banner.js';
 import {DiskNotice} from './frame/disk.js';
 import {bindKeys} from './frame/keys.js';
 import {Router} from './frame/router.js';
 import {TopBar} from './frame/topbar.js';
-import {hasLink, signIn} from './session.js';
+import {signedOut} from './service/api.js';
+import {listen, stream} from './service/events.js';
+import {hasLink, signIn} from './service/session.js';
 import {showSignIn} from './views/login/view.js';
 
 /** @param {string} id of an element of index.html */

@@ -63,7 +63,7 @@ def blocking(driver, service):
     driver.get_log("browser")  # it has the failures that were wanted
 
 
-@pytest.mark.parametrize("file", ["/js/format.js", "/js/app.js", "/css/base.css"])
+@pytest.mark.parametrize("file", ["/js/text/format.js", "/js/app.js", "/css/base.css"])
 def test_a_page_of_which_a_part_did_not_load_says_so_and_comes_by_itself(driver, blocking, file):
     page = blocking
     block(driver, f"*{file}")
@@ -76,7 +76,7 @@ def test_a_page_of_which_a_part_did_not_load_says_so_and_comes_by_itself(driver,
 
 def test_a_page_that_never_loads_whole_leaves_it_to_the_person(driver, blocking):
     page = blocking
-    block(driver, "*/js/format.js")
+    block(driver, "*/js/text/format.js")
     driver.get(page.link())
     driver.execute_script("sessionStorage.setItem('evenstep.reloads', '4')")
     page.wait_for("#not-loaded")

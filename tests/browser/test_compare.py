@@ -73,7 +73,7 @@ def test_what_is_at_its_default_is_no_difference(page, key, value, wanted):
 def test_times_of_one_sentence_have_one_unit(page):
     """It read "88 ms, 0.11 s before B"."""
     def told(*times):
-        return call(page, "/js/format.js", f"m.spans(...{json.dumps(times)})")
+        return call(page, "/js/text/format.js", f"m.spans(...{json.dumps(times)})")
     assert told(0.088, 0.11) == [f"0.088{NARROW}s", f"0.110{NARROW}s"]
     assert told(45, 0.03) == [f"45{NARROW}s", f"30{NARROW}ms"], "none of them reads 0"
     assert told(4000, 30) == [f"1{NARROW}h 7{NARROW}min", f"30{NARROW}s"]

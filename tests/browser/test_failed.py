@@ -91,7 +91,7 @@ def test_a_lost_node_is_no_reason_to_begin_again_nor_to_go_on_with_what_diverged
     assert offers[0].startswith("Resume from the last good checkpoint")
     assert "Go on from the last checkpoint" not in offers
     told = {"losses": [2.3 + 0.12 * i for i in range(100)], "tests": evaluations([0.9, 0.1])}
-    text = call(page, "/js/verdict.js",
+    text = call(page, "/js/sentences/verdict.js",
                 f"m.plain(m.verdict({json.dumps(document)}, [], {json.dumps(told)}).parts)")
     assert text.startswith("b was lost about step 1,000: no progress. Training diverged: ")
 

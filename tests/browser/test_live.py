@@ -245,7 +245,7 @@ def test_names_of_workers_are_no_columns_of_letters_on_a_phone(page, running):
 def test_of_many_nodes_step_times_name_the_fastest_and_the_slowest(page):
     names = page.script("""
         const [{fitPlot}, {NodeKey}] = await Promise.all(
-            [import('/js/views/nodes/fitplot.js'), import('/js/nodekey.js')]);
+            [import('/js/views/nodes/fitplot.js'), import('/js/elements/nodekey.js')]);
         const nodes = [...Array(128).keys()].map((i) => 'a-node-with-a-long-name-' + i);
         const lines = nodes.map((node, i) => ({node, a: 0, k: 1e-4 * (1 + (i * 5) % 128),
                                                batch: 32, points: [], guessed: true}));

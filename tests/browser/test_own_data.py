@@ -92,7 +92,7 @@ def test_what_was_refused_is_put_right_and_chosen_again(page, tmp_path):
 
 def test_a_network_to_begin_with_fits_the_data(page):
     made = page.script(
-        "return import('/js/network.js').then((m) => arguments[0].map(m.firstNetwork))",
+        "return import('/js/spec/network.js').then((m) => arguments[0].map(m.firstNetwork))",
         [{"format": "npy", "shape": [4], "classes": 3},
          {"format": "npy", "shape": [5], "classes": 0},
          {"format": "images", "shape": [], "classes": 2},

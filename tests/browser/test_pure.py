@@ -39,7 +39,7 @@ NORM_ROWS = "/js/views/job/folds/normrows.js"
     ("m.plural(4, 'node')", "4 nodes"),
 ])
 def test_numbers_read_as_people_write_them(page, expression, wanted):
-    assert call(page, "/js/format.js", expression) == wanted
+    assert call(page, "/js/text/format.js", expression) == wanted
 
 
 LIMITS = ["0", "-0", "1e-12", "-1e-12", "0.00049", "999.6", "123456789", "1e32", "-1e32",
@@ -51,13 +51,13 @@ FORMATS = ["whole", "three", "loss", "percent", "times", "seconds", "duration", 
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(page, name):
     for value in LIMITS:
-        text = call(page, "/js/format.js", f"m.{name}({value})")
+        text = call(page, "/js/text/format.js", f"m.{name}({value})")
         assert len(text) <= 18 and len(text) <= (12 if name in ("three", "loss", "tick", "lossTick")
                                                  else 18), (value, text)
         assert ("e+" not in text and "NaN" not in text and "Infinity" not in text
                 and not text.startswith("-")), (value, text)
         assert not text.startswith("−0") or "." in text.rstrip("0."), (value, text)
-    assert call(page, "/js/format.js", f"m.{name}(NaN)") in ("none", "never", ""), name
+    assert call(page, "/js/text/format.js", f"m.{name}(NaN)") in ("none", "never", ""), name
 
 
 @pytest.mark.parametrize("expression, wanted", [
@@ -89,7 +89,7 @@ def test_no_number_is_longer_than_its_place_or_written_as_a_program_writes_it(pa
     ("[4e-12, 4e-14].map(m.seconds)", [f"0.0040{NARROW}ns", f"4.00×10⁻⁵{NARROW}ns"]),
 ])
 def test_numbers_at_their_limits(page, expression, wanted):
-    assert call(page, "/js/format.js", expression) == wanted
+    assert call(page, "/js/text/format.js", expression) == wanted
 
 
 @pytest.mark.parametrize("lines, marks, wanted", [
@@ -112,7 +112,7 @@ def test_no_line_runs_through_the_words_of_a_level(page, lines, marks, wanted):
 def test_log_axes_say_what_stands_at_their_ticks(page):
     """A hundred was a one: zeros were taken from the end of a whole number."""
     ticks = call(page, "/js/chart/scale.js", "m.logTicks(0.5, 2e4)")
-    texts = call(page, "/js/format.js", f"{json.dumps(ticks)}.map(m.lossTick)")
+    texts = call(page, "/js/text/format.js", f"{json.dumps(ticks)}.map(m.lossTick)")
     assert texts == ["1", "10", "100", "1,000", f"10{NARROW}k"]
 
 
@@ -184,7 +184,7 @@ def test_marks_that_stand_close_are_one_with_a_count(page):
     ({"progress": {"step": 1600, "samples": 16000}, "metrics": {"samples_per_second": 1000}}, 0.01),
     ({"progress": {"step": 0, "samples": 0}, "metrics": {"samples_per_second": 1000}}, None)])
 def test_a_version_lasts_as_long_as_its_samples_take(page, job, wanted):
-    got = call(page, "/js/measures.js", f"m.secondsPerVersion({json.dumps(job)})")
+    got = call(page, "/js/measures/measures.js", f"m.secondsPerVersion({json.dumps(job)})")
     assert got == (None if wanted is None else pytest.approx(wanted))
 
 
@@ -192,24 +192,24 @@ def test_a_version_lasts_as_long_as_its_samples_take(page, job, wanted):
 def test_a_global_batch_is_a_step_beside_its_updates(page, n, step, wanted):
     spec = {"strategy": {"servers": n} if n else {}, "batching": {"global_batch": 256}}
     job = {"progress": {"step": step, "samples": 100 * 256}, "spec": spec}
-    assert call(page, "/js/measures.js", f"m.globalSteps({json.dumps(job)})") == wanted
+    assert call(page, "/js/measures/measures.js", f"m.globalSteps({json.dumps(job)})") == wanted
 
 
 def test_the_time_of_a_virtual_job_is_its_own_and_says_so(page):
     job = {"spec": {"cluster": {}}, "seconds": 1024, "started": "2026-01-01T00:00:00Z",
            "finished": "2026-01-01T00:03:43Z"}
-    assert call(page, "/js/measures.js", f"m.tookText({json.dumps(job)})") == (
+    assert call(page, "/js/measures/measures.js", f"m.tookText({json.dumps(job)})") == (
         f"17{NARROW}min of virtual time")
     del job["spec"]["cluster"], job["seconds"]
-    assert call(page, "/js/measures.js", f"m.tookText({json.dumps(job)})") == (
+    assert call(page, "/js/measures/measures.js", f"m.tookText({json.dumps(job)})") == (
         f"3{NARROW}min 43{NARROW}s")
 
 
 def test_a_job_that_was_cancelled_before_all_nodes_made_a_step_took_what_it_trained(page):
     job = {"spec": {}, "seconds": 8, "started": None, "finished": "2026-01-01T00:03:43Z"}
-    assert call(page, "/js/measures.js", f"m.tookSeconds({json.dumps(job)})") == 8
+    assert call(page, "/js/measures/measures.js", f"m.tookSeconds({json.dumps(job)})") == 8
     del job["seconds"]
-    assert call(page, "/js/measures.js", f"m.tookSeconds({json.dumps(job)})") is None
+    assert call(page, "/js/measures/measures.js", f"m.tookSeconds({json.dumps(job)})") is None
 
 
 @pytest.mark.parametrize("took, trained, more",
@@ -218,12 +218,12 @@ def test_a_job_that_was_cancelled_before_all_nodes_made_a_step_took_what_it_trai
 def test_what_a_job_took_has_its_pauses_and_says_what_was_training(page, took, trained, more):
     job = {"spec": {}, "started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:03:43Z",
            "seconds": trained}
-    assert call(page, "/js/measures.js", f"m.tookText({json.dumps(job)})") == (
+    assert call(page, "/js/measures/measures.js", f"m.tookText({json.dumps(job)})") == (
         f"{took // 60}{NARROW}min {took % 60}{NARROW}s{more}")
 
 
 def fitted(page, points):
-    return call(page, "/js/steptime.js", f"m.fitStep({json.dumps(points)})")
+    return call(page, "/js/measures/steptime.js", f"m.fitStep({json.dumps(points)})")
 
 
 def test_a_line_is_fitted_through_measured_steps(page):
@@ -262,7 +262,7 @@ WORKER = (
 
 
 def verdict(page, job, assignments="[]"):
-    return call(page, "/js/verdict.js",
+    return call(page, "/js/sentences/verdict.js",
                 f"(v => ({{text: m.plain(v.parts), straggler: v.straggler || null, key: "
                 f"v.key}}))(m.verdict({job}, {assignments}))")
 
@@ -358,7 +358,7 @@ def test_the_verdict_tells_who_waits_for_its_data_set(page, shares, wanted):
     workers = [{"node": f"n{i}", "receiving": {"bytes": s * 5e7, "of_bytes": 50_000_000}}
                for i, s in enumerate(shares)] + [{"node": "other"}]
     job = json.dumps({"state": "launching", "workers": workers, "spec": {}})
-    assert call(page, "/js/verdict.js", f"m.plain(m.verdict({job}).parts)") == wanted
+    assert call(page, "/js/sentences/verdict.js", f"m.plain(m.verdict({job}).parts)") == wanted
 
 
 @pytest.mark.parametrize("strategy, servers, wanted",
@@ -368,7 +368,7 @@ def test_the_verdict_tells_who_waits_for_its_data_set(page, shares, wanted):
                           (None, [{"rank": 2}], False)])
 def test_a_keeper_alone_is_no_parameter_server(page, strategy, servers, wanted):
     job = {"servers": servers, "spec": {"strategy": strategy} if strategy else {}}
-    assert call(page, "/js/spec.js", f"m.hasServers({json.dumps(job)})") is wanted
+    assert call(page, "/js/spec/spec.js", f"m.hasServers({json.dumps(job)})") is wanted
 
 
 def predicted(strategy, step, staleness, within=0.0, worth=1, drift=False):
@@ -427,7 +427,7 @@ def test_a_change_of_size_is_found_and_said(page, expression, wanted):
 
 
 def test_what_if_is_asked_of_an_elastic_job_as_it_runs_now(page):
-    spec = call(page, "/js/whatif.js",
+    spec = call(page, "/js/spec/whatif.js",
                 "m.specNow({spec: {elastic: {min: 1, max: 4}, workers: 4, min_workers: 1}, "
                 "workers: [{node: 'a'}, {node: 'b'}]})")
     assert spec == {"workers": 2, "min_workers": 1, "nodes": ["a", "b"]}
@@ -465,8 +465,8 @@ def test_a_network_of_many_layers_hides_its_biases(page):
 
 
 def test_a_line_of_load_has_a_gap_where_nothing_was_told(page):
-    load = "{at: [2, 4, 10, 12], seconds: [2, 2, 2, 2]}"
-    path = call(page, "/js/loadplots.js", f"m.loadPath({load}, [0.5, 1, null, 2], [0, 20], 1)")
+    load = "{at: [2, 4, 10, 12], seconds: [2, 2, 2, 2]}, [0.5, 1, null, 2], [0, 20], 1"
+    path = call(page, "/js/elements/loadplots.js", f"m.loadPath({load})")
     assert path == ("M0.0000 0.5000L0.1000 0.5000L0.2000 0.0000"
                     "M0.5000 0.0000L0.6000 0.0000")
 
@@ -497,4 +497,4 @@ def test_virtual_nodes_are_none_of_the_nodes_that_they_are_called_as(page):
     (1.2, 1.5, "2 of 2")])
 def test_the_epochs_of_a_programs_own_loop_may_be_unknown(page, epoch, epochs, said):
     job = {"progress": {"epoch": epoch, "epochs": epochs}}
-    assert call(page, "/js/measures.js", f"m.epochOf({json.dumps(job)})") == said
+    assert call(page, "/js/measures/measures.js", f"m.epochOf({json.dumps(job)})") == said

@@ -29,4 +29,5 @@ def test_all_that_waits_is_counted_and_stands_in_the_order_of_its_start(page, se
 @pytest.mark.parametrize("spec, wanted", [
     ({"workers": 2}, "2 free nodes"), ({"workers": 1, "cluster": {}}, "its turn")])
 def test_a_virtual_job_waits_for_no_node(page, spec, wanted):
-    assert call(page, "/js/measures.js", f"m.awaited({json.dumps({'spec': spec})})") == wanted
+    assert call(page, "/js/measures/measures.js",
+                f"m.awaited({json.dumps({'spec': spec})})") == wanted

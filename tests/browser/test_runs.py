@@ -234,9 +234,9 @@ def test_a_run_is_given_a_project_tags_and_a_note_and_folds_with_its_project(pag
 def test_a_run_like_one_of_a_sweep_is_not_of_the_sweep(page):
     """Its form had the sweep's tag, and the new run was listed as one of the sweep's."""
     asked = {"tags": ["sweep:0123456789abcdef", "mine"], "spec": {"epochs": 2, "tags": ["old"]}}
-    assert call(page, "/js/tags.js", f"m.specAgain({json.dumps(asked)})") == {
+    assert call(page, "/js/spec/tags.js", f"m.specAgain({json.dumps(asked)})") == {
         "epochs": 2, "tags": ["mine"]}
-    assert call(page, "/js/tags.js", f"m.tagsWith({json.dumps(asked)}, 'p', ['x'])") == [
+    assert call(page, "/js/spec/tags.js", f"m.tagsWith({json.dumps(asked)}, 'p', ['x'])") == [
         "sweep:0123456789abcdef", "project:p", "x"]
 
 

@@ -77,13 +77,15 @@ def test_a_trial_is_judged_by_what_came_after_it_settled(page):
               ((0, 0), (1, 10), (2, 200), (3, 400), (4, 600), (5, 700), (6, 1000))]
     job = {"spec": {"strategy": {"type": "asgd"}, "batching": {"global_batch": 40}},
            "staleness": {"update_mean": 1.5, "max": 4}}
-    row = page.script("return import('/js/trial.js').then((m) => m.measuredRow(...arguments[0]))",
+    row = page.script("return import('/js/spec/trial.js')"
+                      ".then((m) => m.measuredRow(...arguments[0]))",
                       [points, job, {"sample_worth": 0.5}, 4000])
     assert row["samples_per_second"] == 200 and row["step_seconds"] == 0.2
     assert row["epoch_seconds"] == 20 and row["sample_worth"] == 0.5 and row["measured"]
     assert row["step_seconds_least"] <= 0.2 <= row["step_seconds_most"]
     assert row["staleness"] == {"update_mean": 1.5, "max": 4} and row["strategy"] == "asgd"
-    none = page.script("return import('/js/trial.js').then((m) => m.measuredRow(...arguments[0]))",
+    none = page.script("return import('/js/spec/trial.js')"
+                      ".then((m) => m.measuredRow(...arguments[0]))",
                        [[{"seconds": 0, "samples": 0}], job, {}, 4000])
     assert none is None
 
@@ -92,7 +94,7 @@ def test_a_trial_is_the_job_with_an_optimizer_that_the_strategy_takes(page):
     spec = {"name": "mine", "strategy": {"type": "asgd", "scale": "global"}, "epochs": 3,
             "optimizer": {"type": "sgd", "learning_rate": 0.1, "momentum": 0.9},
             "target": {"test_accuracy": 0.9}, "max_restarts": 3}
-    of = ("return import('/js/trial.js').then((m) => ['asgd', 'hpsgd'].map((s) => "
+    of = ("return import('/js/spec/trial.js').then((m) => ['asgd', 'hpsgd'].map((s) => "
           "m.trialSpec(arguments[0], s, 30)))")
     own, other = page.script(of, spec)
     assert own["strategy"] == spec["strategy"] and own["optimizer"] == spec["optimizer"]

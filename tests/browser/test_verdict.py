@@ -21,7 +21,8 @@ def verdict(page, document, losses=(), tests=(), assignments=(), loading=None, w
     learned = {k: v for k, v in learned.items() if v is not None}
     arguments = ", ".join(json.dumps(v) for v in (document, list(assignments), learned))
     return call(
-        page, "/js/verdict.js", f"(v => ({{...v, text: m.plain(v.parts)}}))(m.verdict({arguments}))"
+        page, "/js/sentences/verdict.js",
+        f"(v => ({{...v, text: m.plain(v.parts)}}))(m.verdict({arguments}))"
     )
 
 
@@ -279,7 +280,8 @@ def test_loading_is_what_rows_tell_whenever_they_end(page):
     part = {"compute_seconds": 0.02, "exchange_seconds": 0.01, "wait_seconds": 0.01, "attempt": 1}
     rows = [{"time": 0.1 * i, "load_seconds": 0.06, **part} for i in range(10)]
     share = call(
-        page, "/js/measures.js", f"m.loadingShare([{{node: 'a', rows: {json.dumps(rows)}}}])"
+        page, "/js/measures/measures.js",
+        f"m.loadingShare([{{node: 'a', rows: {json.dumps(rows)}}}])"
     )
     assert share == pytest.approx(0.6)
 
@@ -296,7 +298,8 @@ def test_loading_is_what_a_step_does_not_tell_and_tests_between_steps_do_not_cou
         for i in range(40)
     ]
     share = call(
-        page, "/js/measures.js", f"m.loadingShare([{{node: 'a', rows: {json.dumps(rows)}}}])"
+        page, "/js/measures/measures.js",
+        f"m.loadingShare([{{node: 'a', rows: {json.dumps(rows)}}}])"
     )
     assert share == pytest.approx(0.5)
 
@@ -446,9 +449,9 @@ def test_a_version_takes_its_samples_by_the_samples_of_a_second(page, virtual):
         **({"cluster": {}} if virtual else {}),
     )
     assert call(
-        page, "/js/measures.js", f"m.secondsPerVersion({json.dumps(document)})"
+        page, "/js/measures/measures.js", f"m.secondsPerVersion({json.dumps(document)})"
     ) == pytest.approx(0.04)
-    assert call(page, "/js/measures.js", f"m.globalSteps({json.dumps(document)})") == 100
+    assert call(page, "/js/measures/measures.js", f"m.globalSteps({json.dumps(document)})") == 100
 
 
 @pytest.mark.parametrize("epoch, said", [(3, "epoch 3"), (2.4, "epoch 3"), (10, None)])
@@ -482,5 +485,5 @@ def test_a_run_that_was_too_short_has_reached_nothing(page):
 def test_a_step_has_what_the_service_says_and_not_more_than_the_training_set(page):
     job = {"progress": {"step": 2, "samples": 5120}, "assignment": {"global_batch": 2560},
            "spec": {"strategy": {"type": "sync"}, "batching": {"global_batch": 10**6}}}
-    assert call(page, "/js/measures.js", f"m.globalSteps({json.dumps(job)})") is None, (
+    assert call(page, "/js/measures/measures.js", f"m.globalSteps({json.dumps(job)})") is None, (
         "each update is a step")

@@ -101,7 +101,7 @@ def test_a_job_of_real_nodes_offers_a_clone_without_the_node(page, service):
 def test_the_label_of_a_line_near_zero_does_not_cover_the_zero(page, job):
     """As where an equal split would take ten times as long."""
     opened(page, job)
-    overlaps = """return import('/js/figures.js').then((m) => arguments[0].map((share) => {
+    overlaps = """return import('/js/elements/figures.js').then((m) => arguments[0].map((share) => {
         const label = document.querySelector('#whatif .line-label');
         m.placeLine(label, share);
         const [zero, line] = [label.parentElement.querySelector('.zero'), label].map(
@@ -147,7 +147,7 @@ def test_groups_hold_the_nodes_that_stay_and_copies_join_their_models(page, chan
     }
     made = {"workers": 3, "nodes": ["x"], "batching": {"policy": "static", "sizes": [1, 2, 3]}}
     got = call(
-        page, "/js/whatif.js", f"m.specWith({json.dumps(made)}, {json.dumps(cluster)}, "
+        page, "/js/spec/whatif.js", f"m.specWith({json.dumps(made)}, {json.dumps(cluster)}, "
         f"{json.dumps(change)})"
     )
     assert all(group in got["cluster"]["groups"] for group in wanted)

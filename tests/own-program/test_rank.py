@@ -217,4 +217,4 @@ def goes_on_bit_for_bit(python, tmp_path, case, after, strategy, sizes, every):
     shown = subprocess.run([python, "-c", code, str(run / "artifacts/state.bin")],
                            capture_output=True, text=True)
     assert (shown.stdout.strip()
-            == "['buffers', 'optimizer', 'place', 'random', 'scheduler']"), shown.stderr
+            == "['buffers', 'habits', 'optimizer', 'place', 'random', 'scheduler']"), shown.stderr

@@ -1,5 +1,5 @@
 /* The two axes of a chart as options of dygraphs: their look, and the places of their ticks. */
-import {cssVar} from '../dom.js';
+import {cssVar} from '../elements/dom.js';
 
 import {linearTicks, logTicks, xLabel, xTicks} from './scale.js';
 

@@ -2,8 +2,8 @@
    gaps and the target below the lines. Everything that charts of a page share (x axis, range,
    reading line, marks) belongs to their ChartGroup (group.js). The library's graph is created as
    soon as the chart has a width. set() takes a Page.ChartData (types/page.d.ts). */
-import {h, resolve, say} from '../dom.js';
-import {icon} from '../icons.js';
+import {h, resolve, say} from '../elements/dom.js';
+import {icon} from '../elements/icons.js';
 
 import {xAxis, yAxis} from './axes.js';
 import {drawEnds} from './ends.js';

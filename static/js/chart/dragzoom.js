@@ -1,6 +1,6 @@
 /* Mouse and touch on a chart: a drag zooms, a double click resets the zoom, fingers scroll the
    page. */
-import {h} from '../dom.js';
+import {h} from '../elements/dom.js';
 
 /** @typedef {import('./group.js').ChartGroup} ChartGroup */
 /** @typedef {import('./chart.js').Chart} Chart */

@@ -1,5 +1,5 @@
 /* Labels at the right edge of a chart, where its lines end; they keep their distance. */
-import {fill, h} from '../dom.js';
+import {fill, h} from '../elements/dom.js';
 
 import {spread} from './scale.js';
 

@@ -1,7 +1,7 @@
 /* Horizontal levels of a chart with their words (an equal split, a target), on the library's own
    canvas beneath the lines. The words stand where no line or mark runs through them, if there is
    such a place along the level. labelPlace() is pure, tested in tests/browser/test_pure.py. */
-import {cssVar, resolve} from '../dom.js';
+import {cssVar, resolve} from '../elements/dom.js';
 
 /** @typedef {[number, number]} Point pixels */
 /** @typedef {{left: number, right: number, top: number, bottom: number}} Box */

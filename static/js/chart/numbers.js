@@ -1,6 +1,6 @@
 /* The numbers of a chart as a table, newest first, and the button that shows it. */
-import {fill, h} from '../dom.js';
-import {icon} from '../icons.js';
+import {fill, h} from '../elements/dom.js';
+import {icon} from '../elements/icons.js';
 
 const MOST = 200;
 const EVERY_MS = 1000;

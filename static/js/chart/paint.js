@@ -1,7 +1,7 @@
 /* Paints what a chart shows besides its lines, on the library's own canvas. Each painting reads
    the colours from the CSS variables, so a change of theme needs only a repaint. */
-import {cssVar, resolve} from '../dom.js';
-import {drawShape} from '../icons.js';
+import {cssVar, resolve} from '../elements/dom.js';
+import {drawShape} from '../elements/icons.js';
 
 import {paintLevels} from './levels.js';
 

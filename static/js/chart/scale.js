@@ -1,6 +1,6 @@
 /* Axes: where ticks stand, and how far an axis reaches. Pure, tested in tests/browser/test_pure.py.
  */
-import {plural, tick, timeTick} from '../format.js';
+import {plural, tick, timeTick} from '../text/format.js';
 
 /**
  * The next of 1, 2, 5 by a power of ten.

@@ -6,7 +6,7 @@
 
    Events: "spec" (it was changed), "unread" (what was typed is no document), "checked" (detail: the
    answer), "refused" (detail: the error). */
-import {post} from '../api.js';
+import {post} from '../service/api.js';
 
 import {print, setAt} from './json.js';
 
@@ -15,7 +15,7 @@ const AGAIN_MS = 5000; /* and twice as long each further time */
 const AGAIN_MOST_MS = 60000;
 const KEPT_CHARACTERS = 1e6; /* browsers limit what an entry keeps */
 
-/** @typedef {import('../api.js').ApiError} ApiError */
+/** @typedef {import('../service/api.js').ApiError} ApiError */
 
 /**
  * Whether nobody answered, or said that it is the service's own trouble: the document was not

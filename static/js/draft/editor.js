@@ -1,6 +1,6 @@
 /* The JSON of a form in an editor: a text field over coloured lines. Lines with errors are marked.
  */
-import {fill, h} from '../dom.js';
+import {fill, h} from '../elements/dom.js';
 
 import {colour} from './json.js';
 

@@ -1,9 +1,9 @@
 /* Fields of the form. A field belongs to a JSON pointer; a number that was typed is passed on as a
    number, anything else as a text, so that the service's own check says what is wrong. An error
    stays at the field until it is corrected. */
-import {fill, h} from '../dom.js';
-import {capital, whole} from '../format.js';
-import {icon} from '../icons.js';
+import {fill, h} from '../elements/dom.js';
+import {icon} from '../elements/icons.js';
+import {capital, whole} from '../text/format.js';
 
 /** @typedef {(pointer: string, value: unknown) => void} OnChange */
 /**

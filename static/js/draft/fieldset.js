@@ -1,6 +1,6 @@
 /* The fields of a form, each at its JSON pointer, and errors and warnings at their fields. */
-import {h} from '../dom.js';
-import {sentence} from '../format.js';
+import {h} from '../elements/dom.js';
+import {sentence} from '../text/format.js';
 
 import {Input} from './fields.js';
 

@@ -1,6 +1,6 @@
 /* Reads a job from a file, and saves one to a file. */
-import {h} from '../dom.js';
-import {button} from '../widgets.js';
+import {h} from '../elements/dom.js';
+import {button} from '../elements/widgets.js';
 
 /** @param {(text: string) => void} onText */
 export function loadButton(onText) {

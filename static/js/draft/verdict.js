@@ -1,13 +1,13 @@
 /* The result of the check: valid, or the errors of the text, each with its line. */
-import {fill, h} from '../dom.js';
-import {plural, sentence} from '../format.js';
-import {icon} from '../icons.js';
-import {button} from '../widgets.js';
+import {fill, h} from '../elements/dom.js';
+import {icon} from '../elements/icons.js';
+import {button} from '../elements/widgets.js';
+import {plural, sentence} from '../text/format.js';
 
 import {mayPass} from './draft.js';
 import {lineOf, places} from './json.js';
 
-/** @typedef {import('../api.js').ApiError} ApiError */
+/** @typedef {import('../service/api.js').ApiError} ApiError */
 /** @typedef {import('./editor.js').Editor} Editor */
 
 /**

@@ -1,13 +1,13 @@
 /* What all pages with a draft share: its JSON next to the form, the result of the check, the
    button that submits it. */
-import {around, fill, h} from '../dom.js';
-import {button, copyButton, notice} from '../widgets.js';
+import {around, fill, h} from '../elements/dom.js';
+import {button, copyButton, notice} from '../elements/widgets.js';
 
 import {Editor} from './editor.js';
 import {saveButton} from './files.js';
 import {Verdict} from './verdict.js';
 
-/** @typedef {import('../api.js').ApiError} ApiError */
+/** @typedef {import('../service/api.js').ApiError} ApiError */
 /** @typedef {import('./draft.js').Draft} Draft */
 /**
  * `what` it is, what its JSON is beside, the button's text and id, the address of what was made,

@@ -1,10 +1,10 @@
 /* The banner under the top bar: since when the service does not answer, and for a while that it is
    back. */
-import {fill, h, say} from '../dom.js';
-import {stream} from '../events.js';
-import {clock, duration} from '../format.js';
-import {icon} from '../icons.js';
-import {button} from '../widgets.js';
+import {fill, h, say} from '../elements/dom.js';
+import {icon} from '../elements/icons.js';
+import {button} from '../elements/widgets.js';
+import {stream} from '../service/events.js';
+import {clock, duration} from '../text/format.js';
 
 const BACK_MS = 6000;
 

@@ -1,10 +1,10 @@
 /* Under the banner: that the service's disk is nearly full, and which jobs could go. The page asks
    when it opens and every half minute. The service answers this also where the full disk has
    stopped the store. */
-import {get} from '../api.js';
-import {fill, h} from '../dom.js';
-import {bytes, plural} from '../format.js';
-import {icon} from '../icons.js';
+import {fill, h} from '../elements/dom.js';
+import {icon} from '../elements/icons.js';
+import {get} from '../service/api.js';
+import {bytes, plural} from '../text/format.js';
 
 const EVERY_MS = 30000;
 const NAMED = 3;

@@ -1,5 +1,5 @@
 /* Keys that work on every page, and the list of all keys (?). Never while something is typed. */
-import {around, h} from '../dom.js';
+import {around, h} from '../elements/dom.js';
 
 const KEYS = [
   ['/', 'find jobs and nodes'],

@@ -1,8 +1,8 @@
 /* Which page an address means, and showing it. An address is #/PAGE; a page is a folder in views/,
    whose view.js has show(root, route) and gives back {close()}. */
-import {ApiError} from '../api.js';
-import {fill, h} from '../dom.js';
-import {button} from '../widgets.js';
+import {fill, h} from '../elements/dom.js';
+import {button} from '../elements/widgets.js';
+import {ApiError} from '../service/api.js';
 
 /**
  * @typedef {{pattern: RegExp, tab: string, load: () => Promise<{

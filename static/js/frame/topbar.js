@@ -1,10 +1,10 @@
 /* The bar at the top of every page: logo, tabs, whether the service answers, new job, theme, menu.
  */
-import {get} from '../api.js';
-import {fill, h, say, throttle} from '../dom.js';
-import {stream} from '../events.js';
-import {plural} from '../format.js';
-import {icon} from '../icons.js';
+import {fill, h, say, throttle} from '../elements/dom.js';
+import {icon} from '../elements/icons.js';
+import {get} from '../service/api.js';
+import {stream} from '../service/events.js';
+import {plural} from '../text/format.js';
 
 const NODES_MS = 5000;
 /** @type {{[tab: string]: [string, string]}} address, text */

@@ -1,9 +1,9 @@
 /* Sentences about unequal nodes: who is slow, by how much, what was done, what it gained. Speeds
    are compared per sample (computing time by minibatch), measured before the exchange. Pure. */
-import {cloneWith} from '../clone.js';
-import {alike, capital, known, percent, plural, seconds, times, whole} from '../format.js';
-import {median, ownSeconds, perSample, stepTimes} from '../measures.js';
-import {globalBatch, hasServers, policyOf} from '../spec.js';
+import {median, ownSeconds, perSample, stepTimes} from '../measures/measures.js';
+import {cloneWith} from '../spec/clone.js';
+import {globalBatch, hasServers, policyOf} from '../spec/spec.js';
+import {alike, capital, known, percent, plural, seconds, times, whole} from '../text/format.js';
 
 import {counted, everyone, tense} from './words.js';
 

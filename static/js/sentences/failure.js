@@ -1,6 +1,6 @@
 /* Why a job failed, as a sentence: the cause, and not the node on which it showed first. Pure. */
-import {known, plain, whole} from '../format.js';
-import {globalSteps, rateAt} from '../measures.js';
+import {globalSteps, rateAt} from '../measures/measures.js';
+import {known, plain, whole} from '../text/format.js';
 
 const NOT_FINITE = /loss (is not finite|became NaN or infinite)/;
 const LOST = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/;

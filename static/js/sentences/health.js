@@ -11,8 +11,8 @@
    verdict names the chart that shows it and, where there is one, the first thing to do. To add a
    kind: a function, and its name in its table at the place that its weight deserves. Pure, tested
    in tests/browser/test_verdict.py. */
-import {known} from '../format.js';
-import {perSample} from '../measures.js';
+import {perSample} from '../measures/measures.js';
+import {known} from '../text/format.js';
 
 import {balance} from './balance.js';
 import {atChance, diverged, overfitting, tooShort} from './learning.js';

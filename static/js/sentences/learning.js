@@ -1,9 +1,9 @@
 /* Sentences about a run that does not learn as it should. Losses are compared by medians, because
    one noisy step says nothing. Pure. */
-import {cloneWith} from '../clone.js';
-import {known, loss, percent, plain, plural} from '../format.js';
-import {fell, last, median, rose} from '../measures.js';
-import {classesOf} from '../spec.js';
+import {fell, last, median, rose} from '../measures/measures.js';
+import {cloneWith} from '../spec/clone.js';
+import {classesOf} from '../spec/spec.js';
+import {known, loss, percent, plain, plural} from '../text/format.js';
 
 import {tense} from './words.js';
 

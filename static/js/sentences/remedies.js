@@ -1,10 +1,10 @@
 /* What can be done about a job that failed: each with what it would change, and the spec of the new
    job that does it. To add one: a function that gives a Remedy or null, and its name in REMEDIES.
    Pure. */
-import {known, list, loss, percent, place, plain, plural} from '../format.js';
-import {bestEvaluation, rateAt} from '../measures.js';
-import {classesOf} from '../spec.js';
-import {specAgain} from '../tags.js';
+import {bestEvaluation, rateAt} from '../measures/measures.js';
+import {classesOf} from '../spec/spec.js';
+import {specAgain} from '../spec/tags.js';
+import {known, list, loss, percent, place, plain, plural} from '../text/format.js';
 
 import {becameNaN} from './failure.js';
 import {likeChance} from './learning.js';

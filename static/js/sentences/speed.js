@@ -1,8 +1,8 @@
 /* Sentences about a run whose steps are not spent computing. Pure. */
-import {cloneWith} from '../clone.js';
-import {alike, percent, whole} from '../format.js';
-import {mean, stepTimes} from '../measures.js';
-import {entryOf, globalBatch} from '../spec.js';
+import {mean, stepTimes} from '../measures/measures.js';
+import {cloneWith} from '../spec/clone.js';
+import {entryOf, globalBatch} from '../spec/spec.js';
+import {alike, percent, whole} from '../text/format.js';
 
 import {tense} from './words.js';
 

@@ -1,8 +1,8 @@
 /* Sentences about a run that does not go on learning: what it had learned is being lost, or nothing
    more is learned, which may be its schedule's doing. Pure. */
-import {cloneWith} from '../clone.js';
-import {known, loss, percent, plain} from '../format.js';
-import {bestEvaluation, fell, median, rose} from '../measures.js';
+import {bestEvaluation, fell, median, rose} from '../measures/measures.js';
+import {cloneWith} from '../spec/clone.js';
+import {known, loss, percent, plain} from '../text/format.js';
 
 import {anotherRate, calmer, course, LEAST_LOSSES, MEANT, rateNote} from './learning.js';
 import {tense} from './words.js';

@@ -1,7 +1,7 @@
 /* Which strategy suits the nodes, in one sentence. Strategies are compared by how fast they learn:
    samples a second by what a sample is worth beside one under sync, which was measured. Of those
    that are about as fast as the fastest, the one whose gradients are freshest. Pure. */
-import {times} from '../format.js';
+import {times} from '../text/format.js';
 
 /** @typedef {Api.StrategyPrediction} Strategy */
 

@@ -1,8 +1,8 @@
 /* Where the train loss goes, of a run whose accuracy does not tell more: numbers that are
    predicted, a user's program. What a program's loss means is its own; a GAN's may well rise. Pure.
  */
-import {known, loss} from '../format.js';
-import {fell, median, rose} from '../measures.js';
+import {fell, median, rose} from '../measures/measures.js';
+import {known, loss} from '../text/format.js';
 
 import {anotherRate, calmer, course, FALLS, rateNote} from './learning.js';
 import {tense} from './words.js';

@@ -1,7 +1,7 @@
 /* What a change of nodes or of the global batch would do, in one sentence. Pure. */
-import {alike, capital, list, times, whole} from '../format.js';
+import {alike, capital, list, times, whole} from '../text/format.js';
 
-/** @typedef {import('../whatif.js').Change} Change */
+/** @typedef {import('../spec/whatif.js').Change} Change */
 
 const FRESH = 0.05;
 

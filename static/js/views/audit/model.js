@@ -1,6 +1,6 @@
 /* The data of the audit page: the entries that were read, newest first, of everybody or of one
    name. */
-import {get} from '../../api.js';
+import {get} from '../../service/api.js';
 
 const PAGE = 100;
 

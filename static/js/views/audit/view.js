@@ -1,12 +1,12 @@
 /* The audit: who changed what, from where, when, and the answer. For admins only: the menu hides
    it from others, and the service refuses them. */
-import {fill, h} from '../../dom.js';
-import {plural, when} from '../../format.js';
-import {button, scroller, table} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {button, scroller, table} from '../../elements/widgets.js';
+import {plural, when} from '../../text/format.js';
 
 import {AuditModel} from './model.js';
 
-/** @typedef {import('../../api.js').ApiError} ApiError */
+/** @typedef {import('../../service/api.js').ApiError} ApiError */
 
 const HEADS = ['Time', 'Who', 'From', 'What', 'Answer'];
 const REFUSED = 400;

@@ -1,9 +1,9 @@
 /* The chosen runs, each with its letter. */
-import {h, keyed} from '../../dom.js';
-import {plural} from '../../format.js';
-import {icon} from '../../icons.js';
-import {policyOf, strategyOf} from '../../spec.js';
-import {pill} from '../../states.js';
+import {h, keyed} from '../../elements/dom.js';
+import {icon} from '../../elements/icons.js';
+import {pill} from '../../elements/states.js';
+import {policyOf, strategyOf} from '../../spec/spec.js';
+import {plural} from '../../text/format.js';
 
 import {runKey} from './letters.js';
 

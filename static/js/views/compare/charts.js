@@ -2,9 +2,9 @@
 import {Chart} from '../../chart/chart.js';
 import {logTitle, niceRange} from '../../chart/scale.js';
 import {smooth, union} from '../../chart/smooth.js';
-import {h} from '../../dom.js';
-import {ending, known, loss, lossTick, percent, percentTick, place} from '../../format.js';
-import {last} from '../../measures.js';
+import {h} from '../../elements/dom.js';
+import {last} from '../../measures/measures.js';
+import {ending, known, loss, lossTick, percent, percentTick, place} from '../../text/format.js';
 
 import {colourOf, endOf, letterOf, lineOf} from './letters.js';
 

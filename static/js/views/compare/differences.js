@@ -1,8 +1,8 @@
 /* Only those settings that differ. A parameter that one run's strategy has and another's has not is
    a difference only where it is not at its default. */
-import {fill, h} from '../../dom.js';
-import {plural} from '../../format.js';
-import {flatten, modelName} from '../../spec.js';
+import {fill, h} from '../../elements/dom.js';
+import {flatten, modelName} from '../../spec/spec.js';
+import {plural} from '../../text/format.js';
 
 import {letterOf} from './letters.js';
 import {runHeads} from './results.js';

@@ -1,7 +1,7 @@
 /* Staleness of each run: all its nodes together. */
-import {fill, h} from '../../dom.js';
-import {histogram} from '../../figures.js';
-import {known} from '../../format.js';
+import {fill, h} from '../../elements/dom.js';
+import {histogram} from '../../elements/figures.js';
+import {known} from '../../text/format.js';
 
 import {colourOf, letterOf, runKey} from './letters.js';
 

@@ -1,6 +1,6 @@
 /* Runs are A, B, C …: a letter on a colour; lines have dashes and shapes too. */
-import {h} from '../../dom.js';
-import {SHAPES} from '../../icons.js';
+import {h} from '../../elements/dom.js';
+import {SHAPES} from '../../elements/icons.js';
 
 const LETTERS = 'ABCDEFGH';
 const DASHES = [null, [7, 4], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 3], [6, 2, 1, 2]];

@@ -1,12 +1,12 @@
 /* The data of the comparison: the chosen runs, each with its job, curves, evaluations and
    staleness. Event "change". */
-import {get, job as path} from '../../api.js';
-import {listen} from '../../events.js';
-import {known} from '../../format.js';
-import {last, readEvaluations, stepTimes} from '../../measures.js';
+import {active} from '../../elements/states.js';
+import {last, readEvaluations, stepTimes} from '../../measures/measures.js';
 import {likeChance} from '../../sentences/learning.js';
-import {classesOf} from '../../spec.js';
-import {active} from '../../states.js';
+import {get, job as path} from '../../service/api.js';
+import {listen} from '../../service/events.js';
+import {classesOf} from '../../spec/spec.js';
+import {known} from '../../text/format.js';
 
 /**
  * @typedef {{id: string, job: Api.Job, curves: {[name: string]: Page.Curve},

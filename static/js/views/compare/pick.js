@@ -1,9 +1,9 @@
 /* The dialog in which runs to compare are chosen, newest first; those that were chosen already keep
    their letters. */
-import {get} from '../../api.js';
-import {h} from '../../dom.js';
-import {when} from '../../format.js';
-import {strategyOf} from '../../spec.js';
+import {h} from '../../elements/dom.js';
+import {get} from '../../service/api.js';
+import {strategyOf} from '../../spec/spec.js';
+import {when} from '../../text/format.js';
 
 import {MOST} from './model.js';
 

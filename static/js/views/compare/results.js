@@ -1,9 +1,9 @@
 /* The results of all runs; the best value of each line is ticked. */
-import {fill, h} from '../../dom.js';
-import {known, loss, mean, percent, span, spans, three, whole} from '../../format.js';
-import {icon} from '../../icons.js';
-import {isVirtual, stepTimes, tookSeconds} from '../../measures.js';
-import {ended} from '../../states.js';
+import {fill, h} from '../../elements/dom.js';
+import {icon} from '../../elements/icons.js';
+import {ended} from '../../elements/states.js';
+import {isVirtual, stepTimes, tookSeconds} from '../../measures/measures.js';
+import {known, loss, mean, percent, span, spans, three, whole} from '../../text/format.js';
 
 import {runKey} from './letters.js';
 import {bestAccuracy, leastLoss, timeTo, waitShare} from './model.js';

@@ -1,8 +1,8 @@
 /* Runs that differ only in their seeds, and how far apart their results are: a lead means
    something only if it exceeds that. Pure. */
-import {alike, known, list, percent, spans} from '../../format.js';
-import {mean} from '../../measures.js';
-import {withoutSeed} from '../../spec.js';
+import {mean} from '../../measures/measures.js';
+import {withoutSeed} from '../../spec/spec.js';
+import {alike, known, list, percent, spans} from '../../text/format.js';
 
 import {letterOf} from './letters.js';
 import {timeTo} from './model.js';

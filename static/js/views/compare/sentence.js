@@ -1,9 +1,9 @@
 /* The sentence: which run reaches the common accuracy first, and by how much; then what the others
    lose their time with. */
-import {fill, h, say} from '../../dom.js';
-import {known, list, loss, percent, span, spans} from '../../format.js';
-import {isVirtual} from '../../measures.js';
-import {active} from '../../states.js';
+import {fill, h, say} from '../../elements/dom.js';
+import {active} from '../../elements/states.js';
+import {isVirtual} from '../../measures/measures.js';
+import {known, list, loss, percent, span, spans} from '../../text/format.js';
 
 import {letterOf, runKey} from './letters.js';
 import {bestAccuracy, guesses, leastLoss, timeTo, waitShare} from './model.js';

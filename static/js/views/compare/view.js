@@ -1,8 +1,15 @@
 /* Runs side by side. The sentence names the winner and why; charts by time first; then the results
    with the best marked and only those settings that differ. The address keeps the choice. */
 import {ChartGroup} from '../../chart/group.js';
-import {fill, h, throttle} from '../../dom.js';
-import {button, control, copyButton, scroller, Segment, smoothingSlider} from '../../widgets.js';
+import {fill, h, throttle} from '../../elements/dom.js';
+import {
+  button,
+  control,
+  copyButton,
+  scroller,
+  Segment,
+  smoothingSlider
+} from '../../elements/widgets.js';
 
 import {Cards} from './cards.js';
 import {CompareCharts} from './charts.js';

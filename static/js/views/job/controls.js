@@ -1,9 +1,9 @@
 /* The bar over the charts: axis, smoothing, log axis, marks, follow. */
-import {h} from '../../dom.js';
-import {tick, whole} from '../../format.js';
-import {isVirtual} from '../../measures.js';
-import {active} from '../../states.js';
-import {button, control, Segment, smoothingSlider, Toggle} from '../../widgets.js';
+import {h} from '../../elements/dom.js';
+import {active} from '../../elements/states.js';
+import {button, control, Segment, smoothingSlider, Toggle} from '../../elements/widgets.js';
+import {isVirtual} from '../../measures/measures.js';
+import {tick, whole} from '../../text/format.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 

@@ -2,9 +2,9 @@
 import {Chart} from '../../chart/chart.js';
 import {niceRange} from '../../chart/scale.js';
 import {valueAt} from '../../chart/smooth.js';
-import {known, seconds, short, tick} from '../../format.js';
-import {last} from '../../measures.js';
-import {nothingYet} from '../../states.js';
+import {known, seconds, short, tick} from '../../text/format.js';
+import {last} from '../../measures/measures.js';
+import {nothingYet} from '../../elements/states.js';
 
 /** @typedef {import('./view.js').JobView} JobView */
 /** @typedef {import('./model/model.js').JobModel} JobModel */

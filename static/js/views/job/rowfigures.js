@@ -1,5 +1,5 @@
 /* Charts of columns of rows, one under the other: those that the table of columns names. */
-import {h} from '../../dom.js';
+import {h} from '../../elements/dom.js';
 
 import {FigureChart} from './figure.js';
 import {CHARTS} from './rowcharts.js';

@@ -4,11 +4,11 @@
    times a second; where nothing but the pointer over the charts has moved, only parts that have
    `point` are told. */
 import {ChartGroup} from '../../chart/group.js';
-import {fill, h, throttle} from '../../dom.js';
-import {stream} from '../../events.js';
-import {perSample} from '../../measures.js';
-import {NodeKey} from '../../nodekey.js';
-import {verdict} from '../../verdict.js';
+import {fill, h, throttle} from '../../elements/dom.js';
+import {NodeKey} from '../../elements/nodekey.js';
+import {perSample} from '../../measures/measures.js';
+import {verdict} from '../../sentences/verdict.js';
+import {stream} from '../../service/events.js';
 
 import {Controls} from './controls.js';
 import {Staleness} from './exchange/staleness.js';

@@ -1,7 +1,7 @@
 /* The overview before the first job: one sentence, the demo, and a drawing that says it is one. */
-import {post} from '../../api.js';
-import {fill, h} from '../../dom.js';
-import {button, notice} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {button, notice} from '../../elements/widgets.js';
+import {post} from '../../service/api.js';
 
 const DEMO = {
   name: 'demo',

@@ -1,20 +1,20 @@
 /* Finished jobs, the newest first, a page at a time; the runs of a sweep are one line. */
-import {h, keyed, say} from '../../dom.js';
-import {unfolded} from '../../fold.js';
-import {known, loss, percent, when, whole} from '../../format.js';
-import {isVirtual, lasted, tookSeconds} from '../../measures.js';
-import {policyOf, strategyOf} from '../../spec.js';
-import {pill} from '../../states.js';
-import {sweepOf} from '../../tags.js';
-import {button, table} from '../../widgets.js';
+import {h, keyed, say} from '../../elements/dom.js';
+import {pill} from '../../elements/states.js';
+import {button, table} from '../../elements/widgets.js';
+import {unfolded} from '../../measures/fold.js';
+import {isVirtual, lasted, tookSeconds} from '../../measures/measures.js';
+import {policyOf, strategyOf} from '../../spec/spec.js';
+import {sweepOf} from '../../spec/tags.js';
+import {known, loss, percent, when, whole} from '../../text/format.js';
 
 import {jobLink, leadsTo, Sheet} from './sheet.js';
 import {SweepLine} from './sweepline.js';
 
-/** @typedef {import('../../fold.js').Line} Line */
+/** @typedef {import('../../measures/fold.js').Line} Line */
 /** @typedef {import('./model.js').JobsModel} JobsModel */
 
-/** @type {import('../../widgets.js').Head[]} */
+/** @type {import('../../elements/widgets.js').Head[]} */
 const HEADS = [
   'State', 'Job', ['Strategy', 'hide-phone'], ['Nodes', 'num hide-phone'], ['Best test', 'num'],
   ['Took', 'num hide-phone'], ['Trained', 'num hide-phone'], ['Ended', 'num']

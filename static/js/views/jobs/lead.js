@@ -1,8 +1,8 @@
 /* One sentence about the cluster, and one line of evidence. */
-import {h, say} from '../../dom.js';
-import {clock, known, percent, plural} from '../../format.js';
-import {remaining, stepTimes} from '../../measures.js';
-import {serviceNow} from '../../servicetime.js';
+import {h, say} from '../../elements/dom.js';
+import {remaining, stepTimes} from '../../measures/measures.js';
+import {serviceNow} from '../../service/servicetime.js';
+import {clock, known, percent, plural} from '../../text/format.js';
 
 /** @typedef {import('./model.js').JobsModel} JobsModel */
 

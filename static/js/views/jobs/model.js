@@ -1,13 +1,13 @@
 /* The data of the overview: jobs, nodes, and for running jobs their assignments and two short
    curves. Read once, then kept up by the stream. Event "change". */
-import {get, job as path} from '../../api.js';
-import {throttle} from '../../dom.js';
-import {listen} from '../../events.js';
-import {folded} from '../../fold.js';
-import {whole} from '../../format.js';
-import {withNew} from '../../measures.js';
-import {active, ended, waiting} from '../../states.js';
-import {sweepOf} from '../../tags.js';
+import {throttle} from '../../elements/dom.js';
+import {active, ended, waiting} from '../../elements/states.js';
+import {folded} from '../../measures/fold.js';
+import {withNew} from '../../measures/measures.js';
+import {get, job as path} from '../../service/api.js';
+import {listen} from '../../service/events.js';
+import {sweepOf} from '../../spec/tags.js';
+import {whole} from '../../text/format.js';
 
 /** @typedef {{[name: string]: Api.Series}} Sparks */
 
@@ -170,7 +170,7 @@ export class JobsModel extends EventTarget {
         }
       }
     } catch (e) {
-      if (/** @type {import('../../api.js').ApiError} */ (e).status === 404) {
+      if (/** @type {import('../../service/api.js').ApiError} */ (e).status === 404) {
         this.jobs.delete(id);
       }
     }

@@ -1,7 +1,7 @@
 /* The nodes at a glance: state, name, device, and the job that each has. */
-import {fill, h, keyed, refill, say} from '../../dom.js';
-import {Few} from '../../few.js';
-import {nodeState} from '../../states.js';
+import {fill, h, keyed, refill, say} from '../../elements/dom.js';
+import {Few} from '../../elements/few.js';
+import {nodeState} from '../../elements/states.js';
 
 import {Sheet} from './sheet.js';
 

@@ -1,13 +1,13 @@
 /* Running jobs: verdict, progress, two sparklines, the finish line. */
-import {fill, h, keyed, say} from '../../dom.js';
-import {miniFinish, Sparkline} from '../../figures.js';
-import {clock, duration, known, loss, percent, plural, seconds} from '../../format.js';
-import {epochOf, equalSplit, remaining, stepTimes} from '../../measures.js';
-import {NodeKey} from '../../nodekey.js';
-import {serviceNow} from '../../servicetime.js';
-import {globalBatch} from '../../spec.js';
-import {pill, setPill} from '../../states.js';
-import {plain, verdict} from '../../verdict.js';
+import {fill, h, keyed, say} from '../../elements/dom.js';
+import {miniFinish, Sparkline} from '../../elements/figures.js';
+import {NodeKey} from '../../elements/nodekey.js';
+import {pill, setPill} from '../../elements/states.js';
+import {epochOf, equalSplit, remaining, stepTimes} from '../../measures/measures.js';
+import {plain, verdict} from '../../sentences/verdict.js';
+import {serviceNow} from '../../service/servicetime.js';
+import {globalBatch} from '../../spec/spec.js';
+import {clock, duration, known, loss, percent, plural, seconds} from '../../text/format.js';
 
 import {address, Sheet, strategyLine} from './sheet.js';
 

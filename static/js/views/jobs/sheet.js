@@ -1,8 +1,8 @@
 /* What the lists of the overview share: a sheet with a title and a count, a row that leads to its
    job, and a line about its strategy. */
-import {around, h} from '../../dom.js';
-import {plural, three} from '../../format.js';
-import {policyOf, strategyOf} from '../../spec.js';
+import {around, h} from '../../elements/dom.js';
+import {policyOf, strategyOf} from '../../spec/spec.js';
+import {plural, three} from '../../text/format.js';
 
 export class Sheet {
   /**

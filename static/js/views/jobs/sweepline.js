@@ -1,14 +1,14 @@
 /* The line of a sweep among the jobs that have ended: how many of its runs have, and its best. A
    button shows those runs that were read. */
-import {h, refill, say} from '../../dom.js';
-import {percent, plural, when, whole} from '../../format.js';
-import {icon} from '../../icons.js';
-import {policyOf, strategyOf} from '../../spec.js';
-import {pill} from '../../states.js';
-import {sweepName, sweepOf} from '../../tags.js';
+import {h, refill, say} from '../../elements/dom.js';
+import {icon} from '../../elements/icons.js';
+import {pill} from '../../elements/states.js';
+import {policyOf, strategyOf} from '../../spec/spec.js';
+import {sweepName, sweepOf} from '../../spec/tags.js';
+import {percent, plural, when, whole} from '../../text/format.js';
 import {metricText} from '../sweeps/words.js';
 
-/** @typedef {import('../../fold.js').Line} Line */
+/** @typedef {import('../../measures/fold.js').Line} Line */
 
 /**
  * What the jobs share, or `otherwise`.

@@ -1,6 +1,6 @@
 /* The overview: opens on what is running. A sentence about the cluster, running jobs with their
    verdict, waiting jobs with what they wait for, finished ones, and the nodes at a glance. */
-import {fill, h, throttle} from '../../dom.js';
+import {fill, h, throttle} from '../../elements/dom.js';
 
 import {emptyPage} from './empty.js';
 import {FinishedJobs} from './finished.js';

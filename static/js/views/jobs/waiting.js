@@ -1,7 +1,7 @@
 /* Waiting jobs in the order they start, with what each waits for. */
-import {h, keyed, refill, say} from '../../dom.js';
-import {icon} from '../../icons.js';
-import {awaited} from '../../measures.js';
+import {h, keyed, refill, say} from '../../elements/dom.js';
+import {icon} from '../../elements/icons.js';
+import {awaited} from '../../measures/measures.js';
 
 import {jobLink, leadsTo, Sheet, strategyLine} from './sheet.js';
 

@@ -1,8 +1,8 @@
 /* Asks for a token where the page was opened without a valid link. */
-import {fill, h} from '../../dom.js';
-import {icon} from '../../icons.js';
-import {signIn} from '../../session.js';
-import {notice} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {icon} from '../../elements/icons.js';
+import {notice} from '../../elements/widgets.js';
+import {signIn} from '../../service/session.js';
 
 class TokenForm {
   /** @param {() => void} signedIn */

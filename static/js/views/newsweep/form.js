@@ -1,9 +1,9 @@
 /* The form of a sweep. It holds no state: show(sweep) draws one. */
-import {fill, h} from '../../dom.js';
 import {Select} from '../../draft/fields.js';
 import {FieldSet, part} from '../../draft/fieldset.js';
 import {getAt} from '../../draft/json.js';
-import {button} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {button} from '../../elements/widgets.js';
 
 import {SETTINGS, wayOf} from './model.js';
 import {ParameterRow} from './parameter.js';

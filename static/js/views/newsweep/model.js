@@ -1,8 +1,8 @@
 /* A sweep that is being edited (draft/draft.js): one job's spec, and the settings that are tried.
  */
-import {get, job as path} from '../../api.js';
 import {Draft} from '../../draft/draft.js';
 import {getAt} from '../../draft/json.js';
+import {get, job as path} from '../../service/api.js';
 import {firstSpec} from '../submit/model.js';
 
 /** @typedef {'values' | 'log' | 'linear' | 'int'} Way how values are given */

@@ -1,7 +1,7 @@
 /* One setting of a sweep: its place in the spec, and the values that are tried. */
-import {h} from '../../dom.js';
 import {Input, Select} from '../../draft/fields.js';
-import {button} from '../../widgets.js';
+import {h} from '../../elements/dom.js';
+import {button} from '../../elements/widgets.js';
 
 import {wayOf} from './model.js';
 

@@ -1,7 +1,7 @@
 /* The preview of a sweep: the number of its jobs, and the settings of its first trials. */
-import {fill, h} from '../../dom.js';
-import {list, plural} from '../../format.js';
-import {numeric, scroller, table} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {numeric, scroller, table} from '../../elements/widgets.js';
+import {list, plural} from '../../text/format.js';
 import {settingText, titleOf} from '../sweeps/words.js';
 
 /** @param {Api.SweepPlan} plan */

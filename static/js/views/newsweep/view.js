@@ -1,14 +1,14 @@
 /* A new sweep: form and JSON side by side, always the same sweep. Every change is checked by the
    service soon after; beneath, which jobs there would be. */
-import {fill, h} from '../../dom.js';
 import {loadButton} from '../../draft/files.js';
 import {DraftView} from '../../draft/view.js';
+import {fill, h} from '../../elements/dom.js';
 
 import {SweepForm} from './form.js';
 import {NewSweepModel} from './model.js';
 import {Plan} from './plan.js';
 
-/** @typedef {import('../../api.js').ApiError} ApiError */
+/** @typedef {import('../../service/api.js').ApiError} ApiError */
 
 const WORDS = {
   what: 'sweep',

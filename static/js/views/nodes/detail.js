@@ -1,8 +1,8 @@
 /* The chosen node in full, as it registered. */
-import {h, refill} from '../../dom.js';
-import {bytes} from '../../format.js';
-import {flatten} from '../../spec.js';
-import {pairs} from '../../widgets.js';
+import {h, refill} from '../../elements/dom.js';
+import {pairs} from '../../elements/widgets.js';
+import {flatten} from '../../spec/spec.js';
+import {bytes} from '../../text/format.js';
 
 /** @typedef {import('./view.js').NodesView} NodesView */
 

@@ -1,20 +1,20 @@
 /* Step time by minibatch for the nodes of one job: the figure (fitplot.js) and the fitted lines
    a + k·b as numbers. Where a node was only seen at one size its line goes through the origin and
    that point, and is drawn dashed. */
-import {get, job as path} from '../../api.js';
-import {fill, h, keyed, say, sayAll} from '../../dom.js';
-import {known, NARROW, three, whole} from '../../format.js';
-import {ownSeconds, perSample} from '../../measures.js';
-import {NodeKey} from '../../nodekey.js';
-import {globalBatch} from '../../spec.js';
-import {distance, fitStep} from '../../steptime.js';
-import {numeric, table} from '../../widgets.js';
+import {fill, h, keyed, say, sayAll} from '../../elements/dom.js';
+import {NodeKey} from '../../elements/nodekey.js';
+import {numeric, table} from '../../elements/widgets.js';
+import {ownSeconds, perSample} from '../../measures/measures.js';
+import {distance, fitStep} from '../../measures/steptime.js';
+import {get, job as path} from '../../service/api.js';
+import {globalBatch} from '../../spec/spec.js';
+import {known, NARROW, three, whole} from '../../text/format.js';
 
 import {fitPlot} from './fitplot.js';
 
 /** @typedef {import('./model.js').NodesModel} NodesModel */
 /**
- * @typedef {import('../../steptime.js').StepFit &
+ * @typedef {import('../../measures/steptime.js').StepFit &
  *           {node: string, batch: number, points: number[][], guessed: boolean}} FittedLine
  */
 

@@ -2,11 +2,11 @@
    horizontal line of one step, whose crossings are the minibatches. Where there are more nodes than
    colours, the fastest and the slowest are named. */
 import {linearTicks, spread} from '../../chart/scale.js';
-import {s} from '../../dom.js';
-import {seconds} from '../../format.js';
-import {shape} from '../../icons.js';
+import {s} from '../../elements/dom.js';
+import {shape} from '../../elements/icons.js';
+import {seconds} from '../../text/format.js';
 
-/** @typedef {import('../../nodekey.js').NodeKey} NodeKey */
+/** @typedef {import('../../elements/nodekey.js').NodeKey} NodeKey */
 /** @typedef {import('./fit.js').FittedLine} FittedLine */
 /**
  * Pixels of a minibatch and of a time, how far the axes reach, and the right edge in pixels.

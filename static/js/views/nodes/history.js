@@ -1,10 +1,10 @@
 /* The history of the chosen node: the jobs that it took part in, the newest first, and its speed
    in each. */
-import {h, keyed, say} from '../../dom.js';
-import {seconds, three, when, whole} from '../../format.js';
-import {perSample} from '../../measures.js';
-import {pill} from '../../states.js';
-import {numeric, scroller, table} from '../../widgets.js';
+import {h, keyed, say} from '../../elements/dom.js';
+import {pill} from '../../elements/states.js';
+import {numeric, scroller, table} from '../../elements/widgets.js';
+import {perSample} from '../../measures/measures.js';
+import {seconds, three, when, whole} from '../../text/format.js';
 
 /** @typedef {import('./view.js').NodesView} NodesView */
 

@@ -1,8 +1,8 @@
 /* How busy the chosen node's host was, also while no job used it. */
-import {get} from '../../api.js';
-import {fill, h, say} from '../../dom.js';
-import {LoadPlots} from '../../loadplots.js';
-import {Segment} from '../../widgets.js';
+import {fill, h, say} from '../../elements/dom.js';
+import {LoadPlots} from '../../elements/loadplots.js';
+import {Segment} from '../../elements/widgets.js';
+import {get} from '../../service/api.js';
 
 /** @typedef {import('./view.js').NodesView} NodesView */
 

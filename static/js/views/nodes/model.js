@@ -1,11 +1,11 @@
 /* The data of the page of nodes: nodes, hosts that may not join, the running jobs, and the newest
    of all jobs, for the history of a node. Nodes are read every few seconds and when the stream
    reports a change; the newest jobs once, and when a job changes its state. Event "change". */
-import {get, post, remove} from '../../api.js';
-import {throttle} from '../../dom.js';
-import {listen} from '../../events.js';
-import {isVirtual} from '../../measures.js';
-import {active} from '../../states.js';
+import {throttle} from '../../elements/dom.js';
+import {active} from '../../elements/states.js';
+import {isVirtual} from '../../measures/measures.js';
+import {get, post, remove} from '../../service/api.js';
+import {listen} from '../../service/events.js';
 
 const POLL_MS = 2000;
 const SOON_MS = 500;

@@ -1,9 +1,9 @@
 /* The table of nodes, and what can be done to each. */
-import {fill, h, keyed, refill, say} from '../../dom.js';
-import {Few} from '../../few.js';
-import {age, bytes, known, three} from '../../format.js';
-import {nodeState} from '../../states.js';
-import {button, notice, numeric, question, scroller, table} from '../../widgets.js';
+import {fill, h, keyed, refill, say} from '../../elements/dom.js';
+import {Few} from '../../elements/few.js';
+import {nodeState} from '../../elements/states.js';
+import {button, notice, numeric, question, scroller, table} from '../../elements/widgets.js';
+import {age, bytes, known, three} from '../../text/format.js';
 
 import {FILTERS} from './model.js';
 

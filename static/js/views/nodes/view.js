@@ -1,9 +1,9 @@
 /* The nodes: state, job and speed of each. Drain and enable ask for confirmation if they stop a
    job. Beneath the table the step time by minibatch for the nodes of a running job, and the chosen
    node in full. */
-import {fill, h, keyed, say, throttle} from '../../dom.js';
-import {plural, sentence} from '../../format.js';
-import {notice, Segment} from '../../widgets.js';
+import {fill, h, keyed, say, throttle} from '../../elements/dom.js';
+import {notice, Segment} from '../../elements/widgets.js';
+import {plural, sentence} from '../../text/format.js';
 
 import {NodeDetail} from './detail.js';
 import {FitFigure} from './fit.js';

@@ -1,5 +1,5 @@
 /* The data of the page of people: tokens, and what owners have, may have and have used. */
-import {get, post, remove} from '../../api.js';
+import {get, post, remove} from '../../service/api.js';
 
 const DAY_SECONDS = 86400;
 

@@ -1,8 +1,8 @@
 /* The owners of jobs: what each has now of what they may have, and the node-hours that they used.
  */
-import {fill, h} from '../../dom.js';
-import {bytes, duration} from '../../format.js';
-import {numeric, scroller, table} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {numeric, scroller, table} from '../../elements/widgets.js';
+import {bytes, duration} from '../../text/format.js';
 
 const HEADS = [
   'Owner', ...numeric('Queued', 'Running', 'Nodes', 'Disk', 'Time limit', 'By the clock'),

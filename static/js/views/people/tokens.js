@@ -1,8 +1,8 @@
 /* The tokens, each with a button that revokes it, and a form that issues one. Lines of the token
    file are listed too; they are removed by editing the file. */
-import {fill, h} from '../../dom.js';
-import {when} from '../../format.js';
-import {button, copyButton, question, scroller, table} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {button, copyButton, question, scroller, table} from '../../elements/widgets.js';
+import {when} from '../../text/format.js';
 
 const HEADS = ['Holder', 'Role', 'From', 'Made', 'Ends', ''];
 const ROLES = ['viewer', 'operator', 'programs', 'admin'];

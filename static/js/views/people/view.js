@@ -1,12 +1,12 @@
 /* People, for admins: who may sign in, and what each owner of jobs has. The menu hides the page
    from others, and the service tells tokens to admins only. */
-import {fill, h} from '../../dom.js';
+import {fill, h} from '../../elements/dom.js';
 
 import {PeopleModel} from './model.js';
 import {Owners} from './owners.js';
 import {Tokens} from './tokens.js';
 
-/** @typedef {import('../../api.js').ApiError} ApiError */
+/** @typedef {import('../../service/api.js').ApiError} ApiError */
 
 class PeopleView {
   /**

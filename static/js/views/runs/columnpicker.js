@@ -1,6 +1,6 @@
 /* The dialog in which the columns are chosen: what a run is, its settings, its figures. Chosen
    columns keep their order; new ones are appended. */
-import {h} from '../../dom.js';
+import {h} from '../../elements/dom.js';
 
 /** @typedef {import('./columns.js').Column} Column */
 

@@ -2,11 +2,22 @@
    setting of the specs that were read, and every figure that the list gives. A setting's or a
    figure's name is its path in the job's document, optimizer/learning_rate or
    metrics/test_accuracy; the address keeps the names. Pure. */
-import {bytes, capital, known, loss, NARROW, percent, plain, three, whole} from '../../format.js';
-import {isVirtual, tookSeconds} from '../../measures.js';
-import {dataName, flatten, modelName, policyOf, strategyOf} from '../../spec.js';
-import {projectOf} from '../../tags.js';
-import {seconds, span, when} from '../../times.js';
+import {isVirtual, tookSeconds} from '../../measures/measures.js';
+import {dataName, flatten, modelName, policyOf, strategyOf} from '../../spec/spec.js';
+import {projectOf} from '../../spec/tags.js';
+import {
+  bytes,
+  capital,
+  known,
+  loss,
+  NARROW,
+  percent,
+  plain,
+  three,
+  whole
+} from '../../text/format.js';
+import {seconds, span, when} from '../../text/times.js';
+
 
 /** @typedef {string | number | undefined} Value  undefined: the job has none */
 /**

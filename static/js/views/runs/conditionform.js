@@ -1,7 +1,7 @@
 /* The form that adds a condition: a column, a comparison, and a value out of those that runs have.
  */
-import {h} from '../../dom.js';
-import {button, choose} from '../../widgets.js';
+import {h} from '../../elements/dom.js';
+import {button, choose} from '../../elements/widgets.js';
 
 import {columnsOf, textOf} from './columns.js';
 import {COMPARISONS} from './conditions.js';

@@ -1,8 +1,8 @@
 /* The filters of the table: a name, a state, and conditions on columns, each a chip with a button
    that removes it. */
-import {h, keyed, throttle} from '../../dom.js';
-import {icon} from '../../icons.js';
-import {button, choose} from '../../widgets.js';
+import {h, keyed, throttle} from '../../elements/dom.js';
+import {icon} from '../../elements/icons.js';
+import {button, choose} from '../../elements/widgets.js';
 
 import {ConditionForm} from './conditionform.js';
 import {printCondition, sayCondition} from './conditions.js';

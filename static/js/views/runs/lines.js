@@ -1,9 +1,9 @@
 /* Makes the lines of the table from jobs: those that meet the conditions, sorted. Runs that differ
    only in their seeds, those of a sweep, or those of a project can be folded into one line. Pure.
  */
-import {folded} from '../../fold.js';
-import {withoutSeed} from '../../spec.js';
-import {projectOf, sweepOf} from '../../tags.js';
+import {folded} from '../../measures/fold.js';
+import {withoutSeed} from '../../spec/spec.js';
+import {projectOf, sweepOf} from '../../spec/tags.js';
 
 import {columnOf} from './columns.js';
 import {meets} from './conditions.js';
@@ -12,7 +12,7 @@ import {meets} from './conditions.js';
 /** @typedef {import('./columns.js').Value} Value */
 /**
  * `sweep`: the id of the sweep that was folded, `project`: the name of the project.
- * @typedef {import('../../fold.js').Line & {sweep?: string, project?: string}} Line
+ * @typedef {import('../../measures/fold.js').Line & {sweep?: string, project?: string}} Line
  */
 
 /**

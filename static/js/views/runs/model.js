@@ -1,9 +1,9 @@
 /* The data of the table of runs: the jobs of the list, page by page, kept up to date by the
    stream, and the loss curves of the lines on the screen. Event "change". */
-import {get, job as path} from '../../api.js';
-import {throttle} from '../../dom.js';
-import {listen} from '../../events.js';
-import {active} from '../../states.js';
+import {throttle} from '../../elements/dom.js';
+import {active} from '../../elements/states.js';
+import {get, job as path} from '../../service/api.js';
+import {listen} from '../../service/events.js';
 
 /** @typedef {import('./choice.js').Choice} Choice */
 

@@ -1,9 +1,9 @@
 /* The tools of the table: choosing columns, folding seeds or sweeps, comparing runs; on a phone,
    which has no heads to click, the order too. */
-import {h, refill, say} from '../../dom.js';
-import {plural} from '../../format.js';
-import {icon} from '../../icons.js';
-import {button, choose, control, copyButton, Segment} from '../../widgets.js';
+import {h, refill, say} from '../../elements/dom.js';
+import {icon} from '../../elements/icons.js';
+import {button, choose, control, copyButton, Segment} from '../../elements/widgets.js';
+import {plural} from '../../text/format.js';
 import {MOST} from '../compare/model.js';
 
 import {pickColumns} from './columnpicker.js';

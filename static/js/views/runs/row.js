@@ -1,11 +1,11 @@
 /* One line of the table: a run, a group of runs that differ in their seeds alone or belong to one
    sweep or project, or a member of such a group. */
-import {h, say} from '../../dom.js';
-import {Sparkline} from '../../figures.js';
-import {plural} from '../../format.js';
-import {icon} from '../../icons.js';
-import {pill, setPill} from '../../states.js';
-import {sweepName, sweepOf} from '../../tags.js';
+import {h, say} from '../../elements/dom.js';
+import {Sparkline} from '../../elements/figures.js';
+import {icon} from '../../elements/icons.js';
+import {pill, setPill} from '../../elements/states.js';
+import {sweepName, sweepOf} from '../../spec/tags.js';
+import {plural} from '../../text/format.js';
 
 import {CURVE, textOf, textOfAll} from './columns.js';
 

@@ -1,8 +1,8 @@
 /* The table itself: a head that sorts, and a row for each line. On a phone a row is a block of
    names and values. */
-import {h, keyed} from '../../dom.js';
-import {icon} from '../../icons.js';
-import {scroller} from '../../widgets.js';
+import {h, keyed} from '../../elements/dom.js';
+import {icon} from '../../elements/icons.js';
+import {scroller} from '../../elements/widgets.js';
 
 import {nextSort} from './choice.js';
 import {CURVE} from './columns.js';

@@ -1,9 +1,9 @@
 /* All runs as a table: any setting and any figure as a column, sorted, filtered, two or more chosen
    to be compared. The address keeps the choice, so that a link shows another person the same. */
-import {fill, h, say, throttle} from '../../dom.js';
-import {unfolded} from '../../fold.js';
-import {plural, whole} from '../../format.js';
-import {button} from '../../widgets.js';
+import {fill, h, say, throttle} from '../../elements/dom.js';
+import {button} from '../../elements/widgets.js';
+import {unfolded} from '../../measures/fold.js';
+import {plural, whole} from '../../text/format.js';
 
 import {addressOf, parseChoice} from './choice.js';
 import {columnOf} from './columns.js';

@@ -1,6 +1,6 @@
 /* Choosing files: a button that opens the browser's own dialogue. */
-import {h} from '../../dom.js';
-import {button} from '../../widgets.js';
+import {h} from '../../elements/dom.js';
+import {button} from '../../elements/widgets.js';
 
 /**
  * A button that lets somebody choose files. The same ones may be chosen again, as after they were

@@ -1,8 +1,8 @@
 /* The result of the dry run: warnings that no field shows, the nodes, what is predicted, and in one
    line the size of the model. */
-import {fill, h, say} from '../../dom.js';
-import {bytes, known, plural, sentence, whole} from '../../format.js';
-import {notice, scroller, table} from '../../widgets.js';
+import {fill, h, say} from '../../elements/dom.js';
+import {notice, scroller, table} from '../../elements/widgets.js';
+import {bytes, known, plural, sentence, whole} from '../../text/format.js';
 
 import {predictionOf} from './prediction.js';
 import {Trials} from './trials.js';

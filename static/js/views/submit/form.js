@@ -1,11 +1,11 @@
 /* The form: made of the catalogue, so that a strategy, optimizer, schedule or format that is added
    there is offered here. It holds no state: show(spec) draws a spec, and every change is told by
    onChange(pointer, value). */
-import {h} from '../../dom.js';
 import {Select} from '../../draft/fields.js';
 import {FieldSet, part} from '../../draft/fieldset.js';
 import {getAt} from '../../draft/json.js';
-import {bytes, whole} from '../../format.js';
+import {h} from '../../elements/dom.js';
+import {bytes, whole} from '../../text/format.js';
 
 import {Layers} from './layers.js';
 import {NodeChips} from './nodechips.js';

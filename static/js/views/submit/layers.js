@@ -1,9 +1,9 @@
 /* The network, layer by layer: a row each with its parameters, and what the service says of it: the
    shape that it gives, how many parameters it has. A preset is written out before it is edited. */
-import {fill, h, say} from '../../dom.js';
 import {FaultText, parameter} from '../../draft/fields.js';
-import {bytes, known, plural, whole} from '../../format.js';
-import {button} from '../../widgets.js';
+import {fill, h, say} from '../../elements/dom.js';
+import {button} from '../../elements/widgets.js';
+import {bytes, known, plural, whole} from '../../text/format.js';
 
 /** @typedef {import('../../draft/fieldset.js').FieldSet} FieldSet */
 

@@ -1,10 +1,10 @@
 /* The new job that is being edited (draft/draft.js), and the catalogue and nodes that its form is
    made of. */
-import {get, job as path} from '../../api.js';
 import {Draft} from '../../draft/draft.js';
 import {getAt, setAt} from '../../draft/json.js';
-import {firstNetwork} from '../../network.js';
-import {specAgain} from '../../tags.js';
+import {get, job as path} from '../../service/api.js';
+import {firstNetwork} from '../../spec/network.js';
+import {specAgain} from '../../spec/tags.js';
 
 const MOST_WORKERS = 4;
 

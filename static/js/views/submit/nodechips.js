@@ -1,9 +1,9 @@
 /* Which nodes the job may use: a chip for each; none chosen means any. */
-import {fill, h, keyed} from '../../dom.js';
 import {FaultText} from '../../draft/fields.js';
-import {Few} from '../../few.js';
-import {icon} from '../../icons.js';
-import {nodeState} from '../../states.js';
+import {fill, h, keyed} from '../../elements/dom.js';
+import {Few} from '../../elements/few.js';
+import {icon} from '../../elements/icons.js';
+import {nodeState} from '../../elements/states.js';
 
 /** @typedef {import('../../draft/fields.js').OnChange} OnChange */
 

@@ -1,6 +1,6 @@
 /* The fields for the parameters of the chosen catalogue entry; another choice replaces them. */
-import {fill, h} from '../../dom.js';
 import {parameter} from '../../draft/fields.js';
+import {fill, h} from '../../elements/dom.js';
 
 /** @typedef {import('./form.js').Form} Form */
 

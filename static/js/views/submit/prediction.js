@@ -2,10 +2,10 @@
    time of a step as dot and interval on one scale for all, staleness, memory, and in one sentence
    which is recommended. A click chooses a strategy. Without measurements a sentence
    says what is missing. */
-import {h} from '../../dom.js';
-import {bytes, known, seconds, whole} from '../../format.js';
+import {h} from '../../elements/dom.js';
+import {numeric, scroller, tableHead} from '../../elements/widgets.js';
 import {recommended, whyRecommended} from '../../sentences/strategy.js';
-import {numeric, scroller, tableHead} from '../../widgets.js';
+import {bytes, known, seconds, whole} from '../../text/format.js';
 
 /** @typedef {Api.StrategyPrediction} Strategy */
 /** @typedef {(strategy: string) => void} Choose */

@@ -1,9 +1,9 @@
 /* A user's program in place of a network: one that the service has, or one that is uploaded here as
    a folder or an archive; then its command and its arguments. */
-import {ApiError, post} from '../../api.js';
-import {fill, h} from '../../dom.js';
 import {Input, Select} from '../../draft/fields.js';
-import {bytes, plural, sentence} from '../../format.js';
+import {fill, h} from '../../elements/dom.js';
+import {ApiError, post} from '../../service/api.js';
+import {bytes, plural, sentence} from '../../text/format.js';
 
 import {chooser} from './chooser.js';
 import {packed, TAR} from './tar.js';

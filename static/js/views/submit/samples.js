@@ -1,10 +1,10 @@
 /* A preview of the chosen data set: the number of samples of each class, and sixteen samples. It
    is requested when it is opened, since reading may take a second. */
-import {get} from '../../api.js';
-import {fill, h} from '../../dom.js';
-import {plural, whole} from '../../format.js';
-import {draw as drawPicture} from '../../picture.js';
-import {notice} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {draw as drawPicture} from '../../elements/picture.js';
+import {notice} from '../../elements/widgets.js';
+import {get} from '../../service/api.js';
+import {plural, whole} from '../../text/format.js';
 
 /** Classes that are counted one by one. */
 const CLASSES_MOST = 20;

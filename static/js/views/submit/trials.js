@@ -1,11 +1,11 @@
 /* Short real runs of the job under other strategies, one after the other on the cluster: what they
    measure replaces the prediction. Leaving the page ends the running one. */
-import {get, job as path, post, remove} from '../../api.js';
-import {h, say} from '../../dom.js';
-import {plural} from '../../format.js';
-import {strategyOf} from '../../spec.js';
-import {keyOf, measuredRow, TAG, trialSpec} from '../../trial.js';
-import {button} from '../../widgets.js';
+import {h, say} from '../../elements/dom.js';
+import {button} from '../../elements/widgets.js';
+import {get, job as path, post, remove} from '../../service/api.js';
+import {strategyOf} from '../../spec/spec.js';
+import {keyOf, measuredRow, TAG, trialSpec} from '../../spec/trial.js';
+import {plural} from '../../text/format.js';
 
 const SECONDS = 30;
 const POLL_MS = 500;
@@ -15,7 +15,7 @@ const MOMENTS = 20;
 const ENDED = ['succeeded', 'failed', 'cancelled'];
 
 /** @typedef {Api.StrategyPrediction} Row */
-/** @typedef {import('../../trial.js').Point} Point */
+/** @typedef {import('../../spec/trial.js').Point} Point */
 
 const pause = () => new Promise((done) => setTimeout(done, POLL_MS));
 

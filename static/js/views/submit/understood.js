@@ -1,8 +1,8 @@
 /* The settings that were not given, as the service understood them. */
-import {fill, h} from '../../dom.js';
-import {plural} from '../../format.js';
-import {flatten} from '../../spec.js';
-import {pairs} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {pairs} from '../../elements/widgets.js';
+import {flatten} from '../../spec/spec.js';
+import {plural} from '../../text/format.js';
 
 export class Understood {
   constructor() {

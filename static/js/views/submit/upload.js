@@ -1,9 +1,9 @@
 /* Uploads a data set: a folder, or the files of one, is sent to the service while it is read from
    the disk, and becomes the job's data. */
-import {ApiError, upload} from '../../api.js';
-import {h, say} from '../../dom.js';
 import {FaultText} from '../../draft/fields.js';
-import {bytes, plural, sentence} from '../../format.js';
+import {h, say} from '../../elements/dom.js';
+import {ApiError, upload} from '../../service/api.js';
+import {bytes, plural, sentence} from '../../text/format.js';
 
 import {chooser} from './chooser.js';
 import {packed} from './tar.js';

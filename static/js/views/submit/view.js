@@ -1,10 +1,10 @@
 /* A new job: form and JSON side by side, always the same job. Every change is checked by the
    service soon after; errors stand at the field and at the line, warnings at the field; beneath,
    what would happen; the button comes last. */
-import {changesOf} from '../../clone.js';
-import {fill, h} from '../../dom.js';
 import {loadButton} from '../../draft/files.js';
 import {DraftView} from '../../draft/view.js';
+import {fill, h} from '../../elements/dom.js';
+import {changesOf} from '../../spec/clone.js';
 
 import {Expectation} from './expectation.js';
 import {Form} from './form.js';
@@ -12,7 +12,7 @@ import {SubmitModel} from './model.js';
 import {programFields} from './program.js';
 import {Understood} from './understood.js';
 
-/** @typedef {import('../../api.js').ApiError} ApiError */
+/** @typedef {import('../../service/api.js').ApiError} ApiError */
 
 const WORDS = {
   what: 'job',

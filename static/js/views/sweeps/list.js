@@ -1,9 +1,9 @@
 /* All sweeps, the newest first. */
-import {get} from '../../api.js';
-import {fill, h} from '../../dom.js';
-import {when} from '../../format.js';
-import {pill} from '../../states.js';
-import {numeric, scroller, table} from '../../widgets.js';
+import {fill, h} from '../../elements/dom.js';
+import {pill} from '../../elements/states.js';
+import {numeric, scroller, table} from '../../elements/widgets.js';
+import {get} from '../../service/api.js';
+import {when} from '../../text/format.js';
 
 import {metricText, metricTitle} from './words.js';
 

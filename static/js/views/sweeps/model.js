@@ -1,6 +1,6 @@
 /* The data of a sweep's page: the sweep, read again while it runs, and which trial is highlighted.
    Events "change" and "highlight". */
-import {get, post, remove} from '../../api.js';
+import {get, post, remove} from '../../service/api.js';
 
 const READ_MS = 1000;
 

@@ -1,8 +1,8 @@
 /* Settings and metric as parallel coordinates: an axis for each parameter, the metric's at the
    right, a line for each trial. The line under the pointer, or of the row that has the focus, is
    drawn over the others; the table has the same numbers and the links for the keyboard. */
-import {around, s, say} from '../../dom.js';
-import {known} from '../../format.js';
+import {around, s, say} from '../../elements/dom.js';
+import {known} from '../../text/format.js';
 
 import {drawing, Plot, text} from './plot.js';
 import {scalesOf, trialText} from './words.js';

@@ -1,7 +1,7 @@
 /* What the drawings of a sweep share: an area that is drawn again when its width changes, and that
    scrolls where the drawing is wider than the page. */
-import {fill, h, s} from '../../dom.js';
-import {scroller} from '../../widgets.js';
+import {fill, h, s} from '../../elements/dom.js';
+import {scroller} from '../../elements/widgets.js';
 
 export class Plot {
   /**

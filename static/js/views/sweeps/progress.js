@@ -1,8 +1,8 @@
 /* Best so far: a dot for each trial that has a result, in order, and the best result so far as a
    line of steps. */
 import {linearTicks, niceRange, step125} from '../../chart/scale.js';
-import {s} from '../../dom.js';
-import {known} from '../../format.js';
+import {s} from '../../elements/dom.js';
+import {known} from '../../text/format.js';
 
 import {drawing, Plot, text} from './plot.js';
 import {metricText, metricTitle} from './words.js';

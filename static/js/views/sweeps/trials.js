@@ -1,9 +1,9 @@
 /* The trials as a table: settings, result, and a link to each job. The row that has the focus or
    the pointer is highlighted in the drawings too. */
-import {around, fill, h, keyed, refill, say} from '../../dom.js';
-import {known} from '../../format.js';
-import {pill, setPill} from '../../states.js';
-import {numeric, scroller, table} from '../../widgets.js';
+import {around, fill, h, keyed, refill, say} from '../../elements/dom.js';
+import {pill, setPill} from '../../elements/states.js';
+import {numeric, scroller, table} from '../../elements/widgets.js';
+import {known} from '../../text/format.js';
 
 import {metricText, metricTitle, settingText, titleOf} from './words.js';
 

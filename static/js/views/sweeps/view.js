@@ -1,8 +1,8 @@
 /* A sweep: what was asked for, the best so far, settings and results of all trials. */
-import {fill, h, refill, say} from '../../dom.js';
-import {plural, when} from '../../format.js';
-import {pill, setPill} from '../../states.js';
-import {button, notice, question} from '../../widgets.js';
+import {fill, h, refill, say} from '../../elements/dom.js';
+import {pill, setPill} from '../../elements/states.js';
+import {button, notice, question} from '../../elements/widgets.js';
+import {plural, when} from '../../text/format.js';
 import {MOST} from '../compare/model.js';
 
 import {SweepModel} from './model.js';

@@ -1,9 +1,9 @@
 /* Settings, figures and states of a sweep as people read them, and where a value stands on its
    axis. Pure. */
 import {linearTicks, logTicks, niceRange} from '../../chart/scale.js';
-import {known, list, loss, percent, plain, plural, three} from '../../format.js';
 import {likeChance} from '../../sentences/learning.js';
-import {classesOf} from '../../spec.js';
+import {classesOf} from '../../spec/spec.js';
+import {known, list, loss, percent, plain, plural, three} from '../../text/format.js';
 
 /**
  * One axis of the settings: `at` gives 0 (bottom) to 1 (top), NaN where there is nothing.

@@ -1,10 +1,10 @@
 /* How staleness is distributed over the whole run, for each node: a figure and quantiles. */
-import {h, keyed, refill, sayAll} from '../../../dom.js';
-import {Few} from '../../../few.js';
-import {histogram} from '../../../figures.js';
-import {known, seconds, whole} from '../../../format.js';
-import {secondsPerVersion} from '../../../measures.js';
-import {numeric, table} from '../../../widgets.js';
+import {h, keyed, refill, sayAll} from '../../../elements/dom.js';
+import {Few} from '../../../elements/few.js';
+import {histogram} from '../../../elements/figures.js';
+import {numeric, table} from '../../../elements/widgets.js';
+import {secondsPerVersion} from '../../../measures/measures.js';
+import {known, seconds, whole} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 

@@ -1,7 +1,7 @@
 /* Staleness of many nodes: a row of heat for each, five steps from low to high on one scale. */
 import {xLabel, xTicks} from '../../../chart/scale.js';
-import {cssVar, fill, h, keyed, say} from '../../../dom.js';
-import {known, mean} from '../../../format.js';
+import {cssVar, fill, h, keyed, say} from '../../../elements/dom.js';
+import {known, mean} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {{node: Element, canvas: HTMLCanvasElement, end: Element}} HeatRow */

@@ -3,10 +3,10 @@
    a strategy in which all workers exchange at every step no gradient is late, and a sentence says
    so instead. */
 import {valueAt, visible} from '../../../chart/smooth.js';
-import {fill, h, say} from '../../../dom.js';
-import {known, mean, tick, whole} from '../../../format.js';
-import {entryOf} from '../../../spec.js';
-import {scroller, table, tableButton} from '../../../widgets.js';
+import {fill, h, say} from '../../../elements/dom.js';
+import {scroller, table, tableButton} from '../../../elements/widgets.js';
+import {entryOf} from '../../../spec/spec.js';
+import {known, mean, tick, whole} from '../../../text/format.js';
 
 import {Distribution} from './distribution.js';
 import {HeatRows} from './heat.js';

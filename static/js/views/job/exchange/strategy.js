@@ -1,11 +1,11 @@
 /* The strategy's own figure, per node: a chart, and its last values with the exchange that
    computing did not hide. The catalogue says which strategies have one, which series it is and what
    it is called; without one (sync, asgd, softsync) there is no such row. */
-import {h, keyed, say, sayAll} from '../../../dom.js';
-import {known, seconds} from '../../../format.js';
-import {entryOf} from '../../../spec.js';
-import {noneYet} from '../../../states.js';
-import {numeric, table} from '../../../widgets.js';
+import {h, keyed, say, sayAll} from '../../../elements/dom.js';
+import {noneYet} from '../../../elements/states.js';
+import {numeric, table} from '../../../elements/widgets.js';
+import {entryOf} from '../../../spec/spec.js';
+import {known, seconds} from '../../../text/format.js';
 import {FigureChart} from '../figure.js';
 
 /** @typedef {import('../view.js').JobView} JobView */

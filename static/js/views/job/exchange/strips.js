@@ -1,11 +1,11 @@
 /* A strip of staleness over time for each node, all on one scale from 0. */
 import {Chart} from '../../../chart/chart.js';
 import {smooth} from '../../../chart/smooth.js';
-import {h, keyed} from '../../../dom.js';
-import {known, mean} from '../../../format.js';
-import {last} from '../../../measures.js';
-import {policyOf} from '../../../spec.js';
-import {nothingYet} from '../../../states.js';
+import {h, keyed} from '../../../elements/dom.js';
+import {nothingYet} from '../../../elements/states.js';
+import {last} from '../../../measures/measures.js';
+import {policyOf} from '../../../spec/spec.js';
+import {known, mean} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {import('../model/model.js').JobModel} JobModel */

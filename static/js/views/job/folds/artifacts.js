@@ -1,9 +1,9 @@
 /* The files that the job wrote, for download, and the lines that load its model in PyTorch. */
-import {get, job as path} from '../../../api.js';
-import {fill, h, say} from '../../../dom.js';
-import {bytes} from '../../../format.js';
-import {ended} from '../../../states.js';
-import {scroller, table} from '../../../widgets.js';
+import {fill, h, say} from '../../../elements/dom.js';
+import {ended} from '../../../elements/states.js';
+import {scroller, table} from '../../../elements/widgets.js';
+import {get, job as path} from '../../../service/api.js';
+import {bytes} from '../../../text/format.js';
 
 import {Fold} from './fold.js';
 import {pytorchPart} from './pytorch.js';

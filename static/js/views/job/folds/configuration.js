@@ -1,8 +1,8 @@
 /* Every setting of the job as the service understood it. */
-import {fill, h, say} from '../../../dom.js';
-import {plural} from '../../../format.js';
-import {flatten} from '../../../spec.js';
-import {copyButton, pairs} from '../../../widgets.js';
+import {fill, h, say} from '../../../elements/dom.js';
+import {copyButton, pairs} from '../../../elements/widgets.js';
+import {flatten} from '../../../spec/spec.js';
+import {plural} from '../../../text/format.js';
 
 import {Fold} from './fold.js';
 

@@ -1,12 +1,12 @@
 /* The confusion matrix of the test set, and the samples with the greatest loss as pictures. The
    service evaluates the model when this row is opened for the first time; that may take a while. */
-import {get, job as path} from '../../../api.js';
-import {fill, h, say} from '../../../dom.js';
-import {loss, percent, whole} from '../../../format.js';
-import {hasAccuracy} from '../../../measures.js';
-import {draw as drawPicture} from '../../../picture.js';
-import {ended} from '../../../states.js';
-import {button, notice, scroller, table} from '../../../widgets.js';
+import {fill, h, say} from '../../../elements/dom.js';
+import {draw as drawPicture} from '../../../elements/picture.js';
+import {ended} from '../../../elements/states.js';
+import {button, notice, scroller, table} from '../../../elements/widgets.js';
+import {hasAccuracy} from '../../../measures/measures.js';
+import {get, job as path} from '../../../service/api.js';
+import {loss, percent, whole} from '../../../text/format.js';
 
 import {Fold} from './fold.js';
 

@@ -1,6 +1,6 @@
 /* One folded row: a title with a note, and a body that is drawn once it is opened. */
-import {h} from '../../../dom.js';
-import {icon} from '../../../icons.js';
+import {h} from '../../../elements/dom.js';
+import {icon} from '../../../elements/icons.js';
 
 export class Fold {
   /**

@@ -1,6 +1,6 @@
 /* Folded rows at the end of the sheet: workers and servers in full, the configuration, the
    confusion matrix, norms of layers, the hosts' load, artifacts. */
-import {h} from '../../../dom.js';
+import {h} from '../../../elements/dom.js';
 
 import {Artifacts} from './artifacts.js';
 import {Configuration} from './configuration.js';

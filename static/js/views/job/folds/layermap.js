@@ -1,8 +1,8 @@
 /* The map of layers: a row of colour for each tensor, its name before it and its last value, or
    that under the reading line, behind it; ticks and what the colours mean beneath. */
 import {xLabel, xTicks} from '../../../chart/scale.js';
-import {cssVar, fill, h, keyed, say} from '../../../dom.js';
-import {three} from '../../../format.js';
+import {cssVar, fill, h, keyed, say} from '../../../elements/dom.js';
+import {three} from '../../../text/format.js';
 
 import {between, normAt, shade} from './normrows.js';
 

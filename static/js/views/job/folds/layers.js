@@ -1,10 +1,10 @@
 /* How long the model's tensors and their gradients are over time (layermap.js). Read when it is
    opened, and again while the job runs. */
-import {get, job as path} from '../../../api.js';
-import {fill, h, say} from '../../../dom.js';
-import {plural, three, tick, whole} from '../../../format.js';
-import {nothingYet} from '../../../states.js';
-import {scroller, Segment, table, tableButton, Toggle} from '../../../widgets.js';
+import {fill, h, say} from '../../../elements/dom.js';
+import {nothingYet} from '../../../elements/states.js';
+import {scroller, Segment, table, tableButton, Toggle} from '../../../elements/widgets.js';
+import {get, job as path} from '../../../service/api.js';
+import {plural, three, tick, whole} from '../../../text/format.js';
 
 import {Fold} from './fold.js';
 import {LayerMap} from './layermap.js';

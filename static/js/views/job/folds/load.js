@@ -1,14 +1,14 @@
 /* How busy the hosts of a job were while it ran: processors, memory, network, GPU. Nodes of one
    host share its load, so they share a row. Read when it is opened, and again while the job runs; a
    week is kept (store/loads.h). */
-import {get} from '../../../api.js';
-import {fill, h, keyed, say} from '../../../dom.js';
-import {list, plural} from '../../../format.js';
-import {LoadPlots} from '../../../loadplots.js';
-import {isVirtual} from '../../../measures.js';
-import {serviceNow} from '../../../servicetime.js';
-import {active} from '../../../states.js';
-import {button} from '../../../widgets.js';
+import {fill, h, keyed, say} from '../../../elements/dom.js';
+import {LoadPlots} from '../../../elements/loadplots.js';
+import {active} from '../../../elements/states.js';
+import {button} from '../../../elements/widgets.js';
+import {isVirtual} from '../../../measures/measures.js';
+import {get} from '../../../service/api.js';
+import {serviceNow} from '../../../service/servicetime.js';
+import {list, plural} from '../../../text/format.js';
 
 import {Fold} from './fold.js';
 

@@ -1,10 +1,10 @@
 /* "Load it in PyTorch": the exact lines for a job's network, to be copied, and how ONNX is made.
    The header of the model's file describes the network, so only the first bytes of the file are
    read. */
-import {job as path} from '../../../api.js';
-import {h} from '../../../dom.js';
-import {headerOf, pytorchLines} from '../../../pytorch.js';
-import {copyButton} from '../../../widgets.js';
+import {h} from '../../../elements/dom.js';
+import {copyButton} from '../../../elements/widgets.js';
+import {job as path} from '../../../service/api.js';
+import {headerOf, pytorchLines} from '../../../spec/pytorch.js';
 
 const FIRST_BYTES = 65536;
 const BACK_MS = 3000;

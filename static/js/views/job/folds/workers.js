@@ -1,9 +1,9 @@
 /* Workers and servers in full. */
-import {fill, h, keyed, say, sayAll} from '../../../dom.js';
-import {age, known, mean, percent, plural, seconds, three, whole} from '../../../format.js';
-import {hasServers} from '../../../spec.js';
-import {ended} from '../../../states.js';
-import {scroller, table} from '../../../widgets.js';
+import {fill, h, keyed, say, sayAll} from '../../../elements/dom.js';
+import {ended} from '../../../elements/states.js';
+import {scroller, table} from '../../../elements/widgets.js';
+import {hasServers} from '../../../spec/spec.js';
+import {age, known, mean, percent, plural, seconds, three, whole} from '../../../text/format.js';
 
 import {Fold} from './fold.js';
 

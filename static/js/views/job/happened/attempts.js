@@ -1,9 +1,9 @@
 /* The attempts of a job that was started more than once: where each began and ended, how long it
    took, and why it ended where that is known. */
-import {h, keyed, sayAll} from '../../../dom.js';
-import {clock, duration, whole} from '../../../format.js';
-import {serviceNow} from '../../../servicetime.js';
-import {scroller, table} from '../../../widgets.js';
+import {h, keyed, sayAll} from '../../../elements/dom.js';
+import {scroller, table} from '../../../elements/widgets.js';
+import {serviceNow} from '../../../service/servicetime.js';
+import {clock, duration, whole} from '../../../text/format.js';
 
 import {fieldOf} from './loglines.js';
 import {resizeOf, resizeText} from './resizes.js';

@@ -1,8 +1,8 @@
 /* Users' programs that ended and were restarted, read from the logs of their ranks
    (worker/program/start/again.c). The stream reports each such end at once; the log says what it
    was, and when the program was back. */
-import {getText, job as path} from '../../../api.js';
-import {active} from '../../../states.js';
+import {active} from '../../../elements/states.js';
+import {getText, job as path} from '../../../service/api.js';
 
 import {fieldOf, logsOf, timeOf} from './loglines.js';
 

@@ -1,7 +1,7 @@
 /* The list of programs that ended and were restarted; empty where there is none. */
-import {h, keyed, say} from '../../../dom.js';
-import {clock, known, plural, seconds} from '../../../format.js';
-import {scroller, table} from '../../../widgets.js';
+import {h, keyed, say} from '../../../elements/dom.js';
+import {scroller, table} from '../../../elements/widgets.js';
+import {clock, known, plural, seconds} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 

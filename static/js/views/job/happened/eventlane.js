@@ -1,8 +1,8 @@
 /* The lane of events over the charts, the only place where marks have words and icons. Labels that
    would collide are dropped, those of losses never. */
 import {linearTicks, xTicks} from '../../../chart/scale.js';
-import {fill, h, s} from '../../../dom.js';
-import {icon} from '../../../icons.js';
+import {fill, h, s} from '../../../elements/dom.js';
+import {icon} from '../../../elements/icons.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 

@@ -1,11 +1,11 @@
 /* The drawer at the foot of the page: counts of errors and warnings and the last line; open: the
    log of a rank. Lines are text, whatever they hold. */
-import {getText, job as path} from '../../../api.js';
-import {fill, h, keyed, say} from '../../../dom.js';
-import {plural} from '../../../format.js';
-import {icon} from '../../../icons.js';
-import {hasServers} from '../../../spec.js';
-import {active} from '../../../states.js';
+import {fill, h, keyed, say} from '../../../elements/dom.js';
+import {icon} from '../../../elements/icons.js';
+import {active} from '../../../elements/states.js';
+import {getText, job as path} from '../../../service/api.js';
+import {hasServers} from '../../../spec/spec.js';
+import {plural} from '../../../text/format.js';
 
 import {levelOf, logsOf, pretty, resumedIn, timeOf} from './loglines.js';
 

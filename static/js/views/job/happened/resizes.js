@@ -1,6 +1,6 @@
 /* An elastic job's changes of size: which attempts are such changes, and how many of its possible
    nodes it has. Pure. */
-import {plural, seconds} from '../../../format.js';
+import {plural, seconds} from '../../../text/format.js';
 
 /** @typedef {import('../model/placed.js').Placed} Placed */
 

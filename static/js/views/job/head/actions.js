@@ -1,10 +1,10 @@
 /* What can be done to a job: pause, resume, cancel, clone, compare, save, delete, and about one
    that failed the first remedy. Cancel and delete ask once, in words that name what stops; what an
    action answered is said where it was asked for. */
-import {job as path, post, remove} from '../../../api.js';
-import {fill, h} from '../../../dom.js';
-import {active, ended} from '../../../states.js';
-import {button, notice, question} from '../../../widgets.js';
+import {fill, h} from '../../../elements/dom.js';
+import {active, ended} from '../../../elements/states.js';
+import {button, notice, question} from '../../../elements/widgets.js';
+import {job as path, post, remove} from '../../../service/api.js';
 
 import {saveOneFile} from './onefile.js';
 
@@ -112,7 +112,7 @@ export class Actions {
         await post(path(this.data.id, what));
       }
     } catch (e) {
-      const {message, hint} = /** @type {import('../../../api.js').ApiError} */ (e);
+      const {message, hint} = /** @type {import('../../../service/api.js').ApiError} */ (e);
       fill(this.question, notice('bad', message + (hint ? '; ' + hint : '')));
     }
     this.busy = false;

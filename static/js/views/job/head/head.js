@@ -1,11 +1,18 @@
 /* Name, state, facts, actions, progress with the estimated end. */
-import {fill, h, refill, say} from '../../../dom.js';
-import {clock, duration, known, percent, plural, when, whole} from '../../../format.js';
-import * as measures from '../../../measures.js';
-import {serviceNow} from '../../../servicetime.js';
-import {broughtBy, dataName, globalBatch, modelName, policyOf, strategyOf} from '../../../spec.js';
-import {earlyEnd, ended, pill, setPill, waiting} from '../../../states.js';
-import {sweepOf} from '../../../tags.js';
+import {fill, h, refill, say} from '../../../elements/dom.js';
+import {earlyEnd, ended, pill, setPill, waiting} from '../../../elements/states.js';
+import * as measures from '../../../measures/measures.js';
+import {serviceNow} from '../../../service/servicetime.js';
+import {
+  broughtBy,
+  dataName,
+  globalBatch,
+  modelName,
+  policyOf,
+  strategyOf
+} from '../../../spec/spec.js';
+import {sweepOf} from '../../../spec/tags.js';
+import {clock, duration, known, percent, plural, when, whole} from '../../../text/format.js';
 import {sizeText} from '../happened/resizes.js';
 
 import {Actions} from './actions.js';

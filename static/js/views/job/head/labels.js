@@ -1,14 +1,14 @@
 /* What people wrote on the job to find it again: its project, its tags, a note; and the form that
    changes them. */
-import {job as path, patch} from '../../../api.js';
-import {fill, h, refill} from '../../../dom.js';
 import {Field} from '../../../draft/fields.js';
 import {FieldSet} from '../../../draft/fieldset.js';
-import {ownTags, projectOf, sweepOf, tagsWith} from '../../../tags.js';
-import {button, notice} from '../../../widgets.js';
+import {fill, h, refill} from '../../../elements/dom.js';
+import {button, notice} from '../../../elements/widgets.js';
+import {job as path, patch} from '../../../service/api.js';
+import {ownTags, projectOf, sweepOf, tagsWith} from '../../../spec/tags.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
-/** @typedef {import('../../../api.js').ApiError} ApiError */
+/** @typedef {import('../../../service/api.js').ApiError} ApiError */
 /** @typedef {{project?: string, tags?: string[], note?: string}} Written */
 
 /**

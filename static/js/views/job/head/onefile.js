@@ -1,8 +1,8 @@
 /* A finished run as one HTML file that needs no server: the page as it is shown, its charts as
    pictures, its styles within, and the run's documents and series as JSON. The file runs no script
    and asks for nothing: its own Content-Security-Policy says so. */
-import {get, job as path} from '../../../api.js';
-import {h} from '../../../dom.js';
+import {h} from '../../../elements/dom.js';
+import {get, job as path} from '../../../service/api.js';
 
 const POLICY = 'default-src \'none\'; style-src \'unsafe-inline\'; img-src data:';
 const PARTS = ['evaluations', 'assignments', 'staleness'];

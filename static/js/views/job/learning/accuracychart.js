@@ -1,9 +1,9 @@
 /* Test and train accuracy, and how far the target is. */
 import {Chart} from '../../../chart/chart.js';
 import {union, visible} from '../../../chart/smooth.js';
-import {known, percent, percentTick, plural} from '../../../format.js';
-import {bestEvaluation, hasAccuracy, last} from '../../../measures.js';
-import {ended, noneLogged, nothingYet} from '../../../states.js';
+import {ended, noneLogged, nothingYet} from '../../../elements/states.js';
+import {bestEvaluation, hasAccuracy, last} from '../../../measures/measures.js';
+import {known, percent, percentTick, plural} from '../../../text/format.js';
 
 import {LearningCurve} from './learningcurve.js';
 import {Rail} from './rail.js';

@@ -1,5 +1,5 @@
 /* Loss and accuracy, one under the other, with their rails and the key of the marks. */
-import {h, say} from '../../../dom.js';
+import {h, say} from '../../../elements/dom.js';
 
 import {AccuracyChart} from './accuracychart.js';
 import {LossChart} from './losschart.js';

@@ -1,8 +1,8 @@
 /* What the charts of loss and of accuracy share: every step as a band with its mean, smoothed on
    top, and the test results of each evaluation beside. */
 import {nearest, smooth, valueAt} from '../../../chart/smooth.js';
-import {known, place} from '../../../format.js';
-import {last} from '../../../measures.js';
+import {last} from '../../../measures/measures.js';
+import {known, place} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 

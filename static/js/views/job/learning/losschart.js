@@ -2,9 +2,9 @@
 import {Chart} from '../../../chart/chart.js';
 import {logTitle, niceRange} from '../../../chart/scale.js';
 import {union, visible} from '../../../chart/smooth.js';
-import {ending, known, loss, lossTick, plain, plural, whole} from '../../../format.js';
-import {last, rateAt} from '../../../measures.js';
-import {noneLogged, nothingYet} from '../../../states.js';
+import {noneLogged, nothingYet} from '../../../elements/states.js';
+import {last, rateAt} from '../../../measures/measures.js';
+import {ending, known, loss, lossTick, plain, plural, whole} from '../../../text/format.js';
 
 import {LearningCurve} from './learningcurve.js';
 import {headingOf, Rail} from './rail.js';

@@ -1,8 +1,8 @@
 /* The rail beside a chart: what the lines are, and their values now or under the reading line. */
-import {h, keyed, s, say} from '../../../dom.js';
-import {clock, seconds, tick, whole} from '../../../format.js';
-import {isVirtual} from '../../../measures.js';
-import {active} from '../../../states.js';
+import {h, keyed, s, say} from '../../../elements/dom.js';
+import {active} from '../../../elements/states.js';
+import {isVirtual} from '../../../measures/measures.js';
+import {clock, seconds, tick, whole} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {{kind?: string, colour?: string, label: string, value: string}} Entry */

@@ -6,8 +6,8 @@
    Live rows are drawn at once; every few seconds the series are read again and replace them, so
    that what stays on the page is exact and its size does not depend on the job's length. Rows carry
    step and time; samples follow from the epoch. */
-import {get, job as path} from '../../../api.js';
-import {last} from '../../../measures.js';
+import {last} from '../../../measures/measures.js';
+import {get, job as path} from '../../../service/api.js';
 
 /* What a row of the stream calls a series of the job; those of nodes are called as their column. */
 /** @type {{[series: string]: string}} */

@@ -1,8 +1,8 @@
 /* What the curves of a job tell of its course, for the verdict: its losses and tests, its workers
    averaged over the whole run, and what loading data takes. Pure. */
-import {known} from '../../../format.js';
-import {loadingShare, mean, median, stepTimes} from '../../../measures.js';
-import {ended} from '../../../states.js';
+import {ended} from '../../../elements/states.js';
+import {loadingShare, mean, median, stepTimes} from '../../../measures/measures.js';
+import {known} from '../../../text/format.js';
 
 /** @typedef {import('./curves.js').Curves} Curves */
 

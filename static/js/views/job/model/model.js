@@ -1,11 +1,11 @@
 /* Everything a job's page knows of its job: read once, then kept up by the stream. Its curves are
    in curves.js. Event "change": what has changed, as a word ('live', 'rows', 'series', 'job',
    'all', …). */
-import {get, job as path} from '../../../api.js';
-import {listen} from '../../../events.js';
-import {readEvaluations, withNew} from '../../../measures.js';
-import {serviceNow} from '../../../servicetime.js';
-import {active} from '../../../states.js';
+import {active} from '../../../elements/states.js';
+import {readEvaluations, withNew} from '../../../measures/measures.js';
+import {get, job as path} from '../../../service/api.js';
+import {listen} from '../../../service/events.js';
+import {serviceNow} from '../../../service/servicetime.js';
 import {Crashes} from '../happened/crashes.js';
 
 import {Curves} from './curves.js';
@@ -92,7 +92,7 @@ export class JobModel extends EventTarget {
     try {
       return (await get(path(this.id, part), params))[key] || [];
     } catch (e) {
-      if (/** @type {import('../../../api.js').ApiError} */ (e).status === 401) {
+      if (/** @type {import('../../../service/api.js').ApiError} */ (e).status === 401) {
         throw e;
       }
       return [];

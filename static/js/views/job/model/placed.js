@@ -1,5 +1,5 @@
 /* Assignments of minibatches, each with the step where it came into force. Pure. */
-import {ended} from '../../../states.js';
+import {ended} from '../../../elements/states.js';
 
 /** @typedef {import('./curves.js').Curves} Curves */
 /**

@@ -1,10 +1,10 @@
 /* The drawing of the last steps: a lane per node to one scale of time. A row's time is the end of
    its step; inside, loading data comes first, then computing, the exchange, the wait. */
 import {linearTicks} from '../../../chart/scale.js';
-import {h, s} from '../../../dom.js';
-import {known, seconds, timeTick} from '../../../format.js';
-import {median, ownSeconds} from '../../../measures.js';
-import {hasServers} from '../../../spec.js';
+import {h, s} from '../../../elements/dom.js';
+import {median, ownSeconds} from '../../../measures/measures.js';
+import {hasServers} from '../../../spec/spec.js';
+import {known, seconds, timeTick} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {import('./laststeps.js').Picked} Picked */

@@ -1,13 +1,13 @@
 /* The last steps: a lane per node, drawn to time, and the server's versions beneath (lanes.js). A
    chosen step gets a bracket around the updates that overtook it, so that staleness is counted, not
    explained. While a step is chosen the lanes stand still. */
-import {get, job as path} from '../../../api.js';
-import {fill, h, say} from '../../../dom.js';
-import {Few} from '../../../few.js';
-import {known, loss, plural, seconds, whole} from '../../../format.js';
-import {hasServers} from '../../../spec.js';
-import {active, noneYet} from '../../../states.js';
-import {numeric, scroller, table, tableButton} from '../../../widgets.js';
+import {fill, h, say} from '../../../elements/dom.js';
+import {Few} from '../../../elements/few.js';
+import {active, noneYet} from '../../../elements/states.js';
+import {numeric, scroller, table, tableButton} from '../../../elements/widgets.js';
+import {get, job as path} from '../../../service/api.js';
+import {hasServers} from '../../../spec/spec.js';
+import {known, loss, plural, seconds, whole} from '../../../text/format.js';
 
 import {Lanes} from './lanes.js';
 

@@ -2,10 +2,10 @@
    changed. Drawn from the assignments, which are exact. */
 import {Chart} from '../../../chart/chart.js';
 import {niceRange} from '../../../chart/scale.js';
-import {h} from '../../../dom.js';
-import {known, place, seconds, tick, whole} from '../../../format.js';
-import {globalBatch} from '../../../spec.js';
-import {nothingYet} from '../../../states.js';
+import {h} from '../../../elements/dom.js';
+import {nothingYet} from '../../../elements/states.js';
+import {globalBatch} from '../../../spec/spec.js';
+import {known, place, seconds, tick, whole} from '../../../text/format.js';
 
 import {Reasons} from './reasons.js';
 

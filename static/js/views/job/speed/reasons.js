@@ -1,7 +1,7 @@
 /* Why minibatches were changed: one entry per change, the newest first. */
-import {h, keyed, say} from '../../../dom.js';
-import {alike, clock, plural, whole} from '../../../format.js';
-import {nothingYet} from '../../../states.js';
+import {h, keyed, say} from '../../../elements/dom.js';
+import {nothingYet} from '../../../elements/states.js';
+import {alike, clock, plural, whole} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {import('../model/placed.js').Placed} Placed */

@@ -1,12 +1,12 @@
 /* How the time of a step is spent: loading data, computing, exchange and wait of each node, on one
    scale. */
-import {h, keyed, say, sayAll} from '../../../dom.js';
-import {Few} from '../../../few.js';
-import {PhaseBar, phaseKey} from '../../../figures.js';
-import {milliseconds} from '../../../format.js';
-import {stepTimes} from '../../../measures.js';
-import {noneYet} from '../../../states.js';
-import {numeric, table} from '../../../widgets.js';
+import {h, keyed, say, sayAll} from '../../../elements/dom.js';
+import {Few} from '../../../elements/few.js';
+import {PhaseBar, phaseKey} from '../../../elements/figures.js';
+import {noneYet} from '../../../elements/states.js';
+import {numeric, table} from '../../../elements/widgets.js';
+import {stepTimes} from '../../../measures/measures.js';
+import {milliseconds} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 

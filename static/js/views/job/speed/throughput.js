@@ -3,10 +3,10 @@
 import {Chart} from '../../../chart/chart.js';
 import {niceRange} from '../../../chart/scale.js';
 import {smooth, valueAt, visible} from '../../../chart/smooth.js';
-import {h} from '../../../dom.js';
-import {ending, known, place, tick, whole} from '../../../format.js';
-import {last} from '../../../measures.js';
-import {nothingYet} from '../../../states.js';
+import {h} from '../../../elements/dom.js';
+import {nothingYet} from '../../../elements/states.js';
+import {last} from '../../../measures/measures.js';
+import {ending, known, place, tick, whole} from '../../../text/format.js';
 
 import {StepSplit} from './stepsplit.js';
 

@@ -1,6 +1,6 @@
 /* Below the verdict: a link to the chart that shows it, and the first remedy. */
-import {h, refill} from '../../../dom.js';
-import {button} from '../../../widgets.js';
+import {h, refill} from '../../../elements/dom.js';
+import {button} from '../../../elements/widgets.js';
 
 /** @param {string} name of the chart */
 function show(name) {

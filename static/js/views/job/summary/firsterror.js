@@ -1,10 +1,10 @@
 /* The first error of a job that failed or waits for another attempt: its message with the
    surrounding lines of the log, and the errors of other ranks that follow from it, with their
    delay. */
-import {fill, h, refill} from '../../../dom.js';
-import {known, plural, seconds} from '../../../format.js';
-import {icon} from '../../../icons.js';
-import {table} from '../../../widgets.js';
+import {fill, h, refill} from '../../../elements/dom.js';
+import {icon} from '../../../elements/icons.js';
+import {table} from '../../../elements/widgets.js';
+import {known, plural, seconds} from '../../../text/format.js';
 import {fieldOf, pretty} from '../happened/loglines.js';
 
 /** @typedef {import('../view.js').JobView} JobView */

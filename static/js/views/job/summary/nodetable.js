@@ -1,14 +1,14 @@
 /* The node table, the page's colour key: minibatch before and now, and a bar per node that ends at
    the finish line, with a whisker for the same node under an equal split. */
-import {h, keyed, refill, say} from '../../../dom.js';
-import {Few} from '../../../few.js';
-import {FinishBar, placeLine} from '../../../figures.js';
-import {age, known, percent, seconds, three, whole} from '../../../format.js';
-import {equalSplit, median, stepTimes} from '../../../measures.js';
-import {globalBatch} from '../../../spec.js';
-import {active, ended} from '../../../states.js';
-import {fitStep} from '../../../steptime.js';
-import {scroller, table} from '../../../widgets.js';
+import {h, keyed, refill, say} from '../../../elements/dom.js';
+import {Few} from '../../../elements/few.js';
+import {FinishBar, placeLine} from '../../../elements/figures.js';
+import {active, ended} from '../../../elements/states.js';
+import {scroller, table} from '../../../elements/widgets.js';
+import {equalSplit, median, stepTimes} from '../../../measures/measures.js';
+import {fitStep} from '../../../measures/steptime.js';
+import {globalBatch} from '../../../spec/spec.js';
+import {age, known, percent, seconds, three, whole} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 /** @typedef {import('../model/model.js').JobModel} JobModel */

@@ -1,9 +1,9 @@
 /* What you can do about a failed job: each remedy with what it changes, and a button that submits
    it. The first stands in the page's head too, as its one primary button. */
-import {get, job as path, post} from '../../../api.js';
-import {fill, h, refill} from '../../../dom.js';
+import {fill, h, refill} from '../../../elements/dom.js';
+import {button, notice} from '../../../elements/widgets.js';
 import {CHECKPOINTS, continued, mayGoOn, remedies} from '../../../sentences/remedies.js';
-import {button, notice} from '../../../widgets.js';
+import {get, job as path, post} from '../../../service/api.js';
 
 import {failedAlike} from './firsterror.js';
 
@@ -77,7 +77,7 @@ export class Remedies {
     try {
       location.hash = '#/jobs/' + (await post('jobs', remedy.spec)).id;
     } catch (e) {
-      const {message, hint} = /** @type {import('../../../api.js').ApiError} */ (e);
+      const {message, hint} = /** @type {import('../../../service/api.js').ApiError} */ (e);
       fill(fault, notice('bad', message + (hint ? '; ' + hint : '')));
     }
     pressed.disabled = false;

@@ -1,7 +1,7 @@
 /* The sentence, its evidence and what to do about it, four numbers, and beside them the node table,
    which is also the page's colour key; above it the first error of a job that failed. */
-import {fill, h, say} from '../../../dom.js';
-import {plain, verdict} from '../../../verdict.js';
+import {fill, h, say} from '../../../elements/dom.js';
+import {plain, verdict} from '../../../sentences/verdict.js';
 
 import {Advice} from './advice.js';
 import {FirstError} from './firsterror.js';

@@ -1,9 +1,9 @@
 /* Four numbers: train loss, test accuracy, throughput, staleness. */
-import {h, say} from '../../../dom.js';
-import {known, loss, NARROW, percent, plural, seconds, three, whole} from '../../../format.js';
-import * as measures from '../../../measures.js';
-import {bestEvaluation, idealRate, isVirtual} from '../../../measures.js';
-import {active, ended} from '../../../states.js';
+import {h, say} from '../../../elements/dom.js';
+import {active, ended} from '../../../elements/states.js';
+import * as measures from '../../../measures/measures.js';
+import {bestEvaluation, idealRate, isVirtual} from '../../../measures/measures.js';
+import {known, loss, NARROW, percent, plural, seconds, three, whole} from '../../../text/format.js';
 
 /** @typedef {import('../view.js').JobView} JobView */
 

@@ -1,22 +1,21 @@
 /* What if? On the job's finish line a node is taken out, a copy of one is added, or the global
    batch is changed; the service's simulator tells at once what a step would take, and the bars show
    it. Beneath the node table, asked only once it is opened. */
-import {get, job as jobPath, post} from '../../../api.js';
-import {cloneWith} from '../../../clone.js';
-import {fill, h, say} from '../../../dom.js';
-import {FinishBar, placeLine} from '../../../figures.js';
-import {known, seconds, sentence, whole} from '../../../format.js';
-import {icon} from '../../../icons.js';
-import {stepTimes} from '../../../measures.js';
+import {fill, h, say} from '../../../elements/dom.js';
+import {FinishBar, placeLine} from '../../../elements/figures.js';
+import {icon} from '../../../elements/icons.js';
+import {button, choose, control, scroller, table} from '../../../elements/widgets.js';
+import {stepTimes} from '../../../measures/measures.js';
 import {whatIf} from '../../../sentences/whatif.js';
-import {globalBatch} from '../../../spec.js';
-import {cloneChanges, nodesWith, specNow, specWith} from '../../../whatif.js';
-import {button, choose, control, scroller, table} from '../../../widgets.js';
+import {get, job as jobPath, post} from '../../../service/api.js';
+import {cloneWith} from '../../../spec/clone.js';
+import {globalBatch} from '../../../spec/spec.js';
+import {cloneChanges, nodesWith, specNow, specWith} from '../../../spec/whatif.js';
+import {known, seconds, sentence, whole} from '../../../text/format.js';
 import {Fold} from '../folds/fold.js';
 
-
 /** @typedef {import('../view.js').JobView} JobView */
-/** @typedef {import('../../../whatif.js').Change} Change */
+/** @typedef {import('../../../spec/whatif.js').Change} Change */
 /** @typedef {{spec: Api.Spec, cluster: Api.Cluster, row: Api.StrategyPrediction}} Base */
 
 const ASK_MS = 250;
@@ -139,7 +138,7 @@ export class WhatIf {
   /** @param {unknown} e */
   fail(e) {
     if (!isAbort(e)) {
-      const {errors, message} = /** @type {import('../../../api.js').ApiError} */ (e);
+      const {errors, message} = /** @type {import('../../../service/api.js').ApiError} */ (e);
       this.without(sentence((errors || []).map((x) => x.message).join('; ') || message));
     }
   }

@@ -1,6 +1,6 @@
 /* Times and durations as people read them: a part of format.js. Pure. */
 import {absent, known, LEAST, NARROW, power, signed, three, tick} from './digits.js';
-import {serviceNow} from './servicetime.js';
+import {serviceNow} from '../service/servicetime.js';
 
 /** @typedef {import('./digits.js').Maybe} Maybe */
 

@@ -1,7 +1,8 @@
 /* Small drawings: sparkline, histogram, finish line, the parts of a step. SVG whose colours are
    variables, so a change of theme needs no code. */
+import {known, seconds} from '../text/format.js';
+
 import {h, s} from './dom.js';
-import {known, seconds} from './format.js';
 
 export class Sparkline {
   /**

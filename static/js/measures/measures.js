@@ -1,8 +1,8 @@
 /* Figures that are computed from a job's numbers: medians, the parts of a step, an equal split,
    the rest of the run. Pure; NaN where something is not known yet. */
-import {duration, known, plural, seconds, whole} from './format.js';
-import {serviceNow} from './servicetime.js';
-import {globalBatch} from './spec.js';
+import {serviceNow} from '../service/servicetime.js';
+import {globalBatch} from '../spec/spec.js';
+import {duration, known, plural, seconds, whole} from '../text/format.js';
 
 /* What differs by less is told once. */
 const MOSTLY = 0.95;

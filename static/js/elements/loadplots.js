@@ -1,8 +1,9 @@
 /* How busy a node's host was: small plots of processors, memory, network and, where there is one,
    of the GPU, over one span of time. One LoadPlots draws one host. */
-import {lastAtOrBefore} from './chart/smooth.js';
+import {lastAtOrBefore} from '../chart/smooth.js';
+import {bytes, clock, known, percent, when} from '../text/format.js';
+
 import {h, s, say} from './dom.js';
-import {bytes, clock, known, percent, when} from './format.js';
 
 /** @typedef {(number | null)[]} Values */
 /**

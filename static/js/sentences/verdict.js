@@ -5,14 +5,15 @@
    {node: name}; key names the cause, and the page changes its sentence only when the key changes or
    some seconds have passed. Here are jobs that do not train; how those do that train or have
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
-import {bytes, capital, known, loss, percent, plural, three, whole} from './format.js';
-import {awaited, tookText} from './measures.js';
-import {becameNaN, failure} from './sentences/failure.js';
-import {judge} from './sentences/health.js';
-import {likeChance} from './sentences/learning.js';
-import {counted} from './sentences/words.js';
-import {classesOf} from './spec.js';
-import {earlyEnd} from './states.js';
+import {earlyEnd} from '../elements/states.js';
+import {awaited, tookText} from '../measures/measures.js';
+import {classesOf} from '../spec/spec.js';
+import {bytes, capital, known, loss, percent, plural, three, whole} from '../text/format.js';
+
+import {becameNaN, failure} from './failure.js';
+import {judge} from './health.js';
+import {likeChance} from './learning.js';
+import {counted} from './words.js';
 
 /** @param {Api.Job} job */
 function result(job) {

@@ -1,5 +1,5 @@
 /* What a job's spec says, in words. */
-import {plural} from './format.js';
+import {plural} from '../text/format.js';
 
 /** @param {Api.Spec | undefined} spec */
 export function modelName(spec) {
