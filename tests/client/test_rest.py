@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,7 +15,7 @@ sys.path[:0] = [os.path.join(ROOT, "client/python"), os.path.join(ROOT, "tests/i
 
 from evenstep.client import Client, ServiceError  # noqa: E402
 from evenstep.pack import PackError  # noqa: E402
-from service import Service, spec  # noqa: E402
+from service import Service, free_port, spec, until  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,31 @@ def test_a_job_is_submitted_awaited_and_its_series_read(client):
     assert len(loss["x"]) == len(loss["mean"]) > 1
     assert all(loss["min"] <= loss["mean"]) and all(loss["mean"] <= loss["max"])
     assert {name for name in curves if name.startswith("batch@")} == {"batch@a", "batch@b"}
+
+
+def test_waiting_goes_on_where_the_service_is_away_for_a_while():
+    with Service() as service:
+        client, asked = Client(service.url, service.token), []
+        job = client.submit(spec(epochs=500))
+        with ThreadPoolExecutor(1) as pool:
+            ended = pool.submit(client.wait, job["id"], every=0.1, shown=asked.append)
+            until("the job was asked for", lambda: asked)
+            address = service.url
+            service.kill()
+            time.sleep(1)
+            port = address.rpartition(":")[2]
+            service.options = [*service.options, "--listen", f"127.0.0.1:{port}"]
+            service.start()
+            assert service.url == address and not ended.done()
+            client.cancel(job["id"])
+            assert ended.result(timeout=60)["state"] == "cancelled"
+
+
+def test_waiting_at_a_wrong_address_ends_at_once():
+    begun = time.monotonic()
+    with pytest.raises(OSError, match="refused"):
+        Client("http://127.0.0.1:%d" % free_port(), "none").wait("0123456789abcdef")
+    assert time.monotonic() - begun < 20
 
 
 def test_an_error_has_the_sentences_of_the_service(client):

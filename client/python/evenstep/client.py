@@ -15,6 +15,7 @@ A program of one's own, as `evenstep run` does it:
 An answer that is an error is raised as ServiceError, with the sentences of the service.
 """
 
+import http.client
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ from .bundle import bundle
 from .pack import PackError, pack
 
 ENDED = ("succeeded", "failed", "cancelled")
+AWAY_MOST = 120  # seconds for which wait() goes on while nothing answers
 
 
 class ServiceError(RuntimeError):
@@ -41,6 +43,12 @@ class ServiceError(RuntimeError):
             if e["message"] not in told[0]
         ]
         super().__init__("; ".join(told))
+
+
+def _may_pass(e, first, away):
+    """Whether to ask again. Where nothing has answered yet, the address may be wrong."""
+    passes = e.status in (502, 503, 504) if isinstance(e, ServiceError) else not first
+    return passes and away < AWAY_MOST
 
 
 def _array(values):
@@ -181,16 +189,23 @@ class Client:
         return self.ask("POST", "/jobs/%s/cancel" % urllib.parse.quote(id))
 
     def wait(self, id, timeout=None, every=0.5, shown=None):
-        """The job's document once it has ended. shown(job) is called whenever it was asked for."""
-        begun = time.monotonic()
+        """The job's document once it has ended. shown(job) is called whenever it was asked for. A
+        service that is away for a while, since it or its store starts again, is asked again."""
+        begun, heard, state = time.monotonic(), None, "unknown"
         while True:
-            job = self.job(id)
-            if shown:
-                shown(job)
-            if job["state"] in ENDED:
-                return job
+            try:
+                job = self.job(id)
+            except (OSError, http.client.HTTPException, ServiceError) as e:
+                if not _may_pass(e, heard is None, time.monotonic() - (heard or begun)):
+                    raise
+            else:
+                heard, state = time.monotonic(), job["state"]
+                if shown:
+                    shown(job)
+                if state in ENDED:
+                    return job
             if timeout is not None and time.monotonic() - begun > timeout:
-                raise TimeoutError("job %s is still %s after %g s" % (id, job["state"], timeout))
+                raise TimeoutError("job %s is still %s after %g s" % (id, state, timeout))
             time.sleep(every)
 
     def series(self, id, *names, x="step", points=600):
