@@ -38,7 +38,6 @@ class Buffers:
     def _versions_now(self):
         return [(id(b[name]), b[name]._version) for _, _, b, name, _ in self._watched if name in b]
 
-    @torch.no_grad()
     def slice_begins(self):
         if self.run.workers == 1:
             return
@@ -54,6 +53,7 @@ class Buffers:
             return
         self._set_aside(now)
 
+    @torch.no_grad()
     def _set_aside(self, now):
         before, self._aside, moved = self._aside, {}, []
         for (i, name, buffers, key, mine), version, was in zip(self._watched, now, self._versions):

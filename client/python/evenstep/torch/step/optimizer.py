@@ -146,9 +146,10 @@ class _Watch:
 
     def mine(self, optimizer):
         """Whether it steps the model; a mixture with parameters that nobody sums is refused."""
-        params = [p for g in optimizer.param_groups for p in g["params"]]
-        known = [id(p) in self.blocks.by_id for p in params]
+        by_id = self.blocks.by_id
+        known = [id(p) in by_id for g in optimizer.param_groups for p in g["params"]]
         if not all(known):
+            params = [p for g in optimizer.param_groups for p in g["params"]]
             known = [k for k, p in zip(known, params) if may_train(p)]
         if all(known):
             return bool(known)
