@@ -105,6 +105,13 @@ static int away(struct store *s, struct err *e, const char *cause)
     return -ERR_UNAVAILABLE;
 }
 
+/* Why there is no reply. A time limit that has passed is hiredis' EAGAIN. */
+static const char *cause_of(const redisContext *c)
+{
+    bool late = c->err == REDIS_ERR_IO && strcmp(c->errstr, strerror(EAGAIN)) == 0;
+    return late ? "it did not answer in time" : c->errstr[0] ? c->errstr : "the connection failed";
+}
+
 /* Turns an error reply into our error. */
 static int refused(struct store *s, const redisReply *r, struct err *e)
 {
@@ -142,7 +149,7 @@ static int greet(struct store *s, redisContext *c, struct err *e, const char *wh
     redisReply *r = as_user ? redisCommand(c, "AUTH %s %s", s->user, value)
                             : redisCommand(c, "%s %s", what, value);
     if (!r) {
-        return away(s, e, c->errstr);
+        return away(s, e, cause_of(c));
     }
     int rc = r->type == REDIS_REPLY_ERROR ? refused(s, r, e) : 0;
     freeReplyObject(r);
@@ -157,7 +164,7 @@ static redisContext *connect_store(struct store *s, struct err *e)
                       : s->tls.on ? store_tls_connect(s, limit, why)
                                   : redisConnectWithTimeout(s->address, s->port, limit);
     if (!c || c->err) {
-        away(s, e, c ? c->errstr : why);
+        away(s, e, c ? cause_of(c) : why);
         goto fail;
     }
     char db[16];
@@ -204,7 +211,7 @@ static int ready(struct store *s, redisContext **slot, struct err *e)
 static redisReply *check(struct store *s, redisContext **slot, redisReply *r, struct err *e)
 {
     if (!r) {
-        away(s, e, (*slot)->errstr[0] ? (*slot)->errstr : "the connection failed");
+        away(s, e, cause_of(*slot));
         redisFree(*slot);
         *slot = NULL;
         return NULL;

@@ -96,6 +96,19 @@ static void a_restart_between_two_calls_costs_no_call(void **state)
     OK(store_ping(p->store, &err_));
 }
 
+static void one_that_stands_still_is_said_to_be_late(void **state)
+{
+    struct place *p = *state;
+    OK(store_ping(p->store, &err_));
+    kill(p->pid, SIGSTOP);
+    int rc = store_ping(p->store, &err_);
+    kill(p->pid, SIGCONT);
+    assert_int_equal(rc, -ERR_UNAVAILABLE);
+    assert_non_null(strstr(err_.message, "is away: it did not answer in time"));
+    err_clear(&err_);
+    OK(store_ping(p->store, &err_));
+}
+
 static void a_server_that_lost_its_socket_is_ended_before_another_starts(void **state)
 {
     struct place *p = *state;
@@ -168,6 +181,7 @@ int main(void)
         cmocka_unit_test(two_who_start_at_once_get_one_server),
         cmocka_unit_test(after_a_kill_it_starts_anew_with_every_accepted_job),
         cmocka_unit_test(a_restart_between_two_calls_costs_no_call),
+        cmocka_unit_test(one_that_stands_still_is_said_to_be_late),
         cmocka_unit_test(a_server_that_lost_its_socket_is_ended_before_another_starts),
         cmocka_unit_test(a_folder_too_long_for_a_socket_gets_a_short_one),
         cmocka_unit_test(addresses_that_are_none_are_refused_with_the_reason),
