@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 /* Raised when a message, the block or the description changes its meaning. */
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_MAGIC 0x45564e53u /* "EVNS" */
 
 enum wire_type {
@@ -115,8 +115,11 @@ enum wire_flags {
         65536, /* GRADIENTS: the program makes this step by `granted` (struct wire_shared): no
                          GO answers it. No other flag but WITH_BEGIN stands beside it */
     WIRE_FINAL = 131072, /* FAILED: it would fail in the same way if it were started again */
-    WIRE_MORE = 262144   /* EPOCHS: so many at least; more may follow, and then EPOCHS comes again,
+    WIRE_MORE = 262144,  /* EPOCHS: so many at least; more may follow, and then EPOCHS comes again,
                           between two epochs, with their number */
+    WIRE_KEEP = 524288   /* WELCOME: nobody else has the parameters, and they are few. The program
+                          copies parameters and statistics to the end of the block before each step
+                          of its own (wire_keep_at, struct wire_shared) */
 };
 
 struct wire_message {
@@ -173,11 +176,21 @@ struct wire_message {
  * `granted`: the rank's, -1 at first: steps of slices up to this number may be made without GO
  *     (WIRE_MADE), since nothing but the next step follows them. With WIRE_OWN_GRADIENTS alone. Not
  *     for a pass that weighs 0, is not finite, or is one more over its slice.
+ * `copied`: with WIRE_KEEP, the slice before whose step the program has copied its parameters; -1
+ *     before the first. It writes the number behind the copy, and before it says MADE or steps.
  * `kept`: the program's own figures, 0 at first, which the rank neither reads nor changes. */
 struct wire_shared {
-    _Atomic int64_t begun, granted;
+    _Atomic int64_t begun, granted, copied;
     double kept[6];
 };
+
+/* Where the copy of WIRE_KEEP stands in the block: floats [n_params], [n_stats]. */
+static inline int64_t wire_keep_at(const struct wire_message *welcome)
+{
+    int64_t floats = welcome->welcome.n_params + welcome->welcome.n_stats,
+            bytes = (floats * (int64_t)sizeof(float) + 63) / 64 * 64;
+    return welcome->welcome.block_bytes - bytes;
+}
 
 /* A contiguous range of the flat gradients. Bucket 0 is ready first: the last tensors. */
 struct wire_bucket {

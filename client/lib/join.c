@@ -56,7 +56,8 @@ static int check_welcome(const struct wire_message *m, const struct es_about *ab
         m->welcome.grads + params > bytes ||
         m->welcome.stats + m->welcome.n_stats * (int64_t)sizeof(float) > bytes ||
         m->welcome.indices + m->welcome.slots * m->welcome.global_batch * 8 > bytes ||
-        m->welcome.buckets + m->welcome.n_buckets * (int64_t)sizeof(struct wire_bucket) > bytes) {
+        m->welcome.buckets + m->welcome.n_buckets * (int64_t)sizeof(struct wire_bucket) > bytes ||
+        ((m->flags & WIRE_KEEP) && wire_keep_at(m) < (int64_t)sizeof(struct wire_shared))) {
         return es_fail("cannot join: the rank's block of %" PRId64 " bytes is too small", bytes);
     }
     return 0;

@@ -152,6 +152,24 @@ static int send_gradients(struct session *s, const struct es_result *r, uint32_t
     return talk_send(s, &m, -1);
 }
 
+/* What another process of the program goes on from if this one dies in its step. A further pass
+ * over the slice may step once more: the copy stays that from before all of them. */
+static void keep(struct session *s)
+{
+    struct wire_shared *shared = (struct wire_shared *)s->block;
+    const struct wire_message *w = &s->welcome;
+    float *to = (float *)(s->block + wire_keep_at(w));
+
+    if (!(w->flags & WIRE_KEEP) ||
+        atomic_load_explicit(&shared->copied, memory_order_relaxed) == s->begun) {
+        return;
+    }
+    memcpy(to, s->block + w->welcome.params, (size_t)w->welcome.n_params * sizeof(float));
+    memcpy(to + w->welcome.n_params, s->block + w->welcome.stats,
+           (size_t)w->welcome.n_stats * sizeof(float));
+    atomic_store_explicit(&shared->copied, s->begun, memory_order_release);
+}
+
 /* Sends GRADIENTS with these flags, unless that is done, and waits for GO: an enum es_go. */
 static int gradients(struct session *s, const struct es_result *r, uint32_t flags, const char *call)
 {
@@ -179,10 +197,13 @@ static int gradients(struct session *s, const struct es_result *r, uint32_t flag
     }
     s->over = s->over || (m.flags & WIRE_STOP);
     s->hold = (m.flags & WIRE_HOLD) != 0;
-    return m.flags & WIRE_DIFFERENCE  ? ES_GO_DIFFERENCE
-           : m.flags & WIRE_VOID      ? ES_GO_VOID
-           : m.flags & WIRE_SKIP_STEP ? ES_GO_SKIP
-                                      : ES_GO_STEP;
+    if (m.flags & (WIRE_DIFFERENCE | WIRE_VOID | WIRE_SKIP_STEP)) {
+        return m.flags & WIRE_DIFFERENCE ? ES_GO_DIFFERENCE
+               : m.flags & WIRE_VOID     ? ES_GO_VOID
+                                         : ES_GO_SKIP;
+    }
+    keep(s);
+    return ES_GO_STEP;
 }
 
 static int opened(struct session *s, const char *call)
@@ -211,6 +232,7 @@ PUBLIC int es_gradients(const struct es_result *result)
         return -1;
     }
     if (finite && is_granted(s)) {
+        keep(s);
         return send_gradients(s, result, WIRE_MADE) < 0 ? -1 : ES_GO_STEP;
     }
     return gradients(s, result, finite ? 0 : WIRE_NOT_FINITE, "es_gradients");

@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-MAGIC, VERSION = 0x45564E53, 2
+MAGIC, VERSION = 0x45564E53, 3
 JOIN, READY, BEGIN, BUCKET, GRADIENTS, EPOCH_END, EPOCHS, LOG, STATE, LEAVE, FAILED = range(1, 12)
 WELCOME, START, SLICE, GO, SAVE, CONTINUE, REFUSED = range(64, 71)
 HAS_STATE, RESUMED, SKIP_STEP, HOLD, DIFFERENCE, EPOCH_LAST, RUN_LAST, STOP, NOT_FINITE = (
@@ -80,14 +80,14 @@ class Side:
         cuts = list(range(0, n, BUCKET_FLOATS)) + [n]
         buckets = [(a, b - a) for a, b in zip(cuts, cuts[1:])][::-1]
         slots, batch = ahead + 2, about["global_batch"]
-        places, at = [], 64  # behind struct wire_shared
+        places, at = [], 128  # behind struct wire_shared
         for size in (4 * n, 4 * n, 4 * m, 16 * len(buckets), 8 * slots * batch):
             places.append(at)
             at += _aligned(size)
         fd = os.memfd_create("block", os.MFD_ALLOW_SEALING)
         os.ftruncate(fd, at)
         self.block = mmap.mmap(fd, at)
-        struct.pack_into("=2q", self.block, 0, -1, -1)  # struct wire_shared
+        struct.pack_into("=3q", self.block, 0, -1, -1, -1)  # struct wire_shared
         floats = lambda place, count: np.frombuffer(self.block, np.float32, count, places[place])
         self.params, self.grads, self.stats = floats(0, n), floats(1, n), floats(2, m)
         struct.pack_into("=%dq" % (2 * len(buckets)), self.block, places[3], *sum(buckets, ()))

@@ -153,6 +153,8 @@ int further_rejoin(struct program_engine *g, struct work *w, struct err *e);
 
 /* ---- again.c --------------------------------------------------------------------------------- */
 
+/* Who has the parameters of a job's programs, besides themselves. */
+enum source again_source(const struct jobspec *spec);
 int again_init(struct program_engine *g, struct err *e);
 /* As engine_ops.compute, of a program that may end meanwhile. */
 int again_compute(struct program_engine *g, struct work *w, struct dev_result *out,
@@ -184,8 +186,13 @@ int again_no_state(const struct program_engine *g, struct err *e);
 
 /* ---- kept.c ---------------------------------------------------------------------------------- */
 
+/* Whether a job's programs copy their parameters themselves (WIRE_KEEP), or else their ranks. */
+bool kept_by_program(const struct jobspec *spec);
 /* Makes room for g->kept, if there is none. ERR_MEMORY. */
 int kept_make_room(struct program_engine *g, struct err *e);
+/* The process has ended: g->kept becomes what the next one starts from, and g->own_step says
+ * whether that makes the step of `answered` once more. */
+int kept_save(struct program_engine *g, struct err *e);
 /* g->kept becomes what stands in the block, and the reverse. */
 int kept_take(struct program_engine *g, struct err *e);
 void kept_put_back(struct program_engine *g);

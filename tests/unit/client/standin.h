@@ -28,6 +28,7 @@
 struct standin {
     char path[64];
     int listener, fd, block_fd, bucket_floats;
+    uint32_t welcomes; /* flags of WELCOME */
     pid_t program;
     uint8_t *block;
     float *params, *grads;
@@ -124,7 +125,7 @@ static inline struct wire_shared *shared(struct standin *r)
 /* Answers JOIN with a block of n_params floats, in buckets of r->bucket_floats, the last ones first. */
 static inline void standin_welcome(struct standin *r, int64_t n_params, uint32_t version)
 {
-    struct wire_message m = {.type = WIRE_WELCOME};
+    struct wire_message m = {.type = WIRE_WELCOME, .flags = r->welcomes};
     int file;
 
     r->join = standin_get(r, WIRE_JOIN, &file);
@@ -136,7 +137,7 @@ static inline void standin_welcome(struct standin *r, int64_t n_params, uint32_t
     m.welcome.workers = 3;
     m.welcome.global_batch = BATCH;
     m.welcome.n_params = n_params;
-    m.welcome.params = 64;
+    m.welcome.params = 128;
     m.welcome.grads = 1024;
     m.welcome.stats = 2048;
     m.welcome.buckets = 3072;
@@ -150,8 +151,9 @@ static inline void standin_welcome(struct standin *r, int64_t n_params, uint32_t
     r->block = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, r->block_fd, 0);
     atomic_store(&shared(r)->begun, -1);
     atomic_store(&shared(r)->granted, -1);
+    atomic_store(&shared(r)->copied, -1);
     shared(r)->kept[0] = 2.5; /* of a process before this one */
-    r->params = (float *)(r->block + 64);
+    r->params = (float *)(r->block + 128);
     r->grads = (float *)(r->block + 1024);
     r->indices = (int64_t *)(r->block + 4096);
     for (int i = 0; i < m.welcome.n_buckets; i++) {

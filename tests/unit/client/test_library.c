@@ -279,6 +279,58 @@ static void test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_on
     standin_end(&r);
 }
 
+static int steps_three_times(void)
+{
+    const struct es_result good = {.samples = -1, .loss = 1};
+    struct es_run run;
+    struct es_slice a;
+
+    MUST(join(&run, 0) == 0);
+    for (int i = 0; i < 3; i++) {
+        MUST(es_next(&a) == 1 && es_begin(i) == 0);
+        MUST(es_gradients(&good) == (i == 1 ? ES_GO_VOID : ES_GO_STEP));
+        run.params[0] += 10;
+        MUST(es_again() == 0 && es_gradients(&good) == ES_GO_STEP);
+    }
+    return es_leave();
+}
+
+/* A step that is granted, one that is left out, and one that waits for GO; a further pass each. */
+static void test_parameters_are_copied_before_the_steps_of_a_slice(void **state)
+{
+    static const int64_t copied[] = {0, 0, 0, 0, 1, 2}; /* when the gradients of a pass come */
+    static const float values[] = {1, 1, 1, 1, 21, 21};
+    const float *copy;
+    struct standin r;
+
+    standin_run(&r, steps_three_times);
+    r.bucket_floats = 8;
+    r.welcomes = WIRE_KEEP;
+    standin_welcome(&r, 8, WIRE_VERSION);
+    copy = (const float *)(r.block + 8192 - 64);
+    standin_get(&r, WIRE_READY, NULL);
+    atomic_store(&shared(&r)->granted, 0);
+    standin_say(&r, WIRE_START, 0);
+    for (int64_t i = 0; i < 3; i++) {
+        standin_slice(&r, i, 3, 0);
+    }
+    standin_get(&r, WIRE_BEGIN, NULL);
+    for (int i = 0; i < 6; i++) {
+        if (i % 2) {
+            assert_int_equal(standin_get(&r, WIRE_BEGIN, NULL).flags, WIRE_AGAIN);
+        }
+        standin_get(&r, WIRE_GRADIENTS, NULL);
+        assert_int_equal(atomic_load(&shared(&r)->copied), copied[i]);
+        assert_true(copy[0] == values[i]);
+        if (i > 0) {
+            standin_say(&r, WIRE_GO, i == 2 ? WIRE_SKIP_STEP | WIRE_VOID : 0);
+        }
+    }
+    standin_get(&r, WIRE_LEAVE, NULL);
+    assert_int_equal(standin_exit(&r), 0);
+    standin_end(&r);
+}
+
 static int gives_up(void)
 {
     struct es_run run;
@@ -380,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_a_step_of_one_bucket_is_one_packet_each_way),
         cmocka_unit_test(test_what_a_pass_waited_for_its_samples_goes_with_its_gradients),
         cmocka_unit_test(test_a_granted_step_waits_for_nothing_unless_its_pass_is_no_plain_one),
+        cmocka_unit_test(test_parameters_are_copied_before_the_steps_of_a_slice),
         cmocka_unit_test(test_a_pass_that_did_not_end_is_void_and_one_held_back_sends_no_bucket),
         cmocka_unit_test(test_a_hold_saves_the_programs_state_and_changes_parameters),
     };

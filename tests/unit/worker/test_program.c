@@ -174,7 +174,7 @@ static void the_block_is_sealed_and_its_parts_do_not_overlap(void **state)
 {
     struct network net = three_tensors(1000, 100, 10);
     struct block b;
-    OK(block_init(&b, &net, 4096, 3, 64, &err_));
+    OK(block_init(&b, &net, 4096, 3, 64, false, &err_));
     assert_int_equal(fcntl(b.fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     assert_true(ftruncate(b.fd, 10) < 0);
     uint8_t *ends[] = {(uint8_t *)(b.params + 1110), (uint8_t *)(b.grads + 1110),
@@ -197,7 +197,7 @@ static void buckets_begin_with_the_last_tensors_and_hold_every_float_once(void *
     for (size_t k = 0; k < sizeof(least) / sizeof(least[0]); k++) {
         struct block b;
         size_t end = net.n_params;
-        OK(block_init(&b, &net, least[k], 2, 8, &err_));
+        OK(block_init(&b, &net, least[k], 2, 8, false, &err_));
         for (int i = 0; i < b.n_buckets; i++) {
             assert_int_equal(b.buckets[i].first + b.buckets[i].count, end);
             assert_true(b.wire[i].first == (int64_t)b.buckets[i].first);

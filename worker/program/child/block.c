@@ -68,7 +68,7 @@ static int map(struct block *b, struct err *e)
 }
 
 int block_init(struct block *b, const struct network *net, size_t bucket_bytes, int slots,
-               int64_t global_batch, struct err *e)
+               int64_t global_batch, bool copies, struct err *e)
 {
     size_t least = least_floats(net, bucket_bytes), floats = net->n_params * sizeof(float), end = 0;
     *b = (struct block){.fd = -1, .slots = slots, .global_batch = global_batch};
@@ -76,7 +76,8 @@ int block_init(struct block *b, const struct network *net, size_t bucket_bytes, 
     size_t shared = take(&end, sizeof(*b->shared)), params = take(&end, floats),
            grads = take(&end, floats), stats = take(&end, net->n_stat_floats * sizeof(float)),
            wire = take(&end, (size_t)b->n_buckets * sizeof(*b->wire)),
-           indices = take(&end, (size_t)slots * (size_t)global_batch * sizeof(*b->indices));
+           indices = take(&end, (size_t)slots * (size_t)global_batch * sizeof(*b->indices)),
+           copy = copies ? take(&end, floats + net->n_stat_floats * sizeof(float)) : 0;
     b->bytes = end;
     b->buckets = calloc((size_t)b->n_buckets, sizeof(*b->buckets));
     int rc = b->buckets ? map(b, e) : err_set(e, ERR_MEMORY, "memory ran out");
@@ -87,11 +88,13 @@ int block_init(struct block *b, const struct network *net, size_t bucket_bytes, 
     b->shared = (struct wire_shared *)(void *)(b->at + shared);
     atomic_init(&b->shared->begun, -1);
     atomic_init(&b->shared->granted, -1);
+    atomic_init(&b->shared->copied, -1);
     b->params = (float *)(void *)(b->at + params);
     b->grads = (float *)(void *)(b->at + grads);
     b->stats = (float *)(void *)(b->at + stats);
     b->wire = (struct wire_bucket *)(void *)(b->at + wire);
     b->indices = (int64_t *)(void *)(b->at + indices);
+    b->copy = copies ? (float *)(void *)(b->at + copy) : NULL;
     cut(net, least, b->buckets);
     for (int i = 0; i < b->n_buckets; i++) {
         b->wire[i] =
@@ -125,4 +128,5 @@ void block_describe(const struct block *b, const struct network *net, struct wir
     m->welcome.n_stats = (int64_t)net->n_stat_floats;
     m->welcome.n_buckets = b->n_buckets;
     m->welcome.slots = b->slots;
+    m->flags |= b->copy ? WIRE_KEEP : 0;
 }

@@ -2,7 +2,7 @@
  * (it cannot shrink or grow, so neither side can make the other's accesses fail) and gives the
  * program a descriptor. Not /dev/shm, which containers limit to 64 MB.
  *
- *      shared │ params │ grads │ stats │ buckets │ indices [slots][global_batch]
+ *      shared │ params │ grads │ stats │ buckets │ indices [slots][global_batch] │ copy
  *
  * Each part is aligned to 64 bytes.
  */
@@ -21,6 +21,7 @@ struct block {
     float *params, *grads, *stats; /* [n_params] twice, [n_stat_floats] */
     struct wire_bucket *wire;      /* [n_buckets] */
     int64_t *indices;              /* [slots][global_batch] */
+    float *copy; /* [n_params + n_stat_floats] of before the program's step (WIRE_KEEP); or NULL */
     int n_buckets, slots;
     int64_t global_batch;
     struct dev_bucket *buckets; /* [n_buckets] the same ranges for a strategy; owned */
@@ -29,9 +30,9 @@ struct block {
 /* Buckets are cut at tensors and have at least bucket_bytes where the network allows; bucket 0 are
  * the last tensors, which a backward pass has first. b needs block_release only after success. */
 int block_init(struct block *b, const struct network *net, size_t bucket_bytes, int slots,
-               int64_t global_batch, struct err *e);
+               int64_t global_batch, bool copies, struct err *e);
 void block_release(struct block *b);
-/* Fills what WELCOME says of the block. */
+/* Fills what WELCOME says of the block, and its flag WIRE_KEEP. */
 void block_describe(const struct block *b, const struct network *net, struct wire_message *m);
 
 #endif

@@ -32,12 +32,16 @@ enum { CRASHES_MOST = 3, GOOD_STEPS = 10 };
  * than what they would. */
 static const double return_seconds = 100;
 
+enum source again_source(const struct jobspec *spec)
+{
+    const struct strategy_ops *strategy = strategy_find(spec->strategy.type);
+    bool summed = strategy->program->step == STEP_BY_PROGRAM_ON_SUM;
+    return strategy->server ? FROM_SERVER : summed && spec->workers > 1 ? FROM_OTHERS : FROM_KEPT;
+}
+
 int again_init(struct program_engine *g, struct err *e)
 {
-    const struct jobspec *spec = g->base.env->spec;
-    g->source = strategy_find(spec->strategy.type)->server ? FROM_SERVER
-                : g->summed && spec->workers > 1           ? FROM_OTHERS
-                                                           : FROM_KEPT;
+    g->source = again_source(g->base.env->spec);
     g->answered = g->begun_last = g->kept_before = -1;
     return g->source == FROM_KEPT ? kept_make_room(g, e) : 0; /* else made when it is needed */
 }
@@ -88,8 +92,7 @@ int again_survive(struct program_engine *g, int rc, struct err *e)
     }
     g->why = *e;
     err_clear(e);
-    bool older = g->source == FROM_KEPT && g->own_step != NO_STEP; /* what is kept, and holds */
-    rc = g->lost || older ? 0 : kept_take(g, e);
+    rc = g->lost ? 0 : kept_save(g, e);
     g->lost = true;
     g->returned = g->holding = g->gave = false;
     g->doing = WORKS;
@@ -154,6 +157,7 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
     kept_put_back(g);
     atomic_store(&p->block.shared->begun, -1);
     atomic_store(&p->block.shared->granted, -1);
+    atomic_store(&p->block.shared->copied, -1);
     p->link.until = 0;
     g->here = 0;
     return 0;

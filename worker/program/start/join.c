@@ -156,7 +156,7 @@ int join_make_block(struct program *p, struct err *e)
 {
     const struct jobspec *spec = p->ask.spec;
     return block_init(&p->block, &spec->network, spec->bucket_bytes, p->slots,
-                      spec->batching.global_batch, e);
+                      spec->batching.global_batch, kept_by_program(spec), e);
 }
 
 static int welcome(struct program *p, const struct resume *r, struct err *e)

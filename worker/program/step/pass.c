@@ -79,13 +79,22 @@ static void watch(struct program_engine *g, double patience)
     l->task = "a step";
 }
 
+/* A rank that copies the parameters does so in the middle of the pass. */
+static bool looks_early(const struct program_engine *g)
+{
+    return g->source == FROM_KEPT && !g->p->block.copy && g->here > 0;
+}
+
 /* Before BEGIN the program may do what it likes between two steps, and BEGIN may come late. */
 static void begin_watch(struct program_engine *g)
 {
     struct link *l = &g->p->link;
     g->began_pass = clock_now();
     watch(g, g->begun ? 1 : 10);
-    l->early = g->source == FROM_KEPT && g->here > 0 ? g->began_pass + g->usual / 2 : 0;
+    if (g->p->block.copy) {
+        atomic_store(&g->p->block.shared->granted, g->grants && g->here > 0 ? g->number : -1);
+    }
+    l->early = looks_early(g) ? g->began_pass + g->usual / 2 : 0;
     l->glance = kept_glance;
     l->glance_ctx = g;
 }
