@@ -42,7 +42,8 @@ def test_unequal_ranks_equal_the_program_alone(torch_programs, run_programs, cas
     assert job.ranks.rounds == {"two_backwards": 120, "two_optimizers": 180}.get(case, 60)
 
 
-@pytest.mark.parametrize("case", ["accumulation", "accumulation_no_sync"])
+@pytest.mark.parametrize("case", ["accumulation", "accumulation_no_sync",
+                                  "accumulation_unused"])
 @pytest.mark.parametrize("shares", ["steady", "changing"])
 def test_accumulated_gradients_equal_those_of_the_program_alone(
     torch_programs, run_programs, case, shares

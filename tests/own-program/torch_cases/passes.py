@@ -186,6 +186,23 @@ def accumulation_no_sync(output):
     _accumulate(output, held=True)
 
 
+def accumulation_unused(output):
+    """The last of four batches of a step does not reach a layer that those before did."""
+    model = mlp()
+    model.append(nn.Linear(5, 5))
+    opt = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    model, opt, loader = evenstep.prepare(model, opt, DataLoader(data(), batch_size=100))
+    for _ in evenstep.epochs(10):
+        for i, (x, y) in enumerate(loader):
+            last = i % 4 == 3
+            with evenstep.no_sync() if not last else torch.enable_grad():
+                (F.cross_entropy(model[:-1](x) if last else model(x), y) / 4).backward()
+            if last:
+                opt.step()
+                opt.zero_grad()
+    leave(output, model)
+
+
 def minibatches(output):
     """Epochs whose last batch is smaller, prefetched by workers; no shuffling, so comparable."""
     model = mlp()

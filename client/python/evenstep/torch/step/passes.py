@@ -445,14 +445,19 @@ class Passes:
             if slot.tensor.grad is not None:
                 to.copy_(slot.tensor.grad)
 
+    @torch.no_grad()
     def _zero_unused(self):
+        """What no pass has reached, neither this one nor one before it within no_sync."""
         if self.mine != 0 and all(self._fired):
             return
-        carried = self.mine == 0 and self.kept
-        for i, slot in enumerate(self.blocks.slots):
-            unused = not self._fired[i] or (self.mine == 0 and slot.tensor.grad is None)
-            if unused or (self.mine == 0 and not carried):
-                self.blocks.gradients[i].zero_()
+        for i, (slot, to) in enumerate(zip(self.blocks.slots, self.blocks.gradients)):
+            grad = slot.tensor.grad
+            if self.kept and grad is not None:
+                if not self._fired[i]:
+                    to.copy_(grad)
+                    self._fired[i] = True
+            elif self.mine == 0 or not self._fired[i]:
+                to.zero_()
 
     def _give_back(self):
         """param.grad becomes the sum. One that nobody's pass reached stays as it is."""
