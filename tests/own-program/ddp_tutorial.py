@@ -1,12 +1,15 @@
 """The shape of PyTorch's own tutorial on DistributedDataParallel, with what programs exchange
 beside gradients (ddp_calls.py): nothing in it knows Evenstep.
 
-    ddp_tutorial.py OUTPUT EPOCHS [--mismatch | --groups | --send]
+    ddp_tutorial.py OUTPUT EPOCHS [--mismatch | --types | --fewer | --groups | --send | --mesh |
+                                   --root | --own-part | --alike]
 """
 
+import datetime
 import json
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -19,6 +22,7 @@ from torch.utils.data.distributed import DistributedSampler
 from ddp_calls import calls
 
 SAMPLES = 120
+FEWER = "--fewer" in sys.argv
 
 
 class Trainer:
@@ -35,7 +39,8 @@ class Trainer:
         return loss.detach() * len(source)
 
     def _run_epoch(self, epoch):
-        self.train_data.sampler.set_epoch(epoch)
+        if isinstance(self.train_data.sampler, DistributedSampler):
+            self.train_data.sampler.set_epoch(epoch)
         total = torch.zeros(2)
         for source, targets in self.train_data:
             total[0] += self._run_batch(source, targets)
@@ -51,8 +56,19 @@ class Trainer:
             dist.barrier()
 
 
+class Alike(DistributedSampler):
+    def __iter__(self):
+        return iter(range(self.num_samples))
+
+
+def sampler_of(data):
+    if "--own-part" in sys.argv:
+        return None
+    return Alike(data) if "--alike" in sys.argv else DistributedSampler(data)
+
+
 def main(output, epochs):
-    init_process_group("gloo")
+    init_process_group("gloo", timeout=datetime.timedelta(seconds=3 if FEWER else 120))
     rank, size = dist.get_rank(), dist.get_world_size()
     if "--mismatch" in sys.argv and rank == 1:
         dist.barrier()
@@ -60,6 +76,14 @@ def main(output, epochs):
         dist.new_group([0])
     if "--send" in sys.argv:
         dist.send(torch.ones(1), 1 - rank)
+    if "--mesh" in sys.argv:
+        dist.init_device_mesh("cpu", (size,))
+    if "--root" in sys.argv:
+        dist.broadcast(torch.ones(1), 7)
+    if "--types" in sys.argv:
+        dist.all_reduce(torch.ones(1, dtype=torch.int32 if rank else torch.float32))
+    if FEWER and rank == 0:
+        time.sleep(30)
     seed = [torch.randint(1, (1,)).item() if rank == 0 else None]
     dist.broadcast_object_list(seed, src=0)
     generator = torch.Generator().manual_seed(seed[0])
@@ -67,7 +91,7 @@ def main(output, epochs):
     data = TensorDataset(x, x[:, :3].argmax(1))
     torch.manual_seed(3)
     model = torch.nn.Linear(6, 3)
-    sampler = DistributedSampler(data)
+    sampler = sampler_of(data)
     loader = DataLoader(data, batch_size=SAMPLES // size, shuffle=False, sampler=sampler)
     got = dict(calls(rank, size))
     trainer = Trainer(model, loader, torch.optim.Adam(model.parameters(), lr=0.05), epochs)

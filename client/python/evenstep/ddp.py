@@ -10,12 +10,14 @@ begins, since only then model, optimizer and loader are all there:
     optimizers of its parameters  ──┼─► first batch of a loader with a DistributedSampler: prepare()
     batch_size × world size       ──┘
 
-The service draws the order of samples in place of the sampler, and each rank has an equal share.
+The sampler says which samples each rank has of a global batch, and with equal shares it has them.
 The ranks exchange gradients; the program's own collectives (a metric's all_reduce, a barrier, an
 object) go from program to program (group.py).
 """
 
 import contextlib
+import copy
+import datetime
 import os
 import runpy
 import sys
@@ -23,11 +25,16 @@ import weakref
 
 import torch
 import torch.distributed as dist
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
+from torch.distributed.algorithms import join
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.data import BatchSampler, DataLoader, Sampler
 
 from . import Error, alone, group, no_sync, prepare
+from .peers import TIMEOUT_SECONDS
+from .torch.randomness import random_numbers, restore_random_numbers
 from .torch.samples.loader import KEPT
+
+SHARED_OUT = "no loader with a DistributedSampler, by which --ddp knows each rank's samples"
 
 
 # ---- the process group
@@ -43,7 +50,8 @@ def _init_process_group(
             "ranks itself (torch.multiprocessing.spawn) has to take them from the environment, as "
             "torchrun gives them" % (*mine, rank, world_size)
         )
-    _init("evenstep", store=dist.HashStore(), rank=mine[0], world_size=mine[1])
+    timeout = timeout or datetime.timedelta(seconds=TIMEOUT_SECONDS)
+    _init("evenstep", None, timeout, rank=mine[0], world_size=mine[1], store=dist.HashStore())
 
 
 _init = dist.init_process_group
@@ -71,11 +79,21 @@ class DistributedDataParallel(torch.nn.Module):
         return no_sync()
 
     def join(self, *_, **__):
-        """Ranks make the same number of steps, whatever samples they have."""
-        return contextlib.nullcontext()
+        return Join([self])
 
     def register_comm_hook(self, *_):
         raise Error("register_comm_hook: the ranks' exchange is the strategy's, not the program's")
+
+
+class Join(contextlib.nullcontext):
+    """In place of PyTorch's: ranks make the same number of steps, whatever samples they have."""
+
+    def __init__(self, joinables, *_, **__):
+        super().__init__()
+
+    @staticmethod
+    def notify_join_context(joinable):
+        return None
 
 
 def _models():
@@ -99,13 +117,44 @@ class _Optimizers:
             cls.made.append(weakref.ref(self))
 
         torch.optim.Optimizer.__init__ = begin
+        torch.optim.Optimizer.__init_subclass__ = classmethod(_keep_whole)
+        register_optimizer_step_pre_hook(cls.before_step)
 
     @classmethod
-    def of(cls, models):
+    def before_step(cls, optimizer, *_):
+        """Of which no gradient was summed."""
+        if _Loaders.given is not None or alone():
+            return
+        kinds = {type(p).__name__ for g in optimizer.param_groups for p in g["params"]}
+        if kinds & {"FlatParameter", "DTensor"}:
+            raise Error(
+                "FSDP and what else cuts up parameters is not offered under --ddp: wrap the model "
+                "in DistributedDataParallel, and each rank has all of it"
+            )
+        if cls.of(_models(), [optimizer]):
+            raise Error("a DistributedDataParallel model trains on batches of " + SHARED_OUT)
+
+    @classmethod
+    def of(cls, models, optimizers=None):
+        """Those that step a parameter of the models, of these or of all."""
         mine = {id(p) for m in models for p in m.parameters()}
-        living = [o for o in (made() for made in cls.made) if o is not None]
+        living = optimizers or [o for o in (made() for made in cls.made) if o is not None]
         parts = {id(o): {id(p) for g in o.param_groups for p in g["params"]} for o in living}
         return [o for o in living if parts[id(o)] & mine]
+
+
+def _keep_whole(kind, **_):
+    """A subclass of Optimizer is made. ZeroRedundancyOptimizer gives each rank a part of another
+    optimizer's state, to save memory; here it is that optimizer, with all of its state."""
+
+    def make(_, params, optimizer_class, process_group=None, parameters_as_bucket_view=False,
+             overlap_with_ddp=False, **defaults):
+        optimizer = optimizer_class(params, **defaults)
+        optimizer.consolidate_state_dict = lambda to=0: None
+        return optimizer
+
+    if kind.__name__ == "ZeroRedundancyOptimizer":
+        kind.__new__ = make
 
 
 class _Loaders:
@@ -119,7 +168,7 @@ class _Loaders:
 
         def begin(self):
             trains = torch.is_grad_enabled() and any(m.training for m in _models())
-            if isinstance(self.sampler, DistributedSampler) and trains and not alone():
+            if trains and not alone() and _sampler_of(self):
                 return iter(cls.of(self))
             return original(self)
 
@@ -140,14 +189,75 @@ class _Loaders:
         return cls.prepared
 
 
+def _sampler_of(loader):
+    """DistributedSampler, or one like it: it gives this rank's part of an epoch. None: no such."""
+    batches = loader.batch_sampler
+    sampler = batches.sampler if type(batches) is BatchSampler else None
+    return sampler if hasattr(sampler, "num_replicas") and hasattr(sampler, "rank") else None
+
+
+class AllRanks(Sampler):
+    """The order of the global batches: of each the ranks' parts, one after the other.
+
+        rank 0 draws  a b c d        batches of 2, 2 ranks
+        rank 1 draws  e f g h        a b e f │ c d g h
+    """
+
+    def __init__(self, sampler, batch):
+        self.sampler, self.batch, self.epoch = sampler, batch, 0
+        self.generator = getattr(sampler, "generator", None)
+        if sampler.num_replicas != dist.get_world_size():
+            raise Error(
+                "the %s of the training data is one for %d ranks, and there are %d"
+                % (type(sampler).__name__, sampler.num_replicas, dist.get_world_size())
+            )
+
+    def __len__(self):
+        return len(self.sampler) * self.sampler.num_replicas
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        parts = [self._part_of(rank) for rank in range(self.sampler.num_replicas)]
+        if len(parts) > 1 and len(self.sampler) > 1 and all(p == parts[0] for p in parts):
+            raise Error(
+                "the %s of the training data gives all ranks the same samples"
+                % type(self.sampler).__name__
+            )
+        for first in range(0, len(self.sampler), self.batch):
+            for part in parts:
+                yield from part[first : first + self.batch]
+
+    def _part_of(self, rank):
+        """As the program of that rank draws it, which has the same random numbers."""
+        sampler, now = copy.copy(self.sampler), random_numbers()
+        sampler.rank = rank
+        if self.generator is not None:
+            sampler.generator = self.generator.clone_state()
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(self.epoch)
+        part = list(sampler)
+        restore_random_numbers(now)
+        if len(part) != len(self.sampler):
+            raise Error(
+                "the %s of the training data says that rank %d has %d samples and gives %d"
+                % (type(sampler).__name__, rank, len(self.sampler), len(part))
+            )
+        return part
+
+
 def _whole(loader):
     """The loader of the global batch."""
-    sampler, size = loader.sampler, int(os.environ["WORLD_SIZE"])
+    batches = loader.batch_sampler
     arguments = {name: getattr(loader, name) for name in KEPT if hasattr(loader, name)}
     arguments.update(num_workers=loader.num_workers, prefetch_factor=loader.prefetch_factor)
-    drop_last = loader.drop_last or sampler.drop_last
     return DataLoader(
-        loader.dataset, loader.batch_size * size, sampler.shuffle, drop_last=drop_last, **arguments
+        loader.dataset,
+        batches.batch_size * dist.get_world_size(),
+        sampler=AllRanks(batches.sampler, batches.batch_size),
+        drop_last=batches.drop_last,
+        **arguments,
     )
 
 
@@ -167,6 +277,7 @@ def install():
     parallel = torch.nn.parallel
     parallel.DistributedDataParallel = DistributedDataParallel
     parallel.distributed.DistributedDataParallel = DistributedDataParallel
+    join.Join = dist.algorithms.Join = Join
     _Optimizers.watch()
     _Loaders.watch()
 
@@ -178,6 +289,8 @@ def main():
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     install()
     runpy.run_path(sys.argv[0], run_name="__main__")
+    if _Loaders.given is None and not alone():
+        raise Error("the program has trained no DistributedDataParallel model, or on " + SHARED_OUT)
 
 
 if __name__ == "__main__":

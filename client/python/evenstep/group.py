@@ -48,7 +48,10 @@ def _tensor(bytes_, like):
 
 
 @torch.no_grad()
-def _fill(tensors, bytes_):
+def _fill(tensors, bytes_, call):
+    room = sum(tensor.nbytes for tensor in tensors)
+    if room != len(bytes_):
+        raise Error("%s: it gives %d bytes to tensors of %d" % (call, len(bytes_), room))
     at = 0
     for tensor in tensors:
         part = _tensor(bytes_[at : at + tensor.nbytes], tensor)
@@ -56,9 +59,19 @@ def _fill(tensors, bytes_):
         at += tensor.nbytes
 
 
+def _reduction(op):
+    """None: it is not one of REDUCTIONS."""
+    return next((n for n in REDUCTIONS if op == getattr(dist.ReduceOp, n)), None)
+
+
+def _call(name, like, how=""):
+    """What all ranks must be doing, in the same words: for instance "all_reduce SUM of int64"."""
+    return " ".join(filter(None, (name, how, "of", str(like.dtype).removeprefix("torch."))))
+
+
 def _reducer(op, like, call):
     """From the bytes of all ranks to those of their reduction, in the order of ranks."""
-    name = next((n for n in REDUCTIONS if op == getattr(dist.ReduceOp, n)), None)
+    name = _reduction(op)
     if name is None:
         raise Error("%s: of reductions there are %s" % (call, ", ".join(REDUCTIONS)))
 
@@ -83,9 +96,9 @@ def _done(tensors):
 
 
 class Group(dist.ProcessGroup):
-    def __init__(self, rank, size):
+    def __init__(self, rank, size, timeout):
         super().__init__(rank, size)
-        self._peers = Peers(rank, size)
+        self._peers = Peers(rank, size, timeout.total_seconds())
 
     def getBackendName(self):
         return "evenstep"
@@ -94,8 +107,13 @@ class Group(dist.ProcessGroup):
         """`given` and `taken`: lists of tensors; with `root` only there something is taken."""
         answer = self._peers.exchange(call, _joined(given), combine)
         if root is None or root == self.rank():
-            _fill(taken, answer)
+            _fill(taken, answer, call)
         return _done(taken)
+
+    def _root(self, call, root):
+        if not 0 <= root < self.size():
+            raise Error("%s: there are ranks 0 to %d, and no %d" % (call, self.size() - 1, root))
+        return root
 
     def _to_all(self, answer):
         return [answer] * self.size()
@@ -110,45 +128,46 @@ class Group(dist.ProcessGroup):
     def barrier(self, *_, **__):
         return self._make("barrier", [], lambda parts: parts, [])
 
-    def monitored_barrier(self, *_, **__):
-        self.barrier()
-
     def allreduce(self, tensors, opts=None):
-        reduce = _reducer(opts.reduceOp, tensors[0], "all_reduce")
-        return self._make("all_reduce", tensors, lambda p: self._to_all(reduce(p)), tensors)
+        call = _call("all_reduce", tensors[0], _reduction(opts.reduceOp))
+        reduce = _reducer(opts.reduceOp, tensors[0], call)
+        return self._make(call, tensors, lambda p: self._to_all(reduce(p)), tensors)
 
     def broadcast(self, tensors, opts=None):
-        root = opts.rootRank
+        root = self._root("broadcast", opts.rootRank)
         given = tensors if self.rank() == root else []
-        call = "broadcast from %d" % root
+        call = _call("broadcast", tensors[0], "from %d" % root)
         return self._make(call, given, lambda parts: self._to_all(parts[root]), tensors)
 
     def reduce(self, tensors, opts=None):
-        root = opts.rootRank
-        reduce = _reducer(opts.reduceOp, tensors[0], "reduce")
-        call = "reduce to %d" % root
+        root = self._root("reduce", opts.rootRank)
+        call = _call("reduce", tensors[0], "%s to %d" % (_reduction(opts.reduceOp), root))
+        reduce = _reducer(opts.reduceOp, tensors[0], call)
         return self._make(call, tensors, lambda p: self._to_one(root, reduce(p)), tensors, root)
 
     def allgather(self, outputs, inputs, opts=None):
-        return self._make("all_gather", inputs, lambda p: self._to_all(b"".join(p)), outputs[0])
+        call = _call("all_gather", inputs[0])
+        return self._make(call, inputs, lambda p: self._to_all(b"".join(p)), outputs[0])
 
     def all_gather_single(self, output, input, opts=None):
         return self.allgather([[output]], [input])
 
     def gather(self, outputs, inputs, opts=None):
-        root = opts.rootRank
+        root = self._root("gather", opts.rootRank)
         taken = outputs[0] if outputs else []
-        call = "gather to %d" % root
+        call = _call("gather", inputs[0], "to %d" % root)
         return self._make(call, inputs, lambda p: self._to_one(root, b"".join(p)), taken, root)
 
     def scatter(self, outputs, inputs, opts=None):
-        root = opts.rootRank
+        root = self._root("scatter", opts.rootRank)
         given = inputs[0] if inputs else []
-        return self._make("scatter from %d" % root, given, lambda p: self._cut(p[root]), outputs)
+        call = _call("scatter", outputs[0], "from %d" % root)
+        return self._make(call, given, lambda p: self._cut(p[root]), outputs)
 
     def reduce_scatter(self, outputs, inputs, opts=None):
-        reduce = _reducer(opts.reduceOp, outputs[0], "reduce_scatter")
-        return self._make("reduce_scatter", inputs[0], lambda p: self._cut(reduce(p)), outputs)
+        call = _call("reduce_scatter", outputs[0], _reduction(opts.reduceOp))
+        reduce = _reducer(opts.reduceOp, outputs[0], call)
+        return self._make(call, inputs[0], lambda p: self._cut(reduce(p)), outputs)
 
     def reduce_scatter_single(self, output, input, opts=None):
         return self.reduce_scatter([output], [[input]], opts)
@@ -161,7 +180,7 @@ class Group(dist.ProcessGroup):
 
 
 def _refused(name):
-    def call(self, *_, **__):
+    def call(*_, **__):
         raise Error(
             "%s is not offered under --ddp: ranks exchange gradients, and programs barrier, "
             "broadcast, reduce, gather, scatter and their variants for all" % name.strip("_")
@@ -184,8 +203,19 @@ def new_group(ranks=None, *_, **__):
     return dist.group.WORLD
 
 
+def monitored_barrier(*_, **__):
+    """In place of dist.monitored_barrier, which asks for gloo's group."""
+    dist.barrier()
+
+
 def register():
     dist.Backend.register_backend(
-        "evenstep", lambda store, rank, size, timeout: Group(rank, size), devices=["cpu", "cuda"]
+        "evenstep",
+        lambda store, rank, size, timeout: Group(rank, size, timeout),
+        devices=["cpu", "cuda"],
     )
-    dist.new_group = dist.distributed_c10d.new_group = new_group
+    for module in dist, dist.distributed_c10d:
+        module.new_group, module.monitored_barrier = new_group, monitored_barrier
+        module.batch_isend_irecv = _refused("batch_isend_irecv")
+    for module in dist, dist.device_mesh:
+        module.init_device_mesh = _refused("init_device_mesh")

@@ -11,23 +11,26 @@ that they have the job's key before anything else is read. No message is unpickl
 """
 
 import os
+import select
 import socket
 import struct
+import time
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 
 from .run import Error, Lost, run
 
 HANDSHAKE_SECONDS = 20
-BEAT_SECONDS = 10
+BEAT_SECONDS = 2
+TIMEOUT_SECONDS = 900  # unless the program says another to init_process_group()
 FAILED = b"!"  # begins an answer that is a sentence
 
 
 class Peers:
     """This program's connections: rank 0 has one to each other rank, they have one to it."""
 
-    def __init__(self, rank, size):
-        self.rank, self.size = rank, size
+    def __init__(self, rank, size, timeout=TIMEOUT_SECONDS):
+        self.rank, self.size, self.timeout = rank, size, timeout
         self._others = None  # by rank; made by the first exchange
         self._count = 0
 
@@ -38,7 +41,7 @@ class Peers:
         if self.size == 1:
             return combine([part])[0]
         if self._others is None:
-            self._others = self._meet()
+            self._others = self._meet(call)
         self._count += 1
         if self.rank == 0:
             return self._lead(call, part, combine)
@@ -63,7 +66,7 @@ class Peers:
                         "calls in the same order" % (head.decode().strip(), rank, theirs.decode())
                     )
                 parts.append(bytes_)
-            answers = combine(parts)
+            answers = self._combined(call, combine, parts)
         except Error as e:
             for there in self._others.values():
                 there.send_bytes(FAILED + str(e).encode())
@@ -71,6 +74,13 @@ class Peers:
         for rank, there in self._others.items():
             self._send(there, rank, b" " + answers[rank])
         return answers[0]
+
+    @staticmethod
+    def _combined(call, combine, parts):
+        try:
+            return combine(parts)
+        except (IndexError, TypeError, ValueError, RuntimeError) as e:
+            raise e if isinstance(e, Error) else Error("%s: %s" % (call, e)) from e
 
     # ---- messages
 
@@ -81,23 +91,31 @@ class Peers:
         except OSError as e:
             raise Lost("the program of rank %d is gone: %s" % (rank, e)) from None
 
-    @staticmethod
-    def _receive(there, rank, call):
-        """A rank that waits long says that it is alive, or its own would take it for one that
-        hangs."""
+    def _receive(self, there, rank, call):
         try:
-            while not there.poll(BEAT_SECONDS):
-                if run():
-                    run().log({})
+            self._await(there.poll, "the program of rank %d" % rank, call)
             return there.recv_bytes()
         except (EOFError, OSError):
             raise Lost(
                 "%s: the program of rank %d has ended, or makes fewer calls" % (call, rank)
             ) from None
 
+    def _await(self, poll, who, call):
+        """A rank that waits long says that it is alive, or its own would take it for one that
+        hangs."""
+        until = time.monotonic() + self.timeout
+        while not poll(min(BEAT_SECONDS, self.timeout)):
+            if time.monotonic() > until:
+                raise Error(
+                    "%s: %s has made no such call for %g s: all ranks make the same calls in the "
+                    "same order, and the same steps between them" % (call, who, self.timeout)
+                )
+            if run():
+                run().log({})
+
     # ---- meeting
 
-    def _meet(self):
+    def _meet(self, call):
         where, key = os.environ.get("EVENSTEP_PEERS"), os.environ.get("EVENSTEP_PEERS_KEY", "")
         if not where:
             raise Lost("nobody has told this program where the others are (EVENSTEP_PEERS)")
@@ -107,10 +125,11 @@ class Peers:
                 "exchanged: all begin anew, from the last checkpoint"
             )
         if self.rank == 0:
-            return dict(sorted(self._accept(key.encode())))
+            return dict(sorted(self._accept(key.encode(), call)))
         address, port = where.split()
         there = self._connection(socket.create_connection((address, int(port))))
         try:  # rank 0 may take its time until it gets here
+            self._await(there.poll, "the program of rank 0", call)
             answer_challenge(there, key.encode())
             deliver_challenge(there, key.encode())
         except (AuthenticationError, EOFError, OSError) as e:
@@ -118,11 +137,14 @@ class Peers:
         there.send_bytes(struct.pack("!i", self.rank))
         return {0: there}
 
-    def _accept(self, key):
+    def _accept(self, key, call):
         """(rank, connection) of each other program; strangers are dropped."""
         came = set()
         with socket.socket(fileno=int(os.environ["EVENSTEP_PEERS_FD"])) as listener:
+            comes = select.poll()
+            comes.register(listener, select.POLLIN)
             while len(came) < self.size - 1:
+                self._await(lambda s: comes.poll(1000 * s), "another rank's program", call)
                 one, _ = listener.accept()
                 patience = struct.pack("ll", HANDSHAKE_SECONDS, 0)
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
