@@ -39,6 +39,7 @@ PROGRAMS = {
     "graph_nodes": (96, 2e-5),
     "hand_ema": (32, 2e-5),
     "ignored_labels": (32, 2e-5),
+    "lazy_schedule": (32, 2e-5),
     "lbfgs": (96, 1e-3),
     "lbfgs_search": (48, 2e-5),
     "like_yolo": (32, 2e-5),
@@ -228,6 +229,19 @@ def test_one_that_is_killed_within_an_epoch_continues_its_schedule_there(torch_p
     """The new process's loop counts from 0, and its loader is as long as what is left."""
     done = run_killed(torch_programs, run_programs, "fractional_schedule", tmp_path, 5, "backward")
     assert "epoch 2 goes on behind the first 1 of its 3 batches" in done.stderr
+
+
+def test_a_schedule_that_asks_for_the_loaders_length_in_each_step_has_an_epochs(
+        torch_programs, run_programs, tmp_path):
+    """Also in an epoch that goes on, whose loop is shorter."""
+    run_killed(torch_programs, run_programs, "lazy_schedule", tmp_path, 5, "backward")
+
+
+def test_a_thread_that_reads_batches_ahead_is_refused(torch_programs, tmp_path):
+    command = torch_programs.command("strangers.run", "reads_ahead", tmp_path / "rank")
+    done = run_local(command, [20, 12], {"type": "sync"}, tmp_path)
+    assert done.returncode != 0
+    assert "the thread that makes the backward pass is not the one that takes" in done.stderr
 
 
 # within the first epoch and within the second, and in the second's last step

@@ -30,6 +30,7 @@ class Place:
         self._passed = -1, 0  # of this epoch so many batches were made by a process before
         self.step = 0  # of the program's loops over steps()
         self.in_steps = False
+        self.in_schedule = False  # within a schedule's step, which counts from the run's beginning
         self.pending = 0  # batches with a pass since an optimizer stepped
         self.each = 1  # batches of an optimizer step
         self.replays = 0  # batches without a step that the loop gets first

@@ -140,11 +140,12 @@ class _Watch:
             count = 1 if args or kwargs else self.moves(scheduler)
             args = [self.place(scheduler, told) for told in args]
             was, self.inside = self.inside, True
+            self.passes.place.in_schedule = True
             try:
                 for _ in range(count):
                     step(scheduler, *args, **kwargs)
             finally:
-                self.inside = was
+                self.inside = self.passes.place.in_schedule = was
 
         return step_at_pace
 

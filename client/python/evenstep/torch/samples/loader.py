@@ -189,7 +189,8 @@ class Loader:
     def __len__(self):
         if not self.samples:
             return len(self.given)
-        return self.of_an_epoch() - (0 if self.whole else self.passed())
+        whole = self.whole or self.stream.steps.place.in_schedule
+        return self.of_an_epoch() - (0 if whole else self.passed())
 
     def passed(self):
         """Batches of the epoch that a process before this one has done."""

@@ -54,6 +54,7 @@ def watch(passes):
     @functools.wraps(backward)
     def backward_and_exchange(tensors, *args, **kwargs):
         if _Seen.depth == 0:
+            passes.entered()
             loss = _loss_in(tensors)
             if loss is None:
                 given = args[0] if args else kwargs.get("grad_tensors")

@@ -158,6 +158,10 @@ class Passes:
         trained = self._idle.trained and self._idle.row == 0
         return self.slice is not None and not self.touched and trained
 
+    def entered(self):
+        """The program begins a pass; begin() may be called by a thread of autograd's."""
+        self._idle.check_thread()
+
     def untouched(self):
         """The slice that has begun, if no pass was made over it."""
         return None if self.touched else self.slice
