@@ -89,6 +89,12 @@ function tellApart(all, part, texts) {
   }
 }
 
+/**
+ * A setting's key, broken between its words only.
+ * @param {string} key
+ */
+const breakable = (key) => key.split(/(?<=[/_])/).flatMap((word) => [word, h('wbr')]);
+
 /** @implements {Page.Part} */
 export class Differences {
   /** @param {CompareModel} data */
@@ -112,7 +118,7 @@ export class Differences {
     };
     const keys = all.filter((k) => !LABELS.includes(k) && differs(k));
     const rows =
-        keys.map((k) => h('tr', null, h('td', {class: 'mono', text: k}),
+        keys.map((k) => h('tr', null, h('td', {class: 'mono'}, breakable(k)),
                      settings.map((f) => h('td', {class: 'num', text: f.get(k) ?? 'none'}))));
     fill(this.node, h('caption', {class: 'sr', text: 'Settings that differ'}),
         runHeads('Setting', settings.length),

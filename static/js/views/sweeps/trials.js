@@ -20,11 +20,11 @@ class TrialRow {
     this.jobs = h('td', {class: 'trial-jobs'});
     this.node =
         h('tr', {data: {trial: String(trial.number)}}, h('td', {class: 'num', text: trial.number}),
-            h('td', null, this.pill), parameters.map(({pointer}) => h('td', {
+            this.jobs, h('td', null, this.pill), parameters.map(({pointer}) => h('td', {
               class: typeof trial.settings[pointer] === 'number' ? 'num' : null,
               text: settingText(trial.settings[pointer])
             })),
-            this.metric, this.jobs);
+            this.metric);
   }
 
   /**
@@ -67,9 +67,9 @@ export class Trials {
     const {metric, parameters, trials} = data.sweep;
     this.body = h('tbody');
     const heads = [
-      ...numeric('Trial'), 'State',
+      ...numeric('Trial'), 'Jobs', 'State',
       ...parameters.map(({pointer}) => head(titleOf(pointer), trials[0]?.settings[pointer])),
-      ...numeric(metricTitle(metric.name)), 'Jobs'
+      ...numeric(metricTitle(metric.name))
     ];
     this.node = h('section', {'aria-label': 'Trials'},
         h('div', {class: 'row-title'}, h('h2', {text: 'Trials'})),
