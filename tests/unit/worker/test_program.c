@@ -308,6 +308,12 @@ static void how_a_program_ended_is_said_with_its_last_lines(void **state)
     assert_string_equal(child_epitaph(&c, text, sizeof(text)),
                         "ended with exit code 5; its last lines: one | two");
     child_stop(&c, 1);
+    ask = ask_of(&p, "printf 'Traceback (most recent call last):\\nKeyError: 1\\n'; exit 1");
+    OK(child_start(&c, &ask, &err_));
+    await_end(&c);
+    assert_string_equal(child_epitaph(&c, text, sizeof(text)),
+                        "ended with exit code 1: KeyError: 1");
+    child_stop(&c, 1);
     ask = ask_of(&p, "kill -9 $$");
     OK(child_start(&c, &ask, &err_));
     await_end(&c);

@@ -362,13 +362,16 @@ bool child_ended_itself(struct child *c)
 
 const char *child_epitaph(struct child *c, char *out, size_t bytes)
 {
-    char lines[300];
-    child_last_lines(c, lines, sizeof(lines));
+    char lines[300], exception[sizeof(c->exception.said) + sizeof(c->exception.file) + 20];
+    child_last_lines(c, lines, sizeof(lines)); /* waits until all is read */
+    exception_print(&c->exception, exception, sizeof(exception));
     const char *sep = lines[0] ? "; " : "";
     if (WIFSIGNALED(c->status)) {
         int sig = WTERMSIG(c->status);
         snprintf(out, bytes, "was ended by signal %d (%s)%s%s%s", sig, strsignal(sig),
                  sig == SIGKILL ? ", as the kernel does where memory runs out" : "", sep, lines);
+    } else if (exception[0]) {
+        snprintf(out, bytes, "ended with exit code %d: %s", WEXITSTATUS(c->status), exception);
     } else {
         snprintf(out, bytes, "ended with exit code %d%s%s", WEXITSTATUS(c->status), sep, lines);
     }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "worker/program/child/exception.h"
 #include "worker/program/child/peers.h"
 
 enum { CHILD_LINE = 400, CHILD_LINES = 8, CHILD_LINES_MOST = 1000 };
@@ -43,7 +44,8 @@ struct child {
     atomic_bool stop;     /* the reader's, once nothing more is read */
     atomic_bool read_all; /* by the reader: it has read what there was, to the end */
     pthread_t reader;
-    pthread_mutex_t lock; /* guards the lines */
+    pthread_mutex_t lock; /* guards the lines and the exception */
+    struct exception exception;
     char lines[CHILD_LINES][CHILD_LINE];
     int n_lines; /* that were printed in all */
     /* the reader's: */
@@ -67,7 +69,9 @@ double child_cpu(const struct child *c);
 /* Is any process of its group (loaders too) computing, waiting for a core or for a disk? Reads all
  * of /proc: not for a step. */
 bool child_works(const struct child *c);
-/* "was killed by signal 9 …; its last lines: …" into out; after child_ended. */
+/* "was ended by signal 9 …; its last lines: …" into out, or, if the last that it printed is an
+ * exception of Python, "ended with exit code 1: KeyError: 'x' (train.py, line 12)"; after
+ * child_ended. */
 const char *child_epitaph(struct child *c, char *out, size_t bytes);
 /* The last lines alone, "its last lines: …", or "" if it printed nothing. */
 const char *child_last_lines(struct child *c, char *out, size_t bytes);

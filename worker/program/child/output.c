@@ -18,6 +18,7 @@ static void keep_line(struct child *c, const char *line)
 {
     pthread_mutex_lock(&c->lock);
     snprintf(c->lines[c->n_lines++ % CHILD_LINES], CHILD_LINE, "%s", line);
+    exception_read(&c->exception, line);
     pthread_mutex_unlock(&c->lock);
 }
 

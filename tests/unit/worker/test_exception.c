@@ -1,0 +1,68 @@
+/* The exception of Python that ended a program, in the traceback that it printed. */
+#include "tests/unit/worker/fixture.h"
+
+#include "worker/program/child/exception.h"
+
+/* What is told after these lines, with newlines between them. */
+static const char *told(const char *lines)
+{
+    static char out[400];
+    char all[800];
+    char *rest = all;
+    struct exception x = {0};
+    snprintf(all, sizeof(all), "%s", lines);
+    for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+        exception_read(&x, line);
+    }
+    return exception_print(&x, out, sizeof(out));
+}
+
+#define TRACEBACK "Traceback (most recent call last):\n"
+#define OWN "  File \"/tmp/a/train.py\", line 8, in <module>\n    go()\n"
+#define LIBRARY "  File \"/usr/lib/python3/dist-packages/torch/nn.py\", line 2, in go\n    x[1]\n"
+
+static void an_exception_is_told_with_the_innermost_line_of_the_program(void **state)
+{
+    assert_string_equal(told("begins\n" TRACEBACK OWN LIBRARY "    ~^^^\nKeyError: 1"),
+                        "KeyError: 1 (train.py, line 8)");
+    assert_string_equal(told(TRACEBACK LIBRARY "KeyError: 1"), "KeyError: 1");
+    assert_string_equal(told(TRACEBACK "KeyError: 1"), "KeyError: 1");
+}
+
+static void the_last_of_two_exceptions_is_told(void **state)
+{
+    assert_string_equal(told(TRACEBACK OWN "KeyError: 1\nDuring handling of the above exception, "
+                                           "another exception occurred:\n" TRACEBACK
+                                           "  File \"/tmp/a/data.py\", line 3, in read\nOSError"),
+                        "OSError (data.py, line 3)");
+}
+
+static void what_is_printed_after_an_exception_ended_the_program(void **state)
+{
+    assert_string_equal(told(TRACEBACK OWN "KeyError: 1\ntrying again\nno such file"), "");
+    assert_string_equal(told("KeyError: 1"), "");
+    assert_string_equal(told(TRACEBACK OWN), "");
+}
+
+static void long_lines_are_cut(void **state)
+{
+    char lines[700], path[300], said[300];
+    memset(path, 'p', sizeof(path));
+    memset(said, 's', sizeof(said));
+    snprintf(lines, sizeof(lines), TRACEBACK "  File \"%.299s\", line 7, in go\n%.299s", path,
+             said);
+    const struct exception x = {0};
+    assert_int_equal(strlen(told(lines)),
+                     sizeof(x.said) - 1 + sizeof(x.file) - 1 + strlen(" (, line 7)"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_exception_is_told_with_the_innermost_line_of_the_program),
+        cmocka_unit_test(the_last_of_two_exceptions_is_told),
+        cmocka_unit_test(what_is_printed_after_an_exception_ended_the_program),
+        cmocka_unit_test(long_lines_are_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

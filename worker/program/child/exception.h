@@ -1,0 +1,23 @@
+/* Which exception of Python ended a program, read from the traceback that it printed. A program
+ * that fails before prepare() cannot tell it itself.
+ */
+#ifndef WORKER_PROGRAM_CHILD_EXCEPTION_H
+#define WORKER_PROGRAM_CHILD_EXCEPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct exception {
+    bool open;      /* within a traceback: its exception comes */
+    bool own;       /* `file` is none of a library's */
+    char file[96];  /* of the innermost line that is the program's, without its folder */
+    int line;       /* in `file`; 0: none */
+    char said[260]; /* "KeyError: 'x'", if the newest line is that; else "" */
+};
+
+/* Reads one more line that the program printed. */
+void exception_read(struct exception *x, const char *line);
+/* "KeyError: 'x' (train.py, line 12)" into out, or "" if the newest line ends no traceback. */
+const char *exception_print(const struct exception *x, char *out, size_t bytes);
+
+#endif
