@@ -143,3 +143,48 @@ def test_a_job_is_resumed_at_half_the_rate_that_made_the_checkpoint_which_never_
 def test_parameters_that_only_guess_are_no_good_checkpoint(page):
     made = offered(page, {"learning_rate": 0.2}, [0.11, 0.1])
     assert made["title"] == "Start again with a tenth of the rate" and "init" not in made["spec"]
+
+
+def told(node):
+    return (f"the program of rank {int(node == 'b')} on '{node}' cannot go on: "
+            f"ValueError: sizes differ (train.py, line 10)")
+
+
+@pytest.mark.parametrize("message, sentence", [
+    ("the programs of all ranks ended in step 1 of epoch 2; here: " + told("b"),
+     "The program of every node failed in step 1 of epoch 2: ValueError: sizes differ (train.py, "
+     "line 10)."),
+    (told("b"), "The program on b failed: ValueError: sizes differ (train.py, line 10)."),
+    ("the program of rank 1 on 'b' ended with exit code 1: KeyError: 3 (a.py, line 2)",
+     "The program on b failed: KeyError: 3 (a.py, line 2)."),
+    ("the program of rank 1 on 'b' ended with exit code 3; its last lines: one | no such file",
+     "The program on b ended with exit code 3: no such file."),
+])
+def test_a_programs_exception_is_the_sentence(page, message, sentence):
+    document = job(state="failed", progress=None,
+                   error={"code": "program", "node": "b", "message": message})
+    text = call(page, "/js/sentences/verdict.js",
+                f"m.plain(m.verdict({json.dumps(document)}).parts)")
+    assert text == sentence
+
+
+def test_a_programs_traceback_stands_as_it_was_printed(page):
+    """It was one paragraph with bars between its lines, and of two ranks that failed alike the
+    first was offered to be left out."""
+    traceback = ["Traceback (most recent call last):", '  File "train.py", line 10, in <module>',
+                 "    go()", "ValueError: sizes differ"]
+
+    def log(rank, node, minute):
+        says = [f'ts=2026-01-02T03:0{minute}:59.00{i}Z level=info mod=program msg="says" '
+                f'rank={rank} line={json.dumps(line)}' for i, line in enumerate(traceback)]
+        return "\n".join([*says, f"ts=2026-01-02T03:0{minute}:59.10{rank}Z level=error mod=worker "
+                          f'msg="failed" rank={rank} why={json.dumps(told(node))}', ""])
+
+    both = {"0": log(0, "a", 4) + log(0, "a", 6), "1": log(1, "b", 4) + log(1, "b", 6)}
+    canned.show(page, job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
+        "code": "program", "message": told("a"), "rank": 0, "node": "a", "attempt": 2}), logs=both)
+    until("the traceback is there", lambda: page.script(
+        "return document.querySelector('.traceback')?.textContent") == "\n".join(traceback))
+    page.wait_text(".consequences", "1 later error has the same cause")
+    assert "rank 1 on" not in page.text(".consequences")
+    assert "Train without" not in page.text("#remedies")

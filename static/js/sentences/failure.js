@@ -2,6 +2,8 @@
 import {globalSteps, rateAt} from '../measures/measures.js';
 import {known, plain, whole} from '../text/format.js';
 
+import {programFailure} from './program.js';
+
 const NOT_FINITE = /loss (is not finite|became NaN or infinite)/;
 const LOST = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/;
 
@@ -40,12 +42,34 @@ function notFinite(job) {
 
 /**
  * @param {Api.Job} job
+ * @returns {Page.Verdict | null}
+ */
+function ofProgram(job) {
+  const failed = programFailure(job.error?.message || '');
+  if (!failed) {
+    return null;
+  }
+  const {all, how, said} = failed;
+  const where = failed.where || aboutStep(job);
+  const text = (how ? ' ended' + how : ' failed') + where + ': ' + said.replace(/\.$/, '') + '.';
+  const node = job.error?.node;
+  return all || !node
+      ? {parts: ['The program' + (all ? ' of every node' : '') + text], key: 'failed'}
+      : {parts: ['The program on ', {node}, text], key: 'failed'};
+}
+
+/**
+ * @param {Api.Job} job
  * @returns {Page.Verdict}
  */
 export function failure(job) {
   const {node, message = ''} = job.error || {};
   if (becameNaN(job)) {
     return notFinite(job);
+  }
+  const program = ofProgram(job);
+  if (program) {
+    return program;
   }
   const lost = LOST.exec(message);
   const about = aboutStep(job);

@@ -2,6 +2,7 @@
    took, and why it ended where that is known. */
 import {h, keyed, sayAll} from '../../../elements/dom.js';
 import {scroller, table} from '../../../elements/widgets.js';
+import {wordsOf} from '../../../sentences/program.js';
 import {serviceNow} from '../../../service/servicetime.js';
 import {clock, duration, whole} from '../../../text/format.js';
 
@@ -28,7 +29,7 @@ function firstError({job}, lines, from, to) {
   const found = lines.find(
       ({level, at}) => level === 'error' && Date.parse(at) >= begin && Date.parse(at) < end);
   const node = (job.workers || []).find((w) => w.rank === found?.id)?.node;
-  const text = found ? fieldOf(found.line, 'why') || fieldOf(found.line, 'msg') : '';
+  const text = found ? wordsOf(fieldOf(found.line, 'why')) || fieldOf(found.line, 'msg') : '';
   return [node, text].filter(Boolean).join(': ');
 }
 
@@ -65,7 +66,7 @@ function stepsText(from, to) {
  */
 function lastly({state, error}) {
   const ends = {
-    failed: error?.message || 'it failed',
+    failed: wordsOf(error?.message || '') || 'it failed',
     succeeded: 'it succeeded',
     cancelled: 'it was cancelled',
     paused: 'the job is paused',

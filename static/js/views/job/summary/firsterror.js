@@ -4,6 +4,7 @@
 import {fill, h, refill} from '../../../elements/dom.js';
 import {icon} from '../../../elements/icons.js';
 import {table} from '../../../elements/widgets.js';
+import {programFailure, tracebackIn, wordsOf} from '../../../sentences/program.js';
 import {known, plural, seconds} from '../../../text/format.js';
 import {fieldOf, pretty} from '../happened/loglines.js';
 
@@ -26,27 +27,40 @@ function placeOf(e) {
 }
 
 /**
- * The cause among all lines in the order of time, and the errors of other ranks after it.
+ * What a program printed up to an error, without the times of the log.
+ * @param {LogLine[]} lines of its rank
+ */
+const printed = (lines) =>
+    lines.filter(({line}) => line.includes('msg="says"')).map(({line}) => fieldOf(line, 'line'));
+
+/**
+ * The cause among all lines in the order of time, the newest with the error's words, since those of
+ * an earlier attempt may be the same; and the errors of other ranks after it.
  * @param {LogLine[]} lines
  * @param {Api.JobError} error
  */
 export function causeOf(lines, error) {
   const own = lines.filter((l) => l.id === error.rank);
   const bad = own.filter((l) => l.level === 'error');
-  const cause = bad.find((l) => error.message && l.line.includes(error.message)) || bad[0];
+  const same = bad.filter((l) => error.message && fieldOf(l.line, 'why') === error.message);
+  const cause = same.pop() || bad[0];
   const at = cause ? own.indexOf(cause) : own.length - 1;
   const since = Date.parse(cause?.at || '');
   const later =
       lines.filter((l) => l.level === 'error' && l.id !== error.rank && cause && l.at >= cause.at);
+  const traceback = error.code === 'program' || programFailure(error.message || '')
+      ? tracebackIn(printed(own.slice(0, at + 1)))
+      : [];
   return {
-    lines: own.slice(Math.max(0, at - BEFORE), at + 1),
+    lines: traceback.length ? [] : own.slice(Math.max(0, at - BEFORE), at + 1),
+    traceback,
     cause,
     later: later.map((l) => ({...l, delay: (Date.parse(l.at) - since) / 1000}))
   };
 }
 
-/* An error's words; of a program that ended, its last line. */
-const lastWords = (/** @type {LogLine} */ {line}) => fieldOf(line, 'why').split(' | ').pop();
+/* An error's words; of a program that ended, its exception or its last line. */
+const lastWords = (/** @type {LogLine} */ {line}) => wordsOf(fieldOf(line, 'why'));
 
 /**
  * Whether every rank failed with the same words, so that no node is the cause.
@@ -77,6 +91,8 @@ export class FirstError {
           h('p', {class: 'first-error-head'}, icon('cross', 12), h('b', {text: 'First error'}),
               h('span', {text: placeOf(error)})),
           h('pre', {class: 'mono', text: error.message || 'no message'}),
+          found.traceback.length > 0 &&
+              h('pre', {class: 'mono traceback', text: found.traceback.join('\n')}),
           found.lines.length > 0 && this.lines(found.lines, found.cause)),
       found.later.length > 0 && this.consequences(found.later, found.alike)
     ]);
@@ -101,7 +117,7 @@ export class FirstError {
     const {workers = []} = this.view.data.job;
     const rows = later.slice(0, MOST).map((l) => {
       const node = workers.find((w) => w.rank === l.id)?.node || 'the launcher';
-      const what = fieldOf(l.line, 'why') || fieldOf(l.line, 'msg') || l.line;
+      const what = lastWords(l) || fieldOf(l.line, 'msg') || l.line;
       return h('tr', null, h('td', {class: 'num', text: '+' + seconds(Math.max(0, l.delay))}),
           h('td', {text: node}), h('td', {class: 'quiet', text: what}));
     });
