@@ -99,8 +99,12 @@ def test_a_lost_node_is_no_reason_to_begin_again_nor_to_go_on_with_what_diverged
 def test_bad_data_are_not_put_down_to_a_node(page):
     """A data set with a NaN was answered by "Train without b"."""
     for code, offers in (("data", 0), ("device", 2)):
+        cause = "cannot read data set 'x': " if code == "data" else ""
         document = job(state="failed", workers=[worker(0, "a"), worker(1, "b")], error={
-            "code": code, "node": "b", "message": "'x.npy' has the value nan in sample 0"})
+            "code": code, "node": "b", "message": cause + "'x.npy' has the value nan"})
+        text = call(page, "/js/sentences/verdict.js",
+                    f"m.plain(m.verdict({json.dumps(document)}).parts)")
+        assert text.startswith("b failed" if code == "device" else "The job failed: cannot read")
         failed = {"job": document, "artifacts": [], "tests": []}
         found = call(page, "/js/sentences/remedies.js", f"m.remedies({json.dumps(failed)})")
         assert len(found) == offers, found

@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 from service import Service, until  # noqa: E402
 
-from stripes import stripes  # noqa: E402
+from stripes import np, stripes  # noqa: E402
 from test_submit import open_form, spec_of  # noqa: E402
 
 SHAPES = ("return [...document.querySelectorAll('.layer > .num:not(.quiet)')]"
@@ -29,7 +29,7 @@ def test_an_uploaded_folder_is_shown_given_a_network_and_trained_on(page, servic
           lambda: spec_of(page)["data"] == {"format": "npy", "path": "my-stripes"})
     spec = spec_of(page)
     assert spec["model"]["input"] == [8, 8, 1] and spec["model"]["layers"][-1]["units"] == 3
-    page.wait_text("main", "60 training samples, about 1 step of 60 samples in an epoch")
+    page.wait_text("main", "60 training samples, about 4 steps of 16 samples in an epoch")
     page.script("document.querySelector('.samples').open = true")
     page.wait_text(".samples", "20 of 0, 20 of 1, 20 of 2")
     page.wait_text(".json-state", "^valid")
@@ -102,3 +102,26 @@ def test_a_network_to_begin_with_fits_the_data(page):
     assert targets["loss"] == "mse" and targets["layers"][-1]["units"] == 1
     assert pictures["input"] == [32, 32, 3] and pictures["layers"][0]["type"] == "conv2d"
     assert tiny["layers"][0]["type"] == "flatten"
+
+
+def test_a_first_job_on_few_samples_has_a_batch_that_they_fill(page):
+    """Its batch of 256 brought a fault to whoever had fewer samples."""
+    counts = [1, 15, 60, 200, 1000, 60000]
+    sizes = page.script("return import('/js/spec/network.js').then((m) => arguments[0].map("
+                        "(samples) => m.firstBatch({samples})))", counts)
+    assert sizes == [1, 15, 16, 16, 64, 256]
+
+
+def test_one_class_is_nothing_to_learn(page, tmp_path):
+    """Such a data set was taken without a word, and its job "reached 100.0 % test accuracy"."""
+    folder = stripes(tmp_path / "same", 60)
+    for name in ("y.npy", "test_y.npy"):
+        np.save(folder / name, 0 * np.load(folder / name))
+    open_form(page)
+    page.find("#data-folder").send_keys(str(folder))
+    page.wait_text(".upload .fault", "All samples are of one class")
+    until("the spec names it", lambda: spec_of(page)["data"]["path"] == "same")
+    page.wait_text(".json-state", "^valid")
+    page.click("#submit")
+    page.wait_text(".job-head .pill", "Succeeded", 120)
+    page.wait_text("#verdict", "had nothing to learn: its network has one class")

@@ -5,6 +5,7 @@ import {known, plain, whole} from '../text/format.js';
 import {programFailure} from './program.js';
 
 const NOT_FINITE = /loss (is not finite|became NaN or infinite)/;
+const BAD_DATA = /^cannot read data set/;
 const LOST = /^rank \d+ on node '.*?' is lost: (.*?)\.?$/;
 
 /** @param {Api.Job} job */
@@ -77,6 +78,7 @@ export function failure(job) {
     return {parts: [{node}, ' was lost' + about + ': ' + lost[1] + '.'], key: 'failed'};
   }
   const text = (message || 'no cause was reported').replace(/\.$/, '') + '.';
-  return node ? {parts: [{node}, ' failed' + about + ': ', text], key: 'failed'}
-              : {parts: ['The job failed: ', text], key: 'failed'};
+  return node && !BAD_DATA.test(message)
+      ? {parts: [{node}, ' failed' + about + ': ', text], key: 'failed'}
+      : {parts: ['The job failed: ', text], key: 'failed'};
 }

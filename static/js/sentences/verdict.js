@@ -7,7 +7,7 @@
    trained is in sentences/health.js, why one failed in sentences/failure.js. */
 import {earlyEnd} from '../elements/states.js';
 import {awaited, tookText} from '../measures/measures.js';
-import {classesOf} from '../spec/spec.js';
+import {classesOf, knowsOneClass} from '../spec/spec.js';
 import {bytes, capital, known, loss, percent, plural, three, whole} from '../text/format.js';
 
 import {becameNaN, failure} from './failure.js';
@@ -55,6 +55,10 @@ function settled(job, was) {
   }
   if (job.state === 'succeeded' && was?.key === TOO_SHORT) {
     return 'The job ended after ' + tookText(job) + '.';
+  }
+  if (job.state === 'succeeded' && knowsOneClass(job.spec)) {
+    return 'The job ended after ' + tookText(job) +
+        ' and had nothing to learn: its network has one class.';
   }
   const early = earlyEnd(job);
   if (known(early)) {

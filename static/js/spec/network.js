@@ -5,6 +5,21 @@ const PICTURE = [32, 32, 3];
 /* Below this side a convolution's picture is not halved any more. */
 const HALVED_FROM = 8;
 
+/* Steps of a first epoch, at least, where the global batch allows; below the least it does not. */
+const FIRST_STEPS = 10;
+const LEAST_BATCH = 16;
+
+/**
+ * The global batch of a first job on this data set: a power of two that makes some steps an epoch,
+ * at most `usual`. One above the samples would never be full.
+ * @param {{samples: number}} dataset
+ * @param {number} [usual]
+ */
+export function firstBatch({samples}, usual = 256) {
+  const fits = 2 ** Math.floor(Math.log2(Math.max(1, samples / FIRST_STEPS)));
+  return Math.min(usual, samples, Math.max(fits, LEAST_BATCH));
+}
+
 const relu = {
   type: 'relu'
 };

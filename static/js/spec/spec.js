@@ -37,6 +37,16 @@ export function classesOf(spec) {
   return model?.loss !== 'mse' && classes !== undefined && classes > 1 ? classes : NaN;
 }
 
+/**
+ * Whether the network chooses among one class, so that it is right whatever it learns.
+ * @param {Api.Spec | undefined} spec
+ */
+export function knowsOneClass(spec) {
+  const {model} = spec || {};
+  const units = typeof model === 'object' ? model.layers.flatMap(({units}) => units || []) : [];
+  return typeof model === 'object' && model.loss !== 'mse' && units[units.length - 1] === 1;
+}
+
 /** @param {Api.Spec | undefined} spec */
 export function strategyOf(spec) {
   return spec?.strategy?.type || 'sync';

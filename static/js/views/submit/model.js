@@ -3,7 +3,7 @@
 import {Draft} from '../../draft/draft.js';
 import {getAt, setAt} from '../../draft/json.js';
 import {get, job as path} from '../../service/api.js';
-import {firstNetwork} from '../../spec/network.js';
+import {firstBatch, firstNetwork} from '../../spec/network.js';
 import {specAgain} from '../../spec/tags.js';
 
 const MOST_WORKERS = 4;
@@ -81,15 +81,22 @@ export class SubmitModel extends Draft {
   /**
    * A data set was uploaded: the job trains on it, a small network to begin with.
    * @param {string} path
+   * @returns {Promise<Api.Dataset | undefined>}
    */
   async uploaded(path) {
     const {datasets} = await get('datasets');
     const found = datasets.find((/** @type {Api.Dataset} */ d) => d.path === path);
     if (found) {
       this.datasets.push(found);
-      const {augment: ignored, ...rest} = this.spec;
-      this.replace({...rest, model: firstNetwork(found), data: {format: found.format, path}});
+      const {augment: ignored, batching, ...rest} = this.spec;
+      this.replace({
+        ...rest,
+        model: firstNetwork(found),
+        data: {format: found.format, path},
+        batching: {...batching, global_batch: firstBatch(found, batching?.global_batch)}
+      });
     }
+    return found;
   }
 
   /**

@@ -12,6 +12,9 @@ const MOST_BYTES = 2 ** 30;
 const HELP = 'idx, npy or CIFAR files, or pictures in a folder for each class; at most ' +
     bytes(MOST_BYTES) + ' and 10,000 files';
 
+const ONE_CLASS = 'All samples are of one class, so there is nothing to learn to tell apart. ' +
+    'Pictures of each class belong in a folder of their own.';
+
 /**
  * A name that the service takes.
  * @param {string} text
@@ -30,7 +33,7 @@ function tooLarge(body) {
 }
 
 export class DataUpload {
-  /** @param {(path: string) => Promise<void>} onDone */
+  /** @param {(path: string) => Promise<Api.Dataset | undefined>} onDone */
   constructor(onDone) {
     this.onDone = onDone;
     this.bar = h('progress', {hidden: true, max: '1', 'aria-label': 'Upload'});
@@ -82,7 +85,8 @@ export class DataUpload {
       say(this.said,
           'uploaded as ' + kept.path + ': ' + plural(kept.samples, 'sample') + ' in ' +
               plural(kept.files, 'file') + ', SHA-256 ' + kept.digest.slice(0, 12) + '…');
-      await this.onDone(kept.path);
+      const found = await this.onDone(kept.path);
+      this.errors.show(found?.classes === 1 ? [ONE_CLASS] : []);
     } catch (e) {
       const {message, errors = [], hint} = /** @type {ApiError} */ (e);
       const all = errors.length ? errors.map((x) => x.message) : [message];
