@@ -57,20 +57,6 @@ static void print_size(const json_t *answer)
     }
 }
 
-/* A minibatch of 0 is one that is not known yet. */
-static void print_nodes(const json_t *where)
-{
-    json_t *shown = json_deep_copy(where), *node;
-    size_t i;
-    json_array_foreach(shown, i, node) {
-        if (json_integer_value(json_object_get(node, "batch")) == 0) {
-            json_object_set_new(node, "batch", json_null());
-        }
-    }
-    columns_print(shown, nodes, "  ", stdout);
-    json_decref(shown);
-}
-
 void dryrun_print(const json_t *answer)
 {
     const json_t *where = json_object_get(answer, "nodes"),
@@ -80,7 +66,7 @@ void dryrun_print(const json_t *answer)
         terminal_say("", "it starts: %s", json_string_value(starts));
     }
     if (json_array_size(where) > 0) {
-        print_nodes(where);
+        columns_print(where, nodes, "  ", stdout);
     }
     print_prediction(json_object_get(answer, "prediction"));
     print_warnings(json_object_get(answer, "warnings"));

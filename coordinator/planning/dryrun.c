@@ -170,11 +170,13 @@ static json_t *nodes_json(struct store *store, const struct jobspec *spec,
     for (int i = 0; first && i < p->count; i++) {
         json_t *memory =
             i < checked->workers ? json_integer((json_int_t)checked->memory_bytes[i]) : json_null();
-        json_array_append_new(out,
-                              json_pack("{s:i, s:s, s:s, s:i, s:o}", "rank", i, "node",
-                                        p->nodes[i].name, "device", p->nodes[i].device, "batch",
-                                        assign_slice(spec, first->sizes[i], checked->samples),
-                                        "memory_bytes", memory));
+        /* a program tells the global batch once it runs */
+        json_t *batch = spec->batching.global_batch > 0
+                            ? json_integer(assign_slice(spec, first->sizes[i], checked->samples))
+                            : json_null();
+        json_array_append_new(out, json_pack("{s:i, s:s, s:s, s:o, s:o}", "rank", i, "node",
+                                             p->nodes[i].name, "device", p->nodes[i].device,
+                                             "batch", batch, "memory_bytes", memory));
     }
     profiles_free(profiles, p->count);
     free(first);

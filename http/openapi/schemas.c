@@ -124,7 +124,7 @@ const struct schema schemas[] = {
      "node:string batch:integer compute_seconds:number exchange_seconds:number "
      "wait_seconds:number",
      "A worker's minibatch, and what one step of it takes."},
-    {"PlannedNode", "rank:integer node:string device:string batch:integer memory_bytes:integer?",
+    {"PlannedNode", "rank:integer node:string device:string batch:integer? memory_bytes:integer?",
      "A rank's place and first minibatch."},
     {"Curves", "x:Axis series:[OneSeries]", "Curves over the axis `x`."},
     {"Axis", "=step|samples|time", "What a curve runs over; time is in seconds."},

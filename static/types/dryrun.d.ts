@@ -4,7 +4,8 @@ declare namespace Api {
     rank: number;
     node: string;
     device: string;
-    batch?: number;
+    /** null: not known before a program has run. */
+    batch?: number|null;
     memory_bytes?: number;
   }
 
