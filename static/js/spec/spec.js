@@ -43,7 +43,8 @@ export function classesOf(spec) {
  */
 export function knowsOneClass(spec) {
   const {model} = spec || {};
-  const units = typeof model === 'object' ? model.layers.flatMap(({units}) => units || []) : [];
+  const units =
+      typeof model === 'object' ? (model.layers || []).flatMap(({units}) => units || []) : [];
   return typeof model === 'object' && model.loss !== 'mse' && units[units.length - 1] === 1;
 }
 

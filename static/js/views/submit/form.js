@@ -56,7 +56,7 @@ export class Form extends FieldSet {
    * @param {Api.Node[]} nodes
    * @param {OnChange} onChange
    * @param {AnyField[]} program the fields of a program
-   * @param {(path: string) => Promise<void>} onUpload a data set was uploaded
+   * @param {(path: string) => Promise<Api.Dataset | undefined>} onUpload a data set was uploaded
    */
   constructor(catalog, datasets, nodes, onChange, program, onUpload) {
     super(onChange);
