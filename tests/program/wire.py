@@ -14,7 +14,7 @@ JOIN, READY, BEGIN, BUCKET, GRADIENTS, EPOCH_END, EPOCHS, LOG, STATE, LEAVE, FAI
 WELCOME, START, SLICE, GO, SAVE, CONTINUE, REFUSED = range(64, 71)
 (HAS_STATE, RESUMED, SKIP_STEP, HOLD, DIFFERENCE, EPOCH_LAST, RUN_LAST, STOP, NOT_FINITE, NO_STEP,
  AGAIN, HELD_BACK, VOID, WITH_BEGIN, WITH_SLICE) = (1 << i for i in range(15))
-FINAL = 1 << 17
+FINAL, KEEP = 1 << 17, 1 << 19
 
 
 class Refused(Exception):
@@ -55,7 +55,8 @@ class Wire:
             return np.frombuffer(block, kind, count, at)
         self.params, self.grads, self.stats = view("<f4", params, n), view("<f4", grads, n), view(
             "<f4", stats, m)
-        self.shared = view("<i8", 0, 1)  # struct wire_shared
+        self.shared = view("<i8", 0, 3)  # struct wire_shared: begun, granted, copied
+        self.copy = view("<f4", size - (4 * (n + m) + 63) // 64 * 64, n + m) if flags & KEEP else None
         self.buckets = view("<i8", buckets, 2 * n_buckets).reshape(-1, 2)
         self.indices = view("<i8", indices, slots * self.global_batch).reshape(slots, -1)
 
@@ -138,7 +139,15 @@ class Wire:
             self.send(STATE, blob=self.save())
             go, _, _ = self.receive(GO, SAVE)
         self.held = bool(go & HOLD)
+        if not go & (SKIP_STEP | DIFFERENCE | VOID):
+            self.keep(s)
         return go
+
+    def keep(self, s):
+        """What another process goes on from if this one dies in its step."""
+        if self.copy is not None and self.shared[2] != s.number:
+            self.copy[:] = np.concatenate([self.params, self.stats])
+            self.shared[2] = s.number
 
     def epoch_end(self, epoch):
         self.send(EPOCH_END, body=struct.pack("<q", epoch))
