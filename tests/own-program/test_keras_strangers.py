@@ -17,6 +17,7 @@ PROGRAMS = {
     "keras_loop": (24, 2e-5),
     "keras_masked": (32, 2e-5),
     "keras_moving_average": (32, 2e-5),
+    "keras_plateau": (32, 2e-5),
     "keras_sequential": (32, 2e-5),
     "keras_split": (32, 2e-5),
     "keras_sum": (32, 2e-5),
@@ -79,7 +80,7 @@ def test_callbacks_decide_alike_by_the_figures_of_all_ranks(keras_programs, run_
 @pytest.mark.parametrize("name, at", [
     ("keras_loop", 6), ("keras_train_step", 5), ("keras_gan", 9), ("keras_gan", 8),
     ("keras_moving_average", 7), ("keras_transformer", 5), ("keras_transformer", 11),
-    ("keras_two_networks", 9)])
+    ("keras_two_networks", 9), ("keras_plateau", 8)])
 def test_one_that_is_killed_ends_as_the_program_alone(keras_programs, run_programs, tmp_path, name,
                                                       at):
     """The others give its next process the parameters of now, which Keras keeps outside of the

@@ -20,6 +20,7 @@ pipeline.py   a tf.data.Dataset, a PyDataset or a DataLoader in place of arrays
 steps.py      a step: values into the block and out of it, and what the rank answers
 backends.py   the exchange within a graph of TensorFlow, and on PyTorch
 between.py    what fit() calls between two steps, and between two epochs
+counters.py   what Keras' own callbacks count, in a state
 weight.py     what a batch counts, where it is not its samples
 loop.py       a loop of the user's own in place of fit()
 """
@@ -175,6 +176,7 @@ class _Program:
         callbacks = told["callbacks"] or []
         if isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = callbacks.callbacks
+        self.steps.callbacks = callbacks
         told["callbacks"] = keras.callbacks.CallbackList(
             [Between(self.steps), *callbacks],
             add_history=True,

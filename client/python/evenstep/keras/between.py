@@ -31,6 +31,7 @@ class Between(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         piece = self.steps.next()
         self.steps.keep_rates(piece)
+        self.steps.give_counters()
         if piece is None and self.steps.run.over:
             self.model.stop_training = True
 

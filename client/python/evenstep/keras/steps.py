@@ -16,7 +16,7 @@ import numpy as np
 
 from ..run import DIFFERENCE, SKIP, STEP, VOID, Error
 from ..stream import Stream
-from . import backends
+from . import backends, counters
 from .backends import sizes
 
 IDLE_MOST = 100  # batches in a row without gradients
@@ -51,6 +51,7 @@ class Steps:
         self.sent = None  # the same, from then on to the next one
         self.idle = 0  # slices in a row without gradients
         self.training = False
+        self.callbacks, self.counters = [], None  # of fit(); what a state has of theirs
         self.scheduled = False  # the callbacks have begun the epoch, and it is not over
         self.rates = -1, ()  # of the optimizers in this epoch of the run, as a state has them
         self.seen = 0  # samples of this rank in the epoch
@@ -350,6 +351,7 @@ class Steps:
                 "optimizers": [self._state_of(o) for o in self.optimizers],
                 "variables": [_any(v) for v in self._others()],
                 "histories": self.histories,
+                "counters": counters.take(self.callbacks),
                 "epoch": self.stream.epoch if self.scheduled else -1,
             }
         )
@@ -366,7 +368,14 @@ class Steps:
                 optimizer.build([self.weights[i] for i in places])
             _take(optimizer.variables, kept)
         _take(self._others(), state["variables"])
+        self.counters = state.get("counters")
         self.rates = state.get("epoch", -1), [_rate(o) for o in self.optimizers]
+
+    def give_counters(self):
+        """Callbacks have begun, and count from nothing: a state's counters hold, once."""
+        kept, self.counters = self.counters, None
+        if kept:
+            counters.give(self.callbacks, kept)
 
     def keep_rates(self, piece):
         """Callbacks begin an epoch once more that goes on here, and a rate that they make of the
