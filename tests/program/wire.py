@@ -56,7 +56,9 @@ class Wire:
         self.params, self.grads, self.stats = view("<f4", params, n), view("<f4", grads, n), view(
             "<f4", stats, m)
         self.shared = view("<i8", 0, 3)  # struct wire_shared: begun, granted, copied
-        self.copy = view("<f4", size - (4 * (n + m) + 63) // 64 * 64, n + m) if flags & KEEP else None
+        self.copy = None
+        if flags & KEEP:
+            self.copy = view("<f4", size - (4 * (n + m) + 63) // 64 * 64, n + m)
         self.buckets = view("<i8", buckets, 2 * n_buckets).reshape(-1, 2)
         self.indices = view("<i8", indices, slots * self.global_batch).reshape(slots, -1)
 
