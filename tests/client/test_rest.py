@@ -38,14 +38,24 @@ def test_a_job_is_submitted_awaited_and_its_series_read(client):
 
 def test_waiting_goes_on_where_the_service_is_away_for_a_while():
     with Service() as service:
-        client, asked = Client(service.url, service.token), []
+        client, asked, refused = Client(service.url, service.token), [], []
+        ask = client.job
+
+        def ask_and_note(id):
+            try:
+                return ask(id)
+            except OSError:
+                refused.append(id)
+                raise
+
+        client.job = ask_and_note
         job = client.submit(spec(epochs=500))
         with ThreadPoolExecutor(1) as pool:
             ended = pool.submit(client.wait, job["id"], every=0.1, shown=asked.append)
             until("the job was asked for", lambda: asked)
             address = service.url
             service.kill()
-            time.sleep(1)
+            until("nobody answered", lambda: refused)
             port = address.rpartition(":")[2]
             service.options = [*service.options, "--listen", f"127.0.0.1:{port}"]
             service.start()

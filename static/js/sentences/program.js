@@ -4,8 +4,7 @@
 const RANK = /the program of rank \d+ on '[^']*'/;
 const ALL = /^the programs of all ranks ended in step (\d+) of epoch (\d+); here: /;
 const CANNOT = new RegExp('^' + RANK.source + ' cannot go on: ');
-const ENDED =
-    new RegExp('^' + RANK.source + ' ended with exit code (\\d+)(?:: |; its last lines: )');
+const ENDED = new RegExp('^' + RANK.source + ' ended with exit code (\\d+)(: |; its last lines: )');
 const LINES = ' | ';
 
 /**
@@ -28,7 +27,7 @@ export function programFailure(message) {
     return null;
   }
   const said = own.slice(told[0].length).split(LINES).pop()?.trim() || '';
-  const exception = cannot || told[0].endsWith(': ') && !told[0].endsWith('lines: ');
+  const exception = cannot || ended?.[2] === ': ';
   return {
     all: Boolean(all),
     where: all ? ' in step ' + all[1] + ' of epoch ' + all[2] : '',

@@ -86,9 +86,7 @@ int block_init(struct block *b, const struct network *net, size_t bucket_bytes, 
         return rc;
     }
     b->shared = (struct wire_shared *)(void *)(b->at + shared);
-    atomic_init(&b->shared->begun, -1);
-    atomic_init(&b->shared->granted, -1);
-    atomic_init(&b->shared->copied, -1);
+    block_begin(b);
     b->params = (float *)(void *)(b->at + params);
     b->grads = (float *)(void *)(b->at + grads);
     b->stats = (float *)(void *)(b->at + stats);
@@ -101,6 +99,13 @@ int block_init(struct block *b, const struct network *net, size_t bucket_bytes, 
             (struct wire_bucket){(int64_t)b->buckets[i].first, (int64_t)b->buckets[i].count};
     }
     return 0;
+}
+
+void block_begin(struct block *b)
+{
+    atomic_store(&b->shared->begun, -1);
+    atomic_store(&b->shared->granted, -1);
+    atomic_store(&b->shared->copied, -1);
 }
 
 void block_release(struct block *b)

@@ -32,6 +32,8 @@ struct block {
 int block_init(struct block *b, const struct network *net, size_t bucket_bytes, int slots,
                int64_t global_batch, bool copies, struct err *e);
 void block_release(struct block *b);
+/* For a process that has begun no slice. */
+void block_begin(struct block *b);
 /* Fills what WELCOME says of the block, and its flag WIRE_KEEP. */
 void block_describe(const struct block *b, const struct network *net, struct wire_message *m);
 

@@ -155,9 +155,7 @@ static int enter(struct program_engine *g, int64_t first, struct err *e)
         return rc;
     }
     kept_put_back(g);
-    atomic_store(&p->block.shared->begun, -1);
-    atomic_store(&p->block.shared->granted, -1);
-    atomic_store(&p->block.shared->copied, -1);
+    block_begin(&p->block);
     p->link.until = 0;
     g->here = 0;
     return 0;
