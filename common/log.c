@@ -64,9 +64,9 @@ const char *log_quote(char *out, unsigned long out_bytes, const char *value)
         if (c == '"' || c == '\\') {
             out[n++] = '\\';
             out[n++] = (char)c;
-        } else if (c == '\n') {
+        } else if (c == '\n' || c == '\t') {
             out[n++] = '\\';
-            out[n++] = 'n';
+            out[n++] = c == '\n' ? 'n' : 't';
         } else {
             out[n++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
         }

@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+/* What stands for a character that has a letter in log_quote(). */
+static char unescaped(char c)
+{
+    return c == 'n' ? '\n' : c == 't' ? '\t' : c;
+}
+
 /* Copies a value (or passes over it, if out is NULL) and returns where it ends. */
 static const char *read_value(const char *p, char *out, size_t size)
 {
@@ -11,7 +17,7 @@ static const char *read_value(const char *p, char *out, size_t size)
     for (p += quoted ? 1 : 0; *p && *p != (quoted ? '"' : ' '); p++) {
         char c = *p;
         if (quoted && c == '\\' && p[1]) {
-            c = *++p == 'n' ? '\n' : *p;
+            c = unescaped(*++p);
         }
         if (out && n + 1 < size) {
             out[n++] = c;

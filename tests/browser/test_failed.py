@@ -176,7 +176,7 @@ def test_a_programs_traceback_stands_as_it_was_printed(page):
     """It was one paragraph with bars between its lines, and of two ranks that failed alike the
     first was offered to be left out."""
     traceback = ["Traceback (most recent call last):", '  File "train.py", line 10, in <module>',
-                 "    go()", "ValueError: sizes differ"]
+                 "    go()", "ValueError: sizes differ", "\t(3,) and (4,)"]
 
     def log(rank, node, minute):
         says = [f'ts=2026-01-02T03:0{minute}:59.00{i}Z level=info mod=program msg="says" '
@@ -189,6 +189,7 @@ def test_a_programs_traceback_stands_as_it_was_printed(page):
         "code": "program", "message": told("a"), "rank": 0, "node": "a", "attempt": 2}), logs=both)
     until("the traceback is there", lambda: page.script(
         "return document.querySelector('.traceback')?.textContent") == "\n".join(traceback))
+    assert page.text(".first-error").count("sizes differ") == 1
     page.wait_text(".consequences", "1 later error has the same cause")
     assert "rank 1 on" not in page.text(".consequences")
     assert "Train without" not in page.text("#remedies")

@@ -43,6 +43,19 @@ export function programFailure(message) {
 export const wordsOf = (why) => programFailure(why)?.said ?? why.split(LINES).pop() ?? '';
 
 /**
+ * How many lines an exception has, the first of `lines`. Indented ones go on, and all behind one
+ * that ends with a colon (worker/program/child/exception.c reads it by the same rule).
+ * @param {string[]} lines
+ */
+function exceptionLength(lines) {
+  if (lines[0]?.endsWith(':')) {
+    return lines.length;
+  }
+  const other = lines.findIndex((line, i) => i > 0 && !/^\s/.test(line));
+  return other < 0 ? lines.length : other;
+}
+
+/**
  * The traceback that a program printed last, with those that it was raised in; [] for none. Lines
  * that only underline another are left out: they do where it wraps.
  * @param {string[]} said what it printed
@@ -53,9 +66,10 @@ export function tracebackIn(said) {
   if (from < 0) {
     return [];
   }
-  const end = said.findIndex((line, i) => i > from && !line.startsWith(' '));
+  const named = said.findIndex((line, i) => i > from && !line.startsWith(' '));
+  const end = named < 0 ? said.length : named + exceptionLength(said.slice(named));
   while (heads.length && /exception/.test(said[from - 1] || '')) {
     from = /** @type {number} */ (heads.pop());
   }
-  return said.slice(from, end < 0 ? undefined : end + 1).filter((line) => !/^\s+[~^]+$/.test(line));
+  return said.slice(from, end).filter((line) => !/^\s+[~^]+$/.test(line));
 }

@@ -292,13 +292,13 @@ static void artifacts_that_cannot_be_had_are_told_by_the_status(void **state)
 static void values_of_a_log_line_are_found_by_their_key(void **state)
 {
     static const char line[] =
-        "ts=1 level=info mod=program msg=\"a line=\\\"no\\\"\" line=\"x \\\\ y\\nz\" end=";
+        "ts=1 level=info mod=program msg=\"a line=\\\"no\\\"\" line=\"x \\\\ y\\n\\tz\" end=";
     char out[40];
     (void)state;
     assert_true(logline_value(line, "mod", out, sizeof out));
     assert_string_equal(out, "program");
     assert_true(logline_value(line, "line", out, sizeof out));
-    assert_string_equal(out, "x \\ y\nz");
+    assert_string_equal(out, "x \\ y\n\tz");
     assert_true(logline_value(line, "end", out, sizeof out));
     assert_string_equal(out, "");
     assert_false(logline_value(line, "no", out, sizeof out));

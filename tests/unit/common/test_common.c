@@ -334,7 +334,7 @@ static void times_print_in_utc_with_milliseconds(void **state)
     char out[32];
     assert_string_equal(clock_format(out, 1767323045678), "2026-01-02T03:04:05.678Z");
     char quoted[32];
-    assert_string_equal(log_quote(quoted, sizeof quoted, "a\"b\n"), "\"a\\\"b\\n\"");
+    assert_string_equal(log_quote(quoted, sizeof quoted, "a\"b\tc\n"), "\"a\\\"b\\tc\\n\"");
 }
 
 static void a_list_in_a_line_is_read_word_by_word(void **state)

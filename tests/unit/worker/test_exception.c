@@ -44,6 +44,21 @@ static void what_is_printed_after_an_exception_ended_the_program(void **state)
     assert_string_equal(told(TRACEBACK OWN), "");
 }
 
+static void an_exception_of_several_lines_is_told_with_what_it_announces(void **state)
+{
+    assert_string_equal(told(TRACEBACK OWN "RuntimeError: Error(s) in loading state_dict for Net:\n"
+                                           "\tMissing key(s) in state_dict: \"b\".\n"
+                                           "\tUnexpected key(s) in state_dict: \"c\"."),
+                        "RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in "
+                        "state_dict: \"b\". (train.py, line 8)");
+    assert_string_equal(told(TRACEBACK OWN "InvalidArgumentError: Graph execution error:\n"
+                                           "Detected at node Cast\nlogits has 3 classes"),
+                        "InvalidArgumentError: Graph execution error: Detected at node Cast "
+                        "(train.py, line 8)");
+    assert_string_equal(told(TRACEBACK OWN "ValueError: shapes differ\n  (3,) and (4,)"),
+                        "ValueError: shapes differ (train.py, line 8)");
+}
+
 static void long_lines_are_cut(void **state)
 {
     char lines[700], path[300], said[300];
@@ -62,6 +77,7 @@ int main(void)
         cmocka_unit_test(an_exception_is_told_with_the_innermost_line_of_the_program),
         cmocka_unit_test(the_last_of_two_exceptions_is_told),
         cmocka_unit_test(what_is_printed_after_an_exception_ended_the_program),
+        cmocka_unit_test(an_exception_of_several_lines_is_told_with_what_it_announces),
         cmocka_unit_test(long_lines_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,13 @@
  *     RuntimeError: grad can be implicitly created only for scalar outputs
  *
  * People look for the last line of their own file, so libraries' lines count only where there are
- * no others. */
+ * no others. An exception may have several lines, and nothing tells the last of them from what is
+ * printed afterwards. Indented lines go on, as in
+ *
+ *     RuntimeError: Error(s) in loading state_dict for Net:
+ *     <tab>Missing key(s) in state_dict: "fc.weight".
+ *
+ * and so do all lines behind one that ends with a colon. */
 #include "worker/program/child/exception.h"
 
 #include <stdio.h>
@@ -31,16 +37,36 @@ static void read_frame(struct exception *x, const char *line)
     }
 }
 
+static void begin_said(struct exception *x, const char *line)
+{
+    size_t n = (size_t)snprintf(x->said, sizeof(x->said), "%s", line);
+    x->open = false;
+    x->announces = n < sizeof(x->said) && x->said[n - 1] == ':';
+    x->lines = 1;
+}
+
+/* Of those that go on only the first is told: it says what a line with a colon announces. */
+static void go_on(struct exception *x, const char *line)
+{
+    size_t n = strlen(x->said);
+    if (x->announces && x->lines == 1) {
+        snprintf(x->said + n, sizeof(x->said) - n, " %s", line + strspn(line, " \t"));
+    }
+    x->lines++;
+}
+
 void exception_read(struct exception *x, const char *line)
 {
-    x->said[0] = '\0';
     if (strcmp(line, "Traceback (most recent call last):") == 0) {
         *x = (struct exception){.open = true};
     } else if (x->open && line[0] == ' ') {
         read_frame(x, line);
-    } else if (x->open) {
-        x->open = false;
-        snprintf(x->said, sizeof(x->said), "%s", line);
+    } else if (x->open && line[0]) {
+        begin_said(x, line);
+    } else if (x->said[0] && (x->announces || line[0] == ' ' || line[0] == '\t')) {
+        go_on(x, line);
+    } else {
+        x->said[0] = '\0';
     }
 }
 

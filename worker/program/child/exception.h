@@ -12,7 +12,9 @@ struct exception {
     bool own;       /* `file` is none of a library's */
     char file[96];  /* of the innermost line that is the program's, without its folder */
     int line;       /* in `file`; 0: none */
-    char said[260]; /* "KeyError: 'x'", if the newest line is that; else "" */
+    char said[260]; /* "KeyError: 'x'", if the newest lines are that; else "" */
+    bool announces; /* its first line ends with a colon: the lines that follow belong to it */
+    int lines;      /* of the exception so far */
 };
 
 /* Reads one more line that the program printed. */

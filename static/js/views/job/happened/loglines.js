@@ -35,6 +35,12 @@ export const levelOf = (line) => first(line, /(?:^|\s)level=(\w+)/);
 /** @param {string} line */
 export const timeOf = (line) => first(line, /(?:^|\s)ts=(\S+)/);
 
+/** @type {Record<string, string>} */
+const ESCAPED = {
+  n: '\n',
+  t: '\t'
+};
+
 /**
  * The value of a field, without its quotes.
  * @param {string} line
@@ -42,7 +48,7 @@ export const timeOf = (line) => first(line, /(?:^|\s)ts=(\S+)/);
  */
 export function fieldOf(line, name) {
   const found = new RegExp('(?:^|\\s)' + name + '=(?:"((?:[^"\\\\]|\\\\.)*)"|(\\S+))').exec(line);
-  return (found?.[1] ?? found?.[2] ?? '').replace(/\\(.)/g, '$1');
+  return (found?.[1] ?? found?.[2] ?? '').replace(/\\(.)/g, (_, c) => ESCAPED[c] ?? c);
 }
 
 const RESTORED = 'msg="restored from a checkpoint"';

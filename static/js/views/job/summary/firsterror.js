@@ -90,7 +90,8 @@ export class FirstError {
       h('div', {class: 'first-error'},
           h('p', {class: 'first-error-head'}, icon('cross', 12), h('b', {text: 'First error'}),
               h('span', {text: placeOf(error)})),
-          h('pre', {class: 'mono', text: error.message || 'no message'}),
+          found.traceback.length === 0 &&
+              h('pre', {class: 'mono', text: error.message || 'no message'}),
           found.traceback.length > 0 &&
               h('pre', {class: 'mono traceback', text: found.traceback.join('\n')}),
           found.lines.length > 0 && this.lines(found.lines, found.cause)),
